@@ -1,0 +1,82 @@
+"""The metrics gpuwatch knows: name, unit, kind, meaning.
+
+Names follow OpenTelemetry's ``hw.*`` and ``process.*`` conventions where one exists. Units are SI base
+units in UCUM notation: ``1`` is a fraction from 0 to 1, ``By`` bytes, ``s`` seconds, ``W`` watts,
+``J`` joules, ``Cel`` degrees Celsius, ``Hz`` hertz, ``FLOP/s``, ``By/s``, ``{sample}/s``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Method(str, Enum):
+    """How a number was obtained. Shown as a badge beside every number."""
+
+    MEASURED = "measured"
+    """A hardware counter or sensor, or the kernel's own accounting, read it."""
+    COUNTED = "counted"
+    """Work counted once per step, times the measured step rate."""
+    BOUND = "bound"
+    """Only a bound follows from what was read."""
+    UNAVAILABLE = "unavailable"
+    """Nothing honest can be said; a reason goes with it."""
+
+
+class Kind(str, Enum):
+    """What successive values of a metric mean."""
+
+    GAUGE = "gauge"
+    """Each value stands for itself."""
+    COUNTER = "counter"
+    """A running total: only differences mean anything."""
+
+
+@dataclass(frozen=True)
+class Metric:
+    name: str
+    unit: str
+    kind: Kind
+    meaning: str
+
+
+def _gauge(name: str, unit: str, meaning: str) -> Metric:
+    return Metric(name, unit, Kind.GAUGE, meaning)
+
+
+def _counter(name: str, unit: str, meaning: str) -> Metric:
+    return Metric(name, unit, Kind.COUNTER, meaning)
+
+
+_ALL = (
+    _gauge("hw.gpu.utilization", "1", "share of time in which at least one kernel ran"),
+    _gauge("hw.gpu.memory.usage", "By", "device memory in use, without the driver's reserve"),
+    _gauge("hw.gpu.memory.busy", "1", "share of time in which device memory was read or written"),
+    _gauge("hw.gpu.memory.bandwidth", "By/s", "bytes moved to and from device memory"),
+    _gauge("hw.gpu.power", "W", "board power draw"),
+    _counter("hw.gpu.energy", "J", "board energy since the driver was loaded"),
+    _gauge("hw.gpu.temperature", "Cel", "GPU core temperature"),
+    _gauge("hw.gpu.clock.sm", "Hz", "clock of the streaming multiprocessors"),
+    _gauge("hw.gpu.clock.memory", "Hz", "clock of the device memory"),
+    _gauge("hw.gpu.pcie.transmit", "By/s", "bytes sent by the GPU over PCIe"),
+    _gauge("hw.gpu.pcie.receive", "By/s", "bytes received by the GPU over PCIe"),
+    _gauge("hw.cpu.utilization", "1", "share of all cores' time that was not idle"),
+    _gauge("hw.cpu.frequency", "Hz", "mean current frequency of the cores"),
+    _gauge("hw.cpu.power", "W", "power of the CPU packages"),
+    _gauge("hw.memory.usage", "By", "host memory in use (total less available)"),
+    _counter("process.cpu.time", "s", "CPU time of the workload's process tree, user and system"),
+    _gauge("process.memory.usage", "By", "resident memory of the workload's process tree"),
+    _counter("process.io.read", "By", "bytes the workload's process tree read from storage"),
+    _counter("process.io.write", "By", "bytes the workload's process tree wrote to storage"),
+    _gauge("process.gpu.memory.usage", "By", "device memory held by the workload's process tree"),
+    _gauge("gpuwatch.flop.rate", "FLOP/s", "model FLOP per step times the step rate"),
+    _gauge("gpuwatch.bytes.rate", "By/s", "algorithmic bytes per step times the step rate"),
+    _gauge("gpuwatch.throughput", "{sample}/s", "samples per second over the steps"),
+)
+
+CATALOGUE: dict[str, Metric] = {metric.name: metric for metric in _ALL}
+"""Every metric by name, in the order in which people read them."""
+
+DERIVED = ("gpuwatch.flop.rate", "gpuwatch.bytes.rate", "gpuwatch.throughput")
+"""Metrics that readers compute from recorded steps; they are never sampled."""

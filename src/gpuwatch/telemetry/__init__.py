@@ -1,0 +1,1 @@
+"""Sources of telemetry: NVML, the CPU, the workload's process tree."""
