@@ -1,0 +1,60 @@
+"""What can go wrong in a way that the user can mend, and the exit codes."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    DONE = 0
+    RUN_FAILED = 1
+    USAGE = 2
+    NOT_AVAILABLE = 3
+    INTERRUPTED = 130
+
+
+class GpuwatchError(Exception):
+    """An error told in one line: what and why, then the mend.
+
+    ``mend`` is the command or action that helps, or ``None`` where there is none to name.
+    """
+
+    exit_code = ExitCode.RUN_FAILED
+
+    def __init__(self, message: str, mend: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.mend = mend
+
+    def __str__(self) -> str:
+        return f"{self.message}; {self.mend}" if self.mend else self.message
+
+
+class UsageError(GpuwatchError):
+    """The command line asks for something that does not exist or contradicts itself."""
+
+    exit_code = ExitCode.USAGE
+
+
+class NotAvailable(GpuwatchError):
+    """An environment, interpreter or device that was asked for is not available here."""
+
+    exit_code = ExitCode.NOT_AVAILABLE
+
+
+class StorageError(GpuwatchError):
+    """A folder or file cannot be written or read: permission, space, no such place."""
+
+    exit_code = ExitCode.USAGE
+
+
+class NotASession(GpuwatchError):
+    """The file is not a gpuwatch session, or is damaged beyond reading."""
+
+    exit_code = ExitCode.USAGE
+
+
+class NewerSchema(GpuwatchError):
+    """The session was written by a newer gpuwatch."""
+
+    exit_code = ExitCode.USAGE

@@ -1,0 +1,105 @@
+"""What passes between the command line, the recorder, the runners and the readers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+JSON = Any
+"""A value that ``json`` can write: checked where it comes from outside."""
+
+
+@dataclass(frozen=True)
+class Workload:
+    """What to run: one of ours, a command of the user's, or nothing but the machine."""
+
+    name: str
+    """``mnist-cnn``, the command's base name, or ``machine``."""
+    kind: str
+    """``workload``, ``command`` or ``machine``."""
+    arguments: tuple[str, ...] = ()
+    """For ours: the flags behind the name. For a command: the whole command."""
+    parameters: Mapping[str, JSON] = field(default_factory=dict)
+    """The flags that were given, by name, as far as they are known before the start."""
+
+
+@dataclass(frozen=True)
+class Environment:
+    """Where to run it: ``KIND[=IMAGE][,option...]`` of ``--env``."""
+
+    kind: str
+    label: str
+    """The kind, with ``#2`` behind it when the same text was given twice."""
+    image: str | None = None
+    python: str | None = None
+    mounts: tuple[str, ...] = ()
+    shm_bytes: int | None = None
+
+
+@dataclass(frozen=True)
+class LaunchSpec:
+    """Everything a runner needs to know to start one run."""
+
+    workload: Workload
+    environment: Environment
+    archive: str | None
+    """Path of ``workloads.pyz`` for a workload of ours."""
+    working_directory: str
+    variables: Mapping[str, str]
+    """The environment variables of the caller."""
+    gpus: tuple[str, ...] | None = None
+    """UUIDs of the GPUs the run may use; ``None``: whatever the environment shows."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Why an environment cannot run, and what mends it."""
+
+    code: str
+    text: str
+    fix: str | None = None
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """The exact command of a run, ready to be started."""
+
+    command: tuple[str, ...]
+    facts: Mapping[str, JSON] = field(default_factory=dict)
+    """What is known of the environment: interpreter, image digest, size, seconds to pull."""
+    notices: tuple[str, ...] = ()
+    """Choices the user should hear of."""
+
+
+@dataclass(frozen=True)
+class Output:
+    """Bytes a run wrote: arbitrary pieces, not lines."""
+
+    t: int
+    """``CLOCK_MONOTONIC`` in nanoseconds when they were read from the pipe."""
+    stream: str
+    """``stdout`` or ``stderr``."""
+    data: bytes
+    lost: int = 0
+    """Bytes that were dropped before these because nobody read them in time."""
+
+
+@dataclass(frozen=True)
+class Result:
+    """How a run ended."""
+
+    code: int | None
+    """Exit code; ``None`` when a signal ended it."""
+    signal: int | None
+    t: int
+    """``CLOCK_MONOTONIC`` in nanoseconds of the end."""
+    user_seconds: float | None = None
+    sys_seconds: float | None = None
+    out_of_memory: bool | None = None
+    launcher_failed: bool = False
+    """The environment could not start the workload at all."""
+    text: str | None = None
+    """What the launcher said, or what else should be known."""
+    left_behind: int = 0
+    """Processes the workload left running, ended with it."""

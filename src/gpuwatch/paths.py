@@ -1,0 +1,64 @@
+"""Where gpuwatch keeps things, after the XDG base directory specification."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+from gpuwatch.errors import StorageError
+
+
+def _xdg(variable: str, default: str) -> Path:
+    value = os.environ.get(variable, "")
+    if value and Path(value).is_absolute():
+        return Path(value)
+    return Path(os.environ.get("HOME") or Path.home()) / default
+
+
+def data_home() -> Path:
+    """The folder of studies when ``--out`` is not given."""
+    return _xdg("XDG_DATA_HOME", ".local/share") / "gpuwatch" / "studies"
+
+
+def runs_home() -> Path:
+    """The folder with one private folder per run that is going on: spool, handle, recorder's log.
+
+    Not ``$XDG_RUNTIME_DIR``: that is emptied when the last SSH connection closes, and runs outlive it.
+    """
+    return _xdg("XDG_STATE_HOME", ".local/state") / "gpuwatch" / "runs"
+
+
+def private_folder(path: Path) -> Path:
+    """Make ``path`` (and parents) readable by its owner alone, and return it.
+
+    Raises:
+        StorageError: the folder cannot be made or is not ours.
+    """
+    try:
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if path.stat().st_uid != os.geteuid():
+            raise StorageError(f"{path} belongs to another user", "choose another folder")
+    except OSError as error:
+        raise StorageError(
+            f"cannot make the folder {path}: {error.strerror}", "choose a writable one"
+        ) from error
+    return path
+
+
+def new_run_folder(run_id: str) -> Path:
+    """A fresh private folder for one run; under the temporary folder if the home is read-only."""
+    try:
+        return private_folder(runs_home() / run_id)
+    except StorageError:
+        fallback = Path(tempfile.gettempdir()) / f"gpuwatch-{os.geteuid()}"
+        return private_folder(private_folder(fallback) / run_id)
+
+
+def run_folders() -> list[Path]:
+    """The folders of runs that may still be going on, oldest first."""
+    found: list[Path] = []
+    for home in (runs_home(), Path(tempfile.gettempdir()) / f"gpuwatch-{os.geteuid()}"):
+        if home.is_dir() and home.stat().st_uid == os.geteuid():
+            found.extend(entry for entry in home.iterdir() if entry.is_dir())
+    return sorted(found, key=lambda path: path.stat().st_mtime)

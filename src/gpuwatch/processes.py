@@ -1,0 +1,51 @@
+"""Telling a process apart from another that got its number later."""
+
+from __future__ import annotations
+
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class ProcessId:
+    """A process for all time: host, boot, number, start in clock ticks since boot."""
+
+    host: str
+    boot_id: str
+    pid: int
+    start_time: int
+
+    def alive(self) -> bool | None:
+        """Whether it still runs; ``None`` when this machine cannot know (another host)."""
+        if self.host != socket.gethostname():
+            return None
+        if self.boot_id != boot_id():
+            return False
+        return start_time(self.pid) == self.start_time
+
+
+def identify(pid: int) -> ProcessId | None:
+    """The process that has this number now; ``None`` when there is none."""
+    started = start_time(pid)
+    if started is None:
+        return None
+    return ProcessId(socket.gethostname(), boot_id(), pid, started)
+
+
+def boot_id() -> str:
+    """This boot of this machine; empty where the kernel does not tell."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
+
+
+def start_time(pid: int) -> int | None:
+    """Start in clock ticks since boot, of a process that is neither gone nor a zombie."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_bytes()
+    except OSError:
+        return None
+    fields = stat[stat.rindex(b")") + 2 :].split()
+    return None if fields[0] in (b"Z", b"X") else int(fields[19])

@@ -1,0 +1,354 @@
+"""Reading one session file: frozen rows, in short chunks, never writing.
+
+Everything a person sees is made from what this module gives. Times ``t`` are nanoseconds since the
+session's start; values are in their metric's unit (see ``gpuwatch.metrics``); ``None`` is unknown.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sqlite3
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpuwatch.errors import NotASession
+from gpuwatch.metrics import Method
+from gpuwatch.models import JSON
+from gpuwatch.session.open import open_session
+from gpuwatch.session.status import writer_alive
+
+CHUNK = 5000
+"""Rows a reader takes at once, so that it never holds the writer up."""
+
+_LONGEST_TEXT = 64 * 1024
+
+
+@dataclass(frozen=True)
+class DeviceRow:
+    id: str
+    kind: str
+    """``gpu``, ``cpu`` or ``workload``."""
+    name: str
+    uuid: str | None
+    used: bool
+    """Whether the run used this device; without a workload every device counts as used."""
+    attributes: Mapping[str, JSON]
+
+
+@dataclass(frozen=True)
+class ChannelRow:
+    """One sampled number as it stands now, after all changes."""
+
+    id: int
+    device: str
+    metric: str
+    unit: str
+    kind: str
+    """``gauge`` or ``counter``."""
+    method: Method
+    source: str
+    reason: str | None
+
+
+@dataclass(frozen=True)
+class StepRow:
+    """One step line: a step, or a batch of steps."""
+
+    n: int
+    t: int
+    step: int
+    count: int
+    warmup: bool
+    samples: float | None
+    seconds: tuple[float, ...] | None
+    loss: tuple[float, ...] | None
+    acc1: tuple[float, ...] | None
+    acc5: tuple[float, ...] | None
+    phases: Mapping[str, float]
+    partial: tuple[int, ...]
+    flop: float | None
+    bytes: float | None
+
+
+@dataclass(frozen=True)
+class LogRow:
+    n: int
+    t: int
+    stream: str
+    text: str
+
+
+@dataclass(frozen=True)
+class EventRow:
+    n: int
+    t: int
+    kind: str
+    device: str | None
+    text: str
+
+
+@dataclass(frozen=True)
+class GpuProcessRow:
+    """A process that held memory on a GPU, as last seen."""
+
+    t: int
+    device: str
+    pid: int
+    name: str | None
+    owned: bool
+    """It belongs to the recorded workload."""
+    bytes: int | None
+    running: bool
+
+
+class SessionReader:
+    """A session file open for reading. Not for use by several threads at once.
+
+    Raises on opening:
+        NotASession, NewerSchema, StorageError
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._opened = open_session(path, writer_alive)
+        self._db = self._opened.connection
+        self.notice = self._opened.notice
+        """What had to be done to read a file whose writer died, if anything."""
+
+    def __enter__(self) -> SessionReader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self._opened.close()
+
+    def _rows(self, sql: str, values: Sequence[object] = ()) -> list[tuple[JSON, ...]]:
+        try:
+            return self._db.execute(sql, tuple(values)).fetchall()
+        except sqlite3.Error as error:
+            raise NotASession(f"{self.path} is damaged: {error}", "copy it again") from error
+
+    def meta(self) -> dict[str, JSON]:
+        """Everything known of the session as a whole; ``docs/session-format.md`` lists the keys."""
+        rows = self._rows("SELECT key, value FROM meta LIMIT 1000")
+        return {str(key): _json(value) for key, value in rows}
+
+    def facts(self) -> dict[str, dict[str, JSON]]:
+        """The fingerprint by scope: ``host``, ``process``, ``workload``."""
+        found: dict[str, dict[str, JSON]] = {}
+        for scope, key, value in self._rows("SELECT scope, key, value FROM fact LIMIT 10000"):
+            found.setdefault(str(scope), {})[str(key)] = _json(value)
+        return found
+
+    def devices(self) -> tuple[DeviceRow, ...]:
+        rows = self._rows("SELECT id, kind, name, uuid, used, attributes FROM device LIMIT 1000")
+        devices = [
+            DeviceRow(
+                str(id_),
+                str(kind),
+                str(name),
+                None if uuid is None else str(uuid),
+                bool(used),
+                _mapping(_json(attributes)),
+            )
+            for id_, kind, name, uuid, used, attributes in rows
+        ]
+        return tuple(sorted(devices, key=lambda device: _natural(device.id)))
+
+    def channels(self) -> tuple[ChannelRow, ...]:
+        """All channels by id, with the method and reason of their last change."""
+        latest = {
+            channel: (method, source, reason)
+            for channel, method, source, reason in self._rows(
+                "SELECT channel, method, source, reason FROM change ORDER BY n"
+            )
+        }
+        found = []
+        for id_, device, metric, unit, kind, *stated in self._rows(
+            "SELECT id, device, metric, unit, kind, method, source, reason FROM channel ORDER BY id"
+        ):
+            method, source, reason = latest.get(id_, stated)
+            found.append(
+                ChannelRow(
+                    int(id_),
+                    str(device),
+                    str(metric),
+                    str(unit),
+                    str(kind),
+                    _method(method),
+                    str(source),
+                    None if reason is None else str(reason),
+                )
+            )
+        return tuple(found)
+
+    def last_tick(self) -> tuple[int, int] | None:
+        """``(n, t)`` of the newest tick."""
+        rows = self._rows("SELECT n, t FROM tick ORDER BY n DESC LIMIT 1")
+        return (int(rows[0][0]), int(rows[0][1])) if rows else None
+
+    def ticks(
+        self, channels: Sequence[int], after: int = -1, limit: int = CHUNK
+    ) -> list[tuple[JSON, ...]]:
+        """Rows ``(n, t, value, ...)`` with ``n > after`` in order, one value for each channel."""
+        return [
+            (row[0], row[1], *map(_number, row[2:]))
+            for row in self._rows(
+                f"SELECT n, t{_columns(channels)} FROM tick WHERE n > ? ORDER BY n LIMIT ?",  # noqa: S608
+                (after, limit),
+            )
+        ]
+
+    def all_ticks(self, channels: Sequence[int], after: int = -1) -> Iterator[tuple[JSON, ...]]:
+        """Every tick behind ``after``, read in chunks."""
+        while rows := self.ticks(channels, after):
+            yield from rows
+            after = rows[-1][0]
+
+    def tier(self, channels: Sequence[int], stat: int) -> list[tuple[JSON, ...]]:
+        """Rows ``(bucket, value, ...)`` of one statistic (see ``schema.TIER_STATS``)."""
+        return [
+            (row[0], *map(_number, row[1:]))
+            for row in self._rows(
+                f"SELECT n{_columns(channels)} FROM tier WHERE stat = ? ORDER BY n",  # noqa: S608
+                (stat,),
+            )
+        ]
+
+    def steps(self, after: int = -1, limit: int = CHUNK) -> list[StepRow]:
+        """Step lines with ``n > after`` in order."""
+        rows = self._rows(
+            "SELECT n, t, step, count, warmup, samples, seconds, loss, acc1, acc5, phases, "
+            "partial, flop, bytes FROM step WHERE n > ? ORDER BY n LIMIT ?",
+            (after, limit),
+        )
+        return [_step(row) for row in rows]
+
+    def all_steps(self, after: int = -1) -> Iterator[StepRow]:
+        while rows := self.steps(after):
+            yield from rows
+            after = rows[-1].n
+
+    def log(self, after: int = -1, limit: int = CHUNK) -> list[LogRow]:
+        """Log lines with ``n > after`` in order."""
+        return [
+            LogRow(int(n), int(t), str(stream), str(text))
+            for n, t, stream, text in self._rows(
+                f"SELECT n, t, stream, substr(text, 1, {_LONGEST_TEXT}) FROM log "  # noqa: S608
+                "WHERE n > ? ORDER BY n LIMIT ?",
+                (after, limit),
+            )
+        ]
+
+    def last_log(self) -> int:
+        """The number of the newest log line, -1 when there is none."""
+        rows = self._rows("SELECT max(n) FROM log")
+        return -1 if rows[0][0] is None else int(rows[0][0])
+
+    def events(self, after: int = -1, limit: int = CHUNK) -> list[EventRow]:
+        return [
+            EventRow(int(n), int(t), str(kind), None if device is None else str(device), str(text))
+            for n, t, kind, device, text in self._rows(
+                f"SELECT n, t, kind, device, substr(text, 1, {_LONGEST_TEXT}) FROM event "  # noqa: S608
+                "WHERE n > ? ORDER BY n LIMIT ?",
+                (after, limit),
+            )
+        ]
+
+    def gpu_processes(self) -> list[GpuProcessRow]:
+        """The newest row of each process and GPU."""
+        rows = self._rows(
+            "SELECT t, device, pid, name, owned, bytes, running FROM gpu_process "
+            "WHERE n IN (SELECT max(n) FROM gpu_process GROUP BY device, pid) LIMIT 1000"
+        )
+        return [
+            GpuProcessRow(
+                int(t),
+                str(device),
+                int(pid),
+                None if name is None else str(name),
+                bool(owned),
+                None if size is None else int(size),
+                bool(running),
+            )
+            for t, device, pid, name, owned, size, running in rows
+        ]
+
+
+def _step(row: tuple[JSON, ...]) -> StepRow:
+    n, t, step, count, warmup, samples, *lists, phases, partial, flop, size = row
+    seconds, loss, acc1, acc5 = map(_floats, lists)
+    numbers = {str(name): _number(value) for name, value in _mapping(_json(phases)).items()}
+    return StepRow(
+        n=int(n),
+        t=int(t),
+        step=int(step),
+        count=max(1, int(count)),
+        warmup=bool(warmup),
+        samples=_number(samples),
+        seconds=seconds,
+        loss=loss,
+        acc1=acc1,
+        acc5=acc5,
+        phases={name: value for name, value in numbers.items() if value is not None},
+        partial=tuple(part for part in _sequence(_json(partial)) if isinstance(part, int)),
+        flop=_number(flop),
+        bytes=_number(size),
+    )
+
+
+def _columns(channels: Sequence[int]) -> str:
+    return "".join(f", c{int(channel)}" for channel in channels)
+
+
+def _natural(text: str) -> tuple[str, int]:
+    head = text.rstrip("0123456789")
+    return head, int(text[len(head) :] or 0)
+
+
+def _json(text: object) -> JSON:
+    if text is None:
+        return None
+    try:
+        return json.loads(str(text))
+    except (ValueError, RecursionError):
+        return None
+
+
+def _mapping(value: JSON) -> Mapping[str, JSON]:
+    return value if isinstance(value, dict) else {}
+
+
+def _sequence(value: JSON) -> Sequence[JSON]:
+    return value if isinstance(value, list) else ()
+
+
+def _method(text: object) -> Method:
+    try:
+        return Method(str(text))
+    except ValueError:
+        return Method.UNAVAILABLE
+
+
+def _number(value: object) -> float | int | None:
+    if isinstance(value, (int, float)) and math.isfinite(value):
+        return value
+    return None
+
+
+def _floats(blob: object) -> tuple[float, ...] | None:
+    """A blob of little-endian doubles; ``None`` when there is none or it is none."""
+    if not isinstance(blob, bytes) or len(blob) % 8:
+        return None
+    values = array("d", blob)
+    if _BIG_ENDIAN:
+        values.byteswap()
+    return tuple(values)
+
+
+_BIG_ENDIAN = array("H", [1]).tobytes() == b"\x00\x01"

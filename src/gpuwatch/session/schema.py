@@ -1,0 +1,88 @@
+"""The tables of a session file. ``docs/session-format.md`` explains every column."""
+
+from __future__ import annotations
+
+import re
+
+APPLICATION_ID = 0x67707577
+"""``gpuw``: marks the SQLite file as a gpuwatch session."""
+
+VERSION = 1
+"""``user_version``: raised when a table changes; every older one stays readable."""
+
+SUFFIX = ".gpuwatch"
+
+TIER_SECONDS = 10
+"""Length of one bucket of the coarse tier."""
+
+TIER_STATS = ("count", "min", "mean", "max")
+"""What the tier keeps of each channel and bucket; ``stat`` is the index."""
+
+TABLES: dict[str, str] = {
+    "meta": "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
+    "device": (
+        "CREATE TABLE device (id TEXT PRIMARY KEY, kind TEXT NOT NULL, name TEXT NOT NULL, "
+        "uuid TEXT, used INTEGER NOT NULL, attributes TEXT NOT NULL) WITHOUT ROWID"
+    ),
+    "channel": (
+        "CREATE TABLE channel (id INTEGER PRIMARY KEY, device TEXT NOT NULL, metric TEXT NOT NULL, "
+        "unit TEXT NOT NULL, kind TEXT NOT NULL, method TEXT NOT NULL, source TEXT NOT NULL, "
+        "reason TEXT)"
+    ),
+    "change": (
+        "CREATE TABLE change (n INTEGER PRIMARY KEY, t INTEGER NOT NULL, channel INTEGER NOT NULL, "
+        "method TEXT NOT NULL, source TEXT NOT NULL, reason TEXT)"
+    ),
+    "step": (
+        "CREATE TABLE step (n INTEGER PRIMARY KEY, t INTEGER NOT NULL, step INTEGER NOT NULL, "
+        "count INTEGER NOT NULL, warmup INTEGER NOT NULL, samples REAL, seconds BLOB, loss BLOB, "
+        "acc1 BLOB, acc5 BLOB, phases TEXT, partial TEXT, flop REAL, bytes REAL)"
+    ),
+    "log": (
+        "CREATE TABLE log (n INTEGER PRIMARY KEY, t INTEGER NOT NULL, stream TEXT NOT NULL, "
+        "text TEXT NOT NULL)"
+    ),
+    "event": (
+        "CREATE TABLE event (n INTEGER PRIMARY KEY, t INTEGER NOT NULL, kind TEXT NOT NULL, "
+        "device TEXT, text TEXT NOT NULL)"
+    ),
+    "fact": (
+        "CREATE TABLE fact (scope TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL, "
+        "PRIMARY KEY (scope, key)) WITHOUT ROWID"
+    ),
+    "gpu_process": (
+        "CREATE TABLE gpu_process (n INTEGER PRIMARY KEY, t INTEGER NOT NULL, "
+        "device TEXT NOT NULL, pid INTEGER NOT NULL, name TEXT, owned INTEGER NOT NULL, "
+        "bytes INTEGER, running INTEGER NOT NULL)"
+    ),
+}
+"""Tables whose shape never depends on the machine."""
+
+_WIDE = {
+    "tick": "CREATE TABLE tick (n INTEGER PRIMARY KEY, t INTEGER NOT NULL{columns})",
+    "tier": (
+        "CREATE TABLE tier (n INTEGER NOT NULL, stat INTEGER NOT NULL{columns}, "
+        "PRIMARY KEY (n, stat)) WITHOUT ROWID"
+    ),
+}
+
+# ALTER TABLE ADD COLUMN writes the new column behind the table's constraints.
+_WIDE_PATTERNS = {
+    "tick": r"CREATE TABLE tick \(n INTEGER PRIMARY KEY, t INTEGER NOT NULL(, c\d+)*\)",
+    "tier": (
+        r"CREATE TABLE tier \(n INTEGER NOT NULL, stat INTEGER NOT NULL(, c\d+)*, "
+        r"PRIMARY KEY \(n, stat\)(, c\d+)*\) WITHOUT ROWID"
+    ),
+}
+
+
+def wide_table(name: str, channels: int) -> str:
+    """``CREATE TABLE`` of ``tick`` or ``tier`` with a column ``cI`` for channel ``I``."""
+    return _WIDE[name].format(columns="".join(f", c{index}" for index in range(channels)))
+
+
+def is_expected(name: str, sql: str) -> bool:
+    """Whether a table of that name and definition belongs into a session file."""
+    if name in TABLES:
+        return sql == TABLES[name]
+    return name in _WIDE_PATTERNS and re.fullmatch(_WIDE_PATTERNS[name], sql) is not None

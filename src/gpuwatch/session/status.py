@@ -1,0 +1,154 @@
+"""What became of a run, derived from what its session says and what still lives.
+
+Nothing in the file claims "running": a recorder that was killed could not take it back.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import sqlite3
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+
+from gpuwatch.models import JSON
+from gpuwatch.processes import ProcessId
+
+SILENT_SECONDS = 10.0
+"""On another host a session without a commit for so long counts as lost."""
+
+
+class State(str, Enum):
+    RUNNING = "running"
+    FINISHED = "finished"
+    FAILED = "failed"
+    KILLED = "killed"
+    STOPPED = "stopped"
+    LOST = "lost"
+
+
+@dataclass(frozen=True)
+class Status:
+    state: State
+    text: str
+    """One sentence: what happened and, where something can be done, the command."""
+    exit_code: int | None
+    """The workload's own exit code, 128 + N after signal N; ``None`` while it is not known."""
+
+    @property
+    def live(self) -> bool:
+        return self.state is State.RUNNING
+
+
+def status(meta: Mapping[str, JSON], path: Path) -> Status:
+    """The state of the session that ``meta`` was read from."""
+    result = meta.get("result")
+    if isinstance(result, dict):
+        return _ended(result)
+    if _dict(meta, "workload").get("kind") == "machine" and "closed" in meta:
+        return Status(State.FINISHED, "recorded the machine until stopped", 0)
+    recorder = process_id(meta.get("recorder"))
+    alive = recorder.alive() if recorder else False
+    if alive is None:
+        return _elsewhere(path)
+    if alive:
+        return Status(State.RUNNING, "running", None)
+    holder = process_id(_dict(meta, "handle").get("holder"))
+    if holder and holder.alive():
+        return Status(
+            State.LOST,
+            "the recorder died, the workload still runs: "
+            f"`gpuwatch attach --record {path}` takes it up, `gpuwatch stop {path}` ends it",
+            None,
+        )
+    if meta.get("handle"):
+        return Status(
+            State.LOST,
+            f"the recorder died before the workload ended: `gpuwatch attach --record {path}` "
+            "reads what is left of it",
+            None,
+        )
+    return Status(State.LOST, "the recorder died", None)
+
+
+def process_id(value: JSON) -> ProcessId | None:
+    """The process that a session names, ``None`` if it names none in the right form."""
+    try:
+        return ProcessId(
+            str(value["host"]), str(value["boot_id"]), int(value["pid"]), int(value["start_time"])
+        )
+    except (TypeError, KeyError, ValueError):
+        return None
+
+
+def writer_alive(connection: sqlite3.Connection) -> bool:
+    """Whether the recorder that the file names still runs here."""
+    row = connection.execute("SELECT value FROM meta WHERE key = 'recorder'").fetchone()
+    try:
+        recorder = process_id(json.loads(row[0])) if row else None
+    except ValueError:
+        return False
+    return recorder is not None and recorder.alive() is True
+
+
+def _ended(result: Mapping[str, JSON]) -> Status:
+    code, number = _int(result.get("code")), _int(result.get("signal"))
+    if number is None and code is not None and code > 128 and _is_signal(code - 128):
+        number = code - 128
+    exit_code = 128 + number if number is not None else code
+    if result.get("stopped"):
+        return Status(State.STOPPED, f"stopped: {result['stopped']}", exit_code)
+    if number is not None:
+        memory = " (out of memory)" if result.get("out_of_memory") else ""
+        return Status(State.KILLED, f"ended by {_signal_name(number)}{memory}", exit_code)
+    if code == 0:
+        return Status(State.FINISHED, "finished", 0)
+    why = f": {result['text']}" if result.get("text") else ""
+    if code is None:
+        return Status(State.LOST, f"the end of the workload was not seen{why}", None)
+    return Status(State.FAILED, f"exit code {code}{why}", exit_code)
+
+
+def _elsewhere(path: Path) -> Status:
+    try:
+        silent = time.time() - path.stat().st_mtime
+    except OSError:
+        silent = SILENT_SECONDS + 1
+    if silent > SILENT_SECONDS:
+        return Status(
+            State.LOST,
+            "recorded on another host; its recorder stopped writing before the end",
+            None,
+        )
+    return Status(State.RUNNING, "running on another host", None)
+
+
+def _dict(meta: Mapping[str, JSON], key: str) -> Mapping[str, JSON]:
+    value = meta.get(key)
+    return value if isinstance(value, dict) else {}
+
+
+def _int(value: JSON) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _is_signal(number: int) -> bool:
+    return number in (
+        signal.SIGHUP,
+        signal.SIGINT,
+        signal.SIGKILL,
+        signal.SIGTERM,
+        signal.SIGSEGV,
+        signal.SIGABRT,
+        signal.SIGBUS,
+    )
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

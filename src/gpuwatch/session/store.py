@@ -1,0 +1,174 @@
+"""Writing one session file: creation, transactions, and nothing of threads."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sqlite3
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from gpuwatch.errors import StorageError
+from gpuwatch.models import JSON
+from gpuwatch.session import schema
+from gpuwatch.telemetry.base import Channel, Device
+
+Row = tuple[str, tuple[object, ...]]
+"""One statement and its parameters."""
+
+
+def meta(key: str, value: JSON) -> Row:
+    """A row of ``meta``: written once or replaced."""
+    return "INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, json.dumps(value))
+
+
+def fact(scope: str, key: str, value: JSON) -> Row:
+    """A fact of the fingerprint: ``scope`` is ``host``, ``process`` or ``workload``."""
+    return "INSERT OR REPLACE INTO fact VALUES (?, ?, ?)", (scope, key, json.dumps(value))
+
+
+def event(t: int, kind: str, text: str, device: str | None = None) -> Row:
+    """An event ``t`` nanoseconds after the session's start."""
+    return "INSERT INTO event (t, kind, device, text) VALUES (?, ?, ?, ?)", (t, kind, device, text)
+
+
+def device_row(device: Device, used: bool) -> Row:
+    return (
+        "INSERT OR REPLACE INTO device VALUES (?, ?, ?, ?, ?, ?)",
+        (
+            device.id,
+            device.kind,
+            device.name,
+            device.uuid,
+            int(used),
+            json.dumps(dict(device.attributes)),
+        ),
+    )
+
+
+def insert(table: str, columns: int, *leading: object) -> str:
+    """``INSERT`` into a wide table whose columns behind ``leading`` are the channels."""
+    marks = ", ".join("?" for _ in range(len(leading) + columns))
+    return f"INSERT OR REPLACE INTO {table} VALUES ({marks})"  # noqa: S608
+
+
+class SessionStore:
+    """A session file open for writing. Used by one thread at a time."""
+
+    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+        self.path = path
+        self._connection = connection
+
+    @classmethod
+    def create(cls, path: Path, channels: Sequence[tuple[Channel, str, str]]) -> SessionStore:
+        """Make a new file, readable by its owner alone.
+
+        ``channels`` gives each channel with its unit and kind; their order is that of the columns.
+
+        Raises:
+            StorageError: the file exists, or cannot be made or written.
+        """
+        try:
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        except OSError as error:
+            raise StorageError(
+                f"cannot write {path}: {error.strerror}", "choose another folder with --out"
+            ) from error
+        store = cls(path, _connect(path))
+        rows: list[Row] = [(sql, ()) for sql in schema.TABLES.values()]
+        rows += [(schema.wide_table(name, len(channels)), ()) for name in ("tick", "tier")]
+        for index, (channel, unit, kind) in enumerate(channels):
+            rows.append(_channel_row(index, channel, unit, kind))
+        try:
+            # The page size and the marks must be set before the first table.
+            store._connection.execute(f"PRAGMA application_id={schema.APPLICATION_ID}")
+            store._connection.execute(f"PRAGMA user_version={schema.VERSION}")
+            store.write(rows)
+        except sqlite3.Error as error:
+            store.close()
+            with contextlib.suppress(OSError):
+                path.unlink()
+            raise StorageError(
+                f"cannot write {path}: {error}", "free some space or choose another --out"
+            ) from error
+        return store
+
+    @classmethod
+    def reopen(cls, path: Path) -> SessionStore:
+        """Open an existing file to go on writing; a broken transaction is rolled back."""
+        try:
+            return cls(path, _connect(path))
+        except sqlite3.Error as error:
+            raise StorageError(f"cannot write {path}: {error}", "check its permissions") from error
+
+    def channels(self) -> list[tuple[str, str]]:
+        """``(device, metric)`` of every column, in order."""
+        return list(self._connection.execute("SELECT device, metric FROM channel ORDER BY id"))
+
+    def add_channels(self, start: int, channels: Sequence[tuple[Channel, str, str]]) -> None:
+        """Append columns, the first numbered ``start``."""
+        rows: list[Row] = []
+        for index, (channel, unit, kind) in enumerate(channels, start):
+            rows.append((f"ALTER TABLE tick ADD COLUMN c{index}", ()))
+            rows.append((f"ALTER TABLE tier ADD COLUMN c{index}", ()))
+            rows.append(_channel_row(index, channel, unit, kind))
+        self.write(rows)
+
+    def last(self, table: str) -> int:
+        """The highest ``n`` of a table, -1 when it is empty."""
+        value = self._connection.execute(f"SELECT max(n) FROM {table}").fetchone()[0]  # noqa: S608
+        return -1 if value is None else int(value)
+
+    def read_meta(self) -> Mapping[str, JSON]:
+        return {
+            key: json.loads(value)
+            for key, value in self._connection.execute("SELECT key, value FROM meta")
+        }
+
+    def write(self, rows: Iterable[Row]) -> None:
+        """One transaction: all of ``rows`` or none.
+
+        Raises:
+            sqlite3.Error: the rows are not in the file and may be written again later.
+        """
+        execute = self._connection.execute
+        execute("BEGIN IMMEDIATE")
+        try:
+            for sql, values in rows:
+                execute(sql, values)
+            execute("COMMIT")
+        except BaseException:
+            with contextlib.suppress(sqlite3.Error):
+                execute("ROLLBACK")
+            raise
+
+    def close(self) -> None:
+        with contextlib.suppress(sqlite3.Error):
+            self._connection.close()
+
+
+def _channel_row(index: int, channel: Channel, unit: str, kind: str) -> Row:
+    return (
+        "INSERT INTO channel VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            index,
+            channel.device,
+            channel.metric,
+            unit,
+            kind,
+            channel.method.value,
+            channel.source,
+            channel.reason,
+        ),
+    )
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(
+        path, timeout=0.5, isolation_level=None, check_same_thread=False, cached_statements=64
+    )
+    connection.execute("PRAGMA trusted_schema=OFF")
+    connection.execute("PRAGMA journal_mode=TRUNCATE")
+    connection.execute("PRAGMA synchronous=FULL")
+    return connection

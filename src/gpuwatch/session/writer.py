@@ -1,0 +1,148 @@
+"""The thread that writes a session file, so that sampling never waits for a disk."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+from gpuwatch.session.store import Row, SessionStore, event, insert
+from gpuwatch.session.tier import Tier, Value
+
+COMMIT_SECONDS = 0.5
+PUMP_SECONDS = 0.1
+_MOST_ROWS = 200_000
+"""Rows kept in memory while the file cannot be written; beyond it log lines go first."""
+
+
+class SessionWriter:
+    """Takes rows from any thread, writes them twice a second, and keeps them while it cannot.
+
+    ``pump`` is called ten times a second in the writing thread and may put rows itself; what it
+    returns is called after those rows are safely in the file.
+    """
+
+    def __init__(
+        self,
+        store: SessionStore,
+        columns: int,
+        *,
+        base_ns: int,
+        pump: Callable[[], Callable[[], None] | None] = lambda: None,
+        on_trouble: Callable[[str], None] = lambda text: None,
+    ) -> None:
+        self._store = store
+        self._base_ns = base_ns
+        self._pump = pump
+        self._on_trouble = on_trouble
+        self._tier = Tier(columns)
+        self._tick_sql = insert("tick", columns, "n", "t")
+        self._tier_sql = insert("tier", columns, "n", "stat")
+        self._lock = threading.Lock()
+        self._rows: list[Row] = []
+        self._after: list[Callable[[], None]] = []
+        self._dropped = 0
+        self._trouble_since: float | None = None
+        self.trouble: str | None = None
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="session-writer", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def put(self, *rows: Row) -> None:
+        with self._lock:
+            self._rows.extend(rows)
+
+    def tick(self, n: int, t: int, values: Sequence[Value]) -> None:
+        """One row of samples, ``t`` nanoseconds after the session's start."""
+        with self._lock:
+            self._rows.append((self._tick_sql, (n, t, *values)))
+            self._rows.extend((self._tier_sql, row) for row in self._tier.add(t, values))
+
+    def close(self, patience: float = 5.0) -> bool:
+        """Write the rest, trying for ``patience`` seconds; returns whether all of it is safe."""
+        self._stop.set()
+        self._thread.join()
+        with self._lock:
+            self._rows.extend((self._tier_sql, row) for row in self._tier.flush())
+        deadline = time.monotonic() + patience
+        while not self._commit():
+            if time.monotonic() > deadline:
+                break
+            time.sleep(0.25)
+        self._store.close()
+        return not self._rows
+
+    def _run(self) -> None:
+        due = time.monotonic() + COMMIT_SECONDS
+        while not self._stop.wait(PUMP_SECONDS):
+            self._collect()
+            if time.monotonic() >= due:
+                self._commit()
+                due = time.monotonic() + COMMIT_SECONDS
+        self._collect()
+        self._commit()
+
+    def _collect(self) -> None:
+        after = self._pump()
+        if after is not None:
+            self._after.append(after)
+
+    def _commit(self) -> bool:
+        with self._lock:
+            rows, self._rows = self._rows, []
+            after, self._after = self._after, []
+        if not rows:
+            for call in after:
+                call()
+            return True
+        try:
+            self._store.write(rows)
+        except sqlite3.Error as error:
+            with self._lock:
+                self._rows[:0] = rows
+                self._after[:0] = after
+                self._thin()
+            self._note_trouble(error)
+            return False
+        if self._trouble_since is not None:
+            self._note_recovery()
+        for call in after:
+            call()
+        return True
+
+    def _note_trouble(self, error: sqlite3.Error) -> None:
+        # A reader that holds its lock for a moment is no trouble.
+        first = self._trouble_since is None
+        if first:
+            self._trouble_since = time.monotonic()
+        text = f"cannot write {self._store.path}: {error}"
+        busy = "locked" in str(error)
+        if self.trouble is None and (not busy or not first):
+            self.trouble = text
+            self._on_trouble(text)
+
+    def _note_recovery(self) -> None:
+        since, self._trouble_since = self._trouble_since, None
+        if self.trouble is None or since is None:
+            return
+        text = f"the file could not be written for {time.monotonic() - since:.1f} s: {self.trouble}"
+        if self._dropped:
+            text += f"; {self._dropped} rows did not fit into memory and are lost"
+        self.trouble, self._dropped = None, 0
+        self.put(event(time.monotonic_ns() - self._base_ns, "storage", text))
+
+    def _thin(self) -> None:
+        excess = len(self._rows) - _MOST_ROWS
+        if excess <= 0:
+            return
+        kept: list[Row] = []
+        for row in self._rows:
+            if excess > 0 and row[0].startswith(("INSERT INTO log", "INSERT OR REPLACE INTO tick")):
+                excess -= 1
+                self._dropped += 1
+            else:
+                kept.append(row)
+        self._rows = kept
