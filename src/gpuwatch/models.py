@@ -66,6 +66,8 @@ class Prepared:
     """The exact command of a run, ready to be started."""
 
     command: tuple[str, ...]
+    variables: Mapping[str, str] = field(default_factory=dict)
+    """Environment variables to set beyond the caller's."""
     facts: Mapping[str, JSON] = field(default_factory=dict)
     """What is known of the environment: interpreter, image digest, size, seconds to pull."""
     notices: tuple[str, ...] = ()

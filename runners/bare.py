@@ -1,0 +1,93 @@
+"""The machine as it is: no container at all."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+from gpuwatch.models import JSON, LaunchSpec, Prepared, Problem
+from gpuwatch.runners.base import Run
+from gpuwatch.runners.interpreter import Interpreter, choose
+from gpuwatch.runners.local import LocalRun
+
+
+class BareRunner:
+    kind = "bare"
+
+    def preflight(self, spec: LaunchSpec) -> list[Problem]:
+        environment = spec.environment
+        if environment.image or environment.mounts or environment.shm_bytes:
+            return [
+                Problem(
+                    "bare-options",
+                    "the bare environment takes no image, mount or shm",
+                    "leave them out: --env bare[,python=PATH]",
+                )
+            ]
+        if spec.workload.kind == "command":
+            return _command_problems(spec)
+        return _interpreter_problems(choose(environment.python, spec.variables))
+
+    def prepare(self, spec: LaunchSpec) -> Prepared:
+        variables = {} if spec.gpus is None else {"CUDA_VISIBLE_DEVICES": ",".join(spec.gpus)}
+        if spec.workload.kind == "command":
+            return Prepared(spec.workload.arguments, variables)
+        interpreter = choose(spec.environment.python, spec.variables)
+        assert spec.archive is not None
+        notices = ()
+        if interpreter.origin == "gpuwatch's own":
+            notices = (f"workloads run with gpuwatch's own Python, {interpreter.path}",)
+        return Prepared(
+            (interpreter.path, spec.archive, spec.workload.name, *spec.workload.arguments),
+            variables,
+            {"python": interpreter.path, "python_origin": interpreter.origin},
+            notices,
+        )
+
+    def start(self, spec: LaunchSpec, prepared: Prepared, folder: Path) -> Run:
+        return LocalRun.start(
+            self.kind,
+            prepared.command,
+            folder=folder,
+            working_directory=spec.working_directory,
+            variables={**spec.variables, **prepared.variables},
+        )
+
+    def attach(self, handle: dict[str, JSON], cursor: str | None) -> Run:
+        return LocalRun.attach(handle, cursor)
+
+
+def _command_problems(spec: LaunchSpec) -> list[Problem]:
+    program = spec.workload.arguments[0]
+    where = os.path.join(spec.working_directory, program) if os.sep in program else program
+    if shutil.which(where, path=spec.variables.get("PATH")):
+        return []
+    if os.sep in program and Path(where).exists():
+        return [
+            Problem("command-not-executable", f"{program} is not executable", f"chmod +x {program}")
+        ]
+    return [
+        Problem("command-missing", f"there is no command {program!r}", "check its name and the PATH")
+    ]
+
+
+def _interpreter_problems(interpreter: Interpreter) -> list[Problem]:
+    if not interpreter.missing:
+        return []
+    if interpreter.missing == ("python",):
+        return [
+            Problem(
+                "python-missing",
+                f"{interpreter.path} is no Python 3.10 or later that runs",
+                "choose another with --python PATH",
+            )
+        ]
+    packages = " ".join(interpreter.missing)
+    return [
+        Problem(
+            "torch-missing",
+            f"{interpreter.path} ({interpreter.origin}) has no {' and no '.join(interpreter.missing)}",
+            f"{interpreter.path} -m pip install {packages}, or choose another with --python PATH",
+        )
+    ]

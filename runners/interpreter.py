@@ -1,0 +1,69 @@
+"""Choosing the Python that runs a workload of ours on the bare machine."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+_PROBE = (
+    "import importlib.util as u, json, sys; "
+    "print(json.dumps([sys.version_info[:2] >= (3, 10), "
+    "[n for n in ('torch', 'torchvision') if u.find_spec(n) is None]]))"
+)
+
+
+@dataclass(frozen=True)
+class Interpreter:
+    path: str
+    origin: str
+    """How it was found: ``--python``, ``$VIRTUAL_ENV``, ..."""
+    missing: tuple[str, ...]
+    """Packages the workloads need and it lacks; ``("python",)`` when it cannot run them at all."""
+
+
+def candidates(asked: str | None, variables: Mapping[str, str]) -> list[tuple[str, str]]:
+    """``(path, origin)`` in order of preference; only the first where ``--python`` asks for it."""
+    if asked is not None:
+        return [(shutil.which(asked) or asked, "--python")]
+    found = []
+    for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
+        prefix = variables.get(variable)
+        if prefix and (Path(prefix) / "bin" / "python").exists():
+            found.append((str(Path(prefix) / "bin" / "python"), f"${variable}"))
+    on_path = shutil.which("python3", path=variables.get("PATH"))
+    if on_path:
+        found.append((on_path, "PATH"))
+    found.append((sys.executable, "gpuwatch's own"))
+    return found
+
+
+def choose(asked: str | None, variables: Mapping[str, str]) -> Interpreter:
+    """The interpreter to use: the first candidate; a later one only if the first lacks torch."""
+    first: Interpreter | None = None
+    for path, origin in candidates(asked, variables):
+        interpreter = Interpreter(path, origin, probe(path))
+        if not interpreter.missing:
+            return interpreter
+        first = first or interpreter
+    assert first is not None
+    return first
+
+
+def probe(path: str) -> tuple[str, ...]:
+    """What ``path`` lacks to run the workloads; nothing of torch is imported to find out."""
+    try:
+        # Not from the working directory: a torch.py there is not torch.
+        answer = subprocess.run(
+            [path, "-c", _PROBE], capture_output=True, text=True, timeout=30, cwd=os.sep, check=True
+        ).stdout
+    except (OSError, subprocess.SubprocessError):
+        return ("python",)
+    import json
+
+    recent, missing = json.loads(answer)
+    return tuple(missing) if recent else ("python",)

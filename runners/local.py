@@ -1,0 +1,148 @@
+"""Runs that are processes of this machine: started and held by a shim, whatever the environment."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from gpuwatch.errors import GpuwatchError
+from gpuwatch.models import JSON, Output, Result
+from gpuwatch.processes import ProcessId, identify
+from gpuwatch.runners import shim
+from gpuwatch.runners.spool import SpoolReader
+
+GRACE_SECONDS = 10.0
+"""Between SIGTERM and SIGKILL when a run is stopped."""
+
+_START_PATIENCE = 10.0
+
+
+class LocalRun:
+    """A workload under a shim, found again by its folder."""
+
+    def __init__(
+        self, kind: str, folder: Path, holder: ProcessId, cursor: str | None = None
+    ) -> None:
+        self._kind = kind
+        self._folder = folder
+        self._holder = holder
+        self._spool = SpoolReader(folder / "spool", cursor)
+
+    @classmethod
+    def start(
+        cls,
+        kind: str,
+        command: Sequence[str],
+        *,
+        folder: Path,
+        working_directory: str,
+        variables: Mapping[str, str],
+    ) -> LocalRun:
+        """Start ``command`` under a shim of its own, in a session of its own.
+
+        Raises:
+            GpuwatchError: not even the shim could be started.
+        """
+        arguments = [sys.executable, "-I", "-S", shim.__file__, str(folder), str(GRACE_SECONDS)]
+        process = subprocess.Popen(
+            [*arguments, *command],
+            cwd=working_directory,
+            env=dict(variables),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=(folder / "shim.log").open("wb"),
+            start_new_session=True,
+        )
+        holder = identify(process.pid)
+        deadline = time.monotonic() + _START_PATIENCE
+        while not (folder / "started.json").exists():
+            if process.poll() is not None or time.monotonic() > deadline:
+                break
+            time.sleep(0.002)
+        if holder is None or not (folder / "started.json").exists():
+            told = (folder / "shim.log").read_text(errors="replace").strip().splitlines()
+            raise GpuwatchError(f"the workload's shim did not start: {' '.join(told[-1:])}")
+        return cls(kind, folder, holder)
+
+    @classmethod
+    def attach(cls, handle: Mapping[str, JSON], cursor: str | None) -> LocalRun:
+        """The run of a handle; it may have ended meanwhile."""
+        holder = handle["holder"]
+        return cls(
+            str(handle["kind"]),
+            Path(str(handle["folder"])),
+            ProcessId(
+                str(holder["host"]),
+                str(holder["boot_id"]),
+                int(holder["pid"]),
+                int(holder["start_time"]),
+            ),
+            cursor,
+        )
+
+    def handle(self) -> dict[str, JSON]:
+        return {"kind": self._kind, "folder": str(self._folder), "holder": asdict(self._holder)}
+
+    def spawned_ns(self) -> int | None:
+        value = self._note("started.json").get("spawned_ns")
+        return value if isinstance(value, int) else None
+
+    def pids(self) -> Sequence[int]:
+        """The shim's children: the workload, and orphans of its that the shim adopted."""
+        pid = self._holder.pid
+        try:
+            return tuple(map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()))
+        except OSError:
+            return ()
+
+    def read(self) -> list[Output]:
+        return self._spool.read()
+
+    def cursor(self) -> str:
+        return self._spool.cursor()
+
+    def release(self, cursor: str) -> None:
+        self._spool.release(cursor)
+
+    def result(self) -> Result | None:
+        note = self._note("ended.json")
+        if not note:
+            return None
+        return Result(
+            code=note.get("code"),
+            signal=note.get("signal"),
+            t=int(note["t"]),
+            user_seconds=note.get("user_seconds"),
+            sys_seconds=note.get("sys_seconds"),
+            launcher_failed=bool(note.get("launcher_failed")),
+            text=note.get("text"),
+            left_behind=int(note.get("left_behind") or 0),
+        )
+
+    def lost(self) -> bool:
+        # The shim may have ended between two looks: its last word counts.
+        return self._holder.alive() is not True and self.result() is None
+
+    def stop(self) -> None:
+        if self._holder.alive():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self._holder.pid, signal.SIGTERM)
+
+    def forget(self) -> None:
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _note(self, name: str) -> dict[str, JSON]:
+        try:
+            value = json.loads((self._folder / name).read_text())
+        except (OSError, ValueError):
+            return {}
+        return value if isinstance(value, dict) else {}

@@ -1,0 +1,284 @@
+"""The process between a recorder and a local workload: standard library only, run as a script.
+
+    PYTHON -I -S shim.py FOLDER GRACE_SECONDS COMMAND...
+
+It owns the workload's pipes, so that a recorder that dies takes nothing with it. In FOLDER it keeps
+
+* ``spool/N``: what the workload wrote, as frames ``<stream u8, CLOCK_MONOTONIC u64, length u32>``
+  and data, in segments of 1 MiB; the oldest are dropped when nobody reads 64 MiB (a ``LOST`` frame
+  with the number of bytes follows);
+* ``started.json``: its own number and the workload's, or why the workload could not be started;
+* ``ended.json``: exit code, signal, CPU times; written last, in one piece.
+
+SIGTERM ends the workload's whole process tree: SIGTERM first, SIGKILL after GRACE_SECONDS; a second
+SIGTERM does so at once. What the workload leaves running when it exits ends with it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import resource
+import select
+import signal
+import struct
+import subprocess
+import sys
+import time
+
+FRAME = struct.Struct("<BQI")
+STDOUT, STDERR, LOST = 1, 2, 3
+SEGMENT_BYTES = 1 << 20
+MOST_SEGMENTS = 64
+LEFTOVER_GRACE = 2.0
+UNKILLABLE_NS = 15_000_000_000
+_PR_SET_CHILD_SUBREAPER = 36
+
+
+class Spool:
+    """A capped queue of frames on disk. Never raises: what cannot be written is counted as lost."""
+
+    def __init__(self, folder: str) -> None:
+        self._folder = folder
+        self._first = self._number = 1
+        self._fd = -1
+        self._size = 0
+        self._lost = 0
+
+    def write(self, stream: int, data: bytes) -> None:
+        if self._lost and self._append(LOST, struct.pack("<Q", self._lost)):
+            self._lost = 0
+        if self._lost or not self._append(stream, data):
+            self._lost += len(data)
+
+    def flush(self) -> None:
+        """Tell of losses that no later frame told of."""
+        if self._lost and self._append(LOST, struct.pack("<Q", self._lost)):
+            self._lost = 0
+
+    def _append(self, stream: int, data: bytes) -> bool:
+        try:
+            if self._fd < 0 or self._size >= SEGMENT_BYTES:
+                self._next()
+            frame = FRAME.pack(stream, time.monotonic_ns(), len(data)) + data
+            if os.write(self._fd, frame) != len(frame):
+                os.ftruncate(self._fd, self._size)
+                return False
+        except OSError:
+            if self._fd >= 0:
+                with contextlib.suppress(OSError):
+                    os.ftruncate(self._fd, self._size)
+            return False
+        self._size += len(frame)
+        return True
+
+    def _next(self) -> None:
+        number = self._number if self._fd < 0 else self._number + 1
+        path = os.path.join(self._folder, f"{number:08d}")
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        if self._fd >= 0:
+            os.close(self._fd)
+        self._fd, self._number, self._size = fd, number, 0
+        while number - self._first >= MOST_SEGMENTS:
+            oldest = os.path.join(self._folder, f"{self._first:08d}")
+            self._first += 1
+            with contextlib.suppress(OSError):
+                size = os.stat(oldest).st_size
+                os.unlink(oldest)
+                self._lost += size
+
+
+class Shim:
+    def __init__(self, folder: str, grace: float, command: list[str]) -> None:
+        self._folder = folder
+        self._grace = grace
+        self._command = command
+        os.makedirs(os.path.join(folder, "spool"), mode=0o700, exist_ok=True)
+        self._spool = Spool(os.path.join(folder, "spool"))
+        self._pid = 0
+        self._status: int | None = None
+        self._usage: resource.struct_rusage | None = None
+        self._ended_ns = 0
+        self._stops = 0
+        self._kill_at: float | None = None
+        self._left_behind = 0
+
+    def run(self) -> None:
+        wake_read, wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
+        # Handlers, not SIG_IGN: ignored signals would stay ignored in the workload.
+        for number in (signal.SIGHUP, signal.SIGINT, signal.SIGCHLD):
+            signal.signal(number, lambda *_: None)
+        signal.signal(signal.SIGTERM, self._on_term)
+        pipes = self._start()
+        if not pipes:
+            return
+        poller = select.poll()
+        for fd in (wake_read, *pipes):
+            poller.register(fd, select.POLLIN)
+        while not self._over():
+            for fd, _ in poller.poll(self._timeout_ms()):
+                if fd == wake_read:
+                    with contextlib.suppress(BlockingIOError):
+                        os.read(wake_read, 4096)
+                elif data := _read(fd):
+                    self._spool.write(pipes[fd], data)
+                elif data == b"":
+                    poller.unregister(fd)
+                    os.close(fd)
+                    del pipes[fd]
+            self._reap()
+            self._enforce()
+        self._drain(pipes)
+        self._spool.flush()
+        self._finish()
+
+    def _start(self) -> dict[int, int]:
+        """Start the workload; returns the pipes' read ends with their stream numbers."""
+        pipes: dict[int, int] = {}
+        ends = []
+        for stream in (STDOUT, STDERR):
+            read, write = os.pipe2(os.O_CLOEXEC)
+            with contextlib.suppress(OSError):
+                fcntl.fcntl(write, 1031, 1 << 20)  # F_SETPIPE_SZ
+            os.set_blocking(read, False)
+            pipes[read] = stream
+            ends.append(write)
+        _become_subreaper()
+        spawned = time.monotonic_ns()
+        try:
+            process = subprocess.Popen(
+                self._command,
+                stdin=subprocess.DEVNULL,
+                stdout=ends[0],
+                stderr=ends[1],
+                start_new_session=True,
+            )
+        except (OSError, ValueError) as error:
+            self._note("started.json", {"pid": os.getpid(), "spawned_ns": spawned, "error": str(error)})
+            self._note("ended.json", {"t": time.monotonic_ns(), "launcher_failed": True, "text": str(error)})
+            return {}
+        self._pid = process.pid
+        process.returncode = 0  # reaped here, by wait4, for its resource usage
+        for end in ends:
+            os.close(end)
+        self._note("started.json", {"pid": os.getpid(), "spawned_ns": spawned, "workload": self._pid})
+        return pipes
+
+    def _timeout_ms(self) -> int | None:
+        if self._kill_at is not None:
+            return max(0, int((self._kill_at - time.monotonic()) * 1000)) + 1
+        return 50 if self._status is not None else None
+
+    def _on_term(self, *_: object) -> None:
+        self._stops += 1
+
+    def _enforce(self) -> None:
+        """Carry out a stop that was asked for, and end what the workload left behind."""
+        if self._stops and self._kill_at is None and self._status is None:
+            self._signal(signal.SIGTERM)
+            self._kill_at = time.monotonic() + self._grace
+        elif self._status is not None and self._kill_at is None and (left := self._tree()):
+            self._left_behind = len(left)
+            self._signal(signal.SIGTERM)
+            self._kill_at = time.monotonic() + LEFTOVER_GRACE
+        if self._kill_at is not None and (self._stops > 1 or time.monotonic() >= self._kill_at):
+            self._signal(signal.SIGKILL)
+            self._kill_at = time.monotonic() + 0.2
+
+    def _signal(self, number: int) -> None:
+        for pid in self._tree():
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(pid, number)
+
+    def _tree(self) -> list[int]:
+        """All living descendants of this process."""
+        children: dict[int, list[int]] = {}
+        for entry in os.listdir("/proc"):
+            if entry.isdigit():
+                try:
+                    with open(f"/proc/{entry}/stat", "rb") as file:
+                        fields = file.read().rpartition(b")")[2].split()
+                except OSError:
+                    continue
+                if fields[0] not in (b"Z", b"X"):
+                    children.setdefault(int(fields[1]), []).append(int(entry))
+        found = list(children.get(os.getpid(), ()))
+        for pid in found:
+            found.extend(children.get(pid, ()))
+        return found
+
+    def _reap(self) -> None:
+        while True:
+            try:
+                pid, status, usage = os.wait4(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            if pid == self._pid:
+                self._status, self._usage = status, usage
+                self._ended_ns = time.monotonic_ns()
+                self._kill_at = None
+
+    def _over(self) -> bool:
+        """The workload exited and nothing of it lives, or defies SIGKILL for long."""
+        if self._status is None:
+            return False
+        return not self._tree() or time.monotonic_ns() - self._ended_ns > UNKILLABLE_NS
+
+    def _drain(self, pipes: dict[int, int]) -> None:
+        for fd, stream in pipes.items():
+            while data := _read(fd):
+                self._spool.write(stream, data)
+
+    def _finish(self) -> None:
+        code = os.waitstatus_to_exitcode(self._status or 0)
+        usage = self._usage
+        self._note(
+            "ended.json",
+            {
+                "t": self._ended_ns,
+                "code": code if code >= 0 else None,
+                "signal": -code if code < 0 else None,
+                "user_seconds": usage.ru_utime if usage else None,
+                "sys_seconds": usage.ru_stime if usage else None,
+                "left_behind": self._left_behind,
+            },
+        )
+
+    def _note(self, name: str, value: dict[str, object]) -> None:
+        """Write a small file in one piece, for as long as it takes a full disk to be emptied."""
+        path = os.path.join(self._folder, name)
+        for _ in range(600):
+            try:
+                with open(f"{path}.new", "w") as file:
+                    json.dump(value, file)
+                os.rename(f"{path}.new", path)
+                return
+            except FileNotFoundError:  # the folder was removed: nobody wants to know
+                return
+            except OSError:
+                time.sleep(1)
+
+
+def _read(fd: int) -> bytes | None:
+    """What the pipe holds; empty at its end, ``None`` when there is nothing yet."""
+    try:
+        return os.read(fd, 1 << 18)
+    except BlockingIOError:
+        return None
+
+
+def _become_subreaper() -> None:
+    """Orphans of the workload become our children, so that none escapes."""
+    import ctypes
+
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+if __name__ == "__main__":
+    Shim(sys.argv[1], float(sys.argv[2]), sys.argv[3:]).run()
