@@ -1,0 +1,36 @@
+"""Why a workload stops: one class for each way in which a person can mend it."""
+
+from __future__ import annotations
+
+
+class Failure(Exception):
+    """A stop with a reason. Reported as an ``error`` event and one line on stderr.
+
+    ``kind`` is the event's kind, ``exit_code`` the process's exit code, ``mend`` what to do.
+    """
+
+    kind = "run"
+    exit_code = 1
+
+    def __init__(self, message: str, mend: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.mend = mend
+
+
+class UsageFailure(Failure):
+    """The command asks for something that does not exist or cannot be."""
+
+    kind = "usage"
+    exit_code = 2
+
+
+class EnvironmentFailure(Failure):
+    """The environment lacks what the command needs: torch, a driver, a device."""
+
+    kind = "environment"
+    exit_code = 3
+
+
+class RunFailure(Failure):
+    """The run began and could not go on: out of memory, a loader's worker died."""

@@ -1,0 +1,31 @@
+"""Step lines: one JSON object behind a prefix on standard output."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from typing import Any
+
+PREFIX = ":::GPUWATCH "
+
+
+def emit(event: str, **keys: Any) -> None:
+    """Print one step line and flush it.
+
+    A key whose value is not finite (a diverged loss) becomes ``null``: JSON has no NaN.
+    """
+    line = json.dumps({"event": event, **{key: finite(value) for key, value in keys.items()}})
+    sys.stdout.write(f"{PREFIX}{line}\n")
+    sys.stdout.flush()
+
+
+def finite(value: Any) -> Any:
+    """The same value with every float that is NaN or infinite replaced by None."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, (list, tuple)):
+        return [finite(item) for item in value]
+    if isinstance(value, dict):
+        return {key: finite(item) for key, item in value.items()}
+    return value

@@ -1,0 +1,142 @@
+"""A workload's flags, without torch: the command line of the host offers the same ones."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import re
+from collections.abc import Mapping
+from typing import Any
+
+DTYPES = ("float32", "tf32", "bfloat16", "float16")
+LARGEST_SEED = 2**32 - 1
+
+
+def positive_int(text: str) -> int:
+    """An integer of at least 1. Raises argparse.ArgumentTypeError otherwise."""
+    return _integer(text, 1)
+
+
+def non_negative_int(text: str) -> int:
+    """An integer of at least 0. Raises argparse.ArgumentTypeError otherwise."""
+    return _integer(text, 0)
+
+
+def seed_value(text: str) -> int:
+    """An integer from 0 to 2**32 - 1. Raises argparse.ArgumentTypeError otherwise."""
+    value = _integer(text, 0)
+    if value > LARGEST_SEED:
+        raise argparse.ArgumentTypeError(f"must be at most {LARGEST_SEED}, not {text}")
+    return value
+
+
+def learning_rate(text: str) -> float:
+    """A finite number above 0. Raises argparse.ArgumentTypeError otherwise."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not (math.isfinite(value) and value > 0):
+        raise argparse.ArgumentTypeError(f"must be a finite number above 0, not {text!r}")
+    return value
+
+
+def device_name(text: str) -> str:
+    """``auto``, ``cpu``, ``cuda`` or ``cuda:N``. Raises argparse.ArgumentTypeError otherwise."""
+    if not re.fullmatch(r"auto|cpu|cuda(:\d{1,3})?", text):
+        raise argparse.ArgumentTypeError(f"must be auto, cpu, cuda or cuda:N, not {text!r}")
+    return text
+
+
+def _integer(text: str, least: int) -> int:
+    try:
+        value = int(text)
+    except ValueError:
+        value = least - 1
+    if value < least:
+        raise argparse.ArgumentTypeError(f"must be an integer of at least {least}, not {text!r}")
+    return value
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the workload's flags. None (False for ``--download``) means the workload's default."""
+    group = parser.add_argument_group("workload")
+    add = group.add_argument
+    add("--batch-size", type=positive_int, metavar="N", help="samples in a step")
+    add("--epochs", type=positive_int, metavar="N", help="passes over the data")
+    add("--steps", type=positive_int, metavar="N", help="timed steps; overrides --epochs")
+    add(
+        "--warmup",
+        type=non_negative_int,
+        metavar="N",
+        help="steps before the timed ones (default: a fifth of them, 1 to 10)",
+    )
+    add("--lr", type=learning_rate, metavar="RATE", help="learning rate")
+    add("--dtype", choices=DTYPES, help="arithmetic of the matrix products (default: float32)")
+    add(
+        "--device",
+        type=device_name,
+        metavar="DEVICE",
+        help="auto, cpu, cuda or cuda:N (default: auto, a GPU where there is one)",
+    )
+    add("--data", metavar="DIR", help="folder with the real data (default: synthetic data)")
+    add("--download", action="store_true", help="fetch the data into DIR first, where possible")
+    add("--image-size", type=positive_int, metavar="PIXELS", help="edge of the square images")
+    add("--workers", type=non_negative_int, metavar="N", help="processes that load data")
+    add("--seed", type=seed_value, metavar="N", help="seed of all randomness (default: 0)")
+
+
+FLAGS = (
+    "batch_size",
+    "epochs",
+    "steps",
+    "warmup",
+    "lr",
+    "dtype",
+    "device",
+    "data",
+    "download",
+    "image_size",
+    "workers",
+    "seed",
+)
+
+
+def parameters_to_argv(parameters: Mapping[str, Any]) -> list[str]:
+    """The flags that give these parameters (``{"batch_size": 64}`` is ``--batch-size 64``).
+
+    A parameter that is None or False is left out.
+
+    Raises:
+        ValueError: for a parameter that is no flag of a workload.
+    """
+    if unknown := sorted(set(parameters) - set(FLAGS)):
+        raise ValueError(f"no such workload parameter: {', '.join(unknown)}")
+    argv: list[str] = []
+    for name in FLAGS:
+        value = parameters.get(name)
+        if value is None or value is False:
+            continue
+        argv.append("--" + name.replace("_", "-"))
+        if value is not True:
+            argv.append(str(value))
+    return argv
+
+
+def to_argv(namespace: argparse.Namespace) -> list[str]:
+    """The flags that a parsed command line set, in a fixed order; other attributes are ignored."""
+    return parameters_to_argv({n: v for n, v in vars(namespace).items() if n in FLAGS})
+
+
+def conflict(namespace: argparse.Namespace) -> tuple[str, str] | None:
+    """Why flags that are each valid do not go together, as (message, mend); None if they do."""
+    if namespace.download and not namespace.data:
+        return "--download needs a folder to put the data into", "add --data DIR"
+    if namespace.device == "cpu" and namespace.dtype == "tf32":
+        return "tf32 is a format of NVIDIA's tensor cores, not of a CPU", "use --dtype float32"
+    if namespace.device == "cpu" and namespace.dtype == "float16":
+        return (
+            "float16 training needs half-precision kernels that torch lacks on a CPU",
+            "use --dtype bfloat16",
+        )
+    return None
