@@ -1,0 +1,495 @@
+/* A stand-in for libnvidia-ml.so.1 that answers from a small text file, re-read whenever it changes.
+ *
+ * The file named by FAKE_NVML_STATE holds one statement a line; a later one wins over an earlier one:
+ *
+ *   driver 575.57.08                              value of the whole machine
+ *   gpu 0 utilization 73                          value of one GPU (text to the end of the line)
+ *   process 0 compute 4711 1048576                a process on GPU 0 (bytes, or - for not available)
+ *   return nvmlDeviceGetPowerUsage 3 *            return code, for one GPU's number or * for all
+ *   delay nvmlDeviceGetPowerUsage 20000 0         microseconds that a call takes
+ *   lost 0                                        the GPU has fallen off the bus
+ *
+ * A function named without its version suffix means all its versions, with it that one; one field of
+ * nvmlDeviceGetFieldValues is nvmlDeviceGetFieldValues:186. Struct layouts are those of the public nvml.h.
+ */
+#define _GNU_SOURCE
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+
+enum { MAX_GPUS = 16, MAX_VALUES = 1024, MAX_RULES = 256, MAX_PROCESSES = 256, ALL = -1, MACHINE = -2 };
+enum {
+    SUCCESS = 0, UNINITIALIZED = 1, INVALID_ARGUMENT = 2, NOT_SUPPORTED = 3, NOT_FOUND = 6,
+    INSUFFICIENT_SIZE = 7, GPU_IS_LOST = 15, ARGUMENT_VERSION_MISMATCH = 25
+};
+
+typedef struct { int gpu; char key[40]; char text[120]; } Value;
+typedef struct { int gpu; char function[64]; long number; } Rule;
+typedef struct { int gpu; int graphics; unsigned pid; unsigned long long bytes; } Process;
+typedef struct {
+    int values, returns, delays, processes, lost[MAX_GPUS];
+    Value value[MAX_VALUES];
+    Rule ret[MAX_RULES], delay[MAX_RULES];
+    Process process[MAX_PROCESSES];
+} State;
+
+/* A device handle: a whole GPU, or (mig >= 0) one of its MIG devices. */
+typedef struct { int gpu, mig; } Device;
+
+static Device gpu_handles[MAX_GPUS], mig_handles[MAX_GPUS][8];
+static State *current;
+static struct stat seen;
+static long long next_look;
+static int references;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static long long now_us(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * 1000000LL + t.tv_nsec / 1000;
+}
+
+static int gpu_number(const char *text) { return *text == '*' ? ALL : atoi(text); }
+
+static void parse_line(State *s, char *line) {
+    char word[64], function[64], who[16], kind[16], size[32];
+    int gpu, used = 0;
+    long number;
+    unsigned pid;
+    line[strcspn(line, "\n")] = 0;
+    if (sscanf(line, "%63s", word) != 1) return;
+    if (!strcmp(word, "gpu") && s->values < MAX_VALUES) {
+        Value *v = &s->value[s->values];
+        if (sscanf(line, "gpu %d %39s %n", &gpu, v->key, &used) < 2) return;
+        v->gpu = gpu;
+        snprintf(v->text, sizeof v->text, "%s", used ? line + used : "");
+        s->values++;
+    } else if (!strcmp(word, "process") && s->processes < MAX_PROCESSES) {
+        if (sscanf(line, "process %d %15s %u %31s", &gpu, kind, &pid, size) != 4) return;
+        unsigned long long bytes = *size == '-' ? ~0ULL : strtoull(size, 0, 10);
+        s->process[s->processes++] = (Process){gpu, !strcmp(kind, "graphics"), pid, bytes};
+    } else if (!strcmp(word, "return") && s->returns < MAX_RULES) {
+        if (sscanf(line, "return %63s %ld %15s", function, &number, who) != 3) return;
+        Rule *r = &s->ret[s->returns++];
+        r->gpu = gpu_number(who), r->number = number;
+        strcpy(r->function, function);
+    } else if (!strcmp(word, "delay") && s->delays < MAX_RULES) {
+        if (sscanf(line, "delay %63s %ld %15s", function, &number, who) != 3) return;
+        Rule *r = &s->delay[s->delays++];
+        r->gpu = gpu_number(who), r->number = number;
+        strcpy(r->function, function);
+    } else if (!strcmp(word, "lost")) {
+        if (sscanf(line, "lost %d", &gpu) == 1 && gpu >= 0 && gpu < MAX_GPUS) s->lost[gpu] = 1;
+    } else if (s->values < MAX_VALUES) {
+        Value *v = &s->value[s->values++];
+        v->gpu = MACHINE;
+        snprintf(v->key, sizeof v->key, "%.39s", word);
+        char *rest = line + strlen(word);
+        snprintf(v->text, sizeof v->text, "%s", rest + strspn(rest, " "));
+    }
+}
+
+/* The state as the file has it. Old states are never freed: another thread may be reading one. */
+static State *state(void) {
+    static State empty;
+    pthread_mutex_lock(&lock);
+    long long now = now_us();
+    if (now >= next_look) {
+        next_look = now + 2000;
+        const char *path = getenv("FAKE_NVML_STATE");
+        struct stat st;
+        if (path && !stat(path, &st) &&
+            (!current || st.st_ino != seen.st_ino || st.st_size != seen.st_size ||
+             st.st_mtim.tv_sec != seen.st_mtim.tv_sec || st.st_mtim.tv_nsec != seen.st_mtim.tv_nsec)) {
+            FILE *f = fopen(path, "r");
+            State *s = f ? calloc(1, sizeof *s) : NULL;
+            if (s) {
+                char line[256];
+                while (fgets(line, sizeof line, f)) parse_line(s, line);
+                current = s, seen = st;
+            }
+            if (f) fclose(f);
+        }
+    }
+    State *s = current ? current : &empty;
+    pthread_mutex_unlock(&lock);
+    return s;
+}
+
+static const char *text_of(const State *s, int gpu, const char *key) {
+    for (int i = s->values - 1; i >= 0; i--)
+        if (s->value[i].gpu == gpu && !strcmp(s->value[i].key, key)) return s->value[i].text;
+    return NULL;
+}
+
+static unsigned long long number_of(const State *s, int gpu, const char *key) {
+    const char *text = text_of(s, gpu, key);
+    return text ? strtoull(text, 0, 10) : 0;
+}
+
+/* Whether the symbol (perhaps with _v2, _v3) is the function that a rule names. */
+static int names(const char *rule, const char *symbol) {
+    size_t n = strlen(rule);
+    return !strncmp(rule, symbol, n) && (!symbol[n] || (symbol[n] == '_' && symbol[n + 1] == 'v'));
+}
+
+static long rule_for(const Rule *rules, int count, const char *symbol, int gpu, long otherwise) {
+    for (int i = count - 1; i >= 0; i--)
+        if ((rules[i].gpu == ALL || rules[i].gpu == gpu) && names(rules[i].function, symbol))
+            return rules[i].number;
+    return otherwise;
+}
+
+/* Waits as long as the file says at each moment, so that a hanging call can be let go. */
+static void take_time(const char *symbol, int gpu) {
+    long long start = now_us();
+    for (;;) {
+        State *s = state();
+        long long left = start + rule_for(s->delay, s->delays, symbol, gpu, 0) - now_us();
+        if (left <= 0) return;
+        if (left > 10000) left = 10000;
+        nanosleep(&(struct timespec){0, left * 1000}, NULL);
+    }
+}
+
+static int enter_machine(const char *symbol, State **s) {
+    take_time(symbol, ALL);
+    *s = state();
+    int code = (int)rule_for((*s)->ret, (*s)->returns, symbol, ALL, SUCCESS);
+    return code ? code : references ? SUCCESS : UNINITIALIZED;
+}
+
+static int enter(const char *symbol, const Device *d, State **s) {
+    if (!d) return INVALID_ARGUMENT;
+    take_time(symbol, d->gpu);
+    *s = state();
+    if (!references) return UNINITIALIZED;
+    if ((*s)->lost[d->gpu]) return GPU_IS_LOST;
+    return (int)rule_for((*s)->ret, (*s)->returns, symbol, d->gpu, SUCCESS);
+}
+
+#define ENTER(device)                                 \
+    State *s;                                         \
+    int entered = enter(__func__, device, &s);        \
+    if (entered) return entered
+#define ENTER_GPU(device)                             \
+    ENTER(device);                                    \
+    if ((device)->mig >= 0) return INVALID_ARGUMENT
+#define NUMBER(key) number_of(s, d->gpu, key)
+
+static int give(char *out, unsigned size, const char *text) {
+    if (!text) return NOT_SUPPORTED;
+    if (strlen(text) >= size) return INSUFFICIENT_SIZE;
+    strcpy(out, text);
+    return SUCCESS;
+}
+
+static int gpu_count(const State *s) {
+    int n = (int)number_of(s, MACHINE, "gpus");
+    return n > MAX_GPUS ? MAX_GPUS : n;
+}
+
+/* The nth MIG device's UUID of the comma-separated value "mig". */
+static int mig_uuid(const State *s, int gpu, int n, char *out, size_t size) {
+    const char *list = text_of(s, gpu, "mig");
+    while (list && *list) {
+        size_t length = strcspn(list, ",");
+        if (n-- == 0) {
+            snprintf(out, size, "%.*s", (int)length, list);
+            return 1;
+        }
+        list += length + (list[length] == ',');
+    }
+    return 0;
+}
+
+/* ---- the machine ------------------------------------------------------------------------- */
+
+int nvmlInitWithFlags(unsigned flags) {
+    (void)flags;
+    take_time("nvmlInit", ALL);
+    State *s = state();
+    int code = (int)rule_for(s->ret, s->returns, "nvmlInit", ALL, SUCCESS);
+    if (code) return code;
+    for (int g = 0; g < MAX_GPUS; g++) {
+        gpu_handles[g] = (Device){g, -1};
+        for (int m = 0; m < 8; m++) mig_handles[g][m] = (Device){g, m};
+    }
+    __sync_fetch_and_add(&references, 1);
+    return SUCCESS;
+}
+int nvmlInit_v2(void) { return nvmlInitWithFlags(0); }
+
+int nvmlShutdown(void) {
+    take_time(__func__, ALL);
+    if (references <= 0) return UNINITIALIZED;
+    __sync_fetch_and_sub(&references, 1);
+    return SUCCESS;
+}
+
+const char *nvmlErrorString(int code) {
+    switch (code) {
+    case 0: return "Success";
+    case 3: return "Not Supported";
+    case 4: return "Insufficient Permissions";
+    case 9: return "Driver Not Loaded";
+    case 15: return "GPU is lost";
+    case 18: return "Driver/library version mismatch";
+    default: return "Unknown Error";
+    }
+}
+
+int nvmlSystemGetDriverVersion(char *out, unsigned size) {
+    State *s;
+    int code = enter_machine(__func__, &s);
+    return code ? code : give(out, size, text_of(s, MACHINE, "driver"));
+}
+
+int nvmlSystemGetNVMLVersion(char *out, unsigned size) {
+    State *s;
+    int code = enter_machine(__func__, &s);
+    return code ? code : give(out, size, text_of(s, MACHINE, "nvml"));
+}
+
+int nvmlSystemGetCudaDriverVersion_v2(int *out) {
+    State *s;
+    int code = enter_machine(__func__, &s);
+    if (!code) *out = (int)number_of(s, MACHINE, "cuda");
+    return code;
+}
+int nvmlSystemGetCudaDriverVersion(int *out) { return nvmlSystemGetCudaDriverVersion_v2(out); }
+
+int nvmlDeviceGetCount_v2(unsigned *out) {
+    State *s;
+    int code = enter_machine(__func__, &s);
+    if (!code) *out = (unsigned)gpu_count(s);
+    return code;
+}
+
+/* ---- handles ----------------------------------------------------------------------------- */
+
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, Device **out) {
+    State *now = state();
+    if (references && index >= (unsigned)gpu_count(now)) return INVALID_ARGUMENT;
+    ENTER(&gpu_handles[index]);
+    *out = &gpu_handles[index];
+    return SUCCESS;
+}
+
+int nvmlDeviceGetHandleByUUID(const char *uuid, Device **out) {
+    State *now = state();
+    char mig[120];
+    for (int g = 0; g < gpu_count(now); g++) {
+        const char *own = text_of(now, g, "uuid");
+        if (own && !strcmp(own, uuid)) {
+            ENTER(&gpu_handles[g]);
+            *out = &gpu_handles[g];
+            return SUCCESS;
+        }
+        for (int m = 0; m < 8 && mig_uuid(now, g, m, mig, sizeof mig); m++)
+            if (!strcmp(mig, uuid)) {
+                ENTER(&mig_handles[g][m]);
+                *out = &mig_handles[g][m];
+                return SUCCESS;
+            }
+    }
+    return references ? NOT_FOUND : UNINITIALIZED;
+}
+
+int nvmlDeviceGetDeviceHandleFromMigDeviceHandle(Device *d, Device **out) {
+    ENTER(d);
+    if (d->mig < 0) return INVALID_ARGUMENT;
+    *out = &gpu_handles[d->gpu];
+    return SUCCESS;
+}
+
+int nvmlDeviceIsMigDeviceHandle(Device *d, unsigned *out) {
+    ENTER(d);
+    *out = d->mig >= 0;
+    return SUCCESS;
+}
+
+int nvmlDeviceGetIndex(Device *d, unsigned *out) {
+    ENTER(d);
+    *out = (unsigned)(d->mig >= 0 ? d->mig : d->gpu);
+    return SUCCESS;
+}
+
+/* ---- facts ------------------------------------------------------------------------------- */
+
+int nvmlDeviceGetName(Device *d, char *out, unsigned size) {
+    ENTER(d);
+    return give(out, size, text_of(s, d->gpu, "name"));
+}
+
+int nvmlDeviceGetUUID(Device *d, char *out, unsigned size) {
+    char mig[120];
+    ENTER(d);
+    if (d->mig >= 0) return give(out, size, mig_uuid(s, d->gpu, d->mig, mig, sizeof mig) ? mig : NULL);
+    return give(out, size, text_of(s, d->gpu, "uuid"));
+}
+
+typedef struct {
+    char busIdLegacy[16];
+    unsigned domain, bus, device, pciDeviceId, pciSubSystemId;
+    char busId[32];
+} PciInfo;
+
+int nvmlDeviceGetPciInfo_v3(Device *d, PciInfo *out) {
+    ENTER_GPU(d);
+    memset(out, 0, sizeof *out);
+    const char *bus = text_of(s, d->gpu, "pci_bus_id");
+    return give(out->busId, sizeof out->busId, bus);
+}
+
+#define ONE_NUMBER(function, type, key)                      \
+    int function(Device *d, type *out) {                     \
+        ENTER_GPU(d);                                        \
+        *out = (type)NUMBER(key);                            \
+        return SUCCESS;                                      \
+    }
+ONE_NUMBER(nvmlDeviceGetNumGpuCores, unsigned, "cores")
+ONE_NUMBER(nvmlDeviceGetMemoryBusWidth, unsigned, "bus_width")
+ONE_NUMBER(nvmlDeviceGetPersistenceMode, unsigned, "persistence")
+ONE_NUMBER(nvmlDeviceGetEnforcedPowerLimit, unsigned, "power_limit")
+ONE_NUMBER(nvmlDeviceGetPowerManagementLimit, unsigned, "power_limit")
+ONE_NUMBER(nvmlDeviceGetPowerManagementDefaultLimit, unsigned, "power_limit")
+ONE_NUMBER(nvmlDeviceGetArchitecture, unsigned, "architecture")
+ONE_NUMBER(nvmlDeviceGetPerformanceState, unsigned, "performance")
+ONE_NUMBER(nvmlDeviceGetPowerUsage, unsigned, "power")
+ONE_NUMBER(nvmlDeviceGetTotalEnergyConsumption, unsigned long long, "energy")
+
+int nvmlDeviceGetCudaComputeCapability(Device *d, int *major, int *minor) {
+    ENTER(d);
+    const char *text = text_of(s, d->gpu, "compute_capability");
+    return text && sscanf(text, "%d.%d", major, minor) == 2 ? SUCCESS : NOT_SUPPORTED;
+}
+
+int nvmlDeviceGetMigMode(Device *d, unsigned *now, unsigned *pending) {
+    ENTER_GPU(d);
+    *now = *pending = text_of(s, d->gpu, "mig") != NULL;
+    return SUCCESS;
+}
+
+int nvmlDeviceGetEccMode(Device *d, unsigned *now, unsigned *pending) {
+    ENTER_GPU(d);
+    *now = *pending = (unsigned)NUMBER("ecc");
+    return SUCCESS;
+}
+
+/* ---- readings ---------------------------------------------------------------------------- */
+
+int nvmlDeviceGetUtilizationRates(Device *d, unsigned *out) {
+    ENTER_GPU(d);
+    out[0] = (unsigned)NUMBER("utilization");
+    out[1] = (unsigned)NUMBER("memory_busy");
+    return SUCCESS;
+}
+
+int nvmlDeviceGetMemoryInfo(Device *d, unsigned long long *out) {
+    ENTER(d);
+    unsigned long long used = NUMBER("memory_used") + NUMBER("memory_reserved");
+    out[0] = NUMBER("memory_total"), out[1] = out[0] - used, out[2] = used;
+    return SUCCESS;
+}
+
+typedef struct { unsigned version; unsigned long long total, reserved, free, used; } Memory2;
+
+int nvmlDeviceGetMemoryInfo_v2(Device *d, Memory2 *out) {
+    ENTER(d);
+    if (out->version != (sizeof *out | 2u << 24)) return ARGUMENT_VERSION_MISMATCH;
+    out->total = NUMBER("memory_total"), out->reserved = NUMBER("memory_reserved");
+    out->used = NUMBER("memory_used"), out->free = out->total - out->reserved - out->used;
+    return SUCCESS;
+}
+
+int nvmlDeviceGetTemperature(Device *d, unsigned sensor, unsigned *out) {
+    ENTER_GPU(d);
+    if (sensor) return INVALID_ARGUMENT;
+    *out = (unsigned)NUMBER("temperature");
+    return SUCCESS;
+}
+
+typedef struct { unsigned version, sensor; int temperature; } Temperature1;
+
+int nvmlDeviceGetTemperatureV(Device *d, Temperature1 *out) {
+    ENTER_GPU(d);
+    if (out->version != (sizeof *out | 1u << 24)) return ARGUMENT_VERSION_MISMATCH;
+    out->temperature = (int)NUMBER("temperature");
+    return SUCCESS;
+}
+
+static int clock_of(const State *s, const Device *d, unsigned type, const char *prefix, unsigned *out) {
+    char key[40];
+    if (type > 3) return INVALID_ARGUMENT;
+    snprintf(key, sizeof key, "%s%s", prefix, type == 2 ? "memory" : "sm");
+    *out = (unsigned)NUMBER(key);
+    return SUCCESS;
+}
+
+int nvmlDeviceGetClockInfo(Device *d, unsigned type, unsigned *out) {
+    ENTER_GPU(d);
+    return clock_of(s, d, type, "clock_", out);
+}
+
+int nvmlDeviceGetMaxClockInfo(Device *d, unsigned type, unsigned *out) {
+    ENTER_GPU(d);
+    return clock_of(s, d, type, "max_clock_", out);
+}
+
+int nvmlDeviceGetPcieThroughput(Device *d, unsigned counter, unsigned *out) {
+    ENTER_GPU(d);
+    if (counter > 1) return INVALID_ARGUMENT;
+    *out = (unsigned)NUMBER(counter ? "pcie_receive" : "pcie_transmit");
+    return SUCCESS;
+}
+
+typedef struct {
+    unsigned fieldId, scopeId;
+    int64_t timestamp, latencyUsec;
+    unsigned valueType, nvmlReturn;
+    union { double d; unsigned ui; unsigned long long ull; } value;
+} FieldValue;
+
+int nvmlDeviceGetFieldValues(Device *d, int count, FieldValue *out) {
+    ENTER(d);
+    for (int i = 0; i < count; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "nvmlDeviceGetFieldValues:%u", out[i].fieldId);
+        const char *key = out[i].fieldId == 186 ? "power_instant" : out[i].fieldId == 185 ? "power_average" : NULL;
+        long code = rule_for(s->ret, s->returns, name, d->gpu, SUCCESS);
+        out[i].nvmlReturn = (unsigned)(code ? code : key ? SUCCESS : INVALID_ARGUMENT);
+        out[i].valueType = 1;
+        out[i].value.ull = 0;
+        if (!out[i].nvmlReturn) out[i].value.ui = (unsigned)NUMBER(key);
+    }
+    return SUCCESS;
+}
+
+typedef struct { unsigned pid; unsigned long long bytes; unsigned gpu_instance, compute_instance; } ProcessInfo;
+
+static int list_processes(const State *s, const Device *d, int graphics, unsigned *count, ProcessInfo *out) {
+    unsigned room = out ? *count : 0, found = 0;
+    for (int i = 0; i < s->processes; i++) {
+        const Process *p = &s->process[i];
+        if (p->gpu != d->gpu || p->graphics != graphics) continue;
+        if (found < room) out[found] = (ProcessInfo){p->pid, p->bytes, ~0u, ~0u};
+        found++;
+    }
+    *count = found;
+    return found > room ? INSUFFICIENT_SIZE : SUCCESS;
+}
+
+int nvmlDeviceGetComputeRunningProcesses_v3(Device *d, unsigned *count, ProcessInfo *out) {
+    ENTER(d);
+    return list_processes(s, d, 0, count, out);
+}
+
+int nvmlDeviceGetGraphicsRunningProcesses_v3(Device *d, unsigned *count, ProcessInfo *out) {
+    ENTER(d);
+    return list_processes(s, d, 1, count, out);
+}
