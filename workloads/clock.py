@@ -1,0 +1,135 @@
+"""How long the steps and their phases take, iteration to iteration, on a CPU and on a GPU.
+
+A step begins where the one before ended. Its five phases are parted by marks, and add up to it.
+On a CPU the work is done when the call returns, and a mark is a reading of the clock. On a GPU a
+mark is an event in the stream, read when the step is known to be over: the phases are then what
+the device's own time went to, so ``data`` is the wait for the next batch that the device felt.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+
+PHASES = ("data", "copy", "forward", "backward", "optimizer")
+
+SLOW_STEP_SECONDS = 0.1
+"""A step this long is waited for, one step late, so that it is reported when it ends."""
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Seconds of one finished step, of each of its phases, and when it ended.
+
+    ``end_ns`` is CLOCK_MONOTONIC, nanoseconds.
+    """
+
+    seconds: float
+    phases: tuple[float, ...]
+    end_ns: int
+
+
+class Clock(Protocol):
+    """Marks the phases of steps; gives the timings of finished steps in their order."""
+
+    def start(self) -> None:
+        """Begin a run of steps: the first one begins now. Waits for all work before."""
+
+    def mark(self) -> None:
+        """End the current phase; after the last phase, the step."""
+
+    def finished(self, wait: bool) -> list[Timing]:
+        """Timings not yet given, of the steps known to be over; of all steps, if ``wait``."""
+
+
+class CpuClock:
+    """`Clock` for work that is done when its call returns."""
+
+    def __init__(self) -> None:
+        self._marks: list[int] = []
+
+    def start(self) -> None:
+        self._marks = [time.monotonic_ns()]
+        self._append = self._marks.append
+
+    def mark(self) -> None:
+        self._append(time.monotonic_ns())
+
+    def finished(self, wait: bool) -> list[Timing]:
+        marks, width = self._marks, len(PHASES)
+        count = (len(marks) - 1) // width
+        timings = []
+        for first in range(0, count * width, width):
+            step = marks[first : first + width + 1]
+            phases = tuple((b - a) / 1e9 for a, b in zip(step, step[1:], strict=False))
+            timings.append(Timing((step[-1] - step[0]) / 1e9, phases, step[-1]))
+        del marks[: count * width]
+        return timings
+
+
+class CudaClock:
+    """`Clock` for a CUDA device, by events in its stream; no step waits for the device.
+
+    Only where steps are slow does a step's end wait for the end of the step before it: one step
+    stays queued, so the device does not idle, and a long step is reported when it ends.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+        self._spare: list[Any] = []
+        self._marks: deque[Any] = deque()
+        self._pending_marks = 0
+        self._end_ns = 0
+        self._slow = False
+
+    def start(self) -> None:
+        torch.cuda.synchronize(self._device)
+        self._spare.extend(self._marks)
+        self._marks.clear()
+        self._marks.append(self._record())
+        self._end_ns = time.monotonic_ns()
+
+    def mark(self) -> None:
+        self._marks.append(self._record())
+        width = len(PHASES)
+        if self._slow and (len(self._marks) - 1) % width == 0 and len(self._marks) > 2 * width:
+            self._marks[-1 - width].synchronize()
+
+    def finished(self, wait: bool) -> list[Timing]:
+        marks, width = self._marks, len(PHASES)
+        timings = []
+        while len(marks) > width:
+            end = marks[width]
+            if wait:
+                end.synchronize()
+            elif not end.query():
+                break
+            step = [marks.popleft() for _ in range(width)]
+            edges = [*step, end]
+            phases = tuple(
+                a.elapsed_time(b) / 1e3 for a, b in zip(edges, edges[1:], strict=False)
+            )
+            seconds = sum(phases)
+            self._end_ns = min(self._end_ns + round(seconds * 1e9), time.monotonic_ns())
+            self._slow = seconds > SLOW_STEP_SECONDS
+            self._spare.extend(step)
+            timings.append(Timing(seconds, phases, self._end_ns))
+        return timings
+
+    def _record(self) -> Any:
+        event = self._spare.pop() if self._spare else self._new_event()
+        event.record(torch.cuda.current_stream(self._device))
+        return event
+
+    @staticmethod
+    def _new_event() -> Any:
+        return torch.cuda.Event(enable_timing=True, blocking=True)  # type: ignore[no-untyped-call]
+
+
+def clock_for(device: torch.device) -> Clock:
+    """The clock that suits a device."""
+    return CudaClock(device) if device.type == "cuda" else CpuClock()

@@ -1,0 +1,1 @@
+"""The data of the workloads: synthetic, or real from a folder."""

@@ -1,0 +1,47 @@
+"""Refusals of data folders, in one voice."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ..failures import UsageFailure
+
+SHOWN = 6
+
+
+def contents(folder: Path) -> str:
+    """What a folder holds, in a few words, for a message."""
+    if not folder.exists():
+        return "no such folder"
+    if not folder.is_dir():
+        return "a file, not a folder"
+    try:
+        names = sorted(p.name + ("/" if p.is_dir() else "") for p in folder.iterdir())
+    except OSError as error:
+        return f"a folder that cannot be read ({error.strerror})"
+    if not names:
+        return "an empty folder"
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return ", ".join(names[:SHOWN]) + more
+
+
+def wrong_shape(folder: Path, expected: str, mend: str) -> UsageFailure:
+    """The refusal of a folder that does not hold what a workload reads."""
+    return UsageFailure(
+        f"--data {folder}: expected {expected}; found {contents(folder)}",
+        f"{mend}, or leave --data out for synthetic data",
+    )
+
+
+def broken(path: Path, reason: str) -> UsageFailure:
+    """The refusal of a file that is there and cannot be used."""
+    return UsageFailure(
+        f"{path}: {reason}", "fetch the file again, or leave --data out for synthetic data"
+    )
+
+
+def no_download(what: str, where: str) -> UsageFailure:
+    """The refusal to fetch what torchvision has no way to fetch."""
+    return UsageFailure(
+        f"--download cannot fetch {what}", f"get it from {where}, unpack it, and give --data DIR"
+    )

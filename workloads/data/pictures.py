@@ -1,0 +1,48 @@
+"""Images in one folder for each class: an ImageFolder tree, or tiny-imagenet-200 as distributed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from torch.utils.data import Dataset
+
+from .folder import wrong_shape
+
+MEAN = (0.485, 0.456, 0.406)
+DEVIATION = (0.229, 0.224, 0.225)
+
+
+def read_pictures(folder: Path, size: int, classes: int) -> tuple[Dataset[Any], int, str]:
+    """The training images, their number, and what they are in words.
+
+    ``folder`` has a folder for each class, or a ``train`` with them; below a class's folder images
+    may lie at any depth (tiny-imagenet-200 has ``train/CLASS/images/*.JPEG``). Each is cropped at
+    random to ``size`` x ``size``, mirrored at random and normalised, as torch's ImageNet example
+    does.
+
+    Raises:
+        UsageFailure: there are no such images, or more classes than the model has.
+    """
+    from torchvision import datasets, transforms
+
+    root = folder / "train" if (folder / "train").is_dir() else folder
+    expected = "a folder of images for each class, in it or in its train/"
+    mend = "give an ImageNet-like folder or an unpacked tiny-imagenet-200"
+    augment = transforms.Compose(
+        [
+            transforms.RandomResizedCrop(size),
+            transforms.RandomHorizontalFlip(),
+            transforms.ToTensor(),
+            transforms.Normalize(MEAN, DEVIATION),
+        ]
+    )
+    try:
+        found = datasets.ImageFolder(str(root), augment)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise wrong_shape(folder, expected, mend) from error
+    if len(found.classes) > classes:
+        raise wrong_shape(folder, f"at most {classes} classes, not {len(found.classes)}", mend)
+    name = "tiny-imagenet-200" if (folder / "wnids.txt").is_file() else "image folder"
+    text = f"{name}: {len(found)} images, {len(found.classes)} classes, cropped to {size} x {size}"
+    return found, len(found), text

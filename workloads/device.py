@@ -1,0 +1,155 @@
+"""Which device a run uses, and what a GPU that cannot be used needs."""
+
+from __future__ import annotations
+
+import platform
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+
+from .failures import EnvironmentFailure, UsageFailure
+from .nvidia import Driver, find_driver, hidden_on_purpose
+
+REINSTALL = (
+    "install a torch built for this GPU and driver (PYTHON -m pip install --force-reinstall torch "
+    "torchvision), or ask for the CPU with --device cpu"
+)
+
+
+def choose(asked: str, dtype: str) -> torch.device:
+    """The device for ``--device``: a GPU where there is one, unless the CPU is asked for.
+
+    Raises:
+        EnvironmentFailure: there is a GPU and torch cannot use it, or a GPU is asked for and
+            there is none. A run never falls back to the CPU unasked.
+        UsageFailure: the data type does not exist on the device.
+    """
+    device = _choose(asked)
+    if device.type == "cpu" and dtype in ("tf32", "float16"):
+        raise UsageFailure(
+            f"--dtype {dtype} needs an NVIDIA GPU, and this run is on the CPU",
+            "use --dtype float32 or --dtype bfloat16",
+        )
+    return device
+
+
+def _choose(asked: str) -> torch.device:
+    if asked == "cpu":
+        return torch.device("cpu")
+    if torch.cuda.is_available():
+        index = int(asked.partition(":")[2] or 0)
+        count = torch.cuda.device_count()
+        if index >= count:
+            raise EnvironmentFailure(
+                f"there is no device cuda:{index}: torch sees {count}",
+                f"choose from cuda:0 to cuda:{count - 1}",
+            )
+        _check_capability(index)
+        return torch.device("cuda", index)
+    driver = find_driver()
+    if driver is not None:
+        raise unusable(driver)
+    if asked != "auto":
+        reason = "CUDA_VISIBLE_DEVICES hides every GPU" if hidden_on_purpose() else "none is seen"
+        raise EnvironmentFailure(
+            f"--device {asked} needs an NVIDIA GPU, and {reason}",
+            "run where a GPU is visible, or ask for the CPU with --device cpu",
+        )
+    return torch.device("cpu")
+
+
+def unusable(driver: Driver) -> EnvironmentFailure:
+    """Why torch cannot use the GPU that this machine has."""
+    what = f"{driver.gpus} NVIDIA GPU{'s' if driver.gpus > 1 else ''}"
+    details = [driver.name or "", f"driver {driver.version}" if driver.version else ""]
+    if driver.capability:
+        details.append("compute capability {}.{}".format(*driver.capability))
+    build = f"torch {torch.__version__}, built for CUDA {torch.version.cuda or '(none: CPU only)'}"
+    given = ", ".join(detail for detail in details if detail)
+    message = f"this machine has {what}{f' ({given})' if given else ''}, and {build}, cannot use it"
+    if driver.version is None:
+        mend = (
+            "start the container with GPU support (docker: --gpus all, apptainer: --nv) or mend "
+            "the driver (nvidia-smi must work); or ask for the CPU with --device cpu"
+        )
+    elif torch.version.cuda is None:
+        mend = REINSTALL
+    else:
+        reason = _refusal()
+        message += f": {reason}" if reason else ""
+        mend = f"update the driver, or {REINSTALL}"
+    return EnvironmentFailure(message, mend)
+
+
+def _refusal() -> str:
+    """CUDA's own reason for not starting, in one line."""
+    try:
+        torch.cuda.init()
+    except (RuntimeError, AssertionError) as error:
+        return str(error).strip().splitlines()[0]
+    return ""
+
+
+def _check_capability(index: int) -> None:
+    major, minor = torch.cuda.get_device_capability(index)
+    built_for = torch.cuda.get_arch_list()
+    if not runs_on((major, minor), built_for):
+        driver = find_driver()
+        version = f", driver {driver.version}" if driver and driver.version else ""
+        raise EnvironmentFailure(
+            f"{torch.cuda.get_device_name(index)} has compute capability {major}.{minor}{version}, "
+            f"and torch {torch.__version__} is built for {' '.join(built_for)}",
+            REINSTALL,
+        )
+
+
+def runs_on(capability: tuple[int, int], built_for: Sequence[str]) -> bool:
+    """Whether code for these architectures (``sm_80``, ``compute_90``) runs on a GPU.
+
+    Machine code runs on its own major version from its minor version on, and if it is for a
+    specific architecture (``sm_90a``) on that one only; intermediate code on all later ones
+    (CUDA C++ Programming Guide, binary and PTX compatibility).
+    """
+    seen = False
+    for architecture in built_for:
+        match = re.fullmatch(r"(sm|compute)_(\d+)(\d)([af]?)", architecture)
+        if not match:
+            continue
+        seen = True
+        version = int(match[2]), int(match[3])
+        if match[4] == "a":
+            fits = capability == version
+        elif match[1] == "compute":
+            fits = capability >= version
+        else:
+            fits = capability[0] == version[0] and capability >= version
+        if fits:
+            return True
+    return not seen
+
+
+def describe(device: torch.device) -> dict[str, object]:
+    """Keys of the ``run`` event: ``device``, ``device_name``, and ``device_uuid`` of a GPU."""
+    if device.type != "cuda":
+        return {"device": "cpu", "device_name": processor_name()}
+    properties = torch.cuda.get_device_properties(device)
+    keys: dict[str, object] = {"device": "cuda", "device_name": properties.name}
+    uuid = str(getattr(properties, "uuid", ""))
+    if uuid:
+        keys["device_uuid"] = [uuid if uuid.startswith(("GPU-", "MIG-")) else f"GPU-{uuid}"]
+    return keys
+
+
+def processor_name() -> str:
+    """The processor as the kernel names it, else its architecture."""
+    try:
+        with Path("/proc/cpuinfo").open(encoding="utf-8") as file:
+            for line in file:
+                key, _, value = line.partition(":")
+                if key.strip() == "model name":
+                    return value.strip()
+    except OSError:
+        return platform.machine()
+    return platform.machine()

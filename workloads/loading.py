@@ -1,0 +1,99 @@
+"""Batches for the training: from a loader, epoch after epoch, or one batch that stays."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.utils.data import DataLoader
+
+from .task import Data
+
+Inputs = tuple[torch.Tensor, ...]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Inputs and target of a step. ``epoch`` is set on the last batch of an epoch, from 1."""
+
+    inputs: Inputs
+    target: torch.Tensor
+    samples: int
+    epoch: int | None
+
+
+class Batches:
+    """The data of a task in batches, without end; `begin` starts over at epoch 1."""
+
+    def __init__(
+        self, data: Data, batch_size: int, workers: int, seed: int, device: torch.device
+    ) -> None:
+        self.batch_size = batch_size
+        self._loader: DataLoader[Any] | None = None
+        self._fixed: tuple[Inputs, torch.Tensor] | None = None
+        self._iterator: Iterator[Any] = iter(())
+        self._epoch = 1
+        self._taken = 0
+        if data.batch is not None:
+            inputs, target = data.batch
+            self._fixed = tuple(t.to(device) for t in inputs), target.to(device)
+            self.per_epoch = 1
+            self.batch_size = inputs[0].shape[0]
+            return
+        if data.dataset is None:
+            raise ValueError("a task's data needs a dataset or a batch")
+        generator = torch.Generator().manual_seed(seed)
+        self._loader = DataLoader(
+            data.dataset,
+            batch_size,
+            shuffle=True,
+            num_workers=workers,
+            pin_memory=device.type == "cuda",
+            persistent_workers=workers > 0,
+            generator=generator,
+        )
+        self.per_epoch = len(self._loader)
+
+    def begin(self) -> None:
+        """Start over at epoch 1, with the workers started."""
+        self._epoch, self._taken = 1, 0
+        if self._loader is not None:
+            self._iterator = iter(self._loader)
+
+    def example(self, samples: int) -> tuple[Inputs, torch.Tensor]:
+        """A full batch as the loader gives it, made without the loader or its random numbers."""
+        if self._fixed is not None:
+            return self._fixed
+        assert self._loader is not None
+        one_input, one_target = self._loader.dataset[0]
+        inputs, target = self._loader.collate_fn([(one_input, one_target)])  # type: ignore[misc]
+        return (
+            (inputs.expand(samples, *inputs.shape[1:]).contiguous(),),
+            target.expand(samples, *target.shape[1:]).contiguous(),
+        )
+
+    def next(self) -> Batch:
+        """The next batch; after an epoch's last one, the first of the epoch that follows."""
+        self._taken += 1
+        if self._fixed is not None:
+            inputs, target = self._fixed
+        else:
+            try:
+                one_input, target = next(self._iterator)
+            except StopIteration:
+                assert self._loader is not None
+                self._iterator = iter(self._loader)
+                one_input, target = next(self._iterator)
+            inputs = (one_input,)
+        epoch = None
+        if self._taken == self.per_epoch:
+            epoch, self._epoch, self._taken = self._epoch, self._epoch + 1, 0
+        return Batch(inputs, target, inputs[0].shape[0], epoch)
+
+    def close(self) -> None:
+        """End the workers, so that their processor time is counted among the children's."""
+        self._iterator = iter(())
+        if self._loader is not None:
+            self._loader._iterator = None

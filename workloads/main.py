@@ -1,0 +1,130 @@
+"""``PYTHON workloads.pyz NAME [flags]``: run a workload and report it in step lines.
+
+Nothing here imports torch before the ``started`` line is out, and no failure that a person can
+cause ends in a traceback: it is an ``error`` event, one line on stderr and an exit code (2 usage,
+3 environment, 1 else).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+import traceback
+from collections.abc import Sequence
+from typing import NoReturn
+
+from .failures import Failure, UsageFailure
+from .lines import emit
+from .stopping import Stop, Stopped, leave
+
+TRACEBACK = "GPUWATCH_WORKLOAD_TRACEBACK"
+"""Environment variable: if set, a failure shows its traceback on stderr, for who mends a workload."""
+
+BROKEN_PIPE = 141
+
+
+def main(argv: Sequence[str], launched_ns: int) -> int:
+    """Run the workload that the command line names; the process's exit code.
+
+    ``launched_ns`` is CLOCK_MONOTONIC in nanoseconds when the interpreter began with the program.
+    """
+    stop = Stop()
+    stop.install()
+    try:
+        if "--list" in argv:
+            return _list()
+        if not any(flag in argv for flag in ("-h", "--help")):
+            emit(
+                "started",
+                monotonic_ns=launched_ns,
+                python=sys.version.split()[0],
+                executable=sys.executable,
+            )
+        return _run(argv, launched_ns, stop)
+    except Stopped:
+        leave(128 + (stop.signum or 0))
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE
+    except Failure as failure:
+        return _fail(failure)
+
+
+def _list() -> int:
+    import json
+
+    from .names import TORCHVISION, known
+
+    for name, summary in known().items():
+        print(json.dumps({"name": name, "summary": summary}))
+    summary = "any of torchvision's image classification models"
+    print(json.dumps({"name": f"{TORCHVISION}MODEL", "summary": summary}))
+    return 0
+
+
+def _fail(failure: Failure) -> int:
+    emit("error", kind=failure.kind, message=failure.message, mend=failure.mend)
+    mend = f" ({failure.mend})" if failure.mend else ""
+    print(f"{failure.kind}: {failure.message}{mend}".replace("\n", " "), file=sys.stderr)
+    if os.environ.get(TRACEBACK):
+        traceback.print_exception(failure)
+    return failure.exit_code
+
+
+def _run(argv: Sequence[str], launched_ns: int, stop: Stop) -> int:
+    import argparse
+
+    from .names import check, module_of
+    from .options import add_arguments, conflict
+
+    class Parser(argparse.ArgumentParser):
+        def error(self, message: str) -> NoReturn:
+            raise UsageFailure(message, "see PYTHON workloads.pyz --help")
+
+    parser = Parser(prog="PYTHON workloads.pyz", description="Train, and report every step.")
+    parser.add_argument("workload", metavar="NAME", help="a name that --list prints")
+    parser.add_argument("--list", action="store_true", help="print the workloads as JSON lines")
+    add_arguments(parser)
+    flags = parser.parse_args(argv)
+    try:
+        check(flags.workload)
+    except ValueError as error:
+        raise UsageFailure(str(error), "see PYTHON workloads.pyz --list") from None
+    if (refusal := conflict(flags)) is not None:
+        raise UsageFailure(*refusal)
+
+    torch_seconds, torchvision = _import_torch(module_of(flags.workload))
+    from .session import run
+
+    try:
+        return run(flags, launched_ns, torch_seconds, torchvision, stop)
+    except (Failure, BrokenPipeError):
+        raise
+    except Exception as error:
+        if stop.signum is not None:
+            raise Stopped from error
+        from .errors import translate
+
+        raise translate(error, flags.batch_size) from error
+
+
+def _import_torch(module: str) -> tuple[float, str | None]:
+    """Seconds that importing torch, and torchvision if needed, took; torchvision's version."""
+    from .errors import missing
+
+    start = time.perf_counter()
+    try:
+        import torch  # noqa: F401
+    except (ImportError, OSError) as error:
+        raise missing("torch", error) from error
+    version = None
+    if module == "imagenet":
+        try:
+            import torchvision
+        except (ImportError, OSError, RuntimeError) as error:
+            raise missing("torchvision", error) from error
+        version = str(torchvision.__version__)
+    return time.perf_counter() - start, version
+
+

@@ -1,0 +1,200 @@
+"""One run of a workload, from its flags to its ``end`` event; torch is there by now."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import os
+import time
+import warnings
+from dataclasses import replace
+from pathlib import Path
+
+import torch
+
+from .counting import count_step
+from .device import choose, describe
+from .failures import Failure, UsageFailure
+from .lines import emit
+from .loading import Batches
+from .names import module_of
+from .options import FLAGS
+from .stopping import Stop, Stopped, leave
+from .task import Definition, Settings, Task
+from .training import AUTOCAST, Plan, Training, plan, set_precision
+from .versions import versions
+
+
+def run(
+    flags: argparse.Namespace,
+    launched_ns: int,
+    import_seconds: float,
+    torchvision: str | None,
+    stop: Stop,
+) -> int:
+    """Train as the flags say and report it; the exit code.
+
+    Raises:
+        Failure: the run cannot begin. What an operator raises on the way passes through.
+    """
+    dtype = flags.dtype or "float32"
+    device = choose(flags.device or "auto", dtype)
+    emit("versions", **versions(torchvision))
+    name: str = flags.workload
+    definition: Definition = importlib.import_module(
+        f".tasks.{module_of(name)}", __package__
+    ).definition(name)
+    settings = settings_of(flags, definition)
+
+    start = time.perf_counter()
+    torch.manual_seed(settings.seed)
+    if device.type == "cuda":
+        set_precision(dtype)
+    task = definition.make(settings)
+    batches = Batches(
+        task.data, settings.batch_size, settings.workers, settings.seed, device
+    )
+    training = Training(task, batches, settings, device, stop)
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    model_seconds = time.perf_counter() - start
+
+    steps = plan(settings, batches.per_epoch)
+    _emit_run(settings, task, batches, steps, device)
+    _emit_count(task, batches, settings)
+    stop.training = True
+    try:
+        training.first_step(steps)
+        emit(
+            "startup",
+            import_seconds=import_seconds,
+            model_seconds=model_seconds,
+            first_step_seconds=training.first_step_seconds,
+        )
+        training.rest(steps)
+    except (Stopped, Exception) as error:
+        if not isinstance(error, Stopped) and stop.signum is None:
+            raise
+        stop.shielded = True
+        training.flush()
+        _emit_end(training, launched_ns)
+        leave(128 + (stop.signum or 0))
+    stop.training = False
+    batches.close()
+    _emit_end(training, launched_ns)
+    return 0
+
+
+def settings_of(flags: argparse.Namespace, definition: Definition) -> Settings:
+    """The flags with the workload's defaults filled in.
+
+    Raises:
+        UsageFailure: a flag means nothing for this workload.
+    """
+    defaults = definition.defaults
+    if flags.batch_size is not None and defaults.batch_size is None:
+        raise UsageFailure(
+            f"{flags.workload} trains on all its data as one batch", "leave --batch-size out"
+        )
+    if flags.workers is not None and defaults.batch_size is None:
+        raise UsageFailure(f"{flags.workload} has no loader", "leave --workers out")
+    if flags.image_size is not None and defaults.image_size is None:
+        raise UsageFailure(
+            f"the images of {flags.workload} have one size" if "cnn" in flags.workload
+            else f"{flags.workload} has no images",
+            "leave --image-size out",
+        )
+    steps = flags.steps
+    if steps is None and flags.epochs is None:
+        steps = defaults.steps
+    settings = Settings(
+        workload=flags.workload,
+        batch_size=defaults.batch_size or 0,
+        epochs=flags.epochs or defaults.epochs,
+        steps=steps,
+        warmup=flags.warmup,
+        lr=flags.lr or defaults.lr,
+        dtype=flags.dtype or "float32",
+        device=flags.device or "auto",
+        data=Path(flags.data).expanduser() if flags.data else None,
+        download=flags.download,
+        image_size=flags.image_size or defaults.image_size,
+        workers=defaults.workers if flags.workers is None else flags.workers,
+        seed=flags.seed or 0,
+    )
+    return replace(settings, batch_size=flags.batch_size or settings.batch_size)
+
+
+def _emit_run(
+    settings: Settings, task: Task, batches: Batches, steps: Plan, device: torch.device
+) -> None:
+    data = task.data
+    parameters = {name: getattr(settings, name) for name in FLAGS}
+    parameters |= {
+        "data": str(settings.data) if settings.data else None,
+        "steps": steps.total,
+        "warmup": steps.warmup,
+        "batch_size": batches.batch_size,
+    }
+    described = {"kind": data.kind, "text": data.text, "samples": data.samples}
+    if data.path is not None:
+        described["path"] = str(data.path.resolve())
+    emit(
+        "run",
+        workload=settings.workload,
+        model=task.text,
+        dtype=settings.dtype,
+        **describe(device),
+        parameters=parameters,
+        data=described,
+        batch_size=batches.batch_size,
+        total_steps=steps.total,
+        warmup_steps=steps.warmup,
+        steps_per_epoch=batches.per_epoch,
+        trainable_parameters=sum(p.numel() for p in task.model.parameters() if p.requires_grad),
+    )
+
+
+def _emit_count(task: Task, batches: Batches, settings: Settings) -> None:
+    """Count a step's work; where that fails, say why: a run without a count is still a run."""
+    start = time.perf_counter()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            inputs, target = batches.example(batches.batch_size)
+            work = count_step(
+                task.model,
+                inputs,
+                target,
+                task.objective,
+                task.optimizer,
+                AUTOCAST.get(settings.dtype),
+                task.sparse,
+            )
+    except Failure:
+        raise
+    except Exception as error:
+        reason = str(error).strip().partition("\n")[0]
+        emit(
+            "count",
+            flop_forward_per_sample=None,
+            flop_per_step=None,
+            bytes_per_step=None,
+            uncounted_operators=[],
+            method=f"not counted: {type(error).__name__}: {reason}",
+            seconds=time.perf_counter() - start,
+        )
+        return
+    emit("count", **vars(work), seconds=time.perf_counter() - start)
+
+
+def _emit_end(training: Training, launched_ns: int) -> None:
+    times = os.times()
+    emit(
+        "end",
+        steps=training.steps,
+        real_seconds=(time.monotonic_ns() - launched_ns) / 1e9,
+        user_seconds=times.user + times.children_user,
+        sys_seconds=times.system + times.children_system,
+        seconds_reporting=training.seconds_reporting,
+    )

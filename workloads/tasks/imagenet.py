@@ -1,0 +1,148 @@
+"""torchvision's classification models, trained as the framework's ImageNet example does."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+from typing import Any
+
+import torch
+import torchvision
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from ..data import synthetic
+from ..data.folder import no_download
+from ..data.pictures import read_pictures
+from ..failures import UsageFailure
+from ..names import TORCHVISION
+from ..task import Data, Defaults, Definition, Scored, Settings, Task
+
+CLASSES = 1000
+BATCHES = 15
+SAMPLES, SAMPLE_CLASSES, POOL = 100_000, 200, 128
+COMMON_SIZE = 224
+LOW_RATE = ("alexnet", "vgg", "squeezenet")
+AUXILIARY_WEIGHTS = {"inception_v3": 0.4, "googlenet": 0.3}
+"""Weights of the auxiliary classifiers' losses, from the papers (arXiv:1512.00567, 1409.4842)."""
+
+
+class Objective:
+    """Cross entropy; where a model has auxiliary classifiers, theirs too, weighted."""
+
+    def __init__(self, auxiliary_weight: float) -> None:
+        self._weight = auxiliary_weight
+
+    def __call__(self, model: nn.Module, inputs: tuple[Tensor, ...], target: Tensor) -> Scored:
+        output = model(*inputs)
+        if isinstance(output, Tensor):
+            return cross_entropy(output, target), output, target
+        scores, *auxiliary = output
+        loss = cross_entropy(scores, target)
+        for other in auxiliary:
+            if other is not None:
+                loss = loss + self._weight * cross_entropy(other, target)
+        return loss, scores, target
+
+
+def classification_models() -> list[str]:
+    """Names of torchvision's classification models."""
+    names: list[str] = torchvision.models.list_models(module=torchvision.models)
+    return names
+
+
+def check_model(model: str) -> None:
+    """Refuse what is no classification model of torchvision, with the names that are close.
+
+    Raises:
+        UsageFailure: the model is unknown, or is for detection, segmentation, video ...
+    """
+    names = classification_models()
+    if model in names:
+        return
+    if model in torchvision.models.list_models():
+        raise UsageFailure(
+            f"{TORCHVISION}{model} is no image classification model",
+            f"choose a classification model, such as {TORCHVISION}resnet50",
+        )
+    close = difflib.get_close_matches(model.lower(), names, n=3, cutoff=0.5)
+    raise UsageFailure(
+        f"torchvision {torchvision.__version__} has no model {model!r}",
+        f"did you mean {' or '.join(TORCHVISION + name for name in close)}?"
+        if close
+        else f"choose one of: {', '.join(names)}",
+    )
+
+
+def own_size(model: str) -> int:
+    """Edge in pixels of the images that the model's ImageNet weights were made for; else 224."""
+    for weights in torchvision.models.get_model_weights(model):
+        if weights.name == "IMAGENET1K_V1":
+            crop = weights.transforms().crop_size
+            return int(crop[0] if isinstance(crop, (list, tuple)) else crop)
+    return COMMON_SIZE
+
+
+def build_model(model: str, size: int) -> nn.Module:
+    """The model without weights, for images of ``size`` x ``size``, with 1,000 classes.
+
+    Raises:
+        UsageFailure: the model cannot have images of that size.
+    """
+    options: dict[str, Any] = {}
+    if model in AUXILIARY_WEIGHTS:
+        options = {"init_weights": True, "aux_logits": True}
+    elif model.startswith("vit_"):
+        options = {"image_size": size}
+    elif "input_size" in inspect.signature(torchvision.models.get_model_builder(model)).parameters:
+        options = {"input_size": (size, size)}
+    elif model.startswith("maxvit"):
+        options = {"input_size": (size, size)}
+    try:
+        built: nn.Module = torchvision.models.get_model(model, weights=None, **options)
+    except (AssertionError, ValueError, RuntimeError) as error:
+        raise UsageFailure(
+            f"{model} cannot have images of {size} x {size} pixels: {error}",
+            f"use --image-size {own_size(model)}",
+        ) from error
+    return built
+
+
+def data(settings: Settings, size: int) -> Data:
+    """Images, float32 (3, size, size), normalised."""
+    if settings.download:
+        raise no_download("ImageNet or tiny-imagenet-200", "image-net.org or cs231n.stanford.edu")
+    if settings.data is not None:
+        dataset, samples, text = read_pictures(settings.data, size, CLASSES)
+        return Data("real", text, samples, dataset, path=settings.data)
+    pixels, labels = synthetic.images(POOL, 3, size, SAMPLE_CLASSES)
+    text = (
+        f"{SAMPLES} images of {size}x{size}x3, {SAMPLE_CLASSES} classes, as many as "
+        f"tiny-imagenet-200 has, {POOL} distinct"
+    )
+    return Data("synthetic", text, SAMPLES, synthetic.Repeated(pixels, labels, SAMPLES))
+
+
+def definition(name: str) -> Definition:
+    """The workload ``resnet18``, ``torchvision:vit_b_16`` ...; raises UsageFailure if unknown."""
+    model = name.removeprefix(TORCHVISION)
+    check_model(model)
+
+    def make(settings: Settings) -> Task:
+        size = settings.image_size or COMMON_SIZE
+        return Task(
+            model=build_model(model, size),
+            text=f"torchvision's {model}, {CLASSES} classes, images of {size} x {size}",
+            data=data(settings, size),
+            objective=Objective(AUXILIARY_WEIGHTS.get(model, 0.0)),
+            optimizer=lambda parameters: torch.optim.SGD(
+                parameters, lr=settings.lr, momentum=0.9, weight_decay=1e-4
+            ),
+            scheduler=lambda optimizer: torch.optim.lr_scheduler.StepLR(optimizer, 30, gamma=0.1),
+        )
+
+    rate = 0.01 if model.startswith(LOW_RATE) else 0.1
+    defaults = Defaults(
+        batch_size=64, epochs=90, lr=rate, steps=BATCHES, workers=2, image_size=own_size(model)
+    )
+    return Definition(defaults, make, needs_torchvision=True)

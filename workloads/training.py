@@ -1,0 +1,148 @@
+"""The training loop: warm-up, then the timed steps."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from .clock import clock_for
+from .loading import Batch, Batches
+from .reporter import Reporter, Step
+from .scores import Result, ScoreReader
+from .stopping import Stop
+from .task import Settings, Task
+
+AUTOCAST = {"bfloat16": torch.bfloat16, "float16": torch.float16}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How many steps a run takes: the timed ones, and those before."""
+
+    total: int
+    warmup: int
+
+
+def plan(settings: Settings, steps_per_epoch: int) -> Plan:
+    """Timed steps by ``--steps``, else by the epochs; a fifth of them to warm up, 1 to 10."""
+    total = settings.steps or settings.epochs * steps_per_epoch
+    warmup = min(10, math.ceil(total / 5)) if settings.warmup is None else settings.warmup
+    return Plan(total, warmup)
+
+
+class Training:
+    """A task on a device, ready to take steps.
+
+    ``seconds_reporting`` and ``steps`` say, at any time, what reporting cost so far and how many
+    timed steps are reported; ``first_step_seconds`` is set once there was one.
+    """
+
+    def __init__(
+        self, task: Task, batches: Batches, settings: Settings, device: torch.device, stop: Stop
+    ) -> None:
+        self.first_step_seconds: float | None = None
+        self._task = task
+        self._batches = batches
+        self._device = device
+        self._stop = stop
+        self._model = task.model.to(device).train()
+        self._optimizer = task.optimizer(self._model.parameters())
+        self._scheduler = task.scheduler(self._optimizer) if task.scheduler else None
+        self._autocast = AUTOCAST.get(settings.dtype)
+        self._scaler = torch.amp.GradScaler() if settings.dtype == "float16" else None
+        self._clock = clock_for(device)
+        self._reader = ScoreReader(device)
+        self._reporters: list[Reporter] = []
+
+    @property
+    def seconds_reporting(self) -> float:
+        return sum(reporter.seconds for reporter in self._reporters)
+
+    @property
+    def steps(self) -> int:
+        return self._reporters[-1].reported if self._reporters else 0
+
+    def first_step(self, plan: Plan) -> None:
+        """Take the first window's first step, wait for it and report it."""
+        self._warming = plan.warmup > 0
+        self._open(plan.warmup or plan.total, self._warming)
+        start = time.perf_counter()
+        self._step()
+        self.first_step_seconds = time.perf_counter() - start
+
+    def rest(self, plan: Plan) -> None:
+        """Take all other steps of the plan, after `first_step`."""
+        if self._warming:
+            for _ in range(plan.warmup - 1):
+                self._step()
+            self._open(plan.total, warmup=False)
+            self._step()
+        for _ in range(plan.total - 1):
+            self._step()
+
+    def flush(self) -> None:
+        """Report the steps that are over. For a run that ends early."""
+        if self._reporters:
+            self._reporters[-1].flush()
+
+    def _open(self, total: int, warmup: bool) -> None:
+        """Begin a window, at the first epoch's first batch, with the loader started."""
+        self._batches.begin()
+        self._warmup = warmup
+        self._reporters.append(Reporter(self._clock, self._reader, total, warmup))
+        self._clock.start()
+
+    def _step(self) -> None:
+        mark = self._clock.mark
+        batch = self._batches.next()
+        mark()
+        inputs = tuple(t.to(self._device, non_blocking=True) for t in batch.inputs)
+        target = batch.target.to(self._device, non_blocking=True)
+        mark()
+        with self._casting():
+            loss, scores, labels = self._task.objective(self._model, inputs, target)
+        mark()
+        if self._scaler is None:
+            loss.backward()  # type: ignore[no-untyped-call]
+            mark()
+            self._optimizer.step()
+        else:
+            self._scaler.scale(loss).backward()  # type: ignore[no-untyped-call]
+            mark()
+            self._scaler.step(self._optimizer)
+            self._scaler.update()
+        self._optimizer.zero_grad(set_to_none=True)
+        mark()
+        self._report(batch, loss, scores, labels)
+
+    def _report(
+        self,
+        batch: Batch,
+        loss: torch.Tensor,
+        scores: torch.Tensor | None,
+        labels: torch.Tensor | None,
+    ) -> None:
+        if batch.epoch is not None and self._scheduler is not None and not self._warmup:
+            self._scheduler.step()
+        result = Result(loss.detach(), None if scores is None else scores.detach(), labels)
+        partial = batch.samples < self._batches.batch_size
+        self._stop.shielded = True
+        self._reporters[-1].step(Step(batch.samples, partial, result, batch.epoch))
+        self._stop.unshield()
+
+    def _casting(self) -> contextlib.AbstractContextManager[Any]:
+        if self._autocast is None:
+            return contextlib.nullcontext()
+        return torch.autocast(self._device.type, self._autocast)
+
+
+def set_precision(dtype: str) -> None:
+    """Let float32 products run in TF32, or not: a data type is what it says, on every machine."""
+    allowed = dtype == "tf32"
+    torch.backends.cuda.matmul.allow_tf32 = allowed
+    torch.backends.cudnn.allow_tf32 = allowed

@@ -1,0 +1,46 @@
+"""The versions inside the environment: another library version picks other kernels."""
+
+from __future__ import annotations
+
+import platform
+import re
+
+import torch
+
+
+def versions(torchvision: str | None) -> dict[str, str]:
+    """Keys of the ``versions`` event; ``torchvision`` is its version, None where it is unused."""
+    build = torch.__config__.show()  # type: ignore[no-untyped-call]
+    found = {
+        "torch": torch.__version__,
+        "torchvision": torchvision,
+        "python": platform.python_version(),
+        "cuda": torch.version.cuda,
+        "hip": torch.version.hip,
+        "cudnn": _cudnn(),
+        "blas": _first(r"BLAS_INFO=(\w+)", build),
+        "blas_version": _first(r"Math Kernel Library Version (\S+)", build)
+        or _first(r"OpenBLAS (\S+)", build),
+        "mkldnn": _first(r"MKL-DNN v?(\S+)", build),
+        "cpu_capability": torch.backends.cpu.get_cpu_capability(),
+        "threads": str(torch.get_num_threads()),
+        "libc": " ".join(part for part in platform.libc_ver() if part),
+    }
+    return {key: str(value) for key, value in found.items() if value}
+
+
+def _cudnn() -> str | None:
+    """cuDNN's version as it writes it: 9.26.0, of the number 92600."""
+    try:
+        number = torch.backends.cudnn.version()
+    except RuntimeError as error:
+        return f"unusable: {str(error).splitlines()[0]}"
+    if not number:
+        return None
+    scale = 10000 if number >= 90000 else 1000
+    return f"{number // scale}.{number % scale // 100}.{number % 100}"
+
+
+def _first(pattern: str, text: str) -> str | None:
+    match = re.search(pattern, text)
+    return match[1].rstrip(",") if match else None
