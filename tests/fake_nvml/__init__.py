@@ -1,6 +1,6 @@
 """A stand-in for NVIDIA's driver library, so that the real ``pynvml`` runs without a GPU.
 
-``FakeDriver`` compiles ``libnvidia-ml.so.1`` with the C compiler and writes the file it answers from.
+``FakeDriver`` compiles ``libnvidia-ml.so.1`` and writes the file from which it answers.
 A program started with ``FakeDriver.env`` sees the GPUs; every change takes effect in it within
 a few milliseconds, while it runs::
 
@@ -157,7 +157,7 @@ class FakeDriver:
         self._write()
 
     def delay(self, function: str, seconds: float, gpu: int | None = None) -> None:
-        """Make a function take this long; shortened or undone, it also lets go a call in progress."""
+        """Make a function take this long; undoing it also lets go a call in progress."""
         self._delays[function, gpu] = seconds
         self._write()
 

@@ -68,7 +68,7 @@ class Source(Protocol):
         ...
 
     def sample(self) -> Sequence[Value]:
-        """Read every channel once, in order. Slow readings come from a thread of the source's own."""
+        """Read every channel once, in order; slow readings come from a thread of the source."""
         ...
 
     def drain(self) -> tuple[Sequence[Change], Sequence[Event]]:

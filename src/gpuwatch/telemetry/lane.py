@@ -1,0 +1,113 @@
+"""A thread that does one thing for each of several items, replaced when one of them hangs."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Generic, TypeVar
+
+Item = TypeVar("Item")
+
+
+class _Worker(Generic[Item]):
+    """One thread of a lane: does rounds until told to end, or until it has been left behind."""
+
+    def __init__(self, name: str, work: Callable[[Item], None], stuck: dict[Item, float]):
+        self._work = work
+        self._stuck = stuck
+        self._go = threading.Lock()
+        self._go.acquire()
+        self._done = threading.Lock()
+        self._done.acquire()
+        self._moving = threading.Lock()
+        self._items: Sequence[Item] = ()
+        self._position = 0
+        self._since = 0.0
+        self._left_behind = False
+        self.thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self.thread.start()
+
+    def begin(self, items: Sequence[Item]) -> None:
+        self._items = items
+        self._position = 0
+        self._since = time.monotonic()
+        self._go.release()
+
+    def end(self) -> None:
+        """End the thread once it has finished what it is doing."""
+        self.begin(())
+
+    def finished(self, timeout_s: float) -> bool:
+        return self._done.acquire(True, timeout_s)
+
+    def leave_behind(self, patience_s: float) -> Sequence[Item] | None:
+        """Give up on the present item if it has taken too long; returns the items after it."""
+        with self._moving:
+            place = self._position
+            if place >= len(self._items) or time.monotonic() - self._since < patience_s:
+                return None
+            self._left_behind = True
+            self._stuck[self._items[place]] = self._since
+            return self._items[place + 1 :]
+
+    def _run(self) -> None:
+        while True:
+            self._go.acquire()
+            if not self._items:
+                return
+            for item in self._items:
+                self._work(item)
+                with self._moving:
+                    if self._left_behind:
+                        del self._stuck[item]
+                        return
+                    self._position += 1
+                    self._since = time.monotonic()
+            self._done.release()
+
+
+class Lane(Generic[Item]):
+    """Runs ``work(item)`` for items in turn on another thread.
+
+    An item that takes longer than ``patience_s`` is left behind with its thread and skipped until
+    its call returns, so the caller waits for it once at most. ``work`` must not raise.
+    """
+
+    def __init__(self, name: str, work: Callable[[Item], None], patience_s: float) -> None:
+        self._name = name
+        self._work = work
+        self._patience_s = patience_s
+        self._stuck: dict[Item, float] = {}
+        self._worker: _Worker[Item] | None = None
+
+    @property
+    def stuck(self) -> dict[Item, float]:
+        """The items left behind, each with the monotonic time since which its call hangs."""
+        return dict(self._stuck)
+
+    def run(self, items: Sequence[Item]) -> None:
+        """Do a round over all items that are not stuck, until each is done or left behind."""
+        rest: Sequence[Item] = (
+            [item for item in items if item not in self._stuck] if self._stuck else items
+        )
+        while rest:
+            if self._worker is None:
+                self._worker = _Worker(self._name, self._work, self._stuck)
+            worker = self._worker
+            worker.begin(rest)
+            rest = ()
+            while not worker.finished(self._patience_s):
+                left = worker.leave_behind(self._patience_s)
+                if left is not None:
+                    rest = left
+                    self._worker = None
+                    break
+
+    def close(self, timeout_s: float) -> bool:
+        """End the thread; whether no call is in progress any more."""
+        if self._worker is not None:
+            self._worker.end()
+            self._worker.thread.join(timeout_s)
+            self._worker = None
+        return not self._stuck

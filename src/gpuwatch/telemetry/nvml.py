@@ -1,0 +1,230 @@
+"""NVIDIA GPUs through NVML: fast readings at every sample, slow ones once a second.
+
+Fast readings run on one thread beside the caller, so that a call that hangs costs a sample a
+quarter of a second once and then nothing. Slow ones run on one thread per GPU.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from gpuwatch.telemetry.base import Change, Channel, Device, Event, Value
+from gpuwatch.telemetry.lane import Lane
+from gpuwatch.telemetry.nvml_errors import NO_BINDING, Unavailable, describe
+from gpuwatch.telemetry.nvml_fields import GpuProcess, facts
+from gpuwatch.telemetry.nvml_gpu import FRESH_S, RETRY_S, Gpu, Journal
+from gpuwatch.telemetry.nvml_select import Found, present, select
+
+__all__ = ["GpuProcess", "NvmlSource", "Unavailable", "open_nvml"]
+
+SAMPLE_PATIENCE_S = 0.25
+"""How long one GPU may hold up a sample, in seconds, before it is left out."""
+RESTART_S = 5.0
+"""Shortest time in seconds between two restarts of NVML while every GPU is lost."""
+
+_Result = TypeVar("_Result")
+
+
+def open_nvml(
+    gpus: Sequence[str | int] | None = None, patience_s: float = 30.0
+) -> NvmlSource | Unavailable:
+    """Start NVML and probe every reading of the chosen GPUs; ``None`` chooses all.
+
+    ``gpus`` are indexes, UUIDs, unique beginnings of UUIDs, or whole MIG UUIDs. Returns
+    ``Unavailable`` where NVML cannot be used, or has not answered after ``patience_s`` seconds.
+    Raises ``ValueError``, which says what exists, for a selection that fits no GPU.
+    """
+    try:
+        import pynvml
+    except ImportError:
+        return NO_BINDING
+    nvml: Any = pynvml
+
+    def begin() -> tuple[list[Found], list[dict[str, Any]]]:
+        nvml.nvmlInit()
+        try:
+            chosen = select(nvml, present(nvml), gpus)
+        except (ValueError, nvml.NVMLError):
+            nvml.nvmlShutdown()
+            raise
+        return chosen, [facts(nvml, one.handle) if one.handle else {} for one in chosen]
+
+    deadline = time.monotonic() + patience_s
+    try:
+        chosen, known = _within(patience_s, begin)
+    except TimeoutError:
+        return Unavailable(
+            f"NVML did not answer within {patience_s:g} s",
+            "see whether nvidia-smi answers, and look for Xid errors in the kernel log",
+        )
+    except nvml.NVMLError as error:
+        return describe(error.value)
+    if not chosen:
+        return Unavailable("NVML sees no GPU", "run nvidia-smi -L to see which GPUs exist")
+    return NvmlSource(nvml, chosen, known, deadline)
+
+
+class NvmlSource:
+    """Telemetry of NVIDIA GPUs; made by :func:`open_nvml`. ``sample`` belongs to one thread."""
+
+    def __init__(
+        self,
+        nvml: Any,
+        chosen: Sequence[Found],
+        known: Sequence[Mapping[str, Any]],
+        deadline: float,
+    ) -> None:
+        self._nvml = nvml
+        self._journal = Journal(deque(), deque())
+        self._devices = tuple(
+            Device(
+                one.id,
+                "gpu",
+                one.name,
+                one.uuid,
+                {"index": one.index, "mig.parent": one.parent, **attributes}
+                if one.parent
+                else {"index": one.index, **attributes},
+            )
+            for one, attributes in zip(chosen, known, strict=True)
+        )
+        self._gpus = [
+            Gpu(nvml, one.id, one.handle, self._opener(one), self._journal) for one in chosen
+        ]
+        self._lane = Lane("gpuwatch-nvml", Gpu.read_fast, SAMPLE_PATIENCE_S)
+        self._closing = threading.Event()
+        self._revival = threading.Lock()
+        self._restarted = time.monotonic()
+        ready = [threading.Event() for _ in self._gpus]
+        self._threads = [
+            threading.Thread(
+                target=self._look_after, args=(gpu, done), name=f"gpuwatch-{gpu.id}", daemon=True
+            )
+            for gpu, done in zip(self._gpus, ready, strict=True)
+        ]
+        for thread in self._threads:
+            thread.start()
+        for done in ready:
+            done.wait(max(0.0, deadline - time.monotonic()))
+        self._journal.changes.clear()
+        self._channels = tuple(channel for gpu in self._gpus for channel in gpu.channels)
+
+    @property
+    def devices(self) -> tuple[Device, ...]:
+        """One device per GPU; attributes in bytes, watts, hertz, the bus width in bits."""
+        return self._devices
+
+    @property
+    def channels(self) -> tuple[Channel, ...]:
+        """The channels as the probe at the start found them."""
+        return self._channels
+
+    def sample(self) -> Sequence[Value]:
+        """Values in the channels' order: fast ones as of now, slow ones while under 3 s old."""
+        if self._closing.is_set():
+            return [None] * len(self._channels)
+        start = time.monotonic()
+        self._lane.run(self._gpus)
+        self._report_silence()
+        values: list[Value] = []
+        for gpu in self._gpus:
+            values += gpu.values(start)
+        return values
+
+    def drain(self) -> tuple[Sequence[Change], Sequence[Event]]:
+        """Changes and events since the last call."""
+        return _taken(self._journal.changes), _taken(self._journal.events)
+
+    def processes(self) -> dict[str, tuple[GpuProcess, ...] | None]:
+        """The processes on each GPU by device id, host PIDs; ``None`` where NVML does not say."""
+        return {gpu.id: gpu.processes for gpu in self._gpus}
+
+    def close(self) -> None:
+        """End the threads and NVML within about a second, whatever hangs. Idempotent."""
+        if self._closing.is_set():
+            return
+        self._closing.set()
+        deadline = time.monotonic() + 0.5
+        idle = self._lane.close(0.2)
+        for thread in self._threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+        if idle and not any(thread.is_alive() for thread in self._threads):
+            try:
+                _within(0.3, self._nvml.nvmlShutdown)
+            except (TimeoutError, self._nvml.NVMLError):
+                return
+
+    def _look_after(self, gpu: Gpu, ready: threading.Event) -> None:
+        """The slow thread of one GPU."""
+        gpu.open()
+        ready.set()
+        due = time.monotonic() + RETRY_S
+        while not self._closing.wait(max(0.0, due - time.monotonic())):
+            due = max(due + RETRY_S, time.monotonic() + RETRY_S / 2)
+            if gpu.lost is None:
+                gpu.read_slow()
+            elif self._revival.acquire(timeout=RETRY_S):
+                try:
+                    self._restart_if_all_lost(gpu)
+                    gpu.open()
+                finally:
+                    self._revival.release()
+
+    def _restart_if_all_lost(self, by: Gpu) -> None:
+        """NVML often finds a GPU again only after a restart, which would disturb GPUs in use."""
+        idle = all(gpu.lost is not None and (gpu is by or not gpu.calling) for gpu in self._gpus)
+        if not idle or self._lane.stuck or time.monotonic() - self._restarted < RESTART_S:
+            return
+        self._restarted = time.monotonic()
+        for function in (self._nvml.nvmlShutdown, self._nvml.nvmlInit):
+            try:
+                function()
+            except self._nvml.NVMLError as error:
+                by.lose(error.value)
+
+    def _opener(self, one: Found) -> Callable[[], Any]:
+        nvml = self._nvml
+        if one.uuid is None:
+            return lambda: nvml.nvmlDeviceGetHandleByIndex(one.index)
+        return lambda: nvml.nvmlDeviceGetHandleByUUID(one.uuid)
+
+    def _report_silence(self) -> None:
+        now = time.monotonic()
+        for gpu, since in self._lane.stuck.items():
+            if now - since > FRESH_S:
+                gpu.report_silence(False, f"NVML has not answered for over {FRESH_S:g} s")
+        for gpu in self._gpus:
+            calling = gpu.calling
+            if calling is not None and now - calling[1] > FRESH_S:
+                reason = f"{calling[0]} has not answered for over {FRESH_S:g} s"
+                gpu.report_silence(True, reason)
+
+
+def _taken(queue: deque[Any]) -> list[Any]:
+    """Empty a queue that other threads may be adding to."""
+    return [queue.popleft() for _ in range(len(queue))]
+
+
+def _within(seconds: float, function: Callable[[], _Result]) -> _Result:
+    """Call on another thread and wait this long; raises ``TimeoutError`` or what it raised."""
+    results: list[_Result] = []
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            results.append(function())
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=run, name="gpuwatch-nvml-call", daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if errors:
+        raise errors[0]
+    if not results:
+        raise TimeoutError
+    return results[0]

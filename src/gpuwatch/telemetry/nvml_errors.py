@@ -1,0 +1,87 @@
+"""What NVML's return codes mean for a person, and what mends them.
+
+Codes are those of ``nvmlReturn_t`` in NVIDIA's ``nvml.h``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Unavailable:
+    """Why something cannot be had, and what a person can do about it."""
+
+    reason: str
+    mend: str
+
+
+PERMANENT = frozenset({2, 3, 13, 25, 26})
+"""Codes by which a function says that it will never work here: invalid argument, not supported,
+function not found, argument version mismatch, deprecated."""
+
+LOST = frozenset({1, 9, 15, 16, 28})
+"""Codes that concern the whole GPU: uninitialized, driver not loaded, lost, reset required, not
+found."""
+
+NOT_FOUND = 6
+LIBRARY_NOT_FOUND = 12
+FUNCTION_NOT_FOUND = 13
+
+NO_BINDING = Unavailable(
+    "the Python package nvidia-ml-py is not installed",
+    "install nvidia-ml-py into the environment that runs gpuwatch",
+)
+
+_RELOAD = "reboot, or unload and reload the NVIDIA kernel modules"
+
+_MEANING = {
+    1: Unavailable("NVML was shut down", "start the recording again"),
+    2: Unavailable("not offered for this GPU (invalid argument)", "nothing: a limit of the GPU"),
+    3: Unavailable("not supported by this GPU and driver", "nothing: a limit of GPU or driver"),
+    4: Unavailable(
+        "no permission",
+        "ask the administrator, or run where the NVIDIA device files may be opened",
+    ),
+    6: Unavailable("not found", "run nvidia-smi -L to see which GPUs exist"),
+    9: Unavailable(
+        "the NVIDIA driver is not loaded",
+        "load it with modprobe nvidia; on a machine without an NVIDIA GPU there is nothing to do",
+    ),
+    10: Unavailable("the driver timed out", "look for Xid errors in the kernel log"),
+    12: Unavailable(
+        "the NVML library (libnvidia-ml.so.1) was not found",
+        "install the NVIDIA driver; without an NVIDIA GPU there is nothing to do",
+    ),
+    13: Unavailable("unknown to this driver's NVML", "update the NVIDIA driver"),
+    15: Unavailable(
+        "the GPU is lost: it has fallen off the bus or does not respond",
+        "look for Xid errors in the kernel log, then reset the GPU or reboot",
+    ),
+    16: Unavailable("the GPU needs a reset", "run nvidia-smi --gpu-reset, or reboot"),
+    17: Unavailable(
+        "the operating system refused", "look at the device files and the container's settings"
+    ),
+    18: Unavailable(
+        "the NVML library and the loaded driver have different versions "
+        "(the driver was updated under a running kernel)",
+        _RELOAD,
+    ),
+    20: Unavailable("NVML had no memory left", "free memory on the host"),
+    25: Unavailable("this driver's NVML wants another struct version", "update nvidia-ml-py"),
+    26: Unavailable("withdrawn in this driver", "update gpuwatch and nvidia-ml-py"),
+    28: Unavailable("the GPU is no longer there", "run nvidia-smi -L to see which GPUs exist"),
+    999: Unavailable(
+        "NVML reports an unknown error",
+        "in a container: restart it (a reload of systemd can take its GPU away); "
+        "else look for Xid errors in the kernel log",
+    ),
+}
+
+
+def describe(code: int) -> Unavailable:
+    """The meaning of an ``nvmlReturn_t``; an unlisted code is named by its number."""
+    known = _MEANING.get(code)
+    if known is not None:
+        return known
+    return Unavailable(f"NVML error {code}", "run nvidia-smi -q and look at the kernel log")

@@ -1,0 +1,214 @@
+"""Which NVML call gives which metric, in which unit, and what to try when it does not.
+
+Every function here takes the ``pynvml`` module and a device handle and raises ``NVMLError``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from gpuwatch.telemetry.nvml_errors import FUNCTION_NOT_FOUND
+
+Numbers = tuple[float | int, ...]
+Fact = str | int | float | bool | None
+
+
+@dataclass(frozen=True)
+class Way:
+    """One call that gives the values of a reading, in the metrics' units."""
+
+    source: str
+    read: Callable[[Any, Any], Numbers]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Metrics that one call gives together, with the ways to get them, the best first."""
+
+    metrics: tuple[str, ...]
+    ways: tuple[Way, ...]
+    slow: bool = False
+    """Read once a second by the GPU's own thread instead of at every sample."""
+
+
+def call(nvml: Any, function: str, *arguments: Any) -> Any:
+    """Call a function of the binding; one it lacks fails as one that the driver lacks."""
+    found = getattr(nvml, function, None)
+    if found is None:
+        raise nvml.NVMLError(FUNCTION_NOT_FOUND)
+    return found(*arguments)
+
+
+def _utilization(nvml: Any, handle: Any) -> Numbers:
+    rates = nvml.nvmlDeviceGetUtilizationRates(handle)
+    return rates.gpu / 100, rates.memory / 100
+
+
+def _memory_v2(nvml: Any, handle: Any) -> Numbers:
+    return (int(nvml.nvmlDeviceGetMemoryInfo(handle, nvml.nvmlMemory_v2).used),)
+
+
+def _memory_v1(nvml: Any, handle: Any) -> Numbers:
+    return (int(nvml.nvmlDeviceGetMemoryInfo(handle).used),)
+
+
+def _power_field(field: int) -> Callable[[Any, Any], Numbers]:
+    fields = [field]
+
+    def read(nvml: Any, handle: Any) -> Numbers:
+        answer = nvml.nvmlDeviceGetFieldValues(handle, fields)[0]
+        if answer.nvmlReturn:
+            raise nvml.NVMLError(answer.nvmlReturn)
+        return (answer.value.uiVal / 1000,)
+
+    return read
+
+
+def _power_usage(nvml: Any, handle: Any) -> Numbers:
+    return (nvml.nvmlDeviceGetPowerUsage(handle) / 1000,)
+
+
+def _clock(kind: int) -> Callable[[Any, Any], Numbers]:
+    def read(nvml: Any, handle: Any) -> Numbers:
+        return (nvml.nvmlDeviceGetClockInfo(handle, kind) * 1_000_000,)
+
+    return read
+
+
+def _energy(nvml: Any, handle: Any) -> Numbers:
+    return (nvml.nvmlDeviceGetTotalEnergyConsumption(handle) / 1000,)
+
+
+def _temperature(nvml: Any, handle: Any) -> Numbers:
+    return (nvml.nvmlDeviceGetTemperature(handle, 0),)
+
+
+def _temperature_v(nvml: Any, handle: Any) -> Numbers:
+    return (call(nvml, "nvmlDeviceGetTemperatureV", handle, 0),)
+
+
+def _pcie(counter: int) -> Callable[[Any, Any], Numbers]:
+    def read(nvml: Any, handle: Any) -> Numbers:
+        return (nvml.nvmlDeviceGetPcieThroughput(handle, counter) * 1000,)
+
+    return read
+
+
+_SM, _MEMORY = 1, 2
+"""``nvmlClockType_t``."""
+
+READINGS = (
+    Reading(
+        ("hw.gpu.utilization", "hw.gpu.memory.busy"),
+        (Way("NVML nvmlDeviceGetUtilizationRates", _utilization),),
+    ),
+    Reading(
+        ("hw.gpu.memory.usage",),
+        (
+            Way("NVML nvmlDeviceGetMemoryInfo_v2", _memory_v2),
+            Way("NVML nvmlDeviceGetMemoryInfo (v1: the driver's reserve included)", _memory_v1),
+        ),
+    ),
+    Reading(
+        ("hw.gpu.power",),
+        (
+            Way("NVML field 186 (instant power)", _power_field(186)),
+            Way(
+                "NVML nvmlDeviceGetPowerUsage (1 s average on Ampere and later except GA100)",
+                _power_usage,
+            ),
+            Way("NVML field 185 (average power)", _power_field(185)),
+        ),
+    ),
+    Reading(("hw.gpu.clock.sm",), (Way("NVML nvmlDeviceGetClockInfo SM", _clock(_SM)),)),
+    Reading(("hw.gpu.clock.memory",), (Way("NVML nvmlDeviceGetClockInfo MEM", _clock(_MEMORY)),)),
+    Reading(
+        ("hw.gpu.temperature",),
+        (
+            Way("NVML nvmlDeviceGetTemperature", _temperature),
+            Way("NVML nvmlDeviceGetTemperatureV", _temperature_v),
+        ),
+        slow=True,
+    ),
+    Reading(
+        ("hw.gpu.energy",),
+        (Way("NVML nvmlDeviceGetTotalEnergyConsumption", _energy),),
+        slow=True,
+    ),
+    Reading(
+        ("hw.gpu.pcie.transmit",),
+        (Way("NVML nvmlDeviceGetPcieThroughput TX (20 ms window)", _pcie(0)),),
+        slow=True,
+    ),
+    Reading(
+        ("hw.gpu.pcie.receive",),
+        (Way("NVML nvmlDeviceGetPcieThroughput RX (20 ms window)", _pcie(1)),),
+        slow=True,
+    ),
+)
+
+BANDWIDTH = "hw.gpu.memory.bandwidth"
+NO_BANDWIDTH = (
+    "NVML counts no bytes of device memory, and memory-busy time is the share of time in which "
+    "memory was used, not how much was moved"
+)
+
+
+def _cuda_version(nvml: Any, handle: Any) -> Fact:
+    version = nvml.nvmlSystemGetCudaDriverVersion()
+    return f"{version // 1000}.{version % 1000 // 10}"
+
+
+def _max_clock(kind: int) -> Callable[[Any, Any], Fact]:
+    return lambda nvml, handle: int(nvml.nvmlDeviceGetMaxClockInfo(handle, kind)) * 1_000_000
+
+
+def _memory_total(nvml: Any, handle: Any) -> Fact:
+    return int(nvml.nvmlDeviceGetMemoryInfo(handle).total)
+
+
+def _capability(nvml: Any, handle: Any) -> Fact:
+    return "{}.{}".format(*nvml.nvmlDeviceGetCudaComputeCapability(handle))
+
+
+FACTS: dict[str, Callable[[Any, Any], Fact]] = {
+    "driver.version": lambda nvml, handle: str(nvml.nvmlSystemGetDriverVersion()),
+    "cuda.driver.version": _cuda_version,
+    "compute.capability": _capability,
+    "core.count": lambda nvml, handle: int(call(nvml, "nvmlDeviceGetNumGpuCores", handle)),
+    "memory.total": _memory_total,
+    "memory.bus.width": lambda nvml, handle: int(call(nvml, "nvmlDeviceGetMemoryBusWidth", handle)),
+    "clock.sm.max": _max_clock(_SM),
+    "clock.memory.max": _max_clock(_MEMORY),
+    "power.limit": lambda nvml, handle: nvml.nvmlDeviceGetEnforcedPowerLimit(handle) / 1000,
+    "pci.bus.id": lambda nvml, handle: str(nvml.nvmlDeviceGetPciInfo(handle).busId),
+    "mig.enabled": lambda nvml, handle: bool(nvml.nvmlDeviceGetMigMode(handle)[0]),
+    "ecc.enabled": lambda nvml, handle: bool(nvml.nvmlDeviceGetEccMode(handle)[0]),
+    "persistence.enabled": lambda nvml, handle: bool(nvml.nvmlDeviceGetPersistenceMode(handle)),
+}
+"""Facts that do not change during a run: bytes, watts, hertz, and the bus width in bits."""
+
+
+def facts(nvml: Any, handle: Any) -> dict[str, Fact]:
+    """Every fact of one GPU; ``None`` for those that NVML does not give."""
+    found: dict[str, Fact] = {}
+    for name, read in FACTS.items():
+        try:
+            found[name] = read(nvml, handle)
+        except nvml.NVMLError:
+            found[name] = None
+    return found
+
+
+@dataclass(frozen=True)
+class GpuProcess:
+    """A process that holds a context on a GPU."""
+
+    pid: int
+    """As the host counts, also for a process in a container."""
+    used: int | None
+    """Device memory in bytes; ``None`` where the driver does not say."""
+    kind: str
+    """``compute`` or ``graphics``."""
