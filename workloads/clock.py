@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from dataclasses import dataclass
-from typing import Any, Protocol
+from itertools import pairwise
+from typing import Any, NamedTuple, Protocol
 
 import torch
 
@@ -21,8 +21,7 @@ SLOW_STEP_SECONDS = 0.1
 """A step this long is waited for, one step late, so that it is reported when it ends."""
 
 
-@dataclass(frozen=True)
-class Timing:
+class Timing(NamedTuple):
     """Seconds of one finished step, of each of its phases, and when it ended.
 
     ``end_ns`` is CLOCK_MONOTONIC, nanoseconds.
@@ -65,7 +64,7 @@ class CpuClock:
         timings = []
         for first in range(0, count * width, width):
             step = marks[first : first + width + 1]
-            phases = tuple((b - a) / 1e9 for a, b in zip(step, step[1:], strict=False))
+            phases = tuple((b - a) / 1e9 for a, b in pairwise(step))
             timings.append(Timing((step[-1] - step[0]) / 1e9, phases, step[-1]))
         del marks[: count * width]
         return timings
@@ -110,9 +109,7 @@ class CudaClock:
                 break
             step = [marks.popleft() for _ in range(width)]
             edges = [*step, end]
-            phases = tuple(
-                a.elapsed_time(b) / 1e3 for a, b in zip(edges, edges[1:], strict=False)
-            )
+            phases = tuple(a.elapsed_time(b) / 1e3 for a, b in pairwise(edges))
             seconds = sum(phases)
             self._end_ns = min(self._end_ns + round(seconds * 1e9), time.monotonic_ns())
             self._slow = seconds > SLOW_STEP_SECONDS

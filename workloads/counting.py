@@ -57,11 +57,11 @@ class StepWork:
     method: str
 
 
-class OperatorCounter(TorchDispatchMode):
+class OperatorCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Adds up the work of every operator that runs while it is active, into ``work``."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.work = Work()
 
     def __torch_dispatch__(
@@ -224,6 +224,7 @@ def count_forward(model: nn.Module, *inputs: torch.Tensor) -> Work:
     phantom = _Phantom(None, real=False)
     copied = copy_model(model, phantom.convert)
     shapes = [phantom.convert(tensor) for tensor in inputs]
-    with phantom.running(), OperatorCounter() as counter:
+    counter = OperatorCounter()
+    with phantom.running(), counter:
         copied(*shapes)
     return counter.work

@@ -86,7 +86,7 @@ def unusable(driver: Driver) -> EnvironmentFailure:
 def _refusal() -> str:
     """CUDA's own reason for not starting, in one line."""
     try:
-        torch.cuda.init()
+        torch.cuda.init()  # type: ignore[no-untyped-call]
     except (RuntimeError, AssertionError) as error:
         return str(error).strip().splitlines()[0]
     return ""

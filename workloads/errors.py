@@ -10,7 +10,7 @@ _MEMORY = (
     "can't allocate memory",
     "not enough memory",
 )
-_SHARED_MEMORY = ("Bus error", "shared memory", "/dev/shm", "No space left on device")
+_SHARED_MEMORY = ("Bus error", "shared memory", "No space left on device")
 
 
 def missing(package: str, error: Exception) -> EnvironmentFailure:

@@ -15,7 +15,11 @@ def emit(event: str, **keys: Any) -> None:
 
     A key whose value is not finite (a diverged loss) becomes ``null``: JSON has no NaN.
     """
-    line = json.dumps({"event": event, **{key: finite(value) for key, value in keys.items()}})
+    keys = {"event": event, **keys}
+    try:
+        line = json.dumps(keys, allow_nan=False)
+    except ValueError:
+        line = json.dumps(finite(keys))
     sys.stdout.write(f"{PREFIX}{line}\n")
     sys.stdout.flush()
 

@@ -68,7 +68,7 @@ class Batches:
             return self._fixed
         assert self._loader is not None
         one_input, one_target = self._loader.dataset[0]
-        inputs, target = self._loader.collate_fn([(one_input, one_target)])  # type: ignore[misc]
+        inputs, target = self._loader.collate_fn([(one_input, one_target)])
         return (
             (inputs.expand(samples, *inputs.shape[1:]).contiguous(),),
             target.expand(samples, *target.shape[1:]).contiguous(),

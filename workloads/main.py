@@ -19,7 +19,7 @@ from .lines import emit
 from .stopping import Stop, Stopped, leave
 
 TRACEBACK = "GPUWATCH_WORKLOAD_TRACEBACK"
-"""Environment variable: if set, a failure shows its traceback on stderr, for who mends a workload."""
+"""Environment variable: if set, a failure shows its traceback on stderr as well."""
 
 BROKEN_PIPE = 141
 
@@ -126,5 +126,3 @@ def _import_torch(module: str) -> tuple[float, str | None]:
             raise missing("torchvision", error) from error
         version = str(torchvision.__version__)
     return time.perf_counter() - start, version
-
-

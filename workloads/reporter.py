@@ -5,8 +5,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from .clock import PHASES, Clock, Timing
 from .lines import emit
@@ -19,8 +18,7 @@ EPOCH_INTERVAL = 1.0
 """Seconds between two lines of epochs, but for the last: an epoch may be a single short step."""
 
 
-@dataclass(frozen=True)
-class Step:
+class Step(NamedTuple):
     """A step as the loop hands it over. ``epoch`` is set on the last step of an epoch."""
 
     samples: int
@@ -38,8 +36,7 @@ class Epoch:
 
     def add(self, samples: int, score: Score) -> None:
         self.samples += samples
-        for key in ("loss", "acc1", "acc5"):
-            value = getattr(score, key)
+        for key, value in zip(score._fields, score, strict=True):
             if value is not None:
                 self.sums[key] = self.sums.get(key, 0.0) + value * samples
 

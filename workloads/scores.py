@@ -9,29 +9,24 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any, NamedTuple
 
 import torch
-
-if TYPE_CHECKING:
-    from torch import Tensor
+from torch import Tensor
 
 TOP5_CLASSES = 5
 """The fewest classes with which a top-5 accuracy means anything."""
 
 
-@dataclass(frozen=True)
-class Result:
-    """What a step left behind, still on its device: see `task.Scored`."""
+class Result(NamedTuple):
+    """What a step left behind, still on its device and detached: see `task.Scored`."""
 
     loss: Tensor
     scores: Tensor | None
     labels: Tensor | None
 
 
-@dataclass(frozen=True)
-class Score:
+class Score(NamedTuple):
     """A step's loss, and the shares of right top-1 and top-5 predictions (0 to 1)."""
 
     loss: float
@@ -43,7 +38,9 @@ class ScoreReader:
     """Turns the results of finished steps into numbers."""
 
     def __init__(self, device: torch.device) -> None:
-        self._stream = torch.cuda.Stream(device) if device.type == "cuda" else None
+        self._stream: Any = None
+        if device.type == "cuda":
+            self._stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
 
     def read(self, results: Sequence[Result]) -> list[Score]:
         """The scores of steps, in their order. All of them must be over."""
@@ -53,7 +50,7 @@ class ScoreReader:
         if self._stream is not None:
             context = torch.cuda.stream(self._stream)
         with context, torch.no_grad():
-            losses = torch.stack([result.loss.detach() for result in results]).float().tolist()
+            losses = torch.stack([result.loss for result in results]).tolist()
             accuracies = accuracy(results)
         return [
             Score(loss, acc1, acc5) for loss, (acc1, acc5) in zip(losses, accuracies, strict=True)
@@ -70,30 +67,25 @@ def accuracy(results: Sequence[Result]) -> list[tuple[float | None, float | None
     if len(scores) < len(results) or len(labels) < len(results):
         return [(None, None)] * len(results)
     sizes = [len(label) for label in labels]
-    ranks = label_ranks(torch.cat(scores), torch.cat(labels))
-    classes = scores[0].shape[1] if scores[0].ndim > 1 else 2
-    right = torch.stack((ranks < 1, ranks < TOP5_CLASSES), 1).long().cumsum(0)
-    ends = torch.tensor(sizes).cumsum(0) - 1
-    totals = right[ends.to(right.device)].tolist()
-    accuracies: list[tuple[float | None, float | None]] = []
-    before = [0, 0]
-    for size, total in zip(sizes, totals, strict=True):
-        acc5 = (total[1] - before[1]) / size if classes >= TOP5_CLASSES else None
-        accuracies.append(((total[0] - before[0]) / size, acc5))
-        before = total
-    return accuracies
+    places = hits(torch.cat(scores), torch.cat(labels))
+    if len(set(sizes)) == 1:
+        totals = places.view(len(sizes), sizes[0], -1).sum(1).tolist()
+    else:
+        totals = torch.stack([part.sum(0) for part in torch.split(places, sizes)]).tolist()
+    top5 = scores[0].ndim > 1 and scores[0].shape[1] >= TOP5_CLASSES
+    return [
+        (total[0] / size, sum(total) / size if top5 else None)
+        for size, total in zip(sizes, totals, strict=True)
+    ]
 
 
-def label_ranks(scores: Tensor, labels: Tensor) -> Tensor:
-    """How many classes each sample's model puts before the right one.
+def hits(scores: Tensor, labels: Tensor) -> Tensor:
+    """Whether the right class is the first, second, ... fifth of a sample's prediction.
 
-    ``scores`` is samples x classes, or the samples' logits of the second of two classes. Of equal
-    scores the lower class comes first; where scores are NaN, nothing is right.
+    ``scores`` is samples x classes, or the samples' logits of the second of two classes; the
+    result is bool, samples x min(5, classes), or samples x 1.
     """
-    labels = labels.long()
     if scores.ndim == 1:
-        scores = torch.stack((torch.zeros_like(scores), scores), 1)
-    own = scores.gather(1, labels[:, None])
-    classes = torch.arange(scores.shape[1], device=scores.device)
-    behind = (scores < own) | ((scores == own) & (classes >= labels[:, None]))
-    return scores.shape[1] - behind.sum(1)
+        return ((scores > 0) == (labels > 0)).unsqueeze(1)
+    best = scores.topk(min(TOP5_CLASSES, scores.shape[1])).indices
+    return best == labels.unsqueeze(1)

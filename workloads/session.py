@@ -51,9 +51,7 @@ def run(
     if device.type == "cuda":
         set_precision(dtype)
     task = definition.make(settings)
-    batches = Batches(
-        task.data, settings.batch_size, settings.workers, settings.seed, device
-    )
+    batches = Batches(task.data, settings.batch_size, settings.workers, settings.seed, device)
     training = Training(task, batches, settings, device, stop)
     if device.type == "cuda":
         torch.cuda.synchronize(device)
@@ -100,9 +98,7 @@ def settings_of(flags: argparse.Namespace, definition: Definition) -> Settings:
         raise UsageFailure(f"{flags.workload} has no loader", "leave --workers out")
     if flags.image_size is not None and defaults.image_size is None:
         raise UsageFailure(
-            f"the images of {flags.workload} have one size" if "cnn" in flags.workload
-            else f"{flags.workload} has no images",
-            "leave --image-size out",
+            f"{flags.workload} has no images, or images of one size", "leave --image-size out"
         )
     steps = flags.steps
     if steps is None and flags.epochs is None:

@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import signal
 from types import FrameType
+from typing import NoReturn
 
 
 class Stopped(BaseException):
@@ -47,7 +48,7 @@ class Stop:
             raise Stopped
 
 
-def leave(code: int) -> None:
+def leave(code: int) -> NoReturn:
     """End the process without waiting for anything; the loader's workers go first."""
     for child in multiprocessing.active_children():
         with contextlib.suppress(OSError, AttributeError):

@@ -10,7 +10,7 @@ import torch
 
 def versions(torchvision: str | None) -> dict[str, str]:
     """Keys of the ``versions`` event; ``torchvision`` is its version, None where it is unused."""
-    build = torch.__config__.show()  # type: ignore[no-untyped-call]
+    build = torch.__config__.show()
     found = {
         "torch": torch.__version__,
         "torchvision": torchvision,
@@ -32,7 +32,7 @@ def versions(torchvision: str | None) -> dict[str, str]:
 def _cudnn() -> str | None:
     """cuDNN's version as it writes it: 9.26.0, of the number 92600."""
     try:
-        number = torch.backends.cudnn.version()
+        number: int | None = torch.backends.cudnn.version()  # type: ignore[no-untyped-call]
     except RuntimeError as error:
         return f"unusable: {str(error).splitlines()[0]}"
     if not number:

@@ -45,8 +45,7 @@ def read_idx(path: Path, count: int) -> Tensor:
         UsageFailure: the file is no such file, or ends early.
     """
     try:
-        opened = gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")
-        with opened as file:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
             zeros, kind, dimensions = struct.unpack(">HBB", file.read(4))
             if zeros or kind != UNSIGNED_BYTE or not 1 <= dimensions <= 3:
                 raise broken(path, "is no IDX file of unsigned bytes")

@@ -95,5 +95,5 @@ def graph(
         near = order[(place[one] + torch.randint(1, 40, (2 * edges,))) % nodes]
         other = torch.where(torch.rand(2 * edges) < 0.8, near, torch.randint(nodes, (2 * edges,)))
         pairs = torch.stack((torch.minimum(one, other), torch.maximum(one, other)))
-        found = torch.cat((found, pairs[:, pairs[0] != pairs[1]]), 1).unique(dim=1)
+        found = torch.unique(torch.cat((found, pairs[:, pairs[0] != pairs[1]]), 1), dim=1)
     return x, found[:, torch.randperm(found.shape[1])[:edges]], labels

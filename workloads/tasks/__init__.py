@@ -1,1 +1,1 @@
-"""One module for each workload, with a function ``definition(name)``; `names.BUILT_IN` lists them."""
+"""One module for each workload, with a ``definition(name)``; `names.BUILT_IN` lists them."""

@@ -30,7 +30,8 @@ class GraphConvolution(nn.Module):
         self.bias = nn.Parameter(torch.empty(narrow).uniform_(-edge, edge))
 
     def forward(self, x: Tensor, adjacency: Tensor) -> Tensor:
-        return torch.sparse.mm(adjacency, x @ self.weight) + self.bias
+        product: Tensor = torch.sparse.mm(adjacency, x @ self.weight)
+        return product + self.bias
 
 
 class GCN(nn.Module):
@@ -52,7 +53,7 @@ def normalised_adjacency(edges: Tensor, nodes: int) -> Tensor:
     ``edges`` is int64 (2, N); an edge given twice, in either direction, counts once.
     """
     loops = torch.arange(nodes).repeat(2, 1)
-    places = torch.cat((edges, edges.flip(0), loops), 1).unique(dim=1)
+    places = torch.unique(torch.cat((edges, edges.flip(0), loops), 1), dim=1)
     degrees = torch.bincount(places[0], minlength=nodes).float()
     values = (degrees[places[0]] * degrees[places[1]]).rsqrt()
     size = (nodes, nodes)
@@ -62,7 +63,7 @@ def normalised_adjacency(edges: Tensor, nodes: int) -> Tensor:
 def labelled(labels: Tensor) -> Tensor:
     """The labels of the first 20 nodes of each class; every other label is -100, ignored."""
     kept = torch.full_like(labels, UNLABELLED)
-    for label in labels.unique():
+    for label in range(int(labels.max()) + 1):
         nodes = (labels == label).nonzero().flatten()[:LABELLED_PER_CLASS]
         kept[nodes] = label
     return kept

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import inspect
 from typing import Any
 
 import torch
@@ -94,8 +93,6 @@ def build_model(model: str, size: int) -> nn.Module:
         options = {"init_weights": True, "aux_logits": True}
     elif model.startswith("vit_"):
         options = {"image_size": size}
-    elif "input_size" in inspect.signature(torchvision.models.get_model_builder(model)).parameters:
-        options = {"input_size": (size, size)}
     elif model.startswith("maxvit"):
         options = {"input_size": (size, size)}
     try:
