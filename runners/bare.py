@@ -35,7 +35,7 @@ class BareRunner:
             return Prepared(spec.workload.arguments, variables)
         interpreter = choose(spec.environment.python, spec.variables)
         assert spec.archive is not None
-        notices = ()
+        notices: tuple[str, ...] = ()
         if interpreter.origin == "gpuwatch's own":
             notices = (f"workloads run with gpuwatch's own Python, {interpreter.path}",)
         return Prepared(
@@ -68,7 +68,9 @@ def _command_problems(spec: LaunchSpec) -> list[Problem]:
             Problem("command-not-executable", f"{program} is not executable", f"chmod +x {program}")
         ]
     return [
-        Problem("command-missing", f"there is no command {program!r}", "check its name and the PATH")
+        Problem(
+            "command-missing", f"there is no command {program!r}", "check its name and the PATH"
+        )
     ]
 
 
@@ -87,7 +89,7 @@ def _interpreter_problems(interpreter: Interpreter) -> list[Problem]:
     return [
         Problem(
             "torch-missing",
-            f"{interpreter.path} ({interpreter.origin}) has no {' and no '.join(interpreter.missing)}",
+            f"{interpreter.path} ({interpreter.origin}) lacks {packages}",
             f"{interpreter.path} -m pip install {packages}, or choose another with --python PATH",
         )
     ]

@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -16,7 +17,7 @@ from pathlib import Path
 
 from gpuwatch.errors import GpuwatchError
 from gpuwatch.models import JSON, Output, Result
-from gpuwatch.processes import ProcessId, identify
+from gpuwatch.processes import ProcessId, boot_id, identify
 from gpuwatch.runners import shim
 from gpuwatch.runners.spool import SpoolReader
 
@@ -76,18 +77,16 @@ class LocalRun:
     @classmethod
     def attach(cls, handle: Mapping[str, JSON], cursor: str | None) -> LocalRun:
         """The run of a handle; it may have ended meanwhile."""
-        holder = handle["holder"]
-        return cls(
-            str(handle["kind"]),
-            Path(str(handle["folder"])),
-            ProcessId(
-                str(holder["host"]),
-                str(holder["boot_id"]),
-                int(holder["pid"]),
-                int(holder["start_time"]),
-            ),
-            cursor,
+        folder = Path(str(handle["folder"]))
+        # A recorder that died between the start and its note of it left no holder.
+        holder = handle.get("holder") or _read_note(folder / "started.json")
+        process = ProcessId(
+            str(holder.get("host", socket.gethostname())),
+            str(holder.get("boot_id", boot_id())),
+            int(holder.get("pid", 0)),
+            int(holder.get("start_time", 0)),
         )
+        return cls(str(handle["kind"]), folder, process, cursor)
 
     def handle(self) -> dict[str, JSON]:
         return {"kind": self._kind, "folder": str(self._folder), "holder": asdict(self._holder)}
@@ -141,8 +140,13 @@ class LocalRun:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def _note(self, name: str) -> dict[str, JSON]:
-        try:
-            value = json.loads((self._folder / name).read_text())
-        except (OSError, ValueError):
-            return {}
-        return value if isinstance(value, dict) else {}
+        return _read_note(self._folder / name)
+
+
+def _read_note(path: Path) -> dict[str, JSON]:
+    """A small JSON file of the shim's; empty while it is not there."""
+    try:
+        value = json.loads(path.read_text())
+    except (OSError, ValueError):
+        return {}
+    return value if isinstance(value, dict) else {}

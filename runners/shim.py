@@ -7,7 +7,7 @@ It owns the workload's pipes, so that a recorder that dies takes nothing with it
 * ``spool/N``: what the workload wrote, as frames ``<stream u8, CLOCK_MONOTONIC u64, length u32>``
   and data, in segments of 1 MiB; the oldest are dropped when nobody reads 64 MiB (a ``LOST`` frame
   with the number of bytes follows);
-* ``started.json``: its own number and the workload's, or why the workload could not be started;
+* ``started.json``: its own number and start, and when it launched the workload;
 * ``ended.json``: exit code, signal, CPU times; written last, in one piece.
 
 SIGTERM ends the workload's whole process tree: SIGTERM first, SIGKILL after GRACE_SECONDS; a second
@@ -157,14 +157,18 @@ class Shim:
                 start_new_session=True,
             )
         except (OSError, ValueError) as error:
-            self._note("started.json", {"pid": os.getpid(), "spawned_ns": spawned, "error": str(error)})
-            self._note("ended.json", {"t": time.monotonic_ns(), "launcher_failed": True, "text": str(error)})
+            self._note("started.json", {"pid": os.getpid(), "start_time": _own_start()})
+            failure = {"t": time.monotonic_ns(), "launcher_failed": True, "text": str(error)}
+            self._note("ended.json", failure)
             return {}
         self._pid = process.pid
         process.returncode = 0  # reaped here, by wait4, for its resource usage
         for end in ends:
             os.close(end)
-        self._note("started.json", {"pid": os.getpid(), "spawned_ns": spawned, "workload": self._pid})
+        self._note(
+            "started.json",
+            {"pid": os.getpid(), "start_time": _own_start(), "spawned_ns": spawned},
+        )
         return pipes
 
     def _timeout_ms(self) -> int | None:
@@ -262,6 +266,12 @@ class Shim:
                 return
             except OSError:
                 time.sleep(1)
+
+
+def _own_start() -> int:
+    """This process's start in clock ticks since boot: tells it from a later one of its number."""
+    with open("/proc/self/stat", "rb") as file:
+        return int(file.read().rpartition(b")")[2].split()[19])
 
 
 def _read(fd: int) -> bytes | None:

@@ -1,8 +1,8 @@
 """The metrics gpuwatch knows: name, unit, kind, meaning.
 
-Names follow OpenTelemetry's ``hw.*`` and ``process.*`` conventions where one exists. Units are SI base
-units in UCUM notation: ``1`` is a fraction from 0 to 1, ``By`` bytes, ``s`` seconds, ``W`` watts,
-``J`` joules, ``Cel`` degrees Celsius, ``Hz`` hertz, ``FLOP/s``, ``By/s``, ``{sample}/s``.
+Names follow OpenTelemetry's ``hw.*`` and ``process.*`` conventions where one exists. Units are SI
+base units in UCUM notation: ``1`` is a fraction from 0 to 1, ``By`` bytes, ``s`` seconds, ``W``
+watts, ``J`` joules, ``Cel`` degrees Celsius, ``Hz`` hertz, ``FLOP/s``, ``By/s``, ``{sample}/s``.
 """
 
 from __future__ import annotations

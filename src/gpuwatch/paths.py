@@ -24,7 +24,7 @@ def data_home() -> Path:
 def runs_home() -> Path:
     """The folder with one private folder per run that is going on: spool, handle, recorder's log.
 
-    Not ``$XDG_RUNTIME_DIR``: that is emptied when the last SSH connection closes, and runs outlive it.
+    Not ``$XDG_RUNTIME_DIR``: it is emptied when the last SSH connection closes; runs outlive that.
     """
     return _xdg("XDG_STATE_HOME", ".local/state") / "gpuwatch" / "runs"
 

@@ -10,6 +10,7 @@ import contextlib
 import os
 import shutil
 import sqlite3
+import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -93,7 +94,7 @@ def _read_only(path: Path) -> sqlite3.Connection:
     connection.execute("PRAGMA trusted_schema=OFF")
     connection.execute("PRAGMA cell_size_check=ON")
     connection.execute("PRAGMA mmap_size=0")
-    if hasattr(connection, "setlimit"):  # Python 3.11
+    if sys.version_info >= (3, 11):
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST_VALUE)
     connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
     return connection

@@ -51,6 +51,8 @@ class ChannelRow:
     method: Method
     source: str
     reason: str | None
+    sampled_as: Method
+    """The method of what was sampled so far, even if the channel is unavailable by now."""
 
 
 @dataclass(frozen=True)
@@ -162,17 +164,23 @@ class SessionReader:
 
     def channels(self) -> tuple[ChannelRow, ...]:
         """All channels by id, with the method and reason of their last change."""
-        latest = {
-            channel: (method, source, reason)
-            for channel, method, source, reason in self._rows(
-                "SELECT channel, method, source, reason FROM change ORDER BY n"
+        stated = {
+            id_: [(method, source, reason)]
+            for id_, method, source, reason in self._rows(
+                "SELECT id, method, source, reason FROM channel"
             )
         }
-        found = []
-        for id_, device, metric, unit, kind, *stated in self._rows(
-            "SELECT id, device, metric, unit, kind, method, source, reason FROM channel ORDER BY id"
+        for id_, method, source, reason in self._rows(
+            "SELECT channel, method, source, reason FROM change ORDER BY n"
         ):
-            method, source, reason = latest.get(id_, stated)
+            stated.get(id_, []).append((method, source, reason))
+        found = []
+        for id_, device, metric, unit, kind in self._rows(
+            "SELECT id, device, metric, unit, kind FROM channel ORDER BY id"
+        ):
+            method, source, reason = stated[id_][-1]
+            methods = [_method(each) for each, _, _ in stated[id_]]
+            available = [each for each in methods if each is not Method.UNAVAILABLE]
             found.append(
                 ChannelRow(
                     int(id_),
@@ -183,6 +191,7 @@ class SessionReader:
                     _method(method),
                     str(source),
                     None if reason is None else str(reason),
+                    available[-1] if available else Method.UNAVAILABLE,
                 )
             )
         return tuple(found)
@@ -233,6 +242,11 @@ class SessionReader:
         while rows := self.steps(after):
             yield from rows
             after = rows[-1].n
+
+    def last_step(self) -> int:
+        """The number ``n`` of the newest step line, -1 when there is none."""
+        rows = self._rows("SELECT max(n) FROM step")
+        return -1 if rows[0][0] is None else int(rows[0][0])
 
     def log(self, after: int = -1, limit: int = CHUNK) -> list[LogRow]:
         """Log lines with ``n > after`` in order."""

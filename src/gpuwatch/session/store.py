@@ -126,6 +126,12 @@ class SessionStore:
             for key, value in self._connection.execute("SELECT key, value FROM meta")
         }
 
+    def ticks_since(self, t: int) -> list[tuple[int | float | None, ...]]:
+        """Whole ticks ``(n, t, c0, ...)`` from ``t`` nanoseconds on: what the tier still lacks."""
+        return self._connection.execute(
+            "SELECT * FROM tick WHERE t >= ? ORDER BY n", (t,)
+        ).fetchall()
+
     def write(self, rows: Iterable[Row]) -> None:
         """One transaction: all of ``rows`` or none.
 

@@ -61,6 +61,10 @@ class SessionWriter:
             self._rows.append((self._tick_sql, (n, t, *values)))
             self._rows.extend((self._tier_sql, row) for row in self._tier.add(t, values))
 
+    def retier(self, t: int, values: Sequence[Value]) -> None:
+        """Count a tick in the tier that is in the file already. Before :meth:`start`."""
+        self._rows.extend((self._tier_sql, row) for row in self._tier.add(t, values))
+
     def close(self, patience: float = 5.0) -> bool:
         """Write the rest, trying for ``patience`` seconds; returns whether all of it is safe."""
         self._stop.set()

@@ -1,0 +1,51 @@
+# make run    set up, record mnist-cnn and show it        make test   the whole suite
+# make lint   ruff, mypy --strict                         make bench  what reporting and recording cost
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+
+has_torch = -c "import importlib.util as u, sys; sys.exit(any(u.find_spec(n) is None for n in ('torch', 'torchvision')))"
+
+.PHONY: run test lint format bench screenshots clean
+
+run: $(VENV)/.run
+	$(BIN)/gpuwatch run mnist-cnn --steps 500
+
+test: $(VENV)/.test
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/.test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(VENV)/.test
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/.test
+	$(BIN)/python benchmarks/reporting.py
+
+screenshots: $(VENV)/.test
+	$(BIN)/python -m tests.tui.screenshots
+
+clean:
+	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache
+
+$(BIN)/python:
+	@$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 10))" || \
+	  { echo "error: $(PYTHON) is older than Python 3.10; choose another: make PYTHON=python3.11 ..." >&2; exit 1; }
+	@$(PYTHON) -c "import ensurepip, venv" 2>/dev/null || \
+	  { echo "error: $(PYTHON) has no venv module; on Debian and Ubuntu: apt-get install python3-venv" >&2; exit 1; }
+	@# A Python that has torch already lends it; nothing is installed into it.
+	$(PYTHON) -m venv $$($(PYTHON) $(has_torch) && echo --system-site-packages) $(VENV)
+
+$(VENV)/.run: pyproject.toml setup.py | $(BIN)/python
+	@if $(PYTHON) $(has_torch); then wanted=.; else wanted='.[workloads]'; fi; \
+	  echo "installing $$wanted into $(VENV)"; $(BIN)/python -m pip install --quiet --disable-pip-version-check -e "$$wanted"
+	@touch $@
+
+$(VENV)/.test: $(VENV)/.run
+	@if $(BIN)/python $(has_torch); then wanted='.[dev]'; else wanted='.[workloads,dev]'; fi; \
+	  echo "installing $$wanted into $(VENV)"; $(BIN)/python -m pip install --quiet --disable-pip-version-check -e "$$wanted"
+	@touch $@

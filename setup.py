@@ -1,0 +1,17 @@
+"""Refuse to build from a copy that lost its links; everything else is in pyproject.toml."""
+
+from pathlib import Path
+
+from setuptools import setup
+
+for room in ("tui", "runners", "workloads"):
+    link = Path(__file__).parent / "src" / "gpuwatch" / room
+    if not (link / "__init__.py").exists():
+        raise SystemExit(
+            f"error: {link} is not a link to the folder {room}/: this copy of gpuwatch lost its "
+            "symbolic links (a ZIP does that; so does git with core.symlinks=false); "
+            "clone it with git instead, or: "
+            f"rm -f src/gpuwatch/{room} && ln -s ../../{room} src/gpuwatch/{room}"
+        )
+
+setup()

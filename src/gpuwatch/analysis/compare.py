@@ -1,0 +1,219 @@
+"""Sessions side by side: values, ratios against the first, differences of their fingerprints.
+
+This is a description: one run per environment does not say which is faster; that takes blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from gpuwatch.analysis.statistics import Statistic
+from gpuwatch.analysis.summary import Summary
+from gpuwatch.metrics import CATALOGUE, Method
+from gpuwatch.models import JSON
+
+SCHEMA = 1
+
+Value = Callable[[Summary], float | None]
+
+
+@dataclass(frozen=True)
+class Row:
+    """One quantity of every session, in the sessions' order."""
+
+    group: str
+    name: str
+    unit: str
+    values: tuple[float | None, ...]
+    methods: tuple[Method, ...]
+    ratios: tuple[float | None, ...]
+    """Each value over the first session's; ``None`` where either is unknown or the first is 0."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Something of the surroundings that is not the same everywhere."""
+
+    scope: str
+    key: str
+    values: tuple[JSON, ...]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    sessions: tuple[Summary, ...]
+    rows: tuple[Row, ...]
+    differences: tuple[Difference, ...]
+    notes: tuple[str, ...]
+    """What a reader must know before believing a ratio."""
+
+
+_TIMING = (
+    ("launch", "launch_seconds"),
+    ("import", "import_seconds"),
+    ("model and data", "model_seconds"),
+    ("first step", "first_step_seconds"),
+    ("real", "real_seconds"),
+    ("user", "user_seconds"),
+    ("sys", "sys_seconds"),
+)
+_STEPS = (
+    ("step time, median", "s", "median_seconds"),
+    ("step time, 95th percentile", "s", "p95_seconds"),
+    ("throughput", "{sample}/s", "samples_per_second"),
+    ("timed steps", "{step}", "count"),
+)
+_WORK = (
+    ("model FLOP", "FLOP", "flop_per_step"),
+    ("algorithmic bytes", "By", "bytes_per_step"),
+)
+_PHASES = ("data", "copy", "forward", "backward", "optimizer")
+_MAXIMA = (
+    "hw.gpu.utilization",
+    "hw.gpu.memory.usage",
+    "hw.gpu.memory.bandwidth",
+    "hw.gpu.power",
+    "hw.cpu.utilization",
+    "process.memory.usage",
+    "gpuwatch.flop.rate",
+    "gpuwatch.bytes.rate",
+)
+# Facts that differ between any two runs and explain nothing.
+_INCIDENTAL = frozenset({"gpu.unavailable"})
+
+
+def compare(sessions: Sequence[Summary]) -> Comparison:
+    """Compare any number of sessions against the first."""
+    rows = [_row("start-up and time", name, "s", sessions, _timing(key)) for name, key in _TIMING]
+    rows += [_row("steps", name, unit, sessions, _steps(key)) for name, unit, key in _STEPS]
+    rows += [_row("phases, mean", name, "s", sessions, _phase(name)) for name in _PHASES]
+    rows += [
+        _row("work per step", name, unit, sessions, _counted(key), Method.COUNTED)
+        for name, unit, key in _WORK
+    ]
+    names = list(CATALOGUE)
+    rows += _metric_rows("mean", names, sessions, lambda s: s.mean, counters=False)
+    rows += _metric_rows("over the window", names, sessions, lambda s: s.max, counters=True)
+    rows += _metric_rows("maximum", _MAXIMA, sessions, lambda s: s.max, counters=False)
+    return Comparison(
+        sessions=tuple(sessions),
+        rows=tuple(row for row in rows if any(value is not None for value in row.values)),
+        differences=_differences(sessions),
+        notes=_notes(sessions),
+    )
+
+
+def _timing(key: str) -> Value:
+    return lambda session: _number(getattr(session.timing, key))
+
+
+def _steps(key: str) -> Value:
+    return lambda session: _number(getattr(session.steps, key))
+
+
+def _phase(name: str) -> Value:
+    return lambda session: session.steps.phases.get(name)
+
+
+def _counted(key: str) -> Value:
+    return lambda session: _number(session.count.get(key))
+
+
+def _row(
+    group: str,
+    name: str,
+    unit: str,
+    sessions: Sequence[Summary],
+    value: Value,
+    method: Method = Method.MEASURED,
+) -> Row:
+    values = tuple(value(session) for session in sessions)
+    methods = tuple(Method.UNAVAILABLE if each is None else method for each in values)
+    return Row(group, name, unit, values, methods, _ratios(values))
+
+
+def _metric_rows(
+    group: str,
+    names: Sequence[str],
+    sessions: Sequence[Summary],
+    value: Callable[[Statistic], float | None],
+    *,
+    counters: bool,
+) -> list[Row]:
+    rows = []
+    for name in names:
+        metric = CATALOGUE[name]
+        if (metric.kind.value == "counter") is not counters:
+            continue
+        statistics = [session.metrics[name] for session in sessions]
+        values = tuple(value(statistic) for statistic in statistics)
+        methods = tuple(statistic.method for statistic in statistics)
+        rows.append(Row(group, name, metric.unit, values, methods, _ratios(values)))
+    return rows
+
+
+def _ratios(values: Sequence[float | None]) -> tuple[float | None, ...]:
+    first = values[0] if values else None
+    return tuple(
+        None if value is None or first is None or first == 0 else value / first for value in values
+    )
+
+
+def _differences(sessions: Sequence[Summary]) -> tuple[Difference, ...]:
+    keys = {
+        (scope, key)
+        for session in sessions
+        for scope, facts in session.facts.items()
+        for key in facts
+        if key not in _INCIDENTAL
+    }
+    found = []
+    for scope, key in sorted(keys):
+        values = tuple(session.facts.get(scope, {}).get(key) for session in sessions)
+        if any(value != values[0] for value in values):
+            found.append(Difference(scope, key, values))
+    return tuple(found)
+
+
+def _notes(sessions: Sequence[Summary]) -> tuple[str, ...]:
+    notes = []
+    if len({str(session.workload.get("name")) for session in sessions}) > 1:
+        notes.append("different workloads: ratios of times and rates mean little")
+    else:
+        notes += _parameter_notes(sessions)
+    used = [
+        tuple(sorted(str(d.uuid or d.name) for d in session.devices if d.used and d.kind == "gpu"))
+        for session in sessions
+    ]
+    if len(set(used)) > 1:
+        notes.append("not on the same GPU: even identical cards differ by several per cent")
+    for session in sessions:
+        if session.status.exit_code not in (0, None) or session.status.state.value == "lost":
+            notes.append(f"{session.label}: {session.status.text}")
+    if len(sessions) > 1:
+        notes.append("one run each: this describes the runs; it does not say which is faster")
+    return tuple(notes)
+
+
+def _parameter_notes(sessions: Sequence[Summary]) -> list[str]:
+    parameters = [
+        {**_mapping(session.workload.get("parameters")), **_mapping(session.run.get("parameters"))}
+        for session in sessions
+    ]
+    keys = sorted({key for each in parameters for key in each})
+    differing = [key for key in keys if len({str(each.get(key)) for each in parameters}) > 1]
+    return [
+        f"different {key}: " + " against ".join(str(each.get(key)) for each in parameters)
+        for key in differing
+    ]
+
+
+def _mapping(value: JSON) -> dict[str, JSON]:
+    return value if isinstance(value, dict) else {}
+
+
+def _number(value: JSON) -> float | None:
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return value
+    return None

@@ -1,0 +1,47 @@
+"""What a list of sessions says of one: cheap, from its small tables."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+
+import numpy as np
+
+from gpuwatch.models import JSON
+from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.status import status
+
+_FIRST_STEP_LINES = 2000
+
+
+def listing(reader: SessionReader) -> dict[str, JSON]:
+    """Identity, status and speed; the speed over at most the first 2,000 step lines."""
+    meta = reader.meta()
+    session, clock = meta.get("session") or {}, meta.get("clock") or {}
+    state = status(meta, reader.path)
+    ended = (meta.get("result") or {}).get("t")
+    last = reader.last_tick()
+    if ended is None and last is not None:
+        ended = last[1]
+    timed = [row for row in reader.steps(limit=_FIRST_STEP_LINES) if not row.warmup]
+    times = [value for row in timed for value in row.seconds or ()]
+    samples = sum(row.samples or 0 for row in timed if row.seconds)
+    unix = clock.get("unix_ns")
+    started = (
+        datetime.fromtimestamp(unix / 1e9, tz=timezone.utc).isoformat(timespec="seconds")
+        if isinstance(unix, int) and 0 <= unix < 2**62
+        else ""
+    )
+    return {
+        "id": str(session.get("id", "")),
+        "path": str(reader.path),
+        "status": state.state.value,
+        "status_text": state.text,
+        "workload": str((meta.get("workload") or {}).get("name", "")),
+        "environment": str((meta.get("environment") or {}).get("label", "")),
+        "started": started,
+        "seconds": ended / 1e9 if isinstance(ended, (int, float)) else None,
+        "steps": sum(row.count for row in timed),
+        "step_median_seconds": float(np.median(times)) if times else None,
+        "samples_per_second": samples / sum(times) if times and samples else None,
+        "study": reader.path.parent.name,
+    }

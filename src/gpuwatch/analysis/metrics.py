@@ -1,0 +1,159 @@
+"""The statistics of every metric of a session, over a window."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from gpuwatch.analysis.rates import bytes_of, flop_of, rate_series, samples_of
+from gpuwatch.analysis.statistics import Statistic, describe, unavailable
+from gpuwatch.analysis.window import Window
+from gpuwatch.metrics import CATALOGUE, DERIVED, Kind, Method
+from gpuwatch.models import JSON
+from gpuwatch.session.reader import ChannelRow, SessionReader, StepRow
+
+_NO_STEPS = "the workload reported no steps"
+
+
+def device_statistics(
+    reader: SessionReader, device: str, window: Window
+) -> Mapping[str, Statistic]:
+    """Every sampled metric of one device."""
+    channels = [channel for channel in reader.channels() if channel.device == device]
+    columns = _columns(reader, channels, window)
+    return {channel.metric: _describe([channel], [columns[channel.id]]) for channel in channels}
+
+
+def session_statistics(
+    reader: SessionReader,
+    window: Window,
+    steps: Sequence[StepRow],
+    count: Mapping[str, JSON],
+) -> Mapping[str, Statistic]:
+    """Every metric of the catalogue, pooled over the devices that the run used.
+
+    Of several devices a gauge's samples are pooled and a counter's values added up.
+    """
+    used = {device.id for device in reader.devices() if device.used}
+    channels = [channel for channel in reader.channels() if channel.device in used]
+    columns = _columns(reader, channels, window)
+    missing = _missing_reason(reader)
+    found: dict[str, Statistic] = {}
+    for name, metric in CATALOGUE.items():
+        if name in DERIVED:
+            found[name] = _derived(reader, name, window, steps, count)
+            continue
+        of_metric = [channel for channel in channels if channel.metric == name]
+        if not of_metric:
+            found[name] = unavailable(metric.unit, "", missing(name))
+            continue
+        found[name] = _describe(of_metric, [columns[channel.id] for channel in of_metric])
+    return found
+
+
+def _columns(
+    reader: SessionReader, channels: Sequence[ChannelRow], window: Window
+) -> dict[int, list[float | None]]:
+    """The samples of each channel within the window."""
+    ids = [channel.id for channel in channels]
+    found: dict[int, list[float | None]] = {id_: [] for id_ in ids}
+    for _, t, *values in reader.all_ticks(ids):
+        if window.start <= t <= window.end:
+            for id_, value in zip(ids, values, strict=True):
+                found[id_].append(value)
+    return found
+
+
+def _describe(
+    channels: Sequence[ChannelRow], columns: Sequence[Sequence[float | None]]
+) -> Statistic:
+    first = channels[0]
+    if first.kind == Kind.COUNTER.value:
+        values = _added([_from_start(column) for column in columns])
+    else:
+        values = [value for column in columns for value in column]
+    sampled = next((c for c in channels if c.sampled_as is not Method.UNAVAILABLE), first)
+    return describe(
+        values,
+        unit=first.unit,
+        method=sampled.sampled_as,
+        source=sampled.source,
+        reason=first.reason or "no sample fell into the window",
+    )
+
+
+def _from_start(column: Sequence[float | None]) -> list[float | None]:
+    start = next((value for value in column if value is not None), None)
+    if start is None:
+        return list(column)
+    return [None if value is None else value - start for value in column]
+
+
+def _added(columns: Sequence[Sequence[float | None]]) -> list[float | None]:
+    """Sum across devices, tick by tick; unknown where any device is."""
+    return [
+        None if any(value is None for value in row) else sum(value or 0 for value in row)
+        for row in zip(*columns, strict=True)
+    ]
+
+
+def _derived(
+    reader: SessionReader,
+    name: str,
+    window: Window,
+    steps: Sequence[StepRow],
+    count: Mapping[str, JSON],
+) -> Statistic:
+    unit = CATALOGUE[name].unit
+    work, source, missing = _work(name, count)
+    if not steps:
+        return unavailable(unit, source, _NO_STEPS)
+    timed = [row for row in steps if not row.warmup] or steps
+    inside = [row[1] for row in reader.all_ticks(()) if window.start < row[1] < window.end]
+    edges = [window.start, *inside, window.end]
+    if window.end <= window.start:
+        return unavailable(unit, source, "the run was too short")
+    return describe(
+        rate_series(timed, work, edges),
+        unit=unit,
+        method=Method.COUNTED,
+        source=source,
+        reason=missing,
+    )
+
+
+def _work(
+    name: str, count: Mapping[str, JSON]
+) -> tuple[Callable[[StepRow], float | None], str, str]:
+    """The work of a step line for a derived metric, its source, and why it may be unknown."""
+    if name == "gpuwatch.flop.rate":
+        work = flop_of(_number(count.get("flop_per_step")))
+        source, missing = "FLOP per step x step rate", "the workload reported no FLOP per step"
+    elif name == "gpuwatch.bytes.rate":
+        work = bytes_of(_number(count.get("bytes_per_step")))
+        source, missing = (
+            "algorithmic bytes per step x step rate",
+            "the workload reported no bytes per step",
+        )
+    else:
+        return samples_of, "samples / step time", "the workload reported no samples"
+    return work, source, str(count.get("method") or missing) if count else missing
+
+
+def _missing_reason(reader: SessionReader) -> Callable[[str], str]:
+    host = reader.facts().get("host", {})
+    no_gpu = str(host.get("gpu.unavailable") or "the run used no GPU")
+
+    def reason(name: str) -> str:
+        if name.startswith("hw.gpu.") or name == "process.gpu.memory.usage":
+            return no_gpu
+        if name.startswith("process."):
+            return "the machine alone was recorded, without a workload"
+        return "not sampled"
+
+    return reason
+
+
+def _number(value: JSON) -> float | None:
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return value
+    return None

@@ -1,0 +1,254 @@
+"""What one session says: the figures of ``gpuwatch show``, schema 1."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timezone
+
+import numpy as np
+
+from gpuwatch.analysis.metrics import device_statistics, session_statistics
+from gpuwatch.analysis.statistics import Statistic
+from gpuwatch.analysis.window import Window, timed_window
+from gpuwatch.models import JSON
+from gpuwatch.session.reader import SessionReader, StepRow
+from gpuwatch.session.status import Status, status
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Seconds; ``None`` where nothing reported them."""
+
+    launch_seconds: float | None
+    """From the start of the launch to the first line of Python in the workload."""
+    import_seconds: float | None
+    model_seconds: float | None
+    first_step_seconds: float | None
+    real_seconds: float | None
+    user_seconds: float | None
+    sys_seconds: float | None
+
+
+@dataclass(frozen=True)
+class Steps:
+    """The timed steps. Partial batches count, but are not in the statistics of the step time."""
+
+    count: int
+    warmup_count: int
+    partial_count: int
+    median_seconds: float | None
+    mean_seconds: float | None
+    p95_seconds: float | None
+    min_seconds: float | None
+    max_seconds: float | None
+    samples_per_second: float | None
+    reason: str | None
+    """Why there is no median, if there is none."""
+    phases: Mapping[str, float]
+    """Mean seconds a timed step spent in each phase."""
+    first_loss: float | None
+    last_loss: float | None
+
+
+@dataclass(frozen=True)
+class DeviceSummary:
+    id: str
+    kind: str
+    name: str
+    uuid: str | None
+    used: bool
+    metrics: Mapping[str, Statistic]
+
+
+@dataclass(frozen=True)
+class Summary:
+    id: str
+    path: str
+    label: str
+    created: str
+    """ISO 8601, UTC."""
+    status: Status
+    notice: str | None
+    seconds: float | None
+    workload: Mapping[str, JSON]
+    environment: Mapping[str, JSON]
+    interval_seconds: float | None
+    timing: Timing
+    steps: Steps
+    count: Mapping[str, JSON]
+    """The ``count`` report: FLOP and bytes of one step."""
+    run: Mapping[str, JSON]
+    """The ``run`` report: model, data, data type, device."""
+    window: Window
+    metrics: Mapping[str, Statistic]
+    devices: tuple[DeviceSummary, ...]
+    facts: Mapping[str, Mapping[str, JSON]]
+    error: Mapping[str, JSON]
+
+
+def summarise(reader: SessionReader) -> Summary:
+    """Read a whole session and describe it."""
+    meta = reader.meta()
+    steps = list(reader.all_steps())
+    tick_times = [row[1] for row in reader.all_ticks(())]
+    window = timed_window(steps, tick_times)
+    session, count = _dict(meta.get("session")), _dict(meta.get("count"))
+    created = _dict(meta.get("clock")).get("unix_ns")
+    ended = _number(_dict(meta.get("result")).get("t"))
+    if ended is None and tick_times:
+        ended = tick_times[-1]
+    statistics = session_statistics(reader, window, steps, count)
+    return Summary(
+        id=str(session.get("id", "")),
+        path=str(reader.path),
+        label=str(session.get("label", reader.path.stem)),
+        created=_iso(created),
+        status=status(meta, reader.path),
+        notice=reader.notice,
+        seconds=None if ended is None else ended / 1e9,
+        workload=_dict(meta.get("workload")),
+        environment=_dict(meta.get("environment")),
+        interval_seconds=_number(meta.get("interval_seconds")),
+        timing=_timing(meta),
+        steps=_steps(steps, _dict(meta.get("run"))),
+        count=count,
+        run=_dict(meta.get("run")),
+        window=window,
+        metrics=statistics,
+        devices=tuple(
+            DeviceSummary(
+                device.id,
+                device.kind,
+                device.name,
+                device.uuid,
+                device.used,
+                device_statistics(reader, device.id, window),
+            )
+            for device in reader.devices()
+        ),
+        facts=reader.facts(),
+        error=_dict(meta.get("error")),
+    )
+
+
+def _timing(meta: Mapping[str, JSON]) -> Timing:
+    startup, result = _dict(meta.get("startup")), _dict(meta.get("result"))
+    end = _dict(meta.get("end"))
+    return Timing(
+        launch_seconds=_launch(meta),
+        import_seconds=_number(startup.get("import_seconds")),
+        model_seconds=_number(startup.get("model_seconds")),
+        first_step_seconds=_number(startup.get("first_step_seconds")),
+        # The process as a whole where its end was seen, else its own account.
+        real_seconds=_first(result.get("real_seconds"), end.get("real_seconds")),
+        user_seconds=_first(result.get("user_seconds"), end.get("user_seconds")),
+        sys_seconds=_first(result.get("sys_seconds"), end.get("sys_seconds")),
+    )
+
+
+def _launch(meta: Mapping[str, JSON]) -> float | None:
+    started = _number(_dict(meta.get("started")).get("monotonic_ns"))
+    base = _number(_dict(meta.get("clock")).get("monotonic_ns"))
+    launched = _number(_dict(meta.get("launch")).get("t"))
+    if started is None or base is None or launched is None:
+        return None
+    seconds = (started - base - launched) / 1e9
+    return seconds if seconds >= 0 else None
+
+
+def _steps(rows: Sequence[StepRow], run: Mapping[str, JSON]) -> Steps:
+    timed = [row for row in rows if not row.warmup]
+    count = sum(row.count for row in timed)
+    partial = {number for row in timed for number in row.partial}
+    times = np.array([value for row in timed for value in _full_times(row)])
+    known = all(row.seconds is not None or row.count == 1 for row in timed)
+    reason = None
+    if not timed:
+        reason = "no timed step was reported"
+    elif not known:
+        reason = "the workload reports several steps at once without their times"
+    elif not times.size:
+        times, reason = _gaps(timed)
+    seconds = sum(sum(row.seconds) for row in timed if row.seconds)
+    samples = [row.samples for row in timed]
+    covered = all(row.seconds for row in timed)
+    losses = [value for row in rows for value in row.loss or ()]
+    phases: dict[str, float] = {}
+    for row in timed:
+        for name, value in row.phases.items():
+            phases[name] = phases.get(name, 0.0) + value / max(1, count)
+    good = times if reason is None else np.array([])
+    return Steps(
+        count=count,
+        warmup_count=sum(row.count for row in rows if row.warmup),
+        partial_count=len(partial),
+        median_seconds=_stat(good, np.median),
+        mean_seconds=_stat(good, np.mean),
+        p95_seconds=_stat(good, lambda values: np.percentile(values, 95)),
+        min_seconds=_stat(good, np.min),
+        max_seconds=_stat(good, np.max),
+        samples_per_second=_throughput(timed, samples, seconds if covered else None),
+        reason=reason,
+        phases=phases,
+        first_loss=losses[0] if losses else None,
+        last_loss=losses[-1] if losses else None,
+    )
+
+
+def _full_times(row: StepRow) -> list[float]:
+    """The times of a line's steps, without partial batches."""
+    if row.seconds is None:
+        return []
+    first = row.step - len(row.seconds) + 1
+    partial = set(row.partial)
+    return [value for at, value in enumerate(row.seconds, first) if at not in partial]
+
+
+def _gaps(timed: Sequence[StepRow]) -> tuple[np.ndarray, str | None]:
+    """Single steps without times: the time between their lines."""
+    gaps = np.diff(np.array([row.t for row in timed], dtype=float)) / 1e9
+    return (gaps, None) if gaps.size else (gaps, "one step without its time")
+
+
+def _throughput(
+    timed: Sequence[StepRow], samples: Sequence[float | None], seconds: float | None
+) -> float | None:
+    if not timed or any(value is None for value in samples):
+        return None
+    total = sum(value for value in samples if value is not None)
+    if seconds is None:
+        # The first line's own time is unknown: the rate between the first line and the last.
+        seconds = (timed[-1].t - timed[0].t) / 1e9
+        total -= samples[0] or 0
+    return total / seconds if seconds > 0 else None
+
+
+def _stat(values: np.ndarray, function: JSON) -> float | None:
+    return float(function(values)) if values.size else None
+
+
+def _iso(unix_ns: JSON) -> str:
+    if not isinstance(unix_ns, int):
+        return ""
+    try:
+        moment = datetime.fromtimestamp(unix_ns / 1e9, tz=timezone.utc)
+    except (OverflowError, ValueError, OSError):
+        return ""
+    return moment.isoformat(timespec="seconds")
+
+
+def _dict(value: JSON) -> Mapping[str, JSON]:
+    return value if isinstance(value, dict) else {}
+
+
+def _number(value: JSON) -> float | None:
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        return value
+    return None
+
+
+def _first(*values: JSON) -> float | None:
+    return next((value for value in map(_number, values) if value is not None), None)

@@ -1,0 +1,30 @@
+"""The command line. Nothing heavy is imported before a command needs it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from gpuwatch import __version__
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; returns its exit code. Errors are one line on stderr, never a traceback."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if arguments == ["--version"]:
+        print(f"gpuwatch {__version__}")
+        return 0
+    from gpuwatch.cli.commands import dispatch
+    from gpuwatch.errors import ExitCode, GpuwatchError
+
+    try:
+        return dispatch(arguments)
+    except GpuwatchError as error:
+        print(f"gpuwatch: error: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        return ExitCode.INTERRUPTED
+    except BrokenPipeError:
+        # The reader of our output has seen enough; nothing more can be told it.
+        sys.stdout = None  # type: ignore[assignment]
+        return ExitCode.DONE

@@ -1,0 +1,40 @@
+"""Watch a run that goes on. Without SESSION: the newest one.
+
+With --record: become the recorder of a run whose recorder died, until the run ends.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from gpuwatch.cli import find, record
+from gpuwatch.errors import UsageError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("session", nargs="?", metavar="SESSION")
+    parser.add_argument("--record", action="store_true", help="take up the recording of a lost run")
+
+
+def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
+    path = find.session(arguments.session) if arguments.session else _newest()
+    if not arguments.record:
+        if not sys.stdout.isatty():
+            raise UsageError("attach needs a terminal", f"or: gpuwatch show {path}")
+        from gpuwatch.tui.app import run_live
+
+        return run_live(path)
+    from gpuwatch.recorder.takeup import take_up
+
+    code = take_up(path, say=record.say)
+    record.print_summary(path.parent)
+    return code
+
+
+def _newest() -> Path:
+    live = find.live_sessions()
+    if not live:
+        raise UsageError("nothing is running", "see `gpuwatch sessions`, or `gpuwatch replay last`")
+    return live[-1]

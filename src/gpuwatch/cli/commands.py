@@ -1,0 +1,127 @@
+"""The commands by name, and the help of the program as a whole."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from importlib import import_module
+from typing import NoReturn, Protocol
+
+from gpuwatch.errors import UsageError
+
+
+class Command(Protocol):
+    """A module of ``gpuwatch.cli``: its docstring is the help of the command."""
+
+    def add_arguments(self, parser: argparse.ArgumentParser) -> None: ...
+
+    def run(self, arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
+        """Carry the command out; ``command`` is what stood behind ``--``."""
+        ...
+
+
+COMMANDS: dict[str, tuple[str, str]] = {
+    "run": ("gpuwatch.cli.run", "start a workload and watch it live"),
+    "--record": ("gpuwatch.cli.record", "the same without a screen; or record the machine"),
+    "attach": ("gpuwatch.cli.attach", "watch a run that goes on; --record takes up a lost one"),
+    "replay": ("gpuwatch.cli.replay", "watch a saved session"),
+    "stop": ("gpuwatch.cli.stop", "end a run"),
+    "sessions": ("gpuwatch.cli.sessions", "list what runs and what is saved"),
+    "show": ("gpuwatch.cli.show", "the figures of a session"),
+    "compare": ("gpuwatch.cli.compare", "sessions side by side"),
+    "export": ("gpuwatch.cli.export", "a session's time series as CSV or JSON lines"),
+    "report": ("gpuwatch.cli.report", "rewrite the summary of a study"),
+}
+
+_EXAMPLES = """\
+examples:
+  gpuwatch                                        devices now, saved sessions, start a run
+  gpuwatch run mnist-cnn                          train a small network and watch it
+  gpuwatch run -- python train.py                 the same with a program of your own
+  gpuwatch --record resnet18 --steps 100 --out D  in a script, without a screen
+  gpuwatch --record --duration 60s                the machine alone, for a minute
+  gpuwatch compare D/*/*.gpuwatch                 saved runs side by side
+
+exit codes: 0 done, 1 a run failed, 2 usage, 3 environment not available, 130 interrupted
+`gpuwatch COMMAND --help` tells more of each command.
+"""
+
+
+class Parser(argparse.ArgumentParser):
+    """Errors as one line with the command that helps."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(message, f"see `{self.prog} --help`")
+
+
+def dispatch(arguments: Sequence[str]) -> int:
+    """Find the command in ``arguments`` and run it.
+
+    Raises:
+        GpuwatchError: whatever the command raises; UsageError for what cannot be understood.
+    """
+    own, command = _split(arguments)
+    if not own and not command:
+        from gpuwatch.cli.home import home
+
+        return home()
+    name = _name(own)
+    if name is None:
+        return _help(own)
+    own.remove(name)
+    module_name, summary = COMMANDS[name]
+    module: Command = import_module(module_name)  # type: ignore[assignment]
+    parser = Parser(
+        prog=f"gpuwatch {name}",
+        description=(getattr(module, "__doc__", None) or summary),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    module.add_arguments(parser)
+    return module.run(parser.parse_intermixed_args(own), command)
+
+
+def _split(arguments: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
+    """What is for gpuwatch, and the user's command behind ``--``."""
+    listed = list(arguments)
+    if "--" not in listed:
+        return listed, ()
+    at = listed.index("--")
+    if at == len(listed) - 1:
+        raise UsageError("there is no command behind --", "gpuwatch run -- COMMAND ARGUMENT...")
+    return listed[:at], tuple(listed[at + 1 :])
+
+
+def _name(own: Sequence[str]) -> str | None:
+    if own and own[0] in COMMANDS:
+        return own[0]
+    return "--record" if "--record" in own else None
+
+
+def _help(own: Sequence[str]) -> int:
+    width = max(map(len, COMMANDS))
+    listed = "\n".join(f"  {name:{width}}  {what}" for name, (_, what) in COMMANDS.items())
+    parser = Parser(
+        prog="gpuwatch",
+        usage="gpuwatch [COMMAND] [...]",
+        description="Launch a workload, watch the GPU live, record every run, compare runs.",
+        epilog=f"commands:\n{listed}\n\n{_EXAMPLES}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="store_true", help="print the version")
+    parser.add_argument("command", nargs="?", metavar="COMMAND", help=argparse.SUPPRESS)
+    parsed, _ = parser.parse_known_args(list(own))
+    if parsed.command is not None:
+        raise UsageError(_unknown(parsed.command), "see `gpuwatch --help`")
+    parser.print_help()
+    return 0
+
+
+def _unknown(name: str) -> str:
+    from difflib import get_close_matches
+
+    from gpuwatch.workloads.names import TORCHVISION, known
+
+    if name in known() or name.startswith(TORCHVISION):
+        return f"{name} is a workload: `gpuwatch run {name}`"
+    close = get_close_matches(name, COMMANDS, n=2)
+    return f"no command {name!r}" + (f"; did you mean {' or '.join(close)}?" if close else "")

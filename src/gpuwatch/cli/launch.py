@@ -1,0 +1,162 @@
+"""The arguments that ``run`` and ``--record`` share, and the request they make."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from gpuwatch import paths
+from gpuwatch.errors import UsageError
+from gpuwatch.models import Environment, Workload
+from gpuwatch.recorder.record import Request
+from gpuwatch.workloads import archive, names, options
+
+_SHORTEST, _LONGEST = 0.01, 60.0
+_UNITS = {"": 1.0, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "workload",
+        nargs="*",
+        metavar="WORKLOAD",
+        help=f"{', '.join(names.known())}, torchvision:MODEL; or a command of yours behind --",
+    )
+    add = parser.add_argument_group("recording").add_argument
+    add("--out", type=Path, metavar="DIR", help="where the study goes (default: XDG data home)")
+    add(
+        "--interval",
+        type=seconds,
+        default=0.5,
+        metavar="SECONDS",
+        help="between samples, 0.01 to 60 (default: 0.5)",
+    )
+    add("--duration", type=seconds, metavar="TIME", help="stop after this time, such as 90s or 5m")
+    add("--gpus", metavar="INDEX|UUID,...", help="the GPUs to watch and to use (default: all)")
+    add(
+        "--env",
+        action="append",
+        metavar="KIND[=IMAGE]",
+        help="environment, repeatable (default: bare)",
+    )
+    add("--python", metavar="PATH", help="interpreter of the bare environment")
+    options.add_arguments(parser)
+
+
+def seconds(text: str) -> float:
+    """A time such as ``0.5``, ``500ms``, ``90s``, ``5m``, ``2h``, in seconds."""
+    found = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+)(ms|min|[smhd]?)", text.strip())
+    if not found or float(found[1]) <= 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is no time: write 0.5, 500ms, 90s, 5m or 2h")
+    return float(found[1]) * _UNITS[found[2]]
+
+
+def request(arguments: argparse.Namespace, command: tuple[str, ...]) -> Request:
+    """What the command line asks for.
+
+    Raises:
+        UsageError: it asks for something unknown or contradictory.
+    """
+    if not _SHORTEST <= arguments.interval <= _LONGEST:
+        raise UsageError(
+            f"--interval {arguments.interval:g} is out of range",
+            f"choose from {_SHORTEST:g} to {_LONGEST:g} seconds",
+        )
+    clash = options.conflict(arguments)
+    if clash:
+        raise UsageError(*clash)
+    gpus = tuple(filter(None, arguments.gpus.split(","))) if arguments.gpus is not None else None
+    if gpus == ():
+        raise UsageError("--gpus names no GPU", "give an index or a UUID, see nvidia-smi -L")
+    return Request(
+        workloads=_workloads(arguments, command),
+        environments=environments(arguments.env or ["bare"], arguments.python),
+        out=(arguments.out or paths.data_home()).absolute(),
+        interval=arguments.interval,
+        gpus=gpus,
+        duration=arguments.duration,
+        build_archive=archive.build,
+    )
+
+
+def environments(texts: Sequence[str], python: str | None) -> tuple[Environment, ...]:
+    """The environments of ``--env``; the same text twice gets ``#1``, ``#2`` behind its label."""
+    total, seen = Counter(texts), Counter[str]()
+    found = []
+    for text in texts:
+        seen[text] += 1
+        found.append(_environment(text, seen[text] if total[text] > 1 else None, python))
+    return tuple(found)
+
+
+def _environment(text: str, number: int | None, python: str | None) -> Environment:
+    from gpuwatch.runners import kinds
+
+    head, *rest = text.split(",")
+    kind, _, image = head.partition("=")
+    if kind not in kinds():
+        raise UsageError(f"unknown environment {kind!r}", f"choose from: {', '.join(kinds())}")
+    values: dict[str, list[str]] = {"python": [], "mount": [], "shm": []}
+    for option in rest:
+        name, equals, value = option.partition("=")
+        if name not in values or not equals or not value:
+            raise UsageError(
+                f"unknown option {option!r} in --env {text}",
+                "write KIND[=IMAGE][,python=PATH][,mount=SRC:DST[:rw]][,shm=SIZE]",
+            )
+        values[name].append(value)
+    label = kind + (f"={image}" if image else "") + (f"#{number}" if number else "")
+    return Environment(
+        kind=kind,
+        label=label,
+        image=image or None,
+        python=values["python"][-1] if values["python"] else (python if kind == "bare" else None),
+        mounts=tuple(values["mount"]),
+        shm_bytes=_size(values["shm"][-1]) if values["shm"] else None,
+    )
+
+
+def _size(text: str) -> int:
+    found = re.fullmatch(r"(\d+)([kmgt]?)(i?b)?", text.lower())
+    if not found:
+        raise UsageError(f"{text!r} is no size", "write bytes, or 512m, 8g")
+    return int(found[1]) * 1024 ** " kmgt".index(found[2] or " ")
+
+
+def _workloads(arguments: argparse.Namespace, command: tuple[str, ...]) -> tuple[Workload, ...]:
+    given = {
+        name: value
+        for name in options.FLAGS
+        if (value := getattr(arguments, name)) is not None and value is not False
+    }
+    if command:
+        if arguments.workload:
+            raise UsageError(
+                f"both a workload ({arguments.workload[0]}) and a command behind --",
+                "give one of them",
+            )
+        if given:
+            flag = "--" + next(iter(given)).replace("_", "-")
+            raise UsageError(
+                f"{flag} is a flag of gpuwatch's own workloads",
+                f"write it behind -- for {command[0]}",
+            )
+        return (Workload(Path(command[0]).name, "command", command),)
+    if not arguments.workload:
+        if given:
+            flag = "--" + next(iter(given)).replace("_", "-")
+            raise UsageError(f"{flag} without a workload", f"name one: {', '.join(names.known())}")
+        return (Workload("machine", "machine"),)
+    if given.get("data"):
+        given["data"] = arguments.data = str(Path(arguments.data).absolute())
+    found = []
+    for name in arguments.workload:
+        try:
+            found.append(names.check(name))
+        except ValueError as error:
+            raise UsageError(str(error)) from None
+    flags = tuple(options.to_argv(arguments))
+    return tuple(Workload(name, "workload", flags, given) for name in found)

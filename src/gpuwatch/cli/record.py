@@ -1,0 +1,75 @@
+"""Record a workload without a screen, in the foreground. Without one: record the machine.
+
+Ctrl-C, SIGTERM and a hang-up stop the workload and end the recording cleanly; a second Ctrl-C does
+so at once. The summary goes to standard output and into the study's folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from gpuwatch.cli import launch
+from gpuwatch.errors import ExitCode, UsageError
+from gpuwatch.recorder.record import Request, record
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    launch.add_arguments(parser)
+    parser.add_argument(
+        "--detach", action="store_true", help="go on in the background; prints the session's path"
+    )
+    parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
+    parser.add_argument("--while-pid", type=int, metavar="PID", help=argparse.SUPPRESS)
+
+
+def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
+    request = replace(launch.request(arguments, command), while_pid=arguments.while_pid)
+    if arguments.detach:
+        code, text = start_detached(request)
+        print(text, file=sys.stdout if code is ExitCode.DONE else sys.stderr)
+        return code
+    studies: dict[Path, None] = {}
+
+    def on_session(path: Path) -> None:
+        studies[path.parent] = None
+        if not arguments.quiet:
+            say(f"recording to {path}")
+
+    code = record(request, say=say, on_session=on_session)
+    if not arguments.quiet:
+        for folder in studies:
+            print_summary(folder)
+    return code
+
+
+def start_detached(request: Request) -> tuple[ExitCode, str]:
+    """Start a recorder in the background; its first session's path, or its error."""
+    from gpuwatch.recorder.detach import detach
+
+    if request.workloads[0].kind == "machine" and request.duration is None:
+        raise UsageError(
+            "a recording of the machine in the background would never end", "add --duration TIME"
+        )
+
+    def work(on_session: Callable[[Path], None]) -> int:
+        return record(request, say=say, on_session=on_session)
+
+    return detach(work)
+
+
+def print_summary(folder: Path) -> None:
+    """The side-by-side summary of a study, on standard output."""
+    sys.stdout.flush()
+    subprocess.run(
+        [sys.executable, "-m", "gpuwatch", "report", "--format", "table", str(folder)], check=False
+    )
+
+
+def say(text: str) -> None:
+    """One line for people."""
+    print(f"gpuwatch: {text}", file=sys.stderr, flush=True)

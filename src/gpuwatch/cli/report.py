@@ -1,0 +1,70 @@
+"""Rewrite summary.md and summary.json of a study from its sessions."""
+
+from __future__ import annotations
+
+import argparse
+import json as standard_json
+import sys
+from pathlib import Path
+
+from gpuwatch.errors import StorageError, UsageError
+from gpuwatch.session import study
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("study", type=Path, metavar="STUDY", help="the study's folder")
+    parser.add_argument(
+        "--format", choices=("table", "json", "md", "csv"), help="print it, and write nothing"
+    )
+
+
+def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
+    folder: Path = arguments.study
+    found = study.sessions_in(folder)
+    if not found:
+        raise UsageError(f"no session in {folder}", "see `gpuwatch sessions`")
+    from gpuwatch.analysis.compare import compare
+    from gpuwatch.analysis.summary import summarise
+    from gpuwatch.report import json, side_by_side
+    from gpuwatch.session.reader import SessionReader
+
+    summaries = []
+    for path in found:
+        with SessionReader(path) as reader:
+            summaries.append(summarise(reader))
+    compared = compare(summaries)
+    notices = _missing(folder)
+    if arguments.format == "table":
+        sys.stdout.write(side_by_side.terminal(compared, notices))
+    elif arguments.format == "csv":
+        sys.stdout.write(side_by_side.as_csv(compared))
+    else:
+        as_json = json.dumps(
+            {**json.comparison(compared), "study": folder.name, "missing": notices}
+        )
+        as_markdown = side_by_side.as_markdown(compared, folder.name, notices)
+        if arguments.format:
+            sys.stdout.write(as_json if arguments.format == "json" else as_markdown)
+            return 0
+        try:
+            study.write_text(folder / study.SUMMARY_JSON, as_json)
+            study.write_text(folder / study.SUMMARY_MARKDOWN, as_markdown)
+        except OSError as error:
+            raise StorageError(
+                f"cannot write the summary to {folder}: {error.strerror}",
+                f"free some space, then: gpuwatch report {folder}",
+            ) from error
+    return 0
+
+
+def _missing(folder: Path) -> list[str]:
+    """Environments of the plan that could not run, with the reason and the mend."""
+    try:
+        plan = standard_json.loads((folder / study.PLAN).read_text())
+        labels = {str(run["index"]): run["environment"]["label"] for run in plan["runs"]}
+        return [
+            f"{labels[index]} did not run: {found[0]['text']}; {found[0]['fix'] or ''}".rstrip("; ")
+            for index, found in plan.get("problems", {}).items()
+        ]
+    except (OSError, ValueError, KeyError, TypeError, IndexError):
+        return []

@@ -1,0 +1,36 @@
+"""Start a workload and watch it live; without a terminal, record it in the foreground.
+
+The recorder runs in a session of its own: leaving the screen, or losing the connection, does
+nothing to the run. `gpuwatch attach` comes back to it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from gpuwatch.cli import launch, record
+from gpuwatch.errors import ExitCode, UsageError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    launch.add_arguments(parser)
+
+
+def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
+    if not arguments.workload and not command:
+        raise UsageError(
+            "nothing to run",
+            "name a workload, or a command of your own behind --; or just: gpuwatch",
+        )
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        arguments.detach, arguments.quiet, arguments.while_pid = False, False, None
+        return record.run(arguments, command)
+    code, text = record.start_detached(launch.request(arguments, command))
+    if code is not ExitCode.DONE:
+        print(text, file=sys.stderr)
+        return code
+    from gpuwatch.tui.app import run_live
+
+    return run_live(Path(text))

@@ -1,0 +1,90 @@
+"""List the runs that go on and the sessions that are saved, newest first.
+
+Without DIR: the default folder of studies, and every run that is going on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from gpuwatch import paths
+from gpuwatch.cli import find
+from gpuwatch.errors import GpuwatchError, StorageError
+from gpuwatch.models import JSON
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("folder", nargs="*", type=Path, metavar="DIR")
+    parser.add_argument("--format", choices=("table", "json"), default="table")
+
+
+def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
+    for folder in arguments.folder:
+        if not folder.is_dir():
+            raise StorageError(f"no folder {folder}", "see `gpuwatch sessions` without a folder")
+    if arguments.folder:
+        found = [path for folder in arguments.folder for path in find.sessions_under(folder)]
+    else:
+        found = [*find.sessions_under(paths.data_home()), *find.live_sessions()]
+    listed = [_row(path) for path in dict.fromkeys(path.resolve() for path in found)]
+    listed.sort(key=lambda row: str(row["started"]), reverse=True)
+    if arguments.format == "json":
+        from gpuwatch.report.json import dumps
+
+        sys.stdout.write(dumps({"schema": 1, "sessions": listed}))
+        return 0
+    if not listed:
+        print("no session was recorded yet; start one: gpuwatch run mnist-cnn", file=sys.stderr)
+        return 0
+    print(_table(listed))
+    return 0
+
+
+def _row(path: Path) -> dict[str, JSON]:
+    """What a list says of a session, from its few small tables alone."""
+    from gpuwatch.analysis.listing import listing
+    from gpuwatch.session.reader import SessionReader
+
+    try:
+        with SessionReader(path) as reader:
+            return listing(reader)
+    except GpuwatchError as error:
+        return {
+            "id": "",
+            "path": str(path),
+            "status": "unreadable",
+            "status_text": str(error),
+            "workload": "",
+            "environment": "",
+            "started": "",
+            "seconds": None,
+            "steps": None,
+            "step_median_seconds": None,
+            "samples_per_second": None,
+            "study": path.parent.name,
+        }
+
+
+def _table(listed: list[dict[str, JSON]]) -> str:
+    from gpuwatch import units
+    from gpuwatch.report.table import table
+    from gpuwatch.report.values import shown
+    from gpuwatch.text import clean
+
+    rows = [
+        [
+            clean(row["id"], 12),
+            clean(row["status"]),
+            clean(row["workload"], 24),
+            clean(row["environment"], 24),
+            clean(row["started"]),
+            "" if row["seconds"] is None else units.clock_time(row["seconds"]),
+            shown(row["step_median_seconds"], "s"),
+            clean(row["path"]),
+        ]
+        for row in listed
+    ]
+    head = ["id", "status", "workload", "environment", "started", "took", "step", "file"]
+    return table(head, rows, left=5)

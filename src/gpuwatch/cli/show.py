@@ -1,0 +1,39 @@
+"""The figures of a session: times, steps, throughput, FLOP, and every metric with its method.
+
+SESSION is a file, a study's folder, the start of a session's id, or `last`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from gpuwatch.cli import find
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("session", metavar="SESSION")
+    parser.add_argument("--format", choices=("table", "json", "md", "csv"), default="table")
+
+
+def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
+    path = find.session(arguments.session)
+    from gpuwatch.analysis.compare import compare
+    from gpuwatch.analysis.summary import summarise
+    from gpuwatch.report import json, side_by_side
+    from gpuwatch.session.reader import SessionReader
+
+    with SessionReader(path) as reader:
+        summary = summarise(reader)
+    if arguments.format == "json":
+        sys.stdout.write(json.dumps(json.summary(summary)))
+        return 0
+    compared = compare([summary])
+    notices = [summary.notice] if summary.notice else []
+    if arguments.format == "md":
+        sys.stdout.write(side_by_side.as_markdown(compared, summary.label, notices))
+    elif arguments.format == "csv":
+        sys.stdout.write(side_by_side.as_csv(compared))
+    else:
+        sys.stdout.write(side_by_side.terminal(compared, notices))
+    return 0

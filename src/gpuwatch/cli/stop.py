@@ -1,0 +1,70 @@
+"""End a run: SIGTERM to its whole process tree, SIGKILL after ten seconds.
+
+SESSION as for `gpuwatch show`; --all ends every run of yours on this machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import signal
+import time
+from pathlib import Path
+
+from gpuwatch.cli import find
+from gpuwatch.cli.record import say
+from gpuwatch.errors import GpuwatchError, UsageError
+
+_PATIENCE = 20.0
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("session", nargs="?", metavar="SESSION")
+    parser.add_argument("--all", action="store_true", help="every run that is going on")
+
+
+def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
+    if arguments.all == (arguments.session is not None):
+        raise UsageError("name one session, or --all", "see `gpuwatch sessions`")
+    targets = find.live_sessions() if arguments.all else [find.session(arguments.session)]
+    stopped = [path for path in targets if stop(path)]
+    if not stopped:
+        say("nothing was running" if arguments.all else f"{targets[0]} is not running")
+    for path in stopped:
+        say(f"stopped {path}")
+    return 0
+
+
+def stop(path: Path) -> bool:
+    """End the run of a session through its recorder, or without one; whether it was running."""
+    from gpuwatch.runners import load
+    from gpuwatch.session.reader import SessionReader
+    from gpuwatch.session.status import process_id, status
+
+    with SessionReader(path) as reader:
+        meta = reader.meta()
+    recorder = process_id(meta.get("recorder"))
+    if status(meta, path).live and recorder is not None and recorder.alive():
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(recorder.pid, signal.SIGTERM)
+        _wait(lambda: not recorder.alive(), path)
+        return True
+    handle = meta.get("handle")
+    if not handle or "result" in meta:
+        return False
+    run_ = load(str(handle["kind"])).attach(handle, None)
+    if run_.lost() or run_.result() is not None:
+        return False
+    run_.stop()
+    _wait(lambda: run_.result() is not None or run_.lost(), path)
+    return True
+
+
+def _wait(over: object, path: Path) -> None:
+    assert callable(over)
+    deadline = time.monotonic() + _PATIENCE
+    while not over():
+        if time.monotonic() > deadline:
+            raise GpuwatchError(f"{path} does not end", "look at its processes: ps -ejH")
+        time.sleep(0.05)

@@ -1,0 +1,118 @@
+"""Running a recording to its end: signals, time limits, and what the end means for the caller."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpuwatch.errors import ExitCode
+from gpuwatch.recorder.run import Outcome, Recording
+
+_EXIT_BY_ERROR = {"usage": ExitCode.USAGE, "environment": ExitCode.NOT_AVAILABLE}
+
+
+@dataclass
+class Stop:
+    """A stop asked for by a signal, a time limit or another process; shared with handlers."""
+
+    why: str | None = None
+    number: int | None = None
+    recording: Recording | None = None
+
+    def ask(self, why: str, number: int | None = None) -> None:
+        self.why = self.why or why
+        self.number = self.number or number
+        if self.recording is not None:
+            self.recording.stop(self.why)
+
+
+@contextmanager
+def stopping_signals(stop: Stop) -> Iterator[None]:
+    """SIGINT, SIGTERM and SIGHUP stop the run cleanly; a second one at once."""
+
+    def on_signal(number: int, _: object) -> None:
+        stop.ask(signal.Signals(number).name, number)
+
+    before = {}
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup, or detached
+            before[number] = signal.signal(number, on_signal)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def run_to_end(
+    recording: Recording, stop: Stop, duration: float | None = None, while_pid: int | None = None
+) -> Outcome:
+    """Run a recording until its end, a stop, the time limit, or the end of another process."""
+    stop.recording = recording
+    if stop.why is not None:
+        recording.stop(stop.why)
+    timers = []
+    if duration is not None:
+        timers.append(threading.Timer(duration, stop.ask, (f"--duration {duration:g}s",)))
+    if while_pid is not None:
+        timers.append(threading.Thread(target=_wait_for_pid, args=(while_pid, stop), daemon=True))
+    for timer in timers:
+        timer.daemon = True
+        timer.start()
+    try:
+        return recording.run()
+    finally:
+        stop.recording = None
+        for timer in timers:
+            if isinstance(timer, threading.Timer):
+                timer.cancel()
+
+
+def conclude(outcome: Outcome, say: Callable[[str], None]) -> ExitCode:
+    """Tell how a recording ended; returns its exit code."""
+    if outcome.unsaved:
+        say(
+            f"the end of the session could not be saved: {outcome.unsaved}; free some space, then "
+            f"`gpuwatch attach --record {outcome.path}` writes the rest"
+        )
+        return ExitCode.RUN_FAILED
+    result = outcome.result
+    if outcome.error and result and result.code != 0:
+        mend = outcome.error.get("mend")
+        say(f"error: {outcome.error.get('message')}" + (f"; {mend}" if mend else ""))
+        return _EXIT_BY_ERROR.get(str(outcome.error.get("kind")), ExitCode.RUN_FAILED)
+    if result is None or result.code == 0 or outcome.stopped:
+        return ExitCode.DONE
+    if result.launcher_failed:
+        say(f"error: the workload could not be started: {result.text}")
+        return ExitCode.NOT_AVAILABLE
+    if result.signal is not None:
+        say(f"error: the workload was ended by {signal.Signals(result.signal).name}")
+    else:
+        say(f"error: the workload ended with exit code {result.code}")
+    return ExitCode.RUN_FAILED
+
+
+def summarise(folder: Path, say: Callable[[str], None]) -> None:
+    """Rewrite the study's summary, in a process of its own: it needs more than recording does."""
+    done = subprocess.run(
+        [sys.executable, "-m", "gpuwatch", "report", str(folder)],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode != 0:
+        say(f"the summary could not be written: {done.stderr.strip()[-500:]}")
+
+
+def _wait_for_pid(pid: int, stop: Stop) -> None:
+    while Path(f"/proc/{pid}").exists():
+        time.sleep(0.25)
+    stop.ask(f"process {pid} ended")

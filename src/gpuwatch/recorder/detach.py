@@ -1,0 +1,69 @@
+"""A recorder in a session of its own, which no hang-up of the terminal reaches."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from gpuwatch.errors import ExitCode, GpuwatchError
+
+LOG = "recorder.log"
+
+
+def detach(record: Callable[[Callable[[Path], None]], int]) -> tuple[ExitCode, str]:
+    """Run ``record`` in the background and wait until it has its first session.
+
+    ``record`` is given a function to call with that session's path. Returns ``DONE`` and the path,
+    or the exit code and the error of a recorder that did not get so far. Must be called before any
+    thread was started.
+    """
+    sys.stdout.flush()
+    sys.stderr.flush()
+    ready, tell = os.pipe()
+    if os.fork() == 0:
+        os.close(ready)
+        os._exit(_child(record, tell))
+    os.close(tell)
+    with os.fdopen(ready, encoding="utf-8", errors="replace") as pipe:
+        code, _, text = pipe.read().partition(" ")
+    if not code:
+        return ExitCode.RUN_FAILED, "the recorder ended before it could begin"
+    return ExitCode(int(code)), text
+
+
+def _child(record: Callable[[Callable[[Path], None]], int], tell: int) -> int:
+    os.setsid()
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    null = os.open(os.devnull, os.O_RDWR)
+    os.dup2(null, 0)
+    os.dup2(null, 1)
+    # Until there is a session to log beside, what goes wrong is told to the caller.
+    early = tempfile.TemporaryFile()  # noqa: SIM115
+    os.dup2(early.fileno(), 2)
+    told = False
+
+    def on_session(path: Path) -> None:
+        nonlocal told
+        if told:
+            return
+        told = True
+        log = os.open(path.parent / LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        os.dup2(log, 2)
+        os.close(log)
+        os.write(tell, f"0 {path}".encode())
+        os.close(tell)
+
+    try:
+        code = record(on_session)
+    except GpuwatchError as error:
+        code = error.exit_code
+        print(f"error: {error}", file=sys.stderr)
+    sys.stderr.flush()
+    if not told:
+        early.seek(0)
+        os.write(tell, f"{int(code) or 1} ".encode() + early.read()[-4000:])
+    return int(code)

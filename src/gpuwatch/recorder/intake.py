@@ -1,0 +1,178 @@
+"""What a workload wrote, turned into rows: step lines, reports, log."""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Mapping, Sequence
+
+from gpuwatch.models import JSON, Output
+from gpuwatch.recorder.lines import LineAssembler
+from gpuwatch.recorder.stepline import PREFIX, Malformed, Report, Step, pack, parse
+from gpuwatch.session.store import Row, event, fact, meta
+
+MOST_LOG_BYTES = 32 << 20
+MOST_LOG_LINES = 200_000
+HEAD_LINES = 2_000
+"""Lines from the start that are kept when the log outgrows its limits; then the oldest go."""
+
+_MOST_COMPLAINTS = 20
+
+
+class Intake:
+    """Consumes a run's output in order.
+
+    ``state`` is the unfinished line of each stream, as :attr:`state` gave it before a crash;
+    ``log_lines`` the number of the last log line already written.
+    """
+
+    def __init__(
+        self, base_ns: int, state: Mapping[str, str] | None = None, log_lines: int = -1
+    ) -> None:
+        self._base_ns = base_ns
+        prefix = PREFIX.encode()
+        self._lines = {
+            stream: LineAssembler(prefix, (state or {}).get(stream, "").encode("latin-1"))
+            for stream in ("stdout", "stderr")
+        }
+        self._log_n = log_lines
+        self._tail: deque[tuple[int, int]] = deque()
+        self._tail_bytes = 0
+        self._complaints = 0
+        self._total_steps: int | None = None
+        self._run: dict[str, JSON] = {}
+        self.error: dict[str, JSON] | None = None
+        """The workload's own word on why it stops."""
+
+    @property
+    def state(self) -> dict[str, str]:
+        return {name: lines.pending.decode("latin-1") for name, lines in self._lines.items()}
+
+    @property
+    def device_uuids(self) -> Sequence[str]:
+        """The GPUs that the workload says it uses."""
+        listed = self._run.get("device_uuid")
+        return [str(uuid) for uuid in listed] if isinstance(listed, list) else []
+
+    @property
+    def device_type(self) -> str | None:
+        """``cpu`` or ``cuda``, if the workload says so."""
+        device = self._run.get("device")
+        return str(device).partition(":")[0] if device else None
+
+    def take(self, outputs: Sequence[Output]) -> list[Row]:
+        rows: list[Row] = []
+        for output in outputs:
+            t = output.t - self._base_ns
+            if output.lost:
+                text = f"{output.lost} bytes of output were dropped before they could be recorded"
+                rows.append(event(t, "output-lost", text))
+            for line in self._lines[output.stream].feed(output.data):
+                rows.extend(self._line(t, output.stream, line))
+        return rows
+
+    def finish(self, t: int) -> list[Row]:
+        """The last lines, at the end of the run ``t`` nanoseconds after the session's start."""
+        return [
+            row
+            for stream, lines in self._lines.items()
+            for line in lines.finish()
+            for row in self._line(t, stream, line)
+        ]
+
+    def _line(self, t: int, stream: str, line: str) -> list[Row]:
+        if stream == "stdout" and line.startswith(PREFIX):
+            try:
+                parsed = parse(line)
+            except Malformed as error:
+                return [
+                    *self._complain(t, f"malformed step line: {error}"),
+                    *self._log(t, stream, line),
+                ]
+            if isinstance(parsed, Step):
+                return self._step(t, parsed)
+            if parsed.kept or parsed.event in ("versions", "epoch"):
+                return self._report(t, parsed)
+        return self._log(t, stream, line)
+
+    def _step(self, t: int, step: Step) -> list[Row]:
+        if step.monotonic_ns is not None and 0 <= step.monotonic_ns - self._base_ns <= t:
+            t = step.monotonic_ns - self._base_ns
+        rows: list[Row] = []
+        if step.total_steps is not None and step.total_steps != self._total_steps:
+            self._total_steps = step.total_steps
+            self._run = {**self._run, "total_steps": step.total_steps}
+            rows.append(meta("run", self._run))
+        values = (
+            t,
+            step.step,
+            step.count,
+            int(step.warmup),
+            step.samples,
+            *map(pack, (step.seconds, step.loss, step.acc1, step.acc5)),
+            json.dumps(dict(step.phases)) if step.phases else None,
+            json.dumps(step.partial) if step.partial else None,
+            step.flop,
+            step.bytes,
+        )
+        rows.append(
+            (
+                "INSERT INTO step (t, step, count, warmup, samples, seconds, loss, acc1, acc5, "
+                "phases, partial, flop, bytes) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                values,
+            )
+        )
+        return rows
+
+    def _report(self, t: int, report: Report) -> list[Row]:
+        body = {key: value for key, value in report.body.items() if key != "event"}
+        if report.event == "versions":
+            return [fact("workload", key, value) for key, value in body.items()]
+        if report.event == "epoch":
+            told = ", ".join(f"{key} {value}" for key, value in body.items())
+            return [event(t, "epoch", told[:500])]
+        rows = [meta(report.event, {**body, "t": t})]
+        if report.event == "run":
+            self._run = {**body, "t": t}
+            self._total_steps = body.get("total_steps")
+        elif report.event == "error":
+            self.error = body
+            rows.append(event(t, "error", str(body.get("message", ""))[:2000]))
+        return rows
+
+    def _log(self, t: int, stream: str, line: str) -> list[Row]:
+        self._log_n += 1
+        n = self._log_n
+        rows: list[Row] = [("INSERT INTO log VALUES (?, ?, ?, ?)", (n, t, stream, line))]
+        if n < HEAD_LINES:
+            return rows
+        size = len(line) + 32
+        self._tail.append((n, size))
+        self._tail_bytes += size
+        if self._tail_bytes > MOST_LOG_BYTES or len(self._tail) > MOST_LOG_LINES:
+            rows.extend(self._shorten(t))
+        return rows
+
+    def _shorten(self, t: int) -> list[Row]:
+        """Drop the oldest tenth of the tail at once, so that it happens rarely."""
+        first = last = self._tail[0][0]
+        goal = MOST_LOG_BYTES * 9 // 10
+        while self._tail and (
+            self._tail_bytes > goal or len(self._tail) > MOST_LOG_LINES * 9 // 10
+        ):
+            last, size = self._tail.popleft()
+            self._tail_bytes -= size
+        rows: list[Row] = [("DELETE FROM log WHERE n BETWEEN ? AND ?", (first, last))]
+        if first == HEAD_LINES:
+            rows.append(
+                event(t, "log-shortened", "the log is long: only its start and end are kept")
+            )
+        return rows
+
+    def _complain(self, t: int, text: str) -> list[Row]:
+        self._complaints += 1
+        if self._complaints > _MOST_COMPLAINTS:
+            return []
+        if self._complaints == _MOST_COMPLAINTS:
+            text += " (no more of these will be told)"
+        return [event(t, "malformed-step", text[:500])]

@@ -1,0 +1,190 @@
+"""Recording the runs of one command, one after the other, into one study."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from gpuwatch import paths
+from gpuwatch.errors import ExitCode, NotAvailable
+from gpuwatch.models import JSON, Environment, LaunchSpec, Problem, Workload
+from gpuwatch.recorder.control import Stop, conclude, run_to_end, stopping_signals, summarise
+from gpuwatch.recorder.run import Header, begin
+from gpuwatch.recorder.sources import Sources
+from gpuwatch.runners import load
+from gpuwatch.session import study
+
+
+@dataclass(frozen=True)
+class Request:
+    """What ``gpuwatch --record`` was asked for."""
+
+    workloads: tuple[Workload, ...]
+    environments: tuple[Environment, ...]
+    out: Path
+    interval: float = 0.5
+    gpus: tuple[str, ...] | None = None
+    duration: float | None = None
+    while_pid: int | None = None
+    settings: Mapping[str, JSON] = field(default_factory=dict)
+    build_archive: Callable[[Path], str] | None = None
+    """Writes ``workloads.pyz`` and returns its SHA-256; needed for workloads of ours."""
+
+
+def record(
+    request: Request,
+    *,
+    say: Callable[[str], None],
+    on_session: Callable[[Path], None] = lambda path: None,
+) -> ExitCode:
+    """Run and record everything asked for; returns the exit code of the command.
+
+    ``say`` gets one-line notices for people, ``on_session`` the path of each new session.
+
+    Raises:
+        NotAvailable: there is one environment and it cannot run.
+        StorageError: the study cannot be written.
+    """
+    planned = study.plan_runs(request.workloads, request.environments)
+    problems = {run.index: _preflight(request, run) for run in planned}
+    if len(planned) == 1 and problems[1]:
+        raise _unavailable(problems[1])
+    folder = study.create(
+        request.out,
+        planned,
+        {
+            **request.settings,
+            "interval_seconds": request.interval,
+            "problems": {
+                str(index): [asdict(problem) for problem in found]
+                for index, found in problems.items()
+                if found
+            },
+        },
+    )
+    code = ExitCode.DONE
+    stop = Stop()
+    with stopping_signals(stop):
+        for run in planned:
+            if stop.why is not None:
+                break
+            if problems[run.index]:
+                error = _unavailable(problems[run.index])
+                say(f"{run.environment.label}: {error}")
+                code = max(code, error.exit_code)
+                continue
+            code = max(code, _record_one(request, run, folder, stop, say, on_session))
+            if run.workload.kind != "machine":
+                summarise(folder, say)
+    if stop.number == signal.SIGINT:
+        return ExitCode.INTERRUPTED
+    return code
+
+
+def _record_one(
+    request: Request,
+    planned: study.PlannedRun,
+    folder: Path,
+    stop: Stop,
+    say: Callable[[str], None],
+    on_session: Callable[[Path], None],
+) -> ExitCode:
+    path = folder / planned.file
+    run_id = uuid.uuid4().hex[:12]
+    machine = planned.workload.kind == "machine"
+    sources = Sources.open(request.gpus, workload=not machine)
+    run_folder: Path | None = None
+    try:
+        runner = spec = prepared = None
+        facts = dict(sources.host_facts())
+        environment: dict[str, JSON] = {
+            "kind": planned.environment.kind,
+            "label": planned.environment.label,
+            "image": planned.environment.image,
+        }
+        if not machine:
+            run_folder = paths.new_run_folder(run_id)
+            archive, digest = _archive(request, planned.workload, run_folder)
+            if digest:
+                facts["gpuwatch.workloads.sha256"] = digest
+            spec = _spec(request, planned, archive, sources.uuids if request.gpus else None)
+            runner = load(planned.environment.kind)
+            prepared = runner.prepare(spec)
+            environment.update(prepared.facts)
+            for notice in prepared.notices:
+                say(notice)
+            (run_folder / "session").write_text(str(path.resolve()))
+        header = Header(
+            session={
+                "id": run_id,
+                "label": f"{planned.workload.name} ({planned.environment.label})",
+                "study": folder.name,
+                "index": planned.index,
+            },
+            interval=request.interval,
+            workload={
+                "name": planned.workload.name,
+                "kind": planned.workload.kind,
+                "arguments": list(planned.workload.arguments),
+                "parameters": dict(planned.workload.parameters),
+            },
+            environment=environment,
+            facts=facts,
+        )
+        recording = begin(
+            path,
+            header,
+            sources,
+            runner=runner,
+            spec=spec,
+            prepared=prepared,
+            folder=run_folder,
+            on_trouble=say,
+        )
+    except BaseException:
+        sources.close()
+        if run_folder is not None:
+            shutil.rmtree(run_folder, ignore_errors=True)
+        raise
+    on_session(path)
+    return conclude(run_to_end(recording, stop, request.duration, request.while_pid), say)
+
+
+def _preflight(request: Request, run: study.PlannedRun) -> list[Problem]:
+    if run.workload.kind == "machine":
+        return []
+    return load(run.environment.kind).preflight(_spec(request, run, None, None))
+
+
+def _unavailable(problems: Sequence[Problem]) -> NotAvailable:
+    first = problems[0]
+    return NotAvailable(first.text, first.fix)
+
+
+def _spec(
+    request: Request,
+    run: study.PlannedRun,
+    archive: str | None,
+    gpus: tuple[str, ...] | None,
+) -> LaunchSpec:
+    return LaunchSpec(
+        workload=run.workload,
+        environment=run.environment,
+        archive=archive,
+        working_directory=os.getcwd(),
+        variables=dict(os.environ),
+        gpus=gpus,
+    )
+
+
+def _archive(request: Request, workload: Workload, folder: Path) -> tuple[str | None, str | None]:
+    if workload.kind != "workload":
+        return None, None
+    assert request.build_archive is not None
+    target = folder / "workloads.pyz"
+    return str(target), request.build_archive(target)

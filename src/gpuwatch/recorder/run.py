@@ -1,0 +1,323 @@
+"""Recording one run, from its launch (or from where a dead recorder left it) to its end."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from gpuwatch import __version__
+from gpuwatch.errors import GpuwatchError, StorageError
+from gpuwatch.models import JSON, LaunchSpec, Prepared, Result
+from gpuwatch.processes import boot_id, identify
+from gpuwatch.recorder.intake import Intake
+from gpuwatch.recorder.sampling import Sampler, described
+from gpuwatch.recorder.sources import Sources
+from gpuwatch.runners.base import Run, Runner
+from gpuwatch.session import schema
+from gpuwatch.session.store import Row, SessionStore, device_row, event, fact, meta
+from gpuwatch.session.writer import SessionWriter
+
+
+@dataclass(frozen=True)
+class Header:
+    """What a session says of itself before anything was recorded."""
+
+    session: Mapping[str, JSON]
+    interval: float
+    workload: Mapping[str, JSON]
+    environment: Mapping[str, JSON]
+    facts: Mapping[str, JSON]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a recording ended, for the command line."""
+
+    path: Path
+    result: Result | None
+    """``None`` for a recording of the machine alone."""
+    error: Mapping[str, JSON] | None
+    stopped: str | None
+    unsaved: str | None
+    """Why the end of the session could not be written."""
+
+
+class Recording:
+    """One session being written. Made by :func:`begin` or :func:`resume`; :meth:`run` blocks."""
+
+    def __init__(
+        self,
+        path: Path,
+        store: SessionStore,
+        sources: Sources,
+        *,
+        base_ns: int,
+        interval: float,
+        run: Run | None,
+        intake: Intake,
+        on_trouble: Callable[[str], None],
+    ) -> None:
+        self.path = path
+        self._sources = sources
+        self._base_ns = base_ns
+        self._run = run
+        self._intake = intake
+        self._wake = threading.Event()
+        self._result: Result | None = None
+        self._over = False
+        self._stopped: str | None = None
+        self._roots: Sequence[int] = ()
+        self._identified = False
+        known = store.channels()
+        self._writer = SessionWriter(
+            store, len(known), base_ns=base_ns, pump=self._pump, on_trouble=on_trouble
+        )
+        self._sampler = Sampler(sources.all, interval, base_ns)
+        self._sampler.columns(known)
+        self._rebuild_tier(store, len(known))
+
+    def stop(self, why: str) -> None:
+        """End the workload, and with it the recording; again: at once. Safe in a signal handler."""
+        self._stopped = self._stopped or why
+        if self._run is not None:
+            self._run.stop()
+        else:
+            self._over = True
+        self._wake.set()
+
+    def run(self) -> Outcome:
+        """Sample and write until the workload has ended or :meth:`stop` was called."""
+        self._writer.start()
+        self._sampler.run(self._writer, self._wake, lambda: self._over)
+        t = time.monotonic_ns() - self._base_ns
+        self._writer.put(*self._intake.finish(t), *self._sources.used_rows(self._intake))
+        if self._run is not None:
+            self._writer.put(*self._result_rows(t))
+        self._writer.put(meta("closed", {"t": t}))
+        self._sources.close()
+        safe = self._writer.close()
+        if safe and self._run is not None:
+            self._run.forget()
+        return Outcome(
+            self.path,
+            self._result,
+            self._intake.error,
+            self._stopped,
+            None if safe else self._writer.trouble,
+        )
+
+    def _pump(self) -> Callable[[], None] | None:
+        """Take in what the workload wrote; runs in the writing thread."""
+        run = self._run
+        if run is None:
+            self._writer.put(*self._sources.process_rows(time.monotonic_ns() - self._base_ns))
+            return None
+        result = run.result()
+        lost = result is None and run.lost()
+        self._follow(run)
+        outputs = run.read()
+        if outputs:
+            cursor = run.cursor()
+            self._writer.put(*self._intake.take(outputs))
+            self._writer.put(meta("cursor", {"at": cursor, "pending": self._intake.state}))
+        self._writer.put(*self._sources.process_rows(time.monotonic_ns() - self._base_ns))
+        if (result is not None or lost) and not outputs:
+            self._result = result or Result(
+                None, None, time.monotonic_ns(), text="whoever held it is gone"
+            )
+            self._over = True
+            self._wake.set()
+        return (lambda: run.release(cursor)) if outputs else None
+
+    def _follow(self, run: Run) -> None:
+        roots = run.pids()
+        if roots != self._roots:
+            self._roots = roots
+            self._sources.watch(roots)
+        if roots and not self._identified:
+            self._identified = True
+            facts = self._sources.process_facts(roots[0])
+            self._writer.put(*(fact("process", key, value) for key, value in facts.items()))
+
+    def _result_rows(self, t: int) -> list[Row]:
+        result = self._result
+        assert result is not None
+        assert self._run is not None
+        ended = result.t - self._base_ns
+        spawned = self._run.spawned_ns()
+        rows = []
+        if result.left_behind:
+            rows.append(
+                event(
+                    ended,
+                    "left-behind",
+                    f"the workload left {result.left_behind} processes running; they were ended",
+                )
+            )
+        said = self._intake.error or {}
+        rows.append(
+            meta(
+                "result",
+                {
+                    "code": result.code,
+                    "signal": result.signal,
+                    "t": ended,
+                    "real_seconds": None if spawned is None else (result.t - spawned) / 1e9,
+                    "user_seconds": result.user_seconds,
+                    "sys_seconds": result.sys_seconds,
+                    "out_of_memory": result.out_of_memory,
+                    "launcher_failed": result.launcher_failed,
+                    "text": result.text or said.get("message"),
+                    "stopped": self._stopped,
+                },
+            )
+        )
+        return rows
+
+    def _rebuild_tier(self, store: SessionStore, columns: int) -> None:
+        """After a crash: ticks that are in the file, but not in the tier, count there too."""
+        bucket = store.last("tier")
+        start = (bucket + 1) * schema.TIER_SECONDS * 1_000_000_000
+        for _, t, *values in store.ticks_since(start):
+            self._writer.retier(t, values[:columns])
+
+
+def begin(
+    path: Path,
+    header: Header,
+    sources: Sources,
+    *,
+    runner: Runner | None,
+    spec: LaunchSpec | None,
+    prepared: Prepared | None,
+    folder: Path | None,
+    on_trouble: Callable[[str], None],
+) -> Recording:
+    """Create the session file and start the workload.
+
+    Raises:
+        StorageError: the file cannot be written; nothing was started then.
+        GpuwatchError: the workload could not be started; the session says why.
+    """
+    base_ns = time.monotonic_ns()
+    store = SessionStore.create(path, described(sources.channels))
+    rows: list[Row] = [
+        meta("session", {**header.session, "schema": schema.VERSION, "gpuwatch": __version__}),
+        meta(
+            "clock",
+            {"monotonic_ns": base_ns, "unix_ns": time.time_ns(), "boot_id": boot_id()},
+        ),
+        meta("interval_seconds", header.interval),
+        meta("workload", dict(header.workload)),
+        meta("environment", dict(header.environment)),
+        *_recorder_rows(),
+        *(device_row(device, used=device.kind != "gpu") for device in sources.devices),
+        *(fact("host", key, value) for key, value in header.facts.items()),
+    ]
+    run: Run | None = None
+    if runner is not None:
+        assert spec is not None
+        assert prepared is not None
+        assert folder is not None
+        _lock(folder)
+        rows.append(meta("handle", {"kind": runner.kind, "folder": str(folder), "holder": None}))
+        rows.append(meta("launch", {"command": list(prepared.command)}))
+    _write(store, rows)
+    if runner is not None:
+        assert spec is not None and prepared is not None and folder is not None
+        try:
+            run = runner.start(spec, prepared, folder)
+        except GpuwatchError as error:
+            failure = {"code": None, "signal": None, "launcher_failed": True, "text": error.message}
+            _write(store, [meta("result", failure)])
+            store.close()
+            raise
+        spawned = run.spawned_ns()
+        launch = {
+            "command": list(prepared.command),
+            "t": None if spawned is None else spawned - base_ns,
+        }
+        _write(store, [meta("handle", run.handle()), meta("launch", launch)])
+    return Recording(
+        path,
+        store,
+        sources,
+        base_ns=base_ns,
+        interval=header.interval,
+        run=run,
+        intake=Intake(base_ns),
+        on_trouble=on_trouble,
+    )
+
+
+def resume(
+    path: Path,
+    known: Mapping[str, JSON],
+    sources: Sources,
+    *,
+    run: Run,
+    folder: Path,
+    on_trouble: Callable[[str], None],
+) -> Recording:
+    """Go on with a session whose recorder died; ``known`` is its meta.
+
+    Raises:
+        StorageError: the file cannot be written, or another recorder has it already.
+    """
+    _lock(folder)
+    store = SessionStore.reopen(path)
+    columns = store.channels()
+    new = [c for c in sources.channels if (c.device, c.metric) not in set(columns)]
+    store.add_channels(len(columns), described(new))
+    base_ns = int(known["clock"]["monotonic_ns"])
+    now = time.monotonic_ns() - base_ns
+    text = "another recorder took the run up after the first one died"
+    _write(store, [*_recorder_rows(), event(now, "resumed", text)])
+    cursor = known.get("cursor") or {}
+    intake = Intake(base_ns, cursor.get("pending"), store.last("log"))
+    return Recording(
+        path,
+        store,
+        sources,
+        base_ns=base_ns,
+        interval=float(known["interval_seconds"]),
+        run=run,
+        intake=intake,
+        on_trouble=on_trouble,
+    )
+
+
+def _recorder_rows() -> list[Row]:
+    recorder = identify(os.getpid())
+    return [meta("recorder", asdict(recorder))] if recorder else []
+
+
+def _write(store: SessionStore, rows: Sequence[Row]) -> None:
+    try:
+        store.write(rows)
+    except sqlite3.Error as error:
+        store.close()
+        raise StorageError(
+            f"cannot write {store.path}: {error}", "free some space or choose another --out"
+        ) from error
+
+
+def _lock(folder: Path) -> None:
+    """Hold the run's folder until this process ends."""
+    fd = os.open(folder / "recorder.lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    with contextlib.ExitStack() as undo:
+        undo.callback(os.close, fd)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise StorageError(
+                "another recorder has this run", "watch it: gpuwatch attach"
+            ) from error
+        undo.pop_all()

@@ -1,0 +1,159 @@
+"""Reading the lines by which a workload reports; ``docs/step-lines.md`` is the contract."""
+
+from __future__ import annotations
+
+import json
+import math
+from array import array
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from gpuwatch.models import JSON
+
+PREFIX = ":::GPUWATCH "
+_MOST_STEPS = 1_000_000
+_KEPT = {"started", "run", "startup", "count", "end", "error"}
+"""Events kept as a whole, under their own name, in the session's meta table."""
+
+
+class Malformed(ValueError):
+    """A line that starts like a step line and cannot be read as one."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """A ``step`` event, checked."""
+
+    step: int
+    count: int
+    warmup: bool
+    samples: float | None
+    seconds: tuple[float, ...] | None
+    loss: tuple[float, ...] | None
+    acc1: tuple[float, ...] | None
+    acc5: tuple[float, ...] | None
+    phases: Mapping[str, float]
+    partial: tuple[int, ...]
+    flop: float | None
+    bytes: float | None
+    total_steps: int | None
+    monotonic_ns: int | None
+
+
+@dataclass(frozen=True)
+class Report:
+    """Any other event: its name, and all that it says."""
+
+    event: str
+    body: Mapping[str, JSON]
+
+    @property
+    def kept(self) -> bool:
+        return self.event in _KEPT
+
+
+def parse(line: str) -> Step | Report:
+    """Read one line that starts with :data:`PREFIX`.
+
+    Raises:
+        Malformed: it is no JSON object, has no event, or a step's values make no sense.
+    """
+    try:
+        body = json.loads(line[len(PREFIX) :])
+    except (ValueError, RecursionError) as error:
+        raise Malformed(f"not JSON: {error}") from None
+    if not isinstance(body, dict) or not isinstance(body.get("event"), str):
+        raise Malformed('no JSON object with an "event"')
+    if body["event"] != "step":
+        return Report(body["event"][:64], body)
+    return _step(body)
+
+
+def pack(values: tuple[float, ...] | None) -> bytes | None:
+    """Numbers as they are stored: little-endian doubles."""
+    if values is None:
+        return None
+    packed = array("d", values)
+    if array("H", [1]).tobytes() == b"\x00\x01":
+        packed.byteswap()
+    return packed.tobytes()
+
+
+def _step(body: Mapping[str, JSON]) -> Step:
+    count = _integer(body, "count", 1)
+    step = _integer(body, "step", None)
+    if step is None:
+        raise Malformed('a step line needs an integer "step"')
+    if count is None or not 1 <= count <= _MOST_STEPS or step < 0 or step > 2**53:
+        raise Malformed('"count" must be at least 1 and "step" not negative')
+    seconds = _numbers(body, "seconds", count)
+    if seconds is not None:
+        if count > 1 and len(seconds) == 1:
+            seconds = None  # one time for many steps says nothing of each
+        elif any(not math.isfinite(value) or value < 0 for value in seconds):
+            raise Malformed('"seconds" must be finite and not negative')
+    phases = body.get("phases") or {}
+    if not isinstance(phases, dict):
+        raise Malformed('"phases" must be an object of seconds')
+    partial = body.get("partial") or []
+    if not isinstance(partial, list):
+        raise Malformed('"partial" must be a list of step numbers')
+    return Step(
+        step=step,
+        count=count,
+        warmup=bool(body.get("warmup")),
+        samples=_amount(body, "samples"),
+        seconds=seconds,
+        loss=_numbers(body, "loss", count),
+        acc1=_numbers(body, "acc1", count),
+        acc5=_numbers(body, "acc5", count),
+        phases={str(name): _finite(value, "phases") for name, value in phases.items()},
+        partial=tuple(value for value in partial if isinstance(value, int)),
+        flop=_amount(body, "flop"),
+        bytes=_amount(body, "bytes"),
+        total_steps=_integer(body, "total_steps", None),
+        monotonic_ns=_integer(body, "monotonic_ns", None),
+    )
+
+
+def _integer(body: Mapping[str, JSON], key: str, default: int | None) -> int | None:
+    value = body.get(key, default)
+    if value is None:
+        return None
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise Malformed(f'"{key}" must be an integer')
+    return value
+
+
+def _amount(body: Mapping[str, JSON], key: str) -> float | None:
+    value = body.get(key)
+    if value is None:
+        return None
+    amount = _finite(value, key)
+    if amount < 0:
+        raise Malformed(f'"{key}" must not be negative')
+    return amount
+
+
+def _finite(value: JSON, key: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        raise Malformed(f'"{key}" must be a finite number')
+    return float(value)
+
+
+def _numbers(body: Mapping[str, JSON], key: str, count: int) -> tuple[float, ...] | None:
+    value = body.get(key)
+    if value is None:
+        return None
+    listed = value if isinstance(value, list) else [value]
+    if len(listed) not in (1, count):
+        raise Malformed(f'"{key}" has {len(listed)} values for {count} steps')
+    for each in listed:
+        if isinstance(each, bool) or not isinstance(each, (int, float)):
+            raise Malformed(f'"{key}" must be a number or a list of {count} numbers')
+    try:
+        return tuple(map(float, listed))
+    except OverflowError:
+        raise Malformed(f'"{key}" is too large') from None

@@ -1,0 +1,51 @@
+"""Taking up a run whose recorder died."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+from gpuwatch.errors import ExitCode, UsageError
+from gpuwatch.processes import boot_id
+from gpuwatch.recorder.control import Stop, conclude, run_to_end, stopping_signals, summarise
+from gpuwatch.recorder.run import resume
+from gpuwatch.recorder.sources import Sources
+from gpuwatch.runners import load
+from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.status import State, status
+
+
+def take_up(path: Path, *, say: Callable[[str], None]) -> ExitCode:
+    """Become the recorder of a run whose own recorder died, until the run ends.
+
+    Raises:
+        UsageError: the session needs no recorder.
+        StorageError: the file cannot be written, or another recorder has it.
+    """
+    with SessionReader(path) as reader:
+        known = reader.meta()
+        state = status(known, path)
+        uuids = [each.uuid for each in reader.devices() if each.kind == "gpu" and each.uuid]
+    if state.state is not State.LOST or not known.get("handle"):
+        raise UsageError(f"{path} needs no recorder: {state.text}", f"gpuwatch show {path}")
+    if (known.get("clock") or {}).get("boot_id") != boot_id():
+        raise UsageError(f"{path} is from before this machine's last start", "its run is gone")
+    handle = known["handle"]
+    folder = Path(str(handle["folder"]))
+    if not folder.is_dir():
+        raise UsageError(f"nothing is left of the run of {path}", "its session is as it is")
+    at = (known.get("cursor") or {}).get("at")
+    run = load(str(handle["kind"])).attach(handle, at)
+    sources = Sources.open(uuids or None, workload=True)
+    stop = Stop()
+    try:
+        recording = resume(path, known, sources, run=run, folder=folder, on_trouble=say)
+    except BaseException:
+        sources.close()
+        raise
+    say(f"took up {path}")
+    with stopping_signals(stop):
+        code = conclude(run_to_end(recording, stop), say)
+        summarise(path.parent, say)
+    return ExitCode.INTERRUPTED if stop.number == signal.SIGINT else code

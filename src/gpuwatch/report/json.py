@@ -1,0 +1,128 @@
+"""Summaries and comparisons as JSON; ``docs/json.md`` documents schema 1."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+
+from gpuwatch.analysis import compare as comparing
+from gpuwatch.analysis import summary as summarising
+from gpuwatch.analysis.statistics import Statistic
+from gpuwatch.analysis.summary import Summary
+from gpuwatch.models import JSON
+
+
+def dumps(value: JSON) -> str:
+    """Indented JSON; numbers that are not finite become null."""
+    return json.dumps(_finite(value), indent=2, ensure_ascii=False) + "\n"
+
+
+def summary(session: Summary) -> dict[str, JSON]:
+    """One session: the answer of ``gpuwatch show --format json``."""
+    steps = asdict(session.steps)
+    throughput = steps.pop("samples_per_second")
+    return {
+        "schema": summarising.SCHEMA,
+        "session": {
+            "id": session.id,
+            "path": session.path,
+            "label": session.label,
+            "status": session.status.state.value,
+            "status_text": session.status.text,
+            "exit_code": session.status.exit_code,
+            "created": session.created,
+            "seconds": session.seconds,
+            "interval_seconds": session.interval_seconds,
+            "notice": session.notice,
+        },
+        "workload": {
+            "name": session.workload.get("name"),
+            "kind": session.workload.get("kind"),
+            "arguments": session.workload.get("arguments"),
+            "parameters": {
+                **_mapping(session.workload.get("parameters")),
+                **_mapping(session.run.get("parameters")),
+            },
+            "model": session.run.get("model"),
+            "dtype": session.run.get("dtype"),
+            "device": session.run.get("device"),
+            "data": session.run.get("data"),
+        },
+        "environment": dict(session.environment),
+        "timing": asdict(session.timing),
+        "step": steps,
+        "throughput": {"samples_per_second": throughput},
+        "flop": {
+            "forward_per_sample": session.count.get("flop_forward_per_sample"),
+            "per_step": session.count.get("flop_per_step"),
+            "uncounted_operators": session.count.get("uncounted_operators"),
+            "method": session.count.get("method"),
+        },
+        "bytes": {"per_step": session.count.get("bytes_per_step")},
+        "window": {
+            "kind": session.window.kind,
+            "start_seconds": session.window.start / 1e9,
+            "end_seconds": session.window.end / 1e9,
+        },
+        "metrics": _statistics(session.metrics),
+        "devices": [
+            {
+                "id": device.id,
+                "kind": device.kind,
+                "name": device.name,
+                "uuid": device.uuid,
+                "used": device.used,
+                "metrics": _statistics(device.metrics),
+            }
+            for device in session.devices
+        ],
+        "fingerprint": {scope: dict(facts) for scope, facts in session.facts.items()},
+        "error": dict(session.error) or None,
+    }
+
+
+def comparison(compared: comparing.Comparison) -> dict[str, JSON]:
+    """Sessions side by side: the answer of ``gpuwatch compare --format json``."""
+    return {
+        "schema": comparing.SCHEMA,
+        "baseline": compared.sessions[0].id if compared.sessions else None,
+        "notes": list(compared.notes),
+        "rows": [
+            {
+                "group": row.group,
+                "name": row.name,
+                "unit": row.unit,
+                "values": list(row.values),
+                "methods": [method.value for method in row.methods],
+                "ratios": list(row.ratios),
+            }
+            for row in compared.rows
+        ],
+        "differences": [
+            {"scope": each.scope, "key": each.key, "values": list(each.values)}
+            for each in compared.differences
+        ],
+        "sessions": [summary(session) for session in compared.sessions],
+    }
+
+
+def _statistics(metrics: Mapping[str, Statistic]) -> dict[str, JSON]:
+    return {
+        name: {**asdict(statistic), "method": statistic.method.value}
+        for name, statistic in metrics.items()
+    }
+
+
+def _mapping(value: JSON) -> Mapping[str, JSON]:
+    return value if isinstance(value, dict) else {}
+
+
+def _finite(value: JSON) -> JSON:
+    if isinstance(value, float):
+        return value if value == value and abs(value) != float("inf") else None
+    if isinstance(value, dict):
+        return {str(key): _finite(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(each) for each in value]
+    return value

@@ -1,0 +1,157 @@
+"""Sessions side by side, and one session alone, as a terminal table, Markdown or CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Sequence
+from itertools import groupby
+
+from gpuwatch.analysis.compare import Comparison, Row
+from gpuwatch.analysis.summary import Summary
+from gpuwatch.metrics import Method
+from gpuwatch.report.table import markdown_table, table
+from gpuwatch.report.values import ratio, shown
+from gpuwatch.text import clean, markdown
+
+_LONGEST_VALUE = 60
+
+
+def terminal(compared: Comparison, notices: Sequence[str] = ()) -> str:
+    """The whole comparison for a terminal."""
+    parts = [_heading(session) for session in compared.sessions]
+    parts.append("")
+    head, rows = _grid(compared, clean)
+    parts.append(table(head, rows))
+    if compared.differences:
+        parts += ["", _differences(compared, clean, table)]
+    notes = [*notices, *compared.notes, *_unavailable(compared)]
+    parts += ["", *(f"note: {clean(note)}" for note in notes)] if notes else []
+    return "\n".join(parts) + "\n"
+
+
+def as_markdown(compared: Comparison, title: str, notices: Sequence[str] = ()) -> str:
+    """The whole comparison as Markdown that fits a pull request."""
+    head, rows = _grid(compared, markdown)
+    parts = [f"# {markdown(title)}", ""]
+    parts += [f"- {markdown(_heading(session))}" for session in compared.sessions]
+    parts += ["", markdown_table(head, rows)]
+    if compared.differences:
+        parts += ["", "## What differs around the runs", ""]
+        parts.append(_differences(compared, markdown, markdown_table))
+    notes = [*notices, *compared.notes, *_unavailable(compared)]
+    if notes:
+        parts += ["", "## Notes", "", *(f"- {markdown(note)}" for note in notes)]
+    return "\n".join(parts) + "\n"
+
+
+def as_csv(compared: Comparison) -> str:
+    """One row per session and quantity, in base units."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(
+        ("session", "label", "environment", "group", "name", "unit", "value", "method", "ratio")
+    )
+    for row in compared.rows:
+        for at, session in enumerate(compared.sessions):
+            writer.writerow(
+                (
+                    session.id,
+                    _spreadsheet(session.label),
+                    _spreadsheet(session.environment.get("label")),
+                    row.group,
+                    row.name,
+                    row.unit,
+                    "" if row.values[at] is None else repr(row.values[at]),
+                    row.methods[at].value,
+                    "" if row.ratios[at] is None else repr(row.ratios[at]),
+                )
+            )
+    return out.getvalue()
+
+
+def _heading(session: Summary) -> str:
+    device = next((d.name for d in session.devices if d.used and d.kind != "workload"), "")
+    return clean(
+        f"{session.label}: {session.status.text}; {session.created}; {device}; {session.path}"
+    )
+
+
+def _grid(
+    compared: Comparison, escape: Callable[[object], str]
+) -> tuple[list[str], list[list[str]]]:
+    labels = _labels(compared.sessions)
+    head = ["", *(escape(label) for label in labels)]
+    if len(labels) == 2:
+        head.append("ratio")
+    head.append("method")
+    rows: list[list[str]] = []
+    for group, of_group in groupby(compared.rows, key=lambda row: row.group):
+        rows.append([escape(group), *[""] * (len(head) - 1)])
+        rows.extend(_line(row, escape, len(labels)) for row in of_group)
+    return head, rows
+
+
+def _line(row: Row, escape: Callable[[object], str], sessions: int) -> list[str]:
+    cells = []
+    for at, value in enumerate(row.values):
+        cell = shown(value, row.unit)
+        if sessions > 2 and at > 0 and row.ratios[at] is not None:
+            cell += f" ({ratio(row.ratios[at])})"
+        cells.append(escape(cell))
+    if sessions == 2:
+        cells.append(ratio(row.ratios[1]))
+    methods = dict.fromkeys(m.value for m in row.methods if m is not Method.UNAVAILABLE)
+    return [f"  {escape(row.name)}", *cells, "/".join(methods)]
+
+
+def _differences(
+    compared: Comparison,
+    escape: Callable[[object], str],
+    layout: Callable[[Sequence[str], Sequence[Sequence[str]]], str],
+) -> str:
+    head = ["fingerprint", *(escape(label) for label in _labels(compared.sessions))]
+    rows = [
+        [
+            escape(f"{each.scope}: {each.key}"),
+            *(escape(_short(value)) for value in each.values),
+        ]
+        for each in compared.differences
+    ]
+    return layout(head, rows)
+
+
+def _labels(sessions: Sequence[Summary]) -> list[str]:
+    names = {str(session.workload.get("name")) for session in sessions}
+    labels = [
+        clean(session.environment.get("label") if len(names) == 1 else session.label, 30)
+        for session in sessions
+    ]
+    if len(set(labels)) == len(labels):
+        return labels
+    return [f"{label} {session.id[:6]}" for label, session in zip(labels, sessions, strict=True)]
+
+
+def _unavailable(compared: Comparison) -> list[str]:
+    """Each reason why something is not known, once, with what it concerns."""
+    reasons: dict[str, dict[str, None]] = {}
+    for session in compared.sessions:
+        if session.steps.reason:
+            reasons.setdefault(session.steps.reason, {})["step time"] = None
+        for name, statistic in session.metrics.items():
+            if statistic.reason:
+                reasons.setdefault(statistic.reason, {})[name] = None
+    return [f"unavailable: {', '.join(names)}: {why}" for why, names in reasons.items()]
+
+
+def _short(value: object) -> str:
+    if value is None:
+        return "-"
+    text = str(value)
+    return text if len(text) <= _LONGEST_VALUE else text[: _LONGEST_VALUE - 1] + "…"
+
+
+def _spreadsheet(value: object) -> str:
+    """A cell that no spreadsheet takes for a formula."""
+    text = clean(value if value is not None else "")
+    return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text

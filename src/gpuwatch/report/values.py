@@ -1,0 +1,41 @@
+"""A value in its unit, as people read it."""
+
+from __future__ import annotations
+
+from gpuwatch import units
+from gpuwatch.metrics import Method
+
+BADGES = {
+    Method.MEASURED: "measured",
+    Method.COUNTED: "counted",
+    Method.BOUND: "bound",
+    Method.UNAVAILABLE: "unavailable",
+}
+
+
+def shown(value: float | None, unit: str) -> str:
+    """``value`` of a metric's unit with a prefix people know; a dash for unknown."""
+    if value is None:
+        return units.UNKNOWN
+    if unit == "1":
+        return units.percent(value)
+    if unit == "s":
+        return units.milliseconds(value) if value < 1 else f"{value:.2f} s"
+    if unit == "By":
+        return units.binary(value)
+    if unit == "By/s":
+        return units.si(value, "B/s")
+    if unit == "Cel":
+        return units.number(value, "°C")
+    if unit == "W":
+        return units.number(value, "W", ".1f")
+    if unit == "{sample}/s":
+        return f"{value:,.1f} /s"
+    if unit == "{step}":
+        return f"{value:.0f}"
+    return units.si(value, unit)
+
+
+def ratio(value: float | None) -> str:
+    """A ratio with three decimals; empty for unknown."""
+    return "" if value is None else f"x{value:.3f}"

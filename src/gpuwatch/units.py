@@ -1,0 +1,122 @@
+"""Numbers as people read them: SI prefixes, three significant digits, a dash for unknown."""
+
+from __future__ import annotations
+
+import math
+
+UNKNOWN = "—"
+
+_PREFIXES = ("", "k", "M", "G", "T", "P", "E")
+_BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+
+
+def digits(value: float) -> str:
+    """Three significant digits without an exponent: ``1.52``, ``15.2``, ``152``."""
+    size = abs(value)
+    if size >= 100:
+        return f"{value:.0f}"
+    if size >= 10:
+        return f"{value:.1f}"
+    return f"{value:.2f}"
+
+
+def si(value: float | None, unit: str) -> str:
+    """``value`` with an SI prefix on ``unit``: ``312 TFLOP/s``, ``1.52 TB/s``."""
+    number, prefixed = si_parts(value, unit)
+    return f"{number} {prefixed}" if prefixed else number
+
+
+def si_parts(value: float | None, unit: str) -> tuple[str, str]:
+    """The number and the prefixed unit; the dash and no unit for unknown."""
+    if value is None or not math.isfinite(value):
+        return UNKNOWN, ""
+    if value == 0:
+        return "0", unit
+    power = min(len(_PREFIXES) - 1, max(0, int(math.log10(abs(value)) // 3)))
+    if abs(value) / 1000**power >= 999.5 and power < len(_PREFIXES) - 1:
+        power += 1
+    return digits(value / 1000**power), _PREFIXES[power] + unit
+
+
+def scale_label(value: float, unit: str) -> str:
+    """A short label of a scale's end: ``500 T``, ``100 %``."""
+    if unit == "1":
+        return f"{value * 100:.0f}%"
+    if value == 0:
+        return "0"
+    power = min(len(_PREFIXES) - 1, max(0, int(math.log10(value) // 3)))
+    return f"{value / 1000**power:g}{_PREFIXES[power]}"
+
+
+def binary(value: float | None) -> str:
+    """Bytes in memory: ``61.2 GiB``."""
+    number, unit = binary_parts(value)
+    return f"{number} {unit}" if unit else number
+
+
+def binary_parts(value: float | None) -> tuple[str, str]:
+    if value is None:
+        return UNKNOWN, ""
+    power = 0
+    while abs(value) >= 999.5 and power < len(_BINARY) - 1:
+        value, power = value / 1024, power + 1
+    return (f"{value:.0f}" if power == 0 else digits(value)), _BINARY[power]
+
+
+def of_total(used: float | None, total: float | None) -> str:
+    """``61.2/80.0 GiB``: both in the unit of the total."""
+    if total is None or total <= 0:
+        return binary(used)
+    number, unit = binary_parts(total)
+    if used is None:
+        return f"{UNKNOWN}/{number} {unit}"
+    return f"{digits(used / 1024 ** _BINARY.index(unit))}/{number} {unit}"
+
+
+def percent(fraction: float | None) -> str:
+    if fraction is None:
+        return UNKNOWN
+    value = fraction * 100
+    return f"{value:.1f} %" if 0 < value < 9.95 else f"{value:.0f} %"
+
+
+def number(value: float | None, unit: str, spec: str = ".0f") -> str:
+    """A plain number: ``612 W``, ``71 °C``."""
+    return UNKNOWN if value is None else f"{value:{spec}} {unit}"
+
+
+def clock_time(seconds: float) -> str:
+    """``2:31``, ``1:02:31``, ``2d 03:10``."""
+    whole = max(0, int(seconds))
+    days, rest = divmod(whole, 86400)
+    hours, rest = divmod(rest, 3600)
+    minutes, left = divmod(rest, 60)
+    if days:
+        return f"{days}d {hours:02d}:{minutes:02d}"
+    return f"{hours}:{minutes:02d}:{left:02d}" if hours else f"{minutes}:{left:02d}"
+
+
+def milliseconds(seconds: float | None) -> str:
+    """A step's time: ``5.12 ms``, ``1.32 s``, ``812 µs``."""
+    if seconds is None:
+        return UNKNOWN
+    if seconds >= 1:
+        return f"{digits(seconds)} s"
+    if seconds >= 1e-3:
+        return f"{digits(seconds * 1e3)} ms"
+    return f"{digits(seconds * 1e6)} µs"
+
+
+def loss(value: float | None) -> str:
+    return UNKNOWN if value is None else f"{value:.4g}"
+
+
+def nice(value: float) -> float:
+    """The smallest of 1, 2, 5 times a power of ten that is not below ``value``."""
+    if value <= 0 or not math.isfinite(value):
+        return 1.0
+    power: float = 10.0 ** math.floor(math.log10(value))
+    for factor in (1.0, 2.0, 5.0, 10.0):
+        if value <= factor * power * (1 + 1e-9):
+            return factor * power
+    return 10.0 * power
