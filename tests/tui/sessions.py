@@ -1,0 +1,234 @@
+"""Session files for tests, written through the program's own store, in the recorder's shape."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from array import array
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from gpuwatch.metrics import CATALOGUE, Method
+from gpuwatch.processes import boot_id, identify
+from gpuwatch.session import store
+from gpuwatch.session.tier import Tier
+from gpuwatch.telemetry.base import Channel, Device
+
+NS = 1_000_000_000
+START_UNIX_NS = 1_760_000_000 * NS
+GIB = 1024**3
+
+GPU_METRICS = (
+    "hw.gpu.utilization",
+    "hw.gpu.memory.usage",
+    "hw.gpu.memory.bandwidth",
+    "hw.gpu.power",
+    "hw.gpu.temperature",
+    "hw.gpu.clock.sm",
+    "hw.gpu.clock.memory",
+    "hw.gpu.pcie.transmit",
+    "hw.gpu.pcie.receive",
+)
+CPU_METRICS = ("hw.cpu.utilization", "hw.cpu.frequency", "hw.cpu.power", "hw.memory.usage")
+PROCESS_METRICS = ("process.cpu.time", "process.memory.usage")
+STEP_SECONDS = 0.005
+
+
+@dataclass
+class Script:
+    """What the session should hold."""
+
+    gpus: int = 1
+    seconds: float = 90.0
+    interval: float = 0.5
+    bandwidth_measured: bool = False
+    power_unavailable: bool = False
+    steps: bool = True
+    count: bool = True
+    kind: str = "workload"
+    name: str = "mnist-cnn"
+    environment: str = "bare"
+    total_steps: int = 40_000
+    log: list[tuple[str, str]] = field(default_factory=list)
+    meta: dict[str, Any] = field(default_factory=dict)
+    events: list[tuple[float, str, str]] = field(default_factory=list)
+    alive: bool = True
+    pace: float = 1.0
+    """Factor on the step's time."""
+
+
+def write(path: Path, script: Script) -> Path:
+    """Make the session file and return its path."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    devices, channels = _devices(script)
+    described = [(c, CATALOGUE[c.metric].unit, CATALOGUE[c.metric].kind.value) for c in channels]
+    out = store.SessionStore.create(path, described)
+    rows = [store.device_row(d, used=d.id in ("gpu0", "gpu1", "cpu", "workload")) for d in devices]
+    rows += [store.meta(key, value) for key, value in _meta(path, script).items()]
+    rows += _ticks(script, channels)
+    if script.steps and script.kind != "machine":
+        rows += _steps(script)
+    for n, (stream, text) in enumerate(script.log):
+        t = int(n / max(1, len(script.log)) * script.seconds * NS)
+        rows.append(("INSERT INTO log VALUES (?, ?, ?, ?)", (n, t, stream, text)))
+    rows += [store.event(int(t * NS), kind, text) for t, kind, text in script.events]
+    out.write(rows)
+    out.close()
+    return path
+
+
+def _devices(script: Script) -> tuple[list[Device], list[Channel]]:
+    devices = [
+        Device(
+            f"gpu{index}",
+            "gpu",
+            "NVIDIA H100 80GB HBM3",
+            f"GPU-{index:08d}",
+            {"memory_total_bytes": 80 * GIB, "power_limit_watts": 700.0},
+        )
+        for index in range(script.gpus)
+    ]
+    devices.append(
+        Device("cpu", "cpu", "AMD EPYC 9654", None, {"threads": 16, "memory_total_bytes": 128 * GIB})
+    )
+    channels = []
+    for device in devices:
+        for metric in GPU_METRICS if device.kind == "gpu" else CPU_METRICS:
+            channels.append(_channel(script, device.id, metric))
+    if script.kind != "machine":
+        devices.append(Device("workload", "workload", script.name))
+        channels += [_channel(script, "workload", metric) for metric in PROCESS_METRICS]
+    return devices, channels
+
+
+def _channel(script: Script, device: str, metric: str) -> Channel:
+    reason = None
+    if metric == "hw.gpu.memory.bandwidth" and not script.bandwidth_measured:
+        reason = "the driver gives no bandwidth counter for this GPU"
+    if metric == "hw.gpu.power" and script.power_unavailable:
+        reason = "not supported by this board"
+    if metric == "hw.cpu.power":
+        reason = "RAPL can be read by root only"
+    method = Method.MEASURED if reason is None else Method.UNAVAILABLE
+    return Channel(device, metric, method, "test", reason)
+
+
+def _meta(path: Path, script: Script) -> dict[str, Any]:
+    me = identify(os.getpid())
+    assert me is not None
+    recorder = {"host": me.host, "boot_id": boot_id(), "pid": me.pid, "start_time": me.start_time}
+    if not script.alive:
+        recorder["start_time"] = 1
+    meta: dict[str, Any] = {
+        "session": {"id": path.stem, "schema": 1, "created_unix_ns": START_UNIX_NS},
+        "clock": {"monotonic_ns": 0, "unix_ns": START_UNIX_NS, "boot_id": boot_id()},
+        "interval_seconds": script.interval,
+        "workload": {"name": script.name, "kind": script.kind, "arguments": [], "parameters": {}},
+        "environment": {"kind": script.environment, "label": script.environment},
+        "recorder": recorder,
+    }
+    if script.kind == "machine":
+        meta["workload"] = {"name": "machine", "kind": "machine", "arguments": []}
+    else:
+        meta["launch"] = {"t": 0, "command": ["python3", "workloads.pyz", script.name]}
+    if script.steps and script.kind == "workload":
+        meta["startup"] = {"import_seconds": 1.2, "model_seconds": 0.3, "first_step_seconds": 0.9}
+        meta["run"] = {
+            "model": "MnistCNN",
+            "dtype": "float32",
+            "batch_size": 64,
+            "total_steps": script.total_steps,
+            "warmup_steps": 10,
+        }
+        if script.count:
+            meta["count"] = {"flop_per_step": 1.5e12, "bytes_per_step": 7.7e9, "method": "test"}
+    return {**meta, **script.meta}
+
+
+def _ticks(script: Script, channels: list[Channel]) -> list[store.Row]:
+    rows: list[store.Row] = []
+    tier = Tier(len(channels))
+    tick_sql = store.insert("tick", len(channels), "n", "t")
+    tier_sql = store.insert("tier", len(channels), "n", "stat")
+    for n in range(int(script.seconds / script.interval) + 1):
+        t = int(n * script.interval * NS)
+        values = [_value(script, channel, n * script.interval) for channel in channels]
+        rows.append((tick_sql, (n, t, *values)))
+        rows += [(tier_sql, row) for row in tier.add(t, values)]
+    if not script.alive:
+        rows += [(tier_sql, row) for row in tier.flush()]
+    return rows
+
+
+def _value(script: Script, channel: Channel, s: float) -> float | int | None:
+    if channel.reason is not None:
+        return None
+    index = int(channel.device[3:]) if channel.device.startswith("gpu") else 0
+    wave = math.sin(s / 7 + index)
+    busy = s > 4 and (index < 2 or script.kind == "machine")
+    given: dict[str, float | int] = {
+        "hw.gpu.utilization": round(0.82 + 0.12 * wave, 2) if busy else 0.0,
+        "hw.gpu.memory.usage": int((6.3 + 30 * (index < 2)) * GIB) if busy else 512 * 1024**2,
+        "hw.gpu.memory.bandwidth": 1.4e12 * (1 + 0.2 * wave) if busy else 0.0,
+        "hw.gpu.power": round(560 + 90 * wave, 1) if busy else 71.3,
+        "hw.gpu.temperature": 61 + int(5 * wave),
+        "hw.gpu.clock.sm": 1_980_000_000 if busy else 345_000_000,
+        "hw.gpu.clock.memory": 2_619_000_000,
+        "hw.gpu.pcie.transmit": 1.1e9 if busy else 0.0,
+        "hw.gpu.pcie.receive": 3.4e9 if busy else 0.0,
+        "hw.cpu.utilization": round(0.34 + 0.2 * wave, 3),
+        "hw.cpu.frequency": 3.31e9,
+        "hw.memory.usage": int(41.5 * GIB),
+        "process.cpu.time": round(1.7 * s, 3),
+        "process.memory.usage": int(2.4 * GIB),
+    }
+    return given[channel.metric]
+
+
+def _steps(script: Script) -> list[store.Row]:
+    """Ten lines a second of equal batches, from the fifth second on."""
+    rows: list[store.Row] = []
+    seconds = STEP_SECONDS * script.pace
+    count = max(1, round(0.1 / seconds))
+    step = line = 0
+    t = 5.0
+    while t + count * seconds <= script.seconds and step + count <= script.total_steps:
+        slow = 1 + 0.1 * math.sin(t / 11)
+        times = [seconds * slow] * count
+        t += sum(times)
+        step += count
+        line += 1
+        warmup = line == 1
+        rows.append(
+            (
+                "INSERT INTO step (t, step, count, warmup, samples, seconds, loss) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?)",
+                (
+                    int(t * NS),
+                    step,
+                    count,
+                    int(warmup),
+                    64.0 * count,
+                    array("d", times).tobytes(),
+                    array("d", [2.3 / (1 + step / 500)] * count).tobytes(),
+                ),
+            )
+        )
+    return rows
+
+
+def finished(code: int = 0, seconds: float = 90.0, **more: Any) -> dict[str, Any]:
+    """The meta of a run that ended."""
+    return {
+        "result": {"code": code, "signal": None, "t": int(seconds * NS), **more},
+        "closed": {"t": int(seconds * NS)},
+    }
+
+
+def study(folder: Path, scripts: list[tuple[str, Script]]) -> list[Path]:
+    """Several sessions of one command."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "plan.json").write_text(json.dumps({"schema": 1}))
+    return [write(folder / name, script) for name, script in scripts]

@@ -1,0 +1,1 @@
+"""The terminal interface: screens that read session files and act through gpuwatch's commands."""

@@ -1,0 +1,187 @@
+"""The application: which screen is shown, the theme, and what is said after leaving."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+from textual.app import App
+from textual.binding import Binding, BindingType
+from textual.screen import Screen
+
+from gpuwatch.errors import ExitCode
+from gpuwatch.tui import palette
+from gpuwatch.tui.canvas import Canvas
+from gpuwatch.tui.snapshot import Snapshot
+
+
+class GpuwatchApp(App[int]):
+    """Shows ``first`` and the screens that follow from it."""
+
+    CSS_PATH = "gpuwatch.tcss"
+    TITLE = "gpuwatch"
+    ENABLE_COMMAND_PALETTE = False
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+c", "quit", show=False, priority=True),
+        Binding("t", "colours", show=False),
+        Binding("question_mark", "help", show=False),
+    ]
+
+    def __init__(self, first: Callable[[], Screen[Any]]) -> None:
+        super().__init__()
+        self._first = first
+        self.farewell: list[str] = []
+        """Lines for the terminal after the screen is gone."""
+        for theme in palette.themes():
+            self.register_theme(theme)
+        self.theme = chosen_theme(self.no_color, str(self.console.color_system), os.environ)
+
+    def on_mount(self) -> None:
+        self.push_screen(self._first())
+
+    async def action_quit(self) -> None:
+        screen = self.screen
+        leave = getattr(screen, "action_leave", None)
+        if leave is not None:
+            leave()
+        else:
+            self.exit(0)
+
+    def action_colours(self) -> None:
+        """The next theme; with NO_COLOR there is only one."""
+        if self.no_color:
+            return
+        place = palette.ORDER.index(self.theme) if self.theme in palette.ORDER else -1
+        self.theme = palette.ORDER[(place + 1) % len(palette.ORDER)]
+        for canvas in self.screen.query(Canvas):
+            canvas.forget()
+
+    def action_help(self) -> None:
+        show = getattr(self.screen, "action_help", None)
+        if show is not None:
+            show()
+
+    def help(self, keys: Sequence[tuple[str, str]]) -> None:
+        """Show the page of keys."""
+        from gpuwatch.tui.page import PageScreen, help_lines
+
+        self.push_screen(PageScreen("keys", help_lines(keys)))
+
+    # Ways from one screen to another.
+
+    def open_session(self, path: Path) -> None:
+        """The live screen of ``path``, in place of the one on top if that is one too."""
+        from gpuwatch.tui.live import LiveScreen
+
+        self.push_screen(LiveScreen(path))
+
+    def go_home(self, marked: Sequence[Path] = (), message: str = "") -> None:
+        """The home screen: the one underneath, else a new one in place of this."""
+        from gpuwatch.tui.home import HomeScreen
+
+        below = self.screen_stack[-2] if len(self.screen_stack) > 1 else None
+        if isinstance(below, HomeScreen):
+            below.remember(marked, message)
+            self.pop_screen()
+        else:
+            self.switch_screen(HomeScreen(marked=marked, message=message))
+
+    def compare(self, paths: Sequence[Path]) -> None:
+        """The compare screen over this one."""
+        from gpuwatch.tui.compare import CompareScreen
+
+        self.push_screen(CompareScreen(list(paths)))
+
+    def compare_with_study(self, path: Path) -> None:
+        """Compare a run with the others in its study's folder, else let the person choose."""
+        others = sorted(other for other in path.parent.glob("*.gpuwatch") if other != path)
+        if others:
+            self.compare([path, *others[:7]])
+        else:
+            self.go_home([path], "mark another session with Space, then press c")
+
+    def leave(self, path: Path | None = None, snapshot: Snapshot | None = None) -> None:
+        """End the program; a run that goes on is told how to come back to."""
+        if path is not None:
+            quoted = shlex.quote(str(path))
+            if snapshot is not None and snapshot.status.live:
+                self.farewell = [
+                    "the run goes on",
+                    f"come back: gpuwatch attach {quoted}",
+                    f"stop it:   gpuwatch stop {quoted}",
+                ]
+            else:
+                self.farewell = [f"see it again: gpuwatch replay {quoted}"]
+        self.exit(0)
+
+
+def chosen_theme(no_color: bool, colours: str, environment: Any) -> str:
+    """The terminal's own colours where it has few; else dark, or light if it says it is light."""
+    if no_color or colours not in ("truecolor", "256"):
+        return palette.TERMINAL
+    # Set by some terminals to "foreground;background"; 7 and 15 are whites.
+    background = str(environment.get("COLORFGBG", "")).rpartition(";")[2]
+    return palette.LIGHT if background in ("7", "15") else palette.DARK
+
+
+def _run(first: Callable[[], Screen[Any]]) -> int:
+    app = GpuwatchApp(first)
+    code = app.run()
+    for line in app.farewell:
+        print(line)
+    sys.stdout.flush()
+    if app.return_code:
+        return ExitCode.RUN_FAILED
+    return ExitCode.DONE if code is None else code
+
+
+def run_home() -> int:
+    """Show the home screen until it is left; returns the exit code."""
+
+    def first() -> Screen[Any]:
+        from gpuwatch.tui.home import HomeScreen
+
+        return HomeScreen()
+
+    return _run(first)
+
+
+def run_live(session: Path) -> int:
+    """Show one session, live or finished, until it is left; returns the exit code.
+
+    Raises:
+        NotASession, NewerSchema, StorageError: the file is no session that can be read.
+    """
+    from gpuwatch.session.reader import SessionReader
+
+    SessionReader(session).close()
+
+    def first() -> Screen[Any]:
+        from gpuwatch.tui.live import LiveScreen
+
+        return LiveScreen(session)
+
+    return _run(first)
+
+
+def run_compare(paths: list[Path]) -> int:
+    """Show sessions side by side until it is left; returns the exit code.
+
+    Raises:
+        NotASession, NewerSchema, StorageError: a file is no session that can be read.
+    """
+    from gpuwatch.session.reader import SessionReader
+
+    for path in paths:
+        SessionReader(path).close()
+
+    def first() -> Screen[Any]:
+        from gpuwatch.tui.compare import CompareScreen
+
+        return CompareScreen(paths)
+
+    return _run(first)

@@ -1,0 +1,171 @@
+"""One widget that draws rows of styled text and sends only what changed.
+
+A screen of many widgets costs several times the bytes and CPU of this; measured figures are in
+``docs/terminal.md``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from rich.cells import cell_len
+from rich.segment import Segment
+from textual.geometry import Region
+from textual.strip import Strip
+from textual.widget import Widget
+
+from gpuwatch.tui.clean import fit
+from gpuwatch.tui.palette import styles
+
+Span = tuple[str, str]
+"""Text and the role of its colour."""
+
+
+class Line:
+    """One row being put together from left to right."""
+
+    def __init__(self, width: int) -> None:
+        self.width = width
+        self._spans: list[Span] = []
+        self._used = 0
+
+    @property
+    def used(self) -> int:
+        return self._used
+
+    @property
+    def left(self) -> int:
+        return self.width - self._used
+
+    def add(self, text: str, role: str = "text") -> Line:
+        """Append ``text``, cut at the row's end."""
+        text = fit(text, self.left)
+        if text:
+            self._spans.append((text, role))
+            self._used += cell_len(text)
+        return self
+
+    def to(self, column: int, role: str = "text") -> Line:
+        """Fill with blanks up to ``column``."""
+        if column > self._used:
+            self.add(" " * (min(column, self.width) - self._used), role)
+        return self
+
+    def end(self, text: str, role: str = "text") -> Line:
+        """Put ``text`` at the right edge."""
+        text = fit(text, self.left)
+        return self.to(self.width - cell_len(text)).add(text, role)
+
+    def join(self, other: Line) -> Line:
+        """Append another row's spans."""
+        for text, role in other._spans:
+            self.add(text, role)
+        return self
+
+    def painted(self, role: str) -> Line:
+        """The whole row in one role, to the edge."""
+        text = "".join(text for text, _ in self._spans)
+        return Line(self.width).add(text, role).to(self.width, role)
+
+    def spans(self) -> tuple[Span, ...]:
+        """What was added, neighbours of one role joined."""
+        joined: list[Span] = []
+        for text, role in self._spans:
+            if joined and joined[-1][1] == role:
+                joined[-1] = (joined[-1][0] + text, role)
+            else:
+                joined.append((text, role))
+        return tuple(joined)
+
+
+class Canvas(Widget):
+    """Draws the rows it is given; rows beyond its height are not drawn."""
+
+    can_focus = False
+
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
+        super().__init__(id=id)
+        self._rows: list[tuple[Span, ...]] = []
+        self._strips: dict[int, Strip] = {}
+
+    def show(self, lines: Sequence[Line]) -> None:
+        """Draw ``lines``; only spans that differ from what stands there are painted."""
+        rows = [line.spans() for line in lines]
+        before, self._rows = self._rows, rows
+        regions = []
+        for y in range(min(self.size.height, max(len(rows), len(before)))):
+            old = before[y] if y < len(before) else ()
+            new = rows[y] if y < len(rows) else ()
+            if old == new:
+                continue
+            self._strips.pop(y, None)
+            start, end = _changed(old, new, self.size.width)
+            if end > start:
+                regions.append(Region(start, y, end - start, 1))
+        if regions:
+            self.refresh(*_merged(regions))
+
+    def text(self) -> str:
+        """What is drawn, without styles."""
+        return "\n".join("".join(text for text, _ in row).rstrip() for row in self._rows)
+
+    def forget(self) -> None:
+        """Drop what is kept of the picture: the theme or the size changed."""
+        self._strips.clear()
+        self.refresh()
+
+    def notify_style_update(self) -> None:
+        super().notify_style_update()
+        self._strips.clear()
+
+    def on_resize(self) -> None:
+        self._strips.clear()
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        width = self.size.width
+        return [self._strip(y, width).crop(crop.x, crop.right) for y in range(crop.y, crop.bottom)]
+
+    def _strip(self, y: int, width: int) -> Strip:
+        strip = self._strips.get(y)
+        if strip is None or strip.cell_length != width:
+            roles = styles(self.app.theme, self.app.no_color)
+            row = self._rows[y] if y < len(self._rows) else ()
+            segments = [Segment(text, roles.get(role, roles["text"])) for text, role in row]
+            strip = Strip(segments).adjust_cell_length(width, roles["text"])
+            self._strips[y] = strip
+        return strip
+
+
+def _changed(old: tuple[Span, ...], new: tuple[Span, ...], width: int) -> tuple[int, int]:
+    """The columns from the first to behind the last difference of two rows."""
+    a, b = list(_cells(old)), list(_cells(new))
+    blank = (" ", "text")
+    length = min(width, max(len(a), len(b)))
+    a += [blank] * (length - len(a))
+    b += [blank] * (length - len(b))
+    start = 0
+    while start < length and a[start] == b[start]:
+        start += 1
+    end = length
+    while end > start and a[end - 1] == b[end - 1]:
+        end -= 1
+    return start, end
+
+
+def _cells(row: Iterable[Span]) -> Iterable[Span]:
+    for text, role in row:
+        for character in text:
+            width = 1 if character < "\u1100" else cell_len(character)
+            yield from ((character, role),) * max(1, width)
+
+
+def _merged(regions: list[Region]) -> list[Region]:
+    """Neighbouring rows with the same columns as one region."""
+    merged: list[Region] = []
+    for region in regions:
+        last = merged[-1] if merged else None
+        if last and last.bottom == region.y and (last.x, last.width) == (region.x, region.width):
+            merged[-1] = Region(last.x, last.y, last.width, last.height + 1)
+        else:
+            merged.append(region)
+    return merged

@@ -1,0 +1,123 @@
+"""gpuwatch's own commands as subprocesses: the only way in which screens act."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gpuwatch.tui.clean import clean
+
+TIMEOUT_SECONDS = 120.0
+"""Preparing an environment may pull an image; nobody waits longer for an answer."""
+
+PREFIX: tuple[str, ...] = (sys.executable, "-m", "gpuwatch")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def good(self) -> bool:
+        return self.code == 0
+
+    @property
+    def complaint(self) -> str:
+        """The line on standard error that says what is wrong."""
+        lines = [line for line in self.err.splitlines() if line.strip()]
+        if not lines:
+            return f"the command ended with exit code {self.code} and said nothing"
+        return clean(lines[-1])
+
+
+async def run(*arguments: str, timeout: float = TIMEOUT_SECONDS) -> Outcome:
+    """Run ``gpuwatch ARGUMENTS``; it is ended when the caller is cancelled."""
+    process = await asyncio.create_subprocess_exec(
+        *PREFIX,
+        *arguments,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+        start_new_session=True,
+    )
+    try:
+        out, err = await asyncio.wait_for(process.communicate(), timeout)
+    except asyncio.TimeoutError:
+        return Outcome(124, "", f"no answer after {timeout:.0f} s")
+    finally:
+        if process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                process.terminate()
+    return Outcome(
+        process.returncode or 0, out.decode("utf-8", "replace"), err.decode("utf-8", "replace")
+    )
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One line of the list of sessions."""
+
+    path: Path
+    status: str
+    workload: str
+    environment: str
+    started: str
+    seconds: float | None
+    step_seconds: float | None
+    samples_per_second: float | None
+    study: str
+
+
+async def sessions() -> tuple[list[Entry], str | None]:
+    """The saved and running sessions as the command lists them, and a complaint if it failed."""
+    outcome = await run("sessions", "--format", "json", timeout=30)
+    if not outcome.good:
+        return [], outcome.complaint
+    try:
+        listed = json.loads(outcome.out)["sessions"]
+        return [entry(item) for item in listed], None
+    except (ValueError, KeyError, TypeError):
+        return [], "the list of sessions could not be read"
+
+
+def entry(item: dict[str, Any]) -> Entry:
+    return Entry(
+        path=Path(str(item["path"])),
+        status=clean(item.get("status") or "unknown"),
+        workload=clean(item.get("workload") or "unknown"),
+        environment=clean(item.get("environment") or ""),
+        started=clean(item.get("started") or ""),
+        seconds=_number(item.get("seconds")),
+        step_seconds=_number(item.get("step_median_seconds")),
+        samples_per_second=_number(item.get("samples_per_second")),
+        study=clean(item.get("study") or ""),
+    )
+
+
+def _number(value: object) -> float | None:
+    return float(value) if isinstance(value, (int, float)) else None
+
+
+def record(arguments: Sequence[str]) -> tuple[str, ...]:
+    """The command that starts a run and returns: its output names the first session."""
+    return ("--record", "--detach", *arguments)
+
+
+def session_path(outcome: Outcome) -> Path | None:
+    """The session that ``--record --detach`` names."""
+    for line in outcome.out.splitlines():
+        if line.startswith("SESSION_PATH "):
+            return Path(line.removeprefix("SESSION_PATH ").strip())
+        if line.strip().endswith(".gpuwatch"):
+            return Path(line.strip())
+    return None

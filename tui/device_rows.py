@@ -1,0 +1,153 @@
+"""The devices as rows of text: one line for each GPU, and the details of the selected one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gpuwatch.tui.canvas import Line
+from gpuwatch.tui.clean import clean
+from gpuwatch.tui.graph import bar
+from gpuwatch.tui.snapshot import DeviceNow
+from gpuwatch.units import UNKNOWN, digits, number, of_total, percent, si
+
+_TOTALS = ("memory_total_bytes", "memory_bytes", "memory_total", "memory")
+_POWER_LIMITS = ("power_limit_watts", "power_limit", "enforced_power_limit")
+_CORES = ("logical_cores", "threads", "cpus", "cores")
+
+
+def attribute(device: DeviceNow, names: Sequence[str]) -> float | None:
+    """The first of the attributes ``names`` that the device has as a number."""
+    for name in names:
+        value = device.row.attributes.get(name)
+        if isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0:
+            return float(value)
+    return None
+
+
+def memory_total(device: DeviceNow) -> float | None:
+    return attribute(device, _TOTALS)
+
+
+def number_of(device: DeviceNow) -> str:
+    """``0`` of ``gpu0``."""
+    return device.row.id.removeprefix("gpu")
+
+
+def columns_for(width: int) -> int:
+    """GPUs beside each other."""
+    return 2 if width >= 150 else 1
+
+
+def grid_rows(gpus: Sequence[DeviceNow], selected: str | None, width: int, most: int) -> list[Line]:
+    """One compact cell for each GPU, in at most ``most`` rows around the selected one."""
+    beside = columns_for(width)
+    rows = -(-len(gpus) // beside)
+    place = next((i for i, gpu in enumerate(gpus) if gpu.row.id == selected), 0)
+    first = max(0, min(place % rows - most // 2, rows - most)) if rows > most else 0
+    lines = []
+    for row in range(first, min(rows, first + most)):
+        line = Line(width)
+        for column in range(beside):
+            index = column * rows + row
+            if index < len(gpus):
+                cell = _cell(gpus[index], gpus[index].row.id == selected, width // beside - 2)
+                line.to(column * (width // beside)).join(cell)
+        lines.append(line)
+    return lines
+
+
+def _cell(gpu: DeviceNow, selected: bool, width: int) -> Line:
+    use = gpu.value("hw.gpu.utilization")
+    memory = of_total(gpu.value("hw.gpu.memory.usage"), memory_total(gpu))
+    tail = (
+        f"{percent(use):>6}  {memory:>14}  {number(gpu.value('hw.gpu.power'), 'W'):>6}"
+        f"  {number(gpu.value('hw.gpu.temperature'), '°C'):>6}"
+    )
+    line = Line(width)
+    line.add("▸" if selected else " ", "key").add(f"{number_of(gpu):>2}", "strong")
+    line.add(" run " if gpu.row.used else "  ·  ", "muted")
+    filled, empty = bar(use, max(4, width - line.used - len(tail)))
+    return line.add(filled, "utilization").add(empty, "faint").add(
+        tail, "strong" if selected else "text"
+    )
+
+
+class Fields:
+    """Named numbers side by side, in columns of equal width."""
+
+    def __init__(self, width: int, per_row: int) -> None:
+        self._width = width
+        self._per_row = per_row
+        self._fields: list[tuple[str, str]] = []
+
+    def add(self, name: str, value: str) -> Fields:
+        self._fields.append((name, value))
+        return self
+
+    def rows(self) -> list[Line]:
+        step = (self._width - 1) // self._per_row
+        lines = []
+        for first in range(0, len(self._fields), self._per_row):
+            line = Line(self._width)
+            for index, (name, value) in enumerate(self._fields[first : first + self._per_row]):
+                line.to(1 + index * step).add(f"{name} ", "muted")
+                line.add(value, "muted" if value.startswith(UNKNOWN) else "strong")
+            lines.append(line)
+        return lines
+
+
+def detail_rows(device: DeviceNow, width: int) -> list[Line]:
+    """Memory, power, temperature, clocks, PCIe of the selected device, in two rows or one."""
+    fields = Fields(width, 6 if width >= 120 else 3)
+    if device.row.kind == "cpu":
+        fields.add(
+            "memory", of_total(device.value("hw.memory.usage"), memory_total(device))
+        ).add("clock", si(device.value("hw.cpu.frequency"), "Hz")).add(
+            "power", number(device.value("hw.cpu.power"), "W")
+        )
+        return fields.rows()
+    limit = attribute(device, _POWER_LIMITS)
+    power = number(device.value("hw.gpu.power"), "W")
+    if limit is not None and device.value("hw.gpu.power") is not None:
+        power = f"{device.value('hw.gpu.power'):.0f}/{limit:.0f} W"
+    sent, received = (device.value(f"hw.gpu.pcie.{way}") for way in ("transmit", "receive"))
+    return (
+        fields.add("memory", of_total(device.value("hw.gpu.memory.usage"), memory_total(device)))
+        .add("power", power)
+        .add("temperature", number(device.value("hw.gpu.temperature"), "°C"))
+        .add("SM clock", si(device.value("hw.gpu.clock.sm"), "Hz"))
+        .add("memory clock", si(device.value("hw.gpu.clock.memory"), "Hz"))
+        .add("PCIe", f"↑{si(sent, 'B/s')} ↓{si(received, 'B/s')}" if (sent, received) != (None, None) else UNKNOWN)
+        .rows()
+    )
+
+
+def host_row(devices: Sequence[DeviceNow], width: int) -> Line | None:
+    """The host's CPU and memory, and the workload's own share of them."""
+    cpu = next((device for device in devices if device.row.kind == "cpu"), None)
+    process = next((device for device in devices if device.row.kind == "workload"), None)
+    fields = Fields(width, 6 if width >= 120 else 3)
+    if cpu is not None:
+        fields.add("host CPU", percent(cpu.value("hw.cpu.utilization")))
+        fields.add("host memory", of_total(cpu.value("hw.memory.usage"), memory_total(cpu)))
+    if process is not None:
+        cores = process.value("process.cpu.time")
+        fields.add("process", UNKNOWN if cores is None else f"{digits(cores)} cores")
+        if width >= 120:
+            memory = process.value("process.memory.usage")
+            fields.add("resident", of_total(memory, None))
+            read, written = (process.value(f"process.io.{way}") for way in ("read", "write"))
+            fields.add("reads", si(read, "B/s")).add("writes", si(written, "B/s"))
+    rows = fields.rows()
+    return rows[0] if rows else None
+
+
+def name_of(device: DeviceNow | None) -> str:
+    """``GPU 0  NVIDIA H100``, ``CPU  AMD EPYC, 16 cores``."""
+    if device is None:
+        return "no device recorded"
+    name = clean(device.row.name)
+    if device.row.kind == "cpu":
+        cores = attribute(device, _CORES)
+        return f"CPU  {name}" + (f", {cores:.0f} cores" if cores else "")
+    return f"GPU {number_of(device)}  {name}"

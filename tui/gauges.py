@@ -1,0 +1,168 @@
+"""The three large gauges: what each shows, how it was obtained, what it may be compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, MutableMapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from gpuwatch.metrics import Method
+from gpuwatch.tui.graph import Window
+from gpuwatch.tui.series import NS, Series, StepHistory
+from gpuwatch.tui.snapshot import MISSING, DeviceNow, Gauge, Reading
+from gpuwatch.tui.steps import Steps
+from gpuwatch.units import nice
+
+_STALE_NS = 5 * NS
+"""Without a step line for so long, and three times the usual pause, the rate of now is unknown."""
+
+
+@dataclass(frozen=True)
+class Sources:
+    """What gauges are made from."""
+
+    device: DeviceNow | None
+    series: Mapping[tuple[str, str], Series]
+    steps: Steps
+    live: bool
+    machine_only: bool
+    gpus_used: int
+    t: int
+    interval: float
+    count: Any
+    """The workload's own count of a step's work."""
+
+
+Scales = MutableMapping[tuple[str, str | None], float]
+
+
+def gauges_of(sources: Sources, shown: Window, scales: Scales) -> tuple[Gauge, ...]:
+    """Utilization, memory bandwidth and FLOP/s over the stretch ``shown``.
+
+    ``scales`` keeps the top of each history's scale: it grows and never shrinks.
+    """
+    return (
+        _utilization(sources, shown),
+        _scaled(_bandwidth(sources, shown), sources, scales),
+        _scaled(_flops(sources, shown), sources, scales),
+    )
+
+
+def _utilization(sources: Sources, shown: Window) -> Gauge:
+    device = sources.device
+    kind = device.row.kind if device else "gpu"
+    metric = "hw.cpu.utilization" if kind == "cpu" else "hw.gpu.utilization"
+    title = "CPU utilization" if kind == "cpu" else "GPU utilization"
+    reading = device.get(metric) if device else MISSING
+    history = _series(sources, metric, shown)
+    return _finish(
+        Gauge("utilization", title, "1", reading, 1.0, history, 1.0, mean=False), sources
+    )
+
+
+def _bandwidth(sources: Sources, shown: Window) -> Gauge:
+    device = sources.device
+    metric = "hw.gpu.memory.bandwidth"
+    reading = device.get(metric) if device else MISSING
+    if reading.method is not Method.UNAVAILABLE:
+        gauge = Gauge(
+            "bandwidth",
+            "Memory bandwidth",
+            "B/s",
+            reading,
+            None,
+            _series(sources, metric, shown),
+            1.0,
+            mean=False,
+        )
+        return _finish(gauge, sources)
+    why = reading.reason if device and device.row.kind == "gpu" else None
+    if sources.machine_only:
+        reason = why or "no counter of memory traffic is recorded on this machine"
+        return _counted("bandwidth", "Memory bandwidth", "B/s", None, sources, shown, reason)
+    reason = _no_work(sources, "bytes")
+    if why and why != MISSING.reason:
+        reason = f"{why}; {reason}"
+    return _counted(
+        "bandwidth", "Memory bandwidth", "B/s", sources.steps.bytes, sources, shown, reason
+    )
+
+
+def _flops(sources: Sources, shown: Window) -> Gauge:
+    if sources.machine_only:
+        reason = "no workload: FLOP are counted from its steps"
+        return _counted("flops", "Estimated FLOP/s", "FLOP/s", None, sources, shown, reason)
+    reason = _no_work(sources, "FLOP")
+    return _counted(
+        "flops", "Estimated FLOP/s", "FLOP/s", sources.steps.flop, sources, shown, reason
+    )
+
+
+def _counted(
+    key: str,
+    title: str,
+    unit: str,
+    history: StepHistory | None,
+    sources: Sources,
+    shown: Window,
+    reason: str,
+) -> Gauge:
+    """A gauge of work counted per step, or the reason why there is none."""
+    empty: tuple[float | None, ...] = (None,) * shown.columns
+    if history is None or not history.seen:
+        reading = Reading(None, Method.UNAVAILABLE, reason)
+        return Gauge(key, title, unit, reading, None, empty, 1.0, mean=False)
+    steps = sources.steps
+    columns = tuple(history.columns(shown, steps.recent, steps.complete))
+    value = None if _stalled(sources) else history.last(steps.recent)
+    reading = Reading(value, Method.COUNTED, _silence(sources), "step lines")
+    note = f"all {sources.gpus_used} GPUs" if sources.gpus_used > 1 else ""
+    gauge = Gauge(key, title, unit, reading, None, columns, 1.0, mean=False, note=note)
+    return _finish(gauge, sources)
+
+
+def _no_work(sources: Sources, what: str) -> str:
+    if not sources.steps.any:
+        if sources.live:
+            return "no step line yet"
+        return "the run printed no step lines"
+    return f"the workload does not count its {what}"
+
+
+def _stalled(sources: Sources) -> bool:
+    recent = sources.steps.recent
+    if not recent or not sources.live:
+        return False
+    pause = recent[-1].t - recent[-2].t if len(recent) > 1 else 0
+    return sources.t - recent[-1].t > max(_STALE_NS, 3 * pause)
+
+
+def _silence(sources: Sources) -> str | None:
+    if not _stalled(sources):
+        return None
+    return f"no step for {(sources.t - sources.steps.newest) / NS:.0f} s"
+
+
+def _series(sources: Sources, metric: str, shown: Window) -> tuple[float | None, ...]:
+    series = sources.series.get((sources.device.row.id, metric)) if sources.device else None
+    if series is None:
+        return (None,) * shown.columns
+    return tuple(series.columns(shown, sources.interval))
+
+
+def _finish(gauge: Gauge, sources: Sources) -> Gauge:
+    """Of a run that is over the mean over the stretch says more than its last moment."""
+    if sources.live or gauge.reading.method is Method.UNAVAILABLE:
+        return gauge
+    known = [value for value in gauge.history if value is not None]
+    mean = sum(known) / len(known) if known else None
+    return replace(gauge, reading=replace(gauge.reading, value=mean), mean=True)
+
+
+def _scaled(gauge: Gauge, sources: Sources, scales: Scales) -> Gauge:
+    known = [value for value in (*gauge.history, gauge.reading.value) if value is not None]
+    device = sources.device.row.id if sources.device else None
+    key = (gauge.key, device)
+    top = nice(max(known)) if known and max(known) > 0 else 0.0
+    scales[key] = max(scales.get(key, 0.0), top)
+    return replace(gauge, scale=scales[key] or 1.0)

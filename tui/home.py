@@ -1,0 +1,209 @@
+"""The home screen: devices now, the sessions, the way to a new run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.screen import Screen
+
+from gpuwatch.tui import commands
+from gpuwatch.tui.canvas import Canvas
+from gpuwatch.tui.devices_now import DevicesNow
+from gpuwatch.tui.home_rows import HomeState, home_rows
+from gpuwatch.tui.keys import keys_row
+from gpuwatch.tui.live import Arrived
+from gpuwatch.tui.snapshot import Snapshot, Unreadable
+
+if TYPE_CHECKING:
+    from gpuwatch.tui.app import GpuwatchApp
+
+HELP: tuple[tuple[str, str], ...] = (
+    ("n", "start a run"),
+    ("Enter", "open the session: live if it runs, else its replay"),
+    ("↑ ↓ PgUp PgDn", "another session"),
+    ("Space", "mark the session for a comparison"),
+    ("c", "compare the marked sessions, the first mark against the others"),
+    ("r", "read the list again"),
+    ("t", "colours: dark, light, the terminal's own"),
+    ("q", "leave; runs go on"),
+    ("?", "this page"),
+)
+REFRESH_SECONDS = 10.0
+
+
+class HomeScreen(Screen[None]):
+    """What is there, and what can be done."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("q", "leave", show=False),
+        Binding("n", "new", show=False),
+        Binding("r", "refresh", show=False),
+        Binding("c", "compare", show=False),
+        Binding("space", "mark", show=False),
+        Binding("enter", "open", show=False),
+        Binding("down,j", "move(1)", show=False),
+        Binding("up,k", "move(-1)", show=False),
+        Binding("pagedown", "move(10)", show=False),
+        Binding("pageup", "move(-10)", show=False),
+        Binding("home", "move(-1000000)", show=False),
+        Binding("end", "move(1000000)", show=False),
+        Binding("escape", "unmark", show=False),
+    ]
+
+    def __init__(self, *, marked: Sequence[Path] = (), message: str = "") -> None:
+        super().__init__()
+        self.state = HomeState(marked=tuple(marked), message=message)
+        self._devices: DevicesNow | None = None
+
+    @property
+    def gpuwatch(self) -> GpuwatchApp:
+        return self.app  # type: ignore[return-value]
+
+    def compose(self) -> ComposeResult:
+        yield Canvas()
+
+    def on_mount(self) -> None:
+        self.set_interval(REFRESH_SECONDS, self._refresh_if_shown)
+
+    def on_unmount(self) -> None:
+        self._end_devices()
+
+    def on_screen_resume(self) -> None:
+        if self._devices is None:
+            self._devices = DevicesNow(lambda news: void(self.post_message(Arrived(news))))
+            self._devices.start()
+        self.action_refresh()
+        self.query_one(Canvas).forget()
+        self.call_after_refresh(self.paint)
+
+    def on_screen_suspend(self) -> None:
+        self._end_devices()
+
+    def _end_devices(self) -> None:
+        devices, self._devices = self._devices, None
+        if devices is not None:
+            devices.close()
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self.paint)
+
+    def remember(self, marked: Sequence[Path], message: str) -> None:
+        """Marks and a word that another screen leaves for this one."""
+        if marked:
+            self.state = replace(self.state, marked=tuple(marked))
+        self.state = replace(self.state, message=message)
+
+    def on_arrived(self, message: Arrived) -> None:
+        news = message.news
+        if isinstance(news, Snapshot):
+            self.state = replace(self.state, devices=news, devices_trouble=None)
+        elif isinstance(news, Unreadable) and self.state.devices is None:
+            self.state = replace(self.state, devices_trouble=news.trouble.text)
+        self.paint()
+
+    def paint(self) -> None:
+        width, height = self.app.size
+        if height < 2:
+            return
+        lines = home_rows(self.state, width, height - 1)
+        lines.append(keys_row(self._keys(), width))
+        self.query_one(Canvas).show(lines)
+
+    def _keys(self) -> list[tuple[str, str]]:
+        keys = [("n", "new run")]
+        if self.state.entries:
+            keys += [("Enter", "open"), ("↑↓", "choose"), ("Space", "mark")]
+            keys.append(("c", "compare"))
+        return [*keys, ("r", "refresh"), ("?", "help"), ("q", "leave")]
+
+    def _refresh_if_shown(self) -> None:
+        if self.is_current:
+            self.action_refresh()
+
+    def action_refresh(self) -> None:
+        self.run_worker(self._read_list(), exclusive=True, group="list")
+
+    async def _read_list(self) -> None:
+        entries, complaint = await commands.sessions()
+        current = self._current()
+        if complaint is not None and self.state.entries:
+            self._say(complaint)
+            return
+        paths = [item.path for item in entries]
+        cursor = paths.index(current.path) if current and current.path in paths else 0
+        marked = tuple(path for path in self.state.marked if path in paths)
+        self.state = replace(
+            self.state, entries=tuple(entries), complaint=complaint, cursor=cursor, marked=marked
+        )
+        self.paint()
+
+    def _current(self) -> commands.Entry | None:
+        entries = self.state.entries or ()
+        return entries[self.state.cursor] if self.state.cursor < len(entries) else None
+
+    def action_move(self, by: int) -> None:
+        last = len(self.state.entries or ()) - 1
+        cursor = max(0, min(last, self.state.cursor + by))
+        self.state = replace(self.state, cursor=cursor, message="")
+        self.paint()
+
+    def action_mark(self) -> None:
+        current = self._current()
+        if current is None:
+            return
+        marked = self.state.marked
+        if current.path in marked:
+            marked = tuple(path for path in marked if path != current.path)
+        else:
+            marked = (*marked, current.path)
+        self.state = replace(self.state, marked=marked, message="")
+        self.action_move(1)
+
+    def action_unmark(self) -> None:
+        self.state = replace(self.state, marked=(), message="")
+        self.paint()
+
+    def action_open(self) -> None:
+        current = self._current()
+        if current is None:
+            self.action_new()
+        else:
+            self.gpuwatch.open_session(current.path)
+
+    def action_compare(self) -> None:
+        marked = list(self.state.marked)
+        current = self._current()
+        if len(marked) == 1 and current is not None and current.path not in marked:
+            marked.append(current.path)
+        if len(marked) < 2:
+            self._say("mark two sessions with Space, then press c")
+            return
+        self.gpuwatch.compare(marked)
+
+    def action_new(self) -> None:
+        from gpuwatch.tui.new_run import NewRunScreen
+
+        self.app.push_screen(NewRunScreen(), self._started)
+
+    def _started(self, path: Path | None) -> None:
+        if path is not None:
+            self.gpuwatch.open_session(path)
+
+    def action_leave(self) -> None:
+        self.gpuwatch.leave()
+
+    def action_help(self) -> None:
+        self.gpuwatch.help(HELP)
+
+    def _say(self, message: str) -> None:
+        self.state = replace(self.state, message=message)
+        self.paint()
+
+
+def void(_: object) -> None:
+    """Drop a value."""

@@ -1,0 +1,275 @@
+"""The live screen: one session, while it grows or when it is over."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.message import Message
+from textual.screen import Screen
+
+from gpuwatch.tui import commands
+from gpuwatch.tui.canvas import Canvas, Line
+from gpuwatch.tui.clean import clean, wrap
+from gpuwatch.tui.feed import REFRESH_SECONDS, Feed
+from gpuwatch.tui.gauge_rows import graph_columns
+from gpuwatch.tui.keys import keys_row
+from gpuwatch.tui.live_rows import ZOOMS, Options, live_rows
+from gpuwatch.tui.snapshot import Snapshot, Unreadable, View
+
+if TYPE_CHECKING:
+    from gpuwatch.tui.app import GpuwatchApp
+
+HELP: tuple[tuple[str, str], ...] = (
+    ("q", "leave; a run goes on, and the terminal says how to come back"),
+    ("s", "stop the run, after asking"),
+    ("Tab, ↓ or digits", "next GPU or the GPU of that number in the large gauges"),
+    ("Shift+Tab or ↑", "the GPU before"),
+    ("Space", "hold the view; recording goes on"),
+    ("z, - and +", "length of the history: 10 s, 1 min, 5 min, all"),
+    ("l", "more of the log"),
+    ("i", "every number with its method, source and reason"),
+    ("Esc", "the sessions; Enter too when the run is over"),
+    ("c", "compare with the other runs of the study, when the run is over"),
+    ("t", "colours: dark, light, the terminal's own"),
+    ("?", "this page"),
+)
+
+
+class Arrived(Message):
+    """The feed has something new."""
+
+    def __init__(self, news: Snapshot | Unreadable) -> None:
+        super().__init__()
+        self.news = news
+
+    def can_replace(self, message: Message) -> bool:
+        return isinstance(message, Arrived)
+
+
+class LiveScreen(Screen[None]):
+    """Shows one session through a feed of its own."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("q", "leave", show=False),
+        Binding("s", "stop", show=False),
+        Binding("y", "answer(True)", show=False),
+        Binding("n", "answer(False)", show=False),
+        Binding("tab,down,right,j", "select(1)", show=False, priority=True),
+        Binding("shift+tab,up,left,k", "select(-1)", show=False, priority=True),
+        Binding("space", "pause", show=False),
+        Binding("z", "zoom(0)", show=False),
+        Binding("minus", "zoom(1)", show=False),
+        Binding("plus,equals_sign", "zoom(-1)", show=False),
+        Binding("l", "log", show=False),
+        Binding("i", "numbers", show=False),
+        Binding("c", "compare", show=False),
+        Binding("enter", "over", show=False),
+        Binding("escape", "back", show=False),
+        *(Binding(str(digit), f"gpu({digit})", show=False) for digit in range(10)),
+    ]
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        refresh: float = REFRESH_SECONDS,
+        now_ns: Callable[[], int] = time.time_ns,
+    ) -> None:
+        super().__init__()
+        self.path = path
+        self.snapshot: Snapshot | None = None
+        self.trouble: Unreadable | None = None
+        self.options = Options()
+        self._view = View()
+        self._asking = False
+        self._held: Snapshot | None = None
+        self._was_live: bool | None = None
+        self._feed = Feed(lambda: path, self._post, refresh=refresh, now_ns=now_ns)
+
+    @property
+    def gpuwatch(self) -> GpuwatchApp:
+        return self.app  # type: ignore[return-value]
+
+    def compose(self) -> ComposeResult:
+        yield Canvas()
+
+    def on_mount(self) -> None:
+        self.paint()
+        self._feed.start()
+
+    def on_unmount(self) -> None:
+        self._feed.close()
+
+    def on_resize(self) -> None:
+        self._ask(columns=graph_columns(self.app.size.width))
+        self.call_after_refresh(self.paint)
+
+    def on_screen_resume(self) -> None:
+        self.query_one(Canvas).forget()
+        self.paint()
+
+    def _post(self, news: Snapshot | Unreadable) -> None:
+        self.post_message(Arrived(news))
+
+    def _ask(self, **changes: object) -> None:
+        self._view = replace(self._view, **changes)  # type: ignore[arg-type]
+        self._feed.ask(self._view)
+
+    def on_arrived(self, message: Arrived) -> None:
+        news = message.news
+        if isinstance(news, Unreadable):
+            self.trouble = news
+        else:
+            self.trouble = None
+            if self.snapshot is None and not news.status.live:
+                self._zoom_to(len(ZOOMS) - 1)
+            self._held = news
+            if not self.options.paused or self.snapshot is None or news.view != self.snapshot.view:
+                if self._was_live and not news.status.live:
+                    self._asking = False
+                    self.options = replace(self.options, message="")
+                self._was_live = news.status.live
+                self.snapshot = news
+        self.paint()
+
+    def paint(self) -> None:
+        """Draw what is known."""
+        canvas = self.query_one(Canvas)
+        width, height = self.app.size
+        if height < 2:
+            return
+        if self.snapshot is not None:
+            lines = live_rows(self.snapshot, self.options, width, height - 1)
+            if self.trouble is not None:
+                lines[-1:] = [Line(width).add(f" ✗ {self.trouble.trouble.text}", "bad")]
+        else:
+            lines = self._waiting(width)
+        lines += [Line(width) for _ in range(height - 1 - len(lines))]
+        lines.append(keys_row(self._keys(), width))
+        canvas.show(lines)
+
+    def _waiting(self, width: int) -> list[Line]:
+        title = Line(width).add(" gpuwatch ", "brand").add(clean(self.path.name), "strong")
+        if self.trouble is None:
+            return [title, Line(width), Line(width).add(" reading the session …", "muted")]
+        rows = [title, Line(width)]
+        for text in wrap(clean(self.trouble.trouble.text), width - 4, 4):
+            rows.append(Line(width).add(" ✗ ", "bad").add(text, "bad"))
+        if self.trouble.trouble.mend:
+            rows.append(Line(width).add(" → ", "key").add(clean(self.trouble.trouble.mend)))
+        return rows
+
+    def _keys(self) -> list[tuple[str, str]]:
+        if self._asking:
+            return [("y", "stop the run"), ("n", "let it go on")]
+        snapshot = self.snapshot
+        keys = [("q", "leave")]
+        if snapshot is None:
+            return [*keys, ("Esc", "sessions")]
+        if snapshot.status.live and not snapshot.machine_only:
+            keys.append(("s", "stop"))
+        if not snapshot.status.live:
+            keys += [("Enter", "sessions"), ("c", "compare")]
+        keys.append(("Space", "go on" if self.options.paused else "pause"))
+        keys += [("z", "zoom"), ("l", "log"), ("i", "numbers")]
+        if len(snapshot.gpus) > 1:
+            keys.append(("Tab", "GPU"))
+        if snapshot.status.live:
+            keys.append(("Esc", "sessions"))
+        return [*keys, ("?", "help")]
+
+    # What keys do.
+
+    def action_leave(self) -> None:
+        self.gpuwatch.leave(self.path, self.snapshot)
+
+    def action_stop(self) -> None:
+        if self.snapshot is None or not self.snapshot.status.live:
+            self._say("the run is over already")
+            return
+        self._asking = True
+        self._say("Stop this run? y stops it, n lets it go on")
+
+    def action_answer(self, yes: bool) -> None:
+        if not self._asking:
+            return
+        self._asking = False
+        if not yes:
+            self._say("")
+            return
+        self._say("stopping the run …")
+        self.run_worker(self._stop(), exclusive=True)
+
+    async def _stop(self) -> None:
+        outcome = await commands.run("stop", str(self.path))
+        self._say("" if outcome.good else f"could not stop it: {outcome.complaint}")
+
+    def action_select(self, by: int) -> None:
+        if self.snapshot is None:
+            return
+        gpus = [gpu.row.id for gpu in self.snapshot.gpus]
+        if len(gpus) < 2:
+            return
+        current = self._view.device or self.snapshot.selected
+        place = gpus.index(current) if current in gpus else 0
+        self._ask(device=gpus[(place + by) % len(gpus)])
+
+    def action_gpu(self, number: int) -> None:
+        if self.snapshot and any(gpu.row.id == f"gpu{number}" for gpu in self.snapshot.gpus):
+            self._ask(device=f"gpu{number}")
+
+    def action_pause(self) -> None:
+        paused = not self.options.paused
+        self.options = replace(self.options, paused=paused)
+        if not paused and self._held is not None:
+            self.snapshot = self._held
+        self.paint()
+
+    def action_zoom(self, by: int) -> None:
+        """The next length in turn for 0, else a longer (1) or shorter (-1) one."""
+        count = len(ZOOMS)
+        if by == 0:
+            self._zoom_to((self.options.zoom + 1) % count)
+        else:
+            self._zoom_to(min(count - 1, max(0, self.options.zoom + by)))
+
+    def _zoom_to(self, index: int) -> None:
+        self.options = replace(self.options, zoom=index)
+        self._ask(seconds=ZOOMS[index][0])
+
+    def action_log(self) -> None:
+        self.options = replace(self.options, big_log=not self.options.big_log)
+        self.paint()
+
+    def action_numbers(self) -> None:
+        if self.snapshot is not None:
+            from gpuwatch.tui.page import PageScreen, number_lines
+
+            self.app.push_screen(PageScreen("every number", number_lines(self.snapshot)))
+
+    def action_compare(self) -> None:
+        if self.snapshot is not None and not self.snapshot.status.live:
+            self.gpuwatch.compare_with_study(self.path)
+
+    def action_over(self) -> None:
+        if self.snapshot is not None and not self.snapshot.status.live:
+            self.gpuwatch.go_home()
+
+    def action_back(self) -> None:
+        if self._asking:
+            self.action_answer(False)
+        else:
+            self.gpuwatch.go_home()
+
+    def action_help(self) -> None:
+        self.gpuwatch.help(HELP)
+
+    def _say(self, message: str) -> None:
+        self.options = replace(self.options, message=message)
+        self.paint()

@@ -1,0 +1,280 @@
+"""The live screen as rows of text: a pure function of the snapshot and the screen's size."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gpuwatch.session.status import State
+from gpuwatch.tui.canvas import Line
+from gpuwatch.tui.clean import clean, fit, pad, wrap
+from gpuwatch.tui.device_rows import (
+    Fields,
+    columns_for,
+    detail_rows,
+    grid_rows,
+    host_row,
+    name_of,
+)
+from gpuwatch.tui.gauge_rows import axis_row, gauge_rows
+from gpuwatch.tui.graph import bar
+from gpuwatch.tui.snapshot import Snapshot, Work
+from gpuwatch.units import UNKNOWN, clock_time, digits, loss, milliseconds, percent
+
+NS = 1_000_000_000
+
+MARKS = {
+    State.RUNNING: ("▶", "good"),
+    State.FINISHED: ("✓", "good"),
+    State.FAILED: ("✗", "bad"),
+    State.KILLED: ("✗", "bad"),
+    State.STOPPED: ("■", "warn"),
+    State.LOST: ("?", "warn"),
+}
+"""A mark and a colour for each state; its name stands beside them."""
+
+ZOOMS: tuple[tuple[int | None, str], ...] = (
+    (10, "10 s"),
+    (60, "1 min"),
+    (300, "5 min"),
+    (None, "all"),
+)
+
+
+@dataclass(frozen=True)
+class Options:
+    """How the person wants it drawn."""
+
+    paused: bool = False
+    big_log: bool = False
+    zoom: int = 1
+    message: str = ""
+    """The answer to what was just done."""
+
+
+def live_rows(snapshot: Snapshot, options: Options, width: int, height: int) -> list[Line]:
+    """The whole screen, without its line of keys."""
+    top = [_title(snapshot, options, width), *_banner(snapshot, width)]
+    if snapshot.machine_only:
+        bottom = _events(snapshot, options, width)
+    else:
+        bottom = [*_workload(snapshot, width)]
+    middle_fixed = 0
+    gpus = snapshot.gpus
+    grid: list[Line] = []
+    left = height - len(top) - len(bottom)
+    if len(gpus) > 1:
+        rows = -(-len(gpus) // columns_for(width))
+        grid = grid_rows(gpus, snapshot.selected, width, max(1, min(rows, left - 11)))
+    device = snapshot.device(snapshot.selected)
+    details = detail_rows(device, width) if device else []
+    if len(grid) > 4 and height < 30:
+        details = details[1:]
+    host = host_row(snapshot.devices, width) if height >= 30 and gpus else None
+    middle_fixed = 2 + len(details) + (host is not None)
+    left -= len(grid) + middle_fixed
+    log_height = 0
+    if not snapshot.machine_only:
+        log_height = _log_height(left, options.big_log)
+        left -= log_height
+    each = max(1, min(12, left // 3))
+    rows_: list[Line] = [*top, *grid, _device_title(snapshot, options, width)]
+    for gauge in snapshot.gauges:
+        rows_ += gauge_rows(gauge, each, width)
+    rows_.append(axis_row(snapshot.window, width))
+    rows_ += details
+    if host is not None:
+        rows_.append(host)
+    rows_ += bottom
+    if not snapshot.machine_only:
+        rows_ += _log(snapshot, options, width, height - len(rows_))
+    while len(rows_) < height:
+        rows_.append(Line(width))
+    return rows_[:height]
+
+
+def _log_height(left: int, big: bool) -> int:
+    """Rows of the log and the last event; the gauges get the rest, at least a row each."""
+    if big:
+        return max(3, left - 3)
+    wanted = max(6, left // 3) if left >= 15 else left - 6
+    return max(2, min(wanted, left - 3))
+
+
+def _title(snapshot: Snapshot, options: Options, width: int) -> Line:
+    mark, role = MARKS[snapshot.status.state]
+    row = Line(width).add(" gpuwatch ", "brand")
+    if snapshot.machine_only:
+        row.add("this machine", "strong")
+    else:
+        row.add(clean(snapshot.name), "strong")
+        if snapshot.environment:
+            row.add(" in ", "muted").add(clean(snapshot.environment), "strong")
+    right: list[tuple[str, str]] = []
+    if options.paused:
+        right.append(("⏸ view paused  ", "warn"))
+    if snapshot.silent_seconds is not None:
+        right.append((f"! nothing recorded for {snapshot.silent_seconds:.0f} s  ", "warn"))
+    right.append((f"{mark} {snapshot.status.state.value}", role))
+    if snapshot.phase:
+        right.append((f", {snapshot.phase}", "muted"))
+    right.append((f"  {clock_time(snapshot.t / NS)} ", "strong"))
+    size = sum(len(text) for text, _ in right)
+    row = Line(width).join(_cut(row, width - size - 1)).to(width - size)
+    for text, colour in right:
+        row.add(text, colour)
+    return row
+
+
+def _cut(row: Line, width: int) -> Line:
+    return Line(max(0, width)).join(row)
+
+
+def _banner(snapshot: Snapshot, width: int) -> list[Line]:
+    """What went wrong or that it is over, and what to do next."""
+    rows: list[Line] = []
+    state = snapshot.status.state
+    if snapshot.trouble is not None:
+        for index, text in enumerate(wrap(clean(snapshot.trouble.text), width - 4, 2)):
+            rows.append(Line(width).add(" ✗ " if index == 0 else "   ", "bad").add(text, "bad"))
+        if snapshot.trouble.mend:
+            for index, text in enumerate(wrap(clean(snapshot.trouble.mend), width - 4, 2)):
+                rows.append(Line(width).add(" → " if index == 0 else "   ", "key").add(text))
+    if snapshot.notice:
+        rows.append(Line(width).add(" ! ", "warn").add(clean(snapshot.notice), "text"))
+    if state is not State.RUNNING:
+        mark, role = MARKS[state]
+        row = Line(width).add(f" {mark} ", role)
+        row.add(_over(snapshot), role if snapshot.trouble is None else "text")
+        keys = Line(width).add("Enter", "key").add(" sessions  ").add("c", "key").add(" compare ")
+        if row.used + keys.used + 2 <= width:
+            row.to(width - keys.used).join(keys)
+        rows.append(row)
+    return rows
+
+
+def _over(snapshot: Snapshot) -> str:
+    text = clean(snapshot.status.text)
+    code = snapshot.status.exit_code
+    after = f" after {clock_time(snapshot.t / NS)}"
+    if snapshot.trouble is not None:
+        known = "" if code is None else f", exit code {code}"
+        return f"{snapshot.status.state.value}{after}{known}"
+    if snapshot.machine_only:
+        return text
+    return f"the run is over: {text}{after}"
+
+
+def _device_title(snapshot: Snapshot, options: Options, width: int) -> Line:
+    row = Line(width).add(" ", "text")
+    row.add(name_of(snapshot.device(snapshot.selected)), "strong")
+    if len(snapshot.gpus) > 1:
+        place = [gpu.row.id for gpu in snapshot.gpus].index(str(snapshot.selected)) + 1
+        row.add(f"  {place} of {len(snapshot.gpus)}, Tab for the next", "muted")
+    elif not snapshot.gpus and snapshot.devices:
+        row.add("  no GPU recorded", "muted")
+    label = "all" if snapshot.view.seconds is None else ZOOMS[options.zoom][1]
+    text = "history: all" if label == "all" else f"history: {label}"
+    if row.left > len(text) + 1:
+        row.end(f"{text} ", "muted")
+    return row
+
+
+def rule(title: str, width: int) -> Line:
+    """A line across with a title in it."""
+    row = Line(width).add("── ", "faint").add(title, "muted").add(" ", "faint")
+    return row.add("─" * row.left, "faint")
+
+
+def _workload(snapshot: Snapshot, width: int) -> list[Line]:
+    work = snapshot.work
+    if work is None:
+        return []
+    parts = [work.model, f"batch {work.batch_size}" if work.batch_size else None, work.dtype]
+    title = "  ".join(["workload", *(clean(part) for part in parts if part)])
+    rows = [rule(title, width)]
+    rows.append(_progress(snapshot, work, width))
+    if not work.reports:
+        row = Line(width).add(" ")
+        if snapshot.status.live:
+            row.add("no step lines so far", "muted").add(
+                "; any program can print them: docs/step-lines.md", "muted"
+            )
+        else:
+            row.add("the run printed no step lines: no throughput, step times or loss", "muted")
+        return [*rows, row]
+    fields = Fields(width, 6 if width >= 120 else 3)
+    fields.add("samples/s", samples_rate(work.throughput.value))
+    fields.add("median step", milliseconds(work.step_seconds))
+    fields.add("loss", loss(work.loss))
+    if width >= 120:
+        fields.add("median of the last", f"{work.step_count:,} steps")
+    return [*rows, *fields.rows()]
+
+
+def samples_rate(value: float | None) -> str:
+    """Samples per second: ``11,700``, ``3.21``."""
+    if value is None:
+        return UNKNOWN
+    return f"{value:,.0f}" if value >= 1000 else digits(value)
+
+
+def _progress(snapshot: Snapshot, work: Work, width: int) -> Line:
+    """Step of total, a bar, the share, the time left."""
+    row = Line(width).add(" ")
+    if work.step is None:
+        words = "waiting for the first step" if snapshot.status.live else "no step"
+        row.add("step ", "muted").add(UNKNOWN, "muted").add("  ")
+        row.add(snapshot.phase or words, "muted")
+        return row
+    name = "warm-up step " if work.warmup else "step "
+    row.add(name, "muted").add(f"{work.step:,}", "strong")
+    if work.total is None:
+        return row.add(" of an unknown number", "muted")
+    row.add(f"/{work.total:,}  ", "text")
+    share = min(1.0, work.step / work.total)
+    tail = Line(width).add(f" {percent(share):>6}", "strong")
+    if snapshot.status.live:
+        eta = UNKNOWN if work.eta_seconds is None else clock_time(work.eta_seconds)
+        tail.add("  ETA ", "muted").add(f"{eta} ", "strong")
+    else:
+        tail.add(" ")
+    filled, empty = bar(share, max(5, row.left - tail.used))
+    return row.add(filled, "progress").add(empty, "faint").join(tail)
+
+
+def _log(snapshot: Snapshot, options: Options, width: int, height: int) -> list[Line]:
+    """The end of the log, and the last event."""
+    footer = _events(snapshot, options, width)
+    space = height - len(footer) - 1
+    if height <= 3:
+        rows, space = [], height - len(footer)
+    else:
+        rows = [rule("log", width)]
+    if space <= 0:
+        return footer[:height]
+    lines = list(snapshot.log[-space:]) if space else []
+    for entry in lines:
+        row = Line(width)
+        if width >= 100:
+            row.add(f" {clock_time(entry.t / NS):>8}", "faint")
+        if entry.stream == "stderr":
+            row.add(" err ", "warn").add(fit(clean(entry.text), row.left), "text")
+        else:
+            row.add(" out ", "faint").add(fit(clean(entry.text), row.left), "text")
+        rows.append(row)
+    if not lines and space:
+        rows.append(Line(width).add("     nothing printed so far", "muted"))
+    while len(rows) < height - len(footer):
+        rows.append(Line(width))
+    return rows + footer
+
+
+def _events(snapshot: Snapshot, options: Options, width: int) -> list[Line]:
+    row = Line(width).add(" ")
+    if options.message:
+        return [row.add("» ", "key").add(clean(options.message), "strong")]
+    event = snapshot.event
+    if event is None:
+        return [row.add("no events", "faint")]
+    row.add(pad(clock_time(event.t / NS), len(clock_time(event.t / NS))), "muted").add(" event ")
+    return [row.add(f"{clean(event.kind)}: ", "warn").add(clean(event.text), "text")]

@@ -1,0 +1,124 @@
+"""A page of text over a screen: help, and every number of a session."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.screen import Screen
+
+from gpuwatch.metrics import CATALOGUE, Method
+from gpuwatch.tui.canvas import Canvas, Line, Span
+from gpuwatch.tui.clean import clean, pad
+from gpuwatch.tui.keys import keys_row
+from gpuwatch.tui.snapshot import Reading, Snapshot
+from gpuwatch.units import UNKNOWN, binary, percent, si
+
+Row = tuple[Span, ...]
+
+
+def help_lines(keys: Sequence[tuple[str, str]]) -> list[Row]:
+    """Keys and what they do."""
+    return [((f" {key:<18}", "key"), (what, "text")) for key, what in keys]
+
+
+def number_lines(snapshot: Snapshot) -> list[Row]:
+    """Each number: value, method, and its source or the reason why there is none."""
+    rows: list[Row] = []
+    for device in snapshot.devices:
+        rows.append((("", "text"),))
+        rows.append(((f" {device.row.id}  {clean(device.row.name)}", "strong"),))
+        order = {name: index for index, name in enumerate(CATALOGUE)}
+        for metric in sorted(device.readings, key=lambda name: order.get(name, 99)):
+            rows.append(_number(metric, device.readings[metric]))
+    rows.append((("", "text"),))
+    rows.append(((" gauges of the run", "strong"),))
+    for gauge in snapshot.gauges[1:]:
+        rows.append(_number(gauge.title, gauge.reading, gauge.unit))
+    return rows
+
+
+def _number(name: str, reading: Reading, unit: str | None = None) -> Row:
+    metric = CATALOGUE.get(name)
+    if unit is None:
+        unit = metric.unit if metric else ""
+        if metric and metric.kind.value == "counter":
+            unit += "/s"
+    why = reading.reason if reading.value is None else reading.source
+    unavailable = reading.method is Method.UNAVAILABLE
+    return (
+        (f"   {pad(clean(name), 28)}", "text"),
+        (f"{shown(reading.value, unit):>14}  ", "muted" if reading.value is None else "strong"),
+        (f"{reading.method.value:<12}", "warn" if unavailable else "muted"),
+        (clean(why or ""), "muted"),
+    )
+
+
+def shown(value: float | None, unit: str) -> str:
+    """A value in its metric's unit, as people read it."""
+    if value is None:
+        return UNKNOWN
+    if unit == "1":
+        return percent(value)
+    if unit == "By":
+        return binary(value)
+    if unit == "s/s":
+        return f"{value:.2f} cores"
+    if unit == "Cel":
+        return f"{value:.0f} °C"
+    if unit in ("W", "J/s"):
+        return f"{value:.0f} W"
+    return si(value, unit.replace("By/s", "B/s"))
+
+
+class PageScreen(Screen[None]):
+    """Rows that scroll with the arrow keys; any other key of leaving closes it."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,enter,question_mark,i", "close", show=False),
+        Binding("down,j", "scroll_by(1)", show=False),
+        Binding("up,k", "scroll_by(-1)", show=False),
+        Binding("pagedown,space", "scroll_by(20)", show=False),
+        Binding("pageup", "scroll_by(-20)", show=False),
+    ]
+
+    def __init__(self, title: str, rows: Sequence[Row]) -> None:
+        super().__init__()
+        self._heading = title
+        self._rows = rows
+        self._first = 0
+
+    def compose(self) -> ComposeResult:
+        yield Canvas()
+
+    def on_mount(self) -> None:
+        self.call_after_refresh(self.paint)
+
+    def on_resize(self) -> None:
+        self.call_after_refresh(self.paint)
+
+    def paint(self) -> None:
+        width, height = self.app.size
+        lines = [Line(width).add(" gpuwatch ", "brand").add(self._heading, "strong"), Line(width)]
+        space = max(1, height - 3)
+        self._first = max(0, min(self._first, len(self._rows) - space))
+        for row in self._rows[self._first : self._first + space]:
+            line = Line(width)
+            for text, role in row:
+                line.add(text, role)
+            lines.append(line)
+        lines += [Line(width) for _ in range(height - 1 - len(lines))]
+        keys = [("Esc", "back")]
+        if len(self._rows) > space:
+            keys.append(("↑ ↓", f"scroll, {self._first + 1} of {len(self._rows)}"))
+        lines.append(keys_row(keys, width))
+        self.query_one(Canvas).show(lines)
+
+    def action_scroll_by(self, by: int) -> None:
+        self._first += by
+        self.paint()
+
+    def action_close(self) -> None:
+        self.dismiss(None)

@@ -1,0 +1,177 @@
+"""Histories that stay small: recent ticks as they are, everything else in ten-second buckets."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import deque
+from collections.abc import Callable, Iterable
+
+from gpuwatch.analysis.rates import intervals, rate_series
+from gpuwatch.session.reader import StepRow
+from gpuwatch.session.schema import TIER_SECONDS
+from gpuwatch.tui.graph import Window
+
+NS = 1_000_000_000
+RECENT_NS = 360 * NS
+"""How far back ticks are kept one by one: the longest zoom, and its jump."""
+_BUCKET_NS = TIER_SECONDS * NS
+_MOST_RECENT = 120_000
+_MOST_STEP_ROWS = 20_000
+
+
+class Series:
+    """The history of one gauge channel."""
+
+    def __init__(self) -> None:
+        self._times: list[int] = []
+        self._values: list[float | None] = []
+        self._sums: dict[int, float] = {}
+        self._counts: dict[int, float] = {}
+
+    def add(self, t: int, value: float | None) -> None:
+        self._times.append(t)
+        self._values.append(value)
+        if value is not None:
+            bucket = t // _BUCKET_NS
+            self._sums[bucket] = self._sums.get(bucket, 0.0) + value
+            self._counts[bucket] = self._counts.get(bucket, 0) + 1
+
+    def add_recent(self, t: int, value: float | None) -> None:
+        """A tick whose bucket came from the tier."""
+        self._times.append(t)
+        self._values.append(value)
+
+    def add_bucket(self, bucket: int, mean: float | None, count: float | None) -> None:
+        """A finished bucket of the tier."""
+        if mean is not None:
+            self._sums[bucket] = mean * (count or 1)
+            self._counts[bucket] = count or 1
+
+    def trim(self) -> None:
+        """Forget ticks that no zoom shows one by one."""
+        if not self._times:
+            return
+        first = bisect_left(self._times, self._times[-1] - RECENT_NS)
+        first = max(first, len(self._times) - _MOST_RECENT)
+        if first > len(self._times) // 4:
+            del self._times[:first], self._values[:first]
+
+    def columns(self, view: Window, interval: float) -> list[float | None]:
+        """Mean of each column; ``None`` where nothing was recorded.
+
+        A tick stands for the ``interval`` seconds before it, so that columns shorter than the
+        interval have no gaps between two ticks.
+        """
+        if not self._times:
+            return [None] * view.columns
+        edges = view.edges()
+        if self._times[0] > max(view.start + interval * NS, interval * 2 * NS):
+            return _from_buckets(self._sums, self._counts, view)
+        hold = int(interval * 2.5 * NS)
+        found: list[float | None] = []
+        low = bisect_right(self._times, edges[0])
+        for end in edges[1:]:
+            high = bisect_right(self._times, end, low)
+            known = [value for value in self._values[low:high] if value is not None]
+            if known:
+                found.append(sum(known) / len(known))
+            elif low == high and high < len(self._times) and self._times[high] - end < hold:
+                found.append(self._values[high])
+            else:
+                found.append(None)
+            low = high
+        return found
+
+
+def _from_buckets(
+    sums: dict[int, float], weights: dict[int, float], view: Window
+) -> list[float | None]:
+    """Weighted means of ten-second buckets by column; a bucket may span several columns."""
+    found: list[float | None] = []
+    edges = view.edges()
+    for start, end in zip(edges, edges[1:], strict=False):
+        first = start // _BUCKET_NS
+        last = max(first, (end - 1) // _BUCKET_NS)
+        if last > first and end - start >= 4 * _BUCKET_NS:
+            first += 1
+        total = weight = 0.0
+        for bucket in range(first, last + 1):
+            share = weights.get(bucket)
+            if share:
+                total += sums[bucket]
+                weight += share
+        found.append(total / weight if weight else None)
+    return found
+
+
+class StepHistory:
+    """The history of counted work: step lines, recent ones as they are."""
+
+    def __init__(self, work: Callable[[StepRow], float | None]) -> None:
+        self.work = work
+        self.seen = False
+        """Some step line's work is known."""
+        self._sums: dict[int, float] = {}
+        self._seconds: dict[int, float] = {}
+        self._reaches_back_to: int | None = None
+
+    def add(self, before: StepRow | None, rows: Iterable[StepRow]) -> None:
+        """Fold step lines that follow ``before`` into buckets."""
+        chain = [before, *rows] if before is not None else list(rows)
+        for start, end, row in intervals(row for row in chain if row is not None):
+            if row is before:
+                continue
+            amount = self.work(row)
+            if amount is None or end <= start:
+                continue
+            self.seen = True
+            self._spread(start, end, amount)
+
+    def _spread(self, start: int, end: int, amount: float) -> None:
+        first, last = start // _BUCKET_NS, (end - 1) // _BUCKET_NS
+        if last - first > 1000:
+            first = last - 1000
+        for bucket in range(first, last + 1):
+            overlap = min(end, (bucket + 1) * _BUCKET_NS) - max(start, bucket * _BUCKET_NS)
+            share = overlap / (end - start)
+            self._sums[bucket] = self._sums.get(bucket, 0.0) + amount * share
+            self._seconds[bucket] = self._seconds.get(bucket, 0.0) + overlap / NS
+
+    def columns(self, view: Window, recent: deque[StepRow], complete: bool) -> list[float | None]:
+        """Work per second of each column; ``complete``: ``recent`` holds every step line."""
+        if not recent:
+            return [None] * view.columns
+        if not complete and recent[0].t > view.start:
+            return _from_buckets(self._sums, self._seconds, view)
+        edges = view.edges()
+        rows = [row for row in recent if row.t >= view.start - 60 * NS]
+        # The newest column is measured up to the last step line, not up to its border.
+        newest = recent[-1].t
+        last = bisect_left(edges, newest)
+        if 0 < last < len(edges) and newest > edges[last - 1]:
+            known = [*edges[:last], newest]
+            found = rate_series(rows, self.work, known)
+            return found + [None] * (view.columns - len(found))
+        return rate_series(rows, self.work, edges)
+
+    def last(self, recent: deque[StepRow], seconds: float = 2.0) -> float | None:
+        """Work per second over the last ``seconds`` that end with the newest step line."""
+        if not recent:
+            return None
+        end = recent[-1].t
+        start = end - int(seconds * NS)
+        rows: list[StepRow] = []
+        for row in reversed(recent):
+            rows.append(row)
+            if row.t < start and len(rows) > 1:
+                break
+        rows.reverse()
+        spans = intervals(rows)
+        begin = max(start, spans[0][0])
+        if begin >= end:
+            return None
+        return rate_series(rows, self.work, [begin, end])[0]
+
+
+def recent_steps() -> deque[StepRow]:
+    return deque(maxlen=_MOST_STEP_ROWS)

@@ -1,0 +1,141 @@
+"""What a screen shows of one session at one moment: frozen, made by the feed's thread."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from gpuwatch.metrics import Method
+from gpuwatch.session.reader import DeviceRow, EventRow, LogRow
+from gpuwatch.session.status import Status
+from gpuwatch.tui.graph import Window
+
+
+@dataclass(frozen=True)
+class View:
+    """What the screen wants drawn: asked of the feed, which answers with a snapshot."""
+
+    device: str | None = None
+    """The GPU of the gauges; ``None`` for the first one that the run uses."""
+    seconds: int | None = 60
+    """Length of the history; ``None`` for all of it."""
+    columns: int = 50
+
+
+@dataclass(frozen=True)
+class Reading:
+    """One number as it stands now, with how it was obtained."""
+
+    value: float | None
+    method: Method
+    reason: str | None = None
+    source: str = ""
+
+
+MISSING = Reading(None, Method.UNAVAILABLE, "not recorded")
+
+
+@dataclass(frozen=True)
+class Gauge:
+    """One of the three large gauges."""
+
+    key: str
+    """``utilization``, ``bandwidth`` or ``flops``: also the role of its colour."""
+    title: str
+    unit: str
+    reading: Reading
+    ceiling: float | None
+    """What the value is a share of, where that is known."""
+    history: tuple[float | None, ...]
+    scale: float
+    """The history's fixed top; not a ceiling."""
+    mean: bool
+    """The reading is the mean over the stretch shown, not a moment."""
+    note: str = ""
+    """What the number covers, where that is not plain."""
+
+
+@dataclass(frozen=True)
+class DeviceNow:
+    row: DeviceRow
+    readings: Mapping[str, Reading]
+    """By metric; absent means that the session has no such channel."""
+
+    def get(self, metric: str) -> Reading:
+        return self.readings.get(metric, MISSING)
+
+    def value(self, metric: str) -> float | None:
+        return self.get(metric).value
+
+
+@dataclass(frozen=True)
+class Work:
+    """The workload's own account, as far as its step lines tell."""
+
+    name: str
+    environment: str
+    reports: bool
+    """It printed at least one step line."""
+    warmup: bool = False
+    step: int | None = None
+    total: int | None = None
+    eta_seconds: float | None = None
+    throughput: Reading = MISSING
+    step_seconds: float | None = None
+    step_count: int = 0
+    """Steps that the median is of."""
+    loss: float | None = None
+    model: str | None = None
+    batch_size: int | None = None
+    dtype: str | None = None
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """What went wrong, and what mends it."""
+
+    text: str
+    mend: str | None = None
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """Everything the live screen draws."""
+
+    path: str
+    name: str
+    environment: str
+    status: Status
+    machine_only: bool
+    """The machine was recorded, without a workload."""
+    t: int
+    """Session time of the newest record in nanoseconds."""
+    devices: tuple[DeviceNow, ...]
+    selected: str | None
+    """Id of the device that the gauges show."""
+    gauges: tuple[Gauge, ...]
+    window: Window
+    work: Work | None
+    log: tuple[LogRow, ...]
+    event: EventRow | None
+    phase: str = ""
+    """What a run that has no step yet is doing."""
+    trouble: Trouble | None = None
+    notice: str | None = None
+    silent_seconds: float | None = None
+    """Seconds without a record in a session that should be growing."""
+    view: View = field(default_factory=View)
+
+    @property
+    def gpus(self) -> tuple[DeviceNow, ...]:
+        return tuple(device for device in self.devices if device.row.kind == "gpu")
+
+    def device(self, id_: str | None) -> DeviceNow | None:
+        return next((device for device in self.devices if device.row.id == id_), None)
+
+
+@dataclass(frozen=True)
+class Unreadable:
+    """The session cannot be read (any more)."""
+
+    trouble: Trouble

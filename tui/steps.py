@@ -1,0 +1,166 @@
+"""What the step lines of a session say: progress, rates, medians."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from statistics import median
+from typing import Any
+
+from gpuwatch.analysis.rates import bytes_of, flop_of, samples_of
+from gpuwatch.metrics import Method
+from gpuwatch.session.reader import CHUNK, SessionReader, StepRow
+from gpuwatch.tui.series import NS, StepHistory, recent_steps
+from gpuwatch.tui.snapshot import Reading, Work
+
+_MOST_STEPS = 1000
+"""Steps that the shown median is of: the newest ones."""
+_FIRST_LOOK = 4 * CHUNK
+"""Step lines read at once when a session is opened; older ones follow in pieces."""
+_ETA_NS = 30 * NS
+
+
+class Steps:
+    """Step lines read so far. Lives in the feed's thread."""
+
+    def __init__(self, reader: SessionReader) -> None:
+        self._reader = reader
+        self._last = max(-1, reader.last_step() - _FIRST_LOOK)
+        self._first_recent = self._last
+        self._back = -1
+        """Everything up to here was read by :meth:`backfill`."""
+        self._back_row: StepRow | None = None
+        self.recent: deque[StepRow] = recent_steps()
+        self._dropped = False
+        self._durations: deque[float] = deque(maxlen=_MOST_STEPS)
+        self._loss: float | None = None
+        self._per_step: tuple[float | None, float | None] = (None, None)
+        self.flop = StepHistory(flop_of(None))
+        self.bytes = StepHistory(bytes_of(None))
+
+    @property
+    def any(self) -> bool:
+        return bool(self.recent)
+
+    @property
+    def newest(self) -> int:
+        """Session time of the newest step line, 0 when there is none."""
+        return self.recent[-1].t if self.recent else 0
+
+    @property
+    def complete(self) -> bool:
+        """``recent`` holds every step line of the session."""
+        return self._first_recent < 0 and not self._dropped
+
+    def update(self, meta: Mapping[str, Any]) -> None:
+        self._count(meta.get("count"))
+        while rows := self._reader.steps(self._last):
+            before = self.recent[-1] if self.recent else None
+            self._fold(before, rows)
+            self._last = rows[-1].n
+
+    def _count(self, count: object) -> None:
+        """Work per step became known: fold what was read before once more."""
+        per_step = _per_step(count)
+        if per_step == self._per_step:
+            return
+        self._per_step = per_step
+        self.flop = StepHistory(flop_of(per_step[0]))
+        self.bytes = StepHistory(bytes_of(per_step[1]))
+        for history in (self.flop, self.bytes):
+            history.add(None, self.recent)
+
+    def _fold(self, before: StepRow | None, rows: list[StepRow]) -> None:
+        for history in (self.flop, self.bytes):
+            history.add(before, rows)
+        self._dropped |= len(self.recent) + len(rows) > (self.recent.maxlen or 0)
+        self.recent.extend(rows)
+        for row in rows:
+            if row.loss:
+                self._loss = row.loss[-1]
+            if row.seconds and not row.warmup:
+                self._durations.extend(row.seconds)
+
+    def backfill(self) -> bool:
+        """Read one chunk of the step lines before the first look; returns whether more are left."""
+        if self._back >= self._first_recent:
+            return False
+        limit = min(CHUNK, self._first_recent - self._back)
+        rows = [row for row in self._reader.steps(self._back, limit) if row.n <= self._first_recent]
+        if not rows:
+            self._back = self._first_recent
+            return False
+        for history in (self.flop, self.bytes):
+            history.add(self._back_row, rows)
+        self._back, self._back_row = rows[-1].n, rows[-1]
+        return True
+
+    def work(self, name: str, environment: str, meta: Mapping[str, Any], live: bool) -> Work:
+        run = meta.get("run")
+        run = run if isinstance(run, dict) else {}
+        last = self.recent[-1] if self.recent else None
+        total, warmup_steps = _int(run.get("total_steps")), _int(run.get("warmup_steps")) or 0
+        step = None
+        if last is not None:
+            step = last.step
+            if total is not None and not last.warmup and step > total:
+                step -= warmup_steps
+            if last.warmup:
+                total = warmup_steps or None
+        return Work(
+            name=name,
+            environment=environment,
+            reports=last is not None,
+            warmup=bool(last and last.warmup),
+            step=step,
+            total=total,
+            eta_seconds=self._eta(step, total) if live and last and not last.warmup else None,
+            throughput=self._throughput(),
+            step_seconds=median(self._durations) if self._durations else None,
+            step_count=len(self._durations),
+            loss=self._loss,
+            model=_short(run.get("model")),
+            batch_size=_int(run.get("batch_size")),
+            dtype=_short(run.get("dtype")),
+        )
+
+    def _throughput(self) -> Reading:
+        if not self.recent:
+            return Reading(None, Method.UNAVAILABLE, "no step line yet")
+        value = StepHistory(samples_of).last(self.recent)
+        if value is None:
+            return Reading(None, Method.UNAVAILABLE, "the step lines give no samples")
+        return Reading(value, Method.MEASURED, None, "step lines")
+
+    def _eta(self, step: int | None, total: int | None) -> float | None:
+        """Seconds to the last step at the pace of the last half minute."""
+        if step is None or total is None or step >= total:
+            return None
+        newest = self.recent[-1]
+        first = newest
+        for row in reversed(self.recent):
+            if row.warmup or newest.t - row.t > _ETA_NS:
+                break
+            first = row
+        done, ns = newest.step - first.step, newest.t - first.t
+        if done <= 0 or ns <= 0:
+            return None
+        return (total - step) * (ns / NS / done)
+
+
+def _per_step(count: object) -> tuple[float | None, float | None]:
+    if not isinstance(count, dict):
+        return None, None
+    return _number(count.get("flop_per_step")), _number(count.get("bytes_per_step"))
+
+
+def _number(value: object) -> float | None:
+    return float(value) if isinstance(value, (int, float)) and value > 0 else None
+
+
+def _int(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+
+
+def _short(value: object) -> str | None:
+    return str(value)[:40] if isinstance(value, str) and value else None
