@@ -1,0 +1,187 @@
+"""The host's processors and memory, from the kernel's own accounting."""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from gpuwatch.metrics import Method
+from gpuwatch.telemetry.base import Change, Channel, Device, Event, Value
+from gpuwatch.telemetry.cgroup import limits
+from gpuwatch.telemetry.rapl import open_rapl
+
+FREQUENCY_EVERY_S = 1.0
+"""Reading a core's frequency can interrupt it, so that is done once a second at most."""
+FREQUENCY_CORES = 16
+"""At most so many frequency policies are read, evenly spread."""
+
+
+class CpuSource:
+    """Device ``cpu``: utilization, frequency, package power, and the host's memory.
+
+    ``root`` is where ``/proc`` and ``/sys`` are looked for.
+    """
+
+    def __init__(self, root: Path = Path("/")) -> None:
+        proc = root / "proc"
+        self._stat = os.open(proc / "stat", os.O_RDONLY | os.O_CLOEXEC)
+        self._meminfo = os.open(proc / "meminfo", os.O_RDONLY | os.O_CLOEXEC)
+        self._cpuinfo = os.open(proc / "cpuinfo", os.O_RDONLY | os.O_CLOEXEC)
+        self._open = [self._stat, self._meminfo, self._cpuinfo]
+        self._policies: list[int] = []
+        self._times: tuple[int, int] | None = None
+        self._frequency: Value = None
+        self._frequency_due = 0.0
+        self._rapl = open_rapl(root)
+        self._devices = (self._describe(root),)
+        self._channels = (
+            self._channel("hw.cpu.utilization", "/proc/stat (all but idle and iowait)"),
+            self._frequency_channel(root),
+            self._channel("hw.cpu.power", "RAPL energy_uj, packages", self._rapl.reason),
+            self._channel("hw.memory.usage", "/proc/meminfo MemTotal - MemAvailable"),
+        )
+
+    @property
+    def devices(self) -> tuple[Device, ...]:
+        """The one device ``cpu``; attributes in bytes, hertz and cores."""
+        return self._devices
+
+    @property
+    def channels(self) -> tuple[Channel, ...]:
+        return self._channels
+
+    def sample(self) -> Sequence[Value]:
+        """Utilization and power are means since the sample before, so the first has neither."""
+        if not self._open:
+            return [None] * len(self._channels)
+        return [self._utilization(), self._mean_frequency(), self._rapl.watts(), self._memory()]
+
+    def drain(self) -> tuple[Sequence[Change], Sequence[Event]]:
+        """Power can become unavailable while gpuwatch runs; nothing else changes."""
+        known = self._channels[2]
+        now = self._channel("hw.cpu.power", known.source, self._rapl.reason)
+        if not self._open or now == known:
+            return (), ()
+        self._channels = (*self._channels[:2], now, *self._channels[3:])
+        return (Change(now),), ()
+
+    def close(self) -> None:
+        for descriptor in (*self._open, *self._policies):
+            os.close(descriptor)
+        self._open, self._policies = [], []
+        self._rapl.close()
+
+    @staticmethod
+    def _channel(metric: str, source: str, reason: str | None = None) -> Channel:
+        method = Method.MEASURED if reason is None else Method.UNAVAILABLE
+        return Channel("cpu", metric, method, source, reason)
+
+    def _utilization(self) -> Value:
+        """Share of all cores' time since the last sample; ``None`` within one clock tick."""
+        fields = [int(text) for text in os.pread(self._stat, 256, 0).split(b"\n", 1)[0].split()[1:]]
+        total, idle = sum(fields[:8]), fields[3] + fields[4]
+        before, self._times = self._times, (total, idle)
+        if before is None or total <= before[0]:
+            return None
+        return min(1.0, max(0.0, 1 - (idle - before[1]) / (total - before[0])))
+
+    def _memory(self) -> Value:
+        total = available = None
+        for line in os.pread(self._meminfo, 512, 0).split(b"\n"):
+            if line.startswith(b"MemTotal:"):
+                total = int(line.split()[1])
+            elif line.startswith(b"MemAvailable:"):
+                available = int(line.split()[1])
+        if total is None or available is None:
+            return None
+        return (total - available) * 1024
+
+    def _mean_frequency(self) -> Value:
+        if self._channels[1].reason is not None:
+            return None
+        now = time.monotonic()
+        if now >= self._frequency_due:
+            self._frequency_due = now + FREQUENCY_EVERY_S
+            read = self._policy_frequencies() if self._policies else self._cpuinfo_frequencies()
+            self._frequency = sum(read) / len(read) if read else None
+        return self._frequency
+
+    def _policy_frequencies(self) -> list[float]:
+        read: list[float] = []
+        for descriptor in self._policies:
+            try:
+                read.append(int(os.pread(descriptor, 32, 0)) * 1e3)
+            except (OSError, ValueError):
+                continue
+        return read
+
+    def _cpuinfo_frequencies(self) -> list[float]:
+        """Those of the first dozen cores: the whole file costs a big machine milliseconds."""
+        text = os.pread(self._cpuinfo, 16384, 0)
+        lines = text[: text.rfind(b"\n") + 1].split(b"\n")
+        return [float(line.split(b":")[1]) * 1e6 for line in lines if line.startswith(b"cpu MHz")]
+
+    def _frequency_channel(self, root: Path) -> Channel:
+        found = sorted((root / "sys/devices/system/cpu/cpufreq").glob("policy*/scaling_cur_freq"))
+        step = max(1, -(-len(found) // FREQUENCY_CORES))
+        for path in found[::step]:
+            try:
+                self._policies.append(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+            except OSError:
+                continue
+        name = "hw.cpu.frequency"
+        if self._policies:
+            return self._channel(
+                name, f"cpufreq scaling_cur_freq, {len(self._policies)} of {len(found)} policies"
+            )
+        if not self._cpuinfo_frequencies():
+            reason = "the kernel gives no frequency: neither cpufreq nor MHz in /proc/cpuinfo"
+            return self._channel(name, "/proc/cpuinfo", reason)
+        virtual = b" hypervisor" in os.pread(self._cpuinfo, 16384, 0)
+        hint = " (virtual machine: may be nominal)" if virtual else ""
+        return self._channel(name, f"/proc/cpuinfo cpu MHz{hint}")
+
+    def _describe(self, root: Path) -> Device:
+        cpus = root / "sys/devices/system/cpu"
+        cores = {text for path in cpus.glob("cpu[0-9]*") if (text := _siblings(path)) is not None}
+        most = [
+            int(text)
+            for path in (cpus / "cpufreq").glob("policy*/cpuinfo_max_freq")
+            if (text := read_text(path)) is not None
+        ]
+        memory = os.pread(self._meminfo, 128, 0).split()
+        name = platform.machine()
+        for line in os.pread(self._cpuinfo, 16384, 0).decode("utf-8", "replace").splitlines():
+            if line.startswith("model name"):
+                name = line.split(":", 1)[1].strip()
+                break
+        return Device(
+            "cpu",
+            "cpu",
+            name,
+            attributes={
+                "core.logical.count": os.cpu_count(),
+                "core.physical.count": len(cores) or None,
+                "core.affinity.count": len(os.sched_getaffinity(0)),
+                "cgroup.cpu.limit": limits("self", root).cpus,
+                "frequency.max": max(most) * 1000 if most else None,
+                "memory.total": int(memory[1]) * 1024,
+            },
+        )
+
+
+def read_text(path: Path) -> str | None:
+    """A small file's text without surrounding space; ``None`` where it cannot be read."""
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        return None
+
+
+def _siblings(cpu: Path) -> str | None:
+    """Names the physical core that a logical one belongs to."""
+    topology = cpu / "topology"
+    return read_text(topology / "core_cpus_list") or read_text(topology / "thread_siblings_list")

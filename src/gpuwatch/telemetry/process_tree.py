@@ -1,0 +1,243 @@
+"""A workload's processes and what they use together."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpuwatch.telemetry.proc_files import (
+    PAGE_BYTES,
+    TICKS_PER_S,
+    Io,
+    ProcFiles,
+    Stat,
+    parents,
+)
+
+SCAN_EVERY_S = 1.0
+"""Least time in seconds between two scans of ``/proc`` where the kernel lists no children."""
+SCAN_SHARE = 0.02
+"""Largest share of one core's time that the scans may take."""
+
+
+@dataclass(frozen=True)
+class TreeSample:
+    """The tree at one moment. Every number is ``None`` once no process of it is left."""
+
+    processes: int
+    cpu_s: float | None
+    """User and system seconds since the roots started, ended descendants included."""
+    resident: int | None
+    """Bytes; a page shared by several processes counts once for each."""
+    io_read: int | None
+    io_written: int | None
+    io_reason: str | None
+    """Why the bytes read and written are not known."""
+
+
+@dataclass(frozen=True)
+class ProcessRow:
+    pid: int
+    ppid: int
+    name: str
+    cpu_s: float
+    """User and system seconds of the process itself."""
+    resident: int
+    """Bytes."""
+
+
+class _Member:
+    def __init__(self, files: ProcFiles) -> None:
+        self.files = files
+        self.stat = files.stat()
+        self.io = Io(0, 0)
+
+
+class ProcessTree:
+    """The processes ``roots`` and all that descend from them, found anew as they come and go.
+
+    The totals of CPU time and bytes never go down: what a descendant had used when it was last
+    seen stays in the total, whether or not its parent waited for it. One that starts and ends
+    between two samples is counted if its parent waits for it.
+    """
+
+    def __init__(self, roots: Iterable[int] = (), proc: Path = Path("/proc")) -> None:
+        self._proc = proc
+        self._members: dict[int, _Member] = {}
+        self._gone = 0
+        self._gone_io = Io(0, 0)
+        self._io_reason: str | None = None
+        self._lists_children: bool | None = None
+        self._last_pid = b""
+        self._scan_due = 0.0
+        self._loadavg = os.open(proc / "loadavg", os.O_RDONLY | os.O_CLOEXEC)
+        self.set_roots(roots)
+
+    @property
+    def pids(self) -> frozenset[int]:
+        """The processes as of the last sample."""
+        return frozenset(self._members)
+
+    def set_roots(self, roots: Iterable[int]) -> None:
+        """Watch other processes from now on; totals start anew. One that is gone is left out."""
+        for member in self._members.values():
+            member.files.close()
+        self._members = {}
+        self._gone, self._gone_io, self._io_reason = 0, Io(0, 0), None
+        self._last_pid, self._scan_due = b"", 0.0
+        for pid in roots:
+            self._add(pid, None)
+
+    def sample(self) -> TreeSample:
+        """Read every process of the tree once and look for new ones."""
+        if not self._members:
+            return TreeSample(0, None, None, None, None, self._io_reason)
+        self._refresh()
+        self._find_new()
+        living = [m.stat for m in self._members.values() if m.stat.state not in "ZX"]
+        if not self._members:
+            return TreeSample(0, None, None, None, None, self._io_reason)
+        ticks = self._gone + sum(m.stat.own + m.stat.waited for m in self._members.values())
+        known = self._io_reason is None
+        return TreeSample(
+            len(living),
+            ticks / TICKS_PER_S,
+            sum(stat.resident for stat in living) * PAGE_BYTES if living else None,
+            self._gone_io.read + sum(m.io.read for m in self._members.values()) if known else None,
+            self._gone_io.written + sum(m.io.written for m in self._members.values())
+            if known
+            else None,
+            self._io_reason,
+        )
+
+    def rows(self) -> list[ProcessRow]:
+        """The living processes as of the last sample, by PID."""
+        return [
+            ProcessRow(
+                pid,
+                member.stat.parent,
+                member.stat.name,
+                member.stat.own / TICKS_PER_S,
+                member.stat.resident * PAGE_BYTES,
+            )
+            for pid, member in sorted(self._members.items())
+            if member.stat.state not in "ZX"
+        ]
+
+    def close(self) -> None:
+        """Idempotent."""
+        self.set_roots(())
+        if self._loadavg >= 0:
+            os.close(self._loadavg)
+            self._loadavg = -1
+
+    def _add(self, pid: int, parent: int | None) -> bool:
+        """Take a process in, unless it is gone or its PID by now belongs to another's child."""
+        try:
+            files = ProcFiles(self._proc, pid)
+        except OSError:
+            return False
+        try:
+            member = _Member(files)
+        except (OSError, ValueError):
+            files.close()
+            return False
+        if parent is not None and member.stat.parent != parent:
+            files.close()
+            return False
+        self._members[pid] = member
+        self._read_io(member)
+        return True
+
+    def _read_io(self, member: _Member) -> None:
+        if self._io_reason is not None or member.stat.state in "ZX":
+            return
+        try:
+            member.io = member.files.io()
+        except PermissionError:
+            self._io_reason = "no permission to read /proc/PID/io of the workload's processes"
+        except FileNotFoundError:
+            if not (self._proc / "self" / "io").exists():
+                self._io_reason = "this kernel keeps no account of I/O per process"
+        except OSError:
+            return
+
+    def _refresh(self) -> None:
+        before: dict[int, tuple[Stat, Io]] = {}
+        ended: dict[int, _Member] = {}
+        for pid, member in list(self._members.items()):
+            before[pid] = (member.stat, member.io)
+            try:
+                member.stat = member.files.stat()
+            except (OSError, ValueError):
+                ended[pid] = self._members.pop(pid)
+                member.files.close()
+                continue
+            self._read_io(member)
+        if ended:
+            self._keep(ended, before)
+
+    def _keep(self, ended: dict[int, _Member], before: dict[int, tuple[Stat, Io]]) -> None:
+        """Keep what ended processes had used, less what a living ancestor's totals took over.
+
+        The kernel adds a child's totals to its parent's when the parent waits for it, and not
+        when the parent ignores it or has ended before.
+        """
+        owed: dict[int, list[int]] = {}
+        for member in ended.values():
+            heir = member.stat.parent
+            while heir in ended:
+                heir = ended[heir].stat.parent
+            sums = owed.setdefault(heir if heir in self._members else 0, [0, 0, 0])
+            sums[0] += member.stat.own + member.stat.waited
+            sums[1] += member.io.read
+            sums[2] += member.io.written
+        for heir, (ticks, read, written) in owed.items():
+            if heir:
+                now, (stat, io) = self._members[heir], before[heir]
+                ticks = max(0, ticks - (now.stat.waited - stat.waited))
+                read = max(0, read - (now.io.read - io.read))
+                written = max(0, written - (now.io.written - io.written))
+            self._gone += ticks
+            self._gone_io = Io(self._gone_io.read + read, self._gone_io.written + written)
+
+    def _find_new(self) -> None:
+        """Look for new descendants, unless no process has been created since the last look."""
+        last_pid = os.pread(self._loadavg, 128, 0).rsplit(None, 1)[-1]
+        if last_pid == self._last_pid:
+            return
+        if self._lists_children is None:
+            me = str(os.getpid())
+            self._lists_children = (self._proc / me / "task" / me / "children").exists()
+        if self._lists_children:
+            self._walk()
+        else:
+            now = time.monotonic()
+            if now < self._scan_due:
+                return
+            self._scan()
+            took = time.monotonic() - now
+            self._scan_due = now + max(SCAN_EVERY_S, took / SCAN_SHARE)
+        self._last_pid = last_pid
+
+    def _walk(self) -> None:
+        queue = list(self._members)
+        for pid in queue:
+            member = self._members[pid]
+            try:
+                children = member.files.children(member.stat.threads)
+            except OSError:
+                continue
+            queue += [c for c in children if c not in self._members and self._add(c, pid)]
+
+    def _scan(self) -> None:
+        children: dict[int, list[int]] = {}
+        for pid, parent in parents(self._proc).items():
+            children.setdefault(parent, []).append(pid)
+        queue = list(self._members)
+        for pid in queue:
+            found = children.get(pid, ())
+            queue += [c for c in found if c not in self._members and self._add(c, pid)]

@@ -1,0 +1,122 @@
+"""The workload's process tree as a telemetry source: device ``workload``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+
+from gpuwatch.metrics import Method
+from gpuwatch.telemetry.base import Change, Channel, Device, Event, Value
+from gpuwatch.telemetry.nvml_errors import Unavailable
+from gpuwatch.telemetry.nvml_fields import GpuProcess
+from gpuwatch.telemetry.process_tree import ProcessRow, ProcessTree
+
+GpuProcesses = Callable[[], Mapping[str, Sequence[GpuProcess] | None]]
+"""The processes on each GPU by device id, as :meth:`NvmlSource.processes` gives them."""
+
+_FIRST_PID_NAMESPACE = "pid:[4026531836]"
+"""The host's own: ``PROC_PID_INIT_INO`` of the kernel's proc_ns.h."""
+
+
+class WorkloadSource:
+    """CPU time, memory, I/O and device memory of the workload's process tree.
+
+    The roots may be set later, when the workload has been started. Every value is ``None`` before
+    that and after the last process has ended.
+    """
+
+    def __init__(
+        self, gpu_processes: GpuProcesses | Unavailable, roots: Iterable[int] = ()
+    ) -> None:
+        self._tree = ProcessTree(roots)
+        self._gpu_processes = gpu_processes
+        reason = None
+        if isinstance(gpu_processes, Unavailable):
+            reason = gpu_processes.reason
+        elif not _sees_host_pids():
+            reason = (
+                "gpuwatch runs in a PID namespace of its own, NVML names processes by the host's "
+                "PIDs: run gpuwatch on the host"
+            )
+        self._gpu_reason_at_start = reason
+        self._channels = (
+            _channel("process.cpu.time", "/proc/PID/stat utime, stime, cutime, cstime"),
+            _channel("process.memory.usage", "/proc/PID/stat rss (shared pages once a process)"),
+            _channel("process.io.read", "/proc/PID/io read_bytes"),
+            _channel("process.io.write", "/proc/PID/io write_bytes"),
+            _channel("process.gpu.memory.usage", "NVML running processes, host PIDs", reason),
+        )
+        self._now = list(self._channels)
+        self._changes: list[Change] = []
+
+    @property
+    def devices(self) -> tuple[Device, ...]:
+        return (Device("workload", "workload", "workload"),)
+
+    @property
+    def channels(self) -> tuple[Channel, ...]:
+        return self._channels
+
+    def set_roots(self, roots: Iterable[int]) -> None:
+        """Watch these processes and their descendants; the totals start anew."""
+        self._tree.set_roots(roots)
+
+    def rows(self) -> list[ProcessRow]:
+        """The living processes as of the last sample, for a process table."""
+        return self._tree.rows()
+
+    def sample(self) -> Sequence[Value]:
+        """Seconds, bytes, bytes read and written, bytes of device memory."""
+        tree = self._tree.sample()
+        used: int | None = None
+        reason = self._gpu_reason_at_start
+        if reason is None and tree.processes:
+            used, reason = self._device_memory()
+        self._say(2, tree.io_reason)
+        self._say(3, tree.io_reason)
+        self._say(4, reason)
+        return [tree.cpu_s, tree.resident, tree.io_read, tree.io_written, used]
+
+    def drain(self) -> tuple[Sequence[Change], Sequence[Event]]:
+        taken, self._changes = self._changes, []
+        return taken, ()
+
+    def close(self) -> None:
+        self._tree.close()
+
+    def _device_memory(self) -> tuple[int | None, str | None]:
+        """Bytes, or why not. A process listed for compute and for graphics counts once a GPU."""
+        if isinstance(self._gpu_processes, Unavailable):
+            return None, self._gpu_processes.reason
+        pids = self._tree.pids
+        total = 0
+        for device, processes in self._gpu_processes().items():
+            if processes is None:
+                return None, f"NVML does not list the processes of {device}"
+            used: dict[int, int] = {}
+            for process in processes:
+                if process.pid not in pids:
+                    continue
+                if process.used is None:
+                    return None, f"NVML does not say how much memory a process holds on {device}"
+                used[process.pid] = max(process.used, used.get(process.pid, 0))
+            total += sum(used.values())
+        return total, None
+
+    def _say(self, place: int, reason: str | None) -> None:
+        known = self._now[place]
+        if known.reason != reason:
+            self._now[place] = _channel(known.metric, known.source, reason)
+            self._changes.append(Change(self._now[place]))
+
+
+def _channel(metric: str, source: str, reason: str | None = None) -> Channel:
+    method = Method.MEASURED if reason is None else Method.UNAVAILABLE
+    return Channel("workload", metric, method, source, reason)
+
+
+def _sees_host_pids() -> bool:
+    try:
+        return str(Path("/proc/self/ns/pid").readlink()) == _FIRST_PID_NAMESPACE
+    except OSError:
+        return False
