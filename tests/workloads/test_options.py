@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import argparse
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import gpuwatch.workloads
+from gpuwatch.workloads.names import check, known, suggest
+from gpuwatch.workloads.options import FLAGS, add_arguments, conflict, parameters_to_argv, to_argv
+
+SOURCE = Path(gpuwatch.workloads.__file__).resolve().parent
+
+
+def parse(*argv: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(exit_on_error=False)
+    add_arguments(parser)
+    return parser.parse_args(argv)
+
+
+def test_names_and_options_import_without_torch() -> None:
+    code = "import sys, gpuwatch.workloads.names, gpuwatch.workloads.options, "
+    code += "gpuwatch.workloads.archive; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
+
+
+def test_the_room_imports_torch_torchvision_and_the_standard_library_only() -> None:
+    for path in SOURCE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                names = [alias.name for alias in node.names]
+            elif isinstance(node, ast.ImportFrom) and node.level == 0:
+                names = [node.module or ""]
+            else:
+                continue
+            allowed = sys.stdlib_module_names | {"torch", "torchvision"}
+            assert {name.partition(".")[0] for name in names} <= allowed, path
+
+
+def test_flags_survive_the_way_to_the_command_line_and_back() -> None:
+    argv = (
+        "--batch-size 32 --steps 5 --lr 0.01 --dtype bfloat16 --device cuda:1 --data d --download"
+    )
+    flags = parse(*argv.split())
+    assert parse(*to_argv(flags)) == flags
+    assert set(vars(flags)) == set(FLAGS)
+
+
+def test_parameters_that_are_not_set_give_no_flags() -> None:
+    assert to_argv(parse()) == []
+    assert parameters_to_argv({"workers": 0, "lr": None, "download": False}) == ["--workers", "0"]
+
+
+def test_an_unknown_parameter_is_refused() -> None:
+    with pytest.raises(ValueError, match="speed"):
+        parameters_to_argv({"speed": 9})
+
+
+@pytest.mark.parametrize(
+    "argv",
+    [
+        "--batch-size 0",
+        "--batch-size many",
+        "--steps -1",
+        "--steps 0",
+        "--epochs 0",
+        "--warmup -1",
+        "--lr nan",
+        "--lr inf",
+        "--lr 0",
+        "--lr -0.1",
+        "--dtype float64",
+        "--device tpu",
+        "--device cuda:x",
+        "--workers -1",
+        "--seed -1",
+        "--seed 4294967296",
+        "--image-size 0",
+    ],
+)
+def test_a_value_that_cannot_be_is_refused(argv: str) -> None:
+    with pytest.raises(argparse.ArgumentError):
+        parse(*argv.split())
+
+
+@pytest.mark.parametrize(
+    ("argv", "word"),
+    [
+        ("--download", "folder"),
+        ("--device cpu --dtype tf32", "tf32"),
+        ("--device cpu --dtype float16", "half-precision"),
+    ],
+)
+def test_flags_that_contradict_each_other_are_told_with_a_mend(argv: str, word: str) -> None:
+    found = conflict(parse(*argv.split()))
+    assert found is not None
+    message, mend = found
+    assert word in message
+    assert "--" in mend
+
+
+def test_flags_that_agree_have_no_conflict() -> None:
+    assert conflict(parse("--download", "--data", "d", "--dtype", "tf32")) is None
+
+
+def test_every_built_in_name_has_a_module_and_a_summary() -> None:
+    for name, summary in known().items():
+        assert check(name) == name
+        assert summary
+
+
+def test_a_misspelt_name_is_refused_with_the_one_that_was_meant() -> None:
+    assert suggest("resnet5")[0] == "resnet50"
+    with pytest.raises(ValueError, match="did you mean resnet50"):
+        check("resnet5")
+
+
+def test_any_torchvision_name_passes_until_torchvision_is_asked() -> None:
+    assert check("torchvision:vit_b_16") == "torchvision:vit_b_16"
+    with pytest.raises(ValueError, match="torchvision:MODEL"):
+        check("torchvision:")
