@@ -83,7 +83,7 @@ class Canvas(Widget):
 
     can_focus = False
 
-    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002
+    def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
         self._rows: list[tuple[Span, ...]] = []
         self._strips: dict[int, Strip] = {}

@@ -20,7 +20,7 @@ _MOST = 4096
 def clean(text: object) -> str:
     """One line without escape sequences, control, format or direction-changing characters.
 
-    A carriage return rewrites a line: what stands behind the last one is what a terminal would show.
+    A carriage return rewrites a line: what stands behind the last one is what a terminal shows.
     """
     line = str(text)[-_MOST:].rstrip("\r\n")
     line = _ESCAPES.sub("", line.rsplit("\r", 1)[-1]).expandtabs(4)

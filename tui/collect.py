@@ -9,7 +9,6 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from gpuwatch.metrics import Method
@@ -20,14 +19,13 @@ from gpuwatch.session.reader import (
     EventRow,
     LogRow,
     SessionReader,
-    StepRow,
 )
 from gpuwatch.session.schema import TIER_STATS
 from gpuwatch.session.status import Status, status
 from gpuwatch.tui.gauges import Sources, gauges_of
 from gpuwatch.tui.graph import window
 from gpuwatch.tui.series import NS, RECENT_NS, Series
-from gpuwatch.tui.snapshot import MISSING, DeviceNow, Reading, Snapshot, Trouble, View
+from gpuwatch.tui.snapshot import DeviceNow, Reading, Snapshot, Trouble, View
 from gpuwatch.tui.steps import Steps
 
 _HISTORY = ("hw.gpu.utilization", "hw.gpu.memory.bandwidth", "hw.cpu.utilization")
@@ -114,7 +112,7 @@ class Collector:
         ]
         counters = [index for index, channel in enumerate(channels) if channel.kind == "counter"]
         while rows := self._reader.ticks(ids, after, CHUNK):
-            for n, t, *values in rows:
+            for _, t, *values in rows:
                 for index, series in history:
                     if t < covered:
                         series.add_recent(t, values[index])
@@ -169,7 +167,10 @@ class Collector:
         work = None
         if kind != "machine":
             work = self._steps.work(
-                _text(self.meta, "workload", "name") or path.stem, environment, self.meta, state.live
+                _text(self.meta, "workload", "name") or path.stem,
+                environment,
+                self.meta,
+                state.live,
             )
         return Snapshot(
             path=str(path),
@@ -209,7 +210,9 @@ class Collector:
 
     def _reading(self, channel: ChannelRow, t: int) -> Reading:
         if channel.method is Method.UNAVAILABLE:
-            return Reading(None, channel.method, channel.reason or "no reason given", channel.source)
+            return Reading(
+                None, channel.method, channel.reason or "no reason given", channel.source
+            )
         if channel.kind == "counter":
             value = self._rate(channel.id)
         else:
@@ -282,6 +285,3 @@ def _seconds(value: object, default: float) -> float:
     if isinstance(value, (int, float)) and 0 < value < 3600:
         return float(value)
     return default
-
-
-__all__ = ["MISSING", "Collector", "StepRow"]

@@ -131,7 +131,12 @@ class CompareScreen(Screen[None]):
         self.query_one(Canvas).show(lines)
 
     def _table(
-        self, compared: Comparison, title: Line, width: int, height: int, keys: list[tuple[str, str]]
+        self,
+        compared: Comparison,
+        title: Line,
+        width: int,
+        height: int,
+        keys: list[tuple[str, str]],
     ) -> list[Line]:
         from gpuwatch.tui.compare_rows import body_rows, columns_shown, heading_rows
 

@@ -39,7 +39,9 @@ def column_width(width: int, sessions: int) -> int:
 
 def columns_shown(width: int, sessions: int) -> int:
     """Sessions that fit beside each other."""
-    return max(1, min(sessions, (width - name_width(width) - _METHOD) // column_width(width, sessions)))
+    return max(
+        1, min(sessions, (width - name_width(width) - _METHOD) // column_width(width, sessions))
+    )
 
 
 def heading_rows(compared: Comparison, width: int, first: int) -> list[Line]:
@@ -47,18 +49,21 @@ def heading_rows(compared: Comparison, width: int, first: int) -> list[Line]:
     sessions = compared.sessions
     size = column_width(width, len(sessions))
     order = columns_of(compared, width, first)
+    texts: list[list[tuple[str, str]]] = [[], [], []]
+    for at in order:
+        session = sessions[at]
+        mark, role = MARKS[session.status.state]
+        name = clean(session.workload.get("name") or session.label)
+        texts[0].append((f"{at + 1} {name}", "strong"))
+        texts[1].append((clean(session.environment.get("label") or ""), "text"))
+        texts[2].append((f"{mark} {session.status.state.value}", role))
     rows = []
-    for role, text in (
-        ("strong", lambda at, s: f"{at + 1} {clean(s.workload.get('name') or s.label)}"),
-        ("text", lambda at, s: clean(s.environment.get("label") or "")),
-        ("state", lambda at, s: f"{MARKS[s.status.state][0]} {s.status.state.value}"),
-    ):
+    for cells in texts:
         row = Line(width).to(name_width(width))
-        for at in order:
-            session = sessions[at]
-            colour = MARKS[session.status.state][1] if role == "state" else role
-            row.add(pad(text(at, session), size - _RATIO, ">").ljust(size), colour)
+        for text, role in cells:
+            row.add(pad(text, size - _RATIO, ">") + " " * _RATIO, role)
         rows.append(row)
+    rows[-1].add("method", "muted")
     return rows
 
 

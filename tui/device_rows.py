@@ -67,8 +67,10 @@ def _cell(gpu: DeviceNow, selected: bool, width: int) -> Line:
     line.add("▸" if selected else " ", "key").add(f"{number_of(gpu):>2}", "strong")
     line.add(" run " if gpu.row.used else "  ·  ", "muted")
     filled, empty = bar(use, max(4, width - line.used - len(tail)))
-    return line.add(filled, "utilization").add(empty, "faint").add(
-        tail, "strong" if selected else "text"
+    return (
+        line.add(filled, "utilization")
+        .add(empty, "faint")
+        .add(tail, "strong" if selected else "text")
     )
 
 
@@ -100,11 +102,9 @@ def detail_rows(device: DeviceNow, width: int) -> list[Line]:
     """Memory, power, temperature, clocks, PCIe of the selected device, in two rows or one."""
     fields = Fields(width, 6 if width >= 120 else 3)
     if device.row.kind == "cpu":
-        fields.add(
-            "memory", of_total(device.value("hw.memory.usage"), memory_total(device))
-        ).add("clock", si(device.value("hw.cpu.frequency"), "Hz")).add(
-            "power", number(device.value("hw.cpu.power"), "W")
-        )
+        fields.add("memory", of_total(device.value("hw.memory.usage"), memory_total(device))).add(
+            "clock", si(device.value("hw.cpu.frequency"), "Hz")
+        ).add("power", number(device.value("hw.cpu.power"), "W"))
         return fields.rows()
     limit = attribute(device, _POWER_LIMITS)
     power = number(device.value("hw.gpu.power"), "W")
@@ -117,7 +117,12 @@ def detail_rows(device: DeviceNow, width: int) -> list[Line]:
         .add("temperature", number(device.value("hw.gpu.temperature"), "°C"))
         .add("SM clock", si(device.value("hw.gpu.clock.sm"), "Hz"))
         .add("memory clock", si(device.value("hw.gpu.clock.memory"), "Hz"))
-        .add("PCIe", f"↑{si(sent, 'B/s')} ↓{si(received, 'B/s')}" if (sent, received) != (None, None) else UNKNOWN)
+        .add(
+            "PCIe",
+            f"↑{si(sent, 'B/s')} ↓{si(received, 'B/s')}"
+            if (sent, received) != (None, None)
+            else UNKNOWN,
+        )
         .rows()
     )
 

@@ -89,7 +89,8 @@ class Feed:
         """Read on; a file that is locked for a moment (a slow disk) is tried again."""
         for attempt in range(_ATTEMPTS):
             try:
-                return collector.update()
+                collector.update()
+                return
             except NotASession:
                 if attempt == _ATTEMPTS - 1 or self._closed.wait(0.5):
                     raise

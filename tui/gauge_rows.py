@@ -50,9 +50,7 @@ def gauge_rows(gauge: Gauge, height: int, width: int) -> list[Line]:
     drawn = height - 1 if height >= 7 else height
     block = _block(gauge, drawn, left - 2)
     graph = _graph(gauge, drawn, width - left)
-    rows = [
-        Line(width).add(" ").join(block[row]).to(left).join(graph[row]) for row in range(drawn)
-    ]
+    rows = [Line(width).add(" ").join(block[row]).to(left).join(graph[row]) for row in range(drawn)]
     return rows + [Line(width) for _ in range(height - drawn)]
 
 
@@ -158,5 +156,6 @@ def _graph(gauge: Gauge, height: int, width: int) -> list[Line]:
         if height == 1:
             label = f"≤{top_label}"
         row.add(f"{label:>{LABEL - 1}}", "muted").add("┤" if label else "│", "faint")
-        row.add(drawn[index], gauge.key)
+        for text, edge in drawn[index]:
+            row.add(text, gauge.key if edge else f"{gauge.key}-fill")
     return rows

@@ -20,7 +20,7 @@ _DURATIONS = (
 
 
 def bar(fraction: float | None, width: int) -> tuple[str, str]:
-    """The filled and the empty part of a bar from 0 to 1; heavy against light also without colour."""
+    """The filled and the empty part of a bar from 0 to 1: heavy against light."""
     if fraction is None:
         return "", "┄" * width
     halves = round(min(1.0, max(0.0, fraction)) * width * 2)
@@ -29,19 +29,29 @@ def bar(fraction: float | None, width: int) -> tuple[str, str]:
     return filled, "─" * (width - len(filled))
 
 
-def area(values: Sequence[float | None], top: float, height: int) -> list[str]:
-    """Rows, top first, of a filled history from zero to ``top``.
+def area(values: Sequence[float | None], top: float, height: int) -> list[list[tuple[str, bool]]]:
+    """Rows, top first, of a filled history from zero to ``top``: texts, and whether it is the edge.
 
-    A known value draws at least the lowest eighth, so that zero differs from unknown, which is blank.
+    A known value draws at least the lowest eighth: zero differs from unknown, which is blank.
     """
     levels = [
         0 if value is None else max(1, min(height * 8, round(value / top * height * 8)))
         for value in values
     ]
-    return [
-        "".join(_BLOCKS[max(0, min(8, level - 8 * row))] for level in levels)
-        for row in range(height - 1, -1, -1)
-    ]
+    rows = []
+    for row in range(height - 1, -1, -1):
+        spans: list[tuple[str, bool]] = []
+        for level in levels:
+            eighths = level - 8 * row
+            edge = 0 < eighths <= 8
+            block = _BLOCKS[max(0, min(8, eighths))]
+            # A blank takes the style of its neighbour: one style run where possible.
+            if spans and (block == " " or spans[-1][1] == edge):
+                spans[-1] = (spans[-1][0] + block, spans[-1][1])
+            else:
+                spans.append((block, edge))
+        rows.append(spans)
+    return rows
 
 
 @dataclass(frozen=True)
@@ -90,9 +100,7 @@ def longer(seconds: float) -> int:
 def axis(view: Window, gap: int = 11) -> tuple[str, str]:
     """The time axis: a line with ticks, and their labels as time since the session's start."""
     line, labels = ["─"] * view.columns, [" "] * view.columns
-    step = next(
-        (s for s in _DURATIONS if s * _NS / view.column_ns >= gap), _DURATIONS[-1]
-    )
+    step = next((s for s in _DURATIONS if s * _NS / view.column_ns >= gap), _DURATIONS[-1])
     at = -(-view.start // (step * _NS)) * step
     free = 0
     while at * _NS <= view.end:

@@ -53,7 +53,9 @@ def _devices(state: HomeState, width: int, most: int) -> list[Line]:
     if state.devices is None:
         text = state.devices_trouble or "looking at the devices …"
         role = "warn" if state.devices_trouble else "muted"
-        return [Line(width).add(" ").add("! " if state.devices_trouble else "", role).add(text, role)]
+        return [
+            Line(width).add(" ").add("! " if state.devices_trouble else "", role).add(text, role)
+        ]
     gpus = state.devices.gpus
     rows: list[Line] = []
     if len(gpus) > 1:
@@ -206,5 +208,3 @@ def _foot(state: HomeState, width: int) -> list[Line]:
     if entries and 0 <= state.cursor < len(entries):
         return [row.add(str(entries[state.cursor].path), "faint")]
     return [row]
-
-

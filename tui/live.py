@@ -159,8 +159,8 @@ class LiveScreen(Screen[None]):
         if self.trouble is None:
             return [title, Line(width), Line(width).add(" reading the session …", "muted")]
         rows = [title, Line(width)]
-        for text in wrap(clean(self.trouble.trouble.text), width - 4, 4):
-            rows.append(Line(width).add(" ✗ ", "bad").add(text, "bad"))
+        said = wrap(clean(self.trouble.trouble.text), width - 4, 4)
+        rows += [Line(width).add(" ✗ ", "bad").add(text, "bad") for text in said]
         if self.trouble.trouble.mend:
             rows.append(Line(width).add(" → ", "key").add(clean(self.trouble.trouble.mend)))
         return rows

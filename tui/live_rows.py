@@ -207,7 +207,7 @@ def _workload(snapshot: Snapshot, width: int) -> list[Line]:
     fields.add("median step", milliseconds(work.step_seconds))
     fields.add("loss", loss(work.loss))
     if width >= 120:
-        fields.add("median of the last", f"{work.step_count:,} steps")
+        fields.add("median over", f"{work.step_count:,} steps")
     return [*rows, *fields.rows()]
 
 

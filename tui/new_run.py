@@ -116,7 +116,9 @@ class NewRunScreen(Screen[Path | None]):
             text, role = self._answer
             sign = " ✗ " if role == "bad" else " » "
             for index, piece in enumerate(wrap(text, width - 5, 3)):
-                rows.append(Line(width).add(sign if index == 0 else "   ", role).add(piece, "strong"))
+                rows.append(
+                    Line(width).add(sign if index == 0 else "   ", role).add(piece, "strong")
+                )
         return rows
 
     def action_start(self) -> None:

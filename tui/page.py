@@ -27,16 +27,15 @@ def help_lines(keys: Sequence[tuple[str, str]]) -> list[Row]:
 def number_lines(snapshot: Snapshot) -> list[Row]:
     """Each number: value, method, and its source or the reason why there is none."""
     rows: list[Row] = []
+    order = {name: index for index, name in enumerate(CATALOGUE)}
     for device in snapshot.devices:
         rows.append((("", "text"),))
         rows.append(((f" {device.row.id}  {clean(device.row.name)}", "strong"),))
-        order = {name: index for index, name in enumerate(CATALOGUE)}
-        for metric in sorted(device.readings, key=lambda name: order.get(name, 99)):
-            rows.append(_number(metric, device.readings[metric]))
+        metrics = sorted(device.readings, key=lambda name: order.get(name, 99))
+        rows += [_number(metric, device.readings[metric]) for metric in metrics]
     rows.append((("", "text"),))
     rows.append(((" gauges of the run", "strong"),))
-    for gauge in snapshot.gauges[1:]:
-        rows.append(_number(gauge.title, gauge.reading, gauge.unit))
+    rows += [_number(gauge.title, gauge.reading, gauge.unit) for gauge in snapshot.gauges[1:]]
     return rows
 
 

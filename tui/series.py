@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Callable, Iterable
+from itertools import pairwise
 
 from gpuwatch.analysis.rates import intervals, rate_series
 from gpuwatch.session.reader import StepRow
@@ -89,7 +90,7 @@ def _from_buckets(
     """Weighted means of ten-second buckets by column; a bucket may span several columns."""
     found: list[float | None] = []
     edges = view.edges()
-    for start, end in zip(edges, edges[1:], strict=False):
+    for start, end in pairwise(edges):
         first = start // _BUCKET_NS
         last = max(first, (end - 1) // _BUCKET_NS)
         if last > first and end - start >= 4 * _BUCKET_NS:

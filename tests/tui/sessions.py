@@ -91,12 +91,14 @@ def _devices(script: Script) -> tuple[list[Device], list[Channel]]:
         for index in range(script.gpus)
     ]
     devices.append(
-        Device("cpu", "cpu", "AMD EPYC 9654", None, {"threads": 16, "memory_total_bytes": 128 * GIB})
+        Device(
+            "cpu", "cpu", "AMD EPYC 9654", None, {"threads": 16, "memory_total_bytes": 128 * GIB}
+        )
     )
     channels = []
     for device in devices:
-        for metric in GPU_METRICS if device.kind == "gpu" else CPU_METRICS:
-            channels.append(_channel(script, device.id, metric))
+        metrics = GPU_METRICS if device.kind == "gpu" else CPU_METRICS
+        channels += [_channel(script, device.id, metric) for metric in metrics]
     if script.kind != "machine":
         devices.append(Device("workload", "workload", script.name))
         channels += [_channel(script, "workload", metric) for metric in PROCESS_METRICS]
