@@ -61,6 +61,11 @@ class WorkloadSource:
         """Watch these processes and their descendants; the totals start anew."""
         self._tree.set_roots(roots)
 
+    @property
+    def pids(self) -> frozenset[int]:
+        """The processes of the tree as of the last sample."""
+        return self._tree.pids
+
     def rows(self) -> list[ProcessRow]:
         """The living processes as of the last sample, for a process table."""
         return self._tree.rows()

@@ -1,0 +1,206 @@
+"""What a run's environment was: flat facts of the host and of the workload's process.
+
+A fact that cannot be had is ``None``. Of environment variables only those on a short list are
+kept, so that no secret gets into a session.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import socket
+from collections.abc import Iterable
+from pathlib import Path
+
+from gpuwatch.telemetry.base import Device
+from gpuwatch.telemetry.cgroup import limits
+from gpuwatch.telemetry.cpu import CpuSource, read_text
+
+Facts = dict[str, str | int | float | None]
+
+_KEPT = re.compile(
+    r"CUDA_[A-Z0-9_]+|OMP_NUM_THREADS|MKL_NUM_THREADS|NVIDIA_VISIBLE_DEVICES"
+    r"|PYTORCH_[A-Z0-9_]+|TORCH_[A-Z0-9_]+|NCCL_[A-Z0-9_]+"
+)
+_SECRET = re.compile(r"TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|AUTH|_KEY$|_KEY_")
+_LONGEST = 200
+"""Characters of one variable's value that are kept."""
+
+
+def fingerprint(
+    pid: int | None = None, devices: Iterable[Device] = (), root: Path = Path("/")
+) -> Facts:
+    """The host's facts, and the process's where a PID is given."""
+    facts = fingerprint_host(devices, root)
+    if pid is not None:
+        facts |= fingerprint_process(pid, root)
+    return facts
+
+
+def fingerprint_host(devices: Iterable[Device] = (), root: Path = Path("/")) -> Facts:
+    """Facts of the machine under ``host.``, ``os.``, ``cpu.``, ``memory.`` and ``gpuN.``.
+
+    ``devices`` are those of an NVML source; sizes in bytes, clocks in hertz, power in watts.
+    """
+    proc, sys = root / "proc", root / "sys"
+    release = _release(root)
+    facts: Facts = {
+        "host.name": socket.gethostname(),
+        "host.boot.id": read_text(proc / "sys/kernel/random/boot_id"),
+        "host.product": read_text(sys / "class/dmi/id/product_name"),
+        "host.vendor": read_text(sys / "class/dmi/id/sys_vendor"),
+        "host.virtual": _virtual(proc),
+        "os.release": release.get("PRETTY_NAME"),
+        "os.kernel": platform.release(),
+        "os.machine": platform.machine(),
+        "os.libc": " ".join(platform.libc_ver()).strip() or None,
+        "os.clocksource": read_text(
+            sys / "devices/system/clocksource/clocksource0/current_clocksource"
+        ),
+        "cpu.governor": _governors(sys),
+        "memory.transparent.hugepages": _chosen(
+            read_text(sys / "kernel/mm/transparent_hugepage/enabled")
+        ),
+        "memory.swap.total": _kilobytes(proc / "meminfo", "SwapTotal"),
+    }
+    cpu = CpuSource(root)
+    try:
+        for device in cpu.devices:
+            facts["cpu.model"] = device.name
+            facts |= {
+                key if key.startswith("memory.") else f"cpu.{key}": value
+                for key, value in device.attributes.items()
+                if not key.startswith("cgroup.") and not key.startswith("core.affinity")
+            }
+    finally:
+        cpu.close()
+    for device in devices:
+        facts[f"{device.id}.name"] = device.name
+        facts[f"{device.id}.uuid"] = device.uuid
+        facts |= {f"{device.id}.{key}": _plain(value) for key, value in device.attributes.items()}
+    return facts
+
+
+def fingerprint_process(pid: int, root: Path = Path("/")) -> Facts:
+    """Facts of one process under ``process.``: its limits, isolation and chosen variables.
+
+    Another user's process hides some of them: those are ``None``.
+    """
+    folder = root / "proc" / str(pid)
+    status = _status(folder / "status")
+    group = limits(pid, root)
+    facts: Facts = {
+        "process.cgroup.version": group.version,
+        "process.cgroup.cpu.limit": group.cpus,
+        "process.cgroup.memory.limit": group.memory,
+        "process.cpu.affinity": status.get("Cpus_allowed_list"),
+        "process.memory.nodes": status.get("Mems_allowed_list"),
+        "process.seccomp": {"0": "off", "1": "strict", "2": "filter"}.get(
+            status.get("Seccomp", "")
+        ),
+        "process.no.new.privileges": _whole(status.get("NoNewPrivs")),
+        "process.capabilities": status.get("CapEff"),
+        "process.uid": _whole(status.get("Uid", "").split("\t")[0]),
+        "process.shm.size": _size(folder / "root/dev/shm"),
+        "process.root.filesystem": _root_filesystem(folder / "mountinfo"),
+        "process.limit.memlock": _limit(folder / "limits", "Max locked memory"),
+        "process.limit.nofile": _limit(folder / "limits", "Max open files"),
+    }
+    for space in ("pid", "net", "mnt", "user", "ipc"):
+        facts[f"process.namespace.{space}"] = _link(folder / "ns" / space)
+    return facts | _variables(folder / "environ")
+
+
+def _variables(path: Path) -> Facts:
+    """Variables on the list; of ``LD_PRELOAD`` only whether it is set."""
+    try:
+        pairs = path.read_bytes().split(b"\0")
+    except OSError:
+        return {"process.env.LD_PRELOAD": None}
+    found: Facts = {"process.env.LD_PRELOAD": "absent"}
+    for pair in pairs:
+        name, _, value = pair.decode("utf-8", "replace").partition("=")
+        if name == "LD_PRELOAD":
+            found["process.env.LD_PRELOAD"] = "present"
+        elif _KEPT.fullmatch(name) and not _SECRET.search(name):
+            found[f"process.env.{name}"] = value[:_LONGEST]
+    return found
+
+
+def _plain(value: str | int | float | bool | None) -> str | int | float | None:
+    return ("yes" if value else "no") if isinstance(value, bool) else value
+
+
+def _release(root: Path) -> dict[str, str]:
+    text = read_text(root / "etc/os-release") or ""
+    pairs = (line.partition("=") for line in text.splitlines())
+    return {key: value.strip('"') for key, _, value in pairs}
+
+
+def _virtual(proc: Path) -> str | None:
+    """``yes`` where the processor tells that a hypervisor is under it."""
+    text = read_text(proc / "cpuinfo")
+    if text is None:
+        return None
+    flags = re.search(r"^flags\s*:(.*)$", text, re.MULTILINE)
+    return None if flags is None else "yes" if " hypervisor" in flags[1] else "no"
+
+
+def _governors(sys: Path) -> str | None:
+    found = (sys / "devices/system/cpu/cpufreq").glob("policy*/scaling_governor")
+    names = {text for path in found if (text := read_text(path))}
+    return ",".join(sorted(names)) or None
+
+
+def _chosen(text: str | None) -> str | None:
+    """The word in brackets: ``always [madvise] never``."""
+    match = re.search(r"\[(\w+)\]", text or "")
+    return match[1] if match else None
+
+
+def _status(path: Path) -> dict[str, str]:
+    pairs = (line.partition(":") for line in (read_text(path) or "").splitlines())
+    return {key: value.strip() for key, _, value in pairs}
+
+
+def _kilobytes(path: Path, key: str) -> int | None:
+    words = _status(path).get(key, "").split()
+    return int(words[0]) * 1024 if words else None
+
+
+def _whole(text: str | None) -> int | None:
+    return int(text) if text and text.isdecimal() else None
+
+
+def _size(path: Path) -> int | None:
+    try:
+        stat = os.statvfs(path)
+    except OSError:
+        return None
+    return stat.f_blocks * stat.f_frsize
+
+
+def _limit(path: Path, name: str) -> str | int | None:
+    """The soft limit, in bytes or files, or ``unlimited``."""
+    for line in (read_text(path) or "").splitlines():
+        if line.startswith(name):
+            soft = line[len(name) :].split()[0]
+            return int(soft) if soft.isdecimal() else soft
+    return None
+
+
+def _root_filesystem(path: Path) -> str | None:
+    """Type of the file system at the process's ``/``: ``overlay`` in most containers."""
+    for line in (read_text(path) or "").splitlines():
+        fields = line.split()
+        if fields[4] == "/":
+            return fields[fields.index("-") + 1]
+    return None
+
+
+def _link(path: Path) -> str | None:
+    try:
+        return str(path.readlink())
+    except OSError:
+        return None
