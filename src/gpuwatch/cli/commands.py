@@ -70,7 +70,7 @@ def dispatch(arguments: Sequence[str]) -> int:
         return _help(own)
     own.remove(name)
     module_name, summary = COMMANDS[name]
-    module: Command = import_module(module_name)  # type: ignore[assignment]
+    module: Command = import_module(module_name)
     parser = Parser(
         prog=f"gpuwatch {name}",
         description=(getattr(module, "__doc__", None) or summary),

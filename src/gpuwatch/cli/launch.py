@@ -123,7 +123,7 @@ def _size(text: str) -> int:
     found = re.fullmatch(r"(\d+)([kmgt]?)(i?b)?", text.lower())
     if not found:
         raise UsageError(f"{text!r} is no size", "write bytes, or 512m, 8g")
-    return int(found[1]) * 1024 ** " kmgt".index(found[2] or " ")
+    return int(found[1]) << (10 * " kmgt".index(found[2] or " "))
 
 
 def _workloads(arguments: argparse.Namespace, command: tuple[str, ...]) -> tuple[Workload, ...]:

@@ -58,7 +58,7 @@ def run_to_end(
     stop.recording = recording
     if stop.why is not None:
         recording.stop(stop.why)
-    timers = []
+    timers: list[threading.Thread] = []
     if duration is not None:
         timers.append(threading.Timer(duration, stop.ask, (f"--duration {duration:g}s",)))
     if while_pid is not None:

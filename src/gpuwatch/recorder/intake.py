@@ -17,6 +17,7 @@ HEAD_LINES = 2_000
 """Lines from the start that are kept when the log outgrows its limits; then the oldest go."""
 
 _MOST_COMPLAINTS = 20
+_MOST_FACTS = 200
 
 
 class Intake:
@@ -127,7 +128,7 @@ class Intake:
     def _report(self, t: int, report: Report) -> list[Row]:
         body = {key: value for key, value in report.body.items() if key != "event"}
         if report.event == "versions":
-            return [fact("workload", key, value) for key, value in body.items()]
+            return [fact("workload", key, value) for key, value in list(body.items())[:_MOST_FACTS]]
         if report.event == "epoch":
             told = ", ".join(f"{key} {value}" for key, value in body.items())
             return [event(t, "epoch", told[:500])]

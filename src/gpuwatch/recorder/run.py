@@ -73,15 +73,18 @@ class Recording:
         self._result: Result | None = None
         self._over = False
         self._stopped: str | None = None
-        self._roots: Sequence[int] = ()
-        self._identified = False
         known = store.channels()
         self._writer = SessionWriter(
             store, len(known), base_ns=base_ns, pump=self._pump, on_trouble=on_trouble
         )
         self._sampler = Sampler(sources.all, interval, base_ns)
         self._sampler.columns(known)
-        self._rebuild_tier(store, len(known))
+        self._rebuild_tier(store)
+        roots = run.pids() if run is not None else ()
+        sources.watch(roots)
+        if roots:
+            facts = sources.process_facts(roots[0])
+            self._writer.put(*(fact("process", key, value) for key, value in facts.items()))
 
     def stop(self, why: str) -> None:
         """End the workload, and with it the recording; again: at once. Safe in a signal handler."""
@@ -121,7 +124,6 @@ class Recording:
             return None
         result = run.result()
         lost = result is None and run.lost()
-        self._follow(run)
         outputs = run.read()
         if outputs:
             cursor = run.cursor()
@@ -135,16 +137,6 @@ class Recording:
             self._over = True
             self._wake.set()
         return (lambda: run.release(cursor)) if outputs else None
-
-    def _follow(self, run: Run) -> None:
-        roots = run.pids()
-        if roots != self._roots:
-            self._roots = roots
-            self._sources.watch(roots)
-        if roots and not self._identified:
-            self._identified = True
-            facts = self._sources.process_facts(roots[0])
-            self._writer.put(*(fact("process", key, value) for key, value in facts.items()))
 
     def _result_rows(self, t: int) -> list[Row]:
         result = self._result
@@ -181,12 +173,12 @@ class Recording:
         )
         return rows
 
-    def _rebuild_tier(self, store: SessionStore, columns: int) -> None:
+    def _rebuild_tier(self, store: SessionStore) -> None:
         """After a crash: ticks that are in the file, but not in the tier, count there too."""
         bucket = store.last("tier")
         start = (bucket + 1) * schema.TIER_SECONDS * 1_000_000_000
-        for _, t, *values in store.ticks_since(start):
-            self._writer.retier(t, values[:columns])
+        for t, values in store.ticks_since(start):
+            self._writer.retier(t, values)
 
 
 def begin(

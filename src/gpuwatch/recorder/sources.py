@@ -12,27 +12,26 @@ from gpuwatch.session.store import Row
 from gpuwatch.telemetry.base import Channel, Device, Source
 from gpuwatch.telemetry.cpu import CpuSource
 from gpuwatch.telemetry.fingerprint import fingerprint_host, fingerprint_process
-from gpuwatch.telemetry.nvml import GpuProcess, NvmlSource, open_nvml
-from gpuwatch.telemetry.process_tree import ProcessTree, descendants
+from gpuwatch.telemetry.nvml import GpuProcess, NvmlSource, Unavailable, open_nvml
+from gpuwatch.telemetry.workload import WorkloadSource
 
 
 class Sources:
     """All sources of a recording, in a fixed order."""
 
-    def __init__(
-        self, nvml: NvmlSource | None, no_gpu: str | None, tree: ProcessTree | None
-    ) -> None:
-        self._nvml = nvml
-        self._no_gpu = no_gpu
-        self._tree = tree
-        self._roots: Sequence[int] = ()
+    def __init__(self, nvml: NvmlSource | Unavailable, *, workload: bool) -> None:
+        self._nvml = nvml if isinstance(nvml, NvmlSource) else None
+        self._no_gpu = nvml if isinstance(nvml, Unavailable) else None
+        self._tree: WorkloadSource | None = None
         self._seen: dict[tuple[str, int], GpuProcess] = {}
         self._used_by_tree: set[str] = set()
         self.all: list[Source] = [CpuSource()]
-        if nvml is not None:
-            self.all.insert(0, nvml)
-        if tree is not None:
-            self.all.append(tree)
+        if self._nvml is not None:
+            self.all.insert(0, self._nvml)
+        if workload:
+            gpu_processes = nvml if isinstance(nvml, Unavailable) else nvml.processes
+            self._tree = WorkloadSource(gpu_processes)
+            self.all.append(self._tree)
 
     @classmethod
     def open(cls, gpus: Sequence[str] | None, *, workload: bool) -> Sources:
@@ -45,12 +44,9 @@ class Sources:
             opened = open_nvml(gpus)
         except ValueError as error:
             raise NotAvailable(str(error), "see nvidia-smi -L") from None
-        if not isinstance(opened, NvmlSource):
-            if gpus is not None:
-                raise NotAvailable(f"--gpus: {opened.reason}", opened.mend)
-            reason = f"no NVIDIA GPU to be seen: {opened.reason}"
-            return cls(None, reason, ProcessTree(()) if workload else None)
-        return cls(opened, None, ProcessTree((), opened.processes) if workload else None)
+        if isinstance(opened, Unavailable) and gpus is not None:
+            raise NotAvailable(f"--gpus: {opened.reason}", opened.mend)
+        return cls(opened, workload=workload)
 
     @property
     def devices(self) -> tuple[Device, ...]:
@@ -67,10 +63,10 @@ class Sources:
 
     def host_facts(self) -> dict[str, JSON]:
         """The fingerprint of this machine; ``gpu.unavailable`` says why there is no GPU."""
-        facts: dict[str, JSON] = dict(fingerprint_host(self._nvml))
+        facts: dict[str, JSON] = dict(fingerprint_host(self._gpus()))
         facts["python.recorder"] = platform.python_version()
-        if self._no_gpu:
-            facts["gpu.unavailable"] = self._no_gpu
+        if self._no_gpu is not None:
+            facts["gpu.unavailable"] = f"no NVIDIA GPU is seen: {self._no_gpu.reason}"
         return facts
 
     def process_facts(self, pid: int) -> Mapping[str, JSON]:
@@ -78,8 +74,7 @@ class Sources:
         return fingerprint_process(pid)
 
     def watch(self, roots: Sequence[int]) -> None:
-        """The processes at the top of the workload's tree, from now on."""
-        self._roots = roots
+        """The processes at the top of the workload's tree; before sampling begins."""
         if self._tree is not None:
             self._tree.set_roots(roots)
 
@@ -94,7 +89,7 @@ class Sources:
         }
         if now == self._seen:
             return []
-        owned = set(descendants(self._roots))
+        owned = self._tree.pids if self._tree is not None else frozenset()
         self._used_by_tree |= {device for device, pid in now if pid in owned}
         rows = [
             _process_row(t, key, process, key[1] in owned, running=True)

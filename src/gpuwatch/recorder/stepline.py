@@ -138,9 +138,10 @@ def _amount(body: Mapping[str, JSON], key: str) -> float | None:
 
 
 def _finite(value: JSON, key: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+    number = _float(value, key)
+    if not math.isfinite(number):
         raise Malformed(f'"{key}" must be a finite number')
-    return float(value)
+    return number
 
 
 def _numbers(body: Mapping[str, JSON], key: str, count: int) -> tuple[float, ...] | None:
@@ -150,10 +151,13 @@ def _numbers(body: Mapping[str, JSON], key: str, count: int) -> tuple[float, ...
     listed = value if isinstance(value, list) else [value]
     if len(listed) not in (1, count):
         raise Malformed(f'"{key}" has {len(listed)} values for {count} steps')
-    for each in listed:
-        if isinstance(each, bool) or not isinstance(each, (int, float)):
-            raise Malformed(f'"{key}" must be a number or a list of {count} numbers')
+    return tuple(_float(each, key) for each in listed)
+
+
+def _float(value: JSON, key: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise Malformed(f'"{key}" must be made of numbers')
     try:
-        return tuple(map(float, listed))
+        return float(value)
     except OverflowError:
         raise Malformed(f'"{key}" is too large') from None

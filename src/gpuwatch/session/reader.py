@@ -133,7 +133,10 @@ class SessionReader:
         try:
             return self._db.execute(sql, tuple(values)).fetchall()
         except sqlite3.Error as error:
-            raise NotASession(f"{self.path} is damaged: {error}", "copy it again") from error
+            raise NotASession(
+                f"{self.path} is damaged: {error}",
+                "copy it again, with the file of the same name ending in -journal if there is one",
+            ) from error
 
     def meta(self) -> dict[str, JSON]:
         """Everything known of the session as a whole; ``docs/session-format.md`` lists the keys."""

@@ -6,7 +6,7 @@ import contextlib
 import json
 import os
 import sqlite3
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from gpuwatch.errors import StorageError
@@ -126,11 +126,10 @@ class SessionStore:
             for key, value in self._connection.execute("SELECT key, value FROM meta")
         }
 
-    def ticks_since(self, t: int) -> list[tuple[int | float | None, ...]]:
-        """Whole ticks ``(n, t, c0, ...)`` from ``t`` nanoseconds on: what the tier still lacks."""
-        return self._connection.execute(
-            "SELECT * FROM tick WHERE t >= ? ORDER BY n", (t,)
-        ).fetchall()
+    def ticks_since(self, t: int) -> Iterator[tuple[int, list[int | float | None]]]:
+        """``(t, values)`` of the ticks from ``t`` nanoseconds on: what the tier still lacks."""
+        rows = self._connection.execute("SELECT * FROM tick WHERE t >= ? ORDER BY n", (t,))
+        return ((row[1], list(row[2:])) for row in rows.fetchall())
 
     def write(self, rows: Iterable[Row]) -> None:
         """One transaction: all of ``rows`` or none.

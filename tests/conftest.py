@@ -1,0 +1,84 @@
+"""What every test may use: the real command line in a home of its own."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+HAS_TORCH = all(importlib.util.find_spec(name) for name in ("torch", "torchvision"))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.get_closest_marker("torch") and not HAS_TORCH:
+            item.add_marker(pytest.mark.skip(reason="torch and torchvision are not installed"))
+
+
+@dataclass
+class Cli:
+    """Runs gpuwatch as a process of its own, with a home that is the test's alone."""
+
+    home: Path
+    variables: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def env(self) -> dict[str, str]:
+        kept = {
+            name: value
+            for name, value in os.environ.items()
+            if name not in ("VIRTUAL_ENV", "CONDA_PREFIX", "NO_COLOR")
+            and not name.startswith(("XDG_", "GPUWATCH_"))
+        }
+        return {**kept, "HOME": str(self.home), **self.variables}
+
+    def argv(self, *arguments: object) -> list[str]:
+        return [sys.executable, "-m", "gpuwatch", *map(str, arguments)]
+
+    def __call__(
+        self, *arguments: object, code: int | None = 0, timeout: float = 120
+    ) -> subprocess.CompletedProcess[str]:
+        """Run to the end; ``code`` is the exit code it must have, ``None`` for any."""
+        done = subprocess.run(
+            self.argv(*arguments),
+            env=self.env,
+            cwd=self.home,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )
+        assert "Traceback" not in done.stderr, done.stderr
+        if code is not None:
+            assert done.returncode == code, (done.returncode, done.stdout, done.stderr)
+        return done
+
+    def start(self, *arguments: object) -> subprocess.Popen[str]:
+        """Start it and return at once."""
+        return subprocess.Popen(
+            self.argv(*arguments),
+            env=self.env,
+            cwd=self.home,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+
+@pytest.fixture
+def cli(tmp_path: Path) -> Iterator[Cli]:
+    home = tmp_path / "home"
+    home.mkdir()
+    cli = Cli(home)
+    yield cli
+    # A test that failed half-way must not leave its workload running.
+    if (home / ".local/state/gpuwatch/runs").exists():
+        cli("stop", "--all", code=None)

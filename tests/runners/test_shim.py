@@ -1,0 +1,191 @@
+"""The shim holds a workload: its output, its end, its whole process tree. Real processes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gpuwatch.models import Output, Result
+from gpuwatch.runners import shim
+from gpuwatch.runners.local import LocalRun
+from gpuwatch.runners.spool import SpoolReader
+
+PYTHON = sys.executable
+
+
+def until(condition: Callable[[], object], seconds: float = 20) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.01)
+
+
+def start(folder: Path, *command: str) -> LocalRun:
+    return LocalRun.start(
+        "bare", command, folder=folder, working_directory="/", variables=os.environ
+    )
+
+
+def finish(run: LocalRun) -> tuple[Result, list[Output]]:
+    until(lambda: run.result() is not None)
+    outputs = []
+    while some := run.read():
+        outputs += some
+    result = run.result()
+    assert result is not None
+    return result, outputs
+
+
+def text(outputs: list[Output], stream: str) -> bytes:
+    return b"".join(output.data for output in outputs if output.stream == stream)
+
+
+def alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize(
+    ("script", "code", "number"),
+    [("exit 0", 0, None), ("exit 7", 7, None), ("exit 137", 137, None), ("kill -9 $$", None, 9)],
+)
+def test_the_end_of_a_workload_is_told_exactly(
+    tmp_path: Path, script: str, code: int | None, number: int | None
+) -> None:
+    result, _ = finish(start(tmp_path, "sh", "-c", script))
+    assert (result.code, result.signal) == (code, number)
+
+
+def test_both_streams_are_kept_apart_to_the_last_byte(tmp_path: Path) -> None:
+    result, outputs = finish(start(tmp_path, "sh", "-c", "printf out; printf err >&2"))
+    assert result.code == 0
+    assert (text(outputs, "stdout"), text(outputs, "stderr")) == (b"out", b"err")
+
+
+def test_cpu_time_is_that_of_the_workload(tmp_path: Path) -> None:
+    busy = "import time\nend = time.process_time() + 0.3\nwhile time.process_time() < end: pass"
+    result, _ = finish(start(tmp_path, PYTHON, "-c", busy))
+    assert result.user_seconds is not None and result.sys_seconds is not None
+    assert 0.25 < result.user_seconds + result.sys_seconds < 2
+
+
+def test_a_command_that_cannot_start_is_the_launchers_failure(tmp_path: Path) -> None:
+    result, _ = finish(start(tmp_path, "/does/not/exist"))
+    assert result.launcher_failed
+    assert "No such file" in str(result.text)
+
+
+def test_what_daemonises_ends_with_its_run(tmp_path: Path) -> None:
+    script = "setsid sh -c 'echo $$; exec sleep 300' & sleep 0.3"
+    result, outputs = finish(start(tmp_path, "sh", "-c", script))
+    assert result.left_behind == 1
+    pid = int(text(outputs, "stdout"))
+    until(lambda: not alive(pid))
+
+
+def test_a_stop_takes_the_whole_tree_and_a_second_one_kills(tmp_path: Path) -> None:
+    stubborn = (
+        "trap '' TERM; echo $$; sh -c \"trap '' TERM; echo \\$\\$; while :; do sleep 1; done\""
+    )
+    run = start(tmp_path, "sh", "-c", stubborn)
+    outputs: list[Output] = []
+    until(lambda: outputs.extend(run.read()) or text(outputs, "stdout").count(b"\n") == 2)
+    run.stop()
+    time.sleep(0.2)
+    assert run.result() is None
+    run.stop()
+    result, _ = finish(run)
+    assert result.signal == signal.SIGKILL
+    for pid in map(int, text(outputs, "stdout").split()):
+        until(lambda pid=pid: not alive(pid))
+
+
+def test_a_hang_up_reaches_neither_shim_nor_workload(tmp_path: Path) -> None:
+    run = start(tmp_path, "sh", "-c", "sleep 0.5; echo done")
+    holder = run.handle()["holder"]["pid"]
+    os.kill(holder, signal.SIGHUP)
+    result, outputs = finish(run)
+    assert result.code == 0
+    assert text(outputs, "stdout") == b"done\n"
+
+
+def test_the_workload_inherits_no_ignored_signals(tmp_path: Path) -> None:
+    _, outputs = finish(start(tmp_path, "grep", "SigIgn", "/proc/self/status"))
+    ignored = int(text(outputs, "stdout").split()[1], 16)
+    assert ignored & (1 << (signal.SIGHUP - 1)) == 0
+
+
+def test_a_killed_shim_is_lost_not_ended(tmp_path: Path) -> None:
+    run = start(tmp_path, "sleep", "300")
+    pids = run.pids()
+    os.kill(run.handle()["holder"]["pid"], signal.SIGKILL)
+    until(run.lost)
+    assert run.result() is None
+    os.kill(pids[0], signal.SIGKILL)
+
+
+def test_reading_goes_on_from_a_cursor(tmp_path: Path) -> None:
+    run = start(tmp_path, "sh", "-c", "echo one; sleep 0.4; echo two")
+    outputs: list[Output] = []
+    until(lambda: outputs.extend(run.read()) or outputs)
+    again = LocalRun.attach(run.handle(), run.cursor())
+    result, rest = finish(again)
+    assert result.code == 0
+    assert text(outputs + rest, "stdout") == b"one\ntwo\n"
+
+
+def test_an_unread_spool_is_capped_and_says_what_it_dropped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shim, "MOST_SEGMENTS", 3)
+    monkeypatch.setattr(shim, "SEGMENT_BYTES", 1000)
+    spool = shim.Spool(str(tmp_path))
+    written = [bytes([65 + at % 26]) * 400 for at in range(40)]
+    for data in written:
+        spool.write(shim.STDOUT, data)
+    spool.flush()
+    assert sum(path.stat().st_size for path in tmp_path.iterdir()) < 5 * 1500
+    outputs = SpoolReader(tmp_path).read()
+    kept = [output.data for output in outputs if not output.lost]
+    assert kept == written[-len(kept) :]
+    assert sum(output.lost for output in outputs) > 0
+
+
+def test_released_segments_are_deleted_and_nothing_is_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shim, "SEGMENT_BYTES", 100)
+    spool, reader, got = shim.Spool(str(tmp_path)), SpoolReader(tmp_path), b""
+    for at in range(50):
+        spool.write(shim.STDOUT, f"{at}\n".encode() * 5)
+        got += b"".join(output.data for output in reader.read())
+        reader.release(reader.cursor())
+    assert got == b"".join(f"{at}\n".encode() * 5 for at in range(50))
+    assert len(list(tmp_path.iterdir())) <= 2
+
+
+def test_a_full_disk_blocks_no_workload(tmp_path: Path) -> None:
+    small = tmp_path / "small"
+    small.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "none", small]).returncode:
+        pytest.skip("mounting a tmpfs is not permitted here")
+    try:
+        run = start(small, "sh", "-c", "head -c 3000000 /dev/zero; echo end")
+        (small / "filler").touch()
+        until(lambda: not run.pids())
+        # The end can only be noted once there is room again.
+        for segment in (small / "spool").iterdir():
+            segment.unlink()
+        result, _ = finish(run)
+        assert result.code == 0
+    finally:
+        subprocess.run(["umount", small], check=True)

@@ -1,0 +1,254 @@
+"""The session file: what is written is read, and nothing else is believed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sqlite3
+import stat
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gpuwatch.errors import NewerSchema, NotASession, StorageError
+from gpuwatch.metrics import Method
+from gpuwatch.session import schema
+from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.status import State, status
+from gpuwatch.session.store import SessionStore, event, meta
+from gpuwatch.session.writer import SessionWriter
+
+from .conftest import SECOND, create
+
+Write = Callable[..., Path]
+
+
+def test_what_was_written_is_read(write: Write) -> None:
+    with SessionReader(write(25)) as reader:
+        rows = list(reader.all_ticks([0, 1]))
+        assert [row[0] for row in rows] == list(range(25))
+        assert rows[7] == (7, 7 * SECOND, 0.07, None)
+        utilization, power = reader.channels()
+        assert (utilization.unit, utilization.method) == ("1", Method.MEASURED)
+        assert (power.method, power.reason) == (Method.UNAVAILABLE, "no RAPL here")
+        assert status(reader.meta(), reader.path).state is State.FINISHED
+
+
+def test_the_tier_agrees_with_the_ticks(write: Write) -> None:
+    with SessionReader(write(25)) as reader:
+        assert reader.tier([0], 0) == [(0, 10), (1, 10), (2, 5)]
+        assert reader.tier([0], 1) == [(0, 0.0), (1, 0.1), (2, 0.2)]
+        means = [row[1] for row in reader.tier([0], 2)]
+        assert means == pytest.approx([0.045, 0.145, 0.22])
+        assert reader.tier([0], 3) == [(0, 0.09), (1, 0.19), (2, 0.24)]
+        assert reader.tier([1], 3) == [(0, None), (1, None), (2, None)]
+
+
+def test_a_session_is_for_its_owner_alone(write: Write) -> None:
+    assert stat.S_IMODE(write().stat().st_mode) == 0o600
+
+
+def test_an_existing_file_is_never_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "s.gpuwatch").write_text("precious")
+    with pytest.raises(StorageError):
+        create(tmp_path / "s.gpuwatch")
+    assert (tmp_path / "s.gpuwatch").read_text() == "precious"
+
+
+@pytest.mark.parametrize("content", [b"", b"x" * 5000, b"SQLite format 3\x00" + b"\x00" * 4000])
+def test_what_is_no_session_is_refused(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "s.gpuwatch"
+    path.write_bytes(content)
+    with pytest.raises(NotASession):
+        SessionReader(path)
+
+
+def test_another_database_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "s.gpuwatch"
+    with sqlite3.connect(path) as db:
+        db.execute("CREATE TABLE t (a)")
+    with pytest.raises(NotASession, match="SQLite database"):
+        SessionReader(path)
+
+
+def test_a_newer_schema_names_the_mend(write: Write) -> None:
+    path = write()
+    with sqlite3.connect(path) as db:
+        db.execute(f"PRAGMA user_version={schema.VERSION + 1}")
+    with pytest.raises(NewerSchema, match="upgrade"):
+        SessionReader(path)
+
+
+@pytest.mark.parametrize(
+    "attack",
+    [
+        "CREATE TRIGGER t AFTER INSERT ON event BEGIN DELETE FROM log; END",
+        "CREATE VIEW extra AS SELECT 1",
+        "CREATE TABLE extra (a)",
+        "CREATE INDEX i ON event (t)",
+        "DROP TABLE event",
+        "ALTER TABLE event ADD COLUMN x DEFAULT (1)",
+        "ALTER TABLE tick ADD COLUMN evil",
+    ],
+)
+def test_an_unexpected_schema_is_refused(write: Write, attack: str) -> None:
+    path = write()
+    with sqlite3.connect(path) as db:
+        db.execute(attack)
+    with pytest.raises(NotASession, match="tables"):
+        SessionReader(path)
+
+
+def test_values_of_the_wrong_type_are_unknown_not_believed(write: Write) -> None:
+    path = write()
+    with sqlite3.connect(path) as db:
+        db.execute("UPDATE tick SET c0 = 'x' WHERE n = 3")
+        db.execute("UPDATE tick SET c0 = 9e999 WHERE n = 4")
+        db.execute("UPDATE meta SET value = '{' WHERE key = 'session'")
+    with SessionReader(path) as reader:
+        rows = reader.ticks([0])
+        assert rows[3][2] is None and rows[4][2] is None and rows[5][2] == 0.05
+        assert reader.meta()["session"] is None
+
+
+def test_every_single_damaged_page_is_refused_or_read_without_harm(write: Write) -> None:
+    original = write(50)
+    size = original.stat().st_size
+    for at in range(0, size, 512):
+        damaged = original.with_name(f"{at}.gpuwatch")
+        shutil.copy(original, damaged)
+        with damaged.open("r+b") as file:
+            file.seek(at)
+            file.write(os.urandom(256))
+        try:
+            with SessionReader(damaged) as reader:
+                reader.meta(), reader.channels(), list(reader.all_ticks([0])), reader.log()
+        except (NotASession, NewerSchema):
+            pass
+
+
+def test_reading_never_writes(write: Write) -> None:
+    path = write()
+    before = path.read_bytes()
+    with SessionReader(path) as reader:
+        with pytest.raises(NotASession, match="readonly"):
+            reader._rows("DELETE FROM tick")
+    assert path.read_bytes() == before
+
+
+def test_rows_wait_while_the_file_cannot_be_written(tmp_path: Path) -> None:
+    troubles: list[str] = []
+    path = tmp_path / "s.gpuwatch"
+    writer = SessionWriter(create(path), 2, base_ns=0, on_trouble=troubles.append)
+    writer.start()
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    try:
+        for n in range(5):
+            writer.tick(n, n * SECOND, [n, None])
+        deadline = time.monotonic() + 20
+        while not troubles:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+    finally:
+        other.execute("ROLLBACK")
+        other.close()
+    assert writer.close()
+    with SessionReader(path) as reader:
+        assert [row[2] for row in reader.ticks([0])] == list(range(5))
+        assert [row.kind for row in reader.events()] == ["storage"]
+
+
+def test_memory_is_bounded_while_the_disk_is_full(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from gpuwatch.session import writer as module
+
+    monkeypatch.setattr(module, "_MOST_ROWS", 100)
+    store = create(tmp_path / "s.gpuwatch")
+    writer = SessionWriter(store, 2, base_ns=0)
+
+    def fail(rows: object) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    monkeypatch.setattr(store, "write", fail)
+    writer.put(event(0, "kept", "an event is never dropped"))
+    for n in range(1000):
+        writer.tick(n, n, [n, None])
+        if n % 50 == 0:
+            writer._commit()
+    writer._commit()
+    monkeypatch.undo()
+    writer.start()
+    assert writer.close()
+    with SessionReader(tmp_path / "s.gpuwatch") as reader:
+        kinds = {row.kind: row.text for row in reader.events()}
+        assert set(kinds) == {"kept", "storage"}
+        assert "are lost" in kinds["storage"]
+        assert len(reader.ticks([0])) <= 100
+
+
+WRITE_FOREVER = """
+import sys
+sys.path[:0] = {path!r}
+from pathlib import Path
+from gpuwatch.session.store import SessionStore, event
+store = SessionStore.reopen(Path(sys.argv[1]))
+n = 0
+while True:
+    store.write([event(n + i, "x", "y" * 3000) for i in range(50)])
+    n += 50
+    print(n, flush=True)
+"""
+
+
+@pytest.mark.parametrize("attempt", range(8))
+def test_a_writer_killed_in_mid_transaction_leaves_a_file_that_opens(
+    tmp_path: Path, attempt: int
+) -> None:
+    path = tmp_path / "s.gpuwatch"
+    create(path).close()
+    process = subprocess.Popen(
+        [sys.executable, "-c", WRITE_FOREVER.format(path=sys.path), str(path)],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    process.stdout.readline()
+    time.sleep(0.02 + 0.013 * attempt)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    said = [int(line) for line in process.stdout if line.endswith("\n")]
+    lone = tmp_path / "lone.gpuwatch"
+    shutil.copy(path, lone)
+    with SessionReader(path) as reader:
+        read = reader.events(limit=10**9)
+    assert len(read) >= (said[-1] if said else 50)
+    try:
+        with SessionReader(lone) as reader:
+            reader.events()
+    except NotASession as error:
+        assert "journal" in str(error)
+
+
+def test_new_columns_can_be_added_to_a_session(tmp_path: Path) -> None:
+    from gpuwatch.telemetry.base import Channel
+
+    path = tmp_path / "s.gpuwatch"
+    create(path).close()
+    store = SessionStore.reopen(path)
+    extra = Channel("gpu0", "hw.gpu.power", Method.MEASURED, "NVML")
+    store.add_channels(2, [(extra, "W", "gauge")])
+    writer = SessionWriter(store, 3, base_ns=0)
+    writer.start()
+    writer.tick(0, 0, [0.5, None, 300.0])
+    writer.put(meta("result", {"code": 0, "t": 1}))
+    assert writer.close()
+    with SessionReader(path) as reader:
+        assert reader.ticks([2]) == [(0, 0, 300.0)]
+        assert reader.tier([2], 3) == [(0, 300.0)]

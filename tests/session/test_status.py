@@ -1,0 +1,84 @@
+"""What became of a run, from what its file says and what still lives."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpuwatch.processes import ProcessId, boot_id, identify
+from gpuwatch.session.status import State, status
+
+PATH = Path("x.gpuwatch")
+
+
+def me() -> dict[str, Any]:
+    process = identify(os.getpid())
+    assert process is not None
+    return asdict(process)
+
+
+def dead() -> dict[str, Any]:
+    return asdict(ProcessId(socket.gethostname(), boot_id(), 2**22 - 1, 1))
+
+
+@pytest.mark.parametrize(
+    ("result", "state", "code"),
+    [
+        ({"code": 0}, State.FINISHED, 0),
+        ({"code": 7}, State.FAILED, 7),
+        ({"signal": 9, "code": None}, State.KILLED, 137),
+        ({"code": 143}, State.KILLED, 143),
+        ({"code": 0, "stopped": "SIGINT"}, State.STOPPED, 0),
+        ({"code": None, "signal": None, "text": "gone"}, State.LOST, None),
+    ],
+)
+def test_the_end_of_a_workload(result: dict[str, Any], state: State, code: int | None) -> None:
+    found = status({"result": result, "recorder": me()}, PATH)
+    assert (found.state, found.exit_code) == (state, code)
+
+
+def test_a_living_recorder_is_running() -> None:
+    assert status({"recorder": me()}, PATH).state is State.RUNNING
+
+
+def test_a_dead_recorder_with_a_living_workload_says_how_to_take_it_up() -> None:
+    found = status({"recorder": dead(), "handle": {"holder": me()}}, PATH)
+    assert found.state is State.LOST
+    assert "attach --record" in found.text
+
+
+def test_a_dead_recorder_and_workload_are_lost() -> None:
+    assert status({"recorder": dead(), "handle": {"holder": dead()}}, PATH).state is State.LOST
+
+
+def test_the_number_of_a_dead_process_given_to_another_is_not_mistaken() -> None:
+    assert status({"recorder": {**me(), "start_time": 1}}, PATH).state is State.LOST
+
+
+def test_a_zombie_is_dead() -> None:
+    process = subprocess.Popen(["true"])
+    while (name := identify(process.pid)) is not None:
+        time.sleep(0.01)
+    assert name is None
+    process.wait()
+
+
+def test_on_another_host_a_silent_session_is_lost(tmp_path: Path) -> None:
+    path = tmp_path / "x.gpuwatch"
+    path.touch()
+    elsewhere = {"recorder": {**me(), "host": "another-host"}}
+    assert status(elsewhere, path).state is State.RUNNING
+    os.utime(path, (time.time() - 60, time.time() - 60))
+    assert status(elsewhere, path).state is State.LOST
+
+
+@pytest.mark.parametrize("meta", [{}, {"recorder": 3}, {"recorder": {"pid": "x"}}, {"handle": []}])
+def test_a_file_that_says_nonsense_is_lost_not_a_crash(meta: dict[str, Any]) -> None:
+    assert status(meta, PATH).state is State.LOST

@@ -1,0 +1,125 @@
+"""Who may import whom, and what a start may cost: claims about the code as a whole."""
+
+from __future__ import annotations
+
+import ast
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import gpuwatch
+
+ROOT = Path(gpuwatch.__file__).parent
+ENGINE = {"errors", "metrics", "models", "paths", "processes", "text", "units", "gpuwatch"}
+STANDARD = set(sys.stdlib_module_names)
+
+# For each room: the rooms of gpuwatch and the packages from elsewhere that it may import.
+MAY: dict[str, tuple[set[str], set[str]]] = {
+    "workloads": (set(), {"torch", "torchvision"}),
+    "runners": (ENGINE, {"docker", "spython"}),
+    "telemetry": (ENGINE, {"pynvml", "psutil"}),
+    "session": (ENGINE | {"telemetry.base"}, set()),
+    "recorder": (ENGINE | {"telemetry", "runners", "session"}, set()),
+    "analysis": (ENGINE | {"session"}, {"numpy", "scipy"}),
+    "report": (ENGINE | {"analysis", "session"}, set()),
+    "tui": (ENGINE | {"session", "analysis", "workloads.names"}, {"textual", "rich"}),
+    "cli": (
+        ENGINE
+        | {"session", "analysis", "report", "runners", "recorder", "telemetry", "tui", "workloads"},
+        set(),
+    ),
+}
+
+
+def imports(path: Path, package: str) -> set[str]:
+    """Absolute names of all modules that a file imports, wherever in it."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            if node.level:
+                base = package.split(".")[: len(package.split(".")) - node.level + 1]
+                module = ".".join([*base, *([node.module] if node.module else [])])
+            else:
+                module = node.module or ""
+            found.add(module)
+            # ``from gpuwatch import paths`` imports a module, not a name.
+            found |= {f"{module}.{alias.name}" for alias in node.names if module == "gpuwatch"}
+    return found
+
+
+def files(room: str) -> list[tuple[Path, str]]:
+    return [
+        (path, ".".join(["gpuwatch", *path.relative_to(ROOT).parent.parts]))
+        for path in sorted((ROOT / room).rglob("*.py"))
+    ]
+
+
+@pytest.mark.parametrize("room", MAY)
+def test_a_room_imports_only_what_it_may(room: str) -> None:
+    inside, outside = MAY[room]
+    wrong = []
+    assert files(room)
+    for path, package in files(room):
+        for name in imports(path, package):
+            top, _, rest = name.partition(".")
+            if top != "gpuwatch":
+                good = top in STANDARD or top in outside
+            else:
+                allowed = inside | {room}
+                good = (
+                    not rest
+                    or rest == "__version__"
+                    or any(rest == each or rest.startswith(f"{each}.") for each in allowed)
+                )
+            if not good:
+                wrong.append(f"{path.relative_to(ROOT)} imports {name}")
+    assert wrong == []
+
+
+def test_every_room_is_known_to_this_test() -> None:
+    rooms = {path.name for path in ROOT.iterdir() if (path / "__init__.py").exists()}
+    assert rooms == set(MAY)
+
+
+def test_no_room_is_imported_by_its_bare_name() -> None:
+    for path in [*ROOT.rglob("*.py"), *Path(__file__).parent.rglob("*.py")]:
+        bare = imports(path, "x") & {"tui", "runners", "workloads"}
+        assert not bare, f"{path} imports {bare}: a second copy of the module"
+
+
+def loaded(*arguments: str) -> set[str]:
+    """The modules that a command of gpuwatch loads."""
+    program = (
+        "import sys, json, contextlib, io\n"
+        "from gpuwatch.cli import main\n"
+        "with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(SystemExit):\n"
+        f"    main({list(arguments)!r})\n"
+        "print(json.dumps(sorted(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    return set(json.loads(done.stdout))
+
+
+HEAVY = {"docker", "spython", "pynvml", "psutil", "torch", "textual", "numpy", "scipy", "rich"}
+
+
+@pytest.mark.parametrize("argument", ["--help", "--version"])
+def test_help_and_version_load_nothing_heavy(argument: str) -> None:
+    assert loaded(argument) & HEAVY == set()
+
+
+def test_a_recorder_loads_neither_screen_nor_statistics(tmp_path: Path) -> None:
+    modules = loaded("--record", "--duration", "50ms", "--quiet", "--out", str(tmp_path))
+    assert modules & (HEAVY - {"pynvml", "psutil"}) == set()
+
+
+def test_the_version_is_the_same_everywhere() -> None:
+    text = (Path(__file__).parent.parent / "pyproject.toml").read_text()
+    assert f'\nversion = "{gpuwatch.__version__}"\n' in text
