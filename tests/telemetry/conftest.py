@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+_ROOT = Path(__file__).resolve().parents[2]
+if str(_ROOT) not in sys.path:
+    sys.path.insert(0, str(_ROOT))
+
+from tests.fake_nvml import FakeDriver  # noqa: E402
+
+
+class Remote:
+    """An NVML source in a program of its own, where the fake driver is the driver."""
+
+    def __init__(self, env: dict[str, str], **options: Any) -> None:
+        env = env | {"PYTHONPATH": os.pathsep.join([str(_ROOT / "src"), *sys.path[1:]])}
+        server = Path(__file__).with_name("nvml_server.py")
+        self._program = subprocess.Popen(
+            [sys.executable, str(server), json.dumps(options)],
+            env=env,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self.first: dict[str, Any] = self._line()
+        self.channels = {(c["device"], c["metric"]): c for c in self.first.get("channels", ())}
+        self.events: list[dict[str, Any]] = []
+        self.took = 0.0
+
+    def _line(self) -> Any:
+        assert self._program.stdout
+        return json.loads(self._program.stdout.readline())
+
+    def ask(self, question: str) -> Any:
+        assert self._program.stdin
+        self._program.stdin.write(question + "\n")
+        self._program.stdin.flush()
+        return self._line()
+
+    def sample(self) -> dict[tuple[str, str], float | None]:
+        """Sample and note changes and events; the values by device and metric."""
+        values, self.took = self.ask("sample")
+        sampled = {
+            (c["device"], c["metric"]): v
+            for c, v in zip(self.first["channels"], values, strict=True)
+        }
+        changes, events = self.ask("drain")
+        for channel in changes:
+            self.channels[channel["device"], channel["metric"]] = channel
+        self.events += events
+        return sampled
+
+    def until(self, claim: Callable[[dict[tuple[str, str], float | None]], bool]) -> None:
+        """Sample until the claim holds; fails after ten seconds."""
+        end = time.monotonic() + 10
+        while not claim(sampled := self.sample()):
+            assert time.monotonic() < end, (sampled, self.channels, self.events)
+            time.sleep(0.02)
+
+    def stop(self) -> None:
+        self._program.kill()
+        self._program.communicate()
+
+
+@pytest.fixture
+def remote() -> Iterator[Callable[..., Remote]]:
+    started: list[Remote] = []
+
+    def start(driver: FakeDriver | dict[str, str], **options: Any) -> Remote:
+        env = driver if isinstance(driver, dict) else driver.env
+        started.append(Remote(env, **options))
+        return started[-1]
+
+    yield start
+    for one in started:
+        one.stop()

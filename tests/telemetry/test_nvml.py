@@ -1,0 +1,350 @@
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.fake_nvml import (
+    DRIVER_NOT_LOADED,
+    NO_PERMISSION,
+    NOT_FOUND,
+    NOT_SUPPORTED,
+    UNKNOWN,
+    VERSION_MISMATCH,
+    FakeDriver,
+    uuid,
+)
+
+Start = Callable[..., Any]
+BANDWIDTH = "hw.gpu.memory.bandwidth"
+PCIE = "nvmlDeviceGetPcieThroughput"
+
+EXPECTED = {
+    "hw.gpu.utilization": 0.40,
+    "hw.gpu.memory.usage": 12 * 2**30,
+    "hw.gpu.memory.busy": 0.25,
+    BANDWIDTH: None,
+    "hw.gpu.power": 252.5,
+    "hw.gpu.energy": 5000.25,
+    "hw.gpu.temperature": 47,
+    "hw.gpu.clock.sm": 1_755_000_000,
+    "hw.gpu.clock.memory": 2_619_000_000,
+    "hw.gpu.pcie.transmit": 120_000_000,
+    "hw.gpu.pcie.receive": 340_000_000,
+}
+
+ALONE = {
+    "nvmlDeviceGetUtilizationRates": {"hw.gpu.utilization", "hw.gpu.memory.busy"},
+    "nvmlDeviceGetMemoryInfo": {"hw.gpu.memory.usage"},
+    "nvmlDeviceGetMemoryInfo_v2": set(),
+    "nvmlDeviceGetFieldValues": set(),
+    "nvmlDeviceGetPowerUsage": set(),
+    "nvmlDeviceGetTotalEnergyConsumption": {"hw.gpu.energy"},
+    "nvmlDeviceGetTemperature": set(),
+    "nvmlDeviceGetTemperatureV": set(),
+    "nvmlDeviceGetClockInfo": {"hw.gpu.clock.sm", "hw.gpu.clock.memory"},
+    PCIE: {"hw.gpu.pcie.transmit", "hw.gpu.pcie.receive"},
+    "nvmlDeviceGetComputeRunningProcesses": set(),
+    "nvmlDeviceGetGraphicsRunningProcesses": set(),
+}
+
+FACTS = {
+    "nvmlSystemGetDriverVersion": "driver.version",
+    "nvmlSystemGetCudaDriverVersion": "cuda.driver.version",
+    "nvmlDeviceGetCudaComputeCapability": "compute.capability",
+    "nvmlDeviceGetNumGpuCores": "core.count",
+    "nvmlDeviceGetMemoryBusWidth": "memory.bus.width",
+    "nvmlDeviceGetEnforcedPowerLimit": "power.limit",
+    "nvmlDeviceGetPciInfo": "pci.bus.id",
+    "nvmlDeviceGetMigMode": "mig.enabled",
+    "nvmlDeviceGetEccMode": "ecc.enabled",
+    "nvmlDeviceGetPersistenceMode": "persistence.enabled",
+}
+
+
+@pytest.mark.parametrize("gpus", [1, 8])
+def test_every_gpu_is_measured_in_si_base_units(tmp_path: Path, remote: Start, gpus: int) -> None:
+    source = remote(FakeDriver(tmp_path, gpus=gpus))
+    values = source.sample()
+    assert values == {
+        (f"gpu{n}", metric): value for n in range(gpus) for metric, value in EXPECTED.items()
+    }
+    for (_, metric), channel in source.channels.items():
+        assert channel["method"] == ("unavailable" if metric == BANDWIDTH else "measured")
+    assert "no bytes" in source.channels["gpu0", BANDWIDTH]["reason"]
+    assert source.events == []
+    assert source.ask("close") < 1
+
+
+def test_facts_are_in_si_base_units(tmp_path: Path, remote: Start) -> None:
+    device = remote(FakeDriver(tmp_path)).first["devices"][0]
+    assert (device["id"], device["uuid"]) == ("gpu0", uuid(0))
+    assert device["attributes"] == {
+        "index": 0,
+        "driver.version": "575.57.08",
+        "cuda.driver.version": "12.9",
+        "compute.capability": "9.0",
+        "core.count": 16896,
+        "memory.total": 85520809984,
+        "memory.bus.width": 5120,
+        "clock.sm.max": 1_980_000_000,
+        "clock.memory.max": 2_619_000_000,
+        "power.limit": 700.0,
+        "pci.bus.id": "00000000:18:00.0",
+        "mig.enabled": False,
+        "ecc.enabled": True,
+        "persistence.enabled": True,
+    }
+
+
+@pytest.mark.parametrize("function", ALONE)
+def test_a_call_that_is_not_supported_takes_only_its_own_metrics_along(
+    tmp_path: Path, remote: Start, function: str
+) -> None:
+    driver = FakeDriver(tmp_path, gpus=2)
+    driver.fail(function, NOT_SUPPORTED, gpu=1)
+    source = remote(driver)
+    values = source.sample()
+    for metric, value in EXPECTED.items():
+        assert values["gpu0", metric] == value
+        channel = source.channels["gpu1", metric]
+        if metric in ALONE[function]:
+            assert values["gpu1", metric] is None
+            assert channel["method"] == "unavailable"
+            assert function in channel["reason"] and "not supported" in channel["reason"]
+        elif metric != BANDWIDTH:
+            assert values["gpu1", metric], "measured, and no zero for unknown"
+            assert channel["method"] == "measured"
+
+
+@pytest.mark.parametrize("function", FACTS)
+def test_a_fact_that_is_not_given_is_none_and_costs_no_channel(
+    tmp_path: Path, remote: Start, function: str
+) -> None:
+    driver = FakeDriver(tmp_path)
+    driver.fail(function, NOT_SUPPORTED)
+    source = remote(driver)
+    attributes = source.first["devices"][0]["attributes"]
+    assert {key for key, value in attributes.items() if value is None} == {FACTS[function]}
+    assert all(c["method"] == "measured" for k, c in source.channels.items() if k[1] != BANDWIDTH)
+
+
+def test_the_source_says_which_call_gave_the_power(tmp_path: Path, remote: Start) -> None:
+    driver = FakeDriver(tmp_path, gpus=3)
+    driver.fail("nvmlDeviceGetFieldValues:186", NOT_SUPPORTED, gpu=1)
+    driver.fail("nvmlDeviceGetFieldValues:186", NOT_SUPPORTED, gpu=2)
+    driver.fail("nvmlDeviceGetPowerUsage", NOT_SUPPORTED, gpu=2)
+    source = remote(driver)
+    values = source.sample()
+    told = [
+        (source.channels[gpu, "hw.gpu.power"]["source"].split("(")[0], values[gpu, "hw.gpu.power"])
+        for gpu in ("gpu0", "gpu1", "gpu2")
+    ]
+    assert told == [
+        ("NVML field 186 ", 252.5),
+        ("NVML nvmlDeviceGetPowerUsage ", 251.0),
+        ("NVML field 185 ", 250.5),
+    ]
+
+
+def test_memory_of_version_1_is_said_to_include_the_reserve(tmp_path: Path, remote: Start) -> None:
+    driver = FakeDriver(tmp_path)
+    driver.fail("nvmlDeviceGetMemoryInfo_v2", NOT_SUPPORTED)
+    source = remote(driver)
+    assert source.sample()["gpu0", "hw.gpu.memory.usage"] == 12 * 2**30 + 680 * 2**20
+    assert "reserve included" in source.channels["gpu0", "hw.gpu.memory.usage"]["source"]
+
+
+def test_a_call_that_fails_for_a_while_comes_back(tmp_path: Path, remote: Start) -> None:
+    driver = FakeDriver(tmp_path)
+    source = remote(driver)
+    power = ("gpu0", "hw.gpu.power")
+    driver.fail("nvmlDeviceGetFieldValues", UNKNOWN)
+    source.until(lambda values: values[power] is None)
+    assert source.channels[power]["method"] == "unavailable"
+    assert "unknown error" in source.channels[power]["reason"]
+    driver.work("nvmlDeviceGetFieldValues")
+    source.until(lambda values: values[power] == 252.5)
+    assert source.channels[power]["method"] == "measured"
+    assert source.events == []
+
+
+def test_a_permission_refused_at_the_start_may_be_given_later(
+    tmp_path: Path, remote: Start
+) -> None:
+    driver = FakeDriver(tmp_path)
+    driver.fail("nvmlDeviceGetTotalEnergyConsumption", NO_PERMISSION)
+    source = remote(driver)
+    energy = ("gpu0", "hw.gpu.energy")
+    assert "no permission" in source.channels[energy]["reason"]
+    driver.work("nvmlDeviceGetTotalEnergyConsumption")
+    source.until(lambda values: values[energy] == 5000.25)
+
+
+def test_a_lost_gpu_is_reported_once_and_comes_back_while_the_other_goes_on(
+    tmp_path: Path, remote: Start
+) -> None:
+    driver = FakeDriver(tmp_path, gpus=2)
+    source = remote(driver)
+    driver.lose(0)
+    source.until(lambda values: all(v is None for k, v in values.items() if k[0] == "gpu0"))
+    for (gpu, metric), channel in source.channels.items():
+        if metric != BANDWIDTH:
+            assert channel["method"] == ("unavailable" if gpu == "gpu0" else "measured")
+            assert gpu == "gpu1" or "lost" in channel["reason"]
+    driver.restore(0)
+    source.until(lambda values: values["gpu0", "hw.gpu.pcie.receive"] is not None)
+    source.sample()
+    assert [(event["kind"], event["device"]) for event in source.events] == [
+        ("gpu-lost", "gpu0"),
+        ("gpu-back", "gpu0"),
+    ]
+    assert "Xid" in source.events[0]["text"]
+    assert all(c["method"] == "measured" for k, c in source.channels.items() if k[1] != BANDWIDTH)
+
+
+def test_a_gpu_lost_from_the_start_does_not_keep_the_others_from_being_watched(
+    tmp_path: Path, remote: Start
+) -> None:
+    driver = FakeDriver(tmp_path, gpus=2)
+    driver.lose(1)
+    source = remote(driver)
+    assert source.sample()["gpu0", "hw.gpu.power"] == 252.5
+    assert source.first["devices"][1]["uuid"] is None
+    assert "lost" in source.channels["gpu1", "hw.gpu.power"]["reason"]
+    driver.restore(1)
+    source.until(lambda values: values["gpu1", "hw.gpu.power"] == 252.5)
+
+
+@pytest.mark.parametrize(
+    ("code", "reason", "mend"),
+    [
+        (DRIVER_NOT_LOADED, "driver is not loaded", "modprobe"),
+        (VERSION_MISMATCH, "different versions", "reboot"),
+        (NO_PERMISSION, "no permission", "administrator"),
+        (UNKNOWN, "unknown error", "container"),
+        (777, "NVML error 777", "nvidia-smi"),
+    ],
+)
+def test_a_driver_that_does_not_start_is_told_with_what_mends_it(
+    tmp_path: Path, remote: Start, code: int, reason: str, mend: str
+) -> None:
+    driver = FakeDriver(tmp_path)
+    driver.init(code)
+    told = remote(driver).first["unavailable"]
+    assert reason in told["reason"]
+    assert mend in told["mend"]
+
+
+def test_a_missing_library_is_told(remote: Start) -> None:
+    env = {key: value for key, value in os.environ.items() if key != "LD_LIBRARY_PATH"}
+    first = remote(env).first
+    if "unavailable" not in first:
+        pytest.skip("this machine has an NVIDIA driver")
+    assert "libnvidia-ml.so.1" in first["unavailable"]["reason"]
+
+
+def test_a_driver_that_never_answers_is_given_up(tmp_path: Path, remote: Start) -> None:
+    driver = FakeDriver(tmp_path)
+    driver.delay("nvmlInit", 60)
+    told = remote(driver, patience_s=0.5).first["unavailable"]
+    assert "did not answer" in told["reason"]
+
+
+def test_a_slow_call_that_hangs_costs_its_own_gpu_s_slow_values_only(
+    tmp_path: Path, remote: Start
+) -> None:
+    driver = FakeDriver(tmp_path, gpus=2)
+    source = remote(driver)
+    driver.delay(PCIE, 60, gpu=0)
+    driver.set(pcie_transmit=7)
+    receive = ("gpu0", "hw.gpu.pcie.receive")
+    source.until(
+        lambda values: values[receive] is None and source.channels[receive]["method"] != "measured"
+    )
+    assert PCIE in source.channels[receive]["reason"]
+    values = source.sample()
+    assert source.took < 0.2
+    assert values["gpu0", "hw.gpu.power"] == 252.5
+    assert values["gpu1", "hw.gpu.pcie.transmit"] == 7000
+    driver.work(PCIE, gpu=0)
+    source.until(lambda values: values[receive] == 340_000_000)
+
+
+def test_a_fast_call_that_hangs_holds_up_one_sample_and_close_returns(
+    tmp_path: Path, remote: Start
+) -> None:
+    driver = FakeDriver(tmp_path, gpus=3)
+    source = remote(driver)
+    driver.delay("nvmlDeviceGetUtilizationRates", 60, gpu=1)
+    power = ("gpu1", "hw.gpu.power")
+    source.until(lambda values: values[power] is None)
+    assert source.took < 1
+    values = source.sample()
+    assert source.took < 0.2
+    assert values["gpu0", "hw.gpu.power"] == values["gpu2", "hw.gpu.power"] == 252.5
+    source.until(lambda values: source.channels[power]["method"] == "unavailable")
+    driver.work("nvmlDeviceGetUtilizationRates", gpu=1)
+    source.until(lambda values: values[power] == 252.5)
+    driver.delay("nvmlDeviceGetUtilizationRates", 60, gpu=1)
+    driver.delay(PCIE, 60, gpu=0)
+    source.until(lambda values: values[power] is None)
+    assert source.ask("close") < 1.2
+
+
+def test_gpus_are_chosen_by_index_uuid_and_unique_beginning(tmp_path: Path, remote: Start) -> None:
+    driver = FakeDriver(tmp_path, gpus=4)
+    source = remote(driver, gpus=["3", uuid(1), "GPU-00000002", 3])
+    assert [device["id"] for device in source.first["devices"]] == ["gpu3", "gpu1", "gpu2"]
+
+
+@pytest.mark.parametrize("wrong", ["4", "GPU-0000000", "GPU-ffff", "MIG-nothing", ""])
+def test_a_selection_that_fits_no_gpu_says_what_exists(
+    tmp_path: Path, remote: Start, wrong: str
+) -> None:
+    error = remote(FakeDriver(tmp_path, gpus=4), gpus=[wrong]).first["error"]
+    assert repr(wrong) in error
+    assert all(uuid(gpu) in error for gpu in range(4))
+
+
+def test_a_mig_device_is_watched_with_what_nvml_gives_for_it(tmp_path: Path, remote: Start) -> None:
+    driver = FakeDriver(tmp_path, gpus=2)
+    driver.set(gpu=1, mig="MIG-aaaa,MIG-bbbb")
+    source = remote(driver, gpus=["MIG-bbbb"])
+    device = source.first["devices"][0]
+    assert (device["id"], device["uuid"]) == ("gpu1.mig1", "MIG-bbbb")
+    assert device["attributes"]["mig.parent"] == uuid(1)
+    values = source.sample()
+    assert values["gpu1.mig1", "hw.gpu.memory.usage"] == 12 * 2**30
+    assert values["gpu1.mig1", "hw.gpu.utilization"] is None
+
+
+def test_processes_are_listed_with_unknown_memory_as_none(tmp_path: Path, remote: Start) -> None:
+    driver = FakeDriver(tmp_path, gpus=3)
+    driver.processes(0, (4711, 2**30, "compute"), (4712, None, "compute"), (9, 5, "graphics"))
+    driver.fail("nvmlDeviceGetComputeRunningProcesses", NOT_FOUND, gpu=1)
+    driver.fail("nvmlDeviceGetComputeRunningProcesses", NOT_SUPPORTED, gpu=2)
+    assert remote(driver).ask("processes") == {
+        "gpu0": [
+            {"pid": 4711, "used": 2**30, "kind": "compute"},
+            {"pid": 4712, "used": None, "kind": "compute"},
+            {"pid": 9, "used": 5, "kind": "graphics"},
+        ],
+        "gpu1": [],
+        "gpu2": None,
+    }
+
+
+def test_a_machine_whose_every_gpu_was_lost_recovers(tmp_path: Path, remote: Start) -> None:
+    driver = FakeDriver(tmp_path, gpus=2)
+    source = remote(driver)
+    driver.lose(0)
+    driver.lose(1)
+    source.until(lambda values: all(value is None for value in values.values()))
+    driver.restore(0)
+    driver.restore(1)
+    source.until(lambda values: values["gpu0", "hw.gpu.power"] == 252.5)
+    source.until(lambda values: values["gpu1", "hw.gpu.energy"] == 5000.25)
