@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from gpuwatch.metrics import Method
+from gpuwatch.telemetry.base import Value
+from gpuwatch.telemetry.cgroup import limits
+from gpuwatch.telemetry.cpu import CpuSource
+from gpuwatch.telemetry.rapl import difference, open_rapl
+
+
+def _named(source: CpuSource) -> dict[str, Value]:
+    sampled = source.sample()
+    return {c.metric: v for c, v in zip(source.channels, sampled, strict=True)}
+
+
+def _busy(seconds: float) -> None:
+    end = time.process_time() + seconds
+    while time.process_time() < end:
+        pass
+
+
+def test_a_busy_core_shows_in_the_utilization_and_the_first_sample_has_none() -> None:
+    source = CpuSource()
+    assert _named(source)["hw.cpu.utilization"] is None
+    _busy(0.5)
+    used = _named(source)["hw.cpu.utilization"]
+    source.close()
+    assert used is not None
+    assert 0.7 / (os.cpu_count() or 1) < used <= 1
+
+
+def test_memory_in_use_is_between_this_process_and_all_there_is() -> None:
+    source = CpuSource()
+    used = _named(source)["hw.memory.usage"]
+    total = source.devices[0].attributes["memory.total"]
+    source.close()
+    assert used is not None and isinstance(total, int)
+    assert 2**20 < used < total
+
+
+def test_what_cannot_be_had_is_none_with_a_reason() -> None:
+    source = CpuSource()
+    values = _named(source)
+    for channel in source.channels:
+        assert (channel.reason is not None) == (channel.method is Method.UNAVAILABLE)
+        if channel.reason:
+            assert values[channel.metric] is None
+    source.close()
+    source.close()
+
+
+def test_a_sample_costs_little() -> None:
+    source = CpuSource()
+    source.sample()
+    costs = []
+    for _ in range(50):
+        start = time.thread_time()
+        source.sample()
+        costs.append(time.thread_time() - start)
+    source.close()
+    assert sorted(costs)[25] < 1e-3
+
+
+def _powercap(root: Path, energies: list[int]) -> list[Path]:
+    files = []
+    for n, energy in enumerate(energies):
+        zone = root / f"sys/class/powercap/intel-rapl:{n}"
+        zone.mkdir(parents=True)
+        (zone / "name").write_text(f"package-{n}\n")
+        (zone / "max_energy_range_uj").write_text("1000000\n")
+        files.append(zone / "energy_uj")
+        files[-1].write_text(f"{energy}\n")
+    return files
+
+
+def test_power_is_the_sum_of_the_packages_and_survives_a_wrapped_counter(tmp_path: Path) -> None:
+    first, second = _powercap(tmp_path, [900_000, 100_000])
+    rapl = open_rapl(tmp_path)
+    start = time.monotonic()
+    assert rapl.watts() is None
+    time.sleep(0.15)
+    first.write_text("100000\n")  # 0.2 J, past the wrap at 1 J
+    second.write_text("400000\n")  # 0.3 J
+    watts = rapl.watts()
+    took = time.monotonic() - start
+    rapl.close()
+    assert watts is not None
+    assert 0.5 / took <= watts <= 0.5 / 0.15
+
+
+def test_a_counter_s_difference() -> None:
+    assert difference(3, 10, 100) == 7
+    assert difference(90, 10, 100) == 20
+
+
+def test_no_rapl_is_a_reason_and_not_a_zero(tmp_path: Path) -> None:
+    rapl = open_rapl(tmp_path)
+    assert rapl.watts() is None
+    assert rapl.reason is not None and "powercap" in rapl.reason
+
+
+@pytest.mark.skipif(os.getuid() == 0, reason="root may read everything")
+def test_rapl_without_permission_says_so(tmp_path: Path) -> None:
+    _powercap(tmp_path, [1])[0].chmod(0)
+    assert "root" in (open_rapl(tmp_path).reason or "")
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def test_the_tightest_cgroup_2_limit_on_the_way_up_counts(tmp_path: Path) -> None:
+    _write(tmp_path / "proc/7/cgroup", "0::/job/step\n")
+    mount = tmp_path / "sys/fs/cgroup"
+    _write(mount / "cgroup.controllers", "cpu memory\n")
+    _write(mount / "job/cpu.max", "150000 100000\n")
+    _write(mount / "job/step/cpu.max", "max 100000\n")
+    _write(mount / "job/step/memory.max", "1048576\n")
+    found = limits(7, tmp_path)
+    assert (found.version, found.cpus, found.memory) == ("v2", 1.5, 1048576)
+
+
+def test_cgroup_1_limits(tmp_path: Path) -> None:
+    _write(tmp_path / "proc/7/cgroup", "5:memory:/a\n3:cpu,cpuacct:/a\n")
+    mount = tmp_path / "sys/fs/cgroup"
+    _write(mount / "memory/a/memory.limit_in_bytes", "9223372036854771712\n")
+    _write(mount / "cpu,cpuacct/a/cpu.cfs_quota_us", "50000\n")
+    _write(mount / "cpu,cpuacct/a/cpu.cfs_period_us", "100000\n")
+    found = limits(7, tmp_path)
+    assert (found.version, found.cpus, found.memory) == ("v1", 0.5, "unlimited")
+
+
+def test_a_process_without_cgroup_has_unknown_limits(tmp_path: Path) -> None:
+    found = limits(7, tmp_path)
+    assert (found.version, found.cpus, found.memory) == (None, None, None)

@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+
+from gpuwatch.telemetry.base import Device
+from gpuwatch.telemetry.fingerprint import fingerprint, fingerprint_host, fingerprint_process
+
+
+def test_the_host_s_facts_are_flat_and_none_where_unknown() -> None:
+    gpu = Device("gpu0", "gpu", "H100", "GPU-1", {"driver.version": "575", "mig.enabled": False})
+    facts = fingerprint_host([gpu])
+    assert facts["os.kernel"] == platform.release()
+    assert isinstance(facts["memory.total"], int)
+    assert facts["gpu0.driver.version"] == "575"
+    assert facts["gpu0.mig.enabled"] == "no"
+    assert all(value is None or type(value) in (str, int, float) for value in facts.values())
+    assert "" not in facts.values()
+
+
+def test_only_listed_variables_are_kept_and_never_a_secret() -> None:
+    secrets = {
+        "AWS_SECRET_ACCESS_KEY": "hush",
+        "HF_TOKEN": "hush",
+        "NCCL_AUTH_TOKEN": "hush",
+        "MY_CUDA_THING": "hush",
+        "LD_PRELOAD": "",
+    }
+    env = os.environ | secrets | {"CUDA_VISIBLE_DEVICES": "1", "NCCL_DEBUG": "INFO"}
+    program = subprocess.Popen(
+        [sys.executable, "-c", "print(flush=True); input()"],
+        env=env,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    assert program.stdout
+    program.stdout.readline()
+    facts = fingerprint_process(program.pid)
+    program.communicate(b"\n")
+    assert facts["process.env.CUDA_VISIBLE_DEVICES"] == "1"
+    assert facts["process.env.NCCL_DEBUG"] == "INFO"
+    assert facts["process.env.LD_PRELOAD"] == "present"
+    assert "hush" not in facts.values()
+    assert facts["process.uid"] == os.getuid()
+    assert facts["process.seccomp"] in ("off", "strict", "filter")
+
+
+def test_a_process_that_is_gone_has_no_facts_and_no_error() -> None:
+    with subprocess.Popen(["true"]) as program:
+        program.wait()
+    facts = fingerprint(program.pid)
+    assert facts["process.cpu.affinity"] is None
+    assert facts["process.cgroup.cpu.limit"] is None
+    assert facts["process.limit.nofile"] is None
+    assert facts["os.kernel"]

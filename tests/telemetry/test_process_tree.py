@@ -1,0 +1,258 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from gpuwatch.metrics import Method
+from gpuwatch.telemetry.nvml_errors import Unavailable
+from gpuwatch.telemetry.nvml_fields import GpuProcess
+from gpuwatch.telemetry.proc_files import parse_stat
+from gpuwatch.telemetry.process_tree import ProcessTree
+from gpuwatch.telemetry.workload import WorkloadSource
+
+BURN = """
+import os, signal, sys, time
+def burn(seconds):
+    end = time.process_time() + seconds
+    while time.process_time() < end: pass
+def child(seconds, hold=0):
+    pid = os.fork()
+    if pid == 0:
+        burn(seconds)
+        if hold: time.sleep(hold)
+        os._exit(0)
+    return pid
+def say(): print("ready", flush=True)
+def wait(): sys.stdin.readline()
+"""
+
+
+@contextmanager
+def _program(body: str) -> Iterator[subprocess.Popen[str]]:
+    program = subprocess.Popen(
+        [sys.executable, "-c", BURN + body],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield program
+    finally:
+        program.kill()
+        program.communicate()
+
+
+def _ready(program: subprocess.Popen[str]) -> None:
+    assert program.stdout and program.stdout.readline() == "ready\n"
+
+
+def _go(program: subprocess.Popen[str]) -> None:
+    assert program.stdin
+    program.stdin.write("\n")
+    program.stdin.flush()
+
+
+def test_cpu_time_holds_a_child_that_was_never_seen_and_was_waited_for() -> None:
+    with _program("wait(); os.waitpid(child(0.3), 0); say(); wait()") as program:
+        tree = ProcessTree([program.pid])
+        before = tree.sample().cpu_s
+        _go(program)
+        _ready(program)
+        after = tree.sample().cpu_s
+        tree.close()
+    assert before is not None and after is not None
+    assert 0.25 <= after - before < 0.6
+
+
+def test_cpu_time_holds_a_child_that_nobody_waited_for() -> None:
+    body = "signal.signal(signal.SIGCHLD, signal.SIG_IGN); child(0.3, 1.5); say(); wait()"
+    with _program(body) as program:
+        _ready(program)
+        tree = ProcessTree([program.pid])
+        end = time.monotonic() + 5
+        while (seen := tree.sample()).cpu_s is None or seen.cpu_s < 0.28:
+            assert time.monotonic() < end, seen
+            time.sleep(0.02)
+        assert seen.processes == 2
+        while (left := tree.sample()).processes == 2:
+            assert time.monotonic() < end, left
+            time.sleep(0.02)
+        tree.close()
+    assert left.cpu_s is not None and left.cpu_s >= seen.cpu_s
+
+
+def test_the_total_never_goes_down_while_children_come_and_go() -> None:
+    body = "say()\nfor n in range(12):\n  os.waitpid(child(0.05), 0)\nsay(); wait()"
+    with _program(body) as program:
+        _ready(program)
+        tree = ProcessTree([program.pid])
+        totals: list[float] = []
+        end = time.monotonic() + 1.2
+        while time.monotonic() < end:
+            total = tree.sample().cpu_s
+            assert total is not None
+            totals.append(total)
+            time.sleep(0.01)
+        _ready(program)
+        final = tree.sample().cpu_s
+        tree.close()
+    assert totals == sorted(totals)
+    assert final is not None and 0.5 <= final <= 1.2
+
+
+def test_resident_memory_is_that_of_the_tree() -> None:
+    with _program("block = bytearray(64 << 20); say(); wait()") as program:
+        _ready(program)
+        tree = ProcessTree([program.pid])
+        resident = tree.sample().resident
+        row = tree.rows()[0]
+        tree.close()
+    assert resident is not None
+    assert 64 << 20 <= resident < 200 << 20
+    assert (row.pid, row.ppid) == (program.pid, os.getpid())
+
+
+def test_bytes_written_to_storage_are_counted(tmp_path: Path) -> None:
+    body = (
+        f"wait()\nf = open({str(tmp_path / 'x')!r}, 'wb')\n"
+        "f.write(bytes(8 << 20)); f.flush(); os.fsync(f.fileno()); say(); wait()"
+    )
+    with _program(body) as program:
+        tree = ProcessTree([program.pid])
+        before = tree.sample()
+        _go(program)
+        _ready(program)
+        after = tree.sample()
+        tree.close()
+    if before.io_written is None:
+        assert before.io_reason
+        return
+    assert after.io_written is not None
+    written = after.io_written - before.io_written
+    assert written == 0 or 8 << 20 <= written < 9 << 20, "0 where the folder is in memory"
+
+
+def test_a_workload_that_is_gone_gives_none_and_no_error() -> None:
+    with _program("say(); wait()") as program:
+        _ready(program)
+        tree = ProcessTree([program.pid])
+        assert tree.sample().processes == 1
+    gone = tree.sample()
+    assert (gone.processes, gone.cpu_s, gone.resident, gone.io_read) == (0, None, None, None)
+    assert tree.rows() == []
+    tree.set_roots([program.pid])
+    assert tree.sample().processes == 0
+    tree.close()
+    tree.close()
+
+
+def test_a_sample_of_an_unchanged_tree_costs_little() -> None:
+    with _program("child(0, 30); say(); wait()") as program:
+        _ready(program)
+        tree = ProcessTree([program.pid])
+        tree.sample()
+        costs = []
+        for _ in range(50):
+            start = time.thread_time()
+            tree.sample()
+            costs.append(time.thread_time() - start)
+        for row in tree.rows():
+            if row.pid != program.pid:
+                os.kill(row.pid, 9)
+        tree.close()
+    assert sorted(costs)[25] < 1e-3
+
+
+def test_a_name_with_brackets_and_spaces_is_parsed() -> None:
+    numbers = " ".join(str(n) for n in range(4, 53))
+    stat = parse_stat(f"7 (a) R (b) S {numbers}".encode())
+    assert (stat.name, stat.state, stat.parent, stat.own, stat.waited) == (
+        "a) R (b",
+        "S",
+        4,
+        29,
+        33,
+    )
+    assert (stat.threads, stat.started, stat.resident) == (20, 22, 24)
+
+
+def _fake_process(proc: Path, pid: int, parent: int, children: dict[int, str]) -> None:
+    folder = proc / str(pid)
+    folder.mkdir(parents=True)
+    rest = [
+        str(parent),
+        *["0"] * 9,
+        "5",
+        "5",
+        "0",
+        "0",
+        "0",
+        "0",
+        str(len(children)),
+        "0",
+        "1",
+        "0",
+        "3",
+    ]
+    (folder / "stat").write_text(f"{pid} (p{pid}) S {' '.join(rest)}")
+    (folder / "io").write_text("read_bytes: 10\nwrite_bytes: 20\n")
+    for thread, text in children.items():
+        (folder / f"task/{thread}").mkdir(parents=True)
+        (folder / f"task/{thread}/children").write_text(text)
+
+
+def test_children_of_every_thread_are_found_where_the_kernel_lists_them(tmp_path: Path) -> None:
+    me = os.getpid()
+    (tmp_path / f"{me}/task/{me}").mkdir(parents=True)
+    (tmp_path / f"{me}/task/{me}/children").write_text("")
+    (tmp_path / "loadavg").write_text("0 0 0 1/9 14\n")
+    _fake_process(tmp_path, 10, 1, {10: "11 ", 20: "12 "})
+    _fake_process(tmp_path, 11, 10, {11: "13 "})
+    _fake_process(tmp_path, 12, 10, {12: ""})
+    _fake_process(tmp_path, 13, 99, {13: ""})
+    _fake_process(tmp_path, 14, 1, {14: ""})
+    tree = ProcessTree([10], tmp_path)
+    sample = tree.sample()
+    assert tree.pids == {10, 11, 12}, "13's parent is another process: a reused PID"
+    assert sample.cpu_s == 3 * 10 / os.sysconf("SC_CLK_TCK")
+    assert (sample.io_read, sample.io_written) == (30, 60)
+    tree.close()
+
+
+def test_the_source_without_nvml_says_why_device_memory_is_unknown() -> None:
+    source = WorkloadSource(Unavailable("no driver", "load it"))
+    last = source.channels[-1]
+    assert (last.method, last.reason) == (Method.UNAVAILABLE, "no driver")
+    assert source.sample() == [None] * 5
+    assert source.drain() == ([], ())
+    source.close()
+
+
+def test_device_memory_is_that_of_the_tree_s_processes_on_all_gpus() -> None:
+    with _program("say(); wait()") as program:
+        _ready(program)
+        listed: dict[str, list[GpuProcess] | None] = {
+            "gpu0": [
+                GpuProcess(program.pid, 100, "compute"),
+                GpuProcess(program.pid, 100, "graphics"),
+                GpuProcess(1, 7, "compute"),
+            ],
+            "gpu1": [GpuProcess(program.pid, 11, "compute")],
+        }
+        source = WorkloadSource(lambda: listed)
+        assert source.sample() == [None] * 5
+        source.set_roots([program.pid])
+        known = source.channels[-1].method is Method.MEASURED
+        assert source.sample()[4] == (111 if known else None)
+        listed["gpu1"] = None
+        assert source.sample()[4] is None
+        if known:
+            changes, _ = source.drain()
+            assert "gpu1" in (changes[-1].channel.reason or "")
+    assert source.sample()[4] is None
+    source.close()
