@@ -27,7 +27,12 @@ def missing(package: str, error: Exception) -> EnvironmentFailure:
 
 
 def translate(error: BaseException, batch_size: int | None) -> Failure:
-    """The failure that an error of the run means; ``batch_size`` as far as it is known."""
+    """The failure that an error of the run means, by its first cause.
+
+    ``batch_size`` is the command line's, None where it gave none.
+    """
+    while isinstance(error.__cause__, Exception):
+        error = error.__cause__
     text = str(error)
     size = "the default" if batch_size is None else str(batch_size)
     if isinstance(error, MemoryError) or any(sign in text for sign in _MEMORY):

@@ -6,16 +6,17 @@ from __future__ import annotations
 class Failure(Exception):
     """A stop with a reason. Reported as an ``error`` event and one line on stderr.
 
-    ``kind`` is the event's kind, ``exit_code`` the process's exit code, ``mend`` what to do.
+    ``kind`` is the event's kind, ``exit_code`` the process's exit code, ``mend`` what to do;
+    message and mend are one line each.
     """
 
     kind = "run"
     exit_code = 1
 
     def __init__(self, message: str, mend: str = "") -> None:
-        super().__init__(message)
-        self.message = message
-        self.mend = mend
+        self.message = " ".join(message.split())
+        self.mend = " ".join(mend.split())
+        super().__init__(self.message)
 
 
 class UsageFailure(Failure):

@@ -66,7 +66,7 @@ def _list() -> int:
 def _fail(failure: Failure) -> int:
     emit("error", kind=failure.kind, message=failure.message, mend=failure.mend)
     mend = f" ({failure.mend})" if failure.mend else ""
-    print(f"{failure.kind}: {failure.message}{mend}".replace("\n", " "), file=sys.stderr)
+    print(f"{failure.kind}: {failure.message}{mend}", file=sys.stderr)
     if os.environ.get(TRACEBACK):
         traceback.print_exception(failure)
     return failure.exit_code

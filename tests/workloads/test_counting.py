@@ -1,3 +1,4 @@
+# ruff: noqa: E402
 """Counted FLOP against published figures and closed forms."""
 
 from __future__ import annotations
@@ -10,16 +11,16 @@ import pytest
 torch = pytest.importorskip("torch")
 torchvision = pytest.importorskip("torchvision")
 
-from torch import nn  # noqa: E402
-from torch.nn import functional as F  # noqa: E402
+from torch import nn
+from torch.nn import functional as F
 
-from gpuwatch.workloads.counting import (  # noqa: E402
+from gpuwatch.workloads.counting import (
     OperatorCounter,
     count_forward,
     count_step,
     tensor_bytes,
 )
-from gpuwatch.workloads.tasks.gcn import GCN, normalised_adjacency  # noqa: E402
+from gpuwatch.workloads.tasks.gcn import GCN, normalised_adjacency
 
 pytestmark = pytest.mark.torch
 

@@ -27,7 +27,7 @@ def fetch(name: str, folder: Path) -> None:
             getattr(datasets, name)(str(folder), download=True)
     except (URLError, OSError, RuntimeError) as error:
         raise EnvironmentFailure(
-            f"{name} could not be fetched into {folder}: {str(error).strip() or repr(error)}",
+            f"{name} could not be fetched into {folder}: {str(error) or repr(error)}",
             "check the network and the folder, fetch it elsewhere and give --data DIR, "
             "or leave both out for synthetic data",
         ) from error

@@ -1,0 +1,55 @@
+"""What only a GPU can show. Skipped by name where torch sees none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from .conftest import Report
+
+torch = pytest.importorskip("torch")
+
+pytestmark = [
+    pytest.mark.torch,
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no CUDA device"),
+]
+
+VISIBLE = {"CUDA_VISIBLE_DEVICES": "0"}
+
+
+@pytest.mark.parametrize("workload", ["mnist-cnn", "sentiment-rnn", "cifar10-cnn", "gcn"])
+def test_a_run_on_a_gpu_names_it_and_counts_what_a_cpu_counts(
+    run_workload: Callable[..., Report], workload: str
+) -> None:
+    arguments = (workload, "--steps", 30, "--device")
+    gpu = run_workload(*arguments, "cuda", **VISIBLE)
+    cpu = run_workload(*arguments, "cpu", **VISIBLE)
+    assert gpu.code == cpu.code == 0, gpu.stderr
+    assert gpu.one("run")["device_uuid"][0].startswith("GPU-")
+    assert gpu.one("count") | {"seconds": 0} == cpu.one("count") | {"seconds": 0}
+    assert len(gpu.seconds()) == 30
+    for step in gpu.steps():
+        assert sum(step["phases"].values()) == pytest.approx(sum(step["seconds"]), rel=1e-3)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "tf32", "bfloat16", "float16"])
+def test_every_data_type_trains(run_workload: Callable[..., Report], dtype: str) -> None:
+    done = run_workload("resnet18", "--steps", 5, "--batch-size", 8, "--dtype", dtype, **VISIBLE)
+    assert done.code == 0, done.stderr
+    assert done.one("run")["dtype"] == dtype
+    assert len(done.losses()) == 5
+
+
+def test_the_steps_add_up_to_the_time_that_passed(run_workload: Callable[..., Report]) -> None:
+    done = run_workload("resnet50", "--steps", 40, "--batch-size", 32, **VISIBLE)
+    first, last = done.steps()[0], done.steps()[-1]
+    passed = (last["monotonic_ns"] - first["monotonic_ns"]) / 1e9
+    assert sum(done.seconds()[1:]) == pytest.approx(passed, rel=0.02)
+
+
+def test_running_out_of_memory_names_the_batch_size(run_workload: Callable[..., Report]) -> None:
+    done = run_workload("resnet50", "--steps", 1, "--batch-size", 20000, "--workers", 0, **VISIBLE)
+    assert done.code == 1
+    assert "20000" in done.one("error")["mend"]
+    assert "Traceback" not in done.stderr

@@ -1,0 +1,132 @@
+# ruff: noqa: E402
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from gpuwatch.workloads import device as devices
+from gpuwatch.workloads.device import choose, runs_on, unusable
+from gpuwatch.workloads.errors import missing, translate
+from gpuwatch.workloads.failures import EnvironmentFailure, UsageFailure
+from gpuwatch.workloads.nvidia import Driver, find_driver
+
+pytestmark = pytest.mark.torch
+
+DRIVER = Driver(2, "470.57", "Tesla K80", (3, 7))
+
+
+@pytest.fixture
+def no_cuda(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+
+
+@pytest.mark.usefixtures("no_cuda")
+def test_without_a_gpu_the_cpu_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(devices, "find_driver", lambda: None)
+    assert choose("auto", "float32").type == "cpu"
+    with pytest.raises(EnvironmentFailure, match="--device cuda needs an NVIDIA GPU"):
+        choose("cuda", "float32")
+
+
+@pytest.mark.usefixtures("no_cuda")
+def test_a_gpu_that_torch_cannot_use_stops_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(devices, "find_driver", lambda: DRIVER)
+    with pytest.raises(EnvironmentFailure, match=r"Tesla K80, driver 470\.57, .* 3\.7") as caught:
+        choose("auto", "float32")
+    assert torch.__version__ in caught.value.message
+    assert "--device cpu" in caught.value.mend
+    assert choose("cpu", "float32").type == "cpu"
+
+
+def test_a_torch_without_cuda_is_told_to_be_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.version, "cuda", None)
+    failure = unusable(DRIVER)
+    assert "CPU only" in failure.message
+    assert "pip install" in failure.mend
+
+
+def test_a_container_without_gpu_support_is_told_how_to_get_it() -> None:
+    assert "--gpus all" in unusable(Driver(1)).mend
+
+
+def test_gpus_hidden_on_purpose_are_not_there(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "0000:01:00.0").mkdir()
+    for hidden in ("", "-1", "NoDevFiles"):
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", hidden)
+        assert find_driver(tmp_path) is None
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
+    found = find_driver(tmp_path)
+    assert found is not None
+    assert found.gpus >= 1
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
+    assert find_driver(tmp_path) is not None
+
+
+@pytest.mark.parametrize(
+    ("capability", "built_for", "runs"),
+    [
+        ((9, 0), ["sm_80", "sm_90"], True),
+        ((8, 6), ["sm_80"], True),
+        ((8, 0), ["sm_86"], False),
+        ((3, 7), ["sm_50", "sm_60", "compute_90"], False),
+        ((12, 1), ["sm_90", "compute_120"], True),
+        ((10, 0), ["sm_90a"], False),
+        ((9, 0), ["sm_90a"], True),
+        ((9, 0), ["gfx90a"], True),
+    ],
+)
+def test_a_gpu_runs_code_of_its_major_version_and_older_intermediate_code(
+    capability: tuple[int, int], built_for: list[str], runs: bool
+) -> None:
+    assert runs_on(capability, built_for) is runs
+
+
+def test_a_gpu_that_this_torch_has_no_code_for_stops_the_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    replaced: dict[str, Any] = {
+        "is_available": lambda: True,
+        "device_count": lambda: 1,
+        "get_device_capability": lambda _index: (3, 7),
+        "get_device_name": lambda _index: "Tesla K80",
+        "get_arch_list": lambda: ["sm_75", "compute_120"],
+    }
+    for name, value in replaced.items():
+        monkeypatch.setattr(torch.cuda, name, value)
+    with pytest.raises(EnvironmentFailure, match=r"Tesla K80 .* 3\.7.*sm_75"):
+        choose("auto", "float32")
+    with pytest.raises(EnvironmentFailure, match="no device cuda:1: torch sees 1"):
+        choose("cuda:1", "float32")
+
+
+@pytest.mark.parametrize("dtype", ["tf32", "float16"])
+def test_a_gpus_data_types_are_refused_on_a_cpu(dtype: str) -> None:
+    with pytest.raises(UsageFailure, match=dtype):
+        choose("cpu", dtype)
+
+
+def test_running_out_of_memory_names_the_batch_size() -> None:
+    for error in (
+        RuntimeError("CUDA out of memory. Tried to allocate 2 GiB"),
+        RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory"),
+        MemoryError(),
+    ):
+        failure = translate(error, 256)
+        assert failure.kind == "run"
+        assert "256" in failure.mend
+
+
+def test_a_bus_error_of_a_worker_names_shared_memory() -> None:
+    text = "DataLoader worker (pid 7) is killed by signal: Bus error. It is possible that"
+    assert "/dev/shm" in translate(RuntimeError(text), 1).mend
+
+
+def test_a_package_that_is_there_and_broken_is_not_called_missing() -> None:
+    failure = missing("torch", ImportError("libcudart.so.12: cannot open shared object file"))
+    assert "cannot be imported: libcudart" in failure.message

@@ -1,0 +1,274 @@
+"""Whole runs: the archive in a process of its own, and what its step lines say."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+import gpuwatch.workloads
+from gpuwatch.workloads.archive import build
+from gpuwatch.workloads.clock import PHASES
+
+from .conftest import Report, parse
+
+pytestmark = pytest.mark.torch
+
+Run = Callable[..., Report]
+SOURCE = Path(gpuwatch.workloads.__file__).resolve().parent
+
+
+@pytest.mark.parametrize(
+    ("workload", "steps", "batch", "data"),
+    [
+        ("mnist-cnn", 8, 64, "512 images"),
+        ("sentiment-rnn", 16, 64, "1000 reviews"),
+        ("gcn", 200, 2708, "5429 citations, 1433 features, 7 classes, 140 labelled"),
+    ],
+)
+def test_a_workload_with_its_defaults_is_the_studys(
+    run_workload: Run, workload: str, steps: int, batch: int, data: str
+) -> None:
+    done = run_workload(workload)
+    assert done.code == 0, done.stderr
+    run = done.one("run")
+    assert (run["workload"], run["device"], run["dtype"]) == (workload, "cpu", "float32")
+    assert (run["total_steps"], run["batch_size"]) == (steps, batch)
+    assert run["data"]["kind"] == "synthetic"
+    assert data in run["data"]["text"]
+    assert len(done.seconds()) == done.one("end")["steps"] == steps
+    assert sum(step["count"] for step in done.steps(warmup=True)) == run["warmup_steps"]
+    assert done.all("epoch")[-1]["epoch"] == run["parameters"]["epochs"]
+
+
+def test_a_graph_networks_loss_falls(run_workload: Run) -> None:
+    losses = run_workload("gcn", "--steps", 100).losses()
+    assert losses[-1] < losses[0] / 2
+
+
+def test_a_run_tells_its_story_in_order(run_workload: Run) -> None:
+    before = time.monotonic_ns()
+    done = run_workload("cifar10-cnn", "--steps", 60, "--warmup", 3)
+    assert done.code == 0, done.stderr
+    assert done.log == []
+    order = list(dict.fromkeys(event["event"] for event in done.events))
+    assert order == ["started", "versions", "run", "count", "step", "startup", "end"]
+    assert before < done.one("started")["monotonic_ns"] < time.monotonic_ns()
+    assert done.one("started")["executable"] == sys.executable
+    assert set(done.one("versions")) >= {"torch", "python", "blas", "threads", "libc"}
+    assert done.one("run")["parameters"]["lr"] == 1e-3
+    count = done.one("count")
+    assert count["flop_forward_per_sample"] == 2 * (28**2 * 6 * 75 + 10**2 * 16 * 150 + 400 * 120
+                                                    + 120 * 84 + 84 * 10)  # fmt: skip
+    assert count["flop_per_step"] < 3 * 32 * count["flop_forward_per_sample"]
+    assert count["bytes_per_step"] > 0
+    startup, end = done.one("startup"), done.one("end")
+    assert 0 < startup["first_step_seconds"] < end["real_seconds"]
+    assert 0 < startup["import_seconds"] + startup["model_seconds"] < end["real_seconds"]
+    assert end["user_seconds"] > 0
+    assert end["seconds_reporting"] < 0.1 * sum(done.seconds())
+    for step in done.all("step"):
+        assert set(step["phases"]) == set(PHASES)
+        assert sum(step["phases"].values()) == pytest.approx(sum(step["seconds"]), abs=1e-6)
+    ends = [step["monotonic_ns"] for step in done.steps()]
+    assert ends == sorted(ends)
+    passed = (ends[-1] - ends[0]) / 1e9
+    assert sum(done.seconds()[1:]) == pytest.approx(passed, abs=1e-3)
+
+
+def test_the_same_seed_gives_the_same_losses_and_another_gives_others(run_workload: Run) -> None:
+    arguments = ("mnist-cnn", "--steps", 6, "--warmup", 1, "--seed")
+    one, again, other = (run_workload(*arguments, seed, "--workers", 0) for seed in (3, 3, 4))
+    assert one.losses() == again.losses()
+    assert one.losses(warmup=True) == again.losses(warmup=True)
+    assert one.losses() != other.losses()
+
+
+def test_steps_override_epochs_and_wrap_them(run_workload: Run) -> None:
+    done = run_workload("sentiment-rnn", "--steps", 20, "--epochs", 9, "--batch-size", 128)
+    assert done.one("run")["total_steps"] == len(done.seconds()) == 20
+    assert done.one("run")["steps_per_epoch"] == 8
+    assert sum(step["samples"] for step in done.steps()) == 2 * 1000 + 4 * 128
+
+
+def test_a_batch_that_is_smaller_is_flagged_by_its_number(run_workload: Run) -> None:
+    done = run_workload("mnist-cnn", "--batch-size", 100, "--epochs", 2, "--workers", 0)
+    assert [n for step in done.steps() for n in step.get("partial", [])] == [6, 12]
+    assert sum(step["samples"] for step in done.steps()) == 2 * 512
+
+
+def test_no_warmup_leaves_no_warmup_lines(run_workload: Run) -> None:
+    done = run_workload("sentiment-rnn", "--steps", 3, "--warmup", 0)
+    assert done.steps(warmup=True) == []
+    assert len(done.seconds()) == 3
+
+
+def test_bfloat16_trains_and_counts_the_same_forward(run_workload: Run) -> None:
+    half = run_workload("mnist-cnn", "--steps", 2, "--dtype", "bfloat16")
+    assert half.code == 0, half.stderr
+    assert half.one("run")["dtype"] == "bfloat16"
+    forward = 2 * (26**2 * 32 * 9 + 24**2 * 64 * 288 + 9216 * 128 + 128 * 10)
+    assert half.one("count")["flop_forward_per_sample"] == forward
+
+
+@pytest.mark.parametrize(
+    ("workload", "size", "extra"),
+    [
+        ("resnet18", 224, ()),
+        ("alexnet", 224, ("--lr", 0.001)),
+        ("torchvision:googlenet", 96, ("--image-size", 96)),
+        ("torchvision:inception_v3", 299, ()),
+        ("torchvision:vit_b_32", 64, ("--image-size", 64)),
+    ],
+)
+def test_torchvisions_models_train(
+    run_workload: Run, workload: str, size: int, extra: tuple[object, ...]
+) -> None:
+    done = run_workload(workload, "--steps", 1, "--warmup", 0, "--batch-size", 2, *extra)
+    assert done.code == 0, done.stderr
+    assert f"images of {size} x {size}" in done.one("run")["model"]
+    assert len(done.losses()) == 1
+    assert done.one("count")["flop_per_step"] > 0
+    assert "torchvision" in done.one("versions")
+
+
+def test_real_data_is_named_with_its_path(run_workload: Run, tmp_path: Path) -> None:
+    images = struct.pack(">HBBIII", 0, 8, 3, 600, 28, 28) + bytes(600 * 784)
+    labels = struct.pack(">HBBI", 0, 8, 1, 600) + bytes(600)
+    (tmp_path / "train-images-idx3-ubyte").write_bytes(images)
+    (tmp_path / "train-labels-idx1-ubyte").write_bytes(labels)
+    done = run_workload("mnist-cnn", "--data", tmp_path, "--steps", 2)
+    assert done.code == 0, done.stderr
+    data = done.one("run")["data"]
+    assert (data["kind"], data["samples"], data["path"]) == ("real", 512, str(tmp_path))
+
+
+@pytest.mark.parametrize(("signum", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_signal_ends_a_run_quickly_with_its_pending_steps_reported(
+    archive: Path, signum: signal.Signals, code: int
+) -> None:
+    process = subprocess.Popen(
+        [sys.executable, archive, "mnist-cnn", "--steps", "100000", "--device", "cpu"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    assert process.stdout is not None
+    lines = []
+    for line in process.stdout:
+        lines.append(line)
+        if '"total_steps"' in line and '"step"' in line:
+            break
+    start = time.monotonic()
+    os.killpg(process.pid, signum)
+    rest, stderr = process.communicate(timeout=30)
+    assert process.returncode == code
+    assert time.monotonic() - start < 3
+    assert stderr == ""
+    events, log = parse("".join(lines) + rest)
+    assert log == []
+    assert events[-1]["event"] == "end"
+    timed = [e for e in events if e["event"] == "step" and not e.get("warmup")]
+    assert events[-1]["steps"] == timed[-1]["step"] == sum(e["count"] for e in timed)
+
+
+def test_a_reader_that_goes_away_ends_the_run_without_a_traceback(archive: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, archive, "sentiment-rnn", "--steps", "100000", "--device", "cpu"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdout is not None and process.stderr is not None
+    process.stdout.readline()
+    process.stdout.close()
+    assert process.wait(timeout=60) == 141
+    assert process.stderr.read() == b""
+
+
+NEW_WORKLOAD = """
+import os, signal
+import torch
+from torch.utils.data import Dataset, get_worker_info
+from ..task import Data, Defaults, Definition, Task
+
+class Samples(Dataset):
+    def __len__(self): return 100
+    def __getitem__(self, index):
+        if get_worker_info() is not None and index:
+            os.kill(os.getpid(), signal.SIGBUS)
+        return torch.ones(4), torch.tensor(1)
+
+class Odd(torch.nn.Linear):
+    def forward(self, x):
+        if x.device.type == "meta": raise RuntimeError("no shapes for this")
+        return super().forward(x)
+
+def objective(model, inputs, target):
+    scores = model(*inputs)
+    return torch.nn.functional.cross_entropy(scores, target), scores, target
+
+def make(settings):
+    data = Data("synthetic", "ones", 100, Samples())
+    optimizer = lambda parameters: torch.optim.SGD(parameters, lr=settings.lr)
+    return Task(Odd(4, 2), "linear", data, objective, optimizer)
+
+def definition(name):
+    return Definition(Defaults(batch_size=10, epochs=1, lr=0.1), make)
+"""
+
+
+@pytest.fixture(scope="module")
+def extended(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An archive with a workload more: one file, and one line among the names."""
+    folder = tmp_path_factory.mktemp("extended")
+    source = folder / "source"
+    shutil.copytree(SOURCE, source)
+    (source / "tasks" / "new.py").write_text(NEW_WORKLOAD)
+    names = (source / "names.py").read_text()
+    line = 'BUILT_IN: dict[str, Entry] = {\n    "new": Entry("new", "a new one"),\n'
+    (source / "names.py").write_text(names.replace("BUILT_IN: dict[str, Entry] = {\n", line))
+    build(folder / "workloads.pyz", source)
+    return folder / "workloads.pyz"
+
+
+def run_extended(archive: Path, *arguments: str) -> Report:
+    done = subprocess.run(
+        [sys.executable, archive, "new", "--device", "cpu", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=100,
+    )
+    return Report(*parse(done.stdout)[:1], done.returncode, [], done.stderr)
+
+
+def test_a_workload_is_added_with_one_file_and_one_line(extended: Path) -> None:
+    done = run_extended(extended, "--workers", "0")
+    assert done.code == 0, done.stderr
+    assert len(done.seconds()) == 10
+    assert len(NEW_WORKLOAD.splitlines()) < 50
+
+
+def test_work_that_cannot_be_counted_is_null_with_the_reason_and_never_zero(
+    extended: Path,
+) -> None:
+    count = run_extended(extended, "--steps", "1").one("count")
+    assert count["flop_per_step"] is count["bytes_per_step"] is None
+    assert count["flop_forward_per_sample"] is None
+    assert count["method"] == "not counted: RuntimeError: no shapes for this"
+
+
+def test_a_worker_killed_by_a_bus_error_is_told_with_the_mend(extended: Path) -> None:
+    done = run_extended(extended, "--workers", "1")
+    assert done.code == 1
+    assert done.one("error")["kind"] == "run"
+    assert "/dev/shm" in done.one("error")["mend"]
+    assert "Traceback" not in done.stderr
