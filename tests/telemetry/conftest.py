@@ -15,7 +15,7 @@ _ROOT = Path(__file__).resolve().parents[2]
 if str(_ROOT) not in sys.path:
     sys.path.insert(0, str(_ROOT))
 
-from tests.fake_nvml import FakeDriver  # noqa: E402
+from tests.fake_nvml import FakeDriver
 
 
 class Remote:
