@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import re
 from collections.abc import Sequence
@@ -138,8 +139,16 @@ def describe(device: torch.device) -> dict[str, object]:
     keys: dict[str, object] = {"device": "cuda", "device_name": properties.name}
     uuid = str(getattr(properties, "uuid", ""))
     if uuid:
-        keys["device_uuid"] = [uuid if uuid.startswith(("GPU-", "MIG-")) else f"GPU-{uuid}"]
+        keys["device_uuid"] = [full_uuid(uuid)]
     return keys
+
+
+def full_uuid(uuid: str) -> str:
+    """A device's UUID as NVML writes it, ``GPU-...``, or ``MIG-...`` of a part of a GPU."""
+    if uuid.startswith(("GPU-", "MIG-")):
+        return uuid
+    part = f"MIG-{uuid}"
+    return part if part in os.environ.get("CUDA_VISIBLE_DEVICES", "") else f"GPU-{uuid}"
 
 
 def processor_name() -> str:

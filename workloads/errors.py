@@ -21,7 +21,7 @@ def missing(package: str, error: Exception) -> EnvironmentFailure:
             f"this Python has no {package}", f"PYTHON -m pip install {packages}"
         )
     return EnvironmentFailure(
-        f"{package} is there and cannot be imported: {_first_line(error)}",
+        f"{package} is there and cannot be imported: {_one_line(error)}",
         f"PYTHON -m pip install --force-reinstall {packages}",
     )
 
@@ -29,30 +29,36 @@ def missing(package: str, error: Exception) -> EnvironmentFailure:
 def translate(error: BaseException, batch_size: int | None) -> Failure:
     """The failure that an error of the run means, by its first cause.
 
-    ``batch_size`` is the command line's, None where it gave none.
+    ``batch_size`` is the run's, None where it has not begun.
     """
     while isinstance(error.__cause__, Exception):
         error = error.__cause__
     text = str(error)
-    size = "the default" if batch_size is None else str(batch_size)
     if isinstance(error, MemoryError) or any(sign in text for sign in _MEMORY):
         return RunFailure(
-            f"out of memory: {_first_line(error)}",
-            f"use a --batch-size smaller than {size}",
+            f"out of memory: {_one_line(error)}",
+            f"use a --batch-size smaller than {batch_size}"
+            if batch_size
+            else "use a smaller --batch-size",
         )
     if any(sign in text for sign in _SHARED_MEMORY):
         return RunFailure(
-            f"the loader's workers ran out of shared memory: {_first_line(error)}",
+            f"the loader's workers ran out of shared memory: {_one_line(error)}",
             "give the container a larger /dev/shm (docker: --shm-size 2g), or use --workers 0",
         )
+    if text.startswith("Caught "):
+        return RunFailure(f"a worker of the loader failed: {_one_line(error)}")
     if "DataLoader worker" in text:
         return RunFailure(
-            f"a worker of the loader died: {_first_line(error)}",
+            f"a worker of the loader died: {_one_line(error)}",
             "use --workers 0, which shows the worker's own error",
         )
-    return RunFailure(f"{type(error).__name__}: {_first_line(error)}")
+    return RunFailure(f"{type(error).__name__}: {_one_line(error)}")
 
 
-def _first_line(error: BaseException) -> str:
+def _one_line(error: BaseException) -> str:
+    """What an error says, in a line; the last one of an error of a loader's worker."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0] if lines else type(error).__name__
+    if not lines:
+        return type(error).__name__
+    return lines[-1] if lines[0].startswith("Caught ") else lines[0]

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch.utils.data import DataLoader
 
+from .failures import EnvironmentFailure
 from .task import Data
 
 Inputs = tuple[torch.Tensor, ...]
+
+SHARED_MEMORY = Path("/dev", "shm")
 
 
 @dataclass(frozen=True)
@@ -67,12 +72,39 @@ class Batches:
         if self._fixed is not None:
             return self._fixed
         assert self._loader is not None
-        one_input, one_target = self._loader.dataset[0]
+        with torch.random.fork_rng(devices=[]):
+            one_input, one_target = self._loader.dataset[0]
         inputs, target = self._loader.collate_fn([(one_input, one_target)])
         return (
             (inputs.expand(samples, *inputs.shape[1:]).contiguous(),),
             target.expand(samples, *target.shape[1:]).contiguous(),
         )
+
+    def check_shared_memory(self, folder: Path = SHARED_MEMORY) -> None:
+        """Refuse a shared memory that the workers' batches in flight do not fit into.
+
+        Torch's loader passes batches through it, and a worker that finds it full dies.
+
+        Raises:
+            EnvironmentFailure: it is too small.
+        """
+        if self._loader is None or not self._loader.num_workers:
+            return
+        inputs, target = self.example(self.batch_size)
+        size = sum(t.numel() * t.element_size() for t in (*inputs, target))
+        in_flight = self._loader.num_workers * (self._loader.prefetch_factor or 2) + 1
+        try:
+            found = os.statvfs(folder)
+        except OSError:
+            return
+        free = found.f_bavail * found.f_frsize
+        if size * in_flight > free:
+            raise EnvironmentFailure(
+                f"the loader needs {size * in_flight >> 20} MiB of shared memory for {in_flight} "
+                f"batches of {self.batch_size}, and {folder} has {free >> 20} MiB free",
+                "give the container a larger /dev/shm (docker: --shm-size 2g), use a smaller "
+                "--batch-size, or --workers 0",
+            )
 
     def next(self) -> Batch:
         """The next batch; after an epoch's last one, the first of the epoch that follows."""

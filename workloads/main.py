@@ -106,7 +106,7 @@ def _run(argv: Sequence[str], launched_ns: int, stop: Stop) -> int:
             raise Stopped from error
         from .errors import translate
 
-        raise translate(error, flags.batch_size) from error
+        raise translate(error, None) from error
 
 
 def _import_torch(module: str) -> tuple[float, str | None]:

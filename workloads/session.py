@@ -14,6 +14,7 @@ import torch
 
 from .counting import count_step
 from .device import choose, describe
+from .errors import translate
 from .failures import Failure, UsageFailure
 from .lines import emit
 from .loading import Batches
@@ -52,6 +53,7 @@ def run(
         set_precision(dtype)
     task = definition.make(settings)
     batches = Batches(task.data, settings.batch_size, settings.workers, settings.seed, device)
+    batches.check_shared_memory()
     training = Training(task, batches, settings, device, stop)
     if device.type == "cuda":
         torch.cuda.synchronize(device)
@@ -71,8 +73,10 @@ def run(
         )
         training.rest(steps)
     except (Stopped, Exception) as error:
-        if not isinstance(error, Stopped) and stop.signum is None:
+        if isinstance(error, Failure | BrokenPipeError):
             raise
+        if not isinstance(error, Stopped) and stop.signum is None:
+            raise translate(error, batches.batch_size) from error
         stop.shielded = True
         training.flush()
         _emit_end(training, launched_ns)

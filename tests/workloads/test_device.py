@@ -1,6 +1,7 @@
 # ruff: noqa: E402
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +10,13 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from gpuwatch.workloads import device as devices
-from gpuwatch.workloads.device import choose, runs_on, unusable
+from gpuwatch.workloads.data.synthetic import Repeated
+from gpuwatch.workloads.device import choose, full_uuid, runs_on, unusable
 from gpuwatch.workloads.errors import missing, translate
 from gpuwatch.workloads.failures import EnvironmentFailure, UsageFailure
+from gpuwatch.workloads.loading import Batches
 from gpuwatch.workloads.nvidia import Driver, find_driver
+from gpuwatch.workloads.task import Data
 
 pytestmark = pytest.mark.torch
 
@@ -103,6 +107,33 @@ def test_a_gpu_that_this_torch_has_no_code_for_stops_the_run(
         choose("auto", "float32")
     with pytest.raises(EnvironmentFailure, match="no device cuda:1: torch sees 1"):
         choose("cuda:1", "float32")
+
+
+def test_a_part_of_a_gpu_keeps_its_own_kind_of_uuid(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "MIG-1234")
+    assert full_uuid("1234") == "MIG-1234"
+    assert full_uuid("5678") == full_uuid("GPU-5678") == "GPU-5678"
+
+
+def test_a_workers_error_is_told_by_its_last_line() -> None:
+    text = "Caught ValueError in DataLoader worker process 0.\nTraceback:\n  f()\nValueError: bad"
+    assert (
+        translate(ValueError(text), 1).message == "a worker of the loader failed: ValueError: bad"
+    )
+
+
+def test_shared_memory_that_is_too_small_for_the_batches_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    dataset = Repeated(torch.zeros(4, 1000), torch.zeros(4))
+    data = Data("synthetic", "zeros", 4, dataset)
+    cpu = torch.device("cpu")
+    small = os.statvfs_result((4096, 4096, 1, 1, 1, 0, 0, 0, 0, 255))
+    monkeypatch.setattr(os, "statvfs", lambda _folder: small)
+    Batches(data, 4, 0, 0, cpu).check_shared_memory()
+    with pytest.raises(EnvironmentFailure, match="3 batches of 4") as caught:
+        Batches(data, 4, 1, 0, cpu).check_shared_memory()
+    assert "--shm-size" in caught.value.mend
 
 
 @pytest.mark.parametrize("dtype", ["tf32", "float16"])
