@@ -58,6 +58,7 @@ async def run(*arguments: str, timeout: float = TIMEOUT_SECONDS) -> Outcome:
         if process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 process.terminate()
+            await process.wait()
     return Outcome(
         process.returncode or 0, out.decode("utf-8", "replace"), err.decode("utf-8", "replace")
     )

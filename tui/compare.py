@@ -14,8 +14,8 @@ from textual.screen import Screen
 
 from gpuwatch.errors import GpuwatchError
 from gpuwatch.tui.canvas import Canvas, Line
-from gpuwatch.tui.clean import clean, wrap
 from gpuwatch.tui.keys import keys_row
+from gpuwatch.tui.live_rows import trouble_rows
 from gpuwatch.tui.snapshot import Trouble
 
 if TYPE_CHECKING:
@@ -119,10 +119,7 @@ class CompareScreen(Screen[None]):
             lines += [Line(width), Line(width).add(" reading the sessions …", "muted")]
         elif isinstance(self.result, Trouble):
             lines.append(Line(width))
-            for text in wrap(clean(self.result.text), width - 4, 4):
-                lines.append(Line(width).add(" ✗ ", "bad").add(text, "bad"))
-            if self.result.mend:
-                lines.append(Line(width).add(" → ", "key").add(clean(self.result.mend)))
+            lines += trouble_rows(self.result, width)
         else:
             lines += self._table(self.result, title, width, height, keys)
         lines += [Line(width) for _ in range(height - 1 - len(lines))]

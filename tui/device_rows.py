@@ -38,8 +38,13 @@ def columns_for(width: int) -> int:
     return 2 if width >= 150 else 1
 
 
-def grid_rows(gpus: Sequence[DeviceNow], selected: str | None, width: int, most: int) -> list[Line]:
-    """One compact cell for each GPU, in at most ``most`` rows around the selected one."""
+def grid_rows(
+    gpus: Sequence[DeviceNow], selected: str | None, width: int, most: int, *, mark_used: bool
+) -> list[Line]:
+    """One compact cell for each GPU, in at most ``most`` rows around the selected one.
+
+    ``mark_used``: say which of them the run uses.
+    """
     beside = columns_for(width)
     rows = -(-len(gpus) // beside)
     place = next((i for i, gpu in enumerate(gpus) if gpu.row.id == selected), 0)
@@ -50,13 +55,14 @@ def grid_rows(gpus: Sequence[DeviceNow], selected: str | None, width: int, most:
         for column in range(beside):
             index = column * rows + row
             if index < len(gpus):
-                cell = _cell(gpus[index], gpus[index].row.id == selected, width // beside - 2)
+                gpu = gpus[index]
+                cell = _cell(gpu, gpu.row.id == selected, width // beside - 2, mark_used)
                 line.to(column * (width // beside)).join(cell)
         lines.append(line)
     return lines
 
 
-def _cell(gpu: DeviceNow, selected: bool, width: int) -> Line:
+def _cell(gpu: DeviceNow, selected: bool, width: int, mark_used: bool) -> Line:
     use = gpu.value("hw.gpu.utilization")
     memory = of_total(gpu.value("hw.gpu.memory.usage"), memory_total(gpu))
     tail = (
@@ -65,7 +71,7 @@ def _cell(gpu: DeviceNow, selected: bool, width: int) -> Line:
     )
     line = Line(width)
     line.add("▸" if selected else " ", "key").add(f"{number_of(gpu):>2}", "strong")
-    line.add(" run " if gpu.row.used else "  ·  ", "muted")
+    line.add((" run " if gpu.row.used else "  ·  ") if mark_used else "  ", "muted")
     filled, empty = bar(use, max(4, width - line.used - len(tail)))
     return (
         line.add(filled, "utilization")

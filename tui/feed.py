@@ -15,7 +15,7 @@ from gpuwatch.tui.snapshot import Snapshot, Trouble, Unreadable, View
 REFRESH_SECONDS = 1.0
 _ENDED_SECONDS = 5.0
 """How often a session that is over is looked at again: another recorder may take it up."""
-_PATIENCE_SECONDS = 5.0
+_PATIENCE_SECONDS = 2.0
 """A session that a recorder is just making may not be readable yet."""
 
 

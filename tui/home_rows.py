@@ -35,7 +35,7 @@ class HomeState:
 def home_rows(state: HomeState, width: int, height: int) -> list[Line]:
     """The whole screen, without its line of keys."""
     rows = [Line(width).add(" gpuwatch ", "brand").add("devices now", "muted")]
-    rows += _devices(state, width, max(3, min(10, height // 3)))
+    rows += _devices(state, width, max(3, min(16, height - 14)))
     entries = state.entries or ()
     title = f"sessions  {len(entries)}" if entries else "sessions"
     rows += [Line(width), rule(title, width)]
@@ -60,7 +60,7 @@ def _devices(state: HomeState, width: int, most: int) -> list[Line]:
     rows: list[Line] = []
     if len(gpus) > 1:
         rows += [Line(width).add(f" {_names(gpus)}", "strong")]
-        rows += grid_rows(gpus, None, width, most)
+        rows += grid_rows(gpus, None, width, most, mark_used=False)
     elif gpus:
         rows += _one(gpus[0], width)
     else:
@@ -206,5 +206,5 @@ def _foot(state: HomeState, width: int) -> list[Line]:
         return [row.add("» ", "key").add(state.message, "strong")]
     entries = state.entries or ()
     if entries and 0 <= state.cursor < len(entries):
-        return [row.add(str(entries[state.cursor].path), "faint")]
+        return [row.add(clean(entries[state.cursor].path), "faint")]
     return [row]

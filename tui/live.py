@@ -15,11 +15,11 @@ from textual.screen import Screen
 
 from gpuwatch.tui import commands
 from gpuwatch.tui.canvas import Canvas, Line
-from gpuwatch.tui.clean import clean, wrap
+from gpuwatch.tui.clean import clean
 from gpuwatch.tui.feed import REFRESH_SECONDS, Feed
 from gpuwatch.tui.gauge_rows import graph_columns
 from gpuwatch.tui.keys import keys_row
-from gpuwatch.tui.live_rows import ZOOMS, Options, live_rows
+from gpuwatch.tui.live_rows import ZOOMS, Options, live_rows, trouble_rows
 from gpuwatch.tui.snapshot import Snapshot, Unreadable, View
 
 if TYPE_CHECKING:
@@ -159,11 +159,7 @@ class LiveScreen(Screen[None]):
         if self.trouble is None:
             return [title, Line(width), Line(width).add(" reading the session …", "muted")]
         rows = [title, Line(width)]
-        said = wrap(clean(self.trouble.trouble.text), width - 4, 4)
-        rows += [Line(width).add(" ✗ ", "bad").add(text, "bad") for text in said]
-        if self.trouble.trouble.mend:
-            rows.append(Line(width).add(" → ", "key").add(clean(self.trouble.trouble.mend)))
-        return rows
+        return rows + trouble_rows(self.trouble.trouble, width)
 
     def _keys(self) -> list[tuple[str, str]]:
         if self._asking:

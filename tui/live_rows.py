@@ -17,7 +17,7 @@ from gpuwatch.tui.device_rows import (
 )
 from gpuwatch.tui.gauge_rows import axis_row, gauge_rows
 from gpuwatch.tui.graph import bar
-from gpuwatch.tui.snapshot import Snapshot, Work
+from gpuwatch.tui.snapshot import Snapshot, Trouble, Work
 from gpuwatch.units import UNKNOWN, clock_time, digits, loss, milliseconds, percent
 
 NS = 1_000_000_000
@@ -64,7 +64,8 @@ def live_rows(snapshot: Snapshot, options: Options, width: int, height: int) -> 
     left = height - len(top) - len(bottom)
     if len(gpus) > 1:
         rows = -(-len(gpus) // columns_for(width))
-        grid = grid_rows(gpus, snapshot.selected, width, max(1, min(rows, left - 11)))
+        most = max(1, min(rows, left - 11))
+        grid = grid_rows(gpus, snapshot.selected, width, most, mark_used=not snapshot.machine_only)
     device = snapshot.device(snapshot.selected)
     details = detail_rows(device, width) if device else []
     if len(grid) > 4 and height < 30:
@@ -129,16 +130,22 @@ def _cut(row: Line, width: int) -> Line:
     return Line(max(0, width)).join(row)
 
 
+def trouble_rows(trouble: Trouble, width: int) -> list[Line]:
+    """The sentence of what went wrong, and its mend."""
+    rows = []
+    for index, text in enumerate(wrap(clean(trouble.text), width - 4, 3)):
+        rows.append(Line(width).add(" ✗ " if index == 0 else "   ", "bad").add(text, "bad"))
+    for index, text in enumerate(wrap(clean(trouble.mend or ""), width - 4, 2)):
+        rows.append(Line(width).add(" → " if index == 0 else "   ", "key").add(text))
+    return rows
+
+
 def _banner(snapshot: Snapshot, width: int) -> list[Line]:
     """What went wrong or that it is over, and what to do next."""
     rows: list[Line] = []
     state = snapshot.status.state
     if snapshot.trouble is not None:
-        for index, text in enumerate(wrap(clean(snapshot.trouble.text), width - 4, 2)):
-            rows.append(Line(width).add(" ✗ " if index == 0 else "   ", "bad").add(text, "bad"))
-        if snapshot.trouble.mend:
-            for index, text in enumerate(wrap(clean(snapshot.trouble.mend), width - 4, 2)):
-                rows.append(Line(width).add(" → " if index == 0 else "   ", "key").add(text))
+        rows += trouble_rows(snapshot.trouble, width)
     if snapshot.notice:
         rows.append(Line(width).add(" ! ", "warn").add(clean(snapshot.notice), "text"))
     if state is not State.RUNNING:

@@ -26,33 +26,35 @@ def help_lines(keys: Sequence[tuple[str, str]]) -> list[Row]:
 
 def number_lines(snapshot: Snapshot) -> list[Row]:
     """Each number: value, method, and its source or the reason why there is none."""
-    rows: list[Row] = []
+    rows: list[Row] = [((" gauges of the run", "strong"),)]
+    for gauge in snapshot.gauges[1:]:
+        rows += _number(gauge.title, gauge.reading, gauge.unit)
     order = {name: index for index, name in enumerate(CATALOGUE)}
-    for device in snapshot.devices:
+    kinds = {"gpu": 0, "cpu": 1, "workload": 2}
+    for device in sorted(snapshot.devices, key=lambda each: kinds.get(each.row.kind, 3)):
         rows.append((("", "text"),))
-        rows.append(((f" {device.row.id}  {clean(device.row.name)}", "strong"),))
-        metrics = sorted(device.readings, key=lambda name: order.get(name, 99))
-        rows += [_number(metric, device.readings[metric]) for metric in metrics]
-    rows.append((("", "text"),))
-    rows.append(((" gauges of the run", "strong"),))
-    rows += [_number(gauge.title, gauge.reading, gauge.unit) for gauge in snapshot.gauges[1:]]
+        rows.append(((f" {clean(device.row.id)}  {clean(device.row.name)}", "strong"),))
+        for metric in sorted(device.readings, key=lambda name: order.get(name, 99)):
+            rows += _number(metric, device.readings[metric])
     return rows
 
 
-def _number(name: str, reading: Reading, unit: str | None = None) -> Row:
+def _number(name: str, reading: Reading, unit: str | None = None) -> list[Row]:
     metric = CATALOGUE.get(name)
     if unit is None:
         unit = metric.unit if metric else ""
         if metric and metric.kind.value == "counter":
             unit += "/s"
-    why = reading.reason if reading.value is None else reading.source
     unavailable = reading.method is Method.UNAVAILABLE
-    return (
-        (f"   {pad(clean(name), 28)}", "text"),
+    row = (
+        (f"   {pad(clean(name), 26)}", "text"),
         (f"{shown(reading.value, unit):>14}  ", "muted" if reading.value is None else "strong"),
         (f"{reading.method.value:<12}", "warn" if unavailable else "muted"),
-        (clean(why or ""), "muted"),
+        ("" if unavailable else clean(reading.source), "muted"),
     )
+    if not reading.reason:
+        return [row]
+    return [row, ((f"     {clean(reading.reason)}", "muted"),)]
 
 
 def shown(value: float | None, unit: str) -> str:

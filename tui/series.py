@@ -68,7 +68,6 @@ class Series:
         edges = view.edges()
         if self._times[0] > max(view.start + interval * NS, interval * 2 * NS):
             return _from_buckets(self._sums, self._counts, view)
-        hold = int(interval * 2.5 * NS)
         found: list[float | None] = []
         low = bisect_right(self._times, edges[0])
         for end in edges[1:]:
@@ -76,12 +75,19 @@ class Series:
             known = [value for value in self._values[low:high] if value is not None]
             if known:
                 found.append(sum(known) / len(known))
-            elif low == high and high < len(self._times) and self._times[high] - end < hold:
+            elif low == high and self._held(high, end, interval):
                 found.append(self._values[high])
             else:
                 found.append(None)
             low = high
         return found
+
+    def _held(self, index: int, t: int, interval: float) -> bool:
+        """Whether the tick ``index`` stands for the time ``t`` before it."""
+        if index >= len(self._times):
+            return False
+        late = index > 0 and self._times[index] - self._times[index - 1] < 2.5 * interval * NS
+        return late or self._times[index] - t < interval * NS
 
 
 def _from_buckets(

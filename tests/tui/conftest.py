@@ -1,0 +1,97 @@
+"""What tests of the terminal share: an app under control, its text, fake commands."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpuwatch.tui import commands
+
+from .sessions import Script, write
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(autouse=True)
+def plain_terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The same terminal for every test, whatever the one that runs them is."""
+    monkeypatch.setenv("COLORTERM", "truecolor")
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("TEXTUAL_ANIMATIONS", "none")
+    monkeypatch.setenv("TZ", "UTC")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.delenv("COLORFGBG", raising=False)
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Callable[..., Path]:
+    """Makes a session file of a script's fields."""
+
+    def make(file: str = "01-bare", **fields: Any) -> Path:
+        return write(tmp_path / "study" / f"{file}.gpuwatch", Script(**fields))
+
+    return make
+
+
+class Fake:
+    """The commands that screens run, answered by a script in a process of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.list()
+
+    def list(self, *entries: dict[str, Any]) -> None:
+        text = json.dumps({"schema": 1, "sessions": list(entries)})
+        (self.folder / "sessions.json").write_text(text)
+
+    def records(self, path: Path) -> None:
+        (self.folder / "record.txt").write_text(str(path))
+
+    def refuses(self, error: str) -> None:
+        (self.folder / "record.err").write_text(error)
+
+    @property
+    def asked(self) -> list[list[str]]:
+        file = self.folder / "asked.txt"
+        return (
+            [line.split("\x1f") for line in file.read_text().splitlines()] if file.exists() else []
+        )
+
+
+def entry(path: Path, **more: Any) -> dict[str, Any]:
+    """One session as ``gpuwatch sessions --format json`` lists it."""
+    return {
+        "id": path.stem,
+        "path": str(path),
+        "status": "finished",
+        "workload": "mnist-cnn",
+        "environment": "bare",
+        "started": "2026-01-02T03:04:05+00:00",
+        "seconds": 90.0,
+        "step_median_seconds": 0.00512,
+        "samples_per_second": 12668.0,
+        "study": "study",
+        **more,
+    }
+
+
+@pytest.fixture
+def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fake:
+    folder = tmp_path / "fake"
+    folder.mkdir()
+    monkeypatch.setenv("FAKE_FOLDER", str(folder))
+    path = [str(ROOT), str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, path)))
+    monkeypatch.setattr(commands, "PREFIX", (sys.executable, "-m", "tests.tui.fake_gpuwatch"))
+    return Fake(folder)

@@ -1,0 +1,47 @@
+"""Stands in for gpuwatch's commands, so that screens act on something that answers at once.
+
+``FAKE_FOLDER`` holds what it says (``sessions.json``, ``record.txt``, ``record.err``) and where it
+notes what it was asked (``asked.txt``).
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+FOLDER = Path(os.environ["FAKE_FOLDER"])
+
+
+def main(arguments: list[str]) -> int:
+    with (FOLDER / "asked.txt").open("a") as asked:
+        asked.write("\x1f".join(arguments) + "\n")
+    if arguments[0] == "sessions":
+        print((FOLDER / "sessions.json").read_text())
+        return 0
+    if arguments[:2] == ["--record", "--detach"]:
+        error = FOLDER / "record.err"
+        if error.exists():
+            print(error.read_text(), file=sys.stderr)
+            return 2
+        print((FOLDER / "record.txt").read_text())
+        return 0
+    if arguments[0] == "--record":
+        return record_machine(Path(arguments[arguments.index("--out") + 1]))
+    return 0
+
+
+def record_machine(out: Path) -> int:
+    """A machine session, until SIGTERM."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    from tests.tui.sessions import Script, write
+
+    gpus = int(os.environ.get("FAKE_GPUS", "1"))
+    write(out / "study" / "01-bare.gpuwatch", Script(kind="machine", gpus=gpus, seconds=10))
+    signal.pause()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,106 @@
+"""Running the app under a test's control, and what its screen says."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from textual.pilot import Pilot
+from textual.screen import Screen
+
+from gpuwatch.tui.app import GpuwatchApp
+from gpuwatch.tui.live import LiveScreen
+
+from .sessions import NS, START_UNIX_NS
+
+SNAPSHOTS = Path(__file__).parent / "snapshots"
+UPDATE = "GPUWATCH_UPDATE_SNAPSHOTS"
+
+
+def screen_text(app: GpuwatchApp) -> str:
+    """The characters on the screen, row by row."""
+    strips = app.screen._compositor.render_strips()
+    return "\n".join(strip.text.rstrip() for strip in strips) + "\n"
+
+
+def colours(app: GpuwatchApp) -> set[str]:
+    """Every colour that is on the screen."""
+    found = set()
+    for strip in app.screen._compositor.render_strips():
+        for segment in strip:
+            if segment.style is not None:
+                found |= {str(c.name) for c in (segment.style.color, segment.style.bgcolor) if c}
+    return found - {"default"}
+
+
+@asynccontextmanager
+async def running(
+    make: Callable[[], Screen[Any]], size: tuple[int, int] = (80, 24)
+) -> AsyncIterator[tuple[GpuwatchApp, Pilot[int]]]:
+    app = GpuwatchApp(make)
+    async with app.run_test(size=size) as pilot:
+        yield app, pilot
+
+
+@asynccontextmanager
+async def live(
+    path: Path, size: tuple[int, int] = (80, 24), seconds: float = 90.0
+) -> AsyncIterator[tuple[GpuwatchApp, Pilot[int]]]:
+    """The live screen on ``path``, ``seconds`` after the session's start, once it shows it."""
+
+    def make() -> LiveScreen:
+        return LiveScreen(path, refresh=0.1, now_ns=lambda: START_UNIX_NS + int(seconds * NS))
+
+    async with running(make, size) as (app, pilot):
+        screen = app.screen
+        assert isinstance(screen, LiveScreen)
+        await until(
+            pilot,
+            lambda: (
+                screen.trouble is not None
+                or (screen.snapshot is not None and screen.snapshot.view.columns == _columns(size))
+            ),
+        )
+        await pilot.pause()
+        yield app, pilot
+
+
+def _columns(size: tuple[int, int]) -> int:
+    from gpuwatch.tui.gauge_rows import graph_columns
+
+    return graph_columns(size[0])
+
+
+async def until(pilot: Pilot[int], true: Callable[[], bool], seconds: float = 15.0) -> None:
+    """Wait for something to become true on the screen."""
+    for _ in range(int(seconds / 0.02)):
+        if true():
+            await pilot.pause()
+            return
+        await pilot.pause(0.02)
+    raise AssertionError(f"it never happened; the screen:\n{screen_text(pilot.app)}")  # type: ignore[arg-type]
+
+
+async def shows(pilot: Pilot[int], text: str) -> None:
+    """Wait until the screen shows ``text``."""
+    await until(pilot, lambda: text in screen_text(pilot.app))  # type: ignore[arg-type]
+
+
+def check_snapshot(name: str, text: str) -> None:
+    """Compare with the stored picture; with the variable set, store it instead."""
+    path = SNAPSHOTS / f"{name}.txt"
+    if os.environ.get(UPDATE):
+        path.write_text(text)
+        return
+    assert path.exists(), f"no snapshot {name}: run the tests with {UPDATE}=1 and look at it"
+    stored = path.read_text()
+    assert text == stored, f"{name} changed; if that is right, run with {UPDATE}=1\n{text}"
+
+
+def without_paths(text: str, folder: Path) -> str:
+    """``text`` without the temporary folder, in the same width."""
+    return re.sub(re.escape(str(folder)) + r"\S*", "…", text)

@@ -1,0 +1,204 @@
+"""The home screen: first contact, the list, and the ways from it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gpuwatch.tui.compare import CompareScreen
+from gpuwatch.tui.home import HomeScreen
+from gpuwatch.tui.live import LiveScreen
+from gpuwatch.tui.new_run import NewRunScreen
+
+from .conftest import Fake, entry
+from .harness import running, screen_text, shows, until
+from .sessions import finished
+
+Make = Callable[..., Path]
+
+
+@pytest.fixture
+def two(session: Make, fake: Fake) -> list[Path]:
+    """Two finished sessions, listed."""
+    paths = [
+        session(meta=finished(), alive=False),
+        session("02-docker", environment="docker=image", meta=finished(), alive=False),
+    ]
+    fake.list(*(entry(path) for path in paths))
+    return paths
+
+
+async def test_first_contact_says_what_is_there_and_the_next_key(
+    fake: Fake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_GPUS", "0")
+    async with running(HomeScreen) as (app, pilot):
+        await shows(pilot, "No run was recorded yet.")
+        await shows(pilot, "no NVIDIA GPU found")
+        text = screen_text(app)
+        assert "CPU  AMD EPYC 9654" in text and "n  starts the first one" in text
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, NewRunScreen))
+
+
+async def test_devices_now_come_from_a_recorder_that_ends_with_the_screen(fake: Fake) -> None:
+    async with running(HomeScreen) as (_, pilot):
+        await shows(pilot, "NVIDIA H100 80GB HBM3")
+        recording = next(call for call in fake.asked if call[0] == "--record")
+        folder = Path(recording[recording.index("--out") + 1])
+        assert recording[recording.index("--while-pid") + 1] == str(os.getpid())
+        assert "--quiet" in recording and folder.exists()
+    assert not folder.exists()
+
+
+async def test_a_recorder_that_cannot_start_is_told(
+    fake: Fake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_GPUS", "many")
+    async with running(HomeScreen) as (_, pilot):
+        await shows(pilot, "the devices cannot be recorded: ValueError")
+
+
+async def test_eight_gpus_are_a_grid(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAKE_GPUS", "8")
+    async with running(HomeScreen) as (_, pilot):
+        await shows(pilot, "8 × NVIDIA H100 80GB HBM3")
+        await shows(pilot, "  7  ━")
+
+
+async def test_enter_opens_the_session_under_the_cursor(two: list[Path]) -> None:
+    async with running(HomeScreen) as (app, pilot):
+        await shows(pilot, "✓ finished")
+        await pilot.press("down", "enter")
+        await until(pilot, lambda: isinstance(app.screen, LiveScreen))
+        assert isinstance(app.screen, LiveScreen) and app.screen.path == two[1]
+        await shows(pilot, "docker=image")
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.screen, HomeScreen))
+
+
+async def test_two_marks_and_c_compare(two: list[Path]) -> None:
+    async with running(HomeScreen) as (app, pilot):
+        await shows(pilot, "✓ finished")
+        await pilot.press("c")
+        await shows(pilot, "mark two sessions")
+        await pilot.press("space", "space")
+        await shows(pilot, " 1 ✓ finished")
+        await pilot.press("c")
+        await until(pilot, lambda: isinstance(app.screen, CompareScreen))
+        assert isinstance(app.screen, CompareScreen) and app.screen.paths == two
+        await shows(pilot, "×1.000")
+        await pilot.press("q")
+        await until(pilot, lambda: isinstance(app.screen, HomeScreen))
+
+
+async def test_a_mark_can_be_taken_back(two: list[Path]) -> None:
+    async with running(HomeScreen) as (app, pilot):
+        await shows(pilot, "✓ finished")
+        await pilot.press("space", "up", "space")
+        await until(pilot, lambda: " 1 ✓" not in screen_text(app))
+        await pilot.press("up", "space", "escape")
+        await until(pilot, lambda: " 1 ✓" not in screen_text(app))
+
+
+async def test_r_reads_the_list_again_and_keeps_the_cursor(two: list[Path], fake: Fake) -> None:
+    async with running(HomeScreen) as (_, pilot):
+        await shows(pilot, "sessions  2")
+        await pilot.press("down")
+        fake.list(entry(Path("/new.gpuwatch")), *(entry(path) for path in two))
+        await pilot.press("r")
+        await shows(pilot, "sessions  3")
+        await shows(pilot, str(two[1])[:40])
+
+
+async def test_a_list_that_fails_says_why(fake: Fake) -> None:
+    (fake.folder / "sessions.json").unlink()
+    async with running(HomeScreen) as (_, pilot):
+        await shows(pilot, "✗ FileNotFoundError")
+
+
+async def test_a_long_list_scrolls_with_the_cursor(fake: Fake) -> None:
+    fake.list(*(entry(Path(f"/x/{n:03d}.gpuwatch"), workload=f"run-{n:03d}") for n in range(300)))
+    async with running(HomeScreen) as (_, pilot):
+        await shows(pilot, "run-000")
+        await pilot.press("end")
+        await shows(pilot, "run-299")
+        await pilot.press("pageup")
+        await shows(pilot, "/x/289.gpuwatch")
+        await pilot.press("home")
+        await shows(pilot, "/x/000.gpuwatch")
+
+
+async def test_q_leaves(fake: Fake) -> None:
+    async with running(HomeScreen) as (app, pilot):
+        await pilot.press("q")
+        await pilot.pause()
+    assert app.return_value == 0 and app.farewell == []
+
+
+async def test_hostile_names_in_the_list_are_harmless(fake: Fake) -> None:
+    bad = "[red]a\x1b[2J\x07b\u202e"
+    fake.list(entry(Path("/x\x1b[2Jy"), workload=bad, environment=bad, status=bad, started=bad))
+    async with running(HomeScreen) as (app, pilot):
+        await shows(pilot, "[red]ab")
+        assert all(c == "\n" or c.isprintable() for c in screen_text(app))
+
+
+# The form.
+
+
+async def test_the_form_starts_a_run_and_shows_it(session: Make, fake: Fake) -> None:
+    path = session()
+    fake.records(path)
+    async with running(HomeScreen) as (app, pilot):
+        await pilot.press("n")
+        await shows(pilot, "start a run")
+        await pilot.press("down", "tab", "tab")
+        await pilot.press(*"500", "tab", *"32", "tab", *"--lr 0.1")
+        line = "gpuwatch --record --detach sentiment-rnn --steps 500 --batch-size 32 --lr 0.1"
+        await shows(pilot, line[:70])
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, LiveScreen))
+        await shows(pilot, "▶ running")
+    started = next(call for call in fake.asked if call[:2] == ["--record", "--detach"])
+    assert started == [*line.split()[1:], "--env", "bare"]
+
+
+async def test_the_form_goes_to_the_field_that_is_wrong(fake: Fake) -> None:
+    async with running(NewRunScreen) as (app, pilot):
+        await pilot.press("tab", "tab", "x")
+        await shows(pilot, "steps: write a whole number of at least 1")
+        await pilot.press("shift+tab", "enter")
+        assert app.screen.focused is not None and app.screen.focused.id == "steps"
+    assert not [call for call in fake.asked if "--detach" in call]
+
+
+async def test_an_own_command_has_a_field_of_its_own(session: Make, fake: Fake) -> None:
+    fake.records(session())
+    async with running(HomeScreen) as (app, pilot):
+        await pilot.press("n")
+        await shows(pilot, "own command")
+        await pilot.press("end")
+        await shows(pilot, "command: write what to run")
+        assert "batch size" not in screen_text(app)
+        await pilot.press("tab", "tab", *"python3 train.py")
+        await shows(pilot, "--env bare -- python3 train.py")
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, LiveScreen))
+    started = next(call for call in fake.asked if "--detach" in call)
+    assert started[2:] == ["--env", "bare", "--", "python3", "train.py"]
+
+
+async def test_a_refusal_is_shown_and_the_form_stays(fake: Fake) -> None:
+    fake.refuses("docker: no such image: x")
+    async with running(HomeScreen) as (app, pilot):
+        await pilot.press("n")
+        await shows(pilot, "start a run")
+        await pilot.press("enter")
+        await shows(pilot, "✗ docker: no such image: x")
+        assert isinstance(app.screen, NewRunScreen)
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.screen, HomeScreen))

@@ -1,0 +1,111 @@
+"""The screens as text, at the smallest and at a large size, with time standing still.
+
+Run with ``GPUWATCH_UPDATE_SNAPSHOTS=1`` to store them anew, and look at the difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpuwatch.tui.compare import CompareScreen
+from gpuwatch.tui.home import HomeScreen
+from gpuwatch.tui.new_run import NewRunScreen
+
+from .conftest import Fake, entry
+from .harness import check_snapshot, live, running, screen_text, shows, until
+from .sessions import finished
+
+Make = Callable[..., Path]
+
+SIZES = [(80, 24), (160, 50)]
+LOG = [("stdout", f"epoch {n} loss {1 / (n + 1):.3f}") for n in range(20)]
+LOG.append(("stderr", "UserWarning: the loader has fewer workers than cores"))
+FAILED = {
+    **finished(1),
+    "error": {"message": "CUDA out of memory", "mend": "use --batch-size 32"},
+}
+
+RUNS: dict[str, dict[str, Any]] = {
+    "one-gpu": {"log": LOG, "bandwidth_measured": True},
+    "eight-gpus": {"log": LOG, "gpus": 8},
+    "no-gpu": {"log": LOG, "gpus": 0, "count": False},
+    "machine": {"kind": "machine"},
+    "failed": {"log": LOG, "meta": FAILED, "alive": False},
+    "finished": {"log": LOG, "meta": finished(), "alive": False},
+    "no-step-lines": {"log": LOG, "kind": "command", "name": "train.py", "steps": False},
+}
+
+
+def name_of(what: str, size: tuple[int, int]) -> str:
+    return f"{what}-{size[0]}x{size[1]}"
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
+@pytest.mark.parametrize("run", RUNS)
+async def test_live(session: Make, run: str, size: tuple[int, int]) -> None:
+    events = [(20.0, "interval-missed", "3 of 180 samples came too late")]
+    async with live(session(events=events, **RUNS[run]), size) as (app, pilot):
+        if not RUNS[run].get("alive", True):
+            await shows(pilot, "history: all")
+        check_snapshot(name_of(f"live-{run}", size), screen_text(app))
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
+async def test_home(fake: Fake, size: tuple[int, int]) -> None:
+    states = ("running", "finished", "failed", "killed", "stopped", "lost", "unreadable")
+    fake.list(*(_listed(number, state) for number, state in enumerate(states)))
+    async with running(HomeScreen, size) as (app, pilot):
+        await shows(pilot, "H100")
+        await shows(pilot, "unreadable")
+        await pilot.press("space", "down")
+        await until(pilot, lambda: " 1 ▶" in screen_text(app))
+        check_snapshot(name_of("home", size), screen_text(app))
+
+
+def _listed(number: int, state: str) -> dict[str, Any]:
+    path = Path(f"/home/user/studies/{number:02d}.gpuwatch")
+    if state == "unreadable":
+        nothing = {"seconds": None, "step_median_seconds": None, "samples_per_second": None}
+        return entry(path, status=state, workload="", started="", **nothing)
+    return entry(path, status=state, environment=["bare", "docker=pytorch"][number % 2])
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
+async def test_first_contact(
+    fake: Fake, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int]
+) -> None:
+    monkeypatch.setenv("FAKE_GPUS", "0")
+    async with running(HomeScreen, size) as (app, pilot):
+        await shows(pilot, "No run was recorded yet")
+        await shows(pilot, "EPYC")
+        check_snapshot(name_of("first-contact", size), screen_text(app))
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
+async def test_new_run(fake: Fake, size: tuple[int, int]) -> None:
+    async with running(NewRunScreen, size) as (app, pilot):
+        await shows(pilot, "$ gpuwatch --record")
+        check_snapshot(name_of("new-run", size), screen_text(app))
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
+async def test_compare(session: Make, size: tuple[int, int]) -> None:
+    paths = [
+        session(meta=finished(), alive=False),
+        session("02", environment="docker=img", pace=1.1, meta=finished(), alive=False),
+        session("03", environment="apptainer=x.sif", pace=1.2, gpus=0, meta=FAILED, alive=False),
+    ]
+    async with running(lambda: CompareScreen(paths), size) as (app, pilot):
+        await shows(pilot, "step time, median")
+        check_snapshot(name_of("compare", size), screen_text(app))
+
+
+async def test_numbers(session: Make) -> None:
+    async with live(session()) as (app, pilot):
+        await pilot.press("i")
+        await shows(pilot, "every number")
+        check_snapshot("numbers-80x24", screen_text(app))

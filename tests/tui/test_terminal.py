@@ -1,0 +1,80 @@
+"""The program in a real terminal, of both sizes."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from .conftest import ROOT
+
+Make = Callable[..., Path]
+
+pytestmark = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
+
+
+class Terminal:
+    """A tmux server of the test's own."""
+
+    def __init__(self, folder: Path, width: int, height: int) -> None:
+        self._socket = str(folder / "tmux")
+        size = ["-x", str(width), "-y", str(height)]
+        self._tmux("-f", "/dev/null", "new-session", "-d", *size, "sh")
+
+    def _tmux(self, *arguments: str) -> str:
+        done = subprocess.run(
+            ["tmux", "-S", self._socket, *arguments], capture_output=True, text=True, check=True
+        )
+        return done.stdout
+
+    def type(self, text: str, *keys: str) -> None:
+        self._tmux("send-keys", "-l", text)
+        for key in keys:
+            self._tmux("send-keys", key)
+
+    def text(self) -> str:
+        return self._tmux("capture-pane", "-p")
+
+    def wait(self, text: str, seconds: float = 20.0) -> str:
+        deadline = time.monotonic() + seconds
+        while text not in (shown := self.text()):
+            assert time.monotonic() < deadline, f"no {text!r} in:\n{shown}"
+            time.sleep(0.05)
+        return shown
+
+    def close(self) -> None:
+        subprocess.run(["tmux", "-S", self._socket, "kill-server"], check=False)
+
+
+@pytest.mark.parametrize(("width", "height"), [(80, 24), (160, 50)])
+def test_a_run_is_watched_left_and_found_again(
+    session: Make, tmp_path: Path, width: int, height: int
+) -> None:
+    path = session()
+    source = f"from gpuwatch.tui.app import run_live; from pathlib import Path; raise SystemExit(run_live(Path({str(path)!r})))"  # noqa: E501
+    command = f"PYTHONPATH={shlex.quote(str(ROOT / 'src'))} {sys.executable} -c {shlex.quote(source)}; echo code $?"  # noqa: E501
+    script = tmp_path / "watch.sh"
+    script.write_text(command + "\n")
+    terminal = Terminal(tmp_path, width, height)
+    try:
+        terminal.type(f"clear; sh {script}", "Enter")
+        shown = terminal.wait("step 16,820/40,000")
+        rows = shown.splitlines()
+        assert "gpuwatch mnist-cnn in bare" in rows[0] and "▶ running" in rows[0]
+        assert len(rows) <= height and max(map(len, rows)) <= width
+        assert any("q leave" in row for row in rows[-2:])
+        assert "█" in shown and "100%┤" in shown
+        terminal.type("l")
+        time.sleep(0.2)
+        terminal.type("q")
+        shown = terminal.wait("code 0")
+        assert "come back: gpuwatch attach" in shown
+        assert "█" not in shown, "the screen was given back"
+    finally:
+        terminal.close()
