@@ -96,12 +96,8 @@ class LocalRun:
         return value if isinstance(value, int) else None
 
     def pids(self) -> Sequence[int]:
-        """The shim's children: the workload, and orphans of its that the shim adopted."""
-        pid = self._holder.pid
-        try:
-            return tuple(map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()))
-        except OSError:
-            return ()
+        workload = self._note("started.json").get("workload")
+        return (workload,) if isinstance(workload, int) and self._holder.alive() else ()
 
     def read(self) -> list[Output]:
         return self._spool.read()

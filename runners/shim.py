@@ -7,7 +7,7 @@ It owns the workload's pipes, so that a recorder that dies takes nothing with it
 * ``spool/N``: what the workload wrote, as frames ``<stream u8, CLOCK_MONOTONIC u64, length u32>``
   and data, in segments of 1 MiB; the oldest are dropped when nobody reads 64 MiB (a ``LOST`` frame
   with the number of bytes follows);
-* ``started.json``: its own number and start, and when it launched the workload;
+* ``started.json``: its own number and start, the workload's number and when it was launched;
 * ``ended.json``: exit code, signal, CPU times; written last, in one piece.
 
 SIGTERM ends the workload's whole process tree: SIGTERM first, SIGKILL after GRACE_SECONDS; a second
@@ -167,7 +167,12 @@ class Shim:
             os.close(end)
         self._note(
             "started.json",
-            {"pid": os.getpid(), "start_time": _own_start(), "spawned_ns": spawned},
+            {
+                "pid": os.getpid(),
+                "start_time": _own_start(),
+                "spawned_ns": spawned,
+                "workload": self._pid,
+            },
         )
         return pipes
 

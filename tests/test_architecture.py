@@ -46,9 +46,10 @@ def imports(path: Path, package: str) -> set[str]:
                 module = ".".join([*base, *([node.module] if node.module else [])])
             else:
                 module = node.module or ""
-            found.add(module)
-            # ``from gpuwatch import paths`` imports a module, not a name.
-            found |= {f"{module}.{alias.name}" for alias in node.names if module == "gpuwatch"}
+            for alias in node.names:
+                # ``from gpuwatch.session import study`` imports a module, not a name of a package.
+                submodule = ROOT.parent / Path(*module.split("."), f"{alias.name}.py")
+                found.add(f"{module}.{alias.name}" if submodule.exists() else module)
     return found
 
 

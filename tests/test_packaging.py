@@ -1,4 +1,4 @@
-"""What people install: the source archive and the wheel hold every room, and a copy without links fails."""
+"""What people install: archive and wheel hold every room; a copy without links fails."""
 
 from __future__ import annotations
 

@@ -59,6 +59,4 @@ def test_plain_bytes_are_never_lost(pieces: list[bytes]) -> None:
     expected = b"".join(clean).decode("utf-8", "replace").split("\n")
     if expected[-1] == "":
         expected.pop()
-    # Replacement characters may group differently where a piece cuts a broken sequence: they do not,
-    # since whole lines are decoded at once.
     assert found == expected

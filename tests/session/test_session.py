@@ -181,8 +181,8 @@ def test_memory_is_bounded_while_the_disk_is_full(
     for n in range(1000):
         writer.tick(n, n, [n, None])
         if n % 50 == 0:
-            writer._commit()
-    writer._commit()
+            writer.commit()
+    writer.commit()
     monkeypatch.undo()
     writer.start()
     assert writer.close()

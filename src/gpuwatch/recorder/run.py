@@ -95,6 +95,11 @@ class Recording:
             self._over = True
         self._wake.set()
 
+    def note(self, rows: Sequence[Row]) -> None:
+        """Put rows before the recording runs; they are in the file at once if it can be written."""
+        self._writer.put(*rows)
+        self._writer.commit()
+
     def run(self) -> Outcome:
         """Sample and write until the workload has ended or :meth:`stop` was called."""
         self._writer.start()
@@ -199,7 +204,6 @@ def begin(
         GpuwatchError: the workload could not be started; the session says why.
     """
     base_ns = time.monotonic_ns()
-    store = SessionStore.create(path, described(sources.channels))
     rows: list[Row] = [
         meta("session", {**header.session, "schema": schema.VERSION, "gpuwatch": __version__}),
         meta(
@@ -214,21 +218,21 @@ def begin(
         *(fact("host", key, value) for key, value in header.facts.items()),
     ]
     run: Run | None = None
+    started: list[Row] = []
     if runner is not None:
-        assert spec is not None
-        assert prepared is not None
-        assert folder is not None
+        assert spec is not None and prepared is not None and folder is not None
         _lock(folder)
         rows.append(meta("handle", {"kind": runner.kind, "folder": str(folder), "holder": None}))
         rows.append(meta("launch", {"command": list(prepared.command)}))
-    _write(store, rows)
+    store = SessionStore.create(path, described(sources.channels), rows)
     if runner is not None:
         assert spec is not None and prepared is not None and folder is not None
         try:
             run = runner.start(spec, prepared, folder)
         except GpuwatchError as error:
             failure = {"code": None, "signal": None, "launcher_failed": True, "text": error.message}
-            _write(store, [meta("result", failure)])
+            with contextlib.suppress(sqlite3.Error):
+                store.write([meta("result", failure)])
             store.close()
             raise
         spawned = run.spawned_ns()
@@ -236,8 +240,8 @@ def begin(
             "command": list(prepared.command),
             "t": None if spawned is None else spawned - base_ns,
         }
-        _write(store, [meta("handle", run.handle()), meta("launch", launch)])
-    return Recording(
+        started = [meta("handle", run.handle()), meta("launch", launch)]
+    recording = Recording(
         path,
         store,
         sources,
@@ -247,6 +251,9 @@ def begin(
         intake=Intake(base_ns),
         on_trouble=on_trouble,
     )
+    # The workload runs: from here on a disk that is full is waited for.
+    recording.note(started)
+    return recording
 
 
 def resume(
@@ -271,10 +278,9 @@ def resume(
     base_ns = int(known["clock"]["monotonic_ns"])
     now = time.monotonic_ns() - base_ns
     text = "another recorder took the run up after the first one died"
-    _write(store, [*_recorder_rows(), event(now, "resumed", text)])
     cursor = known.get("cursor") or {}
     intake = Intake(base_ns, cursor.get("pending"), store.last("log"))
-    return Recording(
+    recording = Recording(
         path,
         store,
         sources,
@@ -284,21 +290,13 @@ def resume(
         intake=intake,
         on_trouble=on_trouble,
     )
+    recording.note([*_recorder_rows(), event(now, "resumed", text)])
+    return recording
 
 
 def _recorder_rows() -> list[Row]:
     recorder = identify(os.getpid())
     return [meta("recorder", asdict(recorder))] if recorder else []
-
-
-def _write(store: SessionStore, rows: Sequence[Row]) -> None:
-    try:
-        store.write(rows)
-    except sqlite3.Error as error:
-        store.close()
-        raise StorageError(
-            f"cannot write {store.path}: {error}", "free some space or choose another --out"
-        ) from error
 
 
 def _lock(folder: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import sqlite3
@@ -61,38 +62,42 @@ class SessionStore:
         self._connection = connection
 
     @classmethod
-    def create(cls, path: Path, channels: Sequence[tuple[Channel, str, str]]) -> SessionStore:
-        """Make a new file, readable by its owner alone.
+    def create(
+        cls, path: Path, channels: Sequence[tuple[Channel, str, str]], rows: Iterable[Row] = ()
+    ) -> SessionStore:
+        """Make a new file, readable by its owner alone, that holds ``rows`` from the start.
 
         ``channels`` gives each channel with its unit and kind; their order is that of the columns.
+        The file appears under its name only once it is a session.
 
         Raises:
             StorageError: the file exists, or cannot be made or written.
         """
-        try:
-            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-        except OSError as error:
-            raise StorageError(
-                f"cannot write {path}: {error.strerror}", "choose another folder with --out"
-            ) from error
-        store = cls(path, _connect(path))
-        rows: list[Row] = [(sql, ()) for sql in schema.TABLES.values()]
-        rows += [(schema.wide_table(name, len(channels)), ()) for name in ("tick", "tier")]
+        new = path.with_name(f".{path.name}.new")
+        statements: list[Row] = [(sql, ()) for sql in schema.TABLES.values()]
+        statements += [(schema.wide_table(name, len(channels)), ()) for name in ("tick", "tier")]
         for index, (channel, unit, kind) in enumerate(channels):
-            rows.append(_channel_row(index, channel, unit, kind))
+            statements.append(_channel_row(index, channel, unit, kind))
         try:
-            # The page size and the marks must be set before the first table.
-            store._connection.execute(f"PRAGMA application_id={schema.APPLICATION_ID}")
-            store._connection.execute(f"PRAGMA user_version={schema.VERSION}")
-            store.write(rows)
-        except sqlite3.Error as error:
-            store.close()
+            if path.exists():
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
+            os.close(os.open(new, os.O_CREAT | os.O_TRUNC | os.O_RDWR, 0o600))
+            connection = _connect(new)
+            try:
+                connection.execute(f"PRAGMA application_id={schema.APPLICATION_ID}")
+                connection.execute(f"PRAGMA user_version={schema.VERSION}")
+                cls(new, connection).write([*statements, *rows])
+            finally:
+                connection.close()
+            new.rename(path)
+        except (OSError, sqlite3.Error) as error:
             with contextlib.suppress(OSError):
-                path.unlink()
+                new.unlink()
             raise StorageError(
-                f"cannot write {path}: {error}", "free some space or choose another --out"
+                f"cannot write {path}: {getattr(error, 'strerror', None) or error}",
+                "free some space or choose another --out",
             ) from error
-        return store
+        return cls.reopen(path)
 
     @classmethod
     def reopen(cls, path: Path) -> SessionStore:

@@ -72,7 +72,7 @@ class SessionWriter:
         with self._lock:
             self._rows.extend((self._tier_sql, row) for row in self._tier.flush())
         deadline = time.monotonic() + patience
-        while not self._commit():
+        while not self.commit():
             if time.monotonic() > deadline:
                 break
             time.sleep(0.25)
@@ -84,17 +84,18 @@ class SessionWriter:
         while not self._stop.wait(PUMP_SECONDS):
             self._collect()
             if time.monotonic() >= due:
-                self._commit()
+                self.commit()
                 due = time.monotonic() + COMMIT_SECONDS
         self._collect()
-        self._commit()
+        self.commit()
 
     def _collect(self) -> None:
         after = self._pump()
         if after is not None:
             self._after.append(after)
 
-    def _commit(self) -> bool:
+    def commit(self) -> bool:
+        """Write what is waiting; called by the writing thread, and before it starts."""
         with self._lock:
             rows, self._rows = self._rows, []
             after, self._after = self._after, []

@@ -1,0 +1,147 @@
+"""Bad input: one line that says what, why and the mend; the exit code; never a traceback."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gpuwatch.session import schema
+from gpuwatch.session.reader import SessionReader
+from tests.conftest import Cli
+
+from .test_record import STEPS, sessions, until
+
+
+def one_line(text: str) -> str:
+    lines = text.strip().splitlines()
+    assert len(lines) == 1, text
+    assert lines[0].startswith("gpuwatch: error: ")
+    return lines[0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--record", "mnist-cn"], "did you mean mnist-cnn"),
+        (["--record", "mnist-cnn", "--batch-size", "0"], "at least 1"),
+        (["--record", "mnist-cnn", "--interval", "0.001"], "out of range"),
+        (["--record", "mnist-cnn", "--interval", "soon"], "is no time"),
+        (["--record", "mnist-cnn", "--env", "podman"], "choose from: bare"),
+        (["--record", "mnist-cnn", "--env", "bare,x=1"], "unknown option"),
+        (["--record", "mnist-cnn", "--env", "bare=image"], "takes no image"),
+        (["--record", "mnist-cnn", "--", "sleep", "1"], "give one of them"),
+        (["--record", "--steps", "5"], "without a workload"),
+        (["--record", "--steps", "5", "--", "sleep", "1"], "behind --"),
+        (["--record", "--"], "no command behind --"),
+        (["--record", "--gpus", ","], "names no GPU"),
+        (["run"], "nothing to run"),
+        (["mnist-cnn"], "gpuwatch run mnist-cnn"),
+        (["shwo", "x"], "did you mean show"),
+        ([], "needs a terminal"),
+        (["show", "nothing"], "gpuwatch sessions"),
+        (["show", "last"], "no session was recorded yet"),
+        (["show", "./missing.gpuwatch"], "no such file"),
+        (["compare", "./missing.gpuwatch"], "no such file"),
+        (["stop"], "--all"),
+        (["attach"], "nothing is running"),
+    ],
+)
+def test_a_wrong_command_line_says_what_helps(cli: Cli, arguments: list[str], says: str) -> None:
+    done = cli(*arguments, code=None)
+    assert done.returncode in (2, 3), done.stderr
+    assert says in one_line(done.stderr)
+    assert done.stdout == ""
+
+
+def test_a_missing_command_is_said_before_anything_is_made(cli: Cli, tmp_path: Path) -> None:
+    done = cli("--record", "--out", tmp_path / "out", "--", "no-such-program", code=3)
+    assert "no command 'no-such-program'" in one_line(done.stderr)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_python_without_torch_names_the_command_that_installs_it(
+    cli: Cli, tmp_path: Path
+) -> None:
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "v"], check=True)
+    python = tmp_path / "v" / "bin" / "python"
+    done = cli("--record", "mnist-cnn", "--python", python, code=3)
+    assert f"{python} -m pip install torch torchvision" in one_line(done.stderr)
+
+
+def test_gpus_are_refused_where_there_are_none(cli: Cli, tmp_path: Path) -> None:
+    done = cli("--record", "--gpus", "0", "--out", tmp_path / "out", "--", "sleep", "1", code=3)
+    assert "--gpus" in one_line(done.stderr)
+
+
+def test_a_folder_that_cannot_be_written(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    done = cli("--record", "--out", tmp_path / "file" / "x", "--", "true", code=2)
+    assert "cannot write" in one_line(done.stderr) and "--out" in done.stderr
+    done = cli("--record", "--detach", "--out", tmp_path / "file", "--", "true", code=2)
+    assert "cannot write" in done.stderr
+
+
+def test_what_is_no_session_is_refused(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "x.gpuwatch"
+    path.write_bytes(b"no database")
+    assert "is not a gpuwatch session" in one_line(cli("show", path, code=2).stderr)
+    with sqlite3.connect(tmp_path / "y.gpuwatch") as db:
+        db.execute(f"PRAGMA application_id={schema.APPLICATION_ID}")
+        db.execute(f"PRAGMA user_version={schema.VERSION + 1}")
+        db.execute("CREATE TABLE x (a)")
+    done = cli("export", tmp_path / "y.gpuwatch", code=2)
+    assert "pip install --upgrade gpuwatch" in one_line(done.stderr)
+    listed = cli("sessions", tmp_path).stdout
+    assert listed.count("unreadable") == 2
+
+
+def test_a_closed_pipe_is_no_error(cli: Cli, tmp_path: Path) -> None:
+    cli("--record", "--quiet", "--duration", "1s", "--interval", "0.01", "--out", tmp_path / "out")
+    (path,) = (tmp_path / "out").glob("*/*.gpuwatch")
+    head = subprocess.run(
+        f"{sys.executable} -m gpuwatch export {path} | head -n 1",
+        shell=True, env=cli.env, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert head.stdout.startswith("seconds,") and head.stderr == ""
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> object:
+    folder = tmp_path / "small"
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=400k", "none", str(folder)]
+    if subprocess.run(command, check=False).returncode:
+        pytest.skip("mounting a tmpfs is not permitted here")
+    yield folder
+    subprocess.run(["umount", "-l", folder], check=True)
+
+
+def test_a_disk_that_is_full_from_the_start(cli: Cli, small_disk: Path) -> None:
+    (small_disk / "filler").write_bytes(b"x" * 400 * 1024)
+    done = cli("--record", "--out", small_disk, "--", "true", code=2)
+    assert "--out" in one_line(done.stderr)
+
+
+def test_a_disk_that_fills_up_loses_nothing_once_there_is_room(cli: Cli, small_disk: Path) -> None:
+    process = cli.start("--record", "--out", small_disk, "--", sys.executable, STEPS, 300, 0.02)
+    until(lambda: sessions(small_disk) and sessions(small_disk)[0].stat().st_size > 40_000)
+    filler = small_disk / "filler"
+    with filler.open("wb", buffering=0) as file, contextlib.suppress(OSError):
+        while True:
+            file.write(b"x" * 4096)
+    assert process.stderr is not None
+    told = ""
+    while "cannot write" not in told:
+        told = process.stderr.readline()
+        assert told, "it never complained"
+    filler.unlink()
+    _, rest = process.communicate(timeout=60)
+    assert process.returncode == 0, rest
+    with SessionReader(sessions(small_disk)[0]) as reader:
+        assert [row.step for row in reader.steps(limit=10**6)] == list(range(1, 301))
+        assert "storage" in [row.kind for row in reader.events()]

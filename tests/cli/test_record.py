@@ -1,0 +1,205 @@
+"""``gpuwatch --record`` with programs of the user's own: what is kept, said and returned."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.status import State, status
+from tests.conftest import Cli
+
+STEPS = Path(__file__).with_name("steps.py")
+
+
+def until(condition: Callable[[], object], seconds: float = 30) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.02)
+
+
+def sessions(out: Path) -> list[Path]:
+    return sorted(out.glob("*/*.gpuwatch"))
+
+
+def show(cli: Cli, path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(cli("show", path, "--format", "json").stdout)
+    return found
+
+
+def test_any_program_that_prints_step_lines_is_measured(cli: Cli, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    done = cli("--record", "--out", out, "--", sys.executable, STEPS, 60, 0.02)
+    (path,) = sessions(out)
+    assert "recording to" in done.stderr and "step time, median" in done.stdout
+    found = show(cli, path)
+    assert found["schema"] == 1
+    assert found["session"]["status"] == "finished" and found["session"]["exit_code"] == 0
+    assert found["workload"]["kind"] == "command"
+    assert found["step"]["count"] == 60
+    assert 0.02 <= found["step"]["median_seconds"] < 0.03
+    assert found["throughput"]["samples_per_second"] == pytest.approx(
+        64 / found["step"]["mean_seconds"], rel=0.01
+    )
+    rate = found["metrics"]["gpuwatch.flop.rate"]
+    assert rate["method"] == "counted"
+    assert rate["mean"] == pytest.approx(2e9 / found["step"]["mean_seconds"], rel=0.2)
+    assert found["timing"]["real_seconds"] > 1.2
+    study = path.parent
+    assert (study / "plan.json").exists()
+    assert "step time, median" in (study / "summary.md").read_text()
+    assert json.loads((study / "summary.json").read_text())["schema"] == 1
+
+
+def test_nothing_is_zero_that_is_not_known(cli: Cli, tmp_path: Path) -> None:
+    cli("--record", "--out", tmp_path / "out", "--", "sleep", "1.2")
+    found = show(cli, sessions(tmp_path / "out")[0])
+    for name in ("gpuwatch.flop.rate", "gpuwatch.bytes.rate", "gpuwatch.throughput"):
+        metric = found["metrics"][name]
+        assert metric["method"] == "unavailable" and metric["mean"] is None and metric["reason"]
+    assert found["step"]["count"] == 0
+    assert found["step"]["median_seconds"] is None and found["step"]["reason"]
+    assert found["throughput"]["samples_per_second"] is None
+    assert found["flop"]["per_step"] is None
+    assert found["timing"]["import_seconds"] is None
+    assert found["metrics"]["hw.cpu.utilization"]["method"] == "measured"
+    gpu = found["metrics"]["hw.gpu.power"]
+    assert gpu["method"] == "unavailable" and gpu["mean"] is None and "GPU" in gpu["reason"]
+
+
+@pytest.mark.parametrize(("code", "state"), [(7, "failed"), (137, "killed"), (143, "killed")])
+def test_the_workloads_exit_code_is_kept(cli: Cli, tmp_path: Path, code: int, state: str) -> None:
+    cli("--record", "--out", tmp_path / "out", "--", "sh", "-c", f"exit {code}", code=1)
+    found = show(cli, sessions(tmp_path / "out")[0])
+    assert found["session"]["exit_code"] == code
+    assert found["session"]["status"] == state
+
+
+def test_the_log_keeps_both_streams_in_order(cli: Cli, tmp_path: Path) -> None:
+    script = "for i in 1 2 3; do echo out $i; echo err $i >&2; sleep 0.05; done; printf end"
+    cli("--record", "--out", tmp_path / "out", "--", "sh", "-c", script)
+    with SessionReader(sessions(tmp_path / "out")[0]) as reader:
+        log = reader.log()
+    assert [row.text for row in log if row.stream == "stdout"] == ["out 1", "out 2", "out 3", "end"]
+    assert [row.text for row in log if row.stream == "stderr"] == ["err 1", "err 2", "err 3"]
+    assert [row.t for row in log] == sorted(row.t for row in log)
+
+
+def test_a_malformed_step_line_is_log_and_an_event_says_so(cli: Cli, tmp_path: Path) -> None:
+    script = 'echo \':::GPUWATCH {broken\'; echo \':::GPUWATCH {"event": "step", "step": 1}\''
+    cli("--record", "--out", tmp_path / "out", "--", "sh", "-c", script)
+    with SessionReader(sessions(tmp_path / "out")[0]) as reader:
+        assert [row.text for row in reader.log()] == [":::GPUWATCH {broken"]
+        assert "malformed-step" in [row.kind for row in reader.events()]
+        assert len(reader.steps()) == 1
+
+
+def test_the_machine_alone_is_recorded_for_a_time(cli: Cli, tmp_path: Path) -> None:
+    start = time.monotonic()
+    cli("--record", "--duration", "1s", "--interval", "0.1", "--out", tmp_path / "out")
+    assert time.monotonic() - start < 6
+    found = show(cli, sessions(tmp_path / "out")[0])
+    assert found["session"]["status"] == "finished"
+    assert found["metrics"]["hw.cpu.utilization"]["count"] >= 8
+    assert found["metrics"]["process.cpu.time"]["reason"]
+
+
+def test_interrupting_stops_the_workload_and_keeps_the_session(cli: Cli, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    process = cli.start("--record", "--out", out, "--", "sleep", "300")
+    until(lambda: sessions(out) and "handle" in _meta(sessions(out)[0]))
+    until(lambda: (_meta(sessions(out)[0]).get("handle") or {}).get("holder"))
+    process.send_signal(signal.SIGINT)
+    _, told = process.communicate(timeout=30)
+    assert process.returncode == 130, told
+    assert "Traceback" not in told
+    found = show(cli, sessions(out)[0])
+    assert found["session"]["status"] == "stopped"
+    assert (sessions(out)[0].parent / "summary.md").exists()
+
+
+def test_stop_ends_a_detached_run_and_sessions_lists_it(cli: Cli, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    done = cli("--record", "--detach", "--out", out, "--", sys.executable, STEPS, 10_000, 0.02)
+    path = Path(done.stdout.strip())
+    assert path in sessions(out)
+    until(lambda: "steps" and _listed(cli)[0]["steps"])
+    assert _listed(cli)[0]["status"] == "running"
+    cli("stop", path)
+    listed = json.loads(cli("sessions", out, "--format", "json").stdout)["sessions"]
+    assert [row["status"] for row in listed] == ["stopped"]
+    assert _listed(cli) == []
+    assert "nothing was running" in cli("stop", "--all").stderr
+
+
+def test_the_time_limit_stops_the_workload(cli: Cli, tmp_path: Path) -> None:
+    cli("--record", "--duration", "1s", "--out", tmp_path / "out", "--", "sleep", "300")
+    found = show(cli, sessions(tmp_path / "out")[0])
+    assert found["session"]["status"] == "stopped"
+    assert "--duration" in found["session"]["status_text"]
+
+
+def test_a_recording_of_the_machine_ends_with_the_process_it_is_for(
+    cli: Cli, tmp_path: Path
+) -> None:
+    other = subprocess.Popen(["sleep", "300"])
+    process = cli.start("--record", "--quiet", "--while-pid", other.pid, "--out", tmp_path / "out")
+    until(lambda: sessions(tmp_path / "out"))
+    assert process.poll() is None
+    other.kill()
+    other.wait()
+    assert process.wait(timeout=10) == 0
+
+
+def test_two_environments_make_one_study(cli: Cli, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    done = cli("--record", "--out", out, "--env", "bare", "--env", "bare", "--", "sleep", "0.6")
+    assert [path.name for path in sessions(out)] == ["01-bare-1.gpuwatch", "02-bare-2.gpuwatch"]
+    assert "bare#1" in done.stdout and "bare#2" in done.stdout
+    assert "it does not say which is faster" in done.stdout
+
+
+def test_an_interval_that_cannot_be_held_is_said(cli: Cli, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    process = cli.start(
+        "--record", "--interval", "0.05", "--duration", "3s", "--out", out, "--quiet"
+    )
+    until(lambda: sessions(out))
+    time.sleep(0.5)
+    process.send_signal(signal.SIGSTOP)
+    time.sleep(1)
+    process.send_signal(signal.SIGCONT)
+    assert process.wait(timeout=20) == 0
+    with SessionReader(sessions(out)[0]) as reader:
+        missed = [row.text for row in reader.events() if row.kind == "interval-missed"]
+        numbers = [row[0] for row in reader.all_ticks([])]
+    assert missed and "are missing" in missed[-1]
+    assert len(numbers) < numbers[-1]
+
+
+def _meta(path: Path) -> dict[str, Any]:
+    with SessionReader(path) as reader:
+        return reader.meta()
+
+
+def _listed(cli: Cli) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(cli("sessions", "--format", "json").stdout)["sessions"]
+    return found
+
+
+def test_a_session_of_a_living_recorder_needs_no_other(cli: Cli, tmp_path: Path) -> None:
+    done = cli("--record", "--detach", "--out", tmp_path / "out", "--", "sleep", "300")
+    path = Path(done.stdout.strip())
+    told = cli("attach", "--record", path, code=2).stderr
+    assert "needs no recorder" in told
+    assert status(_meta(path), path).state is State.RUNNING
+    cli("stop", path)
