@@ -1,0 +1,189 @@
+"""Recording on a machine with GPUs: the real binding against the fake driver, end to end."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpuwatch.session.reader import SessionReader
+from tests.cli.test_record import sessions, until
+from tests.conftest import Cli
+from tests.fake_nvml import (
+    DRIVER_NOT_LOADED,
+    NOT_SUPPORTED,
+    VERSION_MISMATCH,
+    FakeDriver,
+)
+
+GPU_METRICS = {
+    "hw.gpu.utilization": 0.40,
+    "hw.gpu.memory.usage": 12 * 2**30,
+    "hw.gpu.memory.busy": 0.25,
+    "hw.gpu.power": None,
+    "hw.gpu.temperature": 47,
+    "hw.gpu.clock.sm": 1755e6,
+    "hw.gpu.clock.memory": 2619e6,
+    "hw.gpu.pcie.transmit": 120_000_000,
+    "hw.gpu.pcie.receive": 340_000_000,
+}
+
+
+@pytest.fixture
+def driver(tmp_path: Path, cli: Cli) -> FakeDriver:
+    folder = tmp_path / "driver"
+    folder.mkdir()
+    driver = FakeDriver(folder)
+    cli.variables.update(
+        {name: driver.env[name] for name in ("LD_LIBRARY_PATH", "FAKE_NVML_STATE")}
+    )
+    return driver
+
+
+def record(cli: Cli, out: Path, *arguments: object) -> dict[str, Any]:
+    cli("--record", "--quiet", "--interval", "0.1", "--out", out, *arguments)
+    found: dict[str, Any] = json.loads(cli("show", sessions(out)[-1], "--format", "json").stdout)
+    return found
+
+
+@pytest.mark.parametrize("gpus", [1, 8])
+def test_every_gpu_is_recorded_in_base_units(
+    cli: Cli, driver: FakeDriver, tmp_path: Path, gpus: int
+) -> None:
+    driver.resize(gpus)
+    found = record(cli, tmp_path / "out", "--duration", "2s")
+    devices = [device for device in found["devices"] if device["kind"] == "gpu"]
+    assert [device["id"] for device in devices] == [f"gpu{at}" for at in range(gpus)]
+    assert len({device["uuid"] for device in devices}) == gpus
+    for device in devices:
+        for name, value in GPU_METRICS.items():
+            metric = device["metrics"][name]
+            assert metric["method"] == "measured" and metric["count"] > 5, (name, metric)
+            if value is not None:
+                assert metric["mean"] == pytest.approx(value), name
+        bandwidth = device["metrics"]["hw.gpu.memory.bandwidth"]
+        assert bandwidth["method"] == "unavailable" and bandwidth["mean"] is None
+        assert bandwidth["reason"]
+    pooled = found["metrics"]["hw.gpu.utilization"]
+    assert pooled["mean"] == pytest.approx(0.40)
+    assert pooled["count"] == sum(d["metrics"]["hw.gpu.utilization"]["count"] for d in devices)
+
+
+def test_only_the_gpus_that_were_asked_for_are_watched(
+    cli: Cli, driver: FakeDriver, tmp_path: Path
+) -> None:
+    driver.resize(4)
+    script = "echo visible $CUDA_VISIBLE_DEVICES; sleep 0.5"
+    found = record(cli, tmp_path / "out", "--gpus", "2,0", "--", "sh", "-c", script)
+    uuids = {d["id"]: d["uuid"] for d in found["devices"] if d["kind"] == "gpu"}
+    assert set(uuids) == {"gpu0", "gpu2"}
+    with SessionReader(sessions(tmp_path / "out")[0]) as reader:
+        (line,) = [row.text for row in reader.log()]
+    assert set(line.removeprefix("visible ").split(",")) == set(uuids.values())
+    told = cli("--record", "--gpus", "7", "--duration", "1s", code=3).stderr
+    assert "7" in told and "Traceback" not in told
+
+
+def test_a_gpu_lost_mid_run_is_told_and_the_others_go_on(
+    cli: Cli, driver: FakeDriver, tmp_path: Path
+) -> None:
+    driver.resize(2)
+    out = tmp_path / "out"
+    process = cli.start(
+        "--record", "--quiet", "--interval", "0.1", "--duration", "5s", "--out", out
+    )
+    until(lambda: sessions(out) and _ticks(sessions(out)[0]) > 5)
+    driver.lose(1)
+    until(lambda: "gpu-lost" in _events(sessions(out)[0]))
+    time.sleep(0.5)
+    driver.restore(1)
+    until(lambda: "gpu-back" in _events(sessions(out)[0]))
+    assert process.wait(timeout=30) == 0
+    with SessionReader(sessions(out)[0]) as reader:
+        columns = {
+            channel.device: channel.id
+            for channel in reader.channels()
+            if channel.metric == "hw.gpu.utilization"
+        }
+        rows = list(reader.all_ticks([columns["gpu0"], columns["gpu1"]]))
+    whole = [row[2] for row in rows[1:]]
+    lost = [row[3] for row in rows[1:]]
+    assert None not in whole
+    assert None in lost and 0 not in lost and lost[0] == pytest.approx(0.4)
+    assert lost[-1] == pytest.approx(0.4)
+
+
+@pytest.mark.parametrize(
+    ("code", "says"),
+    [(DRIVER_NOT_LOADED, "driver is not loaded"), (VERSION_MISMATCH, "different versions")],
+)
+def test_a_driver_that_does_not_start_is_a_reason_not_a_crash(
+    cli: Cli, driver: FakeDriver, tmp_path: Path, code: int, says: str
+) -> None:
+    driver.init(code)
+    found = record(cli, tmp_path / "out", "--duration", "1s")
+    for name in GPU_METRICS:
+        metric = found["metrics"][name]
+        assert metric["method"] == "unavailable" and metric["mean"] is None
+        assert says in metric["reason"]
+    assert found["metrics"]["hw.cpu.utilization"]["method"] == "measured"
+
+
+@pytest.mark.parametrize(
+    ("function", "metric"),
+    [
+        ("nvmlDeviceGetUtilizationRates", "hw.gpu.utilization"),
+        ("nvmlDeviceGetTotalEnergyConsumption", "hw.gpu.energy"),
+        ("nvmlDeviceGetPcieThroughput", "hw.gpu.pcie.receive"),
+    ],
+)
+def test_a_call_that_is_not_supported_is_unavailable_never_zero(
+    cli: Cli, driver: FakeDriver, tmp_path: Path, function: str, metric: str
+) -> None:
+    driver.fail(function, NOT_SUPPORTED)
+    found = record(cli, tmp_path / "out", "--duration", "1s")
+    statistic = found["metrics"][metric]
+    assert (statistic["method"], statistic["mean"], statistic["count"]) == ("unavailable", None, 0)
+    assert "not supported" in statistic["reason"]
+    assert found["metrics"]["hw.gpu.power"]["method"] == "measured"
+
+
+def test_the_gpus_of_a_run_are_those_its_processes_use(
+    cli: Cli, driver: FakeDriver, tmp_path: Path
+) -> None:
+    driver.resize(2)
+    out = tmp_path / "out"
+    process = cli.start("--record", "--quiet", "--out", out, "--", "sleep", "4")
+    until(lambda: sessions(out) and _workload(sessions(out)[0]))
+    pid = _workload(sessions(out)[0])
+    driver.processes(1, (pid, 3 * 2**30, "compute"), (1, 2**30, "compute"))
+    assert process.wait(timeout=30) == 0
+    with SessionReader(sessions(out)[0]) as reader:
+        assert [d.id for d in reader.devices() if d.used and d.kind == "gpu"] == ["gpu1"]
+        owners = {row.pid: row.owned for row in reader.gpu_processes()}
+    assert owners == {pid: True, 1: False}
+    found = json.loads(cli("show", sessions(out)[0], "--format", "json").stdout)
+    assert found["metrics"]["process.gpu.memory.usage"]["max"] == 3 * 2**30
+
+
+def _ticks(path: Path) -> int:
+    with SessionReader(path) as reader:
+        return len(reader.ticks([]))
+
+
+def _events(path: Path) -> list[str]:
+    with SessionReader(path) as reader:
+        return [row.kind for row in reader.events()]
+
+
+def _workload(path: Path) -> int:
+    """The number of the workload's process, once the session names its holder."""
+    with SessionReader(path) as reader:
+        handle = reader.meta().get("handle") or {}
+    if not handle.get("holder"):
+        return 0
+    started = json.loads((Path(handle["folder"]) / "started.json").read_text())
+    return int(started["workload"])
