@@ -105,6 +105,14 @@ def test_a_batch_that_is_smaller_is_flagged_by_its_number(run_workload: Run) -> 
     assert sum(step["samples"] for step in done.steps()) == 2 * 512
 
 
+@pytest.mark.parametrize("workload", ["sentiment-rnn", "gcn"])
+def test_recurrent_and_sparse_products_train_in_bfloat16(run_workload: Run, workload: str) -> None:
+    done = run_workload(workload, "--steps", 2, "--dtype", "bfloat16")
+    assert done.code == 0, done.stderr
+    assert None not in done.losses()
+    assert done.one("count")["flop_per_step"] > 0
+
+
 def test_no_warmup_leaves_no_warmup_lines(run_workload: Run) -> None:
     done = run_workload("sentiment-rnn", "--steps", 3, "--warmup", 0)
     assert done.steps(warmup=True) == []

@@ -21,7 +21,11 @@ UNLABELLED = -100
 
 
 class GraphConvolution(nn.Module):
-    """``adjacency @ (x @ weight) + bias``, from (nodes, wide) to (nodes, narrow)."""
+    """``adjacency @ (x @ weight) + bias``, from (nodes, wide) to (nodes, narrow).
+
+    The sparse product is in the adjacency's type, float32, under autocast too: sparse
+    matrices have no half-precision products.
+    """
 
     def __init__(self, wide: int, narrow: int) -> None:
         super().__init__()
@@ -30,7 +34,9 @@ class GraphConvolution(nn.Module):
         self.bias = nn.Parameter(torch.empty(narrow).uniform_(-edge, edge))
 
     def forward(self, x: Tensor, adjacency: Tensor) -> Tensor:
-        product: Tensor = torch.sparse.mm(adjacency, x @ self.weight)
+        support = x @ self.weight
+        with torch.autocast(x.device.type, enabled=False):
+            product: Tensor = torch.sparse.mm(adjacency, support.to(adjacency.dtype))
         return product + self.bias
 
 
