@@ -18,6 +18,7 @@ HEAD_LINES = 2_000
 
 _MOST_COMPLAINTS = 20
 _MOST_FACTS = 200
+_EPOCH_NS = 1_000_000_000
 
 
 class Intake:
@@ -40,6 +41,7 @@ class Intake:
         self._tail: deque[tuple[int, int]] = deque()
         self._tail_bytes = 0
         self._complaints = 0
+        self._last_epoch = -_EPOCH_NS
         self._total_steps: int | None = None
         self._run: dict[str, JSON] = {}
         self.error: dict[str, JSON] | None = None
@@ -130,8 +132,7 @@ class Intake:
         if report.event == "versions":
             return [fact("workload", key, value) for key, value in list(body.items())[:_MOST_FACTS]]
         if report.event == "epoch":
-            told = ", ".join(f"{key} {value}" for key, value in body.items())
-            return [event(t, "epoch", told[:500])]
+            return self._epoch(t, body)
         rows = [meta(report.event, {**body, "t": t})]
         if report.event == "run":
             self._run = {**body, "t": t}
@@ -140,6 +141,17 @@ class Intake:
             self.error = body
             rows.append(event(t, "error", str(body.get("message", ""))[:2000]))
         return rows
+
+    def _epoch(self, t: int, body: Mapping[str, JSON]) -> list[Row]:
+        """An event, but at most one a second: small data gives many epochs."""
+        if t - self._last_epoch < _EPOCH_NS:
+            return []
+        self._last_epoch = t
+        told = (
+            f"{key} {value:.4g}" if isinstance(value, float) else f"{key} {value}"
+            for key, value in body.items()
+        )
+        return [event(t, "epoch", ", ".join(told)[:500])]
 
     def _log(self, t: int, stream: str, line: str) -> list[Row]:
         self._log_n += 1
