@@ -238,6 +238,8 @@ class Collector:
             return ""
         if "startup" in self.meta or self._steps.any:
             return ""
+        if "launch" in self.meta and _text(self.meta, "workload", "kind") == "command":
+            return ""
         if "run" in self.meta:
             return "preparing the first step"
         return "starting" if "launch" in self.meta else "preparing the environment"

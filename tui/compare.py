@@ -149,7 +149,7 @@ class CompareScreen(Screen[None]):
             last = min(len(body), self._row + space)
             keys.append(("↑↓", f"scroll, {last} of {len(body)}"))
         if hidden > 0:
-            keys.append(("←→", f"{hidden} more sessions"))
+            keys.append(("←→", f"{hidden} more"))
         return [*heading, *body[self._row : self._row + space]]
 
     def action_scroll_by(self, by: int) -> None:

@@ -10,22 +10,19 @@ from gpuwatch.tui.graph import bar
 from gpuwatch.tui.snapshot import DeviceNow
 from gpuwatch.units import UNKNOWN, digits, number, of_total, percent, si
 
-_TOTALS = ("memory_total_bytes", "memory_bytes", "memory_total", "memory")
-_POWER_LIMITS = ("power_limit_watts", "power_limit", "enforced_power_limit")
-_CORES = ("logical_cores", "threads", "cpus", "cores")
+_TOTAL, _POWER_LIMIT, _CORES = "memory.total", "power.limit", "core.logical.count"
 
 
-def attribute(device: DeviceNow, names: Sequence[str]) -> float | None:
-    """The first of the attributes ``names`` that the device has as a number."""
-    for name in names:
-        value = device.row.attributes.get(name)
-        if isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0:
-            return float(value)
+def attribute(device: DeviceNow, name: str) -> float | None:
+    """A number that does not change, in its base unit, if the device told it."""
+    value = device.row.attributes.get(name)
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0:
+        return float(value)
     return None
 
 
 def memory_total(device: DeviceNow) -> float | None:
-    return attribute(device, _TOTALS)
+    return attribute(device, _TOTAL)
 
 
 def number_of(device: DeviceNow) -> str:
@@ -112,7 +109,7 @@ def detail_rows(device: DeviceNow, width: int) -> list[Line]:
             "clock", si(device.value("hw.cpu.frequency"), "Hz")
         ).add("power", number(device.value("hw.cpu.power"), "W"))
         return fields.rows()
-    limit = attribute(device, _POWER_LIMITS)
+    limit = attribute(device, _POWER_LIMIT)
     power = number(device.value("hw.gpu.power"), "W")
     if limit is not None and device.value("hw.gpu.power") is not None:
         power = f"{device.value('hw.gpu.power'):.0f}/{limit:.0f} W"

@@ -29,8 +29,10 @@ _DIGITS = {
 }
 
 
-_SHORT = {"utilization": "busy", "bandwidth": "memory", "flops": "est."}
-"""Titles where a gauge has one row or two."""
+_SHORT = {"utilization": "utilization", "bandwidth": "bandwidth", "flops": "est."}
+"""Titles where a gauge has two rows."""
+_SHORTEST = {"utilization": "busy", "bandwidth": "memory", "flops": "est."}
+"""Titles where a gauge has one row."""
 
 
 def value_width(width: int) -> int:
@@ -102,7 +104,7 @@ def _block(gauge: Gauge, height: int, width: int) -> list[Line]:
     number, unit = value_parts(gauge)
     rows = [Line(width) for _ in range(height)]
     if height == 1:
-        rows[0].add(f"{_SHORT.get(gauge.key, gauge.title)} ", "text")
+        rows[0].add(f"{_SHORTEST.get(gauge.key, gauge.title)} ", "text")
         rows[0].add(f"{number} {unit}".strip(), "strong")
         rows[0].add(f" {gauge.reading.method.value}", _badge_role(gauge))
         return rows

@@ -119,7 +119,7 @@ class HomeScreen(Screen[None]):
         if self.state.entries:
             keys += [("Enter", "open"), ("↑↓", "choose"), ("Space", "mark")]
             keys.append(("c", "compare"))
-        return [*keys, ("r", "refresh"), ("?", "help"), ("q", "leave")]
+        return [*keys, ("q", "leave"), ("?", "help"), ("r", "refresh")]
 
     def _refresh_if_shown(self) -> None:
         if self.is_current:

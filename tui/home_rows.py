@@ -124,8 +124,8 @@ def _first_contact(state: HomeState, width: int) -> list[Line]:
 
 
 _COLUMNS = (
-    ("status", 11, "<"),
-    ("workload", 15, "<"),
+    ("status", 13, "<"),
+    ("workload", 13, "<"),
     ("environment", 12, "<"),
     ("started", 12, "<"),
     ("took", 8, ">"),

@@ -172,7 +172,8 @@ class LiveScreen(Screen[None]):
             keys.append(("s", "stop"))
         if not snapshot.status.live:
             keys += [("Enter", "sessions"), ("c", "compare")]
-        keys.append(("Space", "go on" if self.options.paused else "pause"))
+        if snapshot.status.live or self.options.paused:
+            keys.append(("Space", "go on" if self.options.paused else "pause"))
         keys += [("z", "zoom"), ("l", "log"), ("i", "numbers")]
         if len(snapshot.gpus) > 1:
             keys.append(("Tab", "GPU"))

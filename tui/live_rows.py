@@ -97,7 +97,9 @@ def _log_height(left: int, big: bool) -> int:
     """Rows of the log and the last event; the gauges get the rest, at least a row each."""
     if big:
         return max(3, left - 3)
-    wanted = max(6, left // 3) if left >= 15 else left - 6
+    if left >= 15:
+        return max(6, left // 3)
+    wanted = left - 9 if left >= 12 else left - 6
     return max(2, min(wanted, left - 3))
 
 
@@ -114,7 +116,7 @@ def _title(snapshot: Snapshot, options: Options, width: int) -> Line:
     if options.paused:
         right.append(("⏸ view paused  ", "warn"))
     if snapshot.silent_seconds is not None:
-        right.append((f"! nothing recorded for {snapshot.silent_seconds:.0f} s  ", "warn"))
+        right.append((f"! nothing recorded for {clock_time(snapshot.silent_seconds)}  ", "warn"))
     right.append((f"{mark} {snapshot.status.state.value}", role))
     if snapshot.phase:
         right.append((f", {snapshot.phase}", "muted"))
@@ -196,10 +198,11 @@ def _workload(snapshot: Snapshot, width: int) -> list[Line]:
     work = snapshot.work
     if work is None:
         return []
-    parts = [work.model, f"batch {work.batch_size}" if work.batch_size else None, work.dtype]
+    parts = [f"batch {work.batch_size}" if work.batch_size else None, work.dtype, work.model]
     title = "  ".join(["workload", *(clean(part) for part in parts if part)])
     rows = [rule(title, width)]
-    rows.append(_progress(snapshot, work, width))
+    if work.reports or snapshot.phase:
+        rows.append(_progress(snapshot, work, width))
     if not work.reports:
         row = Line(width).add(" ")
         if snapshot.status.live:

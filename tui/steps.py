@@ -163,4 +163,4 @@ def _int(value: object) -> int | None:
 
 
 def _short(value: object) -> str | None:
-    return str(value)[:40] if isinstance(value, str) and value else None
+    return str(value)[:200] if isinstance(value, str) and value else None

@@ -86,13 +86,13 @@ def _devices(script: Script) -> tuple[list[Device], list[Channel]]:
             "gpu",
             "NVIDIA H100 80GB HBM3",
             f"GPU-{index:08d}",
-            {"memory_total_bytes": 80 * GIB, "power_limit_watts": 700.0},
+            {"memory.total": 80 * GIB, "power.limit": 700.0},
         )
         for index in range(script.gpus)
     ]
     devices.append(
         Device(
-            "cpu", "cpu", "AMD EPYC 9654", None, {"threads": 16, "memory_total_bytes": 128 * GIB}
+            "cpu", "cpu", "AMD EPYC 9654", None, {"core.logical.count": 16, "memory.total": 128 * GIB}
         )
     )
     channels = []

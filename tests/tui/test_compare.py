@@ -45,7 +45,7 @@ async def test_it_scrolls_to_maxima_differences_and_notes(session: Make) -> None
 
 async def test_sessions_that_do_not_fit_are_a_key_away(session: Make) -> None:
     async with running(lambda: CompareScreen(many(session, 5))) as (app, pilot):
-        await shows(pilot, "←→ 3 more sessions")
+        await shows(pilot, "←→ 3 more")
         assert "env1" in screen_text(app) and "env4" not in screen_text(app)
         await pilot.press("right", "right", "right", "right")
         await shows(pilot, "env4")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import shutil
 import subprocess
@@ -28,8 +29,14 @@ class Terminal:
         self._tmux("-f", "/dev/null", "new-session", "-d", *size, "sh")
 
     def _tmux(self, *arguments: str) -> str:
+        # These would tell the program another size than the terminal has.
+        env = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "LINES")}
         done = subprocess.run(
-            ["tmux", "-S", self._socket, *arguments], capture_output=True, text=True, check=True
+            ["tmux", "-S", self._socket, *arguments],
+            capture_output=True,
+            text=True,
+            check=True,
+            env=env,
         )
         return done.stdout
 
@@ -64,7 +71,8 @@ def test_a_run_is_watched_left_and_found_again(
     terminal = Terminal(tmp_path, width, height)
     try:
         terminal.type(f"clear; sh {script}", "Enter")
-        shown = terminal.wait("step 16,820/40,000")
+        terminal.wait("step 16,820/40,000")
+        shown = terminal.wait("? help")
         rows = shown.splitlines()
         assert "gpuwatch mnist-cnn in bare" in rows[0] and "▶ running" in rows[0]
         assert len(rows) <= height and max(map(len, rows)) <= width
