@@ -80,7 +80,7 @@ _MAXIMA = (
     "gpuwatch.bytes.rate",
 )
 # Facts that differ between any two runs and explain nothing.
-_INCIDENTAL = frozenset({"gpu.unavailable"})
+_INCIDENTAL = frozenset({"gpu.unavailable", "host.boot.id"})
 
 
 def compare(sessions: Sequence[Summary]) -> Comparison:

@@ -17,11 +17,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 0
     from gpuwatch.cli.commands import dispatch
     from gpuwatch.errors import ExitCode, GpuwatchError
+    from gpuwatch.text import clean
 
     try:
         return dispatch(arguments)
     except GpuwatchError as error:
-        print(f"gpuwatch: error: {error}", file=sys.stderr)
+        print(f"gpuwatch: error: {clean(error)}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
         return ExitCode.INTERRUPTED

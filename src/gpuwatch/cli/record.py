@@ -16,6 +16,7 @@ from pathlib import Path
 from gpuwatch.cli import launch
 from gpuwatch.errors import ExitCode, UsageError
 from gpuwatch.recorder.record import Request, record
+from gpuwatch.text import clean
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -72,4 +73,4 @@ def print_summary(folder: Path) -> None:
 
 def say(text: str) -> None:
     """One line for people."""
-    print(f"gpuwatch: {text}", file=sys.stderr, flush=True)
+    print(f"gpuwatch: {clean(text)}", file=sys.stderr, flush=True)

@@ -33,4 +33,20 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         return code
     from gpuwatch.tui.app import run_live
 
-    return run_live(Path(text))
+    path = Path(text)
+    shown = run_live(path)
+    return _ended(path) if shown == ExitCode.DONE else shown
+
+
+def _ended(path: Path) -> int:
+    """After the screen: the summary of a run that is over, and its exit code."""
+    from gpuwatch.session.reader import SessionReader
+    from gpuwatch.session.status import State, status
+
+    with SessionReader(path) as reader:
+        state = status(reader.meta(), path)
+    if state.live:
+        return ExitCode.DONE
+    record.print_summary(path.parent)
+    good = state.state in (State.FINISHED, State.STOPPED)
+    return ExitCode.DONE if good else ExitCode.RUN_FAILED

@@ -9,7 +9,7 @@ from itertools import groupby
 
 from gpuwatch.analysis.compare import Comparison, Row
 from gpuwatch.analysis.summary import Summary
-from gpuwatch.metrics import Method
+from gpuwatch.metrics import CATALOGUE, Method
 from gpuwatch.report.table import markdown_table, table
 from gpuwatch.report.values import ratio, shown
 from gpuwatch.text import clean, markdown
@@ -56,7 +56,7 @@ def as_csv(compared: Comparison) -> str:
         for at, session in enumerate(compared.sessions):
             writer.writerow(
                 (
-                    session.id,
+                    _spreadsheet(session.id),
                     _spreadsheet(session.label),
                     _spreadsheet(session.environment.get("label")),
                     row.group,
@@ -129,7 +129,7 @@ def _labels(sessions: Sequence[Summary]) -> list[str]:
     ]
     if len(set(labels)) == len(labels):
         return labels
-    return [f"{label} {session.id[:6]}" for label, session in zip(labels, sessions, strict=True)]
+    return [f"{label} {clean(s.id, 6)}" for label, s in zip(labels, sessions, strict=True)]
 
 
 def _unavailable(compared: Comparison) -> list[str]:
@@ -141,7 +141,15 @@ def _unavailable(compared: Comparison) -> list[str]:
         for name, statistic in session.metrics.items():
             if statistic.reason:
                 reasons.setdefault(statistic.reason, {})[name] = None
-    return [f"unavailable: {', '.join(names)}: {why}" for why, names in reasons.items()]
+    return [f"unavailable: {_together(list(names))}: {why}" for why, names in reasons.items()]
+
+
+def _together(names: Sequence[str]) -> str:
+    """``hw.gpu.*`` where every metric of the catalogue that begins so is among ``names``."""
+    whole = [name for name in CATALOGUE if name.startswith("hw.gpu.")]
+    if not set(whole) <= set(names):
+        return ", ".join(names)
+    return ", ".join(["hw.gpu.*", *(name for name in names if name not in whole)])
 
 
 def _short(value: object) -> str:

@@ -1,0 +1,187 @@
+"""Side by side: values, ratios, differences, and what must be said about them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpuwatch.analysis.compare import Comparison, compare
+from gpuwatch.analysis.summary import Summary, summarise
+from gpuwatch.metrics import CATALOGUE, Method
+from gpuwatch.models import Output
+from gpuwatch.recorder.intake import Intake
+from gpuwatch.report import json as as_json
+from gpuwatch.report import series, side_by_side
+from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.store import SessionStore, device_row, fact, meta
+from gpuwatch.session.writer import SessionWriter
+from gpuwatch.telemetry.base import Channel, Device
+
+SECOND = 1_000_000_000
+HOSTILE = "x\x1b[31m|<b>[red]=1+1"
+
+
+def session(
+    path: Path,
+    *,
+    step_seconds: float,
+    torch: str = "2.6",
+    workload: str = "mnist-cnn",
+    label: str = "bare",
+    batch: int = 64,
+    code: int = 0,
+) -> Summary:
+    """Ten timed steps after two slow ones of warm-up, a GPU at 50 %, energy 100 J a second."""
+    channels = [
+        (Channel("gpu0", "hw.gpu.utilization", Method.MEASURED, "NVML"), "1", "gauge"),
+        (Channel("gpu0", "hw.gpu.energy", Method.MEASURED, "NVML"), "J", "counter"),
+        (Channel("gpu0", "hw.gpu.power", Method.UNAVAILABLE, "NVML", "not here"), "W", "gauge"),
+    ]
+    writer = SessionWriter(SessionStore.create(path, channels), 3, base_ns=0)
+    writer.start()
+    lines = [
+        {"event": "count", "flop_per_step": 1e9, "flop_forward_per_sample": 5e6},
+        {"event": "startup", "import_seconds": 1.5, "first_step_seconds": 0.4},
+    ]
+    end = 10.0
+    for step in range(1, 13):
+        seconds = 5.0 if step <= 2 else step_seconds
+        end += seconds
+        lines.append(
+            {
+                "event": "step", "step": step, "samples": batch, "seconds": seconds,
+                "warmup": step <= 2, "monotonic_ns": int(end * SECOND), "loss": 2.0 / step,
+            }
+        )  # fmt: skip
+    text = "".join(f":::GPUWATCH {json.dumps(line)}\n" for line in lines)
+    writer.put(
+        meta("session", {"id": f"{label}-{step_seconds}", "label": f"{workload} ({label})"}),
+        meta("workload", {"name": workload, "kind": "workload", "parameters": {"batch": batch}}),
+        meta("environment", {"kind": "bare", "label": label}),
+        device_row(Device("gpu0", "gpu", "H100", "GPU-1"), used=True),
+        fact("workload", "torch", torch),
+        meta("result", {"code": code, "signal": None, "t": int(end * SECOND)}),
+        *Intake(0).take([Output(int(end * SECOND), "stdout", text.encode())]),
+    )
+    for n in range(int(end) * 2):
+        writer.tick(n, n * SECOND // 2, [0.5, 1000 + 50 * n, None])
+    assert writer.close()
+    with SessionReader(path) as reader:
+        return summarise(reader)
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> tuple[Summary, Summary]:
+    return (
+        session(tmp_path / "a.gpuwatch", step_seconds=1.0),
+        session(tmp_path / "b.gpuwatch", step_seconds=2.0, torch="2.7", label="bare#2"),
+    )
+
+
+def row(compared: Comparison, group: str, name: str) -> Any:
+    (found,) = [row for row in compared.rows if (row.group, row.name) == (group, name)]
+    return found
+
+
+def test_a_summary_counts_timed_steps_alone(pair: tuple[Summary, Summary]) -> None:
+    first, _ = pair
+    assert (first.steps.count, first.steps.warmup_count) == (10, 2)
+    assert first.steps.median_seconds == 1.0
+    assert first.steps.samples_per_second == pytest.approx(64)
+    assert (first.window.kind, first.window.seconds) == ("timed steps", pytest.approx(10))
+    assert first.timing.import_seconds == 1.5
+    assert first.timing.real_seconds is None
+
+
+def test_counters_count_from_the_start_of_the_window(pair: tuple[Summary, Summary]) -> None:
+    energy = pair[0].metrics["hw.gpu.energy"]
+    assert energy.max == pytest.approx(100 * 10, rel=0.06)
+
+
+def test_every_metric_of_the_catalogue_is_there_or_says_why(pair: tuple[Summary, Summary]) -> None:
+    for name, statistic in pair[0].metrics.items():
+        known = statistic.method is not Method.UNAVAILABLE
+        assert known == (statistic.mean is not None), name
+        assert known == (statistic.reason is None), name
+    assert list(pair[0].metrics) == list(CATALOGUE)
+    assert pair[0].metrics["hw.gpu.power"].reason == "not here"
+
+
+def test_ratios_are_against_the_first(pair: tuple[Summary, Summary]) -> None:
+    compared = compare(pair)
+    assert row(compared, "steps", "step time, median").ratios == (1.0, 2.0)
+    assert row(compared, "steps", "throughput").ratios == (1.0, pytest.approx(0.5))
+    swapped = compare(pair[::-1])
+    assert row(swapped, "steps", "step time, median").ratios == (1.0, 0.5)
+    flop = row(compared, "mean", "gpuwatch.flop.rate")
+    assert flop.values == (pytest.approx(1e9), pytest.approx(5e8))
+    assert set(flop.methods) == {Method.COUNTED}
+
+
+def test_differences_of_the_fingerprint_are_named(pair: tuple[Summary, Summary]) -> None:
+    (difference,) = compare(pair).differences
+    assert (difference.scope, difference.key) == ("workload", "torch")
+    assert difference.values == ("2.6", "2.7")
+
+
+def test_one_run_each_is_never_judged(pair: tuple[Summary, Summary]) -> None:
+    assert any("does not say which is faster" in note for note in compare(pair).notes)
+    text = side_by_side.terminal(compare(pair))
+    assert "faster:" not in text and "slower" not in text
+
+
+def test_other_parameters_workloads_and_failures_are_said(tmp_path: Path) -> None:
+    first = session(tmp_path / "a.gpuwatch", step_seconds=1.0)
+    other = session(tmp_path / "b.gpuwatch", step_seconds=1.0, batch=128, code=3)
+    notes = compare([first, other]).notes
+    assert "different batch: 64 against 128" in notes
+    assert any("exit code 3" in note for note in notes)
+    third = session(tmp_path / "c.gpuwatch", step_seconds=1.0, workload="gcn")
+    assert any("different workloads" in note for note in compare([first, third]).notes)
+
+
+def test_the_json_is_strict_and_versioned(pair: tuple[Summary, Summary]) -> None:
+    text = as_json.dumps(as_json.comparison(compare(pair)))
+    found = json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+    assert found["schema"] == 1 and found["sessions"][0]["schema"] == 1
+    assert found["sessions"][0]["flop"] == {
+        "forward_per_sample": 5e6,
+        "per_step": 1e9,
+        "uncounted_operators": None,
+        "method": None,
+    }
+
+
+def test_the_csv_has_a_row_for_each_session_and_quantity(pair: tuple[Summary, Summary]) -> None:
+    compared = compare(pair)
+    rows = list(csv.DictReader(io.StringIO(side_by_side.as_csv(compared))))
+    assert len(rows) == 2 * len(compared.rows)
+    medians = [float(r["value"]) for r in rows if r["name"] == "step time, median"]
+    assert medians == [1.0, 2.0]
+
+
+def test_hostile_names_stay_harmless(tmp_path: Path) -> None:
+    summary = session(tmp_path / "a.gpuwatch", step_seconds=1.0, label=HOSTILE, workload=HOSTILE)
+    compared = compare([summary, summary])
+    for text in (side_by_side.terminal(compared), side_by_side.as_markdown(compared, HOSTILE)):
+        assert "\x1b" not in text
+    assert "<b>" not in side_by_side.as_markdown(compared, HOSTILE).replace("\\<b\\>", "")
+    assert "\x1b" not in side_by_side.as_csv(compared)
+
+
+def test_the_series_has_every_tick_and_leaves_the_unknown_empty(tmp_path: Path) -> None:
+    session(tmp_path / "a.gpuwatch", step_seconds=1.0)
+    with SessionReader(tmp_path / "a.gpuwatch") as reader:
+        rows = list(csv.DictReader(io.StringIO("".join(series.as_csv(reader)))))
+        head, *lines = (json.loads(line) for line in series.as_json_lines(reader))
+    assert len(rows) == len(lines) == 60
+    assert rows[3]["gpu0 hw.gpu.utilization [1]"] == "0.5"
+    assert rows[3]["gpu0 hw.gpu.power [W]"] == ""
+    assert float(rows[50]["workload gpuwatch.throughput [{sample}/s]"]) == pytest.approx(64)
+    assert [column["unit"] for column in head["columns"]][:3] == ["1", "J", "W"]
+    assert lines[3][3] is None
