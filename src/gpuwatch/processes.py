@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 
@@ -33,6 +34,7 @@ def identify(pid: int) -> ProcessId | None:
     return ProcessId(socket.gethostname(), boot_id(), pid, started)
 
 
+@cache
 def boot_id() -> str:
     """This boot of this machine; empty where the kernel does not tell."""
     try:

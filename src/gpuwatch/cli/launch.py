@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import re
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
 from gpuwatch import paths
-from gpuwatch.errors import UsageError
+from gpuwatch.errors import NotAvailable, UsageError
 from gpuwatch.models import Environment, Workload
 from gpuwatch.recorder.record import Request
 from gpuwatch.workloads import archive, names, options
@@ -59,7 +60,10 @@ def request(arguments: argparse.Namespace, command: tuple[str, ...]) -> Request:
 
     Raises:
         UsageError: it asks for something unknown or contradictory.
+        NotAvailable: this is not Linux.
     """
+    if sys.platform != "linux":
+        raise NotAvailable("recording needs Linux", "look at saved sessions: gpuwatch sessions DIR")
     if not _SHORTEST <= arguments.interval <= _LONGEST:
         raise UsageError(
             f"--interval {arguments.interval:g} is out of range",

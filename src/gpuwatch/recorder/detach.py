@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import tempfile
+import traceback
 from collections.abc import Callable
 from pathlib import Path
 
@@ -25,8 +26,14 @@ def detach(record: Callable[[Callable[[Path], None]], int]) -> tuple[ExitCode, s
     sys.stderr.flush()
     ready, tell = os.pipe()
     if os.fork() == 0:
-        os.close(ready)
-        os._exit(_child(record, tell))
+        status = int(ExitCode.RUN_FAILED)
+        try:
+            os.close(ready)
+            status = _child(record, tell)
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(status)
     os.close(tell)
     with os.fdopen(ready, encoding="utf-8", errors="replace") as pipe:
         code, _, text = pipe.read().partition(" ")

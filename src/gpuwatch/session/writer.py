@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 import time
+import traceback
 from collections.abc import Callable, Sequence
 
 from gpuwatch.session.store import Row, SessionStore, event, insert
@@ -80,6 +82,15 @@ class SessionWriter:
         return not self._rows
 
     def _run(self) -> None:
+        try:
+            self._write_until_stopped()
+        except BaseException:
+            # A recorder that cannot take anything in is none. Dead, it can be replaced by another,
+            # which finds everything that was not committed in the run's folder.
+            traceback.print_exc()
+            os._exit(1)
+
+    def _write_until_stopped(self) -> None:
         due = time.monotonic() + COMMIT_SECONDS
         while not self._stop.wait(PUMP_SECONDS):
             self._collect()
