@@ -1,4 +1,3 @@
-# ruff: noqa: E402
 """Counted FLOP against published figures and closed forms."""
 
 from __future__ import annotations

@@ -1,4 +1,3 @@
-# ruff: noqa: E402
 """The readers of real data, on small files of the real formats."""
 
 from __future__ import annotations

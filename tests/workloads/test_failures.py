@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 import pickle
+import signal
 import subprocess
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+
+from gpuwatch.workloads.main import main
 
 from .conftest import Report, parse
 
@@ -67,6 +71,22 @@ def test_the_list_is_json_lines_and_needs_no_torch(archive: Path) -> None:
     assert names[-1] == "torchvision:MODEL"
 
 
+@pytest.fixture
+def refuse(capsys: pytest.CaptureFixture[str]) -> Iterator[Run]:
+    """Run a command line in this process, where torch is imported already."""
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+
+    def run(*arguments: object) -> Report:
+        code = main([str(argument) for argument in arguments], time.monotonic_ns())
+        said = capsys.readouterr()
+        events, log = parse(said.out)
+        return Report(events, code, log, said.err)
+
+    yield run
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
+
+
 @pytest.mark.torch
 @pytest.mark.parametrize(
     ("arguments", "word"),
@@ -79,18 +99,23 @@ def test_the_list_is_json_lines_and_needs_no_torch(archive: Path) -> None:
         ("torchvision:vit_b_16 --image-size 100", "100 x 100"),
         ("sentiment-rnn --download --data .", "cannot fetch"),
         ("resnet18 --data /nonexistent", "no such folder"),
-        ("mnist-cnn --dtype tf32", "NVIDIA GPU"),
     ],
 )
-def test_what_a_workload_cannot_do_is_refused(run_workload: Run, arguments: str, word: str) -> None:
-    assert word in refused(run_workload(*arguments.split()), "usage", 2)["message"]
+def test_what_a_workload_cannot_do_is_refused(refuse: Run, arguments: str, word: str) -> None:
+    done = refuse(*arguments.split(), "--device", "cpu")
+    assert word in refused(done, "usage", 2)["message"]
 
 
 @pytest.mark.torch
-def test_an_unknown_model_comes_with_those_that_are_close(run_workload: Run) -> None:
-    assert (
-        "torchvision:resnet50" in refused(run_workload("torchvision:resnet5"), "usage", 2)["mend"]
-    )
+def test_an_unknown_model_comes_with_those_that_are_close(refuse: Run) -> None:
+    error = refused(refuse("torchvision:resnet5", "--device", "cpu"), "usage", 2)
+    assert "torchvision:resnet50" in error["mend"]
+
+
+@pytest.mark.torch
+def test_a_gpus_data_type_without_a_gpu_is_refused(run_workload: Run) -> None:
+    error = refused(run_workload("mnist-cnn", "--dtype", "tf32"), "usage", 2)
+    assert "NVIDIA GPU" in error["message"]
 
 
 @pytest.mark.torch

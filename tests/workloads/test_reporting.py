@@ -1,4 +1,3 @@
-# ruff: noqa: E402
 """Clock, scores and reporter: what a step line says of its steps."""
 
 from __future__ import annotations

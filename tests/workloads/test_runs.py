@@ -131,7 +131,6 @@ def test_bfloat16_trains_and_counts_the_same_forward(run_workload: Run) -> None:
     ("workload", "size", "extra"),
     [
         ("resnet18", 224, ()),
-        ("alexnet", 224, ("--lr", 0.001)),
         ("torchvision:googlenet", 96, ("--image-size", 96)),
         ("torchvision:inception_v3", 299, ()),
         ("torchvision:vit_b_32", 64, ("--image-size", 64)),
@@ -140,7 +139,9 @@ def test_bfloat16_trains_and_counts_the_same_forward(run_workload: Run) -> None:
 def test_torchvisions_models_train(
     run_workload: Run, workload: str, size: int, extra: tuple[object, ...]
 ) -> None:
-    done = run_workload(workload, "--steps", 1, "--warmup", 0, "--batch-size", 2, *extra)
+    done = run_workload(
+        workload, "--steps", 1, "--warmup", 0, "--batch-size", 2, "--workers", 0, *extra
+    )
     assert done.code == 0, done.stderr
     assert f"images of {size} x {size}" in done.one("run")["model"]
     assert len(done.losses()) == 1
@@ -234,6 +235,17 @@ def definition(name):
 """
 
 
+def the_guides_workload() -> str:
+    """The workload that docs/workloads.md adds."""
+    guide = Path(__file__).parents[2] / "docs" / "workloads.md"
+    (code,) = [
+        block.partition("```")[0]
+        for block in guide.read_text().split("```python\n")[1:]
+        if "tasks/lstm.py" in block.partition("```")[0]
+    ]
+    return code
+
+
 @pytest.fixture(scope="module")
 def extended(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An archive with a workload more: one file, and one line among the names."""
@@ -241,16 +253,18 @@ def extended(tmp_path_factory: pytest.TempPathFactory) -> Path:
     source = folder / "source"
     shutil.copytree(SOURCE, source)
     (source / "tasks" / "new.py").write_text(NEW_WORKLOAD)
+    (source / "tasks" / "lstm.py").write_text(the_guides_workload())
     names = (source / "names.py").read_text()
-    line = 'BUILT_IN: dict[str, Entry] = {\n    "new": Entry("new", "a new one"),\n'
-    (source / "names.py").write_text(names.replace("BUILT_IN: dict[str, Entry] = {\n", line))
+    line = "BUILT_IN: dict[str, Entry] = {\n"
+    added = f'{line}"new": Entry("new", "a new one"), "lstm": Entry("lstm", "the guide\'s"),'
+    (source / "names.py").write_text(names.replace(line, added))
     build(folder / "workloads.pyz", source)
     return folder / "workloads.pyz"
 
 
 def run_extended(archive: Path, *arguments: str) -> Report:
     done = subprocess.run(
-        [sys.executable, archive, "new", "--device", "cpu", *arguments],
+        [sys.executable, archive, *arguments, "--device", "cpu"],
         capture_output=True,
         text=True,
         timeout=100,
@@ -258,24 +272,26 @@ def run_extended(archive: Path, *arguments: str) -> Report:
     return Report(*parse(done.stdout)[:1], done.returncode, [], done.stderr)
 
 
-def test_a_workload_is_added_with_one_file_and_one_line(extended: Path) -> None:
-    done = run_extended(extended, "--workers", "0")
+def test_a_workload_is_added_as_the_guide_says_in_under_fifty_lines(extended: Path) -> None:
+    done = run_extended(extended, "lstm")
     assert done.code == 0, done.stderr
     assert len(done.seconds()) == 10
-    assert len(NEW_WORKLOAD.splitlines()) < 50
+    forward = 2 * (50 * 4 * 64 * (16 + 64) + 64 * 10)
+    assert done.one("count")["flop_forward_per_sample"] == forward
+    assert len(the_guides_workload().splitlines()) < 50
 
 
 def test_work_that_cannot_be_counted_is_null_with_the_reason_and_never_zero(
     extended: Path,
 ) -> None:
-    count = run_extended(extended, "--steps", "1").one("count")
+    count = run_extended(extended, "new", "--steps", "1").one("count")
     assert count["flop_per_step"] is count["bytes_per_step"] is None
     assert count["flop_forward_per_sample"] is None
     assert count["method"] == "not counted: RuntimeError: no shapes for this"
 
 
 def test_a_worker_killed_by_a_bus_error_is_told_with_the_mend(extended: Path) -> None:
-    done = run_extended(extended, "--workers", "1")
+    done = run_extended(extended, "new", "--workers", "1")
     assert done.code == 1
     assert done.one("error")["kind"] == "run"
     assert "/dev/shm" in done.one("error")["mend"]
