@@ -21,6 +21,10 @@ Span = tuple[str, str]
 """Text and the role of its colour."""
 
 
+_GAP = 12
+"""Equal cells between two changes that cost less to send than to jump over."""
+
+
 class Line:
     """One row being put together from left to right."""
 
@@ -99,9 +103,10 @@ class Canvas(Widget):
             if old == new:
                 continue
             self._strips.pop(y, None)
-            start, end = _changed(old, new, self.size.width)
-            if end > start:
-                regions.append(Region(start, y, end - start, 1))
+            regions += [
+                Region(start, y, end - start, 1)
+                for start, end in _changed(old, new, self.size.width)
+            ]
         if regions:
             self.refresh(*_merged(regions))
 
@@ -136,20 +141,21 @@ class Canvas(Widget):
         return strip
 
 
-def _changed(old: tuple[Span, ...], new: tuple[Span, ...], width: int) -> tuple[int, int]:
-    """The columns from the first to behind the last difference of two rows."""
+def _changed(old: tuple[Span, ...], new: tuple[Span, ...], width: int) -> list[tuple[int, int]]:
+    """The stretches of columns in which two rows differ; a short gap does not split one."""
     a, b = list(_cells(old)), list(_cells(new))
     blank = (" ", "text")
     length = min(width, max(len(a), len(b)))
     a += [blank] * (length - len(a))
     b += [blank] * (length - len(b))
-    start = 0
-    while start < length and a[start] == b[start]:
-        start += 1
-    end = length
-    while end > start and a[end - 1] == b[end - 1]:
-        end -= 1
-    return start, end
+    found: list[tuple[int, int]] = []
+    for column in range(length):
+        if a[column] != b[column]:
+            if found and column - found[-1][1] < _GAP:
+                found[-1] = (found[-1][0], column + 1)
+            else:
+                found.append((column, column + 1))
+    return found
 
 
 def _cells(row: Iterable[Span]) -> Iterable[Span]:

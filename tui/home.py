@@ -17,6 +17,7 @@ from gpuwatch.tui.devices_now import DevicesNow
 from gpuwatch.tui.home_rows import HomeState, home_rows
 from gpuwatch.tui.keys import keys_row
 from gpuwatch.tui.live import Arrived
+from gpuwatch.tui.narrow import send_only_changes
 from gpuwatch.tui.snapshot import Snapshot, Unreadable
 
 if TYPE_CHECKING:
@@ -68,6 +69,7 @@ class HomeScreen(Screen[None]):
         yield Canvas()
 
     def on_mount(self) -> None:
+        send_only_changes(self)
         self.set_interval(REFRESH_SECONDS, self._refresh_if_shown)
 
     def on_unmount(self) -> None:

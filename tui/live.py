@@ -20,6 +20,7 @@ from gpuwatch.tui.feed import REFRESH_SECONDS, Feed
 from gpuwatch.tui.gauge_rows import graph_columns
 from gpuwatch.tui.keys import keys_row
 from gpuwatch.tui.live_rows import ZOOMS, Options, live_rows, trouble_rows
+from gpuwatch.tui.narrow import send_only_changes
 from gpuwatch.tui.snapshot import Snapshot, Unreadable, View
 
 if TYPE_CHECKING:
@@ -100,6 +101,7 @@ class LiveScreen(Screen[None]):
         yield Canvas()
 
     def on_mount(self) -> None:
+        send_only_changes(self)
         self.paint()
         self._feed.start()
 

@@ -92,7 +92,11 @@ def _devices(script: Script) -> tuple[list[Device], list[Channel]]:
     ]
     devices.append(
         Device(
-            "cpu", "cpu", "AMD EPYC 9654", None, {"core.logical.count": 16, "memory.total": 128 * GIB}
+            "cpu",
+            "cpu",
+            "AMD EPYC 9654",
+            None,
+            {"core.logical.count": 16, "memory.total": 128 * GIB},
         )
     )
     channels = []

@@ -146,7 +146,9 @@ def test_only_what_differs_of_a_row_is_painted() -> None:
     def row(text: str) -> tuple[tuple[str, str], ...]:
         return Line(20).add("value ").add(text, "strong").spans()
 
-    assert _changed(row("12"), row("12"), 20) == (8, 8)
-    assert _changed(row("12"), row("13"), 20) == (7, 8)
-    assert _changed(row("日x"), row("日y"), 20) == (8, 9)
-    assert _changed(row("12"), row(""), 20) == (6, 8)
+    assert _changed(row("12"), row("12"), 20) == []
+    assert _changed(row("12"), row("13"), 20) == [(7, 8)]
+    assert _changed(row("日x"), row("日y"), 20) == [(8, 9)]
+    assert _changed(row("12"), row(""), 20) == [(6, 8)]
+    far = [(0, 1), (29, 30)]
+    assert _changed((("a" + "x" * 28 + "b", "text"),), (("c" + "x" * 28 + "d", "text"),), 30) == far
