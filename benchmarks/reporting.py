@@ -3,7 +3,7 @@
     python benchmarks/reporting.py [--seconds 20]
 
 A step of a fixed 5 ms is taken bare, and with everything that a workload reports of it (five
-marks, loss, top-1 and top-5 accuracy of 64 samples with 10 classes, lines ten times a second).
+marks, loss, top-1 and top-5 accuracy of 64 samples with 10 classes, a line five times a second).
 Bare and reported windows of one second take turns in one process, each with the order of the
 two reversed, and the medians over the windows are compared, so drift of the machine falls on both
 alike. Exit code 1 if the cost is above the target of 0.5 %.

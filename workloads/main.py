@@ -94,11 +94,11 @@ def _run(argv: Sequence[str], launched_ns: int, stop: Stop) -> int:
     if (refusal := conflict(flags)) is not None:
         raise UsageFailure(*refusal)
 
-    torch_seconds, torchvision = _import_torch(module_of(flags.workload))
+    torch_seconds = _import_torch(module_of(flags.workload))
     from .session import run
 
     try:
-        return run(flags, launched_ns, torch_seconds, torchvision, stop)
+        return run(flags, launched_ns, torch_seconds, stop)
     except (Failure, BrokenPipeError):
         raise
     except Exception as error:
@@ -109,8 +109,8 @@ def _run(argv: Sequence[str], launched_ns: int, stop: Stop) -> int:
         raise translate(error, None) from error
 
 
-def _import_torch(module: str) -> tuple[float, str | None]:
-    """Seconds that importing torch, and torchvision if needed, took; torchvision's version."""
+def _import_torch(module: str) -> float:
+    """Seconds that importing torch, and torchvision if needed, took."""
     from .errors import missing
 
     start = time.perf_counter()
@@ -118,11 +118,9 @@ def _import_torch(module: str) -> tuple[float, str | None]:
         import torch  # noqa: F401
     except (ImportError, OSError) as error:
         raise missing("torch", error) from error
-    version = None
     if module == "imagenet":
         try:
-            import torchvision
+            import torchvision  # noqa: F401
         except (ImportError, OSError, RuntimeError) as error:
             raise missing("torchvision", error) from error
-        version = str(torchvision.__version__)
-    return time.perf_counter() - start, version
+    return time.perf_counter() - start

@@ -11,8 +11,11 @@ from .clock import PHASES, Clock, Timing
 from .lines import emit
 from .scores import Result, Score, ScoreReader
 
-INTERVAL = 0.1
+INTERVAL = 0.2
 """Seconds between two lines of steps, but for the first step, the last, and slow ones."""
+
+SLOW = 0.1
+"""Seconds of a step that is reported as soon as it ends."""
 
 EPOCH_INTERVAL = 1.0
 """Seconds between two lines of epochs, but for the last: an epoch may be a single short step."""
@@ -60,6 +63,7 @@ class Reporter:
         self._waiting: deque[Step] = deque()
         self._taken = 0
         self._next_line = 0.0
+        self._last_step = 0.0
         self._next_epoch = 0.0
         self._epoch = Epoch()
 
@@ -69,7 +73,9 @@ class Reporter:
         self._waiting.append(step)
         self._taken += 1
         edge = self._taken == 1 or self._taken == self._total
-        if edge or now >= self._next_line:
+        slow = now - self._last_step >= SLOW
+        self._last_step = now
+        if edge or slow or now >= self._next_line:
             self._report(now, wait=edge)
             self.seconds += time.perf_counter() - now
 

@@ -30,7 +30,6 @@ def run(
     flags: argparse.Namespace,
     launched_ns: int,
     import_seconds: float,
-    torchvision: str | None,
     stop: Stop,
 ) -> int:
     """Train as the flags say and report it; the exit code.
@@ -40,7 +39,7 @@ def run(
     """
     dtype = flags.dtype or "float32"
     device = choose(flags.device or "auto", dtype)
-    emit("versions", **versions(torchvision))
+    emit("versions", **versions())
     name: str = flags.workload
     definition: Definition = importlib.import_module(
         f".tasks.{module_of(name)}", __package__

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import platform
 import re
+from importlib import metadata
 
 import torch
 
 
-def versions(torchvision: str | None) -> dict[str, str]:
-    """Keys of the ``versions`` event; ``torchvision`` is its version, None where it is unused."""
+def versions() -> dict[str, str]:
+    """Keys of the ``versions`` event; torchvision's is told whether or not the workload uses it."""
     build = torch.__config__.show()
     found = {
         "torch": torch.__version__,
-        "torchvision": torchvision,
+        "torchvision": _installed("torchvision"),
         "python": platform.python_version(),
         "cuda": torch.version.cuda,
         "hip": torch.version.hip,
@@ -27,6 +28,13 @@ def versions(torchvision: str | None) -> dict[str, str]:
         "libc": " ".join(part for part in platform.libc_ver() if part),
     }
     return {key: str(value) for key, value in found.items() if value}
+
+
+def _installed(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
 
 
 def _cudnn() -> str | None:

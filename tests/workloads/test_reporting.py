@@ -202,7 +202,7 @@ def test_every_step_is_in_one_line_once(capsys: pytest.CaptureFixture[str]) -> N
 def test_lines_come_at_most_about_ten_a_second(capsys: pytest.CaptureFixture[str]) -> None:
     start = time.perf_counter()
     events, _ = report(capsys, 400, 0.001)
-    assert len(events) <= 11 * (time.perf_counter() - start) + 4
+    assert len(events) <= 10 * (time.perf_counter() - start) + 2
 
 
 def test_the_first_and_the_last_step_are_reported_at_once(
