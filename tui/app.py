@@ -79,16 +79,20 @@ class GpuwatchApp(App[int]):
 
         self.push_screen(LiveScreen(path))
 
-    def go_home(self, marked: Sequence[Path] = (), message: str = "") -> None:
+    def go_home(
+        self, current: Path | None = None, marked: Sequence[Path] = (), message: str = ""
+    ) -> None:
         """The home screen: the one underneath, else a new one in place of this."""
         from gpuwatch.tui.home import HomeScreen
 
         below = self.screen_stack[-2] if len(self.screen_stack) > 1 else None
         if isinstance(below, HomeScreen):
-            below.remember(marked, message)
+            below.remember(current, marked, message)
             self.pop_screen()
         else:
-            self.switch_screen(HomeScreen(marked=marked, message=message))
+            home = HomeScreen()
+            home.remember(current, marked, message)
+            self.switch_screen(home)
 
     def compare(self, paths: Sequence[Path]) -> None:
         """The compare screen over this one."""
@@ -102,7 +106,7 @@ class GpuwatchApp(App[int]):
         if others:
             self.compare([path, *others[:7]])
         else:
-            self.go_home([path], "mark another session with Space, then press c")
+            self.go_home(path, [path], "mark another session with Space, then press c")
 
     def leave(self, path: Path | None = None, snapshot: Snapshot | None = None) -> None:
         """End the program; a run that goes on is told how to come back to."""

@@ -56,9 +56,10 @@ class HomeScreen(Screen[None]):
         Binding("escape", "unmark", show=False),
     ]
 
-    def __init__(self, *, marked: Sequence[Path] = (), message: str = "") -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.state = HomeState(marked=tuple(marked), message=message)
+        self.state = HomeState()
+        self._wanted: Path | None = None
         self._devices: DevicesNow | None = None
 
     @property
@@ -94,8 +95,9 @@ class HomeScreen(Screen[None]):
     def on_resize(self) -> None:
         self.call_after_refresh(self.paint)
 
-    def remember(self, marked: Sequence[Path], message: str) -> None:
-        """Marks and a word that another screen leaves for this one."""
+    def remember(self, current: Path | None, marked: Sequence[Path], message: str) -> None:
+        """The session to stand on, marks and a word that another screen leaves for this one."""
+        self._wanted = current
         if marked:
             self.state = replace(self.state, marked=tuple(marked))
         self.state = replace(self.state, message=message)
@@ -132,12 +134,14 @@ class HomeScreen(Screen[None]):
 
     async def _read_list(self) -> None:
         entries, complaint = await commands.sessions()
-        current = self._current()
+        standing = self._current()
+        wanted = self._wanted or (standing.path if standing else None)
         if complaint is not None and self.state.entries:
             self._say(complaint)
             return
         paths = [item.path for item in entries]
-        cursor = paths.index(current.path) if current and current.path in paths else 0
+        cursor = paths.index(wanted) if wanted in paths else 0
+        self._wanted = None
         marked = tuple(path for path in self.state.marked if path in paths)
         self.state = replace(
             self.state, entries=tuple(entries), complaint=complaint, cursor=cursor, marked=marked

@@ -258,13 +258,13 @@ class LiveScreen(Screen[None]):
 
     def action_over(self) -> None:
         if self.snapshot is not None and not self.snapshot.status.live:
-            self.gpuwatch.go_home()
+            self.gpuwatch.go_home(self.path)
 
     def action_back(self) -> None:
         if self._asking:
             self.action_answer(False)
         else:
-            self.gpuwatch.go_home()
+            self.gpuwatch.go_home(self.path)
 
     def action_help(self) -> None:
         self.gpuwatch.help(HELP)

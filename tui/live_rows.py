@@ -170,7 +170,7 @@ def _over(snapshot: Snapshot) -> str:
         return f"{snapshot.status.state.value}{after}{known}"
     if snapshot.machine_only:
         return text
-    return f"the run is over: {text}{after}"
+    return f"the run is over{after}: {text}"
 
 
 def _device_title(snapshot: Snapshot, options: Options, width: int) -> Line:

@@ -78,6 +78,9 @@ async def test_enter_opens_the_session_under_the_cursor(two: list[Path]) -> None
         await shows(pilot, "docker=image")
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(app.screen, HomeScreen))
+        home = app.screen
+        assert isinstance(home, HomeScreen)
+        await until(pilot, lambda: home.state.cursor == 1)
 
 
 async def test_two_marks_and_c_compare(two: list[Path]) -> None:

@@ -108,7 +108,7 @@ async def test_a_finished_run_shows_means_and_all_of_its_history(session: Make) 
     async with live(session(meta=finished(), alive=False)) as (app, pilot):
         await shows(pilot, "history: all")
         text = screen_text(app)
-        assert "the run is over: finished after 1:30" in text
+        assert "the run is over after 1:30: finished" in text
         assert "Enter sessions" in text and "c compare" in text
         assert text.count("mean in view") == 3
         assert "ETA" not in text

@@ -1,0 +1,37 @@
+"""What the screens do not load until they need it, and what they never load."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+from .conftest import ROOT
+
+HEAVY = (
+    *("numpy", "scipy", "pynvml", "psutil", "torch"),
+    *("textual.widgets._data_table", "textual.widgets._input", "textual.widgets._rich_log"),
+)
+FORBIDDEN = ("gpuwatch.telemetry", "gpuwatch.recorder", "gpuwatch.runners")
+
+
+def loaded_by(*modules: str) -> set[str]:
+    source = f"import sys, {', '.join(modules)}; print(*sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", source],
+        env={"PYTHONPATH": str(ROOT / "src"), "PATH": ""},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return set(done.stdout.split())
+
+
+def test_live_and_home_load_nothing_heavy() -> None:
+    loaded = loaded_by("gpuwatch.tui.app", "gpuwatch.tui.live", "gpuwatch.tui.home")
+    assert not loaded & set(HEAVY)
+
+
+def test_no_screen_loads_what_samples_or_launches() -> None:
+    names = ("app", "live", "home", "new_run", "compare", "compare_rows", "page", "devices_now")
+    loaded = loaded_by(*(f"gpuwatch.tui.{name}" for name in names))
+    assert not [name for name in loaded if name.startswith(FORBIDDEN)]
