@@ -76,7 +76,7 @@ def run_workload(archive: Path) -> Callable[..., Report]:
             text=True,
             timeout=150,
             cwd=archive.parent,
-            env={**os.environ, "CUDA_VISIBLE_DEVICES": "", **environment},
+            env={**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "", **environment},
         )
         events, log = parse(done.stdout)
         return Report(events, done.returncode, log, done.stderr)
