@@ -20,6 +20,7 @@ _RATIO = 8
 _WORDS = {"gpu": "GPU", "cpu": "CPU", "sm": "SM", "pcie": "PCIe"}
 _LABELS = {
     "hw.memory.usage": "host memory usage",
+    "step time, 95th percentile": "step time, 95th pct.",
     "gpuwatch.flop.rate": "FLOP/s",
     "gpuwatch.bytes.rate": "algorithmic bytes/s",
     "gpuwatch.throughput": "samples/s",
@@ -50,12 +51,16 @@ def heading_rows(compared: Comparison, width: int, first: int) -> list[Line]:
     size = column_width(width, len(sessions))
     order = columns_of(compared, width, first)
     texts: list[list[tuple[str, str]]] = [[], [], []]
+    environments = [clean(each.environment.get("label") or "") for each in sessions]
     for at in order:
         session = sessions[at]
         mark, role = MARKS[session.status.state]
         name = clean(session.workload.get("name") or session.label)
         texts[0].append((f"{at + 1} {name}", "strong"))
-        texts[1].append((clean(session.environment.get("label") or ""), "text"))
+        where = environments[at]
+        if environments.count(where) > 1:
+            where = f"{where} {clean(session.id)[:6]}"
+        texts[1].append((where, "text"))
         texts[2].append((f"{mark} {session.status.state.value}", role))
     rows = []
     for cells in texts:

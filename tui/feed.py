@@ -70,6 +70,10 @@ class Feed:
                 self._follow(Collector(reader, self._now_ns))
         except GpuwatchError as error:
             self._post(Unreadable(Trouble(error.message, error.mend)))
+        except (ArithmeticError, LookupError, TypeError, ValueError) as error:
+            # Values that no recorder writes: the file is damaged or made up.
+            text = f"the session holds values that cannot be shown: {type(error).__name__}"
+            self._post(Unreadable(Trouble(text, "export it: gpuwatch export SESSION")))
 
     def _open(self) -> SessionReader | None:
         deadline = time.monotonic() + _PATIENCE_SECONDS

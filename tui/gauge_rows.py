@@ -91,8 +91,9 @@ def badge(gauge: Gauge) -> str:
             parts.append("mean in view")
         if gauge.note:
             parts.append(gauge.note)
-        if gauge.reading.reason:
-            parts.append(gauge.reading.reason)
+    known = any(value is not None for value in gauge.history)
+    if gauge.reading.reason and known:
+        parts.append(clean(gauge.reading.reason))
     return ", ".join(parts)
 
 
@@ -142,7 +143,8 @@ def _share(gauge: Gauge, row: Line, width: int) -> None:
 def _graph(gauge: Gauge, height: int, width: int) -> list[Line]:
     columns = width - LABEL
     rows = [Line(width) for _ in range(height)]
-    if gauge.reading.method is Method.UNAVAILABLE:
+    unavailable = gauge.reading.method is Method.UNAVAILABLE
+    if unavailable and all(value is None for value in gauge.history):
         reason = clean(gauge.reading.reason or "")
         lines = wrap(reason, columns - 2, height)
         top = (height - len(lines)) // 2

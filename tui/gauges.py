@@ -17,6 +17,10 @@ _STALE_NS = 5 * NS
 """Without a step line for so long, and three times the usual pause, the rate of now is unknown."""
 
 
+_LARGEST = 1e24
+"""No scale goes beyond; a value from a file of someone else's may."""
+
+
 @dataclass(frozen=True)
 class Sources:
     """What gauges are made from."""
@@ -163,6 +167,6 @@ def _scaled(gauge: Gauge, sources: Sources, scales: Scales) -> Gauge:
     known = [value for value in (*gauge.history, gauge.reading.value) if value is not None]
     device = sources.device.row.id if sources.device else None
     key = (gauge.key, device)
-    top = nice(max(known)) if known and max(known) > 0 else 0.0
+    top = nice(min(_LARGEST, max(known))) if known and max(known) > 0 else 0.0
     scales[key] = max(scales.get(key, 0.0), top)
     return replace(gauge, scale=scales[key] or 1.0)

@@ -35,7 +35,7 @@ def area(values: Sequence[float | None], top: float, height: int) -> list[list[t
     A known value draws at least the lowest eighth: zero differs from unknown, which is blank.
     """
     levels = [
-        0 if value is None else max(1, min(height * 8, round(value / top * height * 8)))
+        0 if value is None else max(1, round(min(1.0, max(0.0, value / top)) * height * 8))
         for value in values
     ]
     rows = []

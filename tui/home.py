@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -74,7 +75,9 @@ class HomeScreen(Screen[None]):
         self.set_interval(REFRESH_SECONDS, self._refresh_if_shown)
 
     def on_unmount(self) -> None:
-        self._end_devices()
+        devices, self._devices = self._devices, None
+        if devices is not None:
+            devices.close()
 
     def on_screen_resume(self) -> None:
         if self._devices is None:
@@ -85,12 +88,10 @@ class HomeScreen(Screen[None]):
         self.call_after_refresh(self.paint)
 
     def on_screen_suspend(self) -> None:
-        self._end_devices()
-
-    def _end_devices(self) -> None:
+        # The recorder takes a moment to end; the next screen need not wait for it.
         devices, self._devices = self._devices, None
         if devices is not None:
-            devices.close()
+            threading.Thread(target=devices.close, name="devices-end").start()
 
     def on_resize(self) -> None:
         self.call_after_refresh(self.paint)

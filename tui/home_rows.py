@@ -138,7 +138,7 @@ _COLUMNS = (
 def _widths(width: int) -> list[int]:
     widths = [size for _, size, _ in _COLUMNS]
     spare = max(0, width - sum(widths) - 3)
-    more = min(24, spare // 3)
+    more = min(24, spare // 2)
     widths[1] += more
     widths[2] += more
     return widths

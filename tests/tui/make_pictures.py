@@ -3,7 +3,7 @@
     python -m tests.tui.make_pictures [SESSION]
 
 With SESSION, a saved session (of a machine with a GPU, say), ``live.svg`` shows that one.
-The recordings need torch; they take about a minute.
+The recordings need torch; they take about two minutes.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ async def live(path: Path, wait: float) -> None:
 async def home() -> None:
     async with running(HomeScreen, SIZE) as (app, pilot):
         await shows(pilot, "samples/s")
-        await until(pilot, lambda: "utilization  ━" in screen_text(app))
+        await until(pilot, lambda: "utilization ━" in screen_text(app))
         await pilot.press("down", "space", "space", "up")
         await pilot.pause(2.5)
         (IMAGES / "home.svg").write_text(picture(app))
@@ -71,18 +71,18 @@ def main(arguments: list[str]) -> int:
         os.environ["HOME"] = folder
         for name in ("XDG_DATA_HOME", "XDG_STATE_HOME"):
             os.environ.pop(name, None)
-        flags = ("--steps", "300", "--python", sys.executable)
+        flags = ("--steps", "200", "--python", sys.executable)
         gpuwatch("--record", "--quiet", "sentiment-rnn", *flags)
         pair = [
             *record("mnist-cnn", "--steps", "300"),
-            *record("mnist-cnn", "--steps", "300", "--dtype", "bfloat16"),
+            *record("mnist-cnn", "--steps", "150", "--batch-size", "128"),
         ]
         asyncio.run(compare(pair))
-        gpuwatch("--record", "--quiet", "mnist-cnn", "--dtype", "bfloat16", *flags)
+        gpuwatch("--record", "--quiet", "mnist-cnn", "--batch-size", "128", *flags)
         running_ = ("--steps", "3000", "--python", sys.executable)
         path = Path(gpuwatch("--record", "--detach", "mnist-cnn", *running_).splitlines()[-1])
         try:
-            asyncio.run(live(Path(arguments[0]) if arguments else path, wait=50))
+            asyncio.run(live(Path(arguments[0]) if arguments else path, wait=45))
             asyncio.run(home())
         finally:
             gpuwatch("stop", str(path))

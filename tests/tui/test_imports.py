@@ -9,7 +9,7 @@ from .conftest import ROOT
 
 HEAVY = (
     *("numpy", "scipy", "pynvml", "psutil", "torch"),
-    *("textual.widgets._data_table", "textual.widgets._input", "textual.widgets._rich_log"),
+    *("textual.widgets._data_table", "textual.widgets._rich_log"),
 )
 FORBIDDEN = ("gpuwatch.telemetry", "gpuwatch.recorder", "gpuwatch.runners")
 

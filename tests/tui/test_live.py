@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable
 from pathlib import Path
 
@@ -335,3 +336,39 @@ async def test_a_changed_size_is_drawn_anew(session: Make) -> None:
         await pilot.resize_terminal(120, 40)
         await until(pilot, lambda: max(map(len, screen_text(app).splitlines())) > 100)
         await shows(pilot, "host memory")
+
+
+async def test_a_gpu_that_is_lost_keeps_its_history_and_says_why(session: Make) -> None:
+    path = session()
+    store = SessionStore.reopen(path)
+    change = "INSERT INTO change (t, channel, method, source, reason) VALUES (?, ?, ?, ?, ?)"
+    store.write([(change, (1, 0, "unavailable", "NVML", "GPU is lost"))])
+    store.close()
+    async with live(path, (120, 40)) as (app, _):
+        text = screen_text(app)
+    assert "unavailable, GPU is lost" in text and "100%┤" in text
+
+
+async def test_absurd_values_neither_crash_nor_hang(session: Make) -> None:
+    path = session()
+    store = SessionStore.reopen(path)
+    rows = [
+        (f"UPDATE tick SET c{n} = 1e308, c{n + 1} = -1e308 WHERE n > 100", ()) for n in (0, 2, 4)
+    ]
+    steps = "UPDATE step SET samples = 1e308, flop = 1e308, bytes = -1 WHERE n > 100"
+    store.write([*rows, (steps, ())])
+    store.close()
+    async with live(path) as (app, pilot):
+        await pilot.press("z", "z", "i")
+        await shows(pilot, "every number")
+        assert app.return_code is None
+
+
+async def test_values_that_cannot_be_shown_are_told(session: Make) -> None:
+    path = session()
+    store = SessionStore.reopen(path)
+    infinite = array("d", [float("inf")] * 20).tobytes()
+    store.write([("UPDATE step SET seconds = ? WHERE n = 50", (infinite,))])
+    store.close()
+    async with live(path) as (_, pilot):
+        await shows(pilot, "holds values that cannot be shown")
