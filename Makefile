@@ -27,7 +27,7 @@ bench: $(VENV)/.test
 	$(BIN)/python benchmarks/reporting.py
 
 screenshots: $(VENV)/.test
-	$(BIN)/python -m tests.tui.screenshots
+	$(BIN)/python -m tests.tui.make_pictures
 
 clean:
 	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache

@@ -36,8 +36,11 @@ class BareRunner:
         interpreter = choose(spec.environment.python, spec.variables)
         assert spec.archive is not None
         notices: tuple[str, ...] = ()
-        if interpreter.origin == "gpuwatch's own":
-            notices = (f"workloads run with gpuwatch's own Python, {interpreter.path}",)
+        if interpreter.passed_over:
+            notices = (
+                f"the workload runs with {interpreter.path} ({interpreter.origin}): "
+                f"{interpreter.passed_over} has no torch and torchvision",
+            )
         return Prepared(
             (interpreter.path, spec.archive, spec.workload.name, *spec.workload.arguments),
             variables,

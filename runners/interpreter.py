@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 _PROBE = (
@@ -24,6 +25,8 @@ class Interpreter:
     """How it was found: ``--python``, ``$VIRTUAL_ENV``, ..."""
     missing: tuple[str, ...]
     """Packages the workloads need and it lacks; ``("python",)`` when it cannot run them at all."""
+    passed_over: str | None = None
+    """The interpreter that came first and lacks something."""
 
 
 def candidates(asked: str | None, variables: Mapping[str, str]) -> list[tuple[str, str]]:
@@ -48,7 +51,7 @@ def choose(asked: str | None, variables: Mapping[str, str]) -> Interpreter:
     for path, origin in candidates(asked, variables):
         interpreter = Interpreter(path, origin, probe(path))
         if not interpreter.missing:
-            return interpreter
+            return replace(interpreter, passed_over=first.path if first else None)
         first = first or interpreter
     assert first is not None
     return first
@@ -63,7 +66,5 @@ def probe(path: str) -> tuple[str, ...]:
         ).stdout
     except (OSError, subprocess.SubprocessError):
         return ("python",)
-    import json
-
     recent, missing = json.loads(answer)
     return tuple(missing) if recent else ("python",)

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from gpuwatch.errors import GpuwatchError
 from gpuwatch.models import JSON, Output, Result
-from gpuwatch.processes import ProcessId, boot_id, identify
+from gpuwatch.processes import ProcessId, boot_id, identify, start_time
 from gpuwatch.runners import shim
 from gpuwatch.runners.spool import SpoolReader
 
@@ -37,6 +37,7 @@ class LocalRun:
         self._folder = folder
         self._holder = holder
         self._spool = SpoolReader(folder / "spool", cursor)
+        self._stops = 0
 
     @classmethod
     def start(
@@ -96,8 +97,12 @@ class LocalRun:
         return value if isinstance(value, int) else None
 
     def pids(self) -> Sequence[int]:
-        workload = self._note("started.json").get("workload")
-        return (workload,) if isinstance(workload, int) and self._holder.alive() else ()
+        note = self._note("started.json")
+        workload, started = note.get("workload"), note.get("workload_start_time")
+        if not isinstance(workload, int) or self._holder.host != socket.gethostname():
+            return ()
+        alive = self._holder.boot_id == boot_id() and start_time(workload) == started
+        return (workload,) if alive and started is not None else ()
 
     def read(self) -> list[Output]:
         return self._spool.read()
@@ -128,9 +133,14 @@ class LocalRun:
         return self._holder.alive() is not True and self.result() is None
 
     def stop(self) -> None:
-        if self._holder.alive():
-            with contextlib.suppress(ProcessLookupError):
+        self._stops += 1
+        with contextlib.suppress(ProcessLookupError):
+            if self._holder.alive():
                 os.kill(self._holder.pid, signal.SIGTERM)
+                return
+            # Without its shim only the workload's own process group can still be reached.
+            for pid in self.pids():
+                os.killpg(pid, signal.SIGTERM if self._stops == 1 else signal.SIGKILL)
 
     def forget(self) -> None:
         shutil.rmtree(self._folder, ignore_errors=True)

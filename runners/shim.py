@@ -7,7 +7,7 @@ It owns the workload's pipes, so that a recorder that dies takes nothing with it
 * ``spool/N``: what the workload wrote, as frames ``<stream u8, CLOCK_MONOTONIC u64, length u32>``
   and data, in segments of 1 MiB; the oldest are dropped when nobody reads 64 MiB (a ``LOST`` frame
   with the number of bytes follows);
-* ``started.json``: its own number and start, the workload's number and when it was launched;
+* ``started.json``: numbers and starts of itself and the workload, and when that was launched;
 * ``ended.json``: exit code, signal, CPU times; written last, in one piece.
 
 SIGTERM ends the workload's whole process tree: SIGTERM first, SIGKILL after GRACE_SECONDS; a second
@@ -157,7 +157,7 @@ class Shim:
                 start_new_session=True,
             )
         except (OSError, ValueError) as error:
-            self._note("started.json", {"pid": os.getpid(), "start_time": _own_start()})
+            self._note("started.json", {"pid": os.getpid(), "start_time": _start_time("self")})
             failure = {"t": time.monotonic_ns(), "launcher_failed": True, "text": str(error)}
             self._note("ended.json", failure)
             return {}
@@ -169,9 +169,10 @@ class Shim:
             "started.json",
             {
                 "pid": os.getpid(),
-                "start_time": _own_start(),
+                "start_time": _start_time("self"),
                 "spawned_ns": spawned,
                 "workload": self._pid,
+                "workload_start_time": _start_time(self._pid),
             },
         )
         return pipes
@@ -273,10 +274,13 @@ class Shim:
                 time.sleep(1)
 
 
-def _own_start() -> int:
-    """This process's start in clock ticks since boot: tells it from a later one of its number."""
-    with open("/proc/self/stat", "rb") as file:
-        return int(file.read().rpartition(b")")[2].split()[19])
+def _start_time(pid: int | str) -> int | None:
+    """A process's start in clock ticks since boot: tells it from a later one of its number."""
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            return int(file.read().rpartition(b")")[2].split()[19])
+    except OSError:
+        return None
 
 
 def _read(fd: int) -> bytes | None:

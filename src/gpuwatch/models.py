@@ -30,7 +30,7 @@ class Environment:
 
     kind: str
     label: str
-    """The kind, with ``#2`` behind it when the same text was given twice."""
+    """The kind and image, with ``#1``, ``#2`` behind it where it was given more than once."""
     image: str | None = None
     python: str | None = None
     mounts: tuple[str, ...] = ()

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import os
+import shutil
+import socket
 import tempfile
 from pathlib import Path
 
 from gpuwatch.errors import StorageError
+from gpuwatch.processes import boot_id
+
+_BOOT = "boot"
+"""File of a run's folder that names the machine and its boot."""
 
 
 def _xdg(variable: str, default: str) -> Path:
@@ -22,7 +28,7 @@ def data_home() -> Path:
 
 
 def runs_home() -> Path:
-    """The folder with one private folder per run that is going on: spool, handle, recorder's log.
+    """The folder with one private folder per run that is going on: its spool, notes and lock.
 
     Not ``$XDG_RUNTIME_DIR``: it is emptied when the last SSH connection closes; runs outlive that.
     """
@@ -47,12 +53,29 @@ def private_folder(path: Path) -> Path:
 
 
 def new_run_folder(run_id: str) -> Path:
-    """A fresh private folder for one run; under the temporary folder if the home is read-only."""
+    """A fresh private folder for one run; under the temporary folder if the home is read-only.
+
+    Folders of runs that a restart of the machine ended are removed on the way.
+    """
+    _forget_before_boot()
     try:
-        return private_folder(runs_home() / run_id)
+        folder = private_folder(runs_home() / run_id)
     except StorageError:
         fallback = Path(tempfile.gettempdir()) / f"gpuwatch-{os.geteuid()}"
-        return private_folder(private_folder(fallback) / run_id)
+        folder = private_folder(private_folder(fallback) / run_id)
+    (folder / _BOOT).write_text(f"{socket.gethostname()} {boot_id()}")
+    return folder
+
+
+def _forget_before_boot() -> None:
+    for folder in run_folders():
+        try:
+            host, _, boot = (folder / _BOOT).read_text().partition(" ")
+        except OSError:
+            continue
+        # Homes may be shared by machines: only this one's runs can be known to be over.
+        if host == socket.gethostname() and boot != boot_id():
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def run_folders() -> list[Path]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -66,7 +67,7 @@ def test_nothing_is_zero_that_is_not_known(cli: Cli, tmp_path: Path) -> None:
     for name in ("gpuwatch.flop.rate", "gpuwatch.bytes.rate", "gpuwatch.throughput"):
         metric = found["metrics"][name]
         assert metric["method"] == "unavailable" and metric["mean"] is None and metric["reason"]
-    assert found["step"]["count"] == 0
+    assert found["step"]["count"] is None
     assert found["step"]["median_seconds"] is None and found["step"]["reason"]
     assert found["throughput"]["samples_per_second"] is None
     assert found["flop"]["per_step"] is None
@@ -203,3 +204,44 @@ def test_a_session_of_a_living_recorder_needs_no_other(cli: Cli, tmp_path: Path)
     assert "needs no recorder" in told
     assert status(_meta(path), path).state is State.RUNNING
     cli("stop", path)
+
+
+def test_a_killed_shim_leaves_a_workload_that_stop_still_finds(cli: Cli, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    process = cli.start("--record", "--out", out, "--", "sleep", "300")
+    until(lambda: sessions(out) and (_meta(sessions(out)[0]).get("handle") or {}).get("holder"))
+    (path,) = sessions(out)
+    os.kill(_meta(path)["handle"]["holder"]["pid"], signal.SIGKILL)
+    _, told = process.communicate(timeout=30)
+    assert process.returncode == 1 and "was not seen" in told
+    assert show(cli, path)["session"]["status"] == "lost"
+    assert "stopped" in cli("stop", path).stderr
+    assert "is not running" in cli("stop", path).stderr
+
+
+def test_a_command_that_cannot_be_executed_is_the_environments_failure(
+    cli: Cli, tmp_path: Path
+) -> None:
+    script = tmp_path / "script"
+    script.write_text("#!/no/such/interpreter\n")
+    script.chmod(0o755)
+    told = cli("--record", "--out", tmp_path / "out", "--", script, code=3).stderr
+    assert "could not be started" in told
+    found = show(cli, sessions(tmp_path / "out")[0])
+    assert found["session"]["status"] == "failed"
+    assert "could not be started" in found["session"]["status_text"]
+
+
+def test_a_finished_session_is_one_file(cli: Cli, tmp_path: Path) -> None:
+    cli("--record", "--out", tmp_path / "out", "--", "true")
+    names = {path.name for path in sessions(tmp_path / "out")[0].parent.iterdir()}
+    assert names == {"plan.json", "summary.json", "summary.md", "01-bare.gpuwatch"}
+
+
+def test_a_loss_that_is_no_number_costs_no_step(cli: Cli, tmp_path: Path) -> None:
+    line = '{"event": "step", "step": 2, "count": 2, "seconds": [0.1, 0.2], "loss": [1.5, null]}'
+    cli("--record", "--out", tmp_path / "out", "--", "echo", f":::GPUWATCH {line}")
+    found = show(cli, sessions(tmp_path / "out")[0])
+    assert found["step"]["count"] == 2
+    assert found["step"]["median_seconds"] == pytest.approx(0.15)
+    assert (found["step"]["first_loss"], found["step"]["last_loss"]) == (1.5, None)

@@ -135,9 +135,8 @@ def test_every_single_damaged_page_is_refused_or_read_without_harm(write: Write)
 def test_reading_never_writes(write: Write) -> None:
     path = write()
     before = path.read_bytes()
-    with SessionReader(path) as reader:
-        with pytest.raises(NotASession, match="readonly"):
-            reader._rows("DELETE FROM tick")
+    with SessionReader(path) as reader, pytest.raises(NotASession, match="readonly"):
+        reader._rows("DELETE FROM tick")
     assert path.read_bytes() == before
 
 

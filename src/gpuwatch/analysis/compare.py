@@ -59,10 +59,10 @@ _TIMING = (
     ("sys", "sys_seconds"),
 )
 _STEPS = (
-    ("step time, median", "s", "median_seconds"),
-    ("step time, 95th percentile", "s", "p95_seconds"),
-    ("throughput", "{sample}/s", "samples_per_second"),
-    ("timed steps", "{step}", "count"),
+    ("step time, median", "s", "median_seconds", Method.MEASURED),
+    ("step time, 95th percentile", "s", "p95_seconds", Method.MEASURED),
+    ("throughput", "{sample}/s", "samples_per_second", Method.COUNTED),
+    ("timed steps", "{step}", "count", Method.COUNTED),
 )
 _WORK = (
     ("model FLOP", "FLOP", "flop_per_step"),
@@ -86,7 +86,10 @@ _INCIDENTAL = frozenset({"gpu.unavailable", "host.boot.id"})
 def compare(sessions: Sequence[Summary]) -> Comparison:
     """Compare any number of sessions against the first."""
     rows = [_row("start-up and time", name, "s", sessions, _timing(key)) for name, key in _TIMING]
-    rows += [_row("steps", name, unit, sessions, _steps(key)) for name, unit, key in _STEPS]
+    rows += [
+        _row("steps", name, unit, sessions, _steps(key), method)
+        for name, unit, key, method in _STEPS
+    ]
     rows += [_row("phases, mean", name, "s", sessions, _phase(name)) for name in _PHASES]
     rows += [
         _row("work per step", name, unit, sessions, _counted(key), Method.COUNTED)

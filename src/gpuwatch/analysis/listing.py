@@ -40,7 +40,7 @@ def listing(reader: SessionReader) -> dict[str, JSON]:
         "environment": str((meta.get("environment") or {}).get("label", "")),
         "started": started,
         "seconds": ended / 1e9 if isinstance(ended, (int, float)) else None,
-        "steps": sum(row.count for row in timed),
+        "steps": reader.step_count(),
         "step_median_seconds": float(np.median(times)) if times else None,
         "samples_per_second": samples / sum(times) if times and samples else None,
         "study": reader.path.parent.name,

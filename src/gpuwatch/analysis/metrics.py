@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from gpuwatch.analysis.rates import bytes_of, flop_of, rate_series, samples_of
 from gpuwatch.analysis.statistics import Statistic, describe, unavailable
@@ -112,13 +113,18 @@ def _derived(
     edges = [window.start, *inside, window.end]
     if window.end <= window.start:
         return unavailable(unit, source, "the run was too short")
-    return describe(
-        rate_series(timed, work, edges),
-        unit=unit,
-        method=Method.COUNTED,
-        source=source,
-        reason=missing,
-    )
+    rates = rate_series(timed, work, edges)
+    described = describe(rates, unit=unit, method=Method.COUNTED, source=source, reason=missing)
+    # Ticks are not equally far apart at the window's ends: the mean is work over time.
+    known = [
+        (rate, after - before)
+        for rate, before, after in zip(rates, edges, edges[1:], strict=False)
+        if rate is not None
+    ]
+    if not known:
+        return described
+    total = sum(span for _, span in known)
+    return replace(described, mean=sum(rate * span for rate, span in known) / total)
 
 
 def _work(

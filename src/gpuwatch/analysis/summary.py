@@ -36,9 +36,10 @@ class Timing:
 class Steps:
     """The timed steps. Partial batches count, but are not in the statistics of the step time."""
 
-    count: int
-    warmup_count: int
-    partial_count: int
+    count: int | None
+    """``None`` where no step was reported at all."""
+    warmup_count: int | None
+    partial_count: int | None
     median_seconds: float | None
     mean_seconds: float | None
     p95_seconds: float | None
@@ -68,7 +69,7 @@ class Summary:
     id: str
     path: str
     label: str
-    created: str
+    started: str
     """ISO 8601, UTC."""
     status: Status
     notice: str | None
@@ -96,7 +97,6 @@ def summarise(reader: SessionReader) -> Summary:
     tick_times = [row[1] for row in reader.all_ticks(())]
     window = timed_window(steps, tick_times)
     session, count = _dict(meta.get("session")), _dict(meta.get("count"))
-    created = _dict(meta.get("clock")).get("unix_ns")
     ended = _number(_dict(meta.get("result")).get("t"))
     if ended is None and tick_times:
         ended = tick_times[-1]
@@ -105,7 +105,7 @@ def summarise(reader: SessionReader) -> Summary:
         id=str(session.get("id", "")),
         path=str(reader.path),
         label=str(session.get("label", reader.path.stem)),
-        created=_iso(created),
+        started=_iso(_dict(meta.get("clock")).get("unix_ns")),
         status=status(meta, reader.path),
         notice=reader.notice,
         seconds=None if ended is None else ended / 1e9,
@@ -182,9 +182,9 @@ def _steps(rows: Sequence[StepRow], run: Mapping[str, JSON]) -> Steps:
             phases[name] = phases.get(name, 0.0) + value / max(1, count)
     good = times if reason is None else np.array([])
     return Steps(
-        count=count,
-        warmup_count=sum(row.count for row in rows if row.warmup),
-        partial_count=len(partial),
+        count=count if rows else None,
+        warmup_count=sum(row.count for row in rows if row.warmup) if rows else None,
+        partial_count=len(partial) if rows else None,
         median_seconds=_stat(good, np.median),
         mean_seconds=_stat(good, np.mean),
         p95_seconds=_stat(good, lambda values: np.percentile(values, 95)),

@@ -34,7 +34,11 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
 
 
 def _newest() -> Path:
-    live = find.live_sessions()
-    if not live:
-        raise UsageError("nothing is running", "see `gpuwatch sessions`, or `gpuwatch replay last`")
-    return live[-1]
+    from gpuwatch.session.reader import SessionReader
+    from gpuwatch.session.status import status
+
+    for path in reversed(find.live_sessions()):
+        with SessionReader(path) as reader:
+            if status(reader.meta(), path).live:
+                return path
+    raise UsageError("nothing is running", "see `gpuwatch sessions`, or `gpuwatch replay last`")

@@ -16,7 +16,7 @@ def sessions_under(folder: Path) -> list[Path]:
 
 
 def live_sessions() -> list[Path]:
-    """Sessions of runs that are going on, wherever they are recorded to."""
+    """Sessions of runs that go on or were lost, wherever they are recorded to."""
     found = []
     for folder in paths.run_folders():
         try:

@@ -7,6 +7,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from gpuwatch import paths
@@ -87,16 +88,18 @@ def request(arguments: argparse.Namespace, command: tuple[str, ...]) -> Request:
 
 
 def environments(texts: Sequence[str], python: str | None) -> tuple[Environment, ...]:
-    """The environments of ``--env``; the same text twice gets ``#1``, ``#2`` behind its label."""
-    total, seen = Counter(texts), Counter[str]()
-    found = []
-    for text in texts:
-        seen[text] += 1
-        found.append(_environment(text, seen[text] if total[text] > 1 else None, python))
-    return tuple(found)
+    """The environments of ``--env``; those of one label get ``#1``, ``#2`` behind it."""
+    found = [_environment(text, python) for text in texts]
+    total, seen = Counter(each.label for each in found), Counter[str]()
+    numbered = []
+    for each in found:
+        seen[each.label] += 1
+        label = f"{each.label}#{seen[each.label]}" if total[each.label] > 1 else each.label
+        numbered.append(replace(each, label=label))
+    return tuple(numbered)
 
 
-def _environment(text: str, number: int | None, python: str | None) -> Environment:
+def _environment(text: str, python: str | None) -> Environment:
     from gpuwatch.runners import kinds
 
     head, *rest = text.split(",")
@@ -112,10 +115,9 @@ def _environment(text: str, number: int | None, python: str | None) -> Environme
                 "write KIND[=IMAGE][,python=PATH][,mount=SRC:DST[:rw]][,shm=SIZE]",
             )
         values[name].append(value)
-    label = kind + (f"={image}" if image else "") + (f"#{number}" if number else "")
     return Environment(
         kind=kind,
-        label=label,
+        label=f"{kind}={image}" if image else kind,
         image=image or None,
         python=values["python"][-1] if values["python"] else (python if kind == "bare" else None),
         mounts=tuple(values["mount"]),

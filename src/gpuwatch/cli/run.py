@@ -12,6 +12,7 @@ from pathlib import Path
 
 from gpuwatch.cli import launch, record
 from gpuwatch.errors import ExitCode, UsageError
+from gpuwatch.recorder.control import exit_code_of
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -44,9 +45,10 @@ def _ended(path: Path) -> int:
     from gpuwatch.session.status import State, status
 
     with SessionReader(path) as reader:
-        state = status(reader.meta(), path)
+        meta = reader.meta()
+    state = status(meta, path)
     if state.live:
         return ExitCode.DONE
     record.print_summary(path.parent)
     good = state.state in (State.FINISHED, State.STOPPED)
-    return ExitCode.DONE if good else ExitCode.RUN_FAILED
+    return ExitCode.DONE if good else exit_code_of(meta.get("error") or {})

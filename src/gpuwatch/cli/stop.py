@@ -10,13 +10,16 @@ import contextlib
 import os
 import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from gpuwatch.cli import find
 from gpuwatch.cli.record import say
 from gpuwatch.errors import GpuwatchError, UsageError
 
-_PATIENCE = 20.0
+_GRACE, _PATIENCE = 12.0, 20.0
+"""Seconds: a workload without recorder or shim is killed after the first; all is given up after
+the second."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -48,21 +51,25 @@ def stop(path: Path) -> bool:
     if status(meta, path).live and recorder is not None and recorder.alive():
         with contextlib.suppress(ProcessLookupError):
             os.kill(recorder.pid, signal.SIGTERM)
-        _wait(lambda: not recorder.alive(), path)
+        _wait(lambda: recorder.alive() is not True, path)
         return True
     handle = meta.get("handle")
-    if not handle or "result" in meta:
+    if not handle:
         return False
     run_ = load(str(handle["kind"])).attach(handle, None)
-    if run_.lost() or run_.result() is not None:
+    if not run_.pids():
         return False
     run_.stop()
-    _wait(lambda: run_.result() is not None or run_.lost(), path)
+    deadline = time.monotonic() + _GRACE
+    while run_.pids():
+        if time.monotonic() > deadline:
+            run_.stop()
+            _wait(lambda: not run_.pids(), path)
+        time.sleep(0.05)
     return True
 
 
-def _wait(over: object, path: Path) -> None:
-    assert callable(over)
+def _wait(over: Callable[[], bool], path: Path) -> None:
     deadline = time.monotonic() + _PATIENCE
     while not over():
         if time.monotonic() > deadline:

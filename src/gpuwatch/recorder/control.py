@@ -7,12 +7,13 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from gpuwatch.errors import ExitCode
+from gpuwatch.models import JSON
 from gpuwatch.recorder.run import Outcome, Recording
 
 _EXIT_BY_ERROR = {"usage": ExitCode.USAGE, "environment": ExitCode.NOT_AVAILABLE}
@@ -75,6 +76,11 @@ def run_to_end(
                 timer.cancel()
 
 
+def exit_code_of(error: Mapping[str, JSON]) -> ExitCode:
+    """The exit code that goes with a workload's own word on why it stopped."""
+    return _EXIT_BY_ERROR.get(str(error.get("kind")), ExitCode.RUN_FAILED)
+
+
 def conclude(outcome: Outcome, say: Callable[[str], None]) -> ExitCode:
     """Tell how a recording ended; returns its exit code."""
     if outcome.unsaved:
@@ -87,7 +93,7 @@ def conclude(outcome: Outcome, say: Callable[[str], None]) -> ExitCode:
     if outcome.error and result and result.code != 0:
         mend = outcome.error.get("mend")
         say(f"error: {outcome.error.get('message')}" + (f"; {mend}" if mend else ""))
-        return _EXIT_BY_ERROR.get(str(outcome.error.get("kind")), ExitCode.RUN_FAILED)
+        return exit_code_of(outcome.error)
     if result is None or result.code == 0 or outcome.stopped:
         return ExitCode.DONE
     if result.launcher_failed:
@@ -95,6 +101,8 @@ def conclude(outcome: Outcome, say: Callable[[str], None]) -> ExitCode:
         return ExitCode.NOT_AVAILABLE
     if result.signal is not None:
         say(f"error: the workload was ended by {signal.Signals(result.signal).name}")
+    elif result.code is None:
+        say(f"error: the end of the workload was not seen: {result.text}")
     else:
         say(f"error: the workload ended with exit code {result.code}")
     return ExitCode.RUN_FAILED

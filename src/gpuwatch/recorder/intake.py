@@ -18,33 +18,41 @@ HEAD_LINES = 2_000
 
 _MOST_COMPLAINTS = 20
 _MOST_FACTS = 200
+_LINE_COST = 32
+"""Bytes a log line takes beside its text."""
 _EPOCH_NS = 1_000_000_000
 
 
 class Intake:
     """Consumes a run's output in order.
 
-    ``state`` is the unfinished line of each stream, as :attr:`state` gave it before a crash;
-    ``log_lines`` the number of the last log line already written.
+    After a crash another one goes on: with the session's ``meta`` as it was, and with the number
+    and length of every log line behind the log's head that is in the file.
     """
 
     def __init__(
-        self, base_ns: int, state: Mapping[str, str] | None = None, log_lines: int = -1
+        self,
+        base_ns: int,
+        known: Mapping[str, JSON] | None = None,
+        log: Sequence[tuple[int, int]] = (),
+        last_log: int = -1,
     ) -> None:
+        known = known or {}
+        state = (known.get("cursor") or {}).get("pending")
         self._base_ns = base_ns
         prefix = PREFIX.encode()
         self._lines = {
             stream: LineAssembler(prefix, (state or {}).get(stream, "").encode("latin-1"))
             for stream in ("stdout", "stderr")
         }
-        self._log_n = log_lines
-        self._tail: deque[tuple[int, int]] = deque()
-        self._tail_bytes = 0
+        self._log_n = last_log
+        self._tail = deque((n, length + _LINE_COST) for n, length in log)
+        self._tail_bytes = sum(size for _, size in self._tail)
         self._complaints = 0
         self._last_epoch = -_EPOCH_NS
-        self._total_steps: int | None = None
-        self._run: dict[str, JSON] = {}
-        self.error: dict[str, JSON] | None = None
+        self._run: dict[str, JSON] = dict(known.get("run") or {})
+        self._late_epoch: Row | None = None
+        self.error: dict[str, JSON] | None = known.get("error")
         """The workload's own word on why it stops."""
 
     @property
@@ -76,12 +84,13 @@ class Intake:
 
     def finish(self, t: int) -> list[Row]:
         """The last lines, at the end of the run ``t`` nanoseconds after the session's start."""
-        return [
+        rows = [
             row
             for stream, lines in self._lines.items()
             for line in lines.finish()
             for row in self._line(t, stream, line)
         ]
+        return [*rows, self._late_epoch] if self._late_epoch is not None else rows
 
     def _line(self, t: int, stream: str, line: str) -> list[Row]:
         if stream == "stdout" and line.startswith(PREFIX):
@@ -102,8 +111,7 @@ class Intake:
         if step.monotonic_ns is not None and 0 <= step.monotonic_ns - self._base_ns <= t:
             t = step.monotonic_ns - self._base_ns
         rows: list[Row] = []
-        if step.total_steps is not None and step.total_steps != self._total_steps:
-            self._total_steps = step.total_steps
+        if step.total_steps is not None and step.total_steps != self._run.get("total_steps"):
             self._run = {**self._run, "total_steps": step.total_steps}
             rows.append(meta("run", self._run))
         values = (
@@ -136,22 +144,23 @@ class Intake:
         rows = [meta(report.event, {**body, "t": t})]
         if report.event == "run":
             self._run = {**body, "t": t}
-            self._total_steps = body.get("total_steps")
         elif report.event == "error":
             self.error = body
             rows.append(event(t, "error", str(body.get("message", ""))[:2000]))
         return rows
 
     def _epoch(self, t: int, body: Mapping[str, JSON]) -> list[Row]:
-        """An event, but at most one a second: small data gives many epochs."""
-        if t - self._last_epoch < _EPOCH_NS:
-            return []
-        self._last_epoch = t
+        """An event, but at most one a second, and the last: small data gives many epochs."""
         told = (
             f"{key} {value:.4g}" if isinstance(value, float) else f"{key} {value}"
             for key, value in body.items()
         )
-        return [event(t, "epoch", ", ".join(told)[:500])]
+        row = event(t, "epoch", ", ".join(told)[:500])
+        if t - self._last_epoch < _EPOCH_NS:
+            self._late_epoch = row
+            return []
+        self._last_epoch, self._late_epoch = t, None
+        return [row]
 
     def _log(self, t: int, stream: str, line: str) -> list[Row]:
         self._log_n += 1
@@ -159,7 +168,7 @@ class Intake:
         rows: list[Row] = [("INSERT INTO log VALUES (?, ?, ?, ?)", (n, t, stream, line))]
         if n < HEAD_LINES:
             return rows
-        size = len(line) + 32
+        size = len(line) + _LINE_COST
         self._tail.append((n, size))
         self._tail_bytes += size
         if self._tail_bytes > MOST_LOG_BYTES or len(self._tail) > MOST_LOG_LINES:

@@ -6,8 +6,8 @@ import os
 import shutil
 import signal
 import uuid
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from gpuwatch import paths
@@ -31,7 +31,6 @@ class Request:
     gpus: tuple[str, ...] | None = None
     duration: float | None = None
     while_pid: int | None = None
-    settings: Mapping[str, JSON] = field(default_factory=dict)
     build_archive: Callable[[Path], str] | None = None
     """Writes ``workloads.pyz`` and returns its SHA-256; needed for workloads of ours."""
 
@@ -58,8 +57,9 @@ def record(
         request.out,
         planned,
         {
-            **request.settings,
             "interval_seconds": request.interval,
+            "duration_seconds": request.duration,
+            "gpus": None if request.gpus is None else list(request.gpus),
             "problems": {
                 str(index): [asdict(problem) for problem in found]
                 for index, found in problems.items()

@@ -16,7 +16,7 @@ from gpuwatch import __version__
 from gpuwatch.errors import GpuwatchError, StorageError
 from gpuwatch.models import JSON, LaunchSpec, Prepared, Result
 from gpuwatch.processes import boot_id, identify
-from gpuwatch.recorder.intake import Intake
+from gpuwatch.recorder.intake import HEAD_LINES, Intake
 from gpuwatch.recorder.sampling import Sampler, described
 from gpuwatch.recorder.sources import Sources
 from gpuwatch.runners.base import Run, Runner
@@ -111,7 +111,7 @@ class Recording:
         self._writer.put(meta("closed", {"t": t}))
         self._sources.close()
         safe = self._writer.close()
-        if safe and self._run is not None:
+        if safe and self._run is not None and not self._run.lost():
             self._run.forget()
         return Outcome(
             self.path,
@@ -214,7 +214,7 @@ def begin(
         meta("workload", dict(header.workload)),
         meta("environment", dict(header.environment)),
         *_recorder_rows(),
-        *(device_row(device, used=device.kind != "gpu") for device in sources.devices),
+        *(device_row(device, used=True) for device in sources.devices),
         *(fact("host", key, value) for key, value in header.facts.items()),
     ]
     run: Run | None = None
@@ -278,8 +278,7 @@ def resume(
     base_ns = int(known["clock"]["monotonic_ns"])
     now = time.monotonic_ns() - base_ns
     text = "another recorder took the run up after the first one died"
-    cursor = known.get("cursor") or {}
-    intake = Intake(base_ns, cursor.get("pending"), store.last("log"))
+    intake = Intake(base_ns, known, store.log_lengths(HEAD_LINES), store.last("log"))
     recording = Recording(
         path,
         store,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from gpuwatch.errors import NotAvailable
 from gpuwatch.models import JSON
@@ -12,7 +13,7 @@ from gpuwatch.session.store import Row
 from gpuwatch.telemetry.base import Channel, Device, Source
 from gpuwatch.telemetry.cpu import CpuSource
 from gpuwatch.telemetry.fingerprint import fingerprint_host, fingerprint_process
-from gpuwatch.telemetry.nvml import GpuProcess, NvmlSource, Unavailable, open_nvml
+from gpuwatch.telemetry.nvml import NvmlSource, Unavailable, open_nvml
 from gpuwatch.telemetry.workload import WorkloadSource
 
 
@@ -23,7 +24,7 @@ class Sources:
         self._nvml = nvml if isinstance(nvml, NvmlSource) else None
         self._no_gpu = nvml if isinstance(nvml, Unavailable) else None
         self._tree: WorkloadSource | None = None
-        self._seen: dict[tuple[str, int], GpuProcess] = {}
+        self._seen: dict[tuple[str, int], _Holder] = {}
         self._used_by_tree: set[str] = set()
         self.all: list[Source] = [CpuSource()]
         if self._nvml is not None:
@@ -82,35 +83,41 @@ class Sources:
         """Processes that appeared on a GPU, changed their memory, or left."""
         if self._nvml is None:
             return []
-        now: dict[tuple[str, int], GpuProcess] = {
-            (device, process.pid): process
+        used = {
+            (device, process.pid): process.used
             for device, processes in self._nvml.processes().items()
             for process in processes or ()
         }
-        if now == self._seen:
+        if used == {key: holder.used for key, holder in self._seen.items()}:
             return []
         owned = self._tree.pids if self._tree is not None else frozenset()
-        self._used_by_tree |= {device for device, pid in now if pid in owned}
-        rows = [
-            _process_row(t, key, process, key[1] in owned, running=True)
-            for key, process in now.items()
-            if self._seen.get(key) != process
-        ]
-        rows += [
-            _process_row(t, key, process, False, running=False)
-            for key, process in self._seen.items()
-            if key not in now
-        ]
+        now = {
+            (device, pid): self._seen.get((device, pid)) or _Holder(_name(pid), pid in owned)
+            for device, pid in used
+        }
+        rows = []
+        for key, holder in now.items():
+            if holder.used != used[key] or key not in self._seen:
+                holder.used = used[key]
+                rows.append(_process_row(t, key, holder, running=True))
+        for key, holder in self._seen.items():
+            if key not in now:
+                rows.append(_process_row(t, key, holder, running=False))
+        self._used_by_tree |= {device for (device, _), holder in now.items() if holder.owned}
         self._seen = now
         return rows
 
     def used_rows(self, intake: Intake) -> list[Row]:
-        """Which GPUs the run used: by its word, by its processes, else all that were watched."""
+        """Takes back that a GPU was used; by the run's word and its processes, if they tell."""
         told = set(intake.device_uuids)
         used = {device.id for device in self._gpus() if device.uuid in told} | self._used_by_tree
         if not used and intake.device_type != "cpu":
-            used = {device.id for device in self._gpus()}
-        return [("UPDATE device SET used = 1 WHERE id = ?", (device,)) for device in sorted(used)]
+            return []
+        return [
+            ("UPDATE device SET used = 0 WHERE id = ?", (device.id,))
+            for device in self._gpus()
+            if device.id not in used
+        ]
 
     def close(self) -> None:
         for source in self.all:
@@ -120,13 +127,20 @@ class Sources:
         return self._nvml.devices if self._nvml is not None else ()
 
 
-def _process_row(
-    t: int, key: tuple[str, int], process: GpuProcess, owned: bool, *, running: bool
-) -> Row:
+@dataclass
+class _Holder:
+    """A process that holds memory on a GPU, as it was when first seen there."""
+
+    name: str | None
+    owned: bool
+    used: int | None = None
+
+
+def _process_row(t: int, key: tuple[str, int], holder: _Holder, *, running: bool) -> Row:
     return (
         "INSERT INTO gpu_process (t, device, pid, name, owned, bytes, running) "
         "VALUES (?, ?, ?, ?, ?, ?, ?)",
-        (t, key[0], key[1], _name(key[1]), int(owned), process.used, int(running)),
+        (t, *key, holder.name, int(holder.owned), holder.used, int(running)),
     )
 
 

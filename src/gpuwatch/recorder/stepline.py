@@ -65,8 +65,19 @@ def parse(line: str) -> Step | Report:
     if not isinstance(body, dict) or not isinstance(body.get("event"), str):
         raise Malformed('no JSON object with an "event"')
     if body["event"] != "step":
-        return Report(body["event"][:64], body)
+        return Report(body["event"][:64], _strict(body))
     return _step(body)
+
+
+def _strict(value: JSON) -> JSON:
+    """``value`` as strict JSON can hold it: Python's parser lets NaN and Infinity pass."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, dict):
+        return {key: _strict(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_strict(each) for each in value]
+    return value
 
 
 def pack(values: tuple[float, ...] | None) -> bytes | None:
@@ -151,7 +162,9 @@ def _numbers(body: Mapping[str, JSON], key: str, count: int) -> tuple[float, ...
     listed = value if isinstance(value, list) else [value]
     if len(listed) not in (1, count):
         raise Malformed(f'"{key}" has {len(listed)} values for {count} steps')
-    return tuple(_float(each, key) for each in listed)
+    # JSON has no NaN: a loss that is none is null.
+    unknown = math.nan if key != "seconds" else None
+    return tuple(_float(unknown if each is None else each, key) for each in listed)
 
 
 def _float(value: JSON, key: str) -> float:

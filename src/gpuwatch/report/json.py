@@ -31,7 +31,7 @@ def summary(session: Summary) -> dict[str, JSON]:
             "status": session.status.state.value,
             "status_text": session.status.text,
             "exit_code": session.status.exit_code,
-            "created": session.created,
+            "started": session.started,
             "seconds": session.seconds,
             "interval_seconds": session.interval_seconds,
             "notice": session.notice,

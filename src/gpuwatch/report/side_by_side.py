@@ -73,7 +73,7 @@ def as_csv(compared: Comparison) -> str:
 def _heading(session: Summary) -> str:
     device = next((d.name for d in session.devices if d.used and d.kind != "workload"), "")
     return clean(
-        f"{session.label}: {session.status.text}; {session.created}; {device}; {session.path}"
+        f"{session.label}: {session.status.text}; {session.started}; {device}; {session.path}"
     )
 
 

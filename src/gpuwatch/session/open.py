@@ -52,8 +52,9 @@ def open_session(path: Path, writer_alive: Callable[[sqlite3.Connection], bool])
     _check_header(path)
     try:
         return _checked(Opened(_read_only(path)), path)
-    except sqlite3.Error:
-        pass
+    except sqlite3.Error as error:
+        if "locked" in str(error):
+            raise StorageError(f"{path} is busy: {error}", "try again") from error
     journal = Path(f"{path}-journal")
     if journal.exists():
         if os.access(path, os.W_OK) and path.stat().st_uid == os.geteuid():

@@ -241,6 +241,11 @@ class SessionReader:
         )
         return [_step(row) for row in rows]
 
+    def step_count(self) -> int | None:
+        """Timed steps so far; ``None`` where no step was reported."""
+        rows = self._rows("SELECT count(*), sum(count * (warmup = 0)) FROM step")
+        return int(rows[0][1]) if rows[0][0] else None
+
     def all_steps(self, after: int = -1) -> Iterator[StepRow]:
         while rows := self.steps(after):
             yield from rows

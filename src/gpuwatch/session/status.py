@@ -107,6 +107,8 @@ def _ended(result: Mapping[str, JSON]) -> Status:
     if code == 0:
         return Status(State.FINISHED, "finished", 0)
     why = f": {result['text']}" if result.get("text") else ""
+    if result.get("launcher_failed"):
+        return Status(State.FAILED, f"could not be started{why}", None)
     if code is None:
         return Status(State.LOST, f"the end of the workload was not seen{why}", None)
     return Status(State.FAILED, f"exit code {code}{why}", exit_code)

@@ -7,7 +7,7 @@ import errno
 import json
 import os
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from gpuwatch.errors import StorageError
@@ -88,11 +88,12 @@ class SessionStore:
                 connection.execute(f"PRAGMA user_version={schema.VERSION}")
                 cls(new, connection).write([*statements, *rows])
             finally:
-                connection.close()
+                _close(connection)
             new.rename(path)
         except (OSError, sqlite3.Error) as error:
-            with contextlib.suppress(OSError):
-                new.unlink()
+            for left in (new, Path(f"{new}-journal")):
+                with contextlib.suppress(OSError):
+                    left.unlink()
             raise StorageError(
                 f"cannot write {path}: {getattr(error, 'strerror', None) or error}",
                 "free some space or choose another --out",
@@ -125,11 +126,10 @@ class SessionStore:
         value = self._connection.execute(f"SELECT max(n) FROM {table}").fetchone()[0]  # noqa: S608
         return -1 if value is None else int(value)
 
-    def read_meta(self) -> Mapping[str, JSON]:
-        return {
-            key: json.loads(value)
-            for key, value in self._connection.execute("SELECT key, value FROM meta")
-        }
+    def log_lengths(self, start: int) -> list[tuple[int, int]]:
+        """Number and length of the log lines from ``start`` on."""
+        sql = "SELECT n, length(text) FROM log WHERE n >= ? ORDER BY n"
+        return self._connection.execute(sql, (start,)).fetchall()
 
     def ticks_since(self, t: int) -> Iterator[tuple[int, list[int | float | None]]]:
         """``(t, values)`` of the ticks from ``t`` nanoseconds on: what the tier still lacks."""
@@ -154,8 +154,8 @@ class SessionStore:
             raise
 
     def close(self) -> None:
-        with contextlib.suppress(sqlite3.Error):
-            self._connection.close()
+        """Close it; a finished session is one file, without a journal beside it."""
+        _close(self._connection)
 
 
 def _channel_row(index: int, channel: Channel, unit: str, kind: str) -> Row:
@@ -172,6 +172,13 @@ def _channel_row(index: int, channel: Channel, unit: str, kind: str) -> Row:
             channel.reason,
         ),
     )
+
+
+def _close(connection: sqlite3.Connection) -> None:
+    with contextlib.suppress(sqlite3.Error):
+        connection.execute("PRAGMA journal_mode=DELETE")
+    with contextlib.suppress(sqlite3.Error):
+        connection.close()
 
 
 def _connect(path: Path) -> sqlite3.Connection:

@@ -113,6 +113,9 @@ def _plan(name: str, runs: Sequence[PlannedRun], settings: dict[str, JSON]) -> d
                     "kind": run.environment.kind,
                     "label": run.environment.label,
                     "image": run.environment.image,
+                    "python": run.environment.python,
+                    "mounts": list(run.environment.mounts),
+                    "shm_bytes": run.environment.shm_bytes,
                 },
             }
             for run in runs
