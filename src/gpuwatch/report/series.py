@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterator
 
 from gpuwatch.analysis.rates import bytes_of, flop_of, rate_series, samples_of
-from gpuwatch.metrics import DERIVED
+from gpuwatch.metrics import CATALOGUE, DERIVED
 from gpuwatch.session.reader import SessionReader
 
 
@@ -31,8 +31,7 @@ def as_json_lines(reader: SessionReader) -> Iterator[str]:
 
 def _names(reader: SessionReader) -> list[tuple[str, str, str]]:
     sampled = [(c.device, c.metric, c.unit) for c in reader.channels()]
-    units = {"gpuwatch.flop.rate": "FLOP/s", "gpuwatch.bytes.rate": "By/s"}
-    return sampled + [("workload", name, units.get(name, "{sample}/s")) for name in DERIVED]
+    return sampled + [("workload", name, CATALOGUE[name].unit) for name in DERIVED]
 
 
 def _ticks(reader: SessionReader) -> Iterator[tuple[float, list[float | int | None]]]:

@@ -3,14 +3,6 @@
 from __future__ import annotations
 
 from gpuwatch import units
-from gpuwatch.metrics import Method
-
-BADGES = {
-    Method.MEASURED: "measured",
-    Method.COUNTED: "counted",
-    Method.BOUND: "bound",
-    Method.UNAVAILABLE: "unavailable",
-}
 
 
 def shown(value: float | None, unit: str) -> str:

@@ -145,14 +145,9 @@ class CpuSource:
         return self._channel(name, f"/proc/cpuinfo cpu MHz{hint}")
 
     def _describe(self, root: Path) -> Device:
-        cpus = root / "sys/devices/system/cpu"
-        cores = {text for path in cpus.glob("cpu[0-9]*") if (text := _siblings(path)) is not None}
-        most = [
-            int(text)
-            for path in (cpus / "cpufreq").glob("policy*/cpuinfo_max_freq")
-            if (text := read_text(path)) is not None
-        ]
-        memory = os.pread(self._meminfo, 128, 0).split()
+        import psutil
+
+        frequency = psutil.cpu_freq()
         name = platform.machine()
         for line in os.pread(self._cpuinfo, 16384, 0).decode("utf-8", "replace").splitlines():
             if line.startswith("model name"):
@@ -164,11 +159,11 @@ class CpuSource:
             name,
             attributes={
                 "core.logical.count": os.cpu_count(),
-                "core.physical.count": len(cores) or None,
+                "core.physical.count": psutil.cpu_count(logical=False),
                 "core.affinity.count": len(os.sched_getaffinity(0)),
                 "cgroup.cpu.limit": limits("self", root).cpus,
-                "frequency.max": max(most) * 1000 if most else None,
-                "memory.total": int(memory[1]) * 1024,
+                "frequency.max": frequency.max * 1e6 if frequency and frequency.max else None,
+                "memory.total": psutil.virtual_memory().total,
             },
         )
 
@@ -179,9 +174,3 @@ def read_text(path: Path) -> str | None:
         return path.read_text(encoding="utf-8", errors="replace").strip()
     except OSError:
         return None
-
-
-def _siblings(cpu: Path) -> str | None:
-    """Names the physical core that a logical one belongs to."""
-    topology = cpu / "topology"
-    return read_text(topology / "core_cpus_list") or read_text(topology / "thread_siblings_list")

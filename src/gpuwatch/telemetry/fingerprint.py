@@ -28,16 +28,6 @@ _LONGEST = 200
 """Characters of one variable's value that are kept."""
 
 
-def fingerprint(
-    pid: int | None = None, devices: Iterable[Device] = (), root: Path = Path("/")
-) -> Facts:
-    """The host's facts, and the process's where a PID is given."""
-    facts = fingerprint_host(devices, root)
-    if pid is not None:
-        facts |= fingerprint_process(pid, root)
-    return facts
-
-
 def fingerprint_host(devices: Iterable[Device] = (), root: Path = Path("/")) -> Facts:
     """Facts of the machine under ``host.``, ``os.``, ``cpu.``, ``memory.`` and ``gpuN.``.
 

@@ -25,7 +25,6 @@ LOST = frozenset({1, 9, 15, 16, 28})
 found."""
 
 NOT_FOUND = 6
-LIBRARY_NOT_FOUND = 12
 FUNCTION_NOT_FOUND = 13
 
 NO_BINDING = Unavailable(

@@ -9,7 +9,7 @@ from gpuwatch.metrics import Method
 from gpuwatch.telemetry.base import Change, Channel, Device, Event, Value
 from gpuwatch.telemetry.nvml_errors import Unavailable
 from gpuwatch.telemetry.nvml_fields import GpuProcess
-from gpuwatch.telemetry.process_tree import ProcessRow, ProcessTree
+from gpuwatch.telemetry.process_tree import ProcessTree
 
 GpuProcesses = Callable[[], Mapping[str, Sequence[GpuProcess] | None]]
 """The processes on each GPU by device id, as :meth:`NvmlSource.processes` gives them."""
@@ -65,10 +65,6 @@ class WorkloadSource:
     def pids(self) -> frozenset[int]:
         """The processes of the tree as of the last sample."""
         return self._tree.pids
-
-    def rows(self) -> list[ProcessRow]:
-        """The living processes as of the last sample, for a process table."""
-        return self._tree.rows()
 
     def sample(self) -> Sequence[Value]:
         """Seconds, bytes, bytes read and written, bytes of device memory."""
