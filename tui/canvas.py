@@ -14,7 +14,7 @@ from textual.geometry import Region
 from textual.strip import Strip
 from textual.widget import Widget
 
-from gpuwatch.tui.clean import fit
+from gpuwatch.tui.cells import fit
 from gpuwatch.tui.palette import styles
 
 Span = tuple[str, str]

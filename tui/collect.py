@@ -186,6 +186,7 @@ class Collector:
             work=work,
             log=tuple(self._log),
             event=self._event,
+            no_gpu=_no_gpu(self._reader),
             phase=self._phase(state),
             trouble=_trouble(self.meta, state),
             notice=self._reader.notice,
@@ -263,6 +264,11 @@ def _select(devices: Sequence[DeviceNow], wanted: str | None) -> str | None:
     used = [device.row.id for device in devices if device.row.kind == "gpu" and device.row.used]
     cpus = [device.row.id for device in devices if device.row.kind == "cpu"]
     return next(iter([*used, *gpus, *cpus]), None)
+
+
+def _no_gpu(reader: SessionReader) -> str | None:
+    reason = reader.facts().get("host", {}).get("gpu.unavailable")
+    return None if reason is None else str(reason)
 
 
 def _trouble(meta: Mapping[str, Any], state: Status) -> Trouble | None:

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gpuwatch.tui.clean import clean
+from gpuwatch.session.schema import SUFFIX
+from gpuwatch.text import clean
 
 TIMEOUT_SECONDS = 120.0
 """Preparing an environment may pull an image; nobody waits longer for an answer."""
@@ -116,9 +117,5 @@ def record(arguments: Sequence[str]) -> tuple[str, ...]:
 
 def session_path(outcome: Outcome) -> Path | None:
     """The session that ``--record --detach`` names."""
-    for line in outcome.out.splitlines():
-        if line.startswith("SESSION_PATH "):
-            return Path(line.removeprefix("SESSION_PATH ").strip())
-        if line.strip().endswith(".gpuwatch"):
-            return Path(line.strip())
-    return None
+    line = outcome.out.strip()
+    return Path(line) if line.endswith(SUFFIX) else None

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import groupby
 
-from gpuwatch.analysis.compare import Comparison, Row
+from gpuwatch.analysis.compare import Comparison, Row, missing
 from gpuwatch.analysis.summary import Summary
 from gpuwatch.metrics import Method
+from gpuwatch.text import clean
 from gpuwatch.tui.canvas import Line
-from gpuwatch.tui.clean import clean, fit, pad, wrap
+from gpuwatch.tui.cells import fit, pad, wrap
 from gpuwatch.tui.live_rows import MARKS
 from gpuwatch.tui.page import shown
 from gpuwatch.units import UNKNOWN, clock_time, milliseconds
@@ -150,10 +151,4 @@ def _value(value: float | None, unit: str) -> str:
 
 
 def _unavailable(sessions: Sequence[Summary]) -> list[str]:
-    """Each reason why a number is not known, once, with what it concerns."""
-    reasons: dict[str, dict[str, None]] = {}
-    for session in sessions:
-        for name, statistic in session.metrics.items():
-            if statistic.reason:
-                reasons.setdefault(statistic.reason, {})[name] = None
-    return [f"unavailable, {why}: {', '.join(names)}" for why, names in reasons.items()]
+    return [f"unavailable, {why}: {', '.join(names)}" for why, names in missing(sessions).items()]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gpuwatch.text import clean
 from gpuwatch.tui.canvas import Line
-from gpuwatch.tui.clean import clean
 from gpuwatch.tui.graph import bar
 from gpuwatch.tui.snapshot import DeviceNow
 from gpuwatch.units import UNKNOWN, digits, number, of_total, percent, si

@@ -10,8 +10,8 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from gpuwatch.text import clean
 from gpuwatch.tui import commands
-from gpuwatch.tui.clean import clean
 from gpuwatch.tui.feed import Feed
 from gpuwatch.tui.snapshot import Snapshot, Trouble, Unreadable
 

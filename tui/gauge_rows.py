@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from gpuwatch.metrics import Method
+from gpuwatch.text import clean
 from gpuwatch.tui.canvas import Line
-from gpuwatch.tui.clean import clean, wrap
+from gpuwatch.tui.cells import wrap
 from gpuwatch.tui.graph import Window, area, axis, bar
 from gpuwatch.tui.snapshot import Gauge
 from gpuwatch.units import UNKNOWN, percent, scale_label, si_parts

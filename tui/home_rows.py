@@ -8,8 +8,9 @@ from datetime import datetime
 from pathlib import Path
 
 from gpuwatch.session.status import State
+from gpuwatch.text import clean
 from gpuwatch.tui.canvas import Line
-from gpuwatch.tui.clean import clean, fit, pad
+from gpuwatch.tui.cells import fit, pad
 from gpuwatch.tui.commands import Entry
 from gpuwatch.tui.device_rows import grid_rows, memory_total, name_of
 from gpuwatch.tui.graph import bar
@@ -66,10 +67,9 @@ def _devices(state: HomeState, width: int, most: int) -> list[Line]:
     else:
         rows.append(
             Line(width)
-            .add(" no NVIDIA GPU found", "warn")
-            .add(": workloads run on the CPU; ", "text")
-            .add("gpuwatch doctor", "key")
-            .add(" says why", "text")
+            .add(" no GPU", "warn")
+            .add(": workloads run on the CPU", "text")
+            .add(f" ({clean(state.devices.no_gpu)})" if state.devices.no_gpu else "", "muted")
         )
     cpu = next((device for device in state.devices.devices if device.row.kind == "cpu"), None)
     if cpu is not None:

@@ -13,9 +13,9 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 from textual.screen import Screen
 
+from gpuwatch.text import clean
 from gpuwatch.tui import commands
 from gpuwatch.tui.canvas import Canvas, Line
-from gpuwatch.tui.clean import clean
 from gpuwatch.tui.feed import REFRESH_SECONDS, Feed
 from gpuwatch.tui.gauge_rows import graph_columns
 from gpuwatch.tui.keys import keys_row

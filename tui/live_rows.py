@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gpuwatch.session.status import State
+from gpuwatch.text import clean
 from gpuwatch.tui.canvas import Line
-from gpuwatch.tui.clean import clean, fit, pad, wrap
+from gpuwatch.tui.cells import fit, pad, wrap
 from gpuwatch.tui.device_rows import (
     Fields,
     columns_for,

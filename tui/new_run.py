@@ -14,9 +14,10 @@ from textual.screen import Screen
 from textual.widgets import Input, Label, OptionList
 from textual.widgets.option_list import Option
 
+from gpuwatch.text import clean
 from gpuwatch.tui import commands
 from gpuwatch.tui.canvas import Canvas, Line
-from gpuwatch.tui.clean import clean, wrap
+from gpuwatch.tui.cells import wrap
 from gpuwatch.tui.keys import keys_row
 from gpuwatch.tui.new_run_form import OWN_COMMAND, Form, Problem, arguments, command_line
 

@@ -10,8 +10,9 @@ from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
 from gpuwatch.metrics import CATALOGUE, Method
+from gpuwatch.text import clean
 from gpuwatch.tui.canvas import Canvas, Line, Span
-from gpuwatch.tui.clean import clean, pad
+from gpuwatch.tui.cells import pad
 from gpuwatch.tui.keys import keys_row
 from gpuwatch.tui.snapshot import Reading, Snapshot
 from gpuwatch.units import UNKNOWN, binary, percent, si

@@ -118,6 +118,8 @@ class Snapshot:
     work: Work | None
     log: tuple[LogRow, ...]
     event: EventRow | None
+    no_gpu: str | None = None
+    """Why the machine shows no GPU, if it shows none."""
     phase: str = ""
     """What a run that has no step yet is doing."""
     trouble: Trouble | None = None

@@ -2,23 +2,41 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 
+_ESCAPES = re.compile(
+    r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI
+    r"|\x1b[\]PX^_].*?(?:\x07|\x1b\\|$)"  # OSC, DCS, SOS, PM, APC
+    r"|\x1b."
+    r"|\x9b[0-?]*[ -/]*[@-~]"
+)
+_LONGEST = 4096
+"""No line on a screen needs more characters."""
 
-def clean(text: object, longest: int = 2000) -> str:
-    """``text`` on one line, without control characters and direction overrides."""
-    shown = "".join(_harmless(character) for character in str(text)[:longest])
-    return shown.strip()
+
+def clean(text: object, longest: int = _LONGEST) -> str:
+    """One line without escape sequences, control, format or direction-changing characters.
+
+    A carriage return rewrites a line: what stands behind the last one is what a terminal shows.
+    """
+    line = str(text).rstrip("\r\n").rpartition("\r")[2][:longest]
+    line = _ESCAPES.sub("", line).expandtabs(4)
+    if line.isascii() and line.isprintable():
+        return line
+    return "".join(_safe(character) for character in line)
 
 
 def markdown(text: object) -> str:
     """``text`` for a cell of a Markdown table."""
-    escaped = "".join("\\" + c if c in "\\`*_{}[]<>|#!&~" else c for c in clean(text))
+    escaped = "".join("\\" + c if c in "\\`*_{}[]<>|#!&~" else c for c in clean(text).strip())
     return escaped.replace("://", ":\u200b//")
 
 
-def _harmless(character: str) -> str:
-    if character in "\t\n\r":
+def _safe(character: str) -> str:
+    if character in "\n\v\f\x85\u2028\u2029":
         return " "
     category = unicodedata.category(character)
-    return "\ufffd" if category in ("Cc", "Cf", "Cs", "Co", "Zl", "Zp") else character
+    if category in ("Cc", "Cf", "Cs", "Co", "Cn", "Mn", "Me"):
+        return ""
+    return " " if category == "Zs" else character

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.session.reader import SessionReader
+from gpuwatch.text import clean
 from gpuwatch.tui.canvas import Line, _changed
-from gpuwatch.tui.clean import clean, fit, pad, wrap
+from gpuwatch.tui.cells import fit, pad, wrap
 from gpuwatch.tui.collect import Collector
 from gpuwatch.tui.graph import area, axis, bar, longer, window
 from gpuwatch.tui.series import NS, Series

@@ -37,7 +37,7 @@ async def test_first_contact_says_what_is_there_and_the_next_key(
     monkeypatch.setenv("FAKE_GPUS", "0")
     async with running(HomeScreen) as (app, pilot):
         await shows(pilot, "No run was recorded yet.")
-        await shows(pilot, "no NVIDIA GPU found")
+        await shows(pilot, "no GPU: workloads run on the CPU")
         text = screen_text(app)
         assert "CPU  AMD EPYC 9654" in text and "n  starts the first one" in text
         await pilot.press("enter")

@@ -212,6 +212,26 @@ def _parameter_notes(sessions: Sequence[Summary]) -> list[str]:
     ]
 
 
+def missing(sessions: Sequence[Summary]) -> dict[str, list[str]]:
+    """Each reason why something is not known, with what it concerns."""
+    reasons: dict[str, dict[str, None]] = {}
+    for session in sessions:
+        if session.steps.reason:
+            reasons.setdefault(session.steps.reason, {})["step time"] = None
+        for name, statistic in session.metrics.items():
+            if statistic.reason:
+                reasons.setdefault(statistic.reason, {})[name] = None
+    return {why: _together(list(names)) for why, names in reasons.items()}
+
+
+def _together(names: list[str]) -> list[str]:
+    """``hw.gpu.*`` where every metric of the catalogue that begins so is among ``names``."""
+    whole = [name for name in CATALOGUE if name.startswith("hw.gpu.")]
+    if not set(whole) <= set(names):
+        return names
+    return ["hw.gpu.*", *(name for name in names if name not in whole)]
+
+
 def _mapping(value: JSON) -> dict[str, JSON]:
     return value if isinstance(value, dict) else {}
 

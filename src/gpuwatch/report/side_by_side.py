@@ -7,9 +7,9 @@ import io
 from collections.abc import Callable, Sequence
 from itertools import groupby
 
-from gpuwatch.analysis.compare import Comparison, Row
+from gpuwatch.analysis.compare import Comparison, Row, missing
 from gpuwatch.analysis.summary import Summary
-from gpuwatch.metrics import CATALOGUE, Method
+from gpuwatch.metrics import Method
 from gpuwatch.report.table import markdown_table, table
 from gpuwatch.report.values import ratio, shown
 from gpuwatch.text import clean, markdown
@@ -133,23 +133,10 @@ def _labels(sessions: Sequence[Summary]) -> list[str]:
 
 
 def _unavailable(compared: Comparison) -> list[str]:
-    """Each reason why something is not known, once, with what it concerns."""
-    reasons: dict[str, dict[str, None]] = {}
-    for session in compared.sessions:
-        if session.steps.reason:
-            reasons.setdefault(session.steps.reason, {})["step time"] = None
-        for name, statistic in session.metrics.items():
-            if statistic.reason:
-                reasons.setdefault(statistic.reason, {})[name] = None
-    return [f"unavailable: {_together(list(names))}: {why}" for why, names in reasons.items()]
-
-
-def _together(names: Sequence[str]) -> str:
-    """``hw.gpu.*`` where every metric of the catalogue that begins so is among ``names``."""
-    whole = [name for name in CATALOGUE if name.startswith("hw.gpu.")]
-    if not set(whole) <= set(names):
-        return ", ".join(names)
-    return ", ".join(["hw.gpu.*", *(name for name in names if name not in whole)])
+    return [
+        f"unavailable: {', '.join(names)}: {why}"
+        for why, names in missing(compared.sessions).items()
+    ]
 
 
 def _short(value: object) -> str:

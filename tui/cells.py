@@ -1,41 +1,8 @@
-"""Text from outside made safe to draw: no control characters, no surprises in width."""
+"""Text in a given number of terminal cells."""
 
 from __future__ import annotations
 
-import re
-import unicodedata
-
 from rich.cells import cell_len, chop_cells, set_cell_size
-
-_ESCAPES = re.compile(
-    r"\x1b\[[0-?]*[ -/]*[@-~]"  # CSI
-    r"|\x1b[\]PX^_].*?(?:\x07|\x1b\\|$)"  # OSC, DCS, SOS, PM, APC
-    r"|\x1b."
-    r"|\x9b[0-?]*[ -/]*[@-~]"
-)
-_MOST = 4096
-"""No line on a screen needs more characters."""
-
-
-def clean(text: object) -> str:
-    """One line without escape sequences, control, format or direction-changing characters.
-
-    A carriage return rewrites a line: what stands behind the last one is what a terminal shows.
-    """
-    line = str(text)[-_MOST:].rstrip("\r\n")
-    line = _ESCAPES.sub("", line.rsplit("\r", 1)[-1]).expandtabs(4)
-    if line.isascii() and line.isprintable():
-        return line
-    return "".join(_safe(character) for character in line)
-
-
-def _safe(character: str) -> str:
-    if character in "\n\v\f\x85\u2028\u2029":
-        return " "
-    category = unicodedata.category(character)
-    if category in ("Cc", "Cf", "Cs", "Co", "Cn") or category in ("Mn", "Me"):
-        return ""
-    return " " if category == "Zs" else character
 
 
 def fit(text: str, width: int) -> str:
