@@ -88,10 +88,10 @@ def badge(gauge: Gauge) -> str:
     """How the number was obtained, and over what."""
     parts = [gauge.reading.method.value]
     if gauge.reading.method is not Method.UNAVAILABLE:
-        if gauge.mean:
-            parts.append("mean in view")
         if gauge.note:
             parts.append(gauge.note)
+        if gauge.mean:
+            parts.append("mean in view")
     known = any(value is not None for value in gauge.history)
     if gauge.reading.reason and known:
         parts.append(clean(gauge.reading.reason))

@@ -151,11 +151,12 @@ class Intake:
 
     def _epoch(self, t: int, body: Mapping[str, JSON]) -> list[Row]:
         """An event, but at most one a second, and the last: small data gives many epochs."""
-        told = (
+        figures = (
             f"{key} {value:.4g}" if isinstance(value, float) else f"{key} {value}"
             for key, value in body.items()
+            if key != "epoch"
         )
-        row = event(t, "epoch", ", ".join(told)[:500])
+        row = event(t, "epoch", ", ".join([str(body.get("epoch", "")), *figures])[:500])
         if t - self._last_epoch < _EPOCH_NS:
             self._late_epoch = row
             return []
