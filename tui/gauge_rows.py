@@ -38,7 +38,7 @@ _SHORTEST = {"utilization": "busy", "bandwidth": "memory", "flops": "est."}
 
 def value_width(width: int) -> int:
     """Columns of the value block."""
-    return 34 if width >= 120 else 26
+    return 34 if width >= 120 else 28
 
 
 def graph_columns(width: int) -> int:
@@ -91,7 +91,7 @@ def badge(gauge: Gauge) -> str:
         if gauge.note:
             parts.append(gauge.note)
         if gauge.mean:
-            parts.append("mean in view")
+            parts.append("mean")
     known = any(value is not None for value in gauge.history)
     if gauge.reading.reason and known:
         parts.append(clean(gauge.reading.reason))
