@@ -12,14 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from gpuwatch.metrics import Method
-from gpuwatch.session.reader import (
-    CHUNK,
-    ChannelRow,
-    DeviceRow,
-    EventRow,
-    LogRow,
-    SessionReader,
-)
+from gpuwatch.session.reader import CHUNK, SessionReader
+from gpuwatch.session.rows import ChannelRow, DeviceRow, EventRow, LogRow
 from gpuwatch.session.schema import TIER_STATS
 from gpuwatch.session.status import Status, status
 from gpuwatch.tui.gauges import Sources, gauges_of

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from itertools import pairwise
 
 from gpuwatch.analysis.rates import intervals, rate_series
-from gpuwatch.session.reader import StepRow
+from gpuwatch.session.rows import StepRow
 from gpuwatch.session.schema import TIER_SECONDS
 from gpuwatch.tui.graph import Window
 

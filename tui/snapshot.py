@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from gpuwatch.metrics import Method
-from gpuwatch.session.reader import DeviceRow, EventRow, LogRow
+from gpuwatch.session.rows import DeviceRow, EventRow, LogRow
 from gpuwatch.session.status import Status
 from gpuwatch.tui.graph import Window
 

@@ -9,7 +9,8 @@ from typing import Any
 
 from gpuwatch.analysis.rates import bytes_of, flop_of, samples_of
 from gpuwatch.metrics import Method
-from gpuwatch.session.reader import CHUNK, SessionReader, StepRow
+from gpuwatch.session.reader import CHUNK, SessionReader
+from gpuwatch.session.rows import StepRow
 from gpuwatch.tui.series import NS, StepHistory, recent_steps
 from gpuwatch.tui.snapshot import Reading, Work
 

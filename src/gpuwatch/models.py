@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 JSON = Any
 """A value that ``json`` can write: checked where it comes from outside."""
+
+
+def mapping(value: JSON) -> Mapping[str, JSON]:
+    """``value`` if it is a JSON object, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def number(value: JSON) -> float | None:
+    """``value`` if it is a finite number, else ``None``."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    return value if math.isfinite(value) else None
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from gpuwatch.analysis.rates import flop_of, intervals, rate_series, samples_of
 from gpuwatch.analysis.window import timed_window
-from gpuwatch.session.reader import StepRow
+from gpuwatch.session.rows import StepRow
 
 SECOND = 1_000_000_000
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from gpuwatch.analysis.statistics import Statistic
 from gpuwatch.analysis.summary import Summary
 from gpuwatch.metrics import CATALOGUE, Method
-from gpuwatch.models import JSON
+from gpuwatch.models import JSON, mapping, number
 
 SCHEMA = 1
 
@@ -108,11 +108,11 @@ def compare(sessions: Sequence[Summary]) -> Comparison:
 
 
 def _timing(key: str) -> Value:
-    return lambda session: _number(getattr(session.timing, key))
+    return lambda session: number(getattr(session.timing, key))
 
 
 def _steps(key: str) -> Value:
-    return lambda session: _number(getattr(session.steps, key))
+    return lambda session: number(getattr(session.steps, key))
 
 
 def _phase(name: str) -> Value:
@@ -120,7 +120,7 @@ def _phase(name: str) -> Value:
 
 
 def _counted(key: str) -> Value:
-    return lambda session: _number(session.count.get(key))
+    return lambda session: number(session.count.get(key))
 
 
 def _row(
@@ -201,7 +201,7 @@ def _notes(sessions: Sequence[Summary]) -> tuple[str, ...]:
 
 def _parameter_notes(sessions: Sequence[Summary]) -> list[str]:
     parameters = [
-        {**_mapping(session.workload.get("parameters")), **_mapping(session.run.get("parameters"))}
+        {**mapping(session.workload.get("parameters")), **mapping(session.run.get("parameters"))}
         for session in sessions
     ]
     keys = sorted({key for each in parameters for key in each})
@@ -230,13 +230,3 @@ def _together(names: list[str]) -> list[str]:
     if not set(whole) <= set(names):
         return names
     return ["hw.gpu.*", *(name for name in names if name not in whole)]
-
-
-def _mapping(value: JSON) -> dict[str, JSON]:
-    return value if isinstance(value, dict) else {}
-
-
-def _number(value: JSON) -> float | None:
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return value
-    return None

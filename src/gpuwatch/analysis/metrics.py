@@ -9,8 +9,9 @@ from gpuwatch.analysis.rates import bytes_of, flop_of, rate_series, samples_of
 from gpuwatch.analysis.statistics import Statistic, describe, unavailable
 from gpuwatch.analysis.window import Window
 from gpuwatch.metrics import CATALOGUE, DERIVED, Kind, Method
-from gpuwatch.models import JSON
-from gpuwatch.session.reader import ChannelRow, SessionReader, StepRow
+from gpuwatch.models import JSON, number
+from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.rows import ChannelRow, StepRow
 
 _NO_STEPS = "the workload reported no steps"
 
@@ -132,10 +133,10 @@ def _work(
 ) -> tuple[Callable[[StepRow], float | None], str, str]:
     """The work of a step line for a derived metric, its source, and why it may be unknown."""
     if name == "gpuwatch.flop.rate":
-        work = flop_of(_number(count.get("flop_per_step")))
+        work = flop_of(number(count.get("flop_per_step")))
         source, missing = "FLOP per step x step rate", "the workload reported no FLOP per step"
     elif name == "gpuwatch.bytes.rate":
-        work = bytes_of(_number(count.get("bytes_per_step")))
+        work = bytes_of(number(count.get("bytes_per_step")))
         source, missing = (
             "algorithmic bytes per step x step rate",
             "the workload reported no bytes per step",
@@ -157,9 +158,3 @@ def _missing_reason(reader: SessionReader) -> Callable[[str], str]:
         return "not sampled"
 
     return reason
-
-
-def _number(value: JSON) -> float | None:
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return value
-    return None

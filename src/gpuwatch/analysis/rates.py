@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from gpuwatch.session.reader import StepRow
+from gpuwatch.session.rows import StepRow
 
 
 def intervals(steps: Iterable[StepRow]) -> list[tuple[int, int, StepRow]]:

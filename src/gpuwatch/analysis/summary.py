@@ -11,8 +11,9 @@ import numpy as np
 from gpuwatch.analysis.metrics import device_statistics, session_statistics
 from gpuwatch.analysis.statistics import Statistic
 from gpuwatch.analysis.window import Window, timed_window
-from gpuwatch.models import JSON
-from gpuwatch.session.reader import SessionReader, StepRow
+from gpuwatch.models import JSON, mapping, number
+from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.rows import StepRow
 from gpuwatch.session.status import Status, status
 
 SCHEMA = 1
@@ -96,8 +97,8 @@ def summarise(reader: SessionReader) -> Summary:
     steps = list(reader.all_steps())
     tick_times = [row[1] for row in reader.all_ticks(())]
     window = timed_window(steps, tick_times)
-    session, count = _dict(meta.get("session")), _dict(meta.get("count"))
-    ended = _number(_dict(meta.get("result")).get("t"))
+    session, count = mapping(meta.get("session")), mapping(meta.get("count"))
+    ended = number(mapping(meta.get("result")).get("t"))
     if ended is None and tick_times:
         ended = tick_times[-1]
     statistics = session_statistics(reader, window, steps, count)
@@ -105,17 +106,17 @@ def summarise(reader: SessionReader) -> Summary:
         id=str(session.get("id", "")),
         path=str(reader.path),
         label=str(session.get("label", reader.path.stem)),
-        started=_iso(_dict(meta.get("clock")).get("unix_ns")),
+        started=_iso(mapping(meta.get("clock")).get("unix_ns")),
         status=status(meta, reader.path),
         notice=reader.notice,
         seconds=None if ended is None else ended / 1e9,
-        workload=_dict(meta.get("workload")),
-        environment=_dict(meta.get("environment")),
-        interval_seconds=_number(meta.get("interval_seconds")),
+        workload=mapping(meta.get("workload")),
+        environment=mapping(meta.get("environment")),
+        interval_seconds=number(meta.get("interval_seconds")),
         timing=_timing(meta),
-        steps=_steps(steps, _dict(meta.get("run"))),
+        steps=_steps(steps, mapping(meta.get("run"))),
         count=count,
-        run=_dict(meta.get("run")),
+        run=mapping(meta.get("run")),
         window=window,
         metrics=statistics,
         devices=tuple(
@@ -130,18 +131,18 @@ def summarise(reader: SessionReader) -> Summary:
             for device in reader.devices()
         ),
         facts=reader.facts(),
-        error=_dict(meta.get("error")),
+        error=mapping(meta.get("error")),
     )
 
 
 def _timing(meta: Mapping[str, JSON]) -> Timing:
-    startup, result = _dict(meta.get("startup")), _dict(meta.get("result"))
-    end = _dict(meta.get("end"))
+    startup, result = mapping(meta.get("startup")), mapping(meta.get("result"))
+    end = mapping(meta.get("end"))
     return Timing(
         launch_seconds=_launch(meta),
-        import_seconds=_number(startup.get("import_seconds")),
-        model_seconds=_number(startup.get("model_seconds")),
-        first_step_seconds=_number(startup.get("first_step_seconds")),
+        import_seconds=number(startup.get("import_seconds")),
+        model_seconds=number(startup.get("model_seconds")),
+        first_step_seconds=number(startup.get("first_step_seconds")),
         # The process as a whole where its end was seen, else its own account.
         real_seconds=_first(result.get("real_seconds"), end.get("real_seconds")),
         user_seconds=_first(result.get("user_seconds"), end.get("user_seconds")),
@@ -150,9 +151,9 @@ def _timing(meta: Mapping[str, JSON]) -> Timing:
 
 
 def _launch(meta: Mapping[str, JSON]) -> float | None:
-    started = _number(_dict(meta.get("started")).get("monotonic_ns"))
-    base = _number(_dict(meta.get("clock")).get("monotonic_ns"))
-    launched = _number(_dict(meta.get("launch")).get("t"))
+    started = number(mapping(meta.get("started")).get("monotonic_ns"))
+    base = number(mapping(meta.get("clock")).get("monotonic_ns"))
+    launched = number(mapping(meta.get("launch")).get("t"))
     if started is None or base is None or launched is None:
         return None
     seconds = (started - base - launched) / 1e9
@@ -240,15 +241,5 @@ def _iso(unix_ns: JSON) -> str:
     return moment.isoformat(timespec="seconds")
 
 
-def _dict(value: JSON) -> Mapping[str, JSON]:
-    return value if isinstance(value, dict) else {}
-
-
-def _number(value: JSON) -> float | None:
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        return value
-    return None
-
-
 def _first(*values: JSON) -> float | None:
-    return next((value for value in map(_number, values) if value is not None), None)
+    return next((value for value in map(number, values) if value is not None), None)

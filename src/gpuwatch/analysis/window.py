@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gpuwatch.analysis.rates import intervals
-from gpuwatch.session.reader import StepRow
+from gpuwatch.session.rows import StepRow
 
 _FEWEST_TICKS = 2
 

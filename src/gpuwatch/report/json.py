@@ -10,7 +10,7 @@ from gpuwatch.analysis import compare as comparing
 from gpuwatch.analysis import summary as summarising
 from gpuwatch.analysis.statistics import Statistic
 from gpuwatch.analysis.summary import Summary
-from gpuwatch.models import JSON
+from gpuwatch.models import JSON, mapping
 
 
 def dumps(value: JSON) -> str:
@@ -41,8 +41,8 @@ def summary(session: Summary) -> dict[str, JSON]:
             "kind": session.workload.get("kind"),
             "arguments": session.workload.get("arguments"),
             "parameters": {
-                **_mapping(session.workload.get("parameters")),
-                **_mapping(session.run.get("parameters")),
+                **mapping(session.workload.get("parameters")),
+                **mapping(session.run.get("parameters")),
             },
             "model": session.run.get("model"),
             "dtype": session.run.get("dtype"),
@@ -112,10 +112,6 @@ def _statistics(metrics: Mapping[str, Statistic]) -> dict[str, JSON]:
         name: {**asdict(statistic), "method": statistic.method.value}
         for name, statistic in metrics.items()
     }
-
-
-def _mapping(value: JSON) -> Mapping[str, JSON]:
-    return value if isinstance(value, dict) else {}
 
 
 def _finite(value: JSON) -> JSON:

@@ -7,103 +7,22 @@ session's start; values are in their metric's unit (see ``gpuwatch.metrics``); `
 from __future__ import annotations
 
 import json
-import math
 import sqlite3
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from gpuwatch.errors import NotASession
 from gpuwatch.metrics import Method
-from gpuwatch.models import JSON
+from gpuwatch.models import JSON, mapping, number
 from gpuwatch.session.open import open_session
+from gpuwatch.session.rows import ChannelRow, DeviceRow, EventRow, GpuProcessRow, LogRow, StepRow
 from gpuwatch.session.status import writer_alive
 
 CHUNK = 5000
 """Rows a reader takes at once, so that it never holds the writer up."""
 
 _LONGEST_TEXT = 64 * 1024
-
-
-@dataclass(frozen=True)
-class DeviceRow:
-    id: str
-    kind: str
-    """``gpu``, ``cpu`` or ``workload``."""
-    name: str
-    uuid: str | None
-    used: bool
-    """Whether the run used this device; without a workload every device counts as used."""
-    attributes: Mapping[str, JSON]
-
-
-@dataclass(frozen=True)
-class ChannelRow:
-    """One sampled number as it stands now, after all changes."""
-
-    id: int
-    device: str
-    metric: str
-    unit: str
-    kind: str
-    """``gauge`` or ``counter``."""
-    method: Method
-    source: str
-    reason: str | None
-    sampled_as: Method
-    """The method of what was sampled so far, even if the channel is unavailable by now."""
-
-
-@dataclass(frozen=True)
-class StepRow:
-    """One step line: a step, or a batch of steps."""
-
-    n: int
-    t: int
-    step: int
-    count: int
-    warmup: bool
-    samples: float | None
-    seconds: tuple[float, ...] | None
-    loss: tuple[float, ...] | None
-    acc1: tuple[float, ...] | None
-    acc5: tuple[float, ...] | None
-    phases: Mapping[str, float]
-    partial: tuple[int, ...]
-    flop: float | None
-    bytes: float | None
-
-
-@dataclass(frozen=True)
-class LogRow:
-    n: int
-    t: int
-    stream: str
-    text: str
-
-
-@dataclass(frozen=True)
-class EventRow:
-    n: int
-    t: int
-    kind: str
-    device: str | None
-    text: str
-
-
-@dataclass(frozen=True)
-class GpuProcessRow:
-    """A process that held memory on a GPU, as last seen."""
-
-    t: int
-    device: str
-    pid: int
-    name: str | None
-    owned: bool
-    """It belongs to the recorded workload."""
-    bytes: int | None
-    running: bool
 
 
 class SessionReader:
@@ -159,7 +78,7 @@ class SessionReader:
                 str(name),
                 None if uuid is None else str(uuid),
                 bool(used),
-                _mapping(_json(attributes)),
+                mapping(_json(attributes)),
             )
             for id_, kind, name, uuid, used, attributes in rows
         ]
@@ -209,7 +128,7 @@ class SessionReader:
     ) -> list[tuple[JSON, ...]]:
         """Rows ``(n, t, value, ...)`` with ``n > after`` in order, one value for each channel."""
         return [
-            (row[0], row[1], *map(_number, row[2:]))
+            (row[0], row[1], *map(number, row[2:]))
             for row in self._rows(
                 f"SELECT n, t{_columns(channels)} FROM tick WHERE n > ? ORDER BY n LIMIT ?",  # noqa: S608
                 (after, limit),
@@ -225,7 +144,7 @@ class SessionReader:
     def tier(self, channels: Sequence[int], stat: int) -> list[tuple[JSON, ...]]:
         """Rows ``(bucket, value, ...)`` of one statistic (see ``schema.TIER_STATS``)."""
         return [
-            (row[0], *map(_number, row[1:]))
+            (row[0], *map(number, row[1:]))
             for row in self._rows(
                 f"SELECT n{_columns(channels)} FROM tier WHERE stat = ? ORDER BY n",  # noqa: S608
                 (stat,),
@@ -305,22 +224,22 @@ class SessionReader:
 def _step(row: tuple[JSON, ...]) -> StepRow:
     n, t, step, count, warmup, samples, *lists, phases, partial, flop, size = row
     seconds, loss, acc1, acc5 = map(_floats, lists)
-    numbers = {str(name): _number(value) for name, value in _mapping(_json(phases)).items()}
+    known = {str(name): number(value) for name, value in mapping(_json(phases)).items()}
     return StepRow(
         n=int(n),
         t=int(t),
         step=int(step),
         count=max(1, int(count)),
         warmup=bool(warmup),
-        samples=_number(samples),
+        samples=number(samples),
         seconds=seconds,
         loss=loss,
         acc1=acc1,
         acc5=acc5,
-        phases={name: value for name, value in numbers.items() if value is not None},
+        phases={name: value for name, value in known.items() if value is not None},
         partial=tuple(part for part in _sequence(_json(partial)) if isinstance(part, int)),
-        flop=_number(flop),
-        bytes=_number(size),
+        flop=number(flop),
+        bytes=number(size),
     )
 
 
@@ -342,10 +261,6 @@ def _json(text: object) -> JSON:
         return None
 
 
-def _mapping(value: JSON) -> Mapping[str, JSON]:
-    return value if isinstance(value, dict) else {}
-
-
 def _sequence(value: JSON) -> Sequence[JSON]:
     return value if isinstance(value, list) else ()
 
@@ -355,12 +270,6 @@ def _method(text: object) -> Method:
         return Method(str(text))
     except ValueError:
         return Method.UNAVAILABLE
-
-
-def _number(value: object) -> float | int | None:
-    if isinstance(value, (int, float)) and math.isfinite(value):
-        return value
-    return None
 
 
 def _floats(blob: object) -> tuple[float, ...] | None:

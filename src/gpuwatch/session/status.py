@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-from gpuwatch.models import JSON
+from gpuwatch.models import JSON, mapping
 from gpuwatch.processes import ProcessId
 
 SILENT_SECONDS = 10.0
@@ -48,7 +48,7 @@ def status(meta: Mapping[str, JSON], path: Path) -> Status:
     result = meta.get("result")
     if isinstance(result, dict):
         return _ended(result)
-    if _dict(meta, "workload").get("kind") == "machine" and "closed" in meta:
+    if mapping(meta.get("workload")).get("kind") == "machine" and "closed" in meta:
         return Status(State.FINISHED, "recorded the machine until stopped", 0)
     recorder = process_id(meta.get("recorder"))
     alive = recorder.alive() if recorder else False
@@ -56,7 +56,7 @@ def status(meta: Mapping[str, JSON], path: Path) -> Status:
         return _elsewhere(path)
     if alive:
         return Status(State.RUNNING, "running", None)
-    holder = process_id(_dict(meta, "handle").get("holder"))
+    holder = process_id(mapping(meta.get("handle")).get("holder"))
     if holder and holder.alive():
         return Status(
             State.LOST,
@@ -126,11 +126,6 @@ def _elsewhere(path: Path) -> Status:
             None,
         )
     return Status(State.RUNNING, "running on another host", None)
-
-
-def _dict(meta: Mapping[str, JSON], key: str) -> Mapping[str, JSON]:
-    value = meta.get(key)
-    return value if isinstance(value, dict) else {}
 
 
 def _int(value: JSON) -> int | None:
