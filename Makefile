@@ -9,7 +9,7 @@ has_torch = -c "import importlib.util as u, sys; sys.exit(any(u.find_spec(n) is 
 .PHONY: run test lint format bench screenshots clean
 
 run: $(VENV)/.run
-	$(BIN)/gpuwatch run mnist-cnn --steps 500
+	$(BIN)/gpuwatch run mnist-cnn --steps 500 $$($(PYTHON) $(has_torch) && echo --python $(PYTHON))
 
 test: $(VENV)/.test
 	$(BIN)/python -m pytest
