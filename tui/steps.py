@@ -9,6 +9,7 @@ from typing import Any
 
 from gpuwatch.analysis.rates import bytes_of, flop_of, samples_of
 from gpuwatch.metrics import Method
+from gpuwatch.models import mapping
 from gpuwatch.session.reader import CHUNK, SessionReader
 from gpuwatch.session.rows import StepRow
 from gpuwatch.tui.series import NS, StepHistory, recent_steps
@@ -35,9 +36,9 @@ class Steps:
         self._dropped = False
         self._durations: deque[float] = deque(maxlen=_MOST_STEPS)
         self._loss: float | None = None
-        self._per_step: tuple[float | None, float | None] = (None, None)
-        self.flop = StepHistory(flop_of(None))
-        self.bytes = StepHistory(bytes_of(None))
+        self._per_step: Mapping[str, Any] = {}
+        self.flop = StepHistory(flop_of({}))
+        self.bytes = StepHistory(bytes_of({}))
 
     @property
     def any(self) -> bool:
@@ -62,12 +63,12 @@ class Steps:
 
     def _count(self, count: object) -> None:
         """Work per step became known: fold what was read before once more."""
-        per_step = _per_step(count)
+        per_step = mapping(count)
         if per_step == self._per_step:
             return
         self._per_step = per_step
-        self.flop = StepHistory(flop_of(per_step[0]))
-        self.bytes = StepHistory(bytes_of(per_step[1]))
+        self.flop = StepHistory(flop_of(per_step))
+        self.bytes = StepHistory(bytes_of(per_step))
         for history in (self.flop, self.bytes):
             history.add(None, self.recent)
 
@@ -116,7 +117,7 @@ class Steps:
             step=step,
             total=total,
             eta_seconds=self._eta(step, total) if live and last and not last.warmup else None,
-            throughput=self._throughput(),
+            throughput=self._throughput(live),
             step_seconds=median(self._durations) if self._durations else None,
             step_count=len(self._durations),
             loss=self._loss,
@@ -125,13 +126,19 @@ class Steps:
             dtype=_short(run.get("dtype")),
         )
 
-    def _throughput(self) -> Reading:
+    def _throughput(self, live: bool) -> Reading:
+        """Of the last seconds; of a run that is over, of its timed steps."""
         if not self.recent:
             return Reading(None, Method.UNAVAILABLE, "no step line yet")
-        value = StepHistory(samples_of).last(self.recent)
+        timed = [row for row in self.recent if not row.warmup and row.samples and row.seconds]
+        if not live and timed:
+            seconds = sum(sum(row.seconds or ()) for row in timed)
+            value = sum(row.samples or 0 for row in timed) / seconds if seconds else None
+        else:
+            value = StepHistory(samples_of).last(self.recent)
         if value is None:
             return Reading(None, Method.UNAVAILABLE, "the step lines give no samples")
-        return Reading(value, Method.MEASURED, None, "step lines")
+        return Reading(value, Method.COUNTED, None, "step lines")
 
     def _eta(self, step: int | None, total: int | None) -> float | None:
         """Seconds to the last step at the pace of the last half minute."""
@@ -147,16 +154,6 @@ class Steps:
         if done <= 0 or ns <= 0:
             return None
         return (total - step) * (ns / NS / done)
-
-
-def _per_step(count: object) -> tuple[float | None, float | None]:
-    if not isinstance(count, dict):
-        return None, None
-    return _number(count.get("flop_per_step")), _number(count.get("bytes_per_step"))
-
-
-def _number(value: object) -> float | None:
-    return float(value) if isinstance(value, (int, float)) and value > 0 else None
 
 
 def _int(value: object) -> int | None:

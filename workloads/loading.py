@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch.utils.data import DataLoader
 
-from .failures import EnvironmentFailure
+from .failures import EnvironmentFailure, UsageFailure
 from .task import Data
 
 Inputs = tuple[torch.Tensor, ...]
@@ -49,6 +49,11 @@ class Batches:
             return
         if data.dataset is None:
             raise ValueError("a task's data needs a dataset or a batch")
+        if batch_size > data.samples:
+            raise UsageFailure(
+                f"a batch of {batch_size} is more than the data's {data.samples} samples",
+                f"choose --batch-size {data.samples} or less",
+            )
         generator = torch.Generator().manual_seed(seed)
         self._loader = DataLoader(
             data.dataset,

@@ -184,7 +184,8 @@ def _emit_count(task: Task, batches: Batches, settings: Settings) -> None:
             seconds=time.perf_counter() - start,
         )
         return
-    emit("count", **vars(work), seconds=time.perf_counter() - start)
+    samples = batches.batch_size
+    emit("count", **vars(work), samples=samples, seconds=time.perf_counter() - start)
 
 
 def _emit_end(training: Training, launched_ns: int) -> None:

@@ -56,8 +56,14 @@ def test_what_no_step_reaches_is_unknown_not_zero() -> None:
 def test_unknown_work_is_an_unknown_rate() -> None:
     steps = [step(1, 1.0, (1.0,), samples=None)]
     assert rate_series(steps, samples_of, [0, SECOND]) == [None]
-    assert rate_series(steps, flop_of(None), [0, SECOND]) == [None]
-    assert rate_series(steps, flop_of(3e9), [0, SECOND]) == [pytest.approx(3e9)]
+    assert rate_series(steps, flop_of({}), [0, SECOND]) == [None]
+    assert rate_series(steps, flop_of({"flop_per_step": 3e9}), [0, SECOND]) == [pytest.approx(3e9)]
+
+
+def test_a_partial_batch_does_not_count_as_a_full_one() -> None:
+    steps = [step(1, 1.0, (1.0,), samples=64), step(2, 2.0, (1.0,), samples=16)]
+    work = flop_of({"flop_per_step": 8e9, "samples": 64})
+    assert rate_series(steps, work, [0, SECOND, 2 * SECOND]) == pytest.approx([8e9, 2e9])
 
 
 def test_steps_without_times_cover_the_time_between_their_lines() -> None:

@@ -5,12 +5,13 @@ This is a description: one run per environment does not say which is faster; tha
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from gpuwatch.analysis.statistics import Statistic
-from gpuwatch.analysis.summary import Summary
-from gpuwatch.metrics import CATALOGUE, Method
+from gpuwatch.analysis.summary import DeviceSummary, Summary
+from gpuwatch.metrics import CATALOGUE, Kind, Method
 from gpuwatch.models import JSON, mapping, number
 
 SCHEMA = 1
@@ -79,6 +80,9 @@ _MAXIMA = (
     "gpuwatch.flop.rate",
     "gpuwatch.bytes.rate",
 )
+_SHOWN_ELSEWHERE = frozenset({"gpuwatch.throughput"})
+"""Its mean is the steps' throughput."""
+
 # Facts that differ between any two runs and explain nothing.
 _INCIDENTAL = frozenset({"gpu.unavailable", "host.boot.id"})
 
@@ -145,15 +149,41 @@ def _metric_rows(
     counters: bool,
 ) -> list[Row]:
     rows = []
+    gpus = sorted({gpu.id for session in sessions for gpu in used_gpus(session)})
     for name in names:
         metric = CATALOGUE[name]
-        if (metric.kind.value == "counter") is not counters:
+        if (metric.kind is Kind.COUNTER) is not counters or name in _SHOWN_ELSEWHERE:
             continue
-        statistics = [session.metrics[name] for session in sessions]
-        values = tuple(value(statistic) for statistic in statistics)
-        methods = tuple(statistic.method for statistic in statistics)
-        rows.append(Row(group, name, metric.unit, values, methods, _ratios(values)))
+        if name.startswith("hw.gpu.") and len(gpus) > 1:
+            # Figures of several GPUs mixed would be true of none.
+            for gpu in gpus:
+                found = [_of_gpu(session, gpu, name) for session in sessions]
+                rows.append(_statistic_row(group, f"{name} {gpu}", metric.unit, found, value))
+            continue
+        found = [session.metrics[name] for session in sessions]
+        rows.append(_statistic_row(group, name, metric.unit, found, value))
     return rows
+
+
+def _statistic_row(
+    group: str,
+    name: str,
+    unit: str,
+    statistics: Sequence[Statistic | None],
+    value: Callable[[Statistic], float | None],
+) -> Row:
+    values = tuple(None if each is None else value(each) for each in statistics)
+    methods = tuple(Method.UNAVAILABLE if each is None else each.method for each in statistics)
+    return Row(group, name, unit, values, methods, _ratios(values))
+
+
+def used_gpus(session: Summary) -> list[DeviceSummary]:
+    """The GPUs that the run used."""
+    return [device for device in session.devices if device.used and device.kind == "gpu"]
+
+
+def _of_gpu(session: Summary, gpu: str, name: str) -> Statistic | None:
+    return next((d.metrics.get(name) for d in used_gpus(session) if d.id == gpu), None)
 
 
 def _ratios(values: Sequence[float | None]) -> tuple[float | None, ...]:
@@ -192,11 +222,29 @@ def _notes(sessions: Sequence[Summary]) -> tuple[str, ...]:
     if len(set(used)) > 1:
         notes.append("not on the same GPU: even identical cards differ by several per cent")
     for session in sessions:
+        own = list(session.notes)
         if session.status.exit_code not in (0, None) or session.status.state.value == "lost":
-            notes.append(f"{session.label}: {session.status.text}")
+            own.insert(0, session.status.text)
+        named = f"{session.label}: " if len(sessions) > 1 else ""
+        notes += [f"{named}{note}" for note in own]
+    if _at_once(sessions):
+        notes.append("run at the same time on the same machine: they disturbed each other")
     if len(sessions) > 1:
         notes.append("one run each: this describes the runs; it does not say which is faster")
     return tuple(notes)
+
+
+def _at_once(sessions: Sequence[Summary]) -> bool:
+    """Whether two of the sessions overlap in time on one host."""
+    spans = sorted(
+        (str(s.facts.get("host", {}).get("host.name")), s.started_unix, s.started_unix + s.seconds)
+        for s in {session.id: session for session in sessions}.values()
+        if s.started_unix is not None and s.seconds is not None
+    )
+    return any(
+        first[0] == second[0] and second[1] < first[2]
+        for first, second in itertools.pairwise(spans)
+    )
 
 
 def _parameter_notes(sessions: Sequence[Summary]) -> list[str]:

@@ -6,6 +6,7 @@ from datetime import datetime, timezone
 
 import numpy as np
 
+from gpuwatch.analysis.rates import full_times
 from gpuwatch.models import JSON
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.session.status import status
@@ -23,8 +24,9 @@ def listing(reader: SessionReader) -> dict[str, JSON]:
     if ended is None and last is not None:
         ended = last[1]
     timed = [row for row in reader.steps(limit=_FIRST_STEP_LINES) if not row.warmup]
-    times = [value for row in timed for value in row.seconds or ()]
+    times = [value for row in timed for value in full_times(row)]
     samples = sum(row.samples or 0 for row in timed if row.seconds)
+    seconds = sum(sum(row.seconds or ()) for row in timed)
     unix = clock.get("unix_ns")
     started = (
         datetime.fromtimestamp(unix / 1e9, tz=timezone.utc).isoformat(timespec="seconds")
@@ -42,6 +44,6 @@ def listing(reader: SessionReader) -> dict[str, JSON]:
         "seconds": ended / 1e9 if isinstance(ended, (int, float)) else None,
         "steps": reader.step_count(),
         "step_median_seconds": float(np.median(times)) if times else None,
-        "samples_per_second": samples / sum(times) if times and samples else None,
+        "samples_per_second": samples / seconds if seconds and samples else None,
         "study": reader.path.parent.name,
     }

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from gpuwatch.analysis.rates import bytes_of, flop_of, rate_series, samples_of
+from gpuwatch.analysis.rates import bytes_of, flop_of, intervals, rate_series, samples_of
 from gpuwatch.analysis.statistics import Statistic, describe, unavailable
 from gpuwatch.analysis.window import Window
 from gpuwatch.metrics import CATALOGUE, DERIVED, Kind, Method
-from gpuwatch.models import JSON, number
+from gpuwatch.models import JSON
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.session.rows import ChannelRow, StepRow
 
@@ -42,7 +42,7 @@ def session_statistics(
     found: dict[str, Statistic] = {}
     for name, metric in CATALOGUE.items():
         if name in DERIVED:
-            found[name] = _derived(reader, name, window, steps, count)
+            found[name] = _derived(reader, name, steps, count)
             continue
         of_metric = [channel for channel in channels if channel.metric == name]
         if not of_metric:
@@ -69,8 +69,11 @@ def _describe(
     channels: Sequence[ChannelRow], columns: Sequence[Sequence[float | None]]
 ) -> Statistic:
     first = channels[0]
+    reason = "no sample fell into the window"
     if first.kind == Kind.COUNTER.value:
         values = _added([_from_start(column) for column in columns])
+        if sum(value is not None for value in values) < 2:
+            values, reason = [], "a difference takes two samples, and the window has fewer"
     else:
         values = [value for column in columns for value in column]
     sampled = next((c for c in channels if c.sampled_as is not Method.UNAVAILABLE), first)
@@ -79,7 +82,7 @@ def _describe(
         unit=first.unit,
         method=sampled.sampled_as,
         source=sampled.source,
-        reason=first.reason or "no sample fell into the window",
+        reason=first.reason or reason,
     )
 
 
@@ -101,7 +104,6 @@ def _added(columns: Sequence[Sequence[float | None]]) -> list[float | None]:
 def _derived(
     reader: SessionReader,
     name: str,
-    window: Window,
     steps: Sequence[StepRow],
     count: Mapping[str, JSON],
 ) -> Statistic:
@@ -109,11 +111,14 @@ def _derived(
     work, source, missing = _work(name, count)
     if not steps:
         return unavailable(unit, source, _NO_STEPS)
+    # Rates of steps are known to the step: their window does not depend on samples being in it.
     timed = [row for row in steps if not row.warmup] or steps
-    inside = [row[1] for row in reader.all_ticks(()) if window.start < row[1] < window.end]
-    edges = [window.start, *inside, window.end]
-    if window.end <= window.start:
-        return unavailable(unit, source, "the run was too short")
+    spans = intervals(timed)
+    start, end = spans[0][0], spans[-1][1]
+    if end <= start:
+        return unavailable(unit, source, "the steps' times are not known")
+    inside = [row[1] for row in reader.all_ticks(()) if start < row[1] < end]
+    edges = [start, *inside, end]
     rates = rate_series(timed, work, edges)
     described = describe(rates, unit=unit, method=Method.COUNTED, source=source, reason=missing)
     # Ticks are not equally far apart at the window's ends: the mean is work over time.
@@ -133,10 +138,10 @@ def _work(
 ) -> tuple[Callable[[StepRow], float | None], str, str]:
     """The work of a step line for a derived metric, its source, and why it may be unknown."""
     if name == "gpuwatch.flop.rate":
-        work = flop_of(number(count.get("flop_per_step")))
+        work = flop_of(count)
         source, missing = "FLOP per step x step rate", "the workload reported no FLOP per step"
     elif name == "gpuwatch.bytes.rate":
-        work = bytes_of(number(count.get("bytes_per_step")))
+        work = bytes_of(count)
         source, missing = (
             "algorithmic bytes per step x step rate",
             "the workload reported no bytes per step",

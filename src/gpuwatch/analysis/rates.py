@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from gpuwatch.models import JSON, number
 from gpuwatch.session.rows import StepRow
 
 
@@ -55,22 +56,38 @@ def rate_series(
     ]
 
 
+def full_times(row: StepRow) -> list[float]:
+    """The times of a line's steps in seconds, without partial batches; empty where unknown."""
+    if row.seconds is None:
+        return []
+    first = row.step - len(row.seconds) + 1
+    partial = set(row.partial)
+    return [value for at, value in enumerate(row.seconds, first) if at not in partial]
+
+
 def samples_of(row: StepRow) -> float | None:
     """Samples of a step line."""
     return row.samples
 
 
-def flop_of(per_step: float | None) -> Callable[[StepRow], float | None]:
-    """Model FLOP of a step line: its own figure, else ``per_step`` times its steps."""
-    return lambda row: _work(row.flop, per_step, row)
+def flop_of(count: Mapping[str, JSON]) -> Callable[[StepRow], float | None]:
+    """Model FLOP of a step line: its own figure, else what ``count`` says of a full step."""
+    per_step, samples = number(count.get("flop_per_step")), number(count.get("samples"))
+    return lambda row: _work(row.flop, per_step, samples, row)
 
 
-def bytes_of(per_step: float | None) -> Callable[[StepRow], float | None]:
-    """Algorithmic bytes of a step line: its own figure, else ``per_step`` times its steps."""
-    return lambda row: _work(row.bytes, per_step, row)
+def bytes_of(count: Mapping[str, JSON]) -> Callable[[StepRow], float | None]:
+    """Algorithmic bytes of a step line: its own figure, else what ``count`` says of a full step."""
+    per_step, samples = number(count.get("bytes_per_step")), number(count.get("samples"))
+    return lambda row: _work(row.bytes, per_step, samples, row)
 
 
-def _work(own: float | None, per_step: float | None, row: StepRow) -> float | None:
-    if own is not None:
+def _work(
+    own: float | None, per_step: float | None, samples: float | None, row: StepRow
+) -> float | None:
+    """Work in proportion to the samples, so that a partial batch does not count as a full one."""
+    if own is not None or per_step is None:
         return own
-    return None if per_step is None else per_step * row.count
+    if samples and row.samples is not None:
+        return per_step * row.samples / samples
+    return per_step * row.count

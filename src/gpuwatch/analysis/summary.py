@@ -9,6 +9,8 @@ from datetime import datetime, timezone
 import numpy as np
 
 from gpuwatch.analysis.metrics import device_statistics, session_statistics
+from gpuwatch.analysis.notes import notes
+from gpuwatch.analysis.rates import full_times
 from gpuwatch.analysis.statistics import Statistic
 from gpuwatch.analysis.window import Window, timed_window
 from gpuwatch.models import JSON, mapping, number
@@ -72,6 +74,8 @@ class Summary:
     label: str
     started: str
     """ISO 8601, UTC."""
+    started_unix: float | None
+    """Seconds since 1970."""
     status: Status
     notice: str | None
     seconds: float | None
@@ -89,6 +93,8 @@ class Summary:
     devices: tuple[DeviceSummary, ...]
     facts: Mapping[str, Mapping[str, JSON]]
     error: Mapping[str, JSON]
+    notes: tuple[str, ...]
+    """What happened to the recording that a reader of its figures must know."""
 
 
 def summarise(reader: SessionReader) -> Summary:
@@ -107,6 +113,7 @@ def summarise(reader: SessionReader) -> Summary:
         path=str(reader.path),
         label=str(session.get("label", reader.path.stem)),
         started=_iso(mapping(meta.get("clock")).get("unix_ns")),
+        started_unix=_seconds(mapping(meta.get("clock")).get("unix_ns")),
         status=status(meta, reader.path),
         notice=reader.notice,
         seconds=None if ended is None else ended / 1e9,
@@ -132,6 +139,7 @@ def summarise(reader: SessionReader) -> Summary:
         ),
         facts=reader.facts(),
         error=mapping(meta.get("error")),
+        notes=notes(reader, window, steps),
     )
 
 
@@ -164,7 +172,7 @@ def _steps(rows: Sequence[StepRow], run: Mapping[str, JSON]) -> Steps:
     timed = [row for row in rows if not row.warmup]
     count = sum(row.count for row in timed)
     partial = {number for row in timed for number in row.partial}
-    times = np.array([value for row in timed for value in _full_times(row)])
+    times = np.array([value for row in timed for value in full_times(row)])
     known = all(row.seconds is not None or row.count == 1 for row in timed)
     reason = None
     if not timed:
@@ -199,15 +207,6 @@ def _steps(rows: Sequence[StepRow], run: Mapping[str, JSON]) -> Steps:
     )
 
 
-def _full_times(row: StepRow) -> list[float]:
-    """The times of a line's steps, without partial batches."""
-    if row.seconds is None:
-        return []
-    first = row.step - len(row.seconds) + 1
-    partial = set(row.partial)
-    return [value for at, value in enumerate(row.seconds, first) if at not in partial]
-
-
 def _gaps(timed: Sequence[StepRow]) -> tuple[np.ndarray, str | None]:
     """Single steps without times: the time between their lines."""
     gaps = np.diff(np.array([row.t for row in timed], dtype=float)) / 1e9
@@ -229,6 +228,11 @@ def _throughput(
 
 def _stat(values: np.ndarray, function: JSON) -> float | None:
     return float(function(values)) if values.size else None
+
+
+def _seconds(nanoseconds: JSON) -> float | None:
+    known = number(nanoseconds)
+    return None if known is None else known / 1e9
 
 
 def _iso(unix_ns: JSON) -> str:

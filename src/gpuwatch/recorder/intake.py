@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import deque
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from gpuwatch.models import JSON, Output
 from gpuwatch.recorder.lines import LineAssembler
@@ -16,11 +17,28 @@ MOST_LOG_LINES = 200_000
 HEAD_LINES = 2_000
 """Lines from the start that are kept when the log outgrows its limits; then the oldest go."""
 
+MOST_LINES_AT_ONCE = 4_000
+"""Log lines kept of one look at the output; the time goes into step lines first."""
+
 _MOST_COMPLAINTS = 20
 _MOST_FACTS = 200
 _LINE_COST = 32
 """Bytes a log line takes beside its text."""
 _EPOCH_NS = 1_000_000_000
+
+
+_Line = tuple[int, str, str]
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What a line gave: rows, and whether it is log as well."""
+
+    rows: Sequence[Row] = ()
+    log: bool = False
+
+
+_LOG = _Found(log=True)
 
 
 class Intake:
@@ -49,6 +67,7 @@ class Intake:
         self._tail = deque((n, length + _LINE_COST) for n, length in log)
         self._tail_bytes = sum(size for _, size in self._tail)
         self._complaints = 0
+        self._flooded = False
         self._last_epoch = -_EPOCH_NS
         self._run: dict[str, JSON] = dict(known.get("run") or {})
         self._late_epoch: Row | None = None
@@ -73,39 +92,54 @@ class Intake:
 
     def take(self, outputs: Sequence[Output]) -> list[Row]:
         rows: list[Row] = []
+        log: list[_Line] = []
         for output in outputs:
             t = output.t - self._base_ns
             if output.lost:
                 text = f"{output.lost} bytes of output were dropped before they could be recorded"
                 rows.append(event(t, "output-lost", text))
             for line in self._lines[output.stream].feed(output.data):
-                rows.extend(self._line(t, output.stream, line))
-        return rows
+                found = self._line(t, output.stream, line)
+                rows.extend(found.rows)
+                if found.log:
+                    log.append((t, output.stream, line))
+        return rows + self._log_all(log)
 
     def finish(self, t: int) -> list[Row]:
         """The last lines, at the end of the run ``t`` nanoseconds after the session's start."""
-        rows = [
-            row
-            for stream, lines in self._lines.items()
-            for line in lines.finish()
-            for row in self._line(t, stream, line)
-        ]
+        rows: list[Row] = []
+        for stream, lines in self._lines.items():
+            for line in lines.finish():
+                found = self._line(t, stream, line)
+                rows += [*found.rows, *(self._log(t, stream, line) if found.log else ())]
         return [*rows, self._late_epoch] if self._late_epoch is not None else rows
 
-    def _line(self, t: int, stream: str, line: str) -> list[Row]:
+    def _line(self, t: int, stream: str, line: str) -> _Found:
         if stream == "stdout" and line.startswith(PREFIX):
             try:
                 parsed = parse(line)
             except Malformed as error:
-                return [
-                    *self._complain(t, f"malformed step line: {error}"),
-                    *self._log(t, stream, line),
-                ]
+                return _Found(self._complain(t, f"malformed step line: {error}"), log=True)
             if isinstance(parsed, Step):
-                return self._step(t, parsed)
+                return _Found(self._step(t, parsed))
             if parsed.kept or parsed.event in ("versions", "epoch"):
-                return self._report(t, parsed)
-        return self._log(t, stream, line)
+                return _Found(self._report(t, parsed))
+        return _LOG
+
+    def _log_all(self, lines: list[_Line]) -> list[Row]:
+        """The log of one look at the output; of a flood only its start and end are kept."""
+        if len(lines) <= MOST_LINES_AT_ONCE:
+            return [row for line in lines for row in self._log(*line)]
+        half = MOST_LINES_AT_ONCE // 2
+        dropped = len(lines) - 2 * half
+        t, stream, _ = lines[half]
+        told = f"[gpuwatch: {dropped} lines left out here: they came too fast]"
+        kept = [*lines[:half], (t, stream, told), *lines[-half:]]
+        rows = [row for line in kept for row in self._log(*line)]
+        if not self._flooded:
+            self._flooded = True
+            rows.append(event(t, "log-shortened", "lines came too fast: some are left out"))
+        return rows
 
     def _step(self, t: int, step: Step) -> list[Row]:
         if step.monotonic_ns is not None and 0 <= step.monotonic_ns - self._base_ns <= t:

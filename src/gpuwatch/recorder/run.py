@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 
 from gpuwatch import __version__
@@ -23,6 +24,9 @@ from gpuwatch.runners.base import Run, Runner
 from gpuwatch.session import schema
 from gpuwatch.session.store import Row, SessionStore, device_row, event, fact, meta
 from gpuwatch.session.writer import SessionWriter
+
+CATCH_UP_SECONDS = 0.3
+"""How long one look at the output may take when more of it is waiting."""
 
 
 @dataclass(frozen=True)
@@ -129,11 +133,14 @@ class Recording:
             return None
         result = run.result()
         lost = result is None and run.lost()
-        outputs = run.read()
-        if outputs:
+        cursor: str | None = None
+        until = time.monotonic() + CATCH_UP_SECONDS
+        while outputs := run.read():
             cursor = run.cursor()
             self._writer.put(*self._intake.take(outputs))
             self._writer.put(meta("cursor", {"at": cursor, "pending": self._intake.state}))
+            if time.monotonic() > until:
+                break
         self._writer.put(*self._sources.process_rows(time.monotonic_ns() - self._base_ns))
         if (result is not None or lost) and not outputs:
             self._result = result or Result(
@@ -141,7 +148,7 @@ class Recording:
             )
             self._over = True
             self._wake.set()
-        return (lambda: run.release(cursor)) if outputs else None
+        return None if cursor is None else partial(run.release, cursor)
 
     def _result_rows(self, t: int) -> list[Row]:
         result = self._result

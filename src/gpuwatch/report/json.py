@@ -35,6 +35,7 @@ def summary(session: Summary) -> dict[str, JSON]:
             "seconds": session.seconds,
             "interval_seconds": session.interval_seconds,
             "notice": session.notice,
+            "notes": list(session.notes),
         },
         "workload": {
             "name": session.workload.get("name"),

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from gpuwatch.analysis.rates import bytes_of, flop_of, rate_series, samples_of
 from gpuwatch.metrics import CATALOGUE, DERIVED
+from gpuwatch.models import mapping
 from gpuwatch.session.reader import SessionReader
 
 
@@ -38,10 +39,10 @@ def _ticks(reader: SessionReader) -> Iterator[tuple[float, list[float | int | No
     channels = [channel.id for channel in reader.channels()]
     times = [row[1] for row in reader.all_ticks(())]
     steps = list(reader.all_steps())
-    count = reader.meta().get("count") or {}
+    count = mapping(reader.meta().get("count"))
     works = (
-        flop_of(count.get("flop_per_step")),
-        bytes_of(count.get("bytes_per_step")),
+        flop_of(count),
+        bytes_of(count),
         samples_of,
     )
     rates = [[None, *rate_series(steps, work, times)] for work in works]
