@@ -66,6 +66,8 @@ def _command_problems(spec: LaunchSpec) -> list[Problem]:
     where = os.path.join(spec.working_directory, program) if os.sep in program else program
     if shutil.which(where, path=spec.variables.get("PATH")):
         return []
+    if os.sep in program and Path(where).is_dir():
+        return [Problem("command-is-folder", f"{program} is a folder", "name a program in it")]
     if os.sep in program and Path(where).exists():
         return [
             Problem("command-not-executable", f"{program} is not executable", f"chmod +x {program}")

@@ -127,7 +127,7 @@ def _quantity(row: Row, order: Sequence[int], compared: Comparison, width: int) 
 
 
 def _ratio(value: float) -> str:
-    return f"×{value:.3f}" if value < 10 else f"×{value:.3g}"
+    return f"×{value:.3f}" if 0.0995 < value < 10 else f"×{value:.3g}"
 
 
 def _label(row: Row) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from gpuwatch.metrics import Method
 from gpuwatch.text import clean
 from gpuwatch.tui.canvas import Line
@@ -30,10 +32,17 @@ _DIGITS = {
 }
 
 
-_SHORT = {"utilization": "utilization", "bandwidth": "bandwidth", "flops": "est."}
+_SHORT = {"utilization": "utilization", "flops": "est.", "bandwidth": "bandwidth"}
+_SHORT_COUNTED = "alg. bytes"
 """Titles where a gauge has two rows."""
 _SHORTEST = {"utilization": "busy", "bandwidth": "memory", "flops": "est."}
 """Titles where a gauge has one row."""
+
+
+def _short(gauge: Gauge, titles: Mapping[str, str]) -> str:
+    if gauge.key == "bandwidth" and gauge.reading.method is Method.COUNTED:
+        return _SHORT_COUNTED
+    return titles.get(gauge.key, gauge.title)
 
 
 def value_width(width: int) -> int:
@@ -106,14 +115,14 @@ def _block(gauge: Gauge, height: int, width: int) -> list[Line]:
     number, unit = value_parts(gauge)
     rows = [Line(width) for _ in range(height)]
     if height == 1:
-        rows[0].add(f"{_SHORTEST.get(gauge.key, gauge.title)} ", "text")
+        rows[0].add(f"{_short(gauge, _SHORTEST)} ", "text")
         rows[0].add(f"{number} {unit}".strip(), "strong")
         rows[0].add(f" {gauge.reading.method.value}", _badge_role(gauge))
         return rows
     if height < 6:
         rows[0].add(gauge.title, "text")
         if height == 2:
-            rows[0] = Line(width).add(_SHORT.get(gauge.key, gauge.title), "text")
+            rows[0] = Line(width).add(_short(gauge, _SHORT), "text")
             rows[0].end(f"{number} {unit}".strip(), "strong")
             rows[1].add(badge(gauge), _badge_role(gauge))
             return rows

@@ -87,9 +87,12 @@ def _bandwidth(sources: Sources, shown: Window) -> Gauge:
     reason = _no_work(sources, "bytes")
     if why and why != MISSING.reason:
         reason = f"{why}; {reason}"
-    return _counted(
+    gauge = _counted(
         "bandwidth", "Memory bandwidth", "B/s", sources.steps.bytes, sources, shown, reason
     )
+    if gauge.reading.method is Method.COUNTED:
+        return replace(gauge, title="Algorithmic bytes/s")
+    return gauge
 
 
 def _flops(sources: Sources, shown: Window) -> Gauge:
@@ -120,10 +123,7 @@ def _counted(
     columns = tuple(history.columns(shown, steps.recent, steps.complete))
     value = None if _stalled(sources) else history.last(steps.recent)
     reading = Reading(value, Method.COUNTED, _silence(sources), "step lines")
-    notes = ["algorithmic"] if key == "bandwidth" else []
-    if sources.gpus_used > 1:
-        notes.append(f"all {sources.gpus_used} GPUs")
-    note = ", ".join(notes)
+    note = f"all {sources.gpus_used} GPUs" if sources.gpus_used > 1 else ""
     gauge = Gauge(key, title, unit, reading, None, columns, 1.0, mean=False, note=note)
     return _finish(gauge, sources)
 

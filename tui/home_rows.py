@@ -117,8 +117,8 @@ def _first_contact(state: HomeState, width: int) -> list[Line]:
         Line(width),
         Line(width).add(" No run was recorded yet.", "strong"),
         Line(width),
-        Line(width).add("  n", "key").add("  starts the first one: a built-in model or your own"),
-        Line(width).add("     command, bare or in a container"),
+        Line(width).add("  n", "key").add("  starts the first one: a built-in model, or a command"),
+        Line(width).add("     of your own"),
         Line(width).add("  ?", "key").add("  all keys"),
     ]
 

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 OWN_COMMAND = "own command"
 """The choice of the list that is no built-in workload."""
 
-KINDS = ("bare", "docker", "apptainer")
-
 
 @dataclass(frozen=True)
 class Form:
@@ -37,13 +35,11 @@ def arguments(form: Form) -> tuple[str, ...] | Problem:
     if environments is None:
         return Problem("environments", "environment: a quotation mark is not closed")
     if not environments:
-        return Problem("environments", "environment: write bare, docker=IMAGE or apptainer=FILE")
+        return Problem("environments", "environment: write bare, or KIND=IMAGE")
     for text in environments:
         kind, equals, image = text.split(",")[0].partition("=")
         if not kind or (equals and not image):
             return Problem("environments", f"environment {text!r}: write KIND or KIND=IMAGE")
-        if kind in KINDS[1:] and not image:
-            return Problem("environments", f"environment {kind}: name an image, {kind}=IMAGE")
     chosen = [part for text in environments for part in ("--env", text)]
     if form.workload == OWN_COMMAND:
         words = _split(form.command)

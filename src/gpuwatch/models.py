@@ -28,7 +28,7 @@ class Workload:
     """What to run: one of ours, a command of the user's, or nothing but the machine."""
 
     name: str
-    """``mnist-cnn``, the command's base name, or ``machine``."""
+    """``mnist-cnn``, the name of the command's script or program, or ``machine``."""
     kind: str
     """``workload``, ``command`` or ``machine``."""
     arguments: tuple[str, ...] = ()

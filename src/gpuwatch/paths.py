@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import socket
@@ -11,6 +12,7 @@ from pathlib import Path
 from gpuwatch.errors import StorageError
 from gpuwatch.processes import boot_id
 
+_MOST_REMEMBERED = 200
 _BOOT = "boot"
 """File of a run's folder that names the machine and its boot."""
 
@@ -33,6 +35,29 @@ def runs_home() -> Path:
     Not ``$XDG_RUNTIME_DIR``: it is emptied when the last SSH connection closes; runs outlive that.
     """
     return _xdg("XDG_STATE_HOME", ".local/state") / "gpuwatch" / "runs"
+
+
+def _studies_elsewhere() -> Path:
+    return _xdg("XDG_STATE_HOME", ".local/state") / "gpuwatch" / "studies"
+
+
+def remember_study(folder: Path) -> None:
+    """Note a study outside the default folder, so that lists find it. Best effort."""
+    if data_home() in folder.parents or "\n" in str(folder):
+        return
+    with contextlib.suppress(OSError, StorageError):
+        notes = private_folder(_studies_elsewhere().parent) / _studies_elsewhere().name
+        known = [path for path in studies_elsewhere() if path != folder][-_MOST_REMEMBERED:]
+        notes.write_text("".join(f"{path}\n" for path in [*known, folder]))
+
+
+def studies_elsewhere() -> list[Path]:
+    """The studies recorded with ``--out`` that still exist, oldest first."""
+    try:
+        listed = _studies_elsewhere().read_text(errors="surrogateescape").splitlines()
+    except OSError:
+        return []
+    return [path for path in map(Path, listed) if path.is_dir()]
 
 
 def private_folder(path: Path) -> Path:

@@ -138,7 +138,7 @@ def test_stop_ends_a_detached_run_and_sessions_lists_it(cli: Cli, tmp_path: Path
     cli("stop", path)
     listed = json.loads(cli("sessions", out, "--format", "json").stdout)["sessions"]
     assert [row["status"] for row in listed] == ["stopped"]
-    assert _listed(cli) == []
+    assert [row["status"] for row in _listed(cli)] == ["stopped"]
     assert "nothing was running" in cli("stop", "--all").stderr
 
 
@@ -245,3 +245,88 @@ def test_a_loss_that_is_no_number_costs_no_step(cli: Cli, tmp_path: Path) -> Non
     assert found["step"]["count"] == 2
     assert found["step"]["median_seconds"] == pytest.approx(0.15)
     assert (found["step"]["first_loss"], found["step"]["last_loss"]) == (1.5, None)
+
+
+def test_a_flood_of_output_costs_log_lines_never_steps(cli: Cli, tmp_path: Path) -> None:
+    flood = tmp_path / "flood.py"
+    flood.write_text(
+        "import json\n"
+        "for step in range(1, 301):\n"
+        "    for line in range(2000):\n"
+        "        print('a line of log, number', line, 'of step', step)\n"
+        "    print(':::GPUWATCH', json.dumps({'event': 'step', 'step': step, 'seconds': 0.01}))\n"
+    )
+    out = tmp_path / "out"
+    done = cli("--record", "--out", out, "--", sys.executable, flood)
+    with SessionReader(sessions(out)[0]) as reader:
+        assert [row.step for row in reader.steps(limit=10**6)] == list(range(1, 301))
+        kinds = {row.kind for row in reader.events()}
+        log = [row.text for row in reader.log(limit=10**6)]
+    assert kinds == {"log-shortened"}
+    assert log[0] == "a line of log, number 0 of step 1"
+    assert log[-1] == "a line of log, number 1999 of step 300"
+    assert any("lines left out here" in line for line in log)
+    assert "flood.py" in done.stdout
+
+
+def test_what_a_failed_program_said_is_told_and_kept(cli: Cli, tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text("print('fine so far')\nraise ValueError('the loss is \\x1b[31mgone')\n")
+    out = tmp_path / "out"
+    done = subprocess.run(
+        cli.argv("--record", "--out", out, "--", sys.executable, script),
+        env=cli.env, cwd=cli.home, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert "ValueError: the loss is gone" in done.stderr
+    path = sessions(out)[0]
+    assert cli("log", path, "--stream", "stdout").stdout == "fine so far\n"
+    assert cli("log", path, "--tail", 1).stdout == "ValueError: the loss is gone\n"
+    assert show(cli, path)["workload"]["name"] == "train.py"
+
+
+def test_a_study_recorded_elsewhere_is_found_again(cli: Cli, tmp_path: Path) -> None:
+    cli("--record", "--quiet", "--out", tmp_path / "elsewhere", "--", "true")
+    (path,) = sessions(tmp_path / "elsewhere")
+    assert [row["path"] for row in _listed(cli)] == [str(path)]
+    assert show(cli, Path("last"))["session"]["path"] == str(path)
+
+
+def test_a_session_that_was_not_sampled_all_along_says_so(cli: Cli, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    recorder = cli.start("--record", "--out", out, "--", sys.executable, STEPS, 100, 0.02)
+    until(lambda: sessions(out) and (_meta(sessions(out)[0]).get("handle") or {}).get("holder"))
+    os.kill(recorder.pid, signal.SIGKILL)
+    recorder.communicate()
+    (path,) = sessions(out)
+    done = cli("attach", "--record", "--detach", path)
+    assert done.stdout.strip() == str(path)
+    until(lambda: not status(_meta(path), path).live and "result" in _meta(path))
+    assert any("nothing was sampled" in note for note in show(cli, path)["session"]["notes"])
+    assert "nothing was sampled" in cli("show", path).stdout
+
+
+def test_one_sample_makes_no_difference_and_no_zero(cli: Cli, tmp_path: Path) -> None:
+    cli("--record", "--interval", 60, "--out", tmp_path, "--", sys.executable, STEPS, 5, 0.1)
+    metrics = show(cli, sessions(tmp_path)[0])["metrics"]
+    time = metrics["process.cpu.time"]
+    assert (time["method"], time["max"]) == ("unavailable", None) or time["max"] > 0
+    assert metrics["gpuwatch.throughput"]["mean"] == pytest.approx(640, rel=0.1)
+
+
+def test_output_for_a_terminal_that_knows_ascii_alone(cli: Cli, tmp_path: Path) -> None:
+    cli("--record", "--quiet", "--out", tmp_path / "out", "--", "true")
+    cli.variables["PYTHONIOENCODING"] = "ascii"
+    assert "finished" in cli("show", "last").stdout
+    assert "finished" in cli("sessions").stdout
+
+
+def test_a_full_disk_behind_the_output_is_one_line(cli: Cli, tmp_path: Path) -> None:
+    cli("--record", "--quiet", "--out", tmp_path / "out", "--", "true")
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            cli.argv("show", "last"), env=cli.env, stdout=full, stderr=subprocess.PIPE, text=True,
+            check=False,
+        )  # fmt: skip
+    assert done.returncode == 1
+    assert done.stderr == "gpuwatch: error: cannot write the output: No space left on device\n"

@@ -92,3 +92,11 @@ def test_an_unknown_torchvision_model_is_suggested(cli: Cli, tmp_path: Path) -> 
         "--quiet", code=2,
     )  # fmt: skip
     assert "resnet18" in done.stderr
+
+
+def test_a_batch_larger_than_the_data_is_refused(cli: Cli, tmp_path: Path) -> None:
+    done = cli(
+        "--record", "mnist-cnn", "--batch-size", "100000", "--python", sys.executable,
+        "--out", tmp_path, code=2,
+    )  # fmt: skip
+    assert "512" in done.stderr and done.stdout == ""

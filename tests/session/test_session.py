@@ -80,7 +80,7 @@ def test_a_newer_schema_names_the_mend(write: Write) -> None:
     path = write()
     with sqlite3.connect(path) as db:
         db.execute(f"PRAGMA user_version={schema.VERSION + 1}")
-    with pytest.raises(NewerSchema, match="upgrade"):
+    with pytest.raises(NewerSchema, match="newer one"):
         SessionReader(path)
 
 

@@ -35,7 +35,7 @@ async def test_one_gpu_shows_three_gauges_with_their_methods(session: Make) -> N
 async def test_without_a_counter_bandwidth_is_counted_and_says_so(session: Make) -> None:
     async with live(session()) as (app, _):
         rows = screen_text(app).splitlines()
-    at = next(i for i, row in enumerate(rows) if "Memory bandwidth" in row)
+    at = next(i for i, row in enumerate(rows) if "Algorithmic bytes" in row)
     assert "1.40 TB/s" in rows[at + 1]
     assert "counted" in rows[at + 2]
 

@@ -31,7 +31,6 @@ def test_a_command_keeps_its_quotes() -> None:
     [
         (Form(""), "workload"),
         (Form("gcn", ""), "environments"),
-        (Form("gcn", "docker"), "environments"),
         (Form("gcn", "docker="), "environments"),
         (Form("gcn", "=x"), "environments"),
         (Form("gcn", "'bare"), "environments"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -19,14 +21,29 @@ def main(argv: Sequence[str] | None = None) -> int:
     from gpuwatch.errors import ExitCode, GpuwatchError
     from gpuwatch.text import clean
 
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal that knows ASCII alone
     try:
-        return dispatch(arguments)
+        code = dispatch(arguments)
+        sys.stdout.flush()
+        return code
     except GpuwatchError as error:
         print(f"gpuwatch: error: {clean(error)}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
         return ExitCode.INTERRUPTED
     except BrokenPipeError:
-        # The reader of our output has seen enough. Python's own flush at exit must not fail again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _give_up_output()  # its reader has seen enough
         return ExitCode.DONE
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EIO, errno.EDQUOT):
+            raise
+        _give_up_output()
+        print(f"gpuwatch: error: cannot write the output: {error.strerror}", file=sys.stderr)
+        return ExitCode.RUN_FAILED
+
+
+def _give_up_output() -> None:
+    """Let Python's own flush at exit not fail again."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

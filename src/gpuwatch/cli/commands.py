@@ -28,6 +28,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "stop": ("gpuwatch.cli.stop", "end a run"),
     "sessions": ("gpuwatch.cli.sessions", "list what runs and what is saved"),
     "show": ("gpuwatch.cli.show", "the figures of a session"),
+    "log": ("gpuwatch.cli.log", "what a run wrote"),
     "compare": ("gpuwatch.cli.compare", "sessions side by side"),
     "export": ("gpuwatch.cli.export", "a session's time series as CSV or JSON lines"),
     "report": ("gpuwatch.cli.report", "rewrite the summary of a study"),

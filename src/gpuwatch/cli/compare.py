@@ -9,7 +9,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from gpuwatch.cli import find
+from gpuwatch.cli import find, screen
 from gpuwatch.errors import UsageError
 
 
@@ -24,7 +24,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     found = dict.fromkeys(path for text in arguments.session for path in find.sessions(text))
     if len(found) < 2:
         raise UsageError("a comparison takes two sessions or more", "see `gpuwatch sessions`")
-    if arguments.format is None and sys.stdin.isatty() and sys.stdout.isatty():
+    if arguments.format is None and screen.usable():
         from gpuwatch.tui.app import run_compare
 
         return run_compare(list(found))

@@ -28,6 +28,14 @@ def live_sessions() -> list[Path]:
     return found
 
 
+def known_sessions() -> list[Path]:
+    """Sessions in the default folder, in studies recorded with ``--out``, and of live runs."""
+    found = sessions_under(paths.data_home())
+    for folder in paths.studies_elsewhere():
+        found += sessions_under(folder)
+    return list(dict.fromkeys(path.resolve() for path in [*found, *live_sessions()]))
+
+
 def session(text: str) -> Path:
     """One session: a file, a study with a single one, the start of an id, or ``last``.
 
@@ -43,6 +51,8 @@ def session(text: str) -> Path:
 
 def sessions(text: str) -> list[Path]:
     """All sessions that ``text`` names; see :func:`session`."""
+    if not text.strip():
+        raise UsageError("no session is named", "see `gpuwatch sessions`")
     path = Path(text)
     if path.is_dir():
         found = sessions_under(path)
@@ -53,7 +63,7 @@ def sessions(text: str) -> list[Path]:
         if not path.exists():
             raise StorageError(f"no such file: {path}", "see `gpuwatch sessions`")
         return [path]
-    known = list(dict.fromkeys([*sessions_under(paths.data_home()), *live_sessions()]))
+    known = known_sessions()
     if text == "last":
         if not known:
             raise UsageError("no session was recorded yet", "start one: gpuwatch run mnist-cnn")

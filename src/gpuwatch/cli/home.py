@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-
-from gpuwatch.errors import UsageError
+from gpuwatch.cli import screen
 
 
 def home() -> int:
@@ -13,8 +11,7 @@ def home() -> int:
     Raises:
         UsageError: there is no terminal to show it on.
     """
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise UsageError("the screen needs a terminal", "see `gpuwatch --help` for scripts")
+    screen.require("see `gpuwatch --help` for scripts")
     from gpuwatch.tui.app import run_home
 
     return run_home()

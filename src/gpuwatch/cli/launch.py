@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"{', '.join(names.known())}, torchvision:MODEL; or a command of yours behind --",
     )
     add = parser.add_argument_group("recording").add_argument
-    add("--out", type=Path, metavar="DIR", help="where the study goes (default: XDG data home)")
+    add("--out", type=_folder, metavar="DIR", help="where the study goes (default: XDG data home)")
     add(
         "--interval",
         type=seconds,
@@ -46,6 +46,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--python", metavar="PATH", help="interpreter of the bare environment")
     options.add_arguments(parser)
+
+
+def _folder(text: str) -> Path:
+    if not text.strip():
+        raise argparse.ArgumentTypeError("names no folder: leave --out away for the default one")
+    return Path(text)
 
 
 def seconds(text: str) -> float:
@@ -125,6 +131,28 @@ def _environment(text: str, python: str | None) -> Environment:
     )
 
 
+_RUNNERS = re.compile(
+    r"(python|pypy|ruby|perl|node|bash|dash|zsh|sh)[\d.]*|torchrun|accelerate",
+)
+
+
+def command_name(command: Sequence[str]) -> str:
+    """What tells a command of the user's from others: the script rather than its interpreter."""
+    name = Path(command[0]).name
+    if not _RUNNERS.fullmatch(name):
+        return name
+    rest = iter(command[1:])
+    for argument in rest:
+        if argument == "-m":
+            return next(rest, name)
+        if argument == "-c":
+            return name
+        flag = argument.startswith("-") or "=" in argument
+        if not flag and argument != "launch":
+            return Path(argument).name or name
+    return name
+
+
 def _size(text: str) -> int:
     found = re.fullmatch(r"(\d+)([kmgt]?)(i?b)?", text.lower())
     if not found:
@@ -150,7 +178,7 @@ def _workloads(arguments: argparse.Namespace, command: tuple[str, ...]) -> tuple
                 f"{flag} is a flag of gpuwatch's own workloads",
                 f"write it behind -- for {command[0]}",
             )
-        return (Workload(Path(command[0]).name, "command", command),)
+        return (Workload(command_name(command), "command", command),)
     if not arguments.workload:
         if given:
             flag = "--" + next(iter(given)).replace("_", "-")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import subprocess
 import sys
+from collections import deque
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +18,8 @@ from gpuwatch.cli import launch
 from gpuwatch.errors import ExitCode, UsageError
 from gpuwatch.recorder.record import Request, record
 from gpuwatch.text import clean
+
+_LAST_WORDS = 8
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,17 +38,31 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         print(text, file=sys.stdout if code is ExitCode.DONE else sys.stderr)
         return code
     studies: dict[Path, None] = {}
+    paths: list[Path] = []
 
     def on_session(path: Path) -> None:
         studies[path.parent] = None
+        paths.append(path)
         if not arguments.quiet:
             say(f"recording to {path}")
 
     code = record(request, say=say, on_session=on_session)
-    if not arguments.quiet:
+    if code is ExitCode.RUN_FAILED and paths:
+        _last_words(paths[-1])
+    refused = code in (ExitCode.USAGE, ExitCode.NOT_AVAILABLE) and len(paths) < 2
+    if not arguments.quiet and not refused:
         for folder in studies:
             print_summary(folder)
     return code
+
+
+def _last_words(path: Path) -> None:
+    """The end of what a failed run wrote on stderr."""
+    from gpuwatch.cli.log import read
+
+    for line in deque(read(path, "stderr"), maxlen=_LAST_WORDS):
+        print(f"  {line}", file=sys.stderr)
+    say(f"all it wrote: gpuwatch log {path}")
 
 
 def start_detached(request: Request) -> tuple[ExitCode, str]:

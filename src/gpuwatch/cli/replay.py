@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import sys
 
-from gpuwatch.cli import find
-from gpuwatch.errors import UsageError
+from gpuwatch.cli import find, screen
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -15,8 +13,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     path = find.session(arguments.session)
-    if not sys.stdout.isatty():
-        raise UsageError("replay needs a terminal", f"or: gpuwatch show {path}")
+    screen.require(f"gpuwatch show {path}")
     from gpuwatch.tui.app import run_live
 
     return run_live(path)

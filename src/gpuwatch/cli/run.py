@@ -10,7 +10,7 @@ import argparse
 import sys
 from pathlib import Path
 
-from gpuwatch.cli import launch, record
+from gpuwatch.cli import launch, record, screen
 from gpuwatch.errors import ExitCode, UsageError
 from gpuwatch.recorder.control import exit_code_of
 
@@ -25,7 +25,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
             "nothing to run",
             "name a workload, or a command of your own behind --; or just: gpuwatch",
         )
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if not screen.usable():
         arguments.detach, arguments.quiet, arguments.while_pid = False, False, None
         return record.run(arguments, command)
     code, text = record.start_detached(launch.request(arguments, command))

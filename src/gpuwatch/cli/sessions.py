@@ -1,6 +1,6 @@
 """List the runs that go on and the sessions that are saved, newest first.
 
-Without DIR: the default folder of studies, and every run that is going on.
+Without DIR: the default folder of studies, those recorded with --out, and every run that goes on.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ import argparse
 import sys
 from pathlib import Path
 
-from gpuwatch import paths
 from gpuwatch.cli import find
 from gpuwatch.errors import GpuwatchError, StorageError
 from gpuwatch.models import JSON
@@ -27,7 +26,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     if arguments.folder:
         found = [path for folder in arguments.folder for path in find.sessions_under(folder)]
     else:
-        found = [*find.sessions_under(paths.data_home()), *find.live_sessions()]
+        found = find.known_sessions()
     listed = [_row(path) for path in dict.fromkeys(path.resolve() for path in found)]
     listed.sort(key=lambda row: str(row["started"]), reverse=True)
     if arguments.format == "json":

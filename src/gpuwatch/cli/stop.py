@@ -58,6 +58,8 @@ def stop(path: Path) -> bool:
         return False
     run_ = load(str(handle["kind"])).attach(handle, None)
     if not run_.pids():
+        if "result" in meta:
+            run_.forget()
         return False
     run_.stop()
     deadline = time.monotonic() + _GRACE
@@ -66,6 +68,8 @@ def stop(path: Path) -> bool:
             run_.stop()
             _wait(lambda: not run_.pids(), path)
         time.sleep(0.05)
+    if "result" in meta:
+        run_.forget()
     return True
 
 

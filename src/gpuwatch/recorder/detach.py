@@ -68,7 +68,7 @@ def _child(record: Callable[[Callable[[Path], None]], int], tell: int) -> int:
         code = record(on_session)
     except GpuwatchError as error:
         code = error.exit_code
-        print(f"error: {error}", file=sys.stderr)
+        print(f"gpuwatch: error: {error}", file=sys.stderr)
     sys.stderr.flush()
     if not told:
         early.seek(0)

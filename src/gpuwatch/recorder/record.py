@@ -67,6 +67,8 @@ def record(
             },
         },
     )
+    if request.out != paths.data_home() and not request.while_pid:
+        paths.remember_study(folder.resolve())
     code = ExitCode.DONE
     stop = Stop()
     with stopping_signals(stop):

@@ -12,6 +12,7 @@ from gpuwatch.models import JSON
 
 PREFIX = ":::GPUWATCH "
 _MOST_STEPS = 1_000_000
+_LAST_STEP = 2**53
 _KEPT = {"started", "run", "startup", "count", "end", "error"}
 """Events kept as a whole, under their own name, in the session's meta table."""
 
@@ -95,8 +96,10 @@ def _step(body: Mapping[str, JSON]) -> Step:
     step = _integer(body, "step", None)
     if step is None:
         raise Malformed('a step line needs an integer "step"')
-    if count is None or not 1 <= count <= _MOST_STEPS or step < 0 or step > 2**53:
-        raise Malformed('"count" must be at least 1 and "step" not negative')
+    if count is None or not 1 <= count <= _MOST_STEPS:
+        raise Malformed(f'"count" must be from 1 to {_MOST_STEPS}')
+    if not 0 <= step <= _LAST_STEP:
+        raise Malformed(f'"step" must be from 0 to {_LAST_STEP}')
     seconds = _numbers(body, "seconds", count)
     if seconds is not None:
         if count > 1 and len(seconds) == 1:

@@ -6,7 +6,7 @@ import signal
 from collections.abc import Callable
 from pathlib import Path
 
-from gpuwatch.errors import ExitCode, UsageError
+from gpuwatch.errors import ExitCode, NotAvailable, UsageError
 from gpuwatch.processes import boot_id
 from gpuwatch.recorder.control import Stop, conclude, run_to_end, stopping_signals, summarise
 from gpuwatch.recorder.run import resume
@@ -16,8 +16,15 @@ from gpuwatch.session.reader import SessionReader
 from gpuwatch.session.status import State, status
 
 
-def take_up(path: Path, *, say: Callable[[str], None]) -> ExitCode:
+def take_up(
+    path: Path,
+    *,
+    say: Callable[[str], None],
+    on_session: Callable[[Path], None] = lambda path: None,
+) -> ExitCode:
     """Become the recorder of a run whose own recorder died, until the run ends.
+
+    A hang-up of the terminal does not stop it; SIGINT and SIGTERM stop the run.
 
     Raises:
         UsageError: the session needs no recorder.
@@ -37,7 +44,11 @@ def take_up(path: Path, *, say: Callable[[str], None]) -> ExitCode:
         raise UsageError(f"nothing is left of the run of {path}", "its session is as it is")
     at = (known.get("cursor") or {}).get("at")
     run = load(str(handle["kind"])).attach(handle, at)
-    sources = Sources.open(uuids or None, workload=True)
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        sources = Sources.open(uuids or None, workload=True)
+    except NotAvailable:  # a GPU of the run is lost: the others are still worth recording
+        sources = Sources.open(None, workload=True)
     stop = Stop()
     try:
         recording = resume(path, known, sources, run=run, folder=folder, on_trouble=say)
@@ -45,6 +56,7 @@ def take_up(path: Path, *, say: Callable[[str], None]) -> ExitCode:
         sources.close()
         raise
     say(f"took up {path}")
+    on_session(path)
     with stopping_signals(stop):
         code = conclude(run_to_end(recording, stop), say)
         summarise(path.parent, say)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import csv
 import io
+import shlex
 from collections.abc import Callable, Sequence
 from itertools import groupby
 
 from gpuwatch.analysis.compare import Comparison, Row, missing
 from gpuwatch.analysis.summary import Summary
 from gpuwatch.metrics import Method
+from gpuwatch.models import mapping
 from gpuwatch.report.table import markdown_table, table
 from gpuwatch.report.values import ratio, shown
 from gpuwatch.text import clean, markdown
@@ -72,9 +74,23 @@ def as_csv(compared: Comparison) -> str:
 
 def _heading(session: Summary) -> str:
     device = next((d.name for d in session.devices if d.used and d.kind != "workload"), "")
-    return clean(
-        f"{session.label}: {session.status.text}; {session.started}; {device}; {session.path}"
+    parts = [f"{session.label}: {session.status.text}", session.started, device, _what(session)]
+    return clean("; ".join(part for part in [*parts, session.path] if part), 600)
+
+
+def _what(session: Summary) -> str:
+    """The command, or what a workload of gpuwatch's own ran with."""
+    arguments = session.workload.get("arguments")
+    if session.workload.get("kind") == "command" and isinstance(arguments, list):
+        return shlex.join(str(each) for each in arguments)[:200]
+    run, data = session.run, mapping(session.run.get("data"))
+    told = (
+        f"batch {run['batch_size']}" if run.get("batch_size") else "",
+        str(run.get("dtype") or ""),
+        f"on {run['device']}" if run.get("device") else "",
+        f"{data['kind']} data" if data.get("kind") else "",
     )
+    return ", ".join(part for part in told if part)
 
 
 def _grid(

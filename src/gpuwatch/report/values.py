@@ -29,5 +29,7 @@ def shown(value: float | None, unit: str) -> str:
 
 
 def ratio(value: float | None) -> str:
-    """A ratio with three decimals; empty for unknown."""
-    return "" if value is None else f"x{value:.3f}"
+    """A ratio with three decimals, or digits where it is small or large; empty for unknown."""
+    if value is None:
+        return ""
+    return f"x{value:.3f}" if 0.0995 < value < 1000 else f"x{value:.3g}"

@@ -66,6 +66,8 @@ def open_session(path: Path, writer_alive: Callable[[sqlite3.Connection], bool])
 
 
 def _check_header(path: Path) -> None:
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise NotASession(f"{path} is no regular file", "see `gpuwatch sessions`")
     try:
         with path.open("rb") as file:
             head = file.read(100)
@@ -85,7 +87,7 @@ def _check_header(path: Path) -> None:
     if version > schema.VERSION:
         raise NewerSchema(
             f"{path} has session schema {version}; this gpuwatch reads up to {schema.VERSION}",
-            "upgrade: python -m pip install --upgrade gpuwatch",
+            "open it with the gpuwatch that wrote it, or a newer one",
         )
 
 

@@ -50,6 +50,7 @@ def status(meta: Mapping[str, JSON], path: Path) -> Status:
         return _ended(result)
     if mapping(meta.get("workload")).get("kind") == "machine" and "closed" in meta:
         return Status(State.FINISHED, "recorded the machine until stopped", 0)
+    name = str(mapping(meta.get("session")).get("id") or path)
     recorder = process_id(meta.get("recorder"))
     alive = recorder.alive() if recorder else False
     if alive is None:
@@ -61,13 +62,13 @@ def status(meta: Mapping[str, JSON], path: Path) -> Status:
         return Status(
             State.LOST,
             "the recorder died, the workload still runs: "
-            f"`gpuwatch attach --record {path}` takes it up, `gpuwatch stop {path}` ends it",
+            f"`gpuwatch attach --record {name}` takes it up, `gpuwatch stop {name}` ends it",
             None,
         )
     if meta.get("handle"):
         return Status(
             State.LOST,
-            f"the recorder died before the workload ended: `gpuwatch attach --record {path}` "
+            f"the recorder died before the workload ended: `gpuwatch attach --record {name}` "
             "reads what is left of it",
             None,
         )
