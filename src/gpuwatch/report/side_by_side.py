@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Callable, Sequence
 from itertools import groupby
 
-from gpuwatch.analysis.compare import Comparison, Row, missing
+from gpuwatch.analysis.compare import Comparison, Row, missing, used_gpus
 from gpuwatch.analysis.summary import Summary
 from gpuwatch.metrics import Method
 from gpuwatch.models import mapping
@@ -73,7 +73,8 @@ def as_csv(compared: Comparison) -> str:
 
 
 def _heading(session: Summary) -> str:
-    device = next((d.name for d in session.devices if d.used and d.kind != "workload"), "")
+    gpus = [f"{gpu.id} {gpu.name}" for gpu in used_gpus(session)]
+    device = ", ".join(gpus) or next((d.name for d in session.devices if d.kind == "cpu"), "")
     parts = [f"{session.label}: {session.status.text}", session.started, device, _what(session)]
     return clean("; ".join(part for part in [*parts, session.path] if part), 600)
 
