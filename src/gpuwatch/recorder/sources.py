@@ -6,6 +6,7 @@ import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from gpuwatch import __version__
 from gpuwatch.errors import NotAvailable
 from gpuwatch.models import JSON
 from gpuwatch.recorder.intake import Intake
@@ -65,6 +66,7 @@ class Sources:
     def host_facts(self) -> dict[str, JSON]:
         """The fingerprint of this machine; ``gpu.unavailable`` says why there is no GPU."""
         facts: dict[str, JSON] = dict(fingerprint_host(self._gpus()))
+        facts["gpuwatch.version"] = __version__
         facts["python.recorder"] = platform.python_version()
         if self._no_gpu is not None:
             facts["gpu.unavailable"] = f"no NVIDIA GPU is seen: {self._no_gpu.reason}"
