@@ -123,7 +123,7 @@ def _counted(
     columns = tuple(history.columns(shown, steps.recent, steps.complete))
     value = None if _stalled(sources) else history.last(steps.recent)
     reading = Reading(value, Method.COUNTED, _silence(sources), "step lines")
-    note = f"all {sources.gpus_used} GPUs" if sources.gpus_used > 1 else ""
+    note = "whole run" if sources.gpus_used > 1 else ""
     gauge = Gauge(key, title, unit, reading, None, columns, 1.0, mean=False, note=note)
     return _finish(gauge, sources)
 

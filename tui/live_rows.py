@@ -66,7 +66,9 @@ def live_rows(snapshot: Snapshot, options: Options, width: int, height: int) -> 
     if len(gpus) > 1:
         rows = -(-len(gpus) // columns_for(width))
         most = max(1, min(rows, left - 11))
-        grid = grid_rows(gpus, snapshot.selected, width, most, mark_used=not snapshot.machine_only)
+        # Which GPUs a run uses is known where some are known not to be used.
+        told = not snapshot.machine_only and any(not gpu.row.used for gpu in gpus)
+        grid = grid_rows(gpus, snapshot.selected, width, most, mark_used=told)
     device = snapshot.device(snapshot.selected)
     details = detail_rows(device, width) if device else []
     if len(grid) > 4 and height < 30:
