@@ -120,7 +120,6 @@ class StepHistory:
         """Some step line's work is known."""
         self._sums: dict[int, float] = {}
         self._seconds: dict[int, float] = {}
-        self._reaches_back_to: int | None = None
 
     def add(self, before: StepRow | None, rows: Iterable[StepRow]) -> None:
         """Fold step lines that follow ``before`` into buckets."""

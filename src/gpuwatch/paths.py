@@ -109,4 +109,12 @@ def run_folders() -> list[Path]:
     for home in (runs_home(), Path(tempfile.gettempdir()) / f"gpuwatch-{os.geteuid()}"):
         if home.is_dir() and home.stat().st_uid == os.geteuid():
             found.extend(entry for entry in home.iterdir() if entry.is_dir())
-    return sorted(found, key=lambda path: path.stat().st_mtime)
+    return sorted(found, key=_changed)
+
+
+def _changed(path: Path) -> float:
+    """When a folder last changed; one whose run ended just now may be gone."""
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:
+        return 0.0

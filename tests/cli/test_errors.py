@@ -145,3 +145,12 @@ def test_a_disk_that_fills_up_loses_nothing_once_there_is_room(cli: Cli, small_d
     with SessionReader(sessions(small_disk)[0]) as reader:
         assert [row.step for row in reader.steps(limit=10**6)] == list(range(1, 301))
         assert "storage" in [row.kind for row in reader.events()]
+
+
+def test_a_full_disk_under_the_state_folder_is_told_as_such(cli: Cli, small_disk: Path) -> None:
+    cli.variables["XDG_STATE_HOME"] = str(small_disk)
+    with (small_disk / "filler").open("wb", buffering=0) as file, contextlib.suppress(OSError):
+        while True:
+            file.write(b"x" * 4096)
+    told = cli("--record", "--quiet", "--out", cli.home / "out", "--", "true", code=2).stderr
+    assert "XDG_STATE_HOME" in one_line(told)

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from gpuwatch import paths
-from gpuwatch.errors import ExitCode, NotAvailable
+from gpuwatch.errors import ExitCode, NotAvailable, StorageError
 from gpuwatch.models import JSON, Environment, LaunchSpec, Problem, Workload
 from gpuwatch.recorder.control import Stop, conclude, run_to_end, stopping_signals, summarise
 from gpuwatch.recorder.run import Header, begin
@@ -148,10 +148,15 @@ def _record_one(
             folder=run_folder,
             on_trouble=say,
         )
-    except BaseException:
+    except BaseException as error:
         sources.close()
         if run_folder is not None:
             shutil.rmtree(run_folder, ignore_errors=True)
+        if isinstance(error, OSError):
+            raise StorageError(
+                f"cannot write to {paths.runs_home()}: {error.strerror}",
+                "free some space, or set XDG_STATE_HOME to another folder",
+            ) from error
         raise
     on_session(path)
     return conclude(run_to_end(recording, stop, request.duration, request.while_pid), say)
