@@ -7,20 +7,18 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.message import Message
-from textual.screen import Screen
 
 from gpuwatch.errors import GpuwatchError
 from gpuwatch.tui.canvas import Canvas, Line
 from gpuwatch.tui.keys import keys_row
 from gpuwatch.tui.live_rows import trouble_rows
+from gpuwatch.tui.painted import PaintedScreen
 from gpuwatch.tui.snapshot import Trouble
 
 if TYPE_CHECKING:
     from gpuwatch.analysis.compare import Comparison
-    from gpuwatch.tui.app import GpuwatchApp
 
 HELP: tuple[tuple[str, str], ...] = (
     ("↑ ↓ PgUp PgDn", "scroll"),
@@ -39,7 +37,7 @@ class Compared(Message):
         self.result = result
 
 
-class CompareScreen(Screen[None]):
+class CompareScreen(PaintedScreen):
     """Reads the sessions in a thread of its own and shows what they say."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -63,13 +61,6 @@ class CompareScreen(Screen[None]):
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._compare, name="compare", daemon=True)
 
-    @property
-    def gpuwatch(self) -> GpuwatchApp:
-        return self.app  # type: ignore[return-value]
-
-    def compose(self) -> ComposeResult:
-        yield Canvas()
-
     def on_mount(self) -> None:
         self._thread.start()
         self.call_after_refresh(self.paint)
@@ -77,13 +68,6 @@ class CompareScreen(Screen[None]):
     def on_unmount(self) -> None:
         self._over.set()
         self._thread.join(timeout=2)
-
-    def on_resize(self) -> None:
-        self.call_after_refresh(self.paint)
-
-    def on_screen_resume(self) -> None:
-        self.query_one(Canvas).forget()
-        self.call_after_refresh(self.paint)
 
     def _compare(self) -> None:
         """In the thread: read every session, then compare."""

@@ -8,9 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.screen import Screen
 
 from gpuwatch.tui import commands
 from gpuwatch.tui.canvas import Canvas
@@ -19,10 +17,11 @@ from gpuwatch.tui.home_rows import HomeState, home_rows
 from gpuwatch.tui.keys import keys_row
 from gpuwatch.tui.live import Arrived
 from gpuwatch.tui.narrow import send_only_changes
+from gpuwatch.tui.painted import PaintedScreen
 from gpuwatch.tui.snapshot import Snapshot, Unreadable
 
 if TYPE_CHECKING:
-    from gpuwatch.tui.app import GpuwatchApp
+    pass
 
 HELP: tuple[tuple[str, str], ...] = (
     ("n", "start a run"),
@@ -38,7 +37,7 @@ HELP: tuple[tuple[str, str], ...] = (
 REFRESH_SECONDS = 10.0
 
 
-class HomeScreen(Screen[None]):
+class HomeScreen(PaintedScreen):
     """What is there, and what can be done."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -63,13 +62,6 @@ class HomeScreen(Screen[None]):
         self._wanted: Path | None = None
         self._devices: DevicesNow | None = None
 
-    @property
-    def gpuwatch(self) -> GpuwatchApp:
-        return self.app  # type: ignore[return-value]
-
-    def compose(self) -> ComposeResult:
-        yield Canvas()
-
     def on_mount(self) -> None:
         send_only_changes(self)
         self.set_interval(REFRESH_SECONDS, self._refresh_if_shown)
@@ -84,17 +76,12 @@ class HomeScreen(Screen[None]):
             self._devices = DevicesNow(lambda news: void(self.post_message(Arrived(news))))
             self._devices.start()
         self.action_refresh()
-        self.query_one(Canvas).forget()
-        self.call_after_refresh(self.paint)
 
     def on_screen_suspend(self) -> None:
         # The recorder takes a moment to end; the next screen need not wait for it.
         devices, self._devices = self._devices, None
         if devices is not None:
             threading.Thread(target=devices.close, name="devices-end").start()
-
-    def on_resize(self) -> None:
-        self.call_after_refresh(self.paint)
 
     def remember(self, current: Path | None, marked: Sequence[Path], message: str) -> None:
         """The session to stand on, marks and a word that another screen leaves for this one."""

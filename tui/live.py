@@ -8,10 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
-from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.message import Message
-from textual.screen import Screen
 
 from gpuwatch.text import clean
 from gpuwatch.tui import commands
@@ -21,10 +19,11 @@ from gpuwatch.tui.gauge_rows import graph_columns
 from gpuwatch.tui.keys import keys_row
 from gpuwatch.tui.live_rows import ZOOMS, Options, live_rows, trouble_rows
 from gpuwatch.tui.narrow import send_only_changes
+from gpuwatch.tui.painted import PaintedScreen
 from gpuwatch.tui.snapshot import Snapshot, Unreadable, View
 
 if TYPE_CHECKING:
-    from gpuwatch.tui.app import GpuwatchApp
+    pass
 
 HELP: tuple[tuple[str, str], ...] = (
     ("q", "leave; a run goes on, and the terminal says how to come back"),
@@ -53,7 +52,7 @@ class Arrived(Message):
         return isinstance(message, Arrived)
 
 
-class LiveScreen(Screen[None]):
+class LiveScreen(PaintedScreen):
     """Shows one session through a feed of its own."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -93,13 +92,6 @@ class LiveScreen(Screen[None]):
         self._was_live: bool | None = None
         self._feed = Feed(lambda: path, self._post, refresh=refresh, now_ns=now_ns)
 
-    @property
-    def gpuwatch(self) -> GpuwatchApp:
-        return self.app  # type: ignore[return-value]
-
-    def compose(self) -> ComposeResult:
-        yield Canvas()
-
     def on_mount(self) -> None:
         send_only_changes(self)
         self.paint()
@@ -110,11 +102,6 @@ class LiveScreen(Screen[None]):
 
     def on_resize(self) -> None:
         self._ask(columns=graph_columns(self.app.size.width))
-        self.call_after_refresh(self.paint)
-
-    def on_screen_resume(self) -> None:
-        self.query_one(Canvas).forget()
-        self.paint()
 
     def _post(self, news: Snapshot | Unreadable) -> None:
         self.post_message(Arrived(news))

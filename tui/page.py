@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.screen import Screen
 
 from gpuwatch.metrics import CATALOGUE, Method
 from gpuwatch.text import clean
 from gpuwatch.tui.canvas import Canvas, Line, Span
 from gpuwatch.tui.cells import pad
 from gpuwatch.tui.keys import keys_row
+from gpuwatch.tui.painted import PaintedScreen
 from gpuwatch.tui.snapshot import Reading, Snapshot
 from gpuwatch.units import UNKNOWN, binary, percent, si
 
@@ -75,7 +74,7 @@ def shown(value: float | None, unit: str) -> str:
     return si(value, unit.replace("By/s", "B/s"))
 
 
-class PageScreen(Screen[None]):
+class PageScreen(PaintedScreen):
     """Rows that scroll with the arrow keys; any other key of leaving closes it."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -92,13 +91,7 @@ class PageScreen(Screen[None]):
         self._rows = rows
         self._first = 0
 
-    def compose(self) -> ComposeResult:
-        yield Canvas()
-
     def on_mount(self) -> None:
-        self.call_after_refresh(self.paint)
-
-    def on_resize(self) -> None:
         self.call_after_refresh(self.paint)
 
     def paint(self) -> None:
