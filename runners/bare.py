@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import platform
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 from gpuwatch.models import JSON, LaunchSpec, Prepared, Problem
@@ -14,14 +16,20 @@ from gpuwatch.runners.local import LocalRun
 
 class BareRunner:
     kind = "bare"
+    contained = False
+
+    def engine(self) -> str | None:
+        return f"{platform.system()} {platform.release()}"
 
     def preflight(self, spec: LaunchSpec) -> list[Problem]:
         environment = spec.environment
-        if environment.image or environment.mounts or environment.shm_bytes:
+        image_options = (environment.image, environment.mounts, environment.shm_bytes)
+        limits = (environment.memory_bytes, environment.network)
+        if any(image_options) or any(limits):
             return [
                 Problem(
                     "bare-options",
-                    "the bare environment takes no image, mount or shm",
+                    "the bare environment takes no image, mount, shm, memory or network",
                     "leave them out: --env bare[,python=PATH]",
                 )
             ]
@@ -29,23 +37,21 @@ class BareRunner:
             return _command_problems(spec)
         return _interpreter_problems(choose(environment.python, spec.variables))
 
-    def prepare(self, spec: LaunchSpec) -> Prepared:
-        variables = {} if spec.gpus is None else {"CUDA_VISIBLE_DEVICES": ",".join(spec.gpus)}
+    def prepare(self, spec: LaunchSpec, say: Callable[[str], None]) -> Prepared:
+        variables = {"CUDA_VISIBLE_DEVICES": ",".join(spec.gpus)} if spec.gpus_chosen else {}
         if spec.workload.kind == "command":
             return Prepared(spec.workload.arguments, variables)
         interpreter = choose(spec.environment.python, spec.variables)
         assert spec.archive is not None
-        notices: tuple[str, ...] = ()
         if interpreter.passed_over:
-            notices = (
+            say(
                 f"the workload runs with {interpreter.path} ({interpreter.origin}): "
-                f"{interpreter.passed_over} has no torch and torchvision",
+                f"{interpreter.passed_over} has no torch and torchvision"
             )
         return Prepared(
             (interpreter.path, spec.archive, spec.workload.name, *spec.workload.arguments),
             variables,
             {"python": interpreter.path, "python_origin": interpreter.origin},
-            notices,
         )
 
     def start(self, spec: LaunchSpec, prepared: Prepared, folder: Path) -> Run:

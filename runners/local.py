@@ -16,7 +16,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from gpuwatch.errors import GpuwatchError
-from gpuwatch.models import JSON, Output, Result
+from gpuwatch.models import JSON, Output, Result, RunState
 from gpuwatch.processes import ProcessId, boot_id, identify, start_time
 from gpuwatch.runners import shim
 from gpuwatch.runners.spool import SpoolReader
@@ -113,10 +113,20 @@ class LocalRun:
     def release(self, cursor: str) -> None:
         self._spool.release(cursor)
 
+    def state(self) -> RunState:
+        if self._note("ended.json"):
+            return RunState.EXITED
+        return RunState.RUNNING if self._holder.alive() else RunState.LOST
+
     def result(self) -> Result | None:
+        alive = self._holder.alive()
+        # The shim may have ended between two looks: its last word counts.
         note = self._note("ended.json")
         if not note:
-            return None
+            if alive:
+                return None
+            text = "whoever held it is gone"
+            return Result(None, None, time.monotonic_ns(), lost=True, text=text)
         return Result(
             code=note.get("code"),
             signal=note.get("signal"),
@@ -127,10 +137,6 @@ class LocalRun:
             text=note.get("text"),
             left_behind=int(note.get("left_behind") or 0),
         )
-
-    def lost(self) -> bool:
-        # The shim may have ended between two looks: its last word counts.
-        return self._holder.alive() is not True and self.result() is None
 
     def stop(self) -> None:
         self._stops += 1

@@ -24,6 +24,8 @@ from gpuwatch.units import UNKNOWN, clock_time, digits, loss, milliseconds, perc
 NS = 1_000_000_000
 
 MARKS = {
+    State.QUEUED: ("…", "muted"),
+    State.STARTING: ("…", "muted"),
     State.RUNNING: ("▶", "good"),
     State.FINISHED: ("✓", "good"),
     State.FAILED: ("✗", "bad"),

@@ -69,6 +69,12 @@ _ALL = (
     _gauge("process.memory.usage", "By", "resident memory of the workload's process tree"),
     _counter("process.io.read", "By", "bytes the workload's process tree read from storage"),
     _counter("process.io.write", "By", "bytes the workload's process tree wrote to storage"),
+    _counter("container.cpu.time", "s", "CPU time of the container's control group"),
+    _gauge(
+        "container.memory.usage",
+        "By",
+        "memory of the container's control group, without file pages the kernel may drop",
+    ),
     _gauge("process.gpu.memory.usage", "By", "device memory held by the workload's process tree"),
     _gauge("gpuwatch.flop.rate", "FLOP/s", "model FLOP per step times the step rate"),
     _gauge("gpuwatch.bytes.rate", "By/s", "algorithmic bytes per step times the step rate"),

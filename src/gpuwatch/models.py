@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any
 
 JSON = Any
@@ -38,6 +39,20 @@ class Workload:
 
 
 @dataclass(frozen=True)
+class Mount:
+    """A file or folder of this machine that a container sees; read-only unless asked otherwise."""
+
+    source: str
+    """Absolute."""
+    target: str
+    """Absolute, in the container."""
+    writable: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.source}:{self.target}" + (":rw" if self.writable else "")
+
+
+@dataclass(frozen=True)
 class Environment:
     """Where to run it: ``KIND[=IMAGE][,option...]`` of ``--env``."""
 
@@ -46,8 +61,15 @@ class Environment:
     """The kind and image, with ``#1``, ``#2`` behind it where it was given more than once."""
     image: str | None = None
     python: str | None = None
-    mounts: tuple[str, ...] = ()
+    """The interpreter for a workload of ours: of this machine (bare) or of the image."""
+    mounts: tuple[Mount, ...] = ()
     shm_bytes: int | None = None
+    memory_bytes: int | None = None
+    """Limit of the container's memory."""
+    network: str | None = None
+    """``host``, ``bridge`` or ``none``; ``None``: what the kind does by itself."""
+    pull: bool = False
+    """An image that is not here may be fetched."""
 
 
 @dataclass(frozen=True)
@@ -61,8 +83,23 @@ class LaunchSpec:
     working_directory: str
     variables: Mapping[str, str]
     """The environment variables of the caller."""
-    gpus: tuple[str, ...] | None = None
-    """UUIDs of the GPUs the run may use; ``None``: whatever the environment shows."""
+    gpus: tuple[str, ...] = ()
+    """UUIDs of the GPUs the run is to use; empty: none."""
+    gpus_chosen: bool = False
+    """Whether ``--gpus`` named them: they may be fewer than the machine has."""
+
+
+class RunState(str, Enum):
+    """Where a run stands, as its runner sees it."""
+
+    QUEUED = "queued"
+    """A scheduler has it and has not started it."""
+    STARTING = "starting"
+    """It was launched; its first process is not there yet."""
+    RUNNING = "running"
+    EXITED = "exited"
+    LOST = "lost"
+    """It cannot be followed just now, and its end was not seen. It may come back."""
 
 
 @dataclass(frozen=True)
@@ -82,9 +119,7 @@ class Prepared:
     variables: Mapping[str, str] = field(default_factory=dict)
     """Environment variables to set beyond the caller's."""
     facts: Mapping[str, JSON] = field(default_factory=dict)
-    """What is known of the environment: interpreter, image digest, size, seconds to pull."""
-    notices: tuple[str, ...] = ()
-    """Choices the user should hear of."""
+    """What is known of the environment, by the names in ``docs/session-format.md``."""
 
 
 @dataclass(frozen=True)
@@ -112,8 +147,12 @@ class Result:
     user_seconds: float | None = None
     sys_seconds: float | None = None
     out_of_memory: bool | None = None
+    cpu_is_bound: bool = False
+    """The CPU seconds were read shortly before the end: at least these."""
     launcher_failed: bool = False
     """The environment could not start the workload at all."""
+    lost: bool = False
+    """The end was not seen and will not be: code and signal are unknown."""
     text: str | None = None
     """What the launcher said, or what else should be known."""
     left_behind: int = 0

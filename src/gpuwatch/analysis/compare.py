@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gpuwatch.analysis.statistics import Statistic
 from gpuwatch.analysis.summary import DeviceSummary, Summary
@@ -59,6 +59,11 @@ _TIMING = (
     ("user", "user_seconds"),
     ("sys", "sys_seconds"),
 )
+_IMAGE = (
+    ("size", "By", "image_bytes"),
+    ("pull", "s", "image_pull_seconds"),
+    ("build", "s", "image_build_seconds"),
+)
 _STEPS = (
     ("step time, median", "s", "median_seconds", Method.MEASURED),
     ("step time, 95th percentile", "s", "p95_seconds", Method.MEASURED),
@@ -85,11 +90,13 @@ _SHOWN_ELSEWHERE = frozenset({"gpuwatch.throughput"})
 
 # Facts that differ between any two runs and explain nothing.
 _INCIDENTAL = frozenset({"gpu.unavailable", "host.boot.id"})
+_SHOWN_AS_ROWS = frozenset({"label", "kind", *(key for _, _, key in _IMAGE)})
 
 
 def compare(sessions: Sequence[Summary]) -> Comparison:
     """Compare any number of sessions against the first."""
-    rows = [_row("start-up and time", name, "s", sessions, _timing(key)) for name, key in _TIMING]
+    rows = [_row("image", name, unit, sessions, _environment(key)) for name, unit, key in _IMAGE]
+    rows += [_time_row(name, key, sessions) for name, key in _TIMING]
     rows += [
         _row("steps", name, unit, sessions, _steps(key), method)
         for name, unit, key, method in _STEPS
@@ -109,6 +116,21 @@ def compare(sessions: Sequence[Summary]) -> Comparison:
         differences=_differences(sessions),
         notes=_notes(sessions),
     )
+
+
+def _environment(key: str) -> Value:
+    return lambda session: number(session.environment.get(key))
+
+
+def _time_row(name: str, key: str, sessions: Sequence[Summary]) -> Row:
+    row = _row("start-up and time", name, "s", sessions, _timing(key))
+    if name not in ("user", "sys"):
+        return row
+    methods = tuple(
+        Method.BOUND if session.timing.cpu_is_bound and method is Method.MEASURED else method
+        for session, method in zip(sessions, row.methods, strict=True)
+    )
+    return replace(row, methods=methods)
 
 
 def _timing(key: str) -> Value:
@@ -194,16 +216,17 @@ def _ratios(values: Sequence[float | None]) -> tuple[float | None, ...]:
 
 
 def _differences(sessions: Sequence[Summary]) -> tuple[Difference, ...]:
+    fingerprints = [{**session.facts, "environment": session.environment} for session in sessions]
     keys = {
         (scope, key)
-        for session in sessions
-        for scope, facts in session.facts.items()
+        for scopes in fingerprints
+        for scope, facts in scopes.items()
         for key in facts
-        if key not in _INCIDENTAL
+        if key not in _INCIDENTAL | _SHOWN_AS_ROWS
     }
     found = []
     for scope, key in sorted(keys):
-        values = tuple(session.facts.get(scope, {}).get(key) for session in sessions)
+        values = tuple(mapping(scopes.get(scope)).get(key) for scopes in fingerprints)
         if any(value != values[0] for value in values):
             found.append(Difference(scope, key, values))
     return tuple(found)

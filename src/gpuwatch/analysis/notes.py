@@ -17,6 +17,8 @@ _TOLD = {
     "storage": None,
     "malformed-step": None,
     "left-behind": None,
+    "run-lost": None,
+    "run-back": None,
 }
 """Kinds of events that matter, with a sentence where the event's own says less."""
 

@@ -33,6 +33,8 @@ class Timing:
     real_seconds: float | None
     user_seconds: float | None
     sys_seconds: float | None
+    cpu_is_bound: bool = False
+    """User and system seconds were read shortly before the end: at least these."""
 
 
 @dataclass(frozen=True)
@@ -155,6 +157,7 @@ def _timing(meta: Mapping[str, JSON]) -> Timing:
         real_seconds=_first(result.get("real_seconds"), end.get("real_seconds")),
         user_seconds=_first(result.get("user_seconds"), end.get("user_seconds")),
         sys_seconds=_first(result.get("sys_seconds"), end.get("sys_seconds")),
+        cpu_is_bound=result.get("cpu_is_bound") is True,
     )
 
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import argparse
 import re
 import sys
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from gpuwatch import paths
+from gpuwatch.cli.environments import environments
 from gpuwatch.errors import NotAvailable, UsageError
-from gpuwatch.models import Environment, Workload
+from gpuwatch.models import Workload
 from gpuwatch.recorder.record import Request
 from gpuwatch.workloads import archive, names, options
 
@@ -37,14 +36,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="between samples, 0.01 to 60 (default: 0.5)",
     )
     add("--duration", type=seconds, metavar="TIME", help="stop after this time, such as 90s or 5m")
-    add("--gpus", metavar="INDEX|UUID,...", help="the GPUs to watch and to use (default: all)")
+    add(
+        "--gpus",
+        metavar="INDEX|UUID,...",
+        help="the GPUs to watch and to use (default: all); none: use none, watch all",
+    )
     add(
         "--env",
         action="append",
         metavar="KIND[=IMAGE]",
-        help="environment, repeatable (default: bare)",
+        help="environment, repeatable (default: bare): KIND[=IMAGE][,python=PATH]"
+        "[,mount=SRC:DST[:rw]][,shm=SIZE][,memory=SIZE][,network=host|bridge|none]",
     )
     add("--python", metavar="PATH", help="interpreter of the bare environment")
+    add("--pull", action="store_true", help="fetch images that are not here")
     options.add_arguments(parser)
 
 
@@ -79,56 +84,25 @@ def request(arguments: argparse.Namespace, command: tuple[str, ...]) -> Request:
     clash = options.conflict(arguments)
     if clash:
         raise UsageError(*clash)
-    gpus = tuple(filter(None, arguments.gpus.split(","))) if arguments.gpus is not None else None
-    if gpus == ():
-        raise UsageError("--gpus names no GPU", "give an index or a UUID, see nvidia-smi -L")
     return Request(
         workloads=_workloads(arguments, command),
-        environments=environments(arguments.env or ["bare"], arguments.python),
+        environments=environments(arguments.env or ["bare"], arguments.python, pull=arguments.pull),
         out=(arguments.out or paths.data_home()).absolute(),
         interval=arguments.interval,
-        gpus=gpus,
+        gpus=_gpus(arguments.gpus),
         duration=arguments.duration,
         build_archive=archive.build,
     )
 
 
-def environments(texts: Sequence[str], python: str | None) -> tuple[Environment, ...]:
-    """The environments of ``--env``; those of one label get ``#1``, ``#2`` behind it."""
-    found = [_environment(text, python) for text in texts]
-    total, seen = Counter(each.label for each in found), Counter[str]()
-    numbered = []
-    for each in found:
-        seen[each.label] += 1
-        label = f"{each.label}#{seen[each.label]}" if total[each.label] > 1 else each.label
-        numbered.append(replace(each, label=label))
-    return tuple(numbered)
-
-
-def _environment(text: str, python: str | None) -> Environment:
-    from gpuwatch.runners import kinds
-
-    head, *rest = text.split(",")
-    kind, _, image = head.partition("=")
-    if kind not in kinds():
-        raise UsageError(f"unknown environment {kind!r}", f"choose from: {', '.join(kinds())}")
-    values: dict[str, list[str]] = {"python": [], "mount": [], "shm": []}
-    for option in rest:
-        name, equals, value = option.partition("=")
-        if name not in values or not equals or not value:
-            raise UsageError(
-                f"unknown option {option!r} in --env {text}",
-                "write KIND[=IMAGE][,python=PATH][,mount=SRC:DST[:rw]][,shm=SIZE]",
-            )
-        values[name].append(value)
-    return Environment(
-        kind=kind,
-        label=f"{kind}={image}" if image else kind,
-        image=image or None,
-        python=values["python"][-1] if values["python"] else (python if kind == "bare" else None),
-        mounts=tuple(values["mount"]),
-        shm_bytes=_size(values["shm"][-1]) if values["shm"] else None,
-    )
+def _gpus(text: str | None) -> tuple[str, ...] | None:
+    """What ``--gpus`` names: ``()`` for none, ``None`` where it was not given."""
+    if text is None or text.strip() == "none":
+        return None if text is None else ()
+    named = tuple(filter(None, text.split(",")))
+    if not named:
+        raise UsageError("--gpus names no GPU", "give an index or a UUID, see nvidia-smi -L")
+    return named
 
 
 _RUNNERS = re.compile(
@@ -151,13 +125,6 @@ def command_name(command: Sequence[str]) -> str:
         if not flag and argument != "launch":
             return Path(argument).name or name
     return name
-
-
-def _size(text: str) -> int:
-    found = re.fullmatch(r"(\d+)([kmgt]?)(i?b)?", text.lower())
-    if not found:
-        raise UsageError(f"{text!r} is no size", "write bytes, or 512m, 8g")
-    return int(found[1]) << (10 * " kmgt".index(found[2] or " "))
 
 
 def _workloads(arguments: argparse.Namespace, command: tuple[str, ...]) -> tuple[Workload, ...]:

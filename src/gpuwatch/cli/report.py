@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import json as standard_json
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 from gpuwatch.errors import StorageError, UsageError
@@ -21,7 +21,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     folder: Path = arguments.study
     found = study.sessions_in(folder)
-    if not found:
+    not_run = study.not_run(folder)
+    if not found and not not_run:
         raise UsageError(f"no session in {folder}", "see `gpuwatch sessions`")
     from gpuwatch.analysis.compare import compare
     from gpuwatch.analysis.summary import summarise
@@ -33,16 +34,19 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         with SessionReader(path) as reader:
             summaries.append(summarise(reader))
     compared = compare(summaries)
-    notices = _missing(folder)
     if arguments.format == "table":
-        sys.stdout.write(side_by_side.terminal(compared, notices))
+        sys.stdout.write(side_by_side.terminal(compared, not_run=not_run))
     elif arguments.format == "csv":
         sys.stdout.write(side_by_side.as_csv(compared))
     else:
         as_json = json.dumps(
-            {**json.comparison(compared), "study": folder.name, "missing": notices}
+            {
+                **json.comparison(compared),
+                "study": folder.name,
+                "not_run": [asdict(each) for each in not_run],
+            }
         )
-        as_markdown = side_by_side.as_markdown(compared, folder.name, notices)
+        as_markdown = side_by_side.as_markdown(compared, folder.name, not_run=not_run)
         if arguments.format:
             sys.stdout.write(as_json if arguments.format == "json" else as_markdown)
             return 0
@@ -55,16 +59,3 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
                 f"free some space, then: gpuwatch report {folder}",
             ) from error
     return 0
-
-
-def _missing(folder: Path) -> list[str]:
-    """Environments of the plan that could not run, with the reason and the mend."""
-    try:
-        plan = standard_json.loads((folder / study.PLAN).read_text())
-        labels = {str(run["index"]): run["environment"]["label"] for run in plan["runs"]}
-        return [
-            f"{labels[index]} did not run: {found[0]['text']}; {found[0]['fix'] or ''}".rstrip("; ")
-            for index, found in plan.get("problems", {}).items()
-        ]
-    except (OSError, ValueError, KeyError, TypeError, IndexError):
-        return []

@@ -99,6 +99,9 @@ def conclude(outcome: Outcome, say: Callable[[str], None]) -> ExitCode:
     if result.launcher_failed:
         say(f"error: the workload could not be started: {result.text}")
         return ExitCode.NOT_AVAILABLE
+    if result.out_of_memory:
+        say("error: the kernel ended processes of the workload: out of memory")
+        return ExitCode.RUN_FAILED
     if result.signal is not None:
         say(f"error: the workload was ended by {signal.Signals(result.signal).name}")
     elif result.code is None:

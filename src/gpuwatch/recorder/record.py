@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from gpuwatch import paths
-from gpuwatch.errors import ExitCode, NotAvailable, StorageError
+from gpuwatch.errors import ExitCode, GpuwatchError, NotAvailable, StorageError
 from gpuwatch.models import JSON, Environment, LaunchSpec, Problem, Workload
 from gpuwatch.recorder.control import Stop, conclude, run_to_end, stopping_signals, summarise
 from gpuwatch.recorder.run import Header, begin
@@ -29,6 +29,7 @@ class Request:
     out: Path
     interval: float = 0.5
     gpus: tuple[str, ...] | None = None
+    """By index or UUID; ``()``: use none; ``None``: all there are."""
     duration: float | None = None
     while_pid: int | None = None
     build_archive: Callable[[Path], str] | None = None
@@ -50,7 +51,8 @@ def record(
         StorageError: the study cannot be written.
     """
     planned = study.plan_runs(request.workloads, request.environments)
-    problems = {run.index: _preflight(request, run) for run in planned}
+    gpus = Sources.gpu_uuids(request.gpus or None) if request.gpus != () else ()
+    problems = {run.index: _preflight(request, run, gpus) for run in planned}
     if len(planned) == 1 and problems[1]:
         raise _unavailable(problems[1])
     folder = study.create(
@@ -75,12 +77,23 @@ def record(
         for run in planned:
             if stop.why is not None:
                 break
-            if problems[run.index]:
-                error = _unavailable(problems[run.index])
-                say(f"{run.environment.label}: {error}")
-                code = max(code, error.exit_code)
-                continue
-            code = max(code, _record_one(request, run, folder, stop, say, on_session))
+            found = problems[run.index]
+            if not found:
+                try:
+                    ended = _record_one(request, run, folder, gpus, stop, say, on_session)
+                    code = max(code, ended)
+                except StorageError:
+                    raise
+                except GpuwatchError as error:
+                    if len(planned) == 1:
+                        raise
+                    found = [Problem("not-started", error.message, error.mend)]
+                    if not (folder / run.file).exists():
+                        study.note_problems(folder, run.index, found)
+            if found:
+                why = _unavailable(found)
+                say(f"{run.environment.label}: {why}")
+                code = max(code, why.exit_code)
             if run.workload.kind != "machine":
                 summarise(folder, say)
     if stop.number == signal.SIGINT:
@@ -92,6 +105,7 @@ def _record_one(
     request: Request,
     planned: study.PlannedRun,
     folder: Path,
+    gpus: tuple[str, ...],
     stop: Stop,
     say: Callable[[str], None],
     on_session: Callable[[Path], None],
@@ -99,27 +113,30 @@ def _record_one(
     path = folder / planned.file
     run_id = uuid.uuid4().hex[:12]
     machine = planned.workload.kind == "machine"
-    sources = Sources.open(request.gpus, workload=not machine)
+    runner = None if machine else load(planned.environment.kind)
     run_folder: Path | None = None
+    sources: Sources | None = None
     try:
-        runner = spec = prepared = None
+        spec = prepared = None
+        if runner is not None:
+            run_folder = paths.new_run_folder(run_id)
+            archive, digest = _archive(request, planned.workload, run_folder)
+            spec = _spec(request, planned, archive, gpus)
+            prepared = runner.prepare(spec, say)
+        sources = Sources.open(
+            request.gpus or None, workload=not machine, contained=bool(runner and runner.contained)
+        )
         facts = dict(sources.host_facts())
         environment: dict[str, JSON] = {
             "kind": planned.environment.kind,
             "label": planned.environment.label,
             "image": planned.environment.image,
         }
-        if not machine:
-            run_folder = paths.new_run_folder(run_id)
-            archive, digest = _archive(request, planned.workload, run_folder)
+        if runner is not None:
+            assert run_folder is not None and prepared is not None
             if digest:
                 facts["gpuwatch.workloads.sha256"] = digest
-            spec = _spec(request, planned, archive, sources.uuids if request.gpus else None)
-            runner = load(planned.environment.kind)
-            prepared = runner.prepare(spec)
-            environment.update(prepared.facts)
-            for notice in prepared.notices:
-                say(notice)
+            environment |= {"engine": runner.engine(), **prepared.facts}
             (run_folder / "session").write_text(str(path.resolve()))
         header = Header(
             session={
@@ -149,7 +166,8 @@ def _record_one(
             on_trouble=say,
         )
     except BaseException as error:
-        sources.close()
+        if sources is not None:
+            sources.close()
         if run_folder is not None:
             shutil.rmtree(run_folder, ignore_errors=True)
         if isinstance(error, OSError):
@@ -162,10 +180,10 @@ def _record_one(
     return conclude(run_to_end(recording, stop, request.duration, request.while_pid), say)
 
 
-def _preflight(request: Request, run: study.PlannedRun) -> list[Problem]:
+def _preflight(request: Request, run: study.PlannedRun, gpus: tuple[str, ...]) -> list[Problem]:
     if run.workload.kind == "machine":
         return []
-    return load(run.environment.kind).preflight(_spec(request, run, None, None))
+    return load(run.environment.kind).preflight(_spec(request, run, None, gpus))
 
 
 def _unavailable(problems: Sequence[Problem]) -> NotAvailable:
@@ -174,18 +192,17 @@ def _unavailable(problems: Sequence[Problem]) -> NotAvailable:
 
 
 def _spec(
-    request: Request,
-    run: study.PlannedRun,
-    archive: str | None,
-    gpus: tuple[str, ...] | None,
+    request: Request, run: study.PlannedRun, archive: str | None, gpus: tuple[str, ...]
 ) -> LaunchSpec:
+    on_cpu = run.workload.parameters.get("device") == "cpu"
     return LaunchSpec(
         workload=run.workload,
         environment=run.environment,
         archive=archive,
         working_directory=os.getcwd(),
         variables=dict(os.environ),
-        gpus=gpus,
+        gpus=() if on_cpu else gpus,
+        gpus_chosen=request.gpus is not None,
     )
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from gpuwatch import __version__
 from gpuwatch.errors import GpuwatchError, StorageError
-from gpuwatch.models import JSON, LaunchSpec, Prepared, Result
+from gpuwatch.models import JSON, LaunchSpec, Prepared, Result, RunState
 from gpuwatch.processes import boot_id, identify
 from gpuwatch.recorder.intake import HEAD_LINES, Intake
 from gpuwatch.recorder.sampling import Sampler, described
@@ -75,6 +75,7 @@ class Recording:
         self._intake = intake
         self._wake = threading.Event()
         self._result: Result | None = None
+        self._state = run.state() if run is not None else None
         self._over = False
         self._stopped: str | None = None
         known = store.channels()
@@ -115,7 +116,7 @@ class Recording:
         self._writer.put(meta("closed", {"t": t}))
         self._sources.close()
         safe = self._writer.close()
-        if safe and self._run is not None and not self._run.lost():
+        if safe and self._run is not None and self._result and not self._result.lost:
             self._run.forget()
         return Outcome(
             self.path,
@@ -132,7 +133,7 @@ class Recording:
             self._writer.put(*self._sources.process_rows(time.monotonic_ns() - self._base_ns))
             return None
         result = run.result()
-        lost = result is None and run.lost()
+        self._note_state(run.state())
         cursor: str | None = None
         until = time.monotonic() + CATCH_UP_SECONDS
         while outputs := run.read():
@@ -142,13 +143,23 @@ class Recording:
             if time.monotonic() > until:
                 break
         self._writer.put(*self._sources.process_rows(time.monotonic_ns() - self._base_ns))
-        if (result is not None or lost) and not outputs:
-            self._result = result or Result(
-                None, None, time.monotonic_ns(), text="whoever held it is gone"
-            )
+        if result is not None and not outputs:
+            self._result = result
             self._over = True
             self._wake.set()
         return None if cursor is None else partial(run.release, cursor)
+
+    def _note_state(self, state: RunState) -> None:
+        """Keep where the run stands; that it was lost and came back is worth an event."""
+        if state is self._state:
+            return
+        t = time.monotonic_ns() - self._base_ns
+        self._writer.put(meta("run_state", {"state": state.value, "t": t}))
+        if state is RunState.LOST:
+            self._writer.put(event(t, "run-lost", "the run cannot be followed any more"))
+        elif self._state is RunState.LOST and state is RunState.RUNNING:
+            self._writer.put(event(t, "run-back", "the run is followed again"))
+        self._state = state
 
     def _result_rows(self, t: int) -> list[Row]:
         result = self._result
@@ -176,6 +187,7 @@ class Recording:
                     "real_seconds": None if spawned is None else (result.t - spawned) / 1e9,
                     "user_seconds": result.user_seconds,
                     "sys_seconds": result.sys_seconds,
+                    "cpu_is_bound": result.cpu_is_bound,
                     "out_of_memory": result.out_of_memory,
                     "launcher_failed": result.launcher_failed,
                     "text": result.text or said.get("message"),
@@ -231,6 +243,7 @@ def begin(
         _lock(folder)
         rows.append(meta("handle", {"kind": runner.kind, "folder": str(folder), "holder": None}))
         rows.append(meta("launch", {"command": list(prepared.command)}))
+        rows.append(meta("run_state", {"state": RunState.STARTING.value, "t": 0}))
     store = SessionStore.create(path, described(sources.channels), rows)
     if runner is not None:
         assert spec is not None and prepared is not None and folder is not None
@@ -247,7 +260,12 @@ def begin(
             "command": list(prepared.command),
             "t": None if spawned is None else spawned - base_ns,
         }
-        started = [meta("handle", run.handle()), meta("launch", launch)]
+        state = {"state": run.state().value, "t": time.monotonic_ns() - base_ns}
+        started = [
+            meta("handle", run.handle()),
+            meta("launch", launch),
+            meta("run_state", state),
+        ]
     recording = Recording(
         path,
         store,

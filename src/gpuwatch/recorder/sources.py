@@ -21,7 +21,9 @@ from gpuwatch.telemetry.workload import WorkloadSource
 class Sources:
     """All sources of a recording, in a fixed order."""
 
-    def __init__(self, nvml: NvmlSource | Unavailable, *, workload: bool) -> None:
+    def __init__(
+        self, nvml: NvmlSource | Unavailable, *, workload: bool, contained: bool = False
+    ) -> None:
         self._nvml = nvml if isinstance(nvml, NvmlSource) else None
         self._no_gpu = nvml if isinstance(nvml, Unavailable) else None
         self._tree: WorkloadSource | None = None
@@ -32,23 +34,36 @@ class Sources:
             self.all.insert(0, self._nvml)
         if workload:
             gpu_processes = nvml if isinstance(nvml, Unavailable) else nvml.processes
-            self._tree = WorkloadSource(gpu_processes)
+            self._tree = WorkloadSource(gpu_processes, contained=contained)
             self.all.append(self._tree)
 
     @classmethod
-    def open(cls, gpus: Sequence[str] | None, *, workload: bool) -> Sources:
+    def open(
+        cls, gpus: Sequence[str] | None, *, workload: bool, contained: bool = False
+    ) -> Sources:
         """Open what there is; ``gpus`` asks for some by index or UUID.
+
+        ``contained``: the workload's processes have a control group of their own.
 
         Raises:
             NotAvailable: GPUs are asked for and are not there.
         """
+        return cls(_open_nvml(gpus), workload=workload, contained=contained)
+
+    @staticmethod
+    def gpu_uuids(gpus: Sequence[str] | None) -> tuple[str, ...]:
+        """The UUIDs of these GPUs, by index or UUID; of all there are for ``None``.
+
+        Raises:
+            NotAvailable: GPUs are asked for and are not there.
+        """
+        opened = _open_nvml(gpus)
+        if isinstance(opened, Unavailable):
+            return ()
         try:
-            opened = open_nvml(gpus)
-        except ValueError as error:
-            raise NotAvailable(str(error), "see nvidia-smi -L") from None
-        if isinstance(opened, Unavailable) and gpus is not None:
-            raise NotAvailable(f"--gpus: {opened.reason}", opened.mend)
-        return cls(opened, workload=workload)
+            return tuple(device.uuid for device in opened.devices if device.uuid)
+        finally:
+            opened.close()
 
     @property
     def devices(self) -> tuple[Device, ...]:
@@ -57,11 +72,6 @@ class Sources:
     @property
     def channels(self) -> tuple[Channel, ...]:
         return tuple(channel for source in self.all for channel in source.channels)
-
-    @property
-    def uuids(self) -> tuple[str, ...]:
-        """The UUIDs of the GPUs that are watched."""
-        return tuple(device.uuid for device in self._gpus() if device.uuid)
 
     def host_facts(self) -> dict[str, JSON]:
         """The fingerprint of this machine; ``gpu.unavailable`` says why there is no GPU."""
@@ -127,6 +137,16 @@ class Sources:
 
     def _gpus(self) -> tuple[Device, ...]:
         return self._nvml.devices if self._nvml is not None else ()
+
+
+def _open_nvml(gpus: Sequence[str] | None) -> NvmlSource | Unavailable:
+    try:
+        opened = open_nvml(gpus)
+    except ValueError as error:
+        raise NotAvailable(str(error), "see nvidia-smi -L") from None
+    if isinstance(opened, Unavailable) and gpus is not None:
+        raise NotAvailable(f"--gpus: {opened.reason}", opened.mend)
+    return opened
 
 
 @dataclass

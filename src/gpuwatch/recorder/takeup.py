@@ -34,7 +34,7 @@ def take_up(
         known = reader.meta()
         state = status(known, path)
         uuids = [each.uuid for each in reader.devices() if each.kind == "gpu" and each.uuid]
-    if state.state is not State.LOST or not known.get("handle"):
+    if state.live or state.state is not State.LOST or not known.get("handle"):
         raise UsageError(f"{path} needs no recorder: {state.text}", f"gpuwatch show {path}")
     if (known.get("clock") or {}).get("boot_id") != boot_id():
         raise UsageError(f"{path} is from before this machine's last start", "its run is gone")
@@ -43,12 +43,13 @@ def take_up(
     if not folder.is_dir():
         raise UsageError(f"nothing is left of the run of {path}", "its session is as it is")
     at = (known.get("cursor") or {}).get("at")
-    run = load(str(handle["kind"])).attach(handle, at)
+    runner = load(str(handle["kind"]))
+    run = runner.attach(handle, at)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        sources = Sources.open(uuids or None, workload=True)
+        sources = Sources.open(uuids or None, workload=True, contained=runner.contained)
     except NotAvailable:  # a GPU of the run is lost: the others are still worth recording
-        sources = Sources.open(None, workload=True)
+        sources = Sources.open(None, workload=True, contained=runner.contained)
     stop = Stop()
     try:
         recording = resume(path, known, sources, run=run, folder=folder, on_trouble=say)

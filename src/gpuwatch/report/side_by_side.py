@@ -14,14 +14,20 @@ from gpuwatch.metrics import Method
 from gpuwatch.models import mapping
 from gpuwatch.report.table import markdown_table, table
 from gpuwatch.report.values import ratio, shown
+from gpuwatch.session.study import NotRun
 from gpuwatch.text import clean, markdown
 
 _LONGEST_VALUE = 60
 
 
-def terminal(compared: Comparison, notices: Sequence[str] = ()) -> str:
-    """The whole comparison for a terminal."""
+def terminal(
+    compared: Comparison, notices: Sequence[str] = (), *, not_run: Sequence[NotRun] = ()
+) -> str:
+    """The whole comparison for a terminal; ``not_run``: what is missing in it, and why."""
     parts = [_heading(session) for session in compared.sessions]
+    parts += [clean(each.text, 600) for each in not_run]
+    if not compared.sessions:
+        return "\n".join(parts) + "\n"
     parts.append("")
     head, rows = _grid(compared, clean)
     parts.append(table(head, rows))
@@ -32,11 +38,20 @@ def terminal(compared: Comparison, notices: Sequence[str] = ()) -> str:
     return "\n".join(parts) + "\n"
 
 
-def as_markdown(compared: Comparison, title: str, notices: Sequence[str] = ()) -> str:
-    """The whole comparison as Markdown that fits a pull request."""
-    head, rows = _grid(compared, markdown)
+def as_markdown(
+    compared: Comparison,
+    title: str,
+    notices: Sequence[str] = (),
+    *,
+    not_run: Sequence[NotRun] = (),
+) -> str:
+    """The whole comparison as Markdown that fits a pull request; ``not_run``: what is missing."""
     parts = [f"# {markdown(title)}", ""]
     parts += [f"- {markdown(_heading(session))}" for session in compared.sessions]
+    parts += [f"- {markdown(clean(each.text, 600))}" for each in not_run]
+    if not compared.sessions:
+        return "\n".join(parts) + "\n"
+    head, rows = _grid(compared, markdown)
     parts += ["", markdown_table(head, rows)]
     if compared.differences:
         parts += ["", "## What differs around the runs", ""]

@@ -22,6 +22,8 @@ SILENT_SECONDS = 10.0
 
 
 class State(str, Enum):
+    QUEUED = "queued"
+    STARTING = "starting"
     RUNNING = "running"
     FINISHED = "finished"
     FAILED = "failed"
@@ -37,10 +39,21 @@ class Status:
     """One sentence: what happened and, where something can be done, the command."""
     exit_code: int | None
     """The workload's own exit code, 128 + N after signal N; ``None`` while it is not known."""
+    live: bool = False
+    """A recorder writes it, so more may come."""
 
-    @property
-    def live(self) -> bool:
-        return self.state is State.RUNNING
+
+_RUNNING = Status(State.RUNNING, "running", None, live=True)
+_LIVE = {
+    "queued": Status(State.QUEUED, "waiting for its scheduler", None, live=True),
+    "starting": Status(State.STARTING, "starting", None, live=True),
+    "lost": Status(
+        State.LOST,
+        "the run cannot be followed just now; its recorder waits for it to come back",
+        None,
+        live=True,
+    ),
+}
 
 
 def status(meta: Mapping[str, JSON], path: Path) -> Status:
@@ -56,7 +69,7 @@ def status(meta: Mapping[str, JSON], path: Path) -> Status:
     if alive is None:
         return _elsewhere(path)
     if alive:
-        return Status(State.RUNNING, "running", None)
+        return _LIVE.get(str(mapping(meta.get("run_state")).get("state")), _RUNNING)
     holder = process_id(mapping(meta.get("handle")).get("holder"))
     if holder and holder.alive():
         return Status(
@@ -102,8 +115,8 @@ def _ended(result: Mapping[str, JSON]) -> Status:
     exit_code = 128 + number if number is not None else code
     if result.get("stopped"):
         return Status(State.STOPPED, f"stopped: {result['stopped']}", exit_code)
+    memory = " (out of memory)" if result.get("out_of_memory") else ""
     if number is not None:
-        memory = " (out of memory)" if result.get("out_of_memory") else ""
         return Status(State.KILLED, f"ended by {_signal_name(number)}{memory}", exit_code)
     if code == 0:
         return Status(State.FINISHED, "finished", 0)
@@ -112,7 +125,7 @@ def _ended(result: Mapping[str, JSON]) -> Status:
         return Status(State.FAILED, f"could not be started{why}", None)
     if code is None:
         return Status(State.LOST, f"the end of the workload was not seen{why}", None)
-    return Status(State.FAILED, f"exit code {code}{why}", exit_code)
+    return Status(State.FAILED, f"exit code {code}{memory}{why}", exit_code)
 
 
 def _elsewhere(path: Path) -> Status:
@@ -126,7 +139,7 @@ def _elsewhere(path: Path) -> Status:
             "recorded on another host; its recorder stopped writing before the end",
             None,
         )
-    return Status(State.RUNNING, "running on another host", None)
+    return Status(State.RUNNING, "running on another host", None, live=True)
 
 
 def _int(value: JSON) -> int | None:

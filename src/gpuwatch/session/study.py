@@ -8,11 +8,11 @@ import os
 import re
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from gpuwatch.errors import StorageError
-from gpuwatch.models import JSON, Environment, Workload
+from gpuwatch.models import JSON, Environment, Problem, Workload
 from gpuwatch.session.schema import SUFFIX
 
 PLAN = "plan.json"
@@ -66,6 +66,50 @@ def create(out: Path, runs: Sequence[PlannedRun], settings: dict[str, JSON]) -> 
     return folder
 
 
+def note_problems(folder: Path, index: int, problems: Sequence[Problem]) -> None:
+    """Write into the plan why a run of it could not be started. Best effort."""
+    with contextlib.suppress(OSError, ValueError):
+        plan = json.loads((folder / PLAN).read_text())
+        plan["problems"][str(index)] = [asdict(problem) for problem in problems]
+        write_text(folder / PLAN, json.dumps(plan, indent=2) + "\n")
+
+
+@dataclass(frozen=True)
+class NotRun:
+    """A run of the plan that could not be started."""
+
+    label: str
+    problems: tuple[Problem, ...]
+
+    @property
+    def text(self) -> str:
+        """One line: the first problem and what mends it."""
+        first = self.problems[0]
+        return f"{self.label} did not run: {first.text}" + (f"; {first.fix}" if first.fix else "")
+
+
+def not_run(folder: Path) -> list[NotRun]:
+    """The runs of the plan that could not be started; empty where the plan cannot be read."""
+    try:
+        plan = json.loads((folder / PLAN).read_text())
+        several = len({str(run["workload"]["name"]) for run in plan["runs"]}) > 1
+        labels = {
+            str(run["index"]): (f"{run['workload']['name']} in " if several else "")
+            + str(run["environment"]["label"])
+            for run in plan["runs"]
+        }
+        return [
+            NotRun(
+                labels[index],
+                tuple(Problem(str(p["code"]), str(p["text"]), p["fix"]) for p in found),
+            )
+            for index, found in plan["problems"].items()
+            if found
+        ]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return []
+
+
 def write_text(path: Path, text: str) -> None:
     """Replace a file in one piece, so that a crash leaves the old one."""
     new = path.with_name(f".{path.name}.{os.getpid()}")
@@ -114,8 +158,10 @@ def _plan(name: str, runs: Sequence[PlannedRun], settings: dict[str, JSON]) -> d
                     "label": run.environment.label,
                     "image": run.environment.image,
                     "python": run.environment.python,
-                    "mounts": list(run.environment.mounts),
+                    "mounts": [str(mount) for mount in run.environment.mounts],
                     "shm_bytes": run.environment.shm_bytes,
+                    "memory_bytes": run.environment.memory_bytes,
+                    "network": run.environment.network,
                 },
             }
             for run in runs

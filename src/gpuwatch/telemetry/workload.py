@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from gpuwatch.metrics import Method
 from gpuwatch.telemetry.base import Change, Channel, Device, Event, Value
+from gpuwatch.telemetry.cgroup_usage import GroupUsage
 from gpuwatch.telemetry.nvml_errors import Unavailable
 from gpuwatch.telemetry.nvml_fields import GpuProcess
 from gpuwatch.telemetry.process_tree import ProcessTree
 
 GpuProcesses = Callable[[], Mapping[str, Sequence[GpuProcess] | None]]
 """The processes on each GPU by device id, as :meth:`NvmlSource.processes` gives them."""
+
+_NO_GROUP = "no control group of the container was found"
 
 _FIRST_PID_NAMESPACE = "pid:[4026531836]"
 """The host's own: ``PROC_PID_INIT_INO`` of the kernel's proc_ns.h."""
@@ -26,9 +30,15 @@ class WorkloadSource:
     """
 
     def __init__(
-        self, gpu_processes: GpuProcesses | Unavailable, roots: Iterable[int] = ()
+        self,
+        gpu_processes: GpuProcesses | Unavailable,
+        roots: Iterable[int] = (),
+        *,
+        contained: bool = False,
     ) -> None:
-        self._tree = ProcessTree(roots)
+        self._tree = ProcessTree(())
+        self._contained = contained
+        self._group: GroupUsage | None = None
         self._gpu_processes = gpu_processes
         reason = None
         if isinstance(gpu_processes, Unavailable):
@@ -39,15 +49,21 @@ class WorkloadSource:
                 "PIDs: run gpuwatch on the host"
             )
         self._gpu_reason_at_start = reason
-        self._channels = (
+        self._channels: tuple[Channel, ...] = (
             _channel("process.cpu.time", "/proc/PID/stat utime, stime, cutime, cstime"),
             _channel("process.memory.usage", "/proc/PID/stat rss (shared pages once a process)"),
             _channel("process.io.read", "/proc/PID/io read_bytes"),
             _channel("process.io.write", "/proc/PID/io write_bytes"),
             _channel("process.gpu.memory.usage", "NVML running processes, host PIDs", reason),
         )
+        if contained:
+            self._channels += (
+                _channel("container.cpu.time", "cgroup", _NO_GROUP),
+                _channel("container.memory.usage", "cgroup", _NO_GROUP),
+            )
         self._now = list(self._channels)
         self._changes: list[Change] = []
+        self.set_roots(roots)
 
     @property
     def devices(self) -> tuple[Device, ...]:
@@ -58,8 +74,16 @@ class WorkloadSource:
         return self._channels
 
     def set_roots(self, roots: Iterable[int]) -> None:
-        """Watch these processes and their descendants; the totals start anew."""
-        self._tree.set_roots(roots)
+        """Watch these processes and their descendants; the totals start anew.
+
+        With ``contained`` the control group of the first is watched as well.
+        """
+        listed = list(roots)
+        self._tree.set_roots(listed)
+        if self._contained and listed:
+            self._group = GroupUsage(listed[0])
+            for place, source in enumerate(self._group.sources, 5):
+                self._now[place] = replace(self._now[place], source=source)
 
     @property
     def pids(self) -> frozenset[int]:
@@ -67,7 +91,7 @@ class WorkloadSource:
         return self._tree.pids
 
     def sample(self) -> Sequence[Value]:
-        """Seconds, bytes, bytes read and written, bytes of device memory."""
+        """Seconds, bytes, bytes read and written, bytes of device memory; the group's two."""
         tree = self._tree.sample()
         used: int | None = None
         reason = self._gpu_reason_at_start
@@ -76,7 +100,14 @@ class WorkloadSource:
         self._say(2, tree.io_reason)
         self._say(3, tree.io_reason)
         self._say(4, reason)
-        return [tree.cpu_s, tree.resident, tree.io_read, tree.io_written, used]
+        values: list[Value] = [tree.cpu_s, tree.resident, tree.io_read, tree.io_written, used]
+        if self._contained:
+            group = (self._group.cpu_s(), self._group.memory()) if self._group else (None, None)
+            for place, value in enumerate(group, 5):
+                if value is not None:
+                    self._say(place, None)
+            values += group
+        return values
 
     def drain(self) -> tuple[Sequence[Change], Sequence[Event]]:
         taken, self._changes = self._changes, []

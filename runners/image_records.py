@@ -1,0 +1,40 @@
+"""What getting an image cost: kept beside the studies, for every later session that uses it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import time
+from pathlib import Path
+
+from gpuwatch import paths
+from gpuwatch.errors import StorageError
+from gpuwatch.models import JSON
+
+
+def images_home() -> Path:
+    """The folder of images that gpuwatch made or fetched, and of the notes on them."""
+    return paths.data_home().parent / "images"
+
+
+def remember(image: str, how: str, seconds: float, **more: JSON) -> None:
+    """Note that ``image`` (its id) was had by ``how``, ``pull`` or ``build``. Best effort."""
+    note = {"image": image, "how": how, "seconds": seconds, "unix_seconds": time.time(), **more}
+    with contextlib.suppress(OSError, StorageError):
+        folder = paths.private_folder(images_home())
+        _path(folder, image).write_text(json.dumps(note, indent=2) + "\n")
+
+
+def recall(image: str) -> dict[str, JSON]:
+    """The facts of a session: ``image_pull_seconds`` or ``image_build_seconds``, if noted."""
+    try:
+        note = json.loads(_path(images_home(), image).read_text())
+        how, seconds = note["how"], float(note["seconds"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+    return {f"image_{how}_seconds": seconds} if how in ("pull", "build") else {}
+
+
+def _path(folder: Path, image: str) -> Path:
+    return folder / f"{re.sub(r'[^A-Za-z0-9._-]+', '-', image)[-120:]}.json"

@@ -1,0 +1,98 @@
+"""What a workload finds inside a container, whatever engine runs it."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+
+from gpuwatch.models import LaunchSpec, Mount, Problem
+
+_FIND_PYTHON = 'exec "$(command -v python3 || command -v python || echo python3)" "$@"'
+"""The image's own interpreter; a constant, its arguments come behind it as a list."""
+
+_PASSED_ON = re.compile(
+    r"OMP_NUM_THREADS|MKL_NUM_THREADS|OPENBLAS_NUM_THREADS|CUDA_LAUNCH_BLOCKING"
+    r"|CUDA_MODULE_LOADING|CUDA_DEVICE_MAX_CONNECTIONS|CUBLAS_WORKSPACE_CONFIG"
+    r"|NVIDIA_TF32_OVERRIDE|PYTORCH_(CUDA_)?ALLOC_CONF|TORCH_NUM_THREADS|NCCL_[A-Z0-9_]+"
+    r"|PYTHONHASHSEED|PYTHONUNBUFFERED|LANG|LC_ALL|TZ"
+)
+
+
+def command(spec: LaunchSpec, archive: str) -> tuple[str, ...]:
+    """The command inside: the user's own, or ours with ``archive``, the path of the file there.
+
+    Without ``python=`` a shell of the image finds ``python3`` or ``python`` and becomes it.
+    """
+    workload = spec.workload
+    if workload.kind == "command":
+        return workload.arguments
+    python = spec.environment.python
+    start = (python,) if python else ("/bin/sh", "-c", _FIND_PYTHON, "gpuwatch")
+    return (*start, archive, workload.name, *workload.arguments)
+
+
+def mounts(spec: LaunchSpec) -> tuple[Mount, ...]:
+    """What ``--env`` names, then the data and a command's working directory, read-only.
+
+    What lies in a folder that ``--env`` mounts at the same path is there already.
+    """
+    found = list(spec.environment.mounts)
+    own = [data_folder(spec)]
+    if spec.workload.kind == "command":
+        own.append(spec.working_directory)
+    for path in own:
+        if path is not None and not any(_covers(mount, path) for mount in found):
+            found.append(Mount(path, path))
+    return tuple(found)
+
+
+def data_folder(spec: LaunchSpec) -> str | None:
+    """The folder of ``--data``, which one of our workloads reads."""
+    value = spec.workload.parameters.get("data")
+    return str(value) if value else None
+
+
+def variables(outside: Mapping[str, str]) -> dict[str, str]:
+    """The caller's variables that a container gets: those that decide speed, and the locale.
+
+    No path of this machine and nothing that could be a secret is among them.
+    """
+    return {name: value for name, value in outside.items() if _PASSED_ON.fullmatch(name)}
+
+
+def problems(spec: LaunchSpec) -> list[Problem]:
+    """What stands against the run in any container: mounts that are not there."""
+    found = [
+        Problem(
+            "mount-missing",
+            f"there is no {mount.source} to mount",
+            "make it, or name what is there: mount=SRC:DST in --env, --data DIR",
+        )
+        for mount in mounts(spec)
+        if not Path(mount.source).exists()
+    ]
+    if spec.workload.kind == "command" and os.path.realpath(spec.working_directory) == "/":
+        found.append(
+            Problem(
+                "working-directory",
+                "the working directory is /, which cannot be shown in a container",
+                "go to the folder of your program first: cd FOLDER",
+            )
+        )
+    if spec.workload.parameters.get("download"):
+        found.append(
+            Problem(
+                "download-in-container",
+                "--download writes into --data, which containers see read-only",
+                "fetch the data once: gpuwatch --record "
+                f"{spec.workload.name} --download --data {data_folder(spec) or 'DIR'} --steps 1",
+            )
+        )
+    return found
+
+
+def _covers(mount: Mount, path: str) -> bool:
+    same = mount.source == mount.target
+    return same and (path == mount.source or path.startswith(mount.source.rstrip("/") + "/"))
