@@ -33,12 +33,15 @@ class Outcome:
         return self.code == 0
 
     @property
-    def complaint(self) -> str:
-        """The line on standard error that says what is wrong."""
+    def word(self) -> str:
+        """The last line on standard error, where commands talk."""
         lines = [line for line in self.err.splitlines() if line.strip()]
-        if not lines:
-            return f"the command ended with exit code {self.code} and said nothing"
-        return clean(lines[-1])
+        return clean(lines[-1]) if lines else ""
+
+    @property
+    def complaint(self) -> str:
+        """The line that says what is wrong."""
+        return self.word or f"the command ended with exit code {self.code} and said nothing"
 
 
 async def run(*arguments: str, timeout: float = TIMEOUT_SECONDS) -> Outcome:

@@ -6,10 +6,11 @@ import threading
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 
+from gpuwatch.session.status import State
 from gpuwatch.tui import commands
 from gpuwatch.tui.canvas import Canvas
 from gpuwatch.tui.devices_now import DevicesNow
@@ -20,21 +21,23 @@ from gpuwatch.tui.narrow import send_only_changes
 from gpuwatch.tui.painted import PaintedScreen
 from gpuwatch.tui.snapshot import Snapshot, Unreadable
 
-if TYPE_CHECKING:
-    pass
-
 HELP: tuple[tuple[str, str], ...] = (
     ("n", "start a run"),
     ("Enter", "open the session: live if it runs, else its replay"),
     ("↑ ↓ PgUp PgDn", "another session"),
     ("Space", "mark the session for a comparison"),
     ("c", "compare the marked sessions, the first mark against the others"),
+    ("a", "record on: take up a run whose recorder died"),
+    ("s", "stop the run, after asking"),
     ("r", "read the list again"),
     ("t", "colours: dark, light, the terminal's own"),
     ("q", "leave; runs go on"),
     ("?", "this page"),
 )
 REFRESH_SECONDS = 10.0
+_STOPPABLE = frozenset(
+    state.value for state in (State.QUEUED, State.STARTING, State.RUNNING, State.LOST)
+)
 
 
 class HomeScreen(PaintedScreen):
@@ -45,6 +48,9 @@ class HomeScreen(PaintedScreen):
         Binding("n", "new", show=False),
         Binding("r", "refresh", show=False),
         Binding("c", "compare", show=False),
+        Binding("a", "take_up", show=False),
+        Binding("s", "stop", show=False),
+        Binding("y", "answer(True)", show=False),
         Binding("space", "mark", show=False),
         Binding("enter", "open", show=False),
         Binding("down,j", "move(1)", show=False),
@@ -60,6 +66,7 @@ class HomeScreen(PaintedScreen):
         super().__init__()
         self.state = HomeState()
         self._wanted: Path | None = None
+        self._stopping: Path | None = None
         self._devices: DevicesNow | None = None
 
     def on_mount(self) -> None:
@@ -107,7 +114,14 @@ class HomeScreen(PaintedScreen):
         self.query_one(Canvas).show(lines)
 
     def _keys(self) -> list[tuple[str, str]]:
+        if self._stopping is not None:
+            return [("y", "stop the run"), ("Esc", "let it go on")]
         keys = [("n", "new run")]
+        current = self._current()
+        if current is not None and current.status == State.LOST.value:
+            keys.append(("a", "record on"))
+        if current is not None and current.status in _STOPPABLE:
+            keys.append(("s", "stop"))
         if self.state.entries:
             keys += [("Enter", "open"), ("↑↓", "choose"), ("Space", "mark")]
             keys.append(("c", "compare"))
@@ -143,6 +157,7 @@ class HomeScreen(PaintedScreen):
     def action_move(self, by: int) -> None:
         last = len(self.state.entries or ()) - 1
         cursor = max(0, min(last, self.state.cursor + by))
+        self._stopping = None
         self.state = replace(self.state, cursor=cursor, message="")
         self.paint()
 
@@ -159,8 +174,47 @@ class HomeScreen(PaintedScreen):
         self.action_move(1)
 
     def action_unmark(self) -> None:
-        self.state = replace(self.state, marked=(), message="")
-        self.paint()
+        if self._stopping is None:
+            self.state = replace(self.state, marked=())
+        self._stopping = None
+        self._say("")
+
+    def action_take_up(self) -> None:
+        current = self._current()
+        if current is None or current.status != State.LOST.value:
+            self._say("only a run whose recorder died can be taken up")
+            return
+        self._say("taking the run up …")
+        self.run_worker(self._take_up(current.path), exclusive=True, group="act")
+
+    async def _take_up(self, path: Path) -> None:
+        outcome = await commands.run("attach", "--record", "--detach", str(path))
+        if outcome.good:
+            self._say("")
+            self.gpuwatch.open_session(path)
+        else:
+            self._say(outcome.complaint)
+            self.action_refresh()
+
+    def action_stop(self) -> None:
+        current = self._current()
+        if current is None or current.status not in _STOPPABLE:
+            self._say("the run is over already")
+            return
+        self._stopping = current.path
+        self._say("Stop this run? y stops it, Esc lets it go on")
+
+    def action_answer(self, yes: bool) -> None:
+        path, self._stopping = self._stopping, None
+        if path is None or not yes:
+            return
+        self._say("stopping the run …")
+        self.run_worker(self._stop(path), exclusive=True, group="act")
+
+    async def _stop(self, path: Path) -> None:
+        outcome = await commands.run("stop", str(path))
+        self._say(outcome.word if outcome.good else outcome.complaint)
+        self.action_refresh()
 
     def action_open(self) -> None:
         current = self._current()

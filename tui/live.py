@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
+from gpuwatch.session.progress import following, recorder_alive
 from gpuwatch.text import clean
 from gpuwatch.tui import commands
 from gpuwatch.tui.canvas import Canvas, Line
@@ -23,7 +24,10 @@ from gpuwatch.tui.painted import PaintedScreen
 from gpuwatch.tui.snapshot import Snapshot, Unreadable, View
 
 if TYPE_CHECKING:
-    pass
+    from textual.timer import Timer
+
+_LOOK_SECONDS = 0.5
+"""Between two looks for the next run of a study."""
 
 HELP: tuple[tuple[str, str], ...] = (
     ("q", "leave; a run goes on, and the terminal says how to come back"),
@@ -90,6 +94,7 @@ class LiveScreen(PaintedScreen):
         self._asking = False
         self._held: Snapshot | None = None
         self._was_live: bool | None = None
+        self._next: Timer | None = None
         self._feed = Feed(lambda: path, self._post, refresh=refresh, now_ns=now_ns)
 
     def on_mount(self) -> None:
@@ -123,9 +128,27 @@ class LiveScreen(PaintedScreen):
                 if self._was_live and not news.status.live:
                     self._asking = False
                     self.options = replace(self.options, message="")
+                    self._await_next()
                 self._was_live = news.status.live
                 self.snapshot = news
         self.paint()
+
+    def _await_next(self) -> None:
+        """When a run that was watched has ended: go on to the next one of its study."""
+        if following(self.path) is not None and recorder_alive(self.path.parent):
+            self._to_next()
+            self._next = self.set_interval(_LOOK_SECONDS, self._to_next)
+
+    def _to_next(self) -> None:
+        coming = following(self.path)
+        over = coming is None or not recorder_alive(self.path.parent)
+        if over and self._next is not None:
+            self._next.stop()
+            self._say("")
+        elif coming is not None and not coming.path.exists():
+            self._say(f"next: {clean(coming.label)}, run {coming.place} of {coming.total} …")
+        elif coming is not None and self.is_current and not self.options.paused:
+            self.app.switch_screen(LiveScreen(coming.path))
 
     def paint(self) -> None:
         """Draw what is known."""

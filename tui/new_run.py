@@ -22,7 +22,7 @@ from gpuwatch.tui.keys import keys_row
 from gpuwatch.tui.new_run_form import OWN_COMMAND, Form, Problem, arguments, command_line
 
 _FIELDS = (
-    ("environments", "environment", "bare", "bare, or KIND=IMAGE of another runner"),
+    ("environments", "environment", "bare", "such as: bare docker=IMAGE apptainer=FILE.sif"),
     ("steps", "steps", "", "timed steps; empty: the default"),
     ("batch_size", "batch size", "", "empty: the workload's default"),
     ("flags", "more flags", "", "such as --dtype bfloat16"),

@@ -31,7 +31,7 @@ def one_line(text: str) -> str:
         (["--record", "mnist-cnn", "--batch-size", "0"], "at least 1"),
         (["--record", "mnist-cnn", "--interval", "0.001"], "out of range"),
         (["--record", "mnist-cnn", "--interval", "soon"], "is no time"),
-        (["--record", "mnist-cnn", "--env", "podman"], "choose from: bare"),
+        (["--record", "mnist-cnn", "--env", "podman"], "choose from: apptainer, bare"),
         (["--record", "mnist-cnn", "--env", "bare,x=1"], "unknown option"),
         (["--record", "mnist-cnn", "--env", "bare=image"], "takes no image"),
         (["--record", "mnist-cnn", "--", "sleep", "1"], "give one of them"),

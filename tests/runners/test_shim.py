@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.models import Output, Result
+from gpuwatch.models import Output, Result, RunState
 from gpuwatch.runners import shim
 from gpuwatch.runners.local import LocalRun
 from gpuwatch.runners.spool import SpoolReader
@@ -128,8 +128,10 @@ def test_a_killed_shim_is_lost_not_ended(tmp_path: Path) -> None:
     run = start(tmp_path, "sleep", "300")
     pids = run.pids()
     os.kill(run.handle()["holder"]["pid"], signal.SIGKILL)
-    until(run.lost)
-    assert run.result() is None
+    until(lambda: run.state() is RunState.LOST)
+    result = run.result()
+    assert result is not None and result.lost
+    assert (result.code, result.signal) == (None, None)
     os.kill(pids[0], signal.SIGKILL)
 
 

@@ -86,3 +86,29 @@ def test_a_run_is_watched_left_and_found_again(
         assert "█" not in shown, "the screen was given back"
     finally:
         terminal.close()
+
+
+def test_the_screen_goes_on_with_the_next_environment_and_ends_in_the_summary(
+    tmp_path: Path,
+) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    steps = Path(__file__).parent.parent / "cli" / "steps.py"
+    command = shlex.join(
+        [sys.executable, "-m", "gpuwatch", "run", "--env", "bare", "--env", "bare", "--"]
+        + [sys.executable, str(steps), "60", "0.05"]
+    )
+    script = tmp_path / "run.sh"
+    script.write_text(f"export HOME={shlex.quote(str(home))}; cd; {command}; echo code $?\n")
+    terminal = Terminal(tmp_path, 100, 70)
+    try:
+        terminal.type(f"clear; sh {script}", "Enter")
+        terminal.wait("in bare#1")
+        shown = terminal.wait("in bare#2", 30)
+        assert "▶ running" in shown or "starting" in shown
+        terminal.wait("✓ finished", 30)
+        terminal.type("q")
+        shown = terminal.wait("code 0")
+        assert "bare#1" in shown and "bare#2" in shown and "ratio" in shown
+    finally:
+        terminal.close()

@@ -7,11 +7,10 @@ nothing to it; Ctrl-C stops the run. With --detach as well it goes on in the bac
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
 from gpuwatch.cli import find, record, screen
-from gpuwatch.errors import ExitCode, UsageError
+from gpuwatch.errors import UsageError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,9 +30,9 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     from gpuwatch.recorder.takeup import take_up
 
     if arguments.detach:
-        code, text = detach(lambda on_session: take_up(path, say=record.say, on_session=on_session))
-        print(text, file=sys.stdout if code is ExitCode.DONE else sys.stderr)
-        return code
+        return record.tell(
+            *detach(lambda on_session: take_up(path, say=record.say, on_session=on_session))
+        )
     code = take_up(path, say=record.say)
     record.print_summary(path.parent)
     return code

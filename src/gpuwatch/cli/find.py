@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 
 from gpuwatch import paths
@@ -25,6 +26,20 @@ def live_sessions() -> list[Path]:
             continue
         if path.exists():
             found.append(path)
+    return found
+
+
+def orphans() -> list[Path]:
+    """Sessions of runs that go on here although their recorder died."""
+    from gpuwatch.errors import GpuwatchError
+    from gpuwatch.session.reader import SessionReader
+    from gpuwatch.session.status import goes_on_alone
+
+    found = []
+    for path in live_sessions():
+        with contextlib.suppress(GpuwatchError), SessionReader(path) as reader:
+            if goes_on_alone(reader.meta()):
+                found.append(path)
     return found
 
 

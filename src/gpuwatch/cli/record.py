@@ -7,6 +7,7 @@ so at once. The summary goes to standard output and into the study's folder.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import subprocess
 import sys
 from collections import deque
@@ -34,9 +35,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     request = replace(launch.request(arguments, command), while_pid=arguments.while_pid)
     if arguments.detach:
-        code, text = start_detached(request)
-        print(text, file=sys.stdout if code is ExitCode.DONE else sys.stderr)
-        return code
+        return tell(*start_detached(request))
+    if not arguments.quiet:
+        tell_of_orphans()
     studies: dict[Path, None] = {}
     paths: list[Path] = []
 
@@ -65,6 +66,17 @@ def _last_words(path: Path) -> None:
     say(f"all it wrote: gpuwatch log {path}")
 
 
+def tell_of_orphans() -> None:
+    """Name runs whose recorder died, and how to take them up or end them."""
+    from gpuwatch.cli import find
+
+    for path in find.orphans():
+        say(
+            f"{path} goes on without its recorder: `gpuwatch attach --record {path}` takes it up, "
+            "`gpuwatch stop --all` ends it"
+        )
+
+
 def start_detached(request: Request) -> tuple[ExitCode, str]:
     """Start a recorder in the background; its first session's path, or its error."""
     from gpuwatch.recorder.detach import detach
@@ -80,6 +92,13 @@ def start_detached(request: Request) -> tuple[ExitCode, str]:
     return detach(work)
 
 
+def tell(code: ExitCode, text: str) -> int:
+    """Say what became of a recorder that was to go on in the background; returns ``code``."""
+    if text:
+        print(text, file=sys.stdout if code is ExitCode.DONE else sys.stderr)
+    return code
+
+
 def print_summary(folder: Path) -> None:
     """The side-by-side summary of a study, on standard output."""
     sys.stdout.flush()
@@ -89,5 +108,6 @@ def print_summary(folder: Path) -> None:
 
 
 def say(text: str) -> None:
-    """One line for people."""
-    print(f"gpuwatch: {clean(text)}", file=sys.stderr, flush=True)
+    """One line for people; a terminal that is gone does not matter."""
+    with contextlib.suppress(OSError):
+        print(f"gpuwatch: {clean(text)}", file=sys.stderr, flush=True)

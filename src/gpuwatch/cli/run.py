@@ -7,11 +7,11 @@ nothing to the run. `gpuwatch attach` comes back to it.
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 
 from gpuwatch.cli import launch, record, screen
 from gpuwatch.errors import ExitCode, UsageError
+from gpuwatch.models import mapping
 from gpuwatch.recorder.control import exit_code_of
 
 
@@ -28,27 +28,33 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     if not screen.usable():
         arguments.detach, arguments.quiet, arguments.while_pid = False, False, None
         return record.run(arguments, command)
+    record.tell_of_orphans()
     code, text = record.start_detached(launch.request(arguments, command))
     if code is not ExitCode.DONE:
-        print(text, file=sys.stderr)
-        return code
+        return record.tell(code, text)
     from gpuwatch.tui.app import run_live
 
     path = Path(text)
     shown = run_live(path)
-    return _ended(path) if shown == ExitCode.DONE else shown
+    return _ended(path.parent) if shown == ExitCode.DONE else shown
 
 
-def _ended(path: Path) -> int:
-    """After the screen: the summary of a run that is over, and its exit code."""
+def _ended(folder: Path) -> int:
+    """After the screen: the summary of a study that is over, and its exit code."""
+    from gpuwatch.session.progress import recorder_alive
     from gpuwatch.session.reader import SessionReader
     from gpuwatch.session.status import State, status
+    from gpuwatch.session.study import not_run, sessions_in
 
-    with SessionReader(path) as reader:
-        meta = reader.meta()
-    state = status(meta, path)
-    if state.live:
+    if recorder_alive(folder):
         return ExitCode.DONE
-    record.print_summary(path.parent)
-    good = state.state in (State.FINISHED, State.STOPPED)
-    return ExitCode.DONE if good else exit_code_of(meta.get("error") or {})
+    code = ExitCode.NOT_AVAILABLE if not_run(folder) else ExitCode.DONE
+    for path in sessions_in(folder):
+        with SessionReader(path) as reader:
+            meta = reader.meta()
+        if status(meta, path).state not in (State.FINISHED, State.STOPPED):
+            failed = mapping(meta.get("result")).get("launcher_failed")
+            why = ExitCode.NOT_AVAILABLE if failed else exit_code_of(mapping(meta.get("error")))
+            code = max(code, why)
+    record.print_summary(folder)
+    return code

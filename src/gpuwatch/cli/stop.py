@@ -31,12 +31,28 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     if arguments.all == (arguments.session is not None):
         raise UsageError("name one session, or --all", "see `gpuwatch sessions`")
     targets = find.live_sessions() if arguments.all else [find.session(arguments.session)]
-    stopped = [path for path in targets if stop(path)]
-    if not stopped:
+    ended = [f"stopped {path}" for path in targets if stop(path)]
+    if arguments.all:
+        ended += _swept()
+    for line in ended:
+        say(line)
+    if not ended:
         say("nothing was running" if arguments.all else f"{targets[0]} is not running")
-    for path in stopped:
-        say(f"stopped {path}")
     return 0
+
+
+def _swept() -> list[str]:
+    """End what engines still hold of runs that no session knows; a line for each."""
+    from gpuwatch.runners import kinds, load
+    from gpuwatch.runners.base import Sweeper
+
+    lines = []
+    for kind in kinds():
+        with contextlib.suppress(GpuwatchError):
+            runner = load(kind)
+            if isinstance(runner, Sweeper):
+                lines += runner.sweep()
+    return lines
 
 
 def stop(path: Path) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import tempfile
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -19,8 +18,9 @@ def detach(record: Callable[[Callable[[Path], None]], int]) -> tuple[ExitCode, s
     """Run ``record`` in the background and wait until it has its first session.
 
     ``record`` is given a function to call with that session's path. Returns ``DONE`` and the path,
-    or the exit code and the error of a recorder that did not get so far. Must be called before any
-    thread was started.
+    or the exit code of a recorder that did not get so far and, where it could not say it itself,
+    its error. Until there is a session it talks on this process's standard error. Must be called
+    before any thread was started.
     """
     sys.stdout.flush()
     sys.stderr.flush()
@@ -48,9 +48,6 @@ def _child(record: Callable[[Callable[[Path], None]], int], tell: int) -> int:
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)
     os.dup2(null, 1)
-    # Until there is a session to log beside, what goes wrong is told to the caller.
-    early = tempfile.TemporaryFile()  # noqa: SIM115
-    os.dup2(early.fileno(), 2)
     told = False
 
     def on_session(path: Path) -> None:
@@ -71,6 +68,5 @@ def _child(record: Callable[[Callable[[Path], None]], int], tell: int) -> int:
         print(f"gpuwatch: error: {error}", file=sys.stderr)
     sys.stderr.flush()
     if not told:
-        early.seek(0)
-        os.write(tell, f"{int(code) or 1} ".encode() + early.read()[-4000:])
+        os.write(tell, f"{int(code) or 1} ".encode())
     return int(code)

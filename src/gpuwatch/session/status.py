@@ -70,8 +70,7 @@ def status(meta: Mapping[str, JSON], path: Path) -> Status:
         return _elsewhere(path)
     if alive:
         return _LIVE.get(str(mapping(meta.get("run_state")).get("state")), _RUNNING)
-    holder = process_id(mapping(meta.get("handle")).get("holder"))
-    if holder and holder.alive():
+    if goes_on_alone(meta):
         return Status(
             State.LOST,
             "the recorder died, the workload still runs: "
@@ -96,6 +95,14 @@ def process_id(value: JSON) -> ProcessId | None:
         )
     except (TypeError, KeyError, ValueError):
         return None
+
+
+def goes_on_alone(meta: Mapping[str, JSON]) -> bool:
+    """Whether the workload still runs here although the recorder is gone."""
+    recorder = process_id(meta.get("recorder"))
+    holder = process_id(mapping(meta.get("handle")).get("holder"))
+    recorded = "result" in meta or (recorder is not None and recorder.alive() is not False)
+    return not recorded and holder is not None and holder.alive() is True
 
 
 def writer_alive(connection: sqlite3.Connection) -> bool:
