@@ -135,6 +135,41 @@ async def test_a_long_list_scrolls_with_the_cursor(fake: Fake) -> None:
         await shows(pilot, "/x/000.gpuwatch")
 
 
+async def test_a_lost_run_is_taken_up_and_shown(session: Make, fake: Fake) -> None:
+    path = session()
+    fake.list(entry(path, status="lost"))
+    async with running(HomeScreen) as (app, pilot):
+        await shows(pilot, "a record on")
+        await pilot.press("a")
+        await until(pilot, lambda: isinstance(app.screen, LiveScreen))
+    assert ["attach", "--record", "--detach", str(path)] in fake.asked
+
+
+async def test_a_finished_run_is_neither_taken_up_nor_stopped(two: list[Path], fake: Fake) -> None:
+    async with running(HomeScreen) as (_, pilot):
+        await shows(pilot, "✓ finished")
+        await pilot.press("a")
+        await shows(pilot, "only a run whose recorder died")
+        await pilot.press("s")
+        await shows(pilot, "the run is over already")
+        await pilot.press("y")
+    assert not [call for call in fake.asked if call[0] in ("attach", "stop")]
+
+
+async def test_stopping_from_the_list_asks_first(session: Make, fake: Fake) -> None:
+    path = session()
+    fake.list(entry(path, status="running"))
+    async with running(HomeScreen) as (_, pilot):
+        await shows(pilot, "s stop")
+        await pilot.press("s")
+        await shows(pilot, "Stop this run?")
+        await pilot.press("escape", "y")
+        await shows(pilot, "s stop")
+        await pilot.press("s", "y")
+        await until(pilot, lambda: ["stop", str(path)] in fake.asked)
+    assert [call for call in fake.asked if call[0] == "stop"] == [["stop", str(path)]]
+
+
 async def test_q_leaves(fake: Fake) -> None:
     async with running(HomeScreen) as (app, pilot):
         await pilot.press("q")

@@ -94,10 +94,9 @@ def test_the_screen_goes_on_with_the_next_environment_and_ends_in_the_summary(
     home = tmp_path / "home"
     home.mkdir()
     steps = Path(__file__).parent.parent / "cli" / "steps.py"
-    command = shlex.join(
-        [sys.executable, "-m", "gpuwatch", "run", "--env", "bare", "--env", "bare", "--"]
-        + [sys.executable, str(steps), "60", "0.05"]
-    )
+    program = [sys.executable, str(steps), "60", "0.05"]
+    twice = ["--env", "bare", "--env", "bare"]
+    command = shlex.join([sys.executable, "-m", "gpuwatch", "run", *twice, "--", *program])
     script = tmp_path / "run.sh"
     script.write_text(f"export HOME={shlex.quote(str(home))}; cd; {command}; echo code $?\n")
     terminal = Terminal(tmp_path, 100, 70)
