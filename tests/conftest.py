@@ -1,4 +1,4 @@
-"""What every test may use: the real command line in a home of its own."""
+"""What every test may use: the real command line in a home of its own, and real engines."""
 
 from __future__ import annotations
 
@@ -12,6 +12,16 @@ from pathlib import Path
 
 import pytest
 
+from .engines import available
+from .engines.fixtures import (  # noqa: F401 (fixtures of every test)
+    docker_daemon,
+    registry,
+    small_image,
+    small_root,
+    torch_image,
+    torch_root,
+)
+
 HAS_TORCH = all(importlib.util.find_spec(name) for name in ("torch", "torchvision"))
 
 
@@ -19,6 +29,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("torch") and not HAS_TORCH:
             item.add_marker(pytest.mark.skip(reason="torch and torchvision are not installed"))
+    try:
+        required = available.required()
+    except ValueError as error:
+        raise pytest.UsageError(str(error)) from error
+    for engine in required:
+        if reason := available.why_not(engine):
+            raise pytest.UsageError(f"{available.REQUIRED} asks for {reason}")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    # Here, and not by marks: so pytest tells of all tests without an engine in one line.
+    for engine in available.ENGINES:
+        if item.get_closest_marker(engine) and (reason := available.why_not(engine)):
+            pytest.skip(reason)
 
 
 @dataclass

@@ -1,0 +1,62 @@
+"""Which engines answer on this machine, and why the others do not."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Callable
+from functools import cache
+
+REQUIRED = "GPUWATCH_REQUIRE_ENGINES"
+"""Variable with the engines, separated by commas, whose absence fails the tests."""
+
+
+def _docker() -> str | None:
+    import docker
+    from docker.errors import DockerException
+
+    host = os.environ.get("DOCKER_HOST", "unix:///var/run/docker.sock")
+    try:
+        with contextlib.closing(docker.from_env(timeout=10)) as client:
+            client.ping()
+    except (DockerException, OSError):
+        return f"no daemon answers at {host}"
+    return None
+
+
+def _apptainer() -> str | None:
+    if shutil.which("apptainer") or shutil.which("singularity"):
+        return None
+    return "neither apptainer nor singularity is on the PATH"
+
+
+def _charliecloud() -> str | None:
+    return None if shutil.which("ch-run") else "ch-run is not on the PATH"
+
+
+_CHECKS: dict[str, Callable[[], str | None]] = {
+    "docker": _docker,
+    "apptainer": _apptainer,
+    "charliecloud": _charliecloud,
+}
+ENGINES = tuple(_CHECKS)
+
+
+@cache
+def why_not(engine: str) -> str | None:
+    """Why tests with this engine cannot run here, and the mend; ``None``: they can."""
+    reason = _CHECKS[engine]()
+    return reason and f"{engine}: {reason}; .ci/engines brings it up"
+
+
+def required() -> list[str]:
+    """The engines that must be there.
+
+    Raises:
+        ValueError: an unknown name.
+    """
+    names = [name for name in os.environ.get(REQUIRED, "").split(",") if name]
+    if unknown := set(names) - set(ENGINES):
+        raise ValueError(f"{REQUIRED} names {', '.join(sorted(unknown))}; known: {ENGINES}")
+    return names
