@@ -89,13 +89,13 @@ def request(arguments: argparse.Namespace, command: tuple[str, ...]) -> Request:
         environments=environments(arguments.env or ["bare"], arguments.python, pull=arguments.pull),
         out=(arguments.out or paths.data_home()).absolute(),
         interval=arguments.interval,
-        gpus=_gpus(arguments.gpus),
+        gpus=gpus(arguments.gpus),
         duration=arguments.duration,
         build_archive=archive.build,
     )
 
 
-def _gpus(text: str | None) -> tuple[str, ...] | None:
+def gpus(text: str | None) -> tuple[str, ...] | None:
     """What ``--gpus`` names: ``()`` for none, ``None`` where it was not given."""
     if text is None or text.strip() == "none":
         return None if text is None else ()

@@ -17,6 +17,8 @@ from pathlib import Path
 
 from gpuwatch.cli import launch
 from gpuwatch.errors import ExitCode, UsageError
+from gpuwatch.models import mapping
+from gpuwatch.recorder.control import exit_code_of
 from gpuwatch.recorder.record import Request, record
 from gpuwatch.text import clean
 
@@ -38,23 +40,36 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         return tell(*start_detached(request))
     if not arguments.quiet:
         tell_of_orphans()
-    studies: dict[Path, None] = {}
-    paths: list[Path] = []
+    studies: list[Path] = []
+    sessions: list[Path] = []
 
     def on_session(path: Path) -> None:
-        studies[path.parent] = None
-        paths.append(path)
+        sessions.append(path)
         if not arguments.quiet:
             say(f"recording to {path}")
 
-    code = record(request, say=say, on_session=on_session)
-    if code is ExitCode.RUN_FAILED and paths:
-        _last_words(paths[-1])
-    refused = code in (ExitCode.USAGE, ExitCode.NOT_AVAILABLE) and len(paths) < 2
+    code = record(request, say=say, on_session=on_session, on_study=studies.append)
+    for path in sessions:
+        if code is not ExitCode.DONE and _failed(path):
+            _last_words(path)
+    alone = len(request.workloads) * len(request.environments) == 1
+    refused = alone and code in (ExitCode.USAGE, ExitCode.NOT_AVAILABLE)
     if not arguments.quiet and not refused:
         for folder in studies:
             print_summary(folder)
     return code
+
+
+def _failed(path: Path) -> bool:
+    """Whether the workload itself failed; one that could not start has said why already."""
+    from gpuwatch.session.reader import SessionReader
+    from gpuwatch.session.status import State, status
+
+    with SessionReader(path) as reader:
+        meta = reader.meta()
+    good = status(meta, path).state in (State.FINISHED, State.STOPPED)
+    started = not mapping(meta.get("result")).get("launcher_failed")
+    return not good and started and exit_code_of(mapping(meta.get("error"))) is ExitCode.RUN_FAILED
 
 
 def _last_words(path: Path) -> None:

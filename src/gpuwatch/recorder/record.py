@@ -10,13 +10,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from gpuwatch import paths
+from gpuwatch import paths, runners
 from gpuwatch.errors import ExitCode, GpuwatchError, NotAvailable, StorageError
 from gpuwatch.models import JSON, Environment, LaunchSpec, Problem, Workload
 from gpuwatch.recorder.control import Stop, conclude, run_to_end, stopping_signals, summarise
 from gpuwatch.recorder.run import Header, begin
 from gpuwatch.recorder.sources import Sources
-from gpuwatch.runners import load
 from gpuwatch.session import study
 
 
@@ -41,10 +40,12 @@ def record(
     *,
     say: Callable[[str], None],
     on_session: Callable[[Path], None] = lambda path: None,
+    on_study: Callable[[Path], None] = lambda folder: None,
 ) -> ExitCode:
     """Run and record everything asked for; returns the exit code of the command.
 
-    ``say`` gets one-line notices for people, ``on_session`` the path of each new session.
+    ``say`` gets one-line notices for people, ``on_study`` the folder of the study once it is
+    there, ``on_session`` the path of each new session.
 
     Raises:
         NotAvailable: there is one environment and it cannot run.
@@ -71,6 +72,7 @@ def record(
     )
     if request.out != paths.data_home() and not request.while_pid:
         paths.remember_study(folder.resolve())
+    on_study(folder)
     code = ExitCode.DONE
     stop = Stop()
     with stopping_signals(stop):
@@ -85,14 +87,14 @@ def record(
                 except StorageError:
                     raise
                 except GpuwatchError as error:
-                    if len(planned) == 1:
-                        raise
                     found = [Problem("not-started", error.message, error.mend)]
                     if not (folder / run.file).exists():
                         study.note_problems(folder, run.index, found)
+                    if len(planned) == 1:
+                        raise
             if found:
                 why = _unavailable(found)
-                say(f"{run.environment.label}: {why}")
+                say(f"{study.label(run, planned)}: {why}")
                 code = max(code, why.exit_code)
             if run.workload.kind != "machine":
                 summarise(folder, say)
@@ -113,7 +115,7 @@ def _record_one(
     path = folder / planned.file
     run_id = uuid.uuid4().hex[:12]
     machine = planned.workload.kind == "machine"
-    runner = None if machine else load(planned.environment.kind)
+    runner = None if machine else runners.load(planned.environment.kind)
     run_folder: Path | None = None
     sources: Sources | None = None
     try:
@@ -122,7 +124,8 @@ def _record_one(
             run_folder = paths.new_run_folder(run_id)
             archive, digest = _archive(request, planned.workload, run_folder)
             spec = _spec(request, planned, archive, gpus)
-            prepared = runner.prepare(spec, say)
+            with runners.guarded(planned.environment.kind):
+                prepared = runner.prepare(spec, say)
         sources = Sources.open(
             request.gpus or None, workload=not machine, contained=bool(runner and runner.contained)
         )
@@ -183,7 +186,7 @@ def _record_one(
 def _preflight(request: Request, run: study.PlannedRun, gpus: tuple[str, ...]) -> list[Problem]:
     if run.workload.kind == "machine":
         return []
-    return load(run.environment.kind).preflight(_spec(request, run, None, gpus))
+    return runners.check(_spec(request, run, None, gpus))
 
 
 def _unavailable(problems: Sequence[Problem]) -> NotAvailable:

@@ -20,6 +20,7 @@ from gpuwatch.processes import boot_id, identify
 from gpuwatch.recorder.intake import HEAD_LINES, Intake
 from gpuwatch.recorder.sampling import Sampler, described
 from gpuwatch.recorder.sources import Sources
+from gpuwatch.runners import guarded
 from gpuwatch.runners.base import Run, Runner
 from gpuwatch.session import schema
 from gpuwatch.session.store import Row, SessionStore, device_row, event, fact, meta
@@ -248,7 +249,8 @@ def begin(
     if runner is not None:
         assert spec is not None and prepared is not None and folder is not None
         try:
-            run = runner.start(spec, prepared, folder)
+            with guarded(runner.kind):
+                run = runner.start(spec, prepared, folder)
         except GpuwatchError as error:
             failure = {"code": None, "signal": None, "launcher_failed": True, "text": error.message}
             with contextlib.suppress(sqlite3.Error):

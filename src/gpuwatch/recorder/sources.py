@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from gpuwatch import __version__
 from gpuwatch.errors import NotAvailable
-from gpuwatch.models import JSON
+from gpuwatch.models import JSON, Problem
 from gpuwatch.recorder.intake import Intake
 from gpuwatch.session.store import Row
 from gpuwatch.telemetry.base import Channel, Device, Source
@@ -73,13 +73,20 @@ class Sources:
     def channels(self) -> tuple[Channel, ...]:
         return tuple(channel for source in self.all for channel in source.channels)
 
+    @property
+    def no_gpu(self) -> Problem | None:
+        """Why no GPU is seen, and what mends it; ``None`` where there is one."""
+        if self._no_gpu is None:
+            return None
+        return Problem("no-gpu", f"no NVIDIA GPU is seen: {self._no_gpu.reason}", self._no_gpu.mend)
+
     def host_facts(self) -> dict[str, JSON]:
         """The fingerprint of this machine; ``gpu.unavailable`` says why there is no GPU."""
         facts: dict[str, JSON] = dict(fingerprint_host(self._gpus()))
         facts["gpuwatch.version"] = __version__
         facts["python.recorder"] = platform.python_version()
-        if self._no_gpu is not None:
-            facts["gpu.unavailable"] = f"no NVIDIA GPU is seen: {self._no_gpu.reason}"
+        if self.no_gpu is not None:
+            facts["gpu.unavailable"] = self.no_gpu.text
         return facts
 
     def process_facts(self, pid: int) -> Mapping[str, JSON]:

@@ -41,6 +41,12 @@ def plan_runs(
     )
 
 
+def label(run: PlannedRun, runs: Sequence[PlannedRun]) -> str:
+    """What tells ``run`` from the others: its environment, and its workload where they differ."""
+    several = len({each.workload.name for each in runs}) > 1
+    return (f"{run.workload.name} in " if several else "") + run.environment.label
+
+
 def slug(text: str) -> str:
     """``text`` as part of a file name."""
     return re.sub(r"[^A-Za-z0-9._+-]+", "-", text).strip("-.")[:60] or "run"

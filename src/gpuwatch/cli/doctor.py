@@ -1,0 +1,219 @@
+"""What can run here, with and without GPU; what is missing, and the command that mends it.
+
+It asks every environment that gpuwatch knows (or those of --env) whether a workload of gpuwatch's
+own could start in it now. Nothing is started, fetched or written. Exit code: 0 when everything
+asked for with --env can run (without --env: when bare can), else 3.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from gpuwatch import __version__, paths, runners
+from gpuwatch.cli import launch
+from gpuwatch.cli.environments import environments
+from gpuwatch.errors import ExitCode
+from gpuwatch.models import Environment, LaunchSpec, Problem, Workload
+from gpuwatch.recorder.sources import Sources
+from gpuwatch.report import doctor as report
+from gpuwatch.runners.interpreter import choose
+
+PATIENCE_SECONDS = 10.0
+"""How long a runner may take over its answers."""
+
+_LEAST_FREE_BYTES = 64 << 20
+"""What the spool of a run may take while its recorder is dead."""
+
+_VERSIONS = (
+    "import json, platform, importlib.metadata as m\n"
+    "def v(n):\n"
+    "    try: return m.version(n)\n"
+    "    except m.PackageNotFoundError: return None\n"
+    "print(json.dumps([platform.python_version(), v('torch'), v('torchvision')]))"
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--env",
+        action="append",
+        metavar="KIND[=IMAGE][,...]",
+        help="ask this environment, repeatable (default: every kind there is)",
+    )
+    parser.add_argument("--gpus", metavar="INDEX|UUID,...", help="the GPUs to ask for, or none")
+    parser.add_argument("--format", choices=("table", "json"), default="table")
+
+
+def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
+    texts = arguments.env or sorted(runners.kinds(aliases=False), key=lambda kind: kind != "bare")
+    asked = environments(texts)
+    gpus = launch.gpus(arguments.gpus)
+    # What a runner prints is no answer of ours.
+    with contextlib.redirect_stdout(sys.stderr):
+        found = _report(list(zip(texts, asked, strict=True)), gpus)
+    wanted = [
+        each
+        for each in found.environments
+        if arguments.env or (each.environment.kind == "bare" and each.environment.image is None)
+    ]
+    ready = all(each.ready for each in wanted)
+    if arguments.format == "json":
+        sys.stdout.write(
+            json.dumps(report.as_json(found, ready=ready), indent=2, ensure_ascii=False) + "\n"
+        )
+    else:
+        sys.stdout.write(report.terminal(found))
+    return ExitCode.DONE if ready else ExitCode.NOT_AVAILABLE
+
+
+def _report(
+    asked: Sequence[tuple[str, Environment]], gpus: tuple[str, ...] | None
+) -> report.Report:
+    sources = Sources.open(gpus or None, workload=False)
+    try:
+        devices = [device for device in sources.devices if device.kind == "gpu"]
+        reason = sources.no_gpu
+    finally:
+        sources.close()
+    if gpus == () and reason is None:
+        reason = Problem("gpus-none", "--gpus none was given", "leave --gpus out")
+    uuids = () if reason else tuple(device.uuid for device in devices if device.uuid)
+    driver = next((device.attributes.get("driver.version") for device in devices), None)
+    return report.Report(
+        gpuwatch=__version__,
+        system=f"{platform.system()} {platform.release()}, {os.cpu_count()} CPUs",
+        environments=_ask(asked, uuids, chosen=gpus is not None),
+        gpus=tuple(
+            report.Gpu(each.id, each.name, each.uuid, _number(each.attributes.get("memory.total")))
+            for each in devices
+        ),
+        driver=None if driver is None else str(driver),
+        gpu_reason=reason,
+        python=_python(
+            next((env.python for _, env in asked if env.kind == "bare"), None), bool(uuids)
+        ),
+        studies=_folder(paths.data_home(), "XDG_DATA_HOME"),
+        runs=_folder(paths.runs_home(), "XDG_STATE_HOME"),
+    )
+
+
+def _ask(
+    asked: Sequence[tuple[str, Environment]], uuids: tuple[str, ...], *, chosen: bool
+) -> tuple[report.Checked, ...]:
+    """All runners at once: one that hangs holds up nobody."""
+    answers: dict[int, report.Checked] = {}
+
+    def ask(place: int, text: str, environment: Environment) -> None:
+        answers[place] = _checked(text, environment, uuids, chosen=chosen)
+
+    threads = [
+        threading.Thread(target=ask, args=(place, *each), daemon=True)
+        for place, each in enumerate(asked)
+    ]
+    for thread in threads:
+        thread.start()
+    until = time.monotonic() + PATIENCE_SECONDS
+    for thread in threads:
+        thread.join(max(0.0, until - time.monotonic()))
+    return tuple(
+        answers.get(place) or _silent(text, environment, bool(uuids))
+        for place, (text, environment) in enumerate(asked)
+    )
+
+
+def _checked(
+    text: str, environment: Environment, uuids: tuple[str, ...], *, chosen: bool
+) -> report.Checked:
+    spec = LaunchSpec(
+        workload=Workload("mnist-cnn", "workload"),
+        environment=environment,
+        archive=None,
+        working_directory=os.getcwd(),
+        variables=dict(os.environ),
+        gpus_chosen=chosen,
+    )
+    engine: str | None = None
+    with contextlib.suppress(Exception, SystemExit):  # preflight tells of what is broken
+        engine = runners.load(environment.kind).engine()
+    return report.Checked(
+        text,
+        environment,
+        engine,
+        without_gpu=tuple(runners.check(spec)),
+        with_gpu=tuple(runners.check(replace(spec, gpus=uuids))) if uuids else None,
+    )
+
+
+def _silent(text: str, environment: Environment, with_gpu: bool) -> report.Checked:
+    problem = Problem(
+        "no-answer",
+        f"its engine did not answer within {PATIENCE_SECONDS:g} s",
+        "see whether the engine is stuck, or choose another --env",
+    )
+    return report.Checked(text, environment, None, (problem,), (problem,) if with_gpu else None)
+
+
+def _python(asked: str | None, gpu: bool) -> report.Python:
+    """The interpreter of bare runs, and the versions by its packages' own metadata."""
+    chosen = choose(asked, os.environ)
+    try:
+        done = subprocess.run(
+            [chosen.path, "-c", _VERSIONS],
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_SECONDS,
+            cwd=os.sep,
+            check=True,
+        )
+        version, torch, torchvision = json.loads(done.stdout)
+    except (OSError, subprocess.SubprocessError, ValueError):
+        version = torch = torchvision = None
+    problem = None
+    if gpu and torch and torch.endswith("+cpu"):
+        problem = Problem(
+            "torch-without-cuda",
+            f"torch {torch} is built without CUDA: it trains on the CPU although there is a GPU",
+            f"{chosen.path} -m pip uninstall torch torchvision, then install them for CUDA",
+        )
+    return report.Python(chosen.path, chosen.origin, version, torch, torchvision, problem)
+
+
+def _folder(path: Path, variable: str) -> report.Folder:
+    """Whether the folder, or the nearest one above that exists, can be written; the space left."""
+    there = next(each for each in (path, *path.parents) if each.exists())
+    try:
+        free: int | None = shutil.disk_usage(there).free
+    except OSError:
+        free = None
+    problem = None
+    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+        problem = Problem(
+            "not-writable",
+            f"{path} cannot be written: {there} is not writable",
+            f"set {variable} to a folder of yours, or give --out DIR to every recording"
+            if variable == "XDG_DATA_HOME"
+            else f"set {variable} to a folder of yours",
+        )
+    elif free is not None and free < _LEAST_FREE_BYTES:
+        problem = Problem(
+            "disk-full",
+            f"{path} has {free >> 20} MiB left",
+            f"free some space there, or set {variable} to another folder",
+        )
+    return report.Folder(str(path), free, problem)
+
+
+def _number(value: object) -> float | None:
+    return value if isinstance(value, (int, float)) else None

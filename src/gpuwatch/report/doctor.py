@@ -1,0 +1,207 @@
+"""What a machine can run, as ``gpuwatch doctor`` found it: for a terminal and as JSON."""
+
+from __future__ import annotations
+
+import shlex
+import textwrap
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+from gpuwatch import units
+from gpuwatch.models import JSON, Environment, Problem
+from gpuwatch.report.table import table
+from gpuwatch.text import clean
+
+SCHEMA = 1
+COLUMNS = 80
+_LONGEST_LABEL, _LONGEST_ENGINE = 30, 22
+
+
+@dataclass(frozen=True)
+class Checked:
+    """One environment: what its runner said of a run of gpuwatch's own workloads in it."""
+
+    text: str
+    """As ``--env`` names it."""
+    environment: Environment
+    engine: str | None
+    """Product and version; ``None``: not here."""
+    without_gpu: tuple[Problem, ...]
+    with_gpu: tuple[Problem, ...] | None
+    """``None``: not asked, see :attr:`Report.gpu_reason`."""
+
+    @property
+    def ready(self) -> bool:
+        """Whether a run can start in it, with the GPUs that it would be given."""
+        return not (self.without_gpu if self.with_gpu is None else self.with_gpu)
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """All of them, each once."""
+        return tuple(dict.fromkeys((*self.without_gpu, *(self.with_gpu or ()))))
+
+
+@dataclass(frozen=True)
+class Gpu:
+    id: str
+    name: str
+    uuid: str | None
+    memory_bytes: float | None
+
+
+@dataclass(frozen=True)
+class Python:
+    """The interpreter that bare runs of gpuwatch's own workloads get."""
+
+    path: str
+    origin: str
+    version: str | None
+    torch: str | None
+    torchvision: str | None
+    problem: Problem | None
+
+
+@dataclass(frozen=True)
+class Folder:
+    path: str
+    free_bytes: int | None
+    problem: Problem | None
+
+
+@dataclass(frozen=True)
+class Report:
+    gpuwatch: str
+    system: str
+    environments: tuple[Checked, ...]
+    gpus: tuple[Gpu, ...]
+    driver: str | None
+    gpu_reason: Problem | None
+    """Why the environments were not asked about GPUs; ``None``: they were."""
+    python: Python
+    studies: Folder
+    runs: Folder
+
+
+def as_json(report: Report, *, ready: bool) -> dict[str, JSON]:
+    """Schema 1 of ``docs/json.md``; ``ready``: whether everything asked for can run."""
+    return {
+        "schema": SCHEMA,
+        "ready": ready,
+        "gpuwatch": report.gpuwatch,
+        "system": report.system,
+        "environments": [_environment(each, report.gpu_reason) for each in report.environments],
+        "gpus": [asdict(gpu) for gpu in report.gpus],
+        "driver": report.driver,
+        "gpu_unavailable": asdict(report.gpu_reason) if report.gpu_reason else None,
+        "python": asdict(report.python),
+        "studies": asdict(report.studies),
+        "runs": asdict(report.runs),
+    }
+
+
+def _environment(each: Checked, gpu_reason: Problem | None) -> dict[str, JSON]:
+    with_gpu: dict[str, JSON] = {"ready": None, "problems": [], "reason": None}
+    if each.with_gpu is not None:
+        with_gpu |= _answer(each.with_gpu)
+    elif gpu_reason is not None:
+        with_gpu["reason"] = gpu_reason.text
+    return {
+        "label": each.environment.label,
+        "env": each.text,
+        "kind": each.environment.kind,
+        "image": each.environment.image,
+        "engine": each.engine,
+        "ready": each.ready,
+        "without_gpu": _answer(each.without_gpu),
+        "with_gpu": with_gpu,
+    }
+
+
+def _answer(problems: Sequence[Problem]) -> dict[str, JSON]:
+    return {"ready": not problems, "problems": [asdict(problem) for problem in problems]}
+
+
+def terminal(report: Report) -> str:
+    """For people, in 80 columns; only commands, which must stay whole, may be longer."""
+    rows = [
+        [
+            clean(each.environment.label, _LONGEST_LABEL),
+            clean(each.engine or "not here", _LONGEST_ENGINE),
+            "no" if each.without_gpu else "yes",
+            _with_gpu(each, report.gpu_reason),
+        ]
+        for each in report.environments
+    ]
+    head = ["environment", "engine", "without GPU", "with GPU"]
+    parts = [f"gpuwatch {report.gpuwatch} on {clean(report.system, 60)}", ""]
+    parts += [table(head, rows, left=len(head)), ""]
+    for each in report.environments:
+        for problem in each.problems:
+            only = "" if problem in each.without_gpu else " with GPU"
+            parts += _told(f"{each.environment.label}{only}", problem)
+    if any(each.problems for each in report.environments):
+        parts.append("")
+    parts += [*_machine(report), "", f"next: {next_command(report)}"]
+    return "\n".join(parts) + "\n"
+
+
+def next_command(report: Report) -> str:
+    """What to do now: run where it can be run, else mend the first thing that is missing."""
+    ready = [each for each in report.environments if each.ready]
+    if not ready:
+        cpu = [each for each in report.environments if not each.without_gpu]
+        if not cpu:
+            fixes = [p.fix for each in report.environments for p in each.problems if p.fix]
+            return clean(fixes[0]) if fixes else "gpuwatch --help"
+        return f"{_run(cpu)} --gpus none"
+    not_asked = report.gpu_reason is not None and report.gpu_reason.code == "gpus-none"
+    return _run(ready) + (" --gpus none" if not_asked else "")
+
+
+def _run(environments: Sequence[Checked]) -> str:
+    texts = [each.text for each in environments]
+    chosen = "" if texts == ["bare"] else "".join(f" --env {shlex.quote(text)}" for text in texts)
+    return f"gpuwatch run mnist-cnn{chosen}"
+
+
+def _with_gpu(each: Checked, reason: Problem | None) -> str:
+    if each.with_gpu is None:
+        return "not asked" if reason and reason.code == "gpus-none" else "no GPU here"
+    return "no" if each.with_gpu else "yes"
+
+
+def _machine(report: Report) -> list[str]:
+    lines = []
+    if report.gpu_reason is not None:
+        lines += _told("GPU", report.gpu_reason)
+    for gpu in report.gpus:
+        memory = units.binary(gpu.memory_bytes)
+        lines += _wrapped(f"GPU: {gpu.id} {gpu.name}, {memory}, driver {report.driver or '?'}")
+    python = report.python
+    version = f"Python {python.version}" if python.version else "no Python that runs"
+    packages = [
+        f"{name} {found}" if found else f"no {name}"
+        for name, found in (("torch", python.torch), ("torchvision", python.torchvision))
+    ]
+    lines += _wrapped(f"Python: {python.path} ({python.origin}): {', '.join([version, *packages])}")
+    if python.problem is not None:
+        lines += _told("Python", python.problem)
+    for name, folder in (("studies", report.studies), ("runs that go on", report.runs)):
+        if folder.problem is not None:
+            lines += _told(name, folder.problem)
+        else:
+            free = units.binary(folder.free_bytes)
+            lines += _wrapped(f"{name}: {folder.path}: writable, {free} free")
+    return lines
+
+
+def _told(name: str, problem: Problem) -> list[str]:
+    """What is missing, and the command that mends it on a line of its own."""
+    lines = _wrapped(f"{name}: {problem.text}")
+    return [*lines, f"    mend: {clean(problem.fix)}"] if problem.fix else lines
+
+
+def _wrapped(text: str) -> list[str]:
+    return textwrap.wrap(
+        clean(text), COLUMNS, subsequent_indent="  ", break_on_hyphens=False, break_long_words=False
+    )
