@@ -67,13 +67,17 @@ class Cli:
         return [sys.executable, "-m", "gpuwatch", *map(str, arguments)]
 
     def __call__(
-        self, *arguments: object, code: int | None = 0, timeout: float = 120
+        self,
+        *arguments: object,
+        code: int | None = 0,
+        timeout: float = 120,
+        folder: Path | None = None,
     ) -> subprocess.CompletedProcess[str]:
-        """Run to the end; ``code`` is the exit code it must have, ``None`` for any."""
+        """Run to the end in ``folder``; ``code`` is its exit code, ``None`` for any."""
         done = subprocess.run(
             self.argv(*arguments),
             env=self.env,
-            cwd=self.home,
+            cwd=folder or self.home,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
