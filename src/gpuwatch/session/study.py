@@ -74,7 +74,7 @@ def create(out: Path, runs: Sequence[PlannedRun], settings: dict[str, JSON]) -> 
 
 def note_problems(folder: Path, index: int, problems: Sequence[Problem]) -> None:
     """Write into the plan why a run of it could not be started. Best effort."""
-    with contextlib.suppress(OSError, ValueError):
+    with contextlib.suppress(OSError, ValueError, LookupError, TypeError):
         plan = json.loads((folder / PLAN).read_text())
         plan["problems"][str(index)] = [asdict(problem) for problem in problems]
         write_text(folder / PLAN, json.dumps(plan, indent=2) + "\n")

@@ -1,0 +1,177 @@
+"""``--env KIND[=IMAGE][,option...]``: what each form means, and what every wrong one is told."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from gpuwatch.cli.environments import environments
+from gpuwatch.errors import UsageError
+from gpuwatch.models import Environment, Mount
+
+
+def one(text: str, python: str | None = None, *, pull: bool = False) -> Environment:
+    (found,) = environments([text], python, pull=pull)
+    return found
+
+
+def refused(*texts: str) -> str:
+    with pytest.raises(UsageError) as error:
+        environments(texts)
+    assert error.value.mend, "an error without what mends it"
+    return str(error.value)
+
+
+def test_a_kind_alone_asks_for_nothing_else() -> None:
+    assert one("bare") == Environment("bare", "bare")
+    assert one("docker") == Environment("docker", "docker")
+
+
+@pytest.mark.parametrize(
+    "image",
+    [
+        "torch:2.6",
+        "registry.example:5000/team/torch@sha256:abc",
+        "/images/torch.sif",
+        "docker://pytorch/pytorch:2.6",
+        "docker-daemon:torch:latest",
+        "a=b",
+    ],
+)
+def test_everything_behind_the_first_equals_sign_is_the_image(image: str) -> None:
+    found = one(f"docker={image}")
+    assert found.image == image and found.label == f"docker={image}"
+
+
+def test_an_empty_image_is_none() -> None:
+    assert one("docker=") == Environment("docker", "docker")
+
+
+def test_options_stand_behind_the_image_in_any_order() -> None:
+    found = one("docker=x,network=host,memory=8g,shm=512m,python=/opt/bin/python,mount=/data")
+    assert found == Environment(
+        "docker",
+        "docker=x",
+        "x",
+        "/opt/bin/python",
+        (Mount("/data", "/data"),),
+        512 << 20,
+        8 << 30,
+        "host",
+    )
+
+
+def test_of_an_option_given_twice_the_last_counts_but_mounts_add_up() -> None:
+    found = one("docker=x,shm=1g,shm=2g,mount=/a,mount=/b:/c:rw")
+    assert found.shm_bytes == 2 << 30
+    assert found.mounts == (Mount("/a", "/a"), Mount("/b", "/c", True))
+
+
+@pytest.mark.parametrize(
+    ("text", "mount"),
+    [
+        ("/data", Mount("/data", "/data")),
+        ("/data:ro", Mount("/data", "/data")),
+        ("/data:rw", Mount("/data", "/data", True)),
+        ("/data:/in", Mount("/data", "/in")),
+        ("/data:/in:ro", Mount("/data", "/in")),
+        ("/data:/in:rw", Mount("/data", "/in", True)),
+        ("/data/../x/:/in//sub/", Mount("/x", "/in/sub")),
+        ("/with space:/in", Mount("/with space", "/in")),
+    ],
+)
+def test_a_mount_is_read_only_unless_it_says_rw(text: str, mount: Mount) -> None:
+    assert one(f"docker=x,mount={text}").mounts == (mount,)
+
+
+def test_the_source_of_a_mount_may_be_relative_or_below_the_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", "/home/me")
+    assert one("docker=x,mount=data:/in").mounts == (Mount(f"{tmp_path}/data", "/in"),)
+    assert one("docker=x,mount=data").mounts == (Mount(f"{tmp_path}/data", f"{tmp_path}/data"),)
+    assert one("docker=x,mount=~/d:/in").mounts == (Mount("/home/me/d", "/in"),)
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("1", 1),
+        ("4096b", 4096),
+        ("64k", 64 << 10),
+        ("512m", 512 << 20),
+        ("512M", 512 << 20),
+        ("512MB", 512 << 20),
+        ("8GiB", 8 << 30),
+        ("1t", 1 << 40),
+    ],
+)
+def test_sizes_are_in_powers_of_1024(text: str, size: int) -> None:
+    assert one(f"docker=x,shm={text}").shm_bytes == size
+    assert one(f"docker=x,memory={text}").memory_bytes == size
+
+
+@pytest.mark.parametrize("network", ["host", "bridge", "none"])
+def test_a_network_is_one_of_three(network: str) -> None:
+    assert one(f"docker=x,network={network}").network == network
+
+
+def test_python_of_the_command_line_is_for_bare_alone() -> None:
+    assert one("bare", "/venv/python").python == "/venv/python"
+    assert one("docker=x", "/venv/python").python is None
+    assert one("bare,python=/other", "/venv/python").python == "/other"
+
+
+def test_pull_is_for_all() -> None:
+    assert one("docker=x", pull=True).pull and not one("docker=x").pull
+
+
+def test_the_same_label_is_numbered_and_others_are_not() -> None:
+    found = environments(["bare", "docker=x", "bare", "docker=y", "bare,python=/p"])
+    assert [each.label for each in found] == [
+        "bare#1", "docker=x", "bare#2", "docker=y", "bare#3",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "unknown environment ''"),
+        ("podman", "choose from: apptainer, bare"),
+        ("Docker=x", "unknown environment 'Docker'"),
+        ("=x", "unknown environment ''"),
+        (",shm=1g", "unknown environment ''"),
+        ("docker=x,", "unknown option ''"),
+        ("docker=x,gpus=all", "unknown option 'gpus=all'"),
+        ("docker=x,shm", "unknown option 'shm'"),
+        ("docker=x,shm=", "unknown option 'shm='"),
+        ("docker=x,python", "unknown option 'python'"),
+        ("docker=x,shm=much", "'much' is no size"),
+        ("docker=x,shm=0", "'0' is no size"),
+        ("docker=x,shm=1.5g", "'1.5g' is no size"),
+        ("docker=x,memory=-1", "'-1' is no size"),
+        ("docker=x,memory=8 g", "'8 g' is no size"),
+        ("docker=x,network=default", "choose from: host, bridge, none"),
+        ("docker=x,mount=/a:/b:/c", "is no mount"),
+        ("docker=x,mount=/a:/b:rx", "is no mount"),
+        ("docker=x,mount=:/b", "is no mount"),
+        ("docker=x,mount=/a:", "is no mount"),
+        ("docker=x,mount=/a:b", "no place in a container"),
+        ("docker=x,mount=/a:/", "no place in a container"),
+        ("docker=x,mount=/a:/x/..", "no place in a container"),
+        ("docker=x,mount=/", "no place in a container"),
+    ],
+)
+def test_a_wrong_form_is_told_with_what_is_right(text: str, says: str) -> None:
+    assert says in refused(text)
+    assert says in refused("bare", text)
+
+
+def test_an_absolute_target_does_not_depend_on_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert one("docker=x,mount=.:/code").mounts == (Mount(os.getcwd(), "/code"),)
