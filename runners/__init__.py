@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib.metadata import EntryPoint, entry_points
 
 from gpuwatch.errors import GpuwatchError, NotAvailable, UsageError
@@ -59,6 +59,13 @@ def check(spec: LaunchSpec) -> list[Problem]:
         return [Problem("runner-broken", error.message, error.mend)]
     except (Exception, SystemExit) as error:
         return [broken(spec.environment.kind, error)]
+
+
+def engine(kind: str) -> str | None:
+    """Product and version that would run that kind; ``None``: not here, or broken. Never raises."""
+    with suppress(Exception, SystemExit):
+        return load(kind).engine()
+    return None
 
 
 @contextmanager

@@ -144,13 +144,10 @@ def _checked(
         variables=dict(os.environ),
         gpus_chosen=chosen,
     )
-    engine: str | None = None
-    with contextlib.suppress(Exception, SystemExit):  # preflight tells of what is broken
-        engine = runners.load(environment.kind).engine()
     return report.Checked(
         text,
         environment,
-        engine,
+        runners.engine(environment.kind),
         without_gpu=tuple(runners.check(spec)),
         with_gpu=tuple(runners.check(replace(spec, gpus=uuids))) if uuids else None,
     )

@@ -139,7 +139,7 @@ def _record_one(
             assert run_folder is not None and prepared is not None
             if digest:
                 facts["gpuwatch.workloads.sha256"] = digest
-            environment |= {"engine": runner.engine(), **prepared.facts}
+            environment |= {"engine": runners.engine(planned.environment.kind), **prepared.facts}
             (run_folder / "session").write_text(str(path.resolve()))
         header = Header(
             session={
