@@ -1,0 +1,1 @@
+"""Workloads in Docker containers of this machine: ``--env docker[=IMAGE]``."""

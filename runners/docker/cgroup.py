@@ -1,0 +1,67 @@
+"""A container's control group, versions 1 and 2: its processes and what they used.
+
+Source: the kernel's documentation, admin-guide/cgroup-v2 (cpu.stat) and cgroup-v1 (cpuacct.stat).
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+_MOUNTS = Path("/sys/fs/cgroup")
+
+
+def holds(pid: int, container: str) -> bool | None:
+    """Whether a process of this machine is in that container; ``None``: there is none such now."""
+    try:
+        return container in Path(f"/proc/{pid}/cgroup").read_text(encoding="utf-8")
+    except OSError:
+        return None
+
+
+class Group:
+    """The group of a process that lives, for as long as it is there."""
+
+    def __init__(self, pid: int) -> None:
+        self._folder: Path | None = None
+        try:
+            lines = Path(f"/proc/{pid}/cgroup").read_text(encoding="utf-8").splitlines()
+        except OSError:
+            return
+        for line in lines:
+            _, names, path = line.split(":", 2)
+            if names and "cpuacct" not in names.split(","):
+                continue
+            for mount in (names, "cpuacct", "unified") if names else ("", "unified"):
+                folder = _MOUNTS / mount / path.lstrip("/")
+                wanted = "cpuacct.stat" if names else "cpu.stat"
+                if (folder / wanted).exists():
+                    self._folder = folder
+                    return
+
+    def processes(self) -> list[int]:
+        """Their numbers on this machine; none once the group is gone."""
+        if self._folder is None:
+            return []
+        try:
+            text = (self._folder / "cgroup.procs").read_text(encoding="ascii")
+        except OSError:
+            return []
+        return [int(number) for number in text.split()]
+
+    def cpu_seconds(self) -> tuple[float, float] | None:
+        """User and system, since the group was made; ``None`` where it is gone or keeps none."""
+        if self._folder is None:
+            return None
+        for file, user, system, unit in (
+            ("cpuacct.stat", "user", "system", float(os.sysconf("SC_CLK_TCK"))),
+            ("cpu.stat", "user_usec", "system_usec", 1e6),
+        ):
+            try:
+                text = (self._folder / file).read_text(encoding="ascii")
+            except OSError:
+                continue
+            fields = dict(line.split(None, 1) for line in text.splitlines())
+            if user in fields and system in fields:
+                return int(fields[user]) / unit, int(fields[system]) / unit
+        return None

@@ -1,0 +1,179 @@
+"""The Docker daemon that a run would use: found, asked who it is, refused if it is elsewhere."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import shutil
+import socket
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import docker
+from docker.context import ContextAPI
+from docker.errors import DockerException
+
+from gpuwatch.errors import NotAvailable
+from gpuwatch.models import JSON, Problem
+
+ANSWER_SECONDS = 10.0
+"""How long the daemon may take for an answer; starting a container has longer."""
+
+DEFAULT_URL = "unix:///var/run/docker.sock"
+
+AWAY = (DockerException, OSError, ValueError, AttributeError)
+"""What a call raises when the daemon is not there, dies over it or is cut off by another thread.
+
+The errors of ``requests``, on which the SDK stands, are ``OSError``."""
+
+
+class Refused(NotAvailable):
+    """The daemon cannot be used, for a reason that preflight tells."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.text, problem.fix)
+        self.problem = problem
+
+
+@dataclass(frozen=True)
+class Daemon:
+    """A daemon of this machine, as it described itself."""
+
+    url: str
+    api_version: str | None = None
+    """``None``: not asked yet."""
+    info: Mapping[str, JSON] = field(default_factory=dict)
+
+    @contextlib.contextmanager
+    def client(self, timeout: float = ANSWER_SECONDS) -> Iterator[docker.APIClient]:
+        """A client of its own, for one thread; ``timeout`` in seconds.
+
+        Raises:
+            DockerException, OSError: it does not answer.
+        """
+        version = self.api_version or "auto"
+        api = docker.APIClient(base_url=self.url, version=version, timeout=timeout)
+        with contextlib.closing(api):
+            yield api
+
+    @property
+    def rootless(self) -> bool:
+        """It runs as the caller, whose number is 0 in its containers."""
+        return "rootless" in self._security
+
+    @property
+    def remaps_users(self) -> bool:
+        """It shifts user numbers unless a container asks for the machine's."""
+        return "userns" in self._security
+
+    @property
+    def confines_files(self) -> bool:
+        """SELinux lets containers read only what is labelled for them."""
+        return "selinux" in self._security
+
+    @property
+    def _security(self) -> set[str]:
+        """The names in ``name=seccomp,profile=default`` and the like."""
+        listed = [str(each) for each in self.info.get("SecurityOptions") or ()]
+        return {each.partition(",")[0].removeprefix("name=") for each in listed}
+
+
+def url(variables: Mapping[str, str] = os.environ) -> str:
+    """Where the daemon is: ``$DOCKER_HOST``, else the current context, else the usual socket."""
+    if variables.get("DOCKER_HOST"):
+        return variables["DOCKER_HOST"]
+    with contextlib.suppress(DockerException, OSError, ValueError, KeyError):
+        name = variables.get("DOCKER_CONTEXT")
+        context = ContextAPI.get_context(name) if name else ContextAPI.get_current_context()
+        if context is not None and context.Host:
+            return str(context.Host).replace("http+unix:", "unix:")
+    return DEFAULT_URL
+
+
+def connect() -> Daemon:
+    """The daemon, if it answers and is on this machine.
+
+    Raises:
+        Refused: it is absent, forbidden or elsewhere.
+    """
+    where = url()
+    if not where.startswith("unix://"):
+        raise Refused(_remote(f"the Docker daemon is at {where}, not on a socket of this machine"))
+    _try_socket(where)
+    try:
+        with Daemon(where).client() as api:
+            daemon = Daemon(where, api.api_version, api.info())
+    except AWAY as error:
+        raise Refused(_absent(where, one_line(error))) from None
+    if differs := foreign(daemon.info, platform.node(), platform.release()):
+        raise Refused(_remote(f"the Docker daemon at {where} runs on another machine: {differs}"))
+    if daemon.info.get("CgroupDriver") == "none":
+        raise Refused(
+            Problem(
+                "docker-no-cgroups",
+                "this Docker daemon gives containers no control group: their use cannot be told",
+                "rootless Docker needs cgroup v2 and systemd: "
+                "https://docs.docker.com/engine/security/rootless/",
+            )
+        )
+    return daemon
+
+
+def foreign(info: Mapping[str, JSON], host: str, kernel: str) -> str | None:
+    """What shows that a daemon is on another machine, or in a virtual one; ``None``: nothing."""
+    if info.get("Name") != host:
+        return f"its host is {info.get('Name')}, this one is {host}"
+    if info.get("KernelVersion") != kernel:
+        return f"its kernel is {info.get('KernelVersion')}, this one's is {kernel}"
+    return None
+
+
+def product(version: Mapping[str, JSON]) -> str:
+    """Product and version, such as ``Docker 28.1.1``, of the daemon's own answer."""
+    components: Sequence[Mapping[str, JSON]] = version.get("Components") or ()
+    podman = any("podman" in str(each.get("Name", "")).lower() for each in components)
+    return f"{'Podman' if podman else 'Docker'} {version.get('Version')}"
+
+
+def one_line(error: BaseException) -> str:
+    """What the daemon said, without line breaks."""
+    said = getattr(error, "explanation", None) or error
+    return " ".join(str(said).split())
+
+
+def _try_socket(where: str) -> None:
+    path = where.removeprefix("unix://")
+    with socket.socket(socket.AF_UNIX) as probe:
+        probe.settimeout(ANSWER_SECONDS)
+        try:
+            probe.connect(path)
+        except PermissionError:
+            raise Refused(
+                Problem(
+                    "docker-forbidden",
+                    f"you may not use the Docker daemon at {path}",
+                    "sudo usermod -aG docker $USER, then log in again",
+                )
+            ) from None
+        except OSError as error:
+            raise Refused(_absent(where, error.strerror or str(error))) from None
+
+
+def _absent(where: str, why: str) -> Problem:
+    if os.environ.get("DOCKER_HOST"):
+        fix = "start it, or correct DOCKER_HOST"
+    elif shutil.which("dockerd"):
+        fix = "sudo systemctl start docker"
+    else:
+        fix = "install Docker: https://docs.docker.com/engine/install/"
+    return Problem("docker-absent", f"no Docker daemon answers at {where}: {why}", fix)
+
+
+def _remote(text: str) -> Problem:
+    return Problem(
+        "docker-remote",
+        f"{text}; telemetry would watch this machine, not that one",
+        "run gpuwatch there, or use this machine's daemon: unset DOCKER_HOST DOCKER_CONTEXT; "
+        "docker context use default",
+    )

@@ -1,0 +1,92 @@
+"""Ending a container: SIGTERM to all that runs in it, SIGKILL after the grace."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import threading
+import time
+
+from docker.errors import NotFound
+
+from gpuwatch.processes import ProcessId
+from gpuwatch.runners.docker.cgroup import Group
+from gpuwatch.runners.docker.client import AWAY, Daemon
+from gpuwatch.runners.local import GRACE_SECONDS
+
+_LOOK_SECONDS = 0.05
+_AGAIN_SECONDS = 0.5
+
+
+class Ending:
+    """Works on a thread of its own, with the daemon or, where that is away, without it.
+
+    The daemon's own ``stop`` asks one process only, whose children then die without being asked.
+    """
+
+    def __init__(
+        self, daemon: Daemon, name: str, holder: ProcessId | None, group: Group | None
+    ) -> None:
+        self._daemon = daemon
+        self._name = name
+        self._holder = holder
+        self._group = group
+        self._asked = 0
+
+    def ask(self) -> None:
+        """The first time: to end; again: at once. Returns at once; fit for a signal handler."""
+        self._asked += 1
+        if self._asked == 1:
+            threading.Thread(target=self._work, daemon=True, name="docker-stop").start()
+
+    def _work(self) -> None:
+        if self._holder is None:
+            self._by_daemon()
+            return
+        if not self._signal_all():
+            self._daemon_signal("SIGTERM")
+        deadline = time.monotonic() + GRACE_SECONDS
+        while self._alive() and self._asked < 2 and time.monotonic() < deadline:
+            time.sleep(_LOOK_SECONDS)
+        while self._alive():
+            # The end of its first process is the end of all in the container.
+            with contextlib.suppress(OSError):
+                os.kill(self._holder.pid, signal.SIGKILL)
+            self._daemon_signal("SIGKILL")
+            time.sleep(_AGAIN_SECONDS)
+
+    def _alive(self) -> bool:
+        return self._holder is not None and self._holder.alive() is True
+
+    def _signal_all(self) -> bool:
+        """SIGTERM to every process but the container's init; whether that was permitted."""
+        assert self._holder is not None
+        others = set(self._group.processes() if self._group else ()) - {self._holder.pid}
+        if not others or not self._alive():
+            return False
+        for pid in others:
+            try:
+                os.kill(pid, signal.SIGTERM)
+            except ProcessLookupError:
+                continue
+            except PermissionError:
+                return False
+        return True
+
+    def _daemon_signal(self, name: str) -> None:
+        with contextlib.suppress(*AWAY), self._daemon.client() as api:
+            api.kill(self._name, signal=name)
+
+    def _by_daemon(self) -> None:
+        """End a container whose processes are not known here, for as long as it takes."""
+        while True:
+            grace = 0 if self._asked > 1 else int(GRACE_SECONDS)
+            try:
+                with self._daemon.client() as api:
+                    api.stop(self._name, timeout=grace)
+                return
+            except NotFound:
+                return
+            except AWAY:
+                time.sleep(_AGAIN_SECONDS)

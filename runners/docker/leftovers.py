@@ -1,0 +1,40 @@
+"""Containers that a dead gpuwatch left: its run's folder is gone, so no session leads to them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import docker
+
+from gpuwatch.processes import start_time
+from gpuwatch.runners.docker.client import AWAY, Daemon
+from gpuwatch.runners.docker.container import LABEL
+
+
+def remove(daemon: Daemon, *, running: bool) -> list[str]:
+    """End and remove them, with ``running`` also those that still run; a line for each."""
+    told = []
+    with contextlib.suppress(*AWAY), daemon.client(timeout=60) as api:
+        for name, state in _found(api):
+            if state in ("created", "exited", "dead") or running:
+                with contextlib.suppress(*AWAY):
+                    api.remove_container(name, v=True, force=True)
+                    told.append(f"removed container {name} ({state}): its run is forgotten")
+    return told
+
+
+def _found(api: docker.APIClient) -> Iterator[tuple[str, str]]:
+    """Name and state of each; only the caller's own, of this host."""
+    wanted = [f"{LABEL}host={socket.gethostname()}", f"{LABEL}owner={os.geteuid()}"]
+    for each in api.containers(all=True, filters={"label": wanted}):
+        labels = each.get("Labels") or {}
+        if Path(labels.get(f"{LABEL}folder", "/")).is_dir():
+            continue
+        pid, _, started = labels.get(f"{LABEL}recorder", "").partition(" ")
+        if pid.isdigit() and str(start_time(int(pid))) == started:
+            continue  # somebody removed the folder of a run that is recorded
+        yield each["Names"][0].lstrip("/"), str(each.get("State"))

@@ -1,0 +1,218 @@
+"""A container's log, read piece by piece from a cursor on: nothing twice, nothing lost."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import struct
+import threading
+import time
+from collections import deque
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass
+
+import docker
+from docker.errors import create_api_error_from_http_exception
+from docker.types import CancellableStream
+
+from gpuwatch.models import JSON, Output, mapping
+from gpuwatch.runners.docker import timestamps
+from gpuwatch.runners.docker.client import ANSWER_SECONDS
+
+_STREAMS = {1: "stdout", 2: "stderr"}
+_HEADER = struct.Struct(">BxxxL")
+"""Of a frame in the daemon's answer: stream and length."""
+
+_SLACK_NS = 60_000_000_000
+"""Two streams are written side by side: a message may stand behind one that is younger."""
+
+_MOST_WAITING = 8 << 20
+_AT_ONCE = 4 << 20
+_LAST_WORDS = 500
+
+
+@dataclass(frozen=True)
+class Message:
+    """One message of the log: a line, or a piece of at most 16 KiB of a longer one."""
+
+    stream: str
+    at: int
+    """The daemon's time in nanoseconds since 1970."""
+    data: bytes
+
+
+@dataclass
+class Position:
+    """How far one stream was read: the time of its last message, and how many had that time."""
+
+    at: int = 0
+    count: int = 0
+
+    def pass_by(self, message: Message) -> None:
+        self.count = self.count + 1 if message.at == self.at else 1
+        self.at = message.at
+
+
+class Cursor:
+    """How far a log was read, stream by stream."""
+
+    def __init__(self, text: str | None = None) -> None:
+        self._streams = {name: Position() for name in _STREAMS.values()}
+        try:
+            value: JSON = json.loads(text or "{}")
+        except ValueError:
+            value = {}
+        for name, position in self._streams.items():
+            at, count = mapping(value).get(name) or (0, 0)
+            position.at, position.count = int(at), int(count)
+
+    def __str__(self) -> str:
+        return json.dumps({name: [each.at, each.count] for name, each in self._streams.items()})
+
+    def pass_by(self, message: Message) -> None:
+        self._streams[message.stream].pass_by(message)
+
+    @property
+    def since(self) -> int:
+        """From when the log must be read again, in nanoseconds since 1970."""
+        return max(0, max(each.at for each in self._streams.values()) - _SLACK_NS)
+
+    def unread(self, messages: Iterator[Message]) -> Iterator[Message]:
+        """What of ``messages``, which begin at :attr:`since`, lies behind this cursor."""
+        known = {name: Position(each.at, each.count) for name, each in self._streams.items()}
+        for message in messages:
+            position = known.get(message.stream)
+            if position is not None:
+                if message.at < position.at:
+                    continue
+                if message.at == position.at and position.count > 0:
+                    position.count -= 1
+                    continue
+                # Behind it everything is new, even if the wall clock is set back.
+                del known[message.stream]
+            yield message
+
+
+class LogReader:
+    """Takes a log in on one thread and gives it out on another, through a queue with a limit."""
+
+    def __init__(self, cursor: str | None = None) -> None:
+        self._taken, self._given = Cursor(cursor), Cursor(cursor)
+        self._waiting: deque[Message] = deque()
+        self._size = 0
+        self._changed = threading.Condition()
+        self._stream: CancellableStream | None = None
+        self._moved = time.monotonic()
+        self.last_words = b""
+        """The end of what was last written to standard error."""
+
+    def take(self, api: docker.APIClient, container: str, *, follow: bool) -> None:
+        """Take in what is new, with ``follow`` until the container or the daemon ends.
+
+        Raises:
+            DockerException, OSError: the daemon did not give it all.
+        """
+        messages = self._messages(api, container, self._taken.since, follow)
+        with contextlib.closing(messages):
+            for message in self._taken.unread(messages):
+                with self._changed:
+                    self._changed.wait_for(lambda: self._size < _MOST_WAITING)
+                    self._waiting.append(message)
+                    self._size += len(message.data)
+                self._taken.pass_by(message)
+                self._moved = time.monotonic()
+                if message.stream == "stderr":
+                    self.last_words = message.data[-_LAST_WORDS:]
+
+    def read(self) -> list[Message]:
+        """What came since the last call, at most about 4 MiB; never waits."""
+        found: list[Message] = []
+        size = 0
+        with self._changed:
+            while self._waiting and size < _AT_ONCE:
+                message = self._waiting.popleft()
+                size += len(message.data)
+                found.append(message)
+            self._size -= size
+            self._changed.notify_all()
+        for message in found:
+            self._given.pass_by(message)
+        return found
+
+    def cursor(self) -> str:
+        """Where :meth:`read` stands."""
+        return str(self._given)
+
+    @property
+    def empty(self) -> bool:
+        return not self._waiting
+
+    def silent_seconds(self) -> float:
+        """Since anything was last taken in."""
+        return time.monotonic() - self._moved
+
+    def interrupt(self) -> None:
+        """Make a :meth:`take` that waits for the daemon fail; callable on any thread."""
+        stream = self._stream
+        if stream is not None:
+            with contextlib.suppress(OSError, AttributeError, ValueError):
+                stream.close()
+
+    def _messages(
+        self, api: docker.APIClient, container: str, since: int, follow: bool
+    ) -> Generator[Message, None, None]:
+        """The log from a time on. One request for both streams keeps their order.
+
+        The SDK's own ``logs`` does not tell which stream a message is of, and takes the death of
+        the daemon for the end of the log.
+        """
+        response = api.get(
+            f"{api.base_url}/v{api.api_version}/containers/{container}/logs",
+            params={
+                "stdout": 1,
+                "stderr": 1,
+                "timestamps": 1,
+                "follow": int(follow),
+                "since": f"{since // 1_000_000_000}.{since % 1_000_000_000:09d}",
+            },
+            stream=True,
+            timeout=None if follow else ANSWER_SECONDS,
+        )
+        with contextlib.closing(response):
+            try:
+                response.raise_for_status()
+            except OSError as error:
+                create_api_error_from_http_exception(error)
+            pieces = response.iter_content(chunk_size=None)
+            self._stream = CancellableStream(pieces, response)
+            try:
+                for stream, payload in _frames(pieces):
+                    time_text, _, data = payload.partition(b" ")
+                    at = timestamps.unix_ns(time_text.decode("ascii", "replace"))
+                    yield Message(_STREAMS.get(stream, "stdout"), at or 0, data)
+            finally:
+                self._stream = None
+
+
+def outputs(messages: list[Message], not_before: int) -> list[Output]:
+    """Messages as a recorder wants them; ``not_before`` is ``CLOCK_MONOTONIC`` of the launch."""
+    return [
+        Output(max(not_before, timestamps.monotonic_ns(each.at)), each.stream, each.data)
+        for each in messages
+    ]
+
+
+def _frames(pieces: Iterator[bytes]) -> Iterator[tuple[int, bytes]]:
+    """Stream and payload of each frame; frames and pieces do not begin together."""
+    buffer = bytearray()
+    for piece in pieces:
+        buffer += piece
+        at = 0
+        while len(buffer) - at >= _HEADER.size:
+            stream, length = _HEADER.unpack_from(buffer, at)
+            end = at + _HEADER.size + length
+            if end > len(buffer):
+                break
+            yield stream, bytes(buffer[at + _HEADER.size : end])
+            at = end
+        del buffer[:at]

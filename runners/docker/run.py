@@ -1,0 +1,216 @@
+"""A workload in a container: followed, found again, ended."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from docker.errors import NotFound
+
+from gpuwatch.models import JSON, Output, Result, RunState
+from gpuwatch.processes import ProcessId, identify
+from gpuwatch.runners.docker import container, outcome
+from gpuwatch.runners.docker.cgroup import Group, holds
+from gpuwatch.runners.docker.client import AWAY, Daemon
+from gpuwatch.runners.docker.ending import Ending
+from gpuwatch.runners.docker.logs import LogReader, outputs
+
+KIND = "docker"
+
+GIVE_UP_SECONDS = 30.0
+"""Without an answer for so long, a run whose processes are gone is given up."""
+
+_AGAIN_SECONDS = 0.25
+_STUCK_SECONDS = 2.0
+"""After the end nothing was heard for so long: the daemon does not end its log by itself."""
+
+
+class DockerRun:
+    """A container, found by its name. A thread of its own follows it once somebody reads.
+
+    The end of the log is not the end of the run: only the daemon's word is, once the container's
+    first process is gone from this machine. While that lives the daemon is not asked.
+    """
+
+    def __init__(
+        self,
+        daemon: Daemon,
+        folder: Path,
+        *,
+        holder: ProcessId | None = None,
+        spawned_ns: int | None = None,
+        cursor: str | None = None,
+    ) -> None:
+        self._daemon = daemon
+        self._folder = folder
+        self._name = container.name(folder)
+        self._id: str | None = None
+        self._holder = holder
+        self._spawned_ns = spawned_ns
+        self._group = Group(holder.pid) if holder is not None and holder.alive() else None
+        self._log = LogReader(cursor)
+        self._cpu: tuple[float, float] | None = None
+        self._follower: threading.Thread | None = None
+        self._ending: Ending | None = None
+        self._away_since: float | None = None
+        self._gone = False
+        self._ended: Mapping[str, JSON] | None = None
+        self._read_out = False
+        self._dead_ns: int | None = None
+
+    @classmethod
+    def attach(cls, handle: Mapping[str, JSON], cursor: str | None, url: str) -> DockerRun:
+        """The run of a handle, however little of it was noted; ``url`` is the usual daemon's."""
+        noted = handle.get("holder") or {}
+        holder = ProcessId(**noted) if noted else None
+        spawned = handle.get("spawned_ns")
+        run = cls(
+            Daemon(str(handle.get("host") or url)),
+            Path(str(handle["folder"])),
+            holder=holder,
+            spawned_ns=spawned if isinstance(spawned, int) else None,
+            cursor=cursor,
+        )
+        if holder is None:  # the recorder died between the start and its note of it
+            with contextlib.suppress(*AWAY), run._daemon.client() as api:
+                run.learn(api.inspect_container(run._name))
+        return run
+
+    def learn(self, found: Mapping[str, JSON]) -> None:
+        """Take what the daemon tells of the container, as far as it was not known."""
+        self._id = str(found["Id"])
+        labels = found["Config"].get("Labels") or {}
+        if self._spawned_ns is None:
+            spawned = labels.get(f"{container.LABEL}spawned_ns", "")
+            self._spawned_ns = int(spawned) if spawned.isdigit() else None
+        pid = found["State"].get("Pid") or 0
+        if self._holder is None and pid:
+            holder, group = identify(pid), Group(pid)
+            # In this order: a number that another process has by now is not in the container.
+            if holds(pid, self._id):
+                self._holder, self._group = holder, group
+
+    def handle(self) -> dict[str, JSON]:
+        return {
+            "kind": KIND,
+            "folder": str(self._folder),
+            "host": self._daemon.url,
+            "container": self._id,
+            "name": self._name,
+            "holder": None if self._holder is None else asdict(self._holder),
+            "spawned_ns": self._spawned_ns,
+        }
+
+    def spawned_ns(self) -> int | None:
+        return self._spawned_ns
+
+    def state(self) -> RunState:
+        if self._ended is not None:
+            return RunState.EXITED
+        away = self._gone or self._away_since is not None
+        return RunState.LOST if away else RunState.RUNNING
+
+    def pids(self) -> Sequence[int]:
+        return (self._holder.pid,) if self._holder is not None and self._alive() else ()
+
+    def read(self) -> list[Output]:
+        self._follow()
+        return outputs(self._log.read(), self._spawned_ns or 0)
+
+    def cursor(self) -> str:
+        return self._log.cursor()
+
+    def release(self, cursor: str) -> None:
+        """Nothing: the daemon keeps the log until the container is removed."""
+
+    def result(self) -> Result | None:
+        self._follow()
+        if self._group is not None:
+            self._cpu = self._group.cpu_seconds() or self._cpu
+        if self._alive():
+            return None
+        if self._dead_ns is None and self._holder is not None:
+            self._dead_ns = time.monotonic_ns()
+        if not self._log.empty:
+            return None
+        if self._ended is not None and self._read_out:
+            return self._result(self._ended, None)
+        if self._gone:
+            return self._lost("its container is gone")
+        return self._overdue()
+
+    def stop(self) -> None:
+        if self._ending is None:
+            self._ending = Ending(self._daemon, self._name, self._holder, self._group)
+        self._ending.ask()
+
+    def forget(self) -> None:
+        with contextlib.suppress(*AWAY), self._daemon.client(timeout=60) as api:
+            api.remove_container(self._name, v=True, force=True)
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _alive(self) -> bool:
+        return self._holder is not None and self._holder.alive() is True
+
+    def _overdue(self) -> Result | None:
+        """The processes are gone; the daemon did not say yet how, or did not give all its log."""
+        dead = 0.0 if self._dead_ns is None else (time.monotonic_ns() - self._dead_ns) / 1e9
+        silent = self._log.silent_seconds()
+        if self._ended is not None:
+            if silent > GIVE_UP_SECONDS and dead > GIVE_UP_SECONDS:
+                return self._result(self._ended, "the end of its output could not be read")
+            return None
+        if dead > _STUCK_SECONDS and silent > _STUCK_SECONDS:
+            self._log.interrupt()
+        away = self._away_since
+        if away is None or time.monotonic() - away < GIVE_UP_SECONDS:
+            return None
+        if self._holder is not None and dead < GIVE_UP_SECONDS:
+            return None
+        return self._lost("the Docker daemon went away and did not come back")
+
+    def _result(self, state: Mapping[str, JSON], note: str | None) -> Result:
+        return outcome.result(
+            state,
+            seen_dead_ns=self._dead_ns,
+            not_before=self._spawned_ns or 0,
+            cpu=self._cpu,
+            last_words=self._log.last_words,
+            note=note,
+        )
+
+    def _lost(self, text: str) -> Result:
+        t = self._dead_ns or time.monotonic_ns()
+        return Result(None, None, t, lost=True, text=f"{text} (container {self._name})")
+
+    def _follow(self) -> None:
+        if self._follower is None:
+            self._follower = threading.Thread(target=self._work, daemon=True, name="docker-log")
+            self._follower.start()
+
+    def _work(self) -> None:
+        """Read the log; where it ends ask why; wait for a daemon that is away."""
+        while not (self._gone or self._read_out):
+            began = time.monotonic()
+            try:
+                with self._daemon.client() as api:
+                    found = api.inspect_container(self._name)
+                    self.learn(found)
+                    self._away_since = None
+                    if outcome.over(found["State"]) and not self._alive():
+                        self._ended = found["State"]
+                    # A log that breaks off is no news: the next look tells why it did.
+                    with contextlib.suppress(*AWAY):
+                        self._log.take(api, self._name, follow=self._ended is None)
+                        self._read_out = self._ended is not None
+            except NotFound:
+                self._gone = True
+            except AWAY:
+                self._away_since = self._away_since or time.monotonic()
+            if not self._read_out:
+                time.sleep(max(0.0, began + _AGAIN_SECONDS - time.monotonic()))
