@@ -1,0 +1,256 @@
+"""``gpuwatch doctor``: what can run here, what is missing, and the command that mends it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpuwatch.cli import doctor, main
+from tests.conftest import Cli
+from tests.fake_nvml import DRIVER_NOT_LOADED, FakeDriver, uuid
+from tests.runners.packages import installed
+from tests.test_architecture import loaded
+
+from .test_errors import one_line
+
+
+@pytest.fixture
+def driver(tmp_path: Path, cli: Cli) -> FakeDriver:
+    """Two GPUs, whatever this machine has."""
+    folder = tmp_path / "driver"
+    folder.mkdir()
+    driver = FakeDriver(folder, gpus=2)
+    cli.variables.update(
+        {name: driver.env[name] for name in ("LD_LIBRARY_PATH", "FAKE_NVML_STATE")}
+    )
+    return driver
+
+
+@pytest.fixture
+def without_torch(tmp_path: Path) -> Path:
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "v"], check=True)
+    return tmp_path / "v/bin/python"
+
+
+def asked(cli: Cli, *arguments: object, code: int | None = None) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(
+        cli("doctor", "--format", "json", *arguments, code=code).stdout
+    )
+    assert found["schema"] == 1
+    return found
+
+
+def row(found: dict[str, Any], kind: str) -> dict[str, Any]:
+    (one,) = [each for each in found["environments"] if each["kind"] == kind]
+    return dict(one)
+
+
+@pytest.mark.torch
+def test_every_runner_is_a_row_and_bare_decides(cli: Cli) -> None:
+    found = asked(cli, code=0)
+    kinds = [each["kind"] for each in found["environments"]]
+    assert kinds[0] == "bare" and sorted(kinds) == ["apptainer", "bare", "charliecloud", "docker"]
+    bare = row(found, "bare")
+    assert bare["ready"] and bare["without_gpu"] == {"ready": True, "problems": []}
+    assert bare["engine"].startswith("Linux")
+    assert found["ready"] is True
+    assert found["python"]["torch"] and found["python"]["version"]
+
+
+def test_what_is_not_ready_says_why_and_what_mends_it(cli: Cli) -> None:
+    for each in asked(cli)["environments"]:
+        for answer in (each["without_gpu"], each["with_gpu"]):
+            assert answer["ready"] is (None if answer.get("reason") else not answer["problems"])
+            for problem in answer["problems"]:
+                assert problem["code"] and problem["text"] and problem["fix"]
+
+
+def test_the_table_fits_80_columns_and_needs_no_colour(cli: Cli) -> None:
+    long = "docker=registry.example:5000/a/very/long/name/of/an/image@sha256:" + "0" * 64
+    lines = cli("doctor", "--env", "bare", "--env", long, code=None).stdout.splitlines()
+    assert lines[2].split() == ["environment", "engine", "without", "GPU", "with", "GPU"]
+    assert "\x1b" not in "".join(lines)
+    for line in lines:
+        command = line.startswith(("    mend: ", "next: "))  # stays whole to be copied
+        assert len(line) <= 80 or command or len(line.split()) == 1, line
+    assert lines[-1].startswith("next: ")
+
+
+def test_nothing_is_written_and_nothing_heavy_is_loaded(cli: Cli) -> None:
+    cli("doctor", code=None)
+    assert list(cli.home.rglob("*")) == []
+    assert not loaded("doctor", "--env", "bare") & {"torch", "textual", "numpy", "scipy", "docker"}
+
+
+@pytest.mark.torch
+def test_without_a_gpu_the_second_column_gives_the_reason_and_is_no_no(
+    cli: Cli, driver: FakeDriver
+) -> None:
+    driver.init(DRIVER_NOT_LOADED)
+    found = asked(cli, "--env", "bare", code=0)
+    with_gpu = row(found, "bare")["with_gpu"]
+    assert with_gpu["ready"] is None and "driver is not loaded" in with_gpu["reason"]
+    assert found["gpus"] == [] and found["driver"] is None
+    assert found["gpu_unavailable"]["code"] == "no-gpu" and found["gpu_unavailable"]["fix"]
+    told = cli("doctor", "--env", "bare").stdout
+    assert "no GPU here" in told and "modprobe nvidia" in told
+
+
+@pytest.mark.torch
+def test_gpus_are_named_and_asked_for(cli: Cli, driver: FakeDriver) -> None:
+    found = asked(cli, "--env", "bare", code=0)
+    assert [gpu["uuid"] for gpu in found["gpus"]] == [uuid(0), uuid(1)]
+    assert found["gpus"][0]["name"] == "NVIDIA H100 80GB HBM3"
+    assert found["gpus"][0]["memory_bytes"] == pytest.approx(85520809984)
+    assert found["driver"] == "575.57.08" and found["gpu_unavailable"] is None
+    with_gpu = row(found, "bare")["with_gpu"]
+    assert with_gpu == {"ready": True, "problems": [], "reason": None}
+    told = cli("doctor", "--env", "bare").stdout
+    assert "NVIDIA H100 80GB HBM3" in told and "driver 575.57.08" in told
+
+
+@pytest.mark.torch
+def test_only_the_gpus_that_are_named_are_asked_for(cli: Cli, driver: FakeDriver) -> None:
+    chosen = asked(cli, "--env", "bare", "--gpus", "1", code=0)
+    assert [gpu["uuid"] for gpu in chosen["gpus"]] == [uuid(1)]
+    none = asked(cli, "--env", "bare", "--gpus", "none", code=0)
+    assert row(none, "bare")["with_gpu"]["ready"] is None
+    assert none["gpu_unavailable"]["code"] == "gpus-none"
+    told = cli("doctor", "--env", "bare", "--gpus", "none").stdout
+    assert "not asked" in told and told.endswith("next: gpuwatch run mnist-cnn --gpus none\n")
+
+
+def test_gpus_that_are_not_there_are_an_error(cli: Cli, driver: FakeDriver) -> None:
+    assert "'7' is no GPU" in one_line(cli("doctor", "--gpus", "7", code=3).stderr)
+
+
+GPU_SHY = """
+from gpuwatch.models import Problem
+
+class Runner:
+    kind = "shy"
+    contained = False
+
+    def engine(self):
+        print("I am no answer of gpuwatch's")
+        return "Shy 1.0"
+
+    def preflight(self, spec):
+        assert spec.workload.kind == "workload" and spec.archive is None
+        return [Problem("shy", f"{gpu} frightens it", "shy --grow-up") for gpu in spec.gpus]
+"""
+
+
+def test_a_run_that_works_without_gpus_alone_is_told_apart(
+    cli: Cli, driver: FakeDriver, tmp_path: Path
+) -> None:
+    cli.variables["PYTHONPATH"] = str(installed(tmp_path / "site", "shy", "gw_shy:Runner", GPU_SHY))
+    found = asked(cli, "--env", "shy", code=3)
+    shy = row(found, "shy")
+    assert shy["engine"] == "Shy 1.0" and shy["without_gpu"]["ready"] is True
+    assert shy["with_gpu"]["ready"] is False and shy["ready"] is False
+    assert uuid(0) in shy["with_gpu"]["problems"][0]["text"]
+    done = cli("doctor", "--env", "shy", code=3)
+    assert "mend: shy --grow-up" in done.stdout
+    assert done.stdout.endswith("next: gpuwatch run mnist-cnn --env shy --gpus none\n")
+    assert asked(cli, "--env", "shy", "--gpus", "none", code=0)["ready"] is True
+
+
+def test_an_engine_that_is_away_names_the_command_that_mends_it(cli: Cli) -> None:
+    cli.variables["DOCKER_HOST"] = "unix:///no/such/docker.sock"
+    found = asked(cli, "--env", "docker=x", code=3)
+    docker = row(found, "docker")
+    assert found["ready"] is False and docker["engine"] is None
+    assert [problem["code"] for problem in docker["without_gpu"]["problems"]] == ["docker-absent"]
+    done = cli("doctor", "--env", "docker=x", code=3)
+    assert "not here" in done.stdout and "    mend: " in done.stdout
+    fix = docker["without_gpu"]["problems"][0]["fix"]
+    assert done.stdout.endswith(f"next: {fix}\n")
+
+
+@pytest.mark.docker
+def test_an_engine_that_answers_is_named_although_an_image_is_missing(cli: Cli) -> None:
+    docker = row(asked(cli, "--env", "docker=gpuwatch-no-such-image:1", code=3), "docker")
+    assert docker["engine"].startswith("Docker ")
+    (problem,) = docker["without_gpu"]["problems"]
+    assert problem["code"] == "image-missing"
+    assert "docker pull gpuwatch-no-such-image:1" in problem["fix"]
+
+
+@pytest.mark.docker
+def test_an_image_that_is_here_is_ready(cli: Cli, small_image: str) -> None:
+    found = asked(cli, "--env", f"docker={small_image}", "--gpus", "none", code=0)
+    assert found["ready"] and row(found, "docker")["image"] == small_image
+
+
+def test_a_python_without_torch_is_told_and_is_the_next_thing_to_mend(
+    cli: Cli, without_torch: Path
+) -> None:
+    found = asked(cli, "--env", f"bare,python={without_torch}", code=3)
+    assert found["python"]["path"] == str(without_torch) and found["python"]["torch"] is None
+    done = cli("doctor", "--env", f"bare,python={without_torch}", code=3)
+    assert "no torch" in done.stdout
+    assert f"next: {without_torch} -m pip install torch torchvision" in done.stdout
+
+
+def test_a_torch_without_cuda_beside_a_gpu_is_told(
+    cli: Cli, driver: FakeDriver, without_torch: Path
+) -> None:
+    (packages,) = without_torch.parents[1].glob("lib/python*/site-packages")
+    for name in ("torch", "torchvision"):
+        (packages / name).mkdir()
+        (packages / name / "__init__.py").touch()
+        info = packages / f"{name}-2.9.0+cpu.dist-info"
+        info.mkdir()
+        text = f"Metadata-Version: 2.1\nName: {name}\nVersion: 2.9.0+cpu\n"
+        (info / "METADATA").write_text(text)
+    environment = ("--env", f"bare,python={without_torch}")
+    python = asked(cli, *environment, code=0)["python"]
+    assert python["torch"] == "2.9.0+cpu" and python["problem"]["code"] == "torch-without-cuda"
+    driver.init(DRIVER_NOT_LOADED)
+    assert asked(cli, *environment, code=0)["python"]["problem"] is None
+
+
+def test_a_folder_that_cannot_be_written_is_told(cli: Cli) -> None:
+    cli.variables["XDG_DATA_HOME"] = "/proc/1"
+    found = asked(cli)
+    assert found["studies"]["problem"]["code"] == "not-writable"
+    assert "XDG_DATA_HOME" in found["studies"]["problem"]["fix"]
+    assert found["runs"]["problem"] is None and found["runs"]["free_bytes"] > 0
+    assert "/proc/1 is not writable" in " ".join(cli("doctor", code=None).stdout.split())
+
+
+def test_an_unknown_environment_is_a_wrong_command_line(cli: Cli) -> None:
+    assert "choose from" in one_line(cli("doctor", "--env", "podman", code=2).stderr)
+
+
+HANGS = """
+import threading
+
+class Runner:
+    kind = "hangs"
+    contained = False
+
+    def engine(self):
+        threading.Event().wait()
+"""
+
+
+def test_a_runner_that_hangs_is_a_row_and_holds_up_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.syspath_prepend(str(installed(tmp_path, "hangs", "gw_hangs:Runner", HANGS)))
+    monkeypatch.setattr(doctor, "PATIENCE_SECONDS", 3.0)
+    start = time.monotonic()
+    assert main(["doctor", "--format", "json", "--env", "hangs", "--env", "bare"]) == 3
+    assert time.monotonic() - start < 9
+    found = json.loads(capsys.readouterr().out)
+    (problem,) = row(found, "hangs")["without_gpu"]["problems"]
+    assert problem["code"] == "no-answer" and "3 s" in problem["text"]
+    assert row(found, "bare")["engine"]
