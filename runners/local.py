@@ -11,8 +11,8 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from gpuwatch.errors import GpuwatchError
@@ -27,16 +27,38 @@ GRACE_SECONDS = 10.0
 _START_PATIENCE = 10.0
 
 
+@dataclass(frozen=True)
+class Ending:
+    """What a launcher's own failure is told by."""
+
+    pid: int | None
+    """Of the launcher; it may have become the workload."""
+    code: int | None
+    stdout_bytes: int
+    stderr: str
+    """The last 4 KiB."""
+
+
+Blame = Callable[[Ending], str | None]
+"""What the launcher said when it failed itself; ``None``: the end is the workload's own."""
+
+
 class LocalRun:
     """A workload under a shim, found again by its folder."""
 
     def __init__(
-        self, kind: str, folder: Path, holder: ProcessId, cursor: str | None = None
+        self,
+        kind: str,
+        folder: Path,
+        holder: ProcessId,
+        cursor: str | None = None,
+        blame: Blame | None = None,
     ) -> None:
         self._kind = kind
         self._folder = folder
         self._holder = holder
         self._spool = SpoolReader(folder / "spool", cursor)
+        self._blame = blame
         self._stops = 0
 
     @classmethod
@@ -48,15 +70,21 @@ class LocalRun:
         folder: Path,
         working_directory: str,
         variables: Mapping[str, str],
+        blame: Blame | None = None,
+        pid_namespace: bool = False,
     ) -> LocalRun:
         """Start ``command`` under a shim of its own, in a session of its own.
+
+        ``pid_namespace``: it is a launcher that gives the workload one; stopping asks the workload
+        alone.
 
         Raises:
             GpuwatchError: not even the shim could be started.
         """
+        whom = "namespace" if pid_namespace else "tree"
         arguments = [sys.executable, "-I", "-S", shim.__file__, str(folder), str(GRACE_SECONDS)]
         process = subprocess.Popen(
-            [*arguments, *command],
+            [*arguments, whom, *command],
             cwd=working_directory,
             env=dict(variables),
             stdin=subprocess.DEVNULL,
@@ -73,10 +101,12 @@ class LocalRun:
         if holder is None or not (folder / "started.json").exists():
             told = (folder / "shim.log").read_text(errors="replace").strip().splitlines()
             raise GpuwatchError(f"the workload's shim did not start: {' '.join(told[-1:])}")
-        return cls(kind, folder, holder)
+        return cls(kind, folder, holder, blame=blame)
 
     @classmethod
-    def attach(cls, handle: Mapping[str, JSON], cursor: str | None) -> LocalRun:
+    def attach(
+        cls, handle: Mapping[str, JSON], cursor: str | None, blame: Blame | None = None
+    ) -> LocalRun:
         """The run of a handle; it may have ended meanwhile."""
         folder = Path(str(handle["folder"]))
         # A recorder that died between the start and its note of it left no holder.
@@ -87,7 +117,7 @@ class LocalRun:
             int(holder.get("pid", 0)),
             int(holder.get("start_time", 0)),
         )
-        return cls(str(handle["kind"]), folder, process, cursor)
+        return cls(str(handle["kind"]), folder, process, cursor, blame)
 
     def handle(self) -> dict[str, JSON]:
         return {"kind": self._kind, "folder": str(self._folder), "holder": asdict(self._holder)}
@@ -127,14 +157,15 @@ class LocalRun:
                 return None
             text = "whoever held it is gone"
             return Result(None, None, time.monotonic_ns(), lost=True, text=text)
+        blamed = self._blame(self._ending(note)) if self._blame else None
         return Result(
             code=note.get("code"),
             signal=note.get("signal"),
             t=int(note["t"]),
             user_seconds=note.get("user_seconds"),
             sys_seconds=note.get("sys_seconds"),
-            launcher_failed=bool(note.get("launcher_failed")),
-            text=note.get("text"),
+            launcher_failed=bool(blamed or note.get("launcher_failed")),
+            text=blamed or note.get("text"),
             left_behind=int(note.get("left_behind") or 0),
         )
 
@@ -150,6 +181,14 @@ class LocalRun:
 
     def forget(self) -> None:
         shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _ending(self, note: dict[str, JSON]) -> Ending:
+        return Ending(
+            self._note("started.json").get("workload"),
+            note.get("code"),
+            int(note.get("stdout_bytes") or 0),
+            str(note.get("stderr_tail") or ""),
+        )
 
     def _note(self, name: str) -> dict[str, JSON]:
         return _read_note(self._folder / name)

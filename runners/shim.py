@@ -1,6 +1,6 @@
 """The process between a recorder and a local workload: standard library only, run as a script.
 
-    PYTHON -I -S shim.py FOLDER GRACE_SECONDS COMMAND...
+    PYTHON -I -S shim.py FOLDER GRACE_SECONDS tree|namespace COMMAND...
 
 It owns the workload's pipes, so that a recorder that dies takes nothing with it. In FOLDER it keeps
 
@@ -8,10 +8,14 @@ It owns the workload's pipes, so that a recorder that dies takes nothing with it
   and data, in segments of 1 MiB; the oldest are dropped when nobody reads 64 MiB (a ``LOST`` frame
   with the number of bytes follows);
 * ``started.json``: numbers and starts of itself and the workload, and when that was launched;
-* ``ended.json``: exit code, signal, CPU times; written last, in one piece.
+* ``ended.json``: exit code, signal, CPU times, how many bytes went to stdout, the end of stderr;
+  written last, in one piece.
 
 SIGTERM ends the workload's whole process tree: SIGTERM first, SIGKILL after GRACE_SECONDS; a second
-SIGTERM does so at once. What the workload leaves running when it exits ends with it.
+SIGTERM does so at once. What the workload leaves running when it exits ends with it. ``namespace``:
+the command is a launcher that gives the workload a PID namespace, and SIGTERM goes only to what is
+in there. The launcher would pass a SIGTERM of its own on as well, and what it serves the image's
+files with would end under the workload while that still saves its state.
 """
 
 from __future__ import annotations
@@ -34,6 +38,7 @@ SEGMENT_BYTES = 1 << 20
 MOST_SEGMENTS = 64
 LEFTOVER_GRACE = 2.0
 UNKILLABLE_NS = 15_000_000_000
+TAIL_BYTES = 4096
 _PR_SET_CHILD_SUBREAPER = 36
 
 
@@ -91,9 +96,10 @@ class Spool:
 
 
 class Shim:
-    def __init__(self, folder: str, grace: float, command: list[str]) -> None:
+    def __init__(self, folder: str, grace: float, whom: str, command: list[str]) -> None:
         self._folder = folder
         self._grace = grace
+        self._namespace = whom == "namespace"
         self._command = command
         os.makedirs(os.path.join(folder, "spool"), mode=0o700, exist_ok=True)
         self._spool = Spool(os.path.join(folder, "spool"))
@@ -104,6 +110,8 @@ class Shim:
         self._stops = 0
         self._kill_at: float | None = None
         self._left_behind = 0
+        self._stdout_bytes = 0
+        self._stderr_tail = b""
 
     def run(self) -> None:
         wake_read, wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -124,7 +132,7 @@ class Shim:
                     with contextlib.suppress(BlockingIOError):
                         os.read(wake_read, 4096)
                 elif data := _read(fd):
-                    self._spool.write(pipes[fd], data)
+                    self._take(pipes[fd], data)
                 elif data == b"":
                     poller.unregister(fd)
                     os.close(fd)
@@ -199,7 +207,11 @@ class Shim:
             self._kill_at = time.monotonic() + 0.2
 
     def _signal(self, number: int) -> None:
-        for pid in self._tree():
+        pids = self._tree()
+        if self._namespace and number == signal.SIGTERM:
+            # None are in there while the launcher still works: then it is the one to end.
+            pids = [pid for pid in pids if _in_namespace(pid)] or pids
+        for pid in pids:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, number)
 
@@ -242,7 +254,14 @@ class Shim:
     def _drain(self, pipes: dict[int, int]) -> None:
         for fd, stream in pipes.items():
             while data := _read(fd):
-                self._spool.write(stream, data)
+                self._take(stream, data)
+
+    def _take(self, stream: int, data: bytes) -> None:
+        self._spool.write(stream, data)
+        if stream == STDOUT:
+            self._stdout_bytes += len(data)
+        else:
+            self._stderr_tail = (self._stderr_tail + data[-TAIL_BYTES:])[-TAIL_BYTES:]
 
     def _finish(self) -> None:
         code = os.waitstatus_to_exitcode(self._status or 0)
@@ -256,6 +275,8 @@ class Shim:
                 "user_seconds": usage.ru_utime if usage else None,
                 "sys_seconds": usage.ru_stime if usage else None,
                 "left_behind": self._left_behind,
+                "stdout_bytes": self._stdout_bytes,
+                "stderr_tail": self._stderr_tail.decode(errors="replace"),
             },
         )
 
@@ -283,6 +304,21 @@ def _start_time(pid: int | str) -> int | None:
         return None
 
 
+def _in_namespace(pid: int) -> bool:
+    """Whether a process is in a PID namespace below this one, and not the init of the first."""
+    own, its = _numbers("self"), _numbers(pid)
+    return len(its) > len(own) and not (len(its) == len(own) + 1 and its[-1] == b"1")
+
+
+def _numbers(pid: int | str) -> list[bytes]:
+    """A process's numbers in this PID namespace and those below it."""
+    try:
+        with open(f"/proc/{pid}/status", "rb") as file:
+            return next((line.split()[1:] for line in file if line.startswith(b"NSpid:")), [])
+    except OSError:
+        return []
+
+
 def _read(fd: int) -> bytes | None:
     """What the pipe holds; empty at its end, ``None`` when there is nothing yet."""
     try:
@@ -300,4 +336,4 @@ def _become_subreaper() -> None:
 
 
 if __name__ == "__main__":
-    Shim(sys.argv[1], float(sys.argv[2]), sys.argv[3:]).run()
+    Shim(sys.argv[1], float(sys.argv[2]), sys.argv[3], sys.argv[4:]).run()

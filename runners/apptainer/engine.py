@@ -1,0 +1,110 @@
+"""The engine on this machine: product, version, flags, and how it was installed."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import re
+import stat
+import subprocess
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from gpuwatch.models import Problem
+from gpuwatch.runners import userns
+from gpuwatch.runners.apptainer import spython_client
+
+_OLDEST = (3, 5)
+"""Of Singularity; every Apptainer is younger."""
+
+
+@dataclass(frozen=True)
+class Engine:
+    program: str
+    product: str
+    version: str
+    flags: frozenset[str]
+    """Long options of ``exec``, such as ``--mount``."""
+
+    def __str__(self) -> str:
+        return f"{self.product} {self.version}"
+
+    @property
+    def prefix(self) -> str:
+        """Of the variables that set one inside."""
+        return "APPTAINERENV_" if self.product == "Apptainer" else "SINGULARITYENV_"
+
+
+@cache
+def find() -> Engine | None:
+    """The engine that would run a workload; ``None``: there is none that answers."""
+    program, answer = spython_client.program(), spython_client.product_and_version()
+    if program is None or answer is None:
+        return None
+    return Engine(program, *answer, frozenset(re.findall(r"--[a-z][a-z-]+", _said(program))))
+
+
+def problem() -> Problem | None:
+    """Why no workload could be run, whatever the image; ``None``: nothing is known against it."""
+    engine = find()
+    if engine is None:
+        program = spython_client.program()
+        if program is None:
+            text = "neither apptainer nor singularity is on the PATH"
+            return Problem("apptainer-missing", text, spython_client.INSTALL)
+        return Problem(
+            "apptainer-broken",
+            f"{program} --version does not answer",
+            f"see what it says: {program} --version",
+        )
+    if engine.product != "Apptainer" and _numbers(engine.version) < _OLDEST:
+        return Problem(
+            "apptainer-too-old",
+            f"{engine} is older than Singularity 3.5",
+            f"get Apptainer: {spython_client.INSTALL}",
+        )
+    try:
+        pwd.getpwuid(os.geteuid())
+    except KeyError:
+        return Problem(
+            "user-unknown",
+            f"{engine.product} runs nothing for a user without an account, and {os.geteuid()} "
+            "has none here",
+            "run as a user that `getent passwd` lists",
+        )
+    if os.geteuid() != 0 and not has_setuid_starter(engine):
+        return userns.problem(str(engine))
+    return None
+
+
+def has_setuid_starter(engine: Engine) -> bool:
+    """Whether its starter runs as root: then it mounts images without FUSE or user namespaces."""
+    try:
+        said = subprocess.run(
+            [engine.program, "buildcfg"], capture_output=True, text=True, timeout=30, check=True
+        ).stdout
+    except (OSError, subprocess.SubprocessError):
+        return False
+    folder = re.search(r"^LIBEXECDIR=(.+)$", said, re.MULTILINE)
+    if folder is None:
+        return False
+    name = "apptainer" if engine.product == "Apptainer" else "singularity"
+    try:
+        info = Path(folder[1], name, "bin", "starter-suid").stat()
+    except OSError:
+        return False
+    return info.st_uid == 0 and bool(info.st_mode & stat.S_ISUID)
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(each) for each in version.split("."))
+
+
+def _said(program: str) -> str:
+    try:
+        return subprocess.run(
+            [program, "exec", "--help"], capture_output=True, text=True, timeout=30, check=True
+        ).stdout
+    except (OSError, subprocess.SubprocessError):
+        return ""

@@ -1,0 +1,195 @@
+"""Images of Apptainer: where they are, whether they are any, and what identifies them."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import platform
+import re
+import shlex
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpuwatch import paths
+from gpuwatch.errors import StorageError
+from gpuwatch.models import JSON, Environment, Problem
+from gpuwatch.runners import image_records
+
+_URI = re.compile(r"(docker|oras|library|shub|https?)://(.+)")
+_MAGIC = b"SIF_MAGIC\0"
+_MAGIC_AT = 32
+"""A SIF begins with 32 bytes of launch script. Source: github.com/apptainer/sif, header."""
+_ARCHITECTURES = {b"02": "x86_64", b"04": "aarch64", b"06": "ppc64le", b"11": "s390x"}
+_CHUNK = 1 << 22
+
+
+@dataclass(frozen=True)
+class Image:
+    path: Path
+    uri: str | None = None
+    """Where it comes from, if that was how it was named."""
+
+
+@dataclass(frozen=True)
+class SIF:
+    """What the header of a SIF file says."""
+
+    id: str
+    """The UUID of this build of the image."""
+    architecture: str | None
+    """As ``uname -m`` says it; ``None``: another, or one that runs on several machines."""
+
+
+def of(environment: Environment, working_directory: str) -> Image:
+    """Where the image of an environment is or, for a URI, would be once it was pulled."""
+    named = environment.image
+    if named is None:
+        return Image(image_records.images_home() / "workloads.sif")
+    if "://" in named:
+        return Image(image_records.images_home() / _file_name(named), named)
+    return Image(Path(working_directory, os.path.expanduser(named)))
+
+
+def problem(image: Image, environment: Environment, program: str) -> Problem | None:
+    """Why it cannot be run; ``None``: it can, or may be pulled."""
+    if image.uri and not _URI.fullmatch(image.uri):
+        return Problem(
+            "image-source",
+            f"{image.uri} is no image that can be fetched",
+            "name docker://..., oras://..., library://... or a SIF file",
+        )
+    if not image.path.exists():
+        return None if image.uri and environment.pull else _missing(image, environment, program)
+    if image.path.is_dir():
+        return None if _is_root(image.path) else _no_image(image, "a folder without /bin/sh")
+    try:
+        header = read_header(image.path)
+    except OSError as error:
+        return _no_image(image, error.strerror or "it cannot be read")
+    if header is None:
+        return _no_image(image, "no SIF file")
+    machine = platform.machine()
+    if header.architecture not in (None, machine):
+        return Problem(
+            "image-architecture",
+            f"{image.path} is for {header.architecture}, this machine is {machine}",
+            "name an image for this machine",
+        )
+    return None
+
+
+def read_header(path: Path) -> SIF | None:
+    """The header of a SIF file; ``None``: it is none.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    with path.open("rb") as file:
+        start = file.read(64)
+    if len(start) < 64 or start[_MAGIC_AT:42] != _MAGIC:
+        return None
+    return SIF(str(uuid.UUID(bytes=start[48:64])), _ARCHITECTURES.get(start[45:47]))
+
+
+def facts(image: Image, say: Callable[[str], None]) -> dict[str, JSON]:
+    """What identifies the image and what it cost to have; nothing is known of a sandbox.
+
+    A large SIF is read whole the first time, for its SHA-256.
+    """
+    found: dict[str, JSON] = {}
+    if image.path.is_dir():
+        return found
+    with contextlib.suppress(OSError):
+        header = read_header(image.path)
+        if header is not None:
+            found["image_id"] = header.id
+            found |= image_records.recall(header.id)
+        found["image_bytes"] = image.path.stat().st_size
+        found["image_digest"] = f"sha256:{sha256(image.path, say)}"
+    return found
+
+
+def sha256(path: Path, say: Callable[[str], None]) -> str:
+    """The file's SHA-256; remembered by its path, size and time of change.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    info = path.stat()
+    key = [str(path.resolve()), info.st_size, info.st_mtime_ns]
+    known = _remembered()
+    for entry in known:
+        if entry[:3] == key:
+            return str(entry[3])
+    if info.st_size > 1 << 30:
+        say(f"reading {path.name} once for its SHA-256")
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while chunk := file.read(_CHUNK):
+            digest.update(chunk)
+    text = digest.hexdigest()
+    with contextlib.suppress(OSError, StorageError):
+        others = [entry for entry in known if entry[0] != key[0]][-100:]
+        paths.private_folder(_digests().parent)
+        part = _digests().with_suffix(f".{os.getpid()}")
+        part.write_text(json.dumps([*others, [*key, text]]))
+        part.replace(_digests())
+    return text
+
+
+def _digests() -> Path:
+    return image_records.images_home() / "sha256-of-files"
+
+
+def _remembered() -> list[list[JSON]]:
+    try:
+        entries = json.loads(_digests().read_text())
+    except (OSError, ValueError):
+        return []
+    if not isinstance(entries, list):
+        return []
+    return [entry for entry in entries if isinstance(entry, list) and len(entry) == 4]
+
+
+def _file_name(uri: str) -> str:
+    """A file name for the image of a URI: readable, and another one for each URI."""
+    readable = re.sub(r"[^A-Za-z0-9._]+", "-", uri)[-80:].strip("-.")
+    return f"{readable}-{hashlib.sha256(uri.encode()).hexdigest()[:8]}.sif"
+
+
+def _missing(image: Image, environment: Environment, program: str) -> Problem:
+    if environment.image is None:
+        return Problem(
+            "image-missing",
+            "there is no image with the workloads here yet",
+            f"gpuwatch build apptainer, or name one: --env {environment.kind}=IMAGE.sif",
+        )
+    if image.uri is None:
+        return Problem(
+            "image-missing",
+            f"there is no {image.path}",
+            f"name a SIF file, a sandbox folder, or docker://NAME: --env {environment.kind}=IMAGE",
+        )
+    folder, target = (shlex.quote(str(path)) for path in (image.path.parent, image.path))
+    command = f"mkdir -p {folder} && {program} pull {target} {shlex.quote(image.uri)}"
+    return Problem(
+        "image-missing", f"{image.uri} is not on this machine", f"add --pull, or: {command}"
+    )
+
+
+def _no_image(image: Image, why: str) -> Problem:
+    return Problem(
+        "image-invalid",
+        f"{image.path} is no image: {why}",
+        "name a SIF file or a folder with a root file system; an image of an old kind becomes a "
+        "SIF with: apptainer build NEW.sif OLD",
+    )
+
+
+def _is_root(folder: Path) -> bool:
+    """Whether a folder holds a root file system; links in it may be absolute, so they count."""
+    return any(os.path.lexists(folder / name) for name in ("bin/sh", "usr/bin/sh"))

@@ -1,0 +1,164 @@
+"""Why a run in Apptainer could not start here."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+
+from gpuwatch.models import LaunchSpec, Mount, Problem
+from gpuwatch.runners import access, inside
+from gpuwatch.runners.apptainer import engine as engines
+from gpuwatch.runners.apptainer import images
+from gpuwatch.runners.apptainer.command import cannot_mount, mounts
+from gpuwatch.runners.apptainer.engine import Engine
+
+CONTROL_DEVICE = Path("/dev/nvidiactl")
+FUSE = Path("/dev/fuse")
+CGROUPS = Path("/sys/fs/cgroup")
+
+
+def problems(spec: LaunchSpec) -> list[Problem]:
+    """Everything that stands against the run; changes nothing."""
+    broken = engines.problem()
+    engine = engines.find()
+    if broken or engine is None:
+        return [broken] if broken else []
+    image = images.of(spec.environment, spec.working_directory)
+    found = [
+        images.problem(image, spec.environment, Path(engine.program).name),
+        _fuse(engine, image),
+        _shm(spec, engine),
+        _network(spec, engine),
+        _memory(spec, engine),
+        *inside.problems(spec),
+        *_mounts(spec, engine),
+        _gpus(spec, engine),
+    ]
+    return [each for each in found if each is not None]
+
+
+def _fuse(engine: Engine, image: images.Image) -> Problem | None:
+    """A SIF is mounted by FUSE where neither the user nor the starter is root."""
+    if os.geteuid() == 0 or not image.path.is_file() or os.access(FUSE, os.R_OK | os.W_OK):
+        return None
+    if engines.has_setuid_starter(engine):
+        return None
+    name = Path(engine.program).name
+    return Problem(
+        "fuse-missing",
+        f"{engine} mounts a SIF file with FUSE, and {FUSE} is not there for this user",
+        f"unpack it once: {name} build --sandbox FOLDER {image.path}, and name FOLDER; "
+        f"or, as root: chmod 666 {FUSE}",
+    )
+
+
+def _shm(spec: LaunchSpec, engine: Engine) -> Problem | None:
+    if spec.environment.shm_bytes is None:
+        return None
+    return Problem(
+        "shm-unsupported",
+        f"{engine.product} cannot size /dev/shm: it has half of the machine's memory",
+        "leave shm= out",
+    )
+
+
+def _network(spec: LaunchSpec, engine: Engine) -> Problem | None:
+    if spec.environment.network != "bridge":
+        return None
+    return Problem(
+        "network-unsupported",
+        f"a bridge needs root's set-up in {engine.product}; the host's network is what it uses",
+        "write network=host or network=none",
+    )
+
+
+def _memory(spec: LaunchSpec, engine: Engine) -> Problem | None:
+    if spec.environment.memory_bytes is None:
+        return None
+    if "--memory" not in engine.flags:
+        why = f"{engine} has no --memory"
+    elif os.geteuid() == 0:
+        return None
+    elif not (CGROUPS / "cgroup.controllers").exists():
+        why = "limits for others than root need cgroup v2, and this machine has version 1"
+    elif not _delegated():
+        why = "the memory controller is not delegated to this user by systemd"
+    else:
+        return None
+    return Problem(
+        "memory-unsupported", f"memory cannot be limited here: {why}", "leave memory= out"
+    )
+
+
+def _delegated() -> bool:
+    uid = os.geteuid()
+    own = CGROUPS / "user.slice" / f"user-{uid}.slice" / f"user@{uid}.service"
+    try:
+        return "memory" in (own / "cgroup.controllers").read_text().split()
+    except OSError:
+        return False
+
+
+def _mounts(spec: LaunchSpec, engine: Engine) -> list[Problem]:
+    found = []
+    for mount in mounts(spec):
+        if wrong := cannot_mount(mount, engine):
+            found.append(
+                Problem(
+                    "mount-path",
+                    f"{engine} cannot mount {mount.source!r}: {wrong!r} is in its path",
+                    "rename it, or mount it elsewhere: mount=SRC:DST",
+                )
+            )
+        # Others may do inside what they may do outside; root has no capabilities there.
+        elif os.geteuid() == 0:
+            found.extend(_root_access(mount))
+    return found
+
+
+def _root_access(mount: Mount) -> list[Problem]:
+    source, groups = Path(mount.source), {0, *os.getgroups()}
+    quoted = shlex.quote(mount.source)
+    who = "root, who has no privileges in the container"
+    if (entry := access.unreadable(source, 0, groups)) is not None:
+        fix = f"chmod -R o+rX {quoted}, or run as its owner"
+        return [Problem("mount-unreadable", f"{entry} cannot be read by {who}", fix)]
+    with contextlib.suppress(OSError):
+        wanted = 3 if source.is_dir() else 2
+        if mount.writable and not access.permitted(source.stat(), 0, groups, wanted):
+            fix = f"chmod o+w {quoted}, or mount it without :rw"
+            return [Problem("mount-unwritable", f"{source} cannot be written by {who}", fix)]
+    return []
+
+
+def _gpus(spec: LaunchSpec, engine: Engine) -> Problem | None:
+    """Where the driver is missing ``--nv`` says nothing, and the workload finds no GPU."""
+    if not spec.gpus:
+        return None
+    if not CONTROL_DEVICE.exists():
+        missing = f"there is no {CONTROL_DEVICE}"
+    elif not _has_libcuda():
+        missing = "ldconfig lists no libcuda.so.1"
+    else:
+        return None
+    return Problem(
+        "gpu-driver-missing",
+        f"{engine.product} --nv would find no driver to show: {missing}",
+        "install NVIDIA's driver (nvidia-smi must work), or take no GPU: --device cpu",
+    )
+
+
+def _has_libcuda() -> bool:
+    """Asked as the engine asks it."""
+    program = shutil.which("ldconfig") or "/sbin/ldconfig"
+    try:
+        listed = subprocess.run(
+            [program, "-p"], capture_output=True, text=True, timeout=30, check=True
+        ).stdout
+    except (OSError, subprocess.SubprocessError):
+        return False
+    return "libcuda.so.1 " in listed

@@ -1,0 +1,123 @@
+"""Apptainer and Singularity: the workload in an image, as a process of this machine."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from gpuwatch import paths
+from gpuwatch.errors import NotAvailable
+from gpuwatch.models import JSON, LaunchSpec, Prepared, Problem
+from gpuwatch.runners import image_records, inside
+from gpuwatch.runners.apptainer import command, images, preflight, spython_client
+from gpuwatch.runners.apptainer import engine as engines
+from gpuwatch.runners.apptainer.engine import Engine
+from gpuwatch.runners.base import Run
+from gpuwatch.runners.local import Ending, LocalRun
+
+_FATAL = re.compile(r"^(?:\x1b\[[0-9;]*m)?FATAL:(?:\x1b\[[0-9;]*m)? {2,}(.+)", re.MULTILINE)
+"""The launcher's own way to say it: padded."""
+
+
+class ApptainerRunner:
+    kind = "apptainer"
+    contained = False
+
+    def engine(self) -> str | None:
+        found = engines.find()
+        return str(found) if found else None
+
+    def preflight(self, spec: LaunchSpec) -> list[Problem]:
+        return preflight.problems(spec)
+
+    def prepare(self, spec: LaunchSpec, say: Callable[[str], None]) -> Prepared:
+        engine = _engine()
+        image = images.of(spec.environment, spec.working_directory)
+        if image.uri and not image.path.exists():
+            _pull(image, spec, say)
+        return Prepared(
+            command.build(spec, engine, image.path),
+            command.variables(spec, engine),
+            {
+                "image": spec.environment.image or str(image.path),
+                **images.facts(image, say),
+                **_facts(spec),
+            },
+        )
+
+    def start(self, spec: LaunchSpec, prepared: Prepared, folder: Path) -> Run:
+        home, scratch = folder / "home", folder / "scratch"
+        for own in (home, scratch):
+            own.mkdir(mode=0o700)
+        return LocalRun.start(
+            self.kind,
+            command.with_folders(prepared.command, home, scratch),
+            folder=folder,
+            working_directory=os.sep,
+            variables={**command.outside(spec.variables), **prepared.variables},
+            blame=blame,
+            pid_namespace=True,
+        )
+
+    def attach(self, handle: dict[str, JSON], cursor: str | None) -> Run:
+        return LocalRun.attach(handle, cursor, blame)
+
+
+def blame(ending: Ending) -> str | None:
+    """What the launcher said, where the workload was never started.
+
+    Every failure of the launcher is code 255 with ``FATAL:`` on stderr; a workload may end like
+    that too, but then it mostly wrote to stdout.
+    """
+    if ending.code != 255 or ending.stdout_bytes:
+        return None
+    said = _FATAL.findall(ending.stderr)
+    return said[-1].strip() if said else None
+
+
+def _engine() -> Engine:
+    found = engines.find()
+    if found is None:
+        raise NotAvailable("neither apptainer nor singularity answers", spython_client.INSTALL)
+    return found
+
+
+def _pull(image: images.Image, spec: LaunchSpec, say: Callable[[str], None]) -> None:
+    """Fetch it and note what that took.
+
+    Raises:
+        NotAvailable: it could not be had.
+    """
+    missing = images.problem(image, spec.environment, Path(_engine().program).name)
+    if missing is not None:
+        raise NotAvailable(missing.text, missing.fix)
+    assert image.uri is not None
+    paths.private_folder(image.path.parent)
+    say(f"fetching {image.uri}")
+    began = time.monotonic()
+    spython_client.pull(image.uri, image.path, say)
+    seconds = time.monotonic() - began
+    header = images.read_header(image.path)
+    if header is not None:
+        image_records.remember(header.id, "pull", seconds, source=image.uri)
+
+
+def _facts(spec: LaunchSpec) -> dict[str, JSON]:
+    environment = spec.environment
+    facts: dict[str, JSON] = {
+        "user": f"{os.geteuid()}:{os.getegid()}",
+        "network": environment.network or "host",
+        "mounts": [str(mount) for mount in inside.mounts(spec)],
+        # Its own tmpfs, of the kernel's default size.
+        "shm_bytes": os.sysconf("SC_PHYS_PAGES") // 2 * os.sysconf("SC_PAGE_SIZE"),
+    }
+    if environment.python is not None:
+        facts["python"] = environment.python
+    if environment.memory_bytes is not None:
+        facts["memory_limit_bytes"] = environment.memory_bytes
+    if spec.gpus:
+        facts["gpu_request"] = "--nv"
+    return facts
