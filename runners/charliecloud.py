@@ -1,0 +1,300 @@
+"""Charliecloud: the workload in an unpacked image, as a process of this machine."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import re
+import shlex
+import shutil
+import subprocess
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+from gpuwatch.models import JSON, LaunchSpec, Mount, Prepared, Problem
+from gpuwatch.runners import inside, userns
+from gpuwatch.runners.base import Run
+from gpuwatch.runners.local import Ending, LocalRun
+
+TMP = "/tmp"  # noqa: S108 the container's own: a folder of the run
+ARCHIVE = f"{TMP}/gpuwatch/workloads.pyz"
+HOME = f"{TMP}/home"
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+"""For images that name none."""
+_LIBRARIES = ("lib", "lib64", "usr/lib", "usr/lib64", "usr/local/lib", "usr/local/lib64")
+_GET_ONE = (
+    "name a folder with a root file system: --env charliecloud=FOLDER; from Docker: mkdir FOLDER "
+    "&& docker export $(docker create IMAGE) | tar -x -C FOLDER, or ch-convert"
+)
+
+
+class CharliecloudRunner:
+    kind = "charliecloud"
+    contained = False
+
+    def engine(self) -> str | None:
+        program = shutil.which("ch-run")
+        version = _version(program) if program else None
+        return f"Charliecloud {version}" if version else None
+
+    def preflight(self, spec: LaunchSpec) -> list[Problem]:
+        program = shutil.which("ch-run")
+        if program is None:
+            return [
+                Problem(
+                    "charliecloud-missing",
+                    "ch-run is not on the PATH",
+                    "sudo apt install charliecloud, or see hpc.github.io/charliecloud/install.html",
+                )
+            ]
+        if lacking := {"--set-env", "--unset-env", "--bind", "--cd"} - _flags(program):
+            return [
+                Problem(
+                    "charliecloud-too-old",
+                    f"{program} has no {', '.join(sorted(lacking))}",
+                    "install Charliecloud 0.25 or later",
+                )
+            ]
+        if off := userns.problem("Charliecloud"):
+            return [off]
+        image = _image_problems(spec)
+        options = _option_problems(spec)
+        mounts = [] if image else _mount_problems(spec)
+        return [*image, *options, *inside.problems(spec), *mounts, *_gpu_problems(spec, image)]
+
+    def prepare(self, spec: LaunchSpec, say: Callable[[str], None]) -> Prepared:
+        environment = spec.environment
+        facts: dict[str, JSON] = {
+            "user": f"{os.geteuid()}:{os.getegid()}",
+            "network": "host",
+            # ch-run knows no read-only mounts: what is told is what is.
+            "mounts": [f"{mount.source}:{mount.target}:rw" for mount in inside.mounts(spec)],
+        }
+        if environment.python is not None:
+            facts["python"] = environment.python
+        if (shared := _shared_memory()) is not None:
+            facts["shm_bytes"] = shared
+        return Prepared(_command(spec), {"USER": _user(spec)}, facts)
+
+    def start(self, spec: LaunchSpec, prepared: Prepared, folder: Path) -> Run:
+        own = folder / "tmp"
+        (own / "home").mkdir(parents=True)
+        own.chmod(0o1777)  # as /tmp is; nobody else gets past the run's folder
+        if spec.archive is not None:
+            (own / "gpuwatch").mkdir()
+            shutil.copy2(spec.archive, own / ARCHIVE.removeprefix(f"{TMP}/"))
+        for mount in inside.mounts(spec):
+            _make_place(mount, own)
+        command = list(prepared.command)
+        # First: what is mounted below /tmp comes behind it.
+        command[1:1] = ["-b", f"{own}:{TMP}"]
+        return LocalRun.start(
+            self.kind,
+            command,
+            folder=folder,
+            working_directory=os.sep,
+            variables={**spec.variables, **prepared.variables},
+            blame=blame,
+        )
+
+    def attach(self, handle: dict[str, JSON], cursor: str | None) -> Run:
+        return LocalRun.attach(handle, cursor, blame)
+
+
+def blame(ending: Ending) -> str | None:
+    """What ch-run said when it failed before it became the workload, whose number it had."""
+    if not ending.code or ending.stdout_bytes:
+        return None
+    said = re.findall(rf"^ch-run\[{ending.pid}\]: error: (.+)", ending.stderr, re.MULTILINE)
+    return said[-1].strip() if said else None
+
+
+def _command(spec: LaunchSpec) -> tuple[str, ...]:
+    """The command, but for the run's own ``/tmp``.
+
+    The environment is cut off first; then come a default, what the image sets, and ours.
+    """
+    image, program = _image(spec), shutil.which("ch-run") or "ch-run"
+    command = [program]
+    flags = _flags(program)
+    if "--env-no-expand" in flags:
+        command.append("--env-no-expand")
+    if "--home" not in flags and "--no-home" in flags:
+        command.append("--no-home")  # where the user's own is mounted unless told otherwise
+    command += ["--unset-env=*", f"--set-env=PATH={PATH}"]
+    if (image / "ch" / "environment").is_file():
+        command.append(f"--set-env={image / 'ch' / 'environment'}")
+    gpus = ",".join(spec.gpus)
+    variables = {
+        **inside.variables(spec.variables),
+        "HOME": HOME,
+        "CUDA_VISIBLE_DEVICES": gpus or "-1",
+        "NVIDIA_VISIBLE_DEVICES": gpus or "void",
+    }
+    command += [f"--set-env={name}={value}" for name, value in variables.items()]
+    for mount in inside.mounts(spec):
+        command += ["-b", f"{mount.source}:{mount.target}"]
+    where = spec.working_directory if spec.workload.kind == "command" else HOME
+    return (*command, "--cd", where, str(image), "--", *inside.command(spec, ARCHIVE))
+
+
+def _image(spec: LaunchSpec) -> Path:
+    return Path(spec.working_directory, os.path.expanduser(spec.environment.image or ""))
+
+
+def _image_problems(spec: LaunchSpec) -> list[Problem]:
+    if spec.environment.image is None:
+        return [Problem("image-missing", "Charliecloud needs an image", _GET_ONE)]
+    image = _image(spec)
+    if not image.exists():
+        return [Problem("image-missing", f"there is no {image}", _GET_ONE)]
+    if not any(os.path.lexists(image / name) for name in ("bin/sh", "usr/bin/sh")):
+        what = "a folder without /bin/sh" if image.is_dir() else "a file, not a folder"
+        return [Problem("image-invalid", f"{image} is no image: {what}", _GET_ONE)]
+    if not (image / TMP.strip("/")).is_dir():
+        return [_no_place(image, TMP)]
+    return []
+
+
+def _option_problems(spec: LaunchSpec) -> list[Problem]:
+    environment = spec.environment
+    asked = {
+        "shm": environment.shm_bytes is not None,
+        "memory": environment.memory_bytes is not None,
+        "network": environment.network not in (None, "host"),
+    }
+    return [
+        Problem(
+            f"{name}-unsupported",
+            f"Charliecloud has no {name}= of its own: the machine's is what the workload gets",
+            f"leave {name}= out",
+        )
+        for name, given in asked.items()
+        if given
+    ]
+
+
+def _mount_problems(spec: LaunchSpec) -> list[Problem]:
+    """ch-run makes no mount points in an image, and splits what it mounts at the first colon."""
+    image = _image(spec)
+    found = []
+    for mount in inside.mounts(spec):
+        if ":" in mount.source + mount.target:
+            found.append(
+                Problem(
+                    "mount-path",
+                    f"Charliecloud cannot mount {mount.source!r}: ':' is in its path",
+                    "rename it, or mount it elsewhere: mount=SRC:DST",
+                )
+            )
+        elif not _below_tmp(mount.target) and not _in_image(image, mount.target).exists():
+            found.append(_no_place(image, mount.target, file=Path(mount.source).is_file()))
+    return found
+
+
+def _no_place(image: Path, target: str, *, file: bool = False) -> Problem:
+    place = image / target.lstrip("/")
+    make = f"mkdir -p {shlex.quote(str(place.parent if file else place))}"
+    touch = f" && touch {shlex.quote(str(place))}" if file else ""
+    return Problem(
+        "mount-point-missing",
+        f"the image has no {target}, and Charliecloud mounts only on what is there",
+        make + touch,
+    )
+
+
+def _gpu_problems(spec: LaunchSpec, image_problems: list[Problem]) -> list[Problem]:
+    if not spec.gpus or image_problems:
+        return []
+    image = _image(spec)
+    found = any(
+        next((image / folder).glob(pattern), None)
+        for folder in _LIBRARIES
+        for pattern in ("libcuda.so.1", "*/libcuda.so.1")
+    )
+    if found:
+        return []
+    return [
+        Problem(
+            "gpu-driver-missing",
+            f"the image {image} has no libcuda.so.1: no workload in it finds a GPU",
+            f"ch-fromhost --nvidia {shlex.quote(str(image))}, or take no GPU: --device cpu",
+        )
+    ]
+
+
+def _below_tmp(target: str) -> bool:
+    return target.startswith(f"{TMP}/")
+
+
+def _make_place(mount: Mount, own: Path) -> None:
+    """The mount point of what is mounted below the container's ``/tmp``."""
+    if not _below_tmp(mount.target):
+        return
+    place = own / mount.target.removeprefix(f"{TMP}/")
+    if Path(mount.source).is_dir():
+        place.mkdir(parents=True, exist_ok=True)
+    else:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.touch()
+
+
+def _in_image(image: Path, target: str) -> Path:
+    """A path in the image, with the links on the way taken as the image means them."""
+    at = image
+    for name in Path(target).parts[1:]:
+        at = at / name
+        for _ in range(40):
+            if not at.is_symlink():
+                break
+            link = os.readlink(at)
+            at = image / link.lstrip("/") if link.startswith("/") else at.parent / link
+    return at
+
+
+def _shared_memory() -> int | None:
+    """The machine's own ``/dev/shm``, which the workload shares."""
+    try:
+        info = os.statvfs("/dev/shm")  # noqa: S108
+    except OSError:
+        return None
+    return info.f_blocks * info.f_frsize
+
+
+def _user(spec: LaunchSpec) -> str:
+    """``$USER``, without which ch-run does nothing."""
+    named = spec.variables.get("USER")
+    if named:
+        return named
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return str(os.geteuid())
+
+
+@cache
+def _flags(program: str) -> frozenset[str]:
+    """The long options of this ch-run; they differ between versions."""
+    return frozenset(re.findall(r"--[a-z][a-z-]+", _said(program, "--help")))
+
+
+def _version(program: str) -> str | None:
+    found = re.search(r"\d+\.\d+(\.\d+)?", _said(program, "--version"))
+    return found[0] if found else None
+
+
+def _said(program: str, flag: str) -> str:
+    """Some versions answer on stderr, and none without ``$USER``."""
+    try:
+        done = subprocess.run(
+            [program, flag],
+            env={"USER": "nobody", **os.environ},
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return done.stdout + done.stderr
