@@ -10,7 +10,7 @@ from pathlib import Path
 
 from gpuwatch.models import JSON, LaunchSpec, Prepared, Problem
 from gpuwatch.runners.base import Run
-from gpuwatch.runners.interpreter import Interpreter, choose
+from gpuwatch.runners.interpreter import Interpreter, activation, choose
 from gpuwatch.runners.local import LocalRun
 
 
@@ -50,7 +50,7 @@ class BareRunner:
             )
         return Prepared(
             (interpreter.path, spec.archive, spec.workload.name, *spec.workload.arguments),
-            variables,
+            {**variables, **activation(interpreter.path, spec.variables)},
             {"python": interpreter.path, "python_origin": interpreter.origin},
         )
 

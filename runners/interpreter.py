@@ -32,6 +32,8 @@ class Interpreter:
 def candidates(asked: str | None, variables: Mapping[str, str]) -> list[tuple[str, str]]:
     """``(path, origin)`` in order of preference; only the first where ``--python`` asks for it."""
     if asked is not None:
+        if Path(asked, "bin", "python").exists():  # the folder of an environment
+            asked = str(Path(asked, "bin", "python").absolute())
         return [(shutil.which(asked) or asked, "--python")]
     found = []
     for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
@@ -55,6 +57,27 @@ def choose(asked: str | None, variables: Mapping[str, str]) -> Interpreter:
         first = first or interpreter
     assert first is not None
     return first
+
+
+def activation(path: str, variables: Mapping[str, str]) -> dict[str, str]:
+    """What activating the environment of the interpreter ``path`` would set; empty outside of one.
+
+    Programs that a package calls (compilers, ``ninja``) are on the ``PATH`` only then, and conda's
+    packages look for their data below ``$CONDA_PREFIX``. Scripts of ``activate.d`` are not run.
+    """
+    # Not resolved: a venv's interpreter is a link to the one it was made with.
+    prefix = Path(path).absolute().parent.parent
+    if (prefix / "pyvenv.cfg").is_file():
+        found = {"VIRTUAL_ENV": str(prefix)}
+    elif (prefix / "conda-meta").is_dir():
+        found = {"CONDA_PREFIX": str(prefix)}
+    else:
+        return {}
+    old = variables.get("PATH", os.defpath)
+    own = str(prefix / "bin")
+    if own not in old.split(os.pathsep)[:1]:
+        found["PATH"] = f"{own}{os.pathsep}{old}"
+    return found
 
 
 def probe(path: str) -> tuple[str, ...]:
