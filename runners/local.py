@@ -157,7 +157,9 @@ class LocalRun:
                 return None
             text = "whoever held it is gone"
             return Result(None, None, time.monotonic_ns(), lost=True, text=text)
-        blamed = self._blame(self._ending(note)) if self._blame else None
+        # A launcher that was stopped in its work complains as well, and did not fail.
+        blame = None if note.get("stopped") else self._blame
+        blamed = blame(self._ending(note)) if blame else None
         return Result(
             code=note.get("code"),
             signal=note.get("signal"),

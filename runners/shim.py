@@ -275,6 +275,7 @@ class Shim:
                 "user_seconds": usage.ru_utime if usage else None,
                 "sys_seconds": usage.ru_stime if usage else None,
                 "left_behind": self._left_behind,
+                "stopped": self._stops > 0,
                 "stdout_bytes": self._stdout_bytes,
                 "stderr_tail": self._stderr_tail.decode(errors="replace"),
             },

@@ -107,7 +107,8 @@ def facts(image: Image, say: Callable[[str], None]) -> dict[str, JSON]:
         header = read_header(image.path)
         if header is not None:
             found["image_id"] = header.id
-            found |= image_records.recall(header.id)
+            noted = image_records.recall
+            found |= noted(header.id) or noted(str(image.path))
         found["image_bytes"] = image.path.stat().st_size
         found["image_digest"] = f"sha256:{sha256(image.path, say)}"
     return found

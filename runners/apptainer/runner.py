@@ -18,8 +18,8 @@ from gpuwatch.runners.apptainer.engine import Engine
 from gpuwatch.runners.base import Run
 from gpuwatch.runners.local import Ending, LocalRun
 
-_FATAL = re.compile(r"^(?:\x1b\[[0-9;]*m)?FATAL:(?:\x1b\[[0-9;]*m)? {2,}(.+)", re.MULTILINE)
-"""The launcher's own way to say it: padded."""
+_FATAL = re.compile(r"^(?:\x1b\[\d+m)?FATAL: {1,3}(?:\x1b\[0m)? +(.+)", re.MULTILINE)
+"""The launcher's own way to say it: padded, and in colour before it looked for a terminal."""
 
 
 class ApptainerRunner:
