@@ -4,9 +4,9 @@ from pathlib import Path
 
 from setuptools import setup
 
-for room in ("tui", "runners", "workloads"):
+for room in ("tui", "runners", "workloads", "recipes"):
     link = Path(__file__).parent / "src" / "gpuwatch" / room
-    if not (link / "__init__.py").exists():
+    if not link.is_dir():
         raise SystemExit(
             f"error: {link} is not a link to the folder {room}/: this copy of gpuwatch lost its "
             "symbolic links (a ZIP does that; so does git with core.symlinks=false); "

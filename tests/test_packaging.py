@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-ROOMS = ("tui", "runners", "workloads")
+ROOMS = ("tui", "runners", "workloads", "recipes")
 
 
 def copy_of_the_project(target: Path) -> Path:
@@ -59,7 +59,8 @@ def sources() -> set[str]:
     package = ROOT / "src" / "gpuwatch"
     found = set()
     for path in [*package.rglob("*"), *(p for room in ROOMS for p in (package / room).rglob("*"))]:
-        if path.suffix in (".py", ".tcss", ".typed") and "__pycache__" not in path.parts:
+        known = path.name == "Dockerfile" or path.suffix in (".py", ".tcss", ".typed", ".def")
+        if known and "__pycache__" not in path.parts:
             found.add(f"gpuwatch/{path.relative_to(package).as_posix()}")
     return found
 

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import tempfile
 import time
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from gpuwatch import paths
 from gpuwatch.errors import NotAvailable, UsageError
 from gpuwatch.runners import image_records
-from gpuwatch.runners.apptainer import spython_client
+from gpuwatch.runners.apptainer import images, spython_client
 from gpuwatch.runners.building import BuildFailed, Built, Progress, default_base, recipes
 
 COMPRESSIONS = {
@@ -25,9 +27,12 @@ COMPRESSIONS = {
 }
 """By name, what ``mksquashfs`` is told; without one the engine does as it is set up."""
 
-_SIF_MAGIC = slice(32, 41), b"SIF_MAGIC"
+_PREPARED = "gpuwatch-workloads"
+"""The title of an image that the recipe for Docker made: it needs no preparing."""
+
 _LEAST = {"Apptainer": (1, 2), "SingularityCE": (4, 0), "SingularityPRO": (4, 1)}
 """The versions from which definition files take arguments."""
+_LAST_WORDS = 40
 _GRACE_SECONDS = 5.0
 
 
@@ -67,16 +72,24 @@ def build(
     """
     _check_engine()
     origin = parse(base or default_base())
-    docker_host = _check_base(origin, pull)
+    docker = _docker(origin)
+    _check_base(origin, pull)
     target = _target(out)
-    options = ["--build-arg", f"BOOTSTRAP={origin.bootstrap}", "--build-arg"]
-    options += [f"BASE={origin.source}", "--build-arg", f"RECIPES={recipes()}"]
+    options = []
+    definition = f"{origin.bootstrap}:{origin.source}"
+    if docker is None or not docker.prepared:
+        definition = str(recipes() / "workloads.def")
+        given = {"BOOTSTRAP": origin.bootstrap, "BASE": origin.source, "RECIPES": str(recipes())}
+        options += [word for pair in given.items() for word in ("--build-arg", "=".join(pair))]
     if not origin.remote:  # else a copy of the base would stay in the engine's cache
         options.append("--disable-cache")
     if compression is not None:
         options += ["--mksquashfs-args", COMPRESSIONS[compression]]
 
+    said: deque[str] = deque(maxlen=_LAST_WORDS)
+
     def say(line: str) -> None:
+        said.append(line)
         level, _, text = line.partition(":")
         if level == "INFO":
             progress.step(text.strip())
@@ -85,18 +98,21 @@ def build(
 
     started = time.monotonic()
     try:
-        with _workplace(docker_host):
-            spython_client.build(recipes() / "workloads.def", target, say, options)
+        with _workplace(docker.host if docker else None):
+            spython_client.build(definition, target, say, options)
     except NotAvailable as error:
-        raise _failed(error.message, target) from error
+        raise _failed(error.message, said, target) from error
     finally:
         _part(target).unlink(missing_ok=True)
     seconds = time.monotonic() - started
     size = target.stat().st_size
+    header = images.read_header(target)
+    if header is None:
+        raise BuildFailed(f"{target} is no SIF file", "see what the engine said above")
     image_records.remember(
-        str(target), "build", seconds, bytes=size, base=f"{origin.bootstrap}:{origin.source}"
+        header.id, "build", seconds, bytes=size, base=f"{origin.bootstrap}:{origin.source}"
     )
-    return Built(str(target), None, seconds, size)
+    return Built(str(target), header.id, seconds, size)
 
 
 def parse(base: str) -> Base:
@@ -134,29 +150,47 @@ def _check_engine() -> None:
         )
 
 
-def _check_base(origin: Base, pull: bool) -> str | None:
-    """Whether the base is there; returns where Docker's daemon is if it comes from there."""
+@dataclass(frozen=True)
+class _InDocker:
+    """A base that Docker has."""
+
+    host: str
+    """Where its daemon is."""
+    prepared: bool
+
+
+def _docker(origin: Base) -> _InDocker | None:
+    """The base as Docker knows it; ``None``: it comes from elsewhere."""
+    if origin.bootstrap != "docker-daemon":
+        return None
+    from gpuwatch.runners.docker import images as docker_images
+    from gpuwatch.runners.docker.client import AWAY, connect, one_line
+
+    daemon = connect()
+    try:
+        with daemon.client() as api:
+            found = docker_images.find(api, origin.source)
+    except AWAY as error:
+        raise NotAvailable(f"the Docker daemon does not answer: {one_line(error)}") from error
+    if found is None:
+        raise NotAvailable(
+            f"Docker has no image {origin.source} here to build on",
+            f"gpuwatch build docker --tag {origin.source}, or name another: --base",
+        )
+    labels = (found.get("Config") or {}).get("Labels") or {}
+    return _InDocker(daemon.url, labels.get("org.opencontainers.image.title") == _PREPARED)
+
+
+def _check_base(origin: Base, pull: bool) -> None:
     if origin.remote and not pull:
         raise NotAvailable(
             f"the base {origin.source} would have to be fetched",
             "let gpuwatch fetch it: add --pull; or name one that is here: "
             "--base docker-daemon:NAME:TAG, --base FILE.sif",
         )
-    if origin.bootstrap == "docker-daemon":
-        from gpuwatch.runners.docker import images
-        from gpuwatch.runners.docker.client import connect
-
-        daemon = connect()
-        with daemon.client() as api:
-            if images.find(api, origin.source) is None:
-                raise NotAvailable(
-                    f"Docker has no image {origin.source} here to build on",
-                    f"gpuwatch build docker --tag {origin.source}, or name another: --base",
-                )
-        return daemon.url
-    if not origin.remote and not Path(origin.source.partition(":")[0]).exists():
+    local = not origin.remote and origin.bootstrap != "docker-daemon"
+    if local and not Path(origin.source.partition(":")[0]).exists():
         raise NotAvailable(f"there is no {origin.source} to build on", "name another: --base")
-    return None
 
 
 def _target(out: Path | None) -> Path:
@@ -167,18 +201,9 @@ def _target(out: Path | None) -> Path:
         raise UsageError(
             f"{target.parent} is no folder that can be written to", "name another: --out FILE.sif"
         )
-    if target.exists() and not _is_sif(target):
+    if target.exists() and (target.is_dir() or images.read_header(target) is None):
         raise UsageError(f"{target} is there and is no SIF file", "name another: --out FILE.sif")
     return target
-
-
-def _is_sif(path: Path) -> bool:
-    where, magic = _SIF_MAGIC
-    try:
-        with path.open("rb") as file:
-            return file.read(where.stop)[where] == magic
-    except OSError:
-        return False
 
 
 def _part(target: Path) -> Path:
@@ -235,11 +260,19 @@ def _descendants(pid: int) -> list[int]:
     return found
 
 
-def _failed(reason: str, target: Path) -> BuildFailed:
-    if "no space left" in reason.lower():
+def _failed(reason: str, said: Iterable[str], target: Path) -> BuildFailed:
+    """Why, by the last words of the engine and of what ran in the image."""
+    words = "\n".join([*said, reason])
+    if "no space left" in words.lower():
         where = os.environ.get("APPTAINER_TMPDIR") or tempfile.gettempdir()
         return BuildFailed(
             f"the image could not be built: the disk with {where} or {target.parent} is full",
             "free some space, or: export APPTAINER_TMPDIR=FOLDER, --out FILE.sif",
         )
-    return BuildFailed(f"the image could not be built: {reason}")
+    if "Requesting capability set" in words:
+        return BuildFailed(
+            "the image could not be built: this root lacks capabilities that the engine wants",
+            "a user namespace has them: unshare --map-root-user gpuwatch build apptainer ...",
+        )
+    of_ours = re.findall(r"^error: (.+)", words, re.MULTILINE)
+    return BuildFailed(f"the image could not be built: {of_ours[-1] if of_ours else reason}")

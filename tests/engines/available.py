@@ -47,7 +47,7 @@ ENGINES = tuple(_CHECKS)
 def why_not(engine: str) -> str | None:
     """Why tests with this engine cannot run here, and the mend; ``None``: they can."""
     reason = _CHECKS[engine]()
-    return reason and f"{engine}: {reason}; .ci/engines brings it up"
+    return reason and f'{engine}: {reason}; as root: eval "$(.ci/engines)"'
 
 
 def required() -> list[str]:

@@ -62,7 +62,7 @@ def docker_daemon() -> Iterator[DockerDaemon]:
 def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """``HOST:PORT`` of an empty registry of images on loopback."""
     if PROGRAM is None:
-        pytest.skip("docker-registry is not on the PATH; .ci/engines installs it")
+        pytest.skip("docker-registry is not on the PATH; as root: .ci/engines")
     served = Registry(tmp_path_factory.mktemp("registry"))
     try:
         served.wait()
