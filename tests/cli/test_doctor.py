@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -181,6 +183,9 @@ def test_an_engine_that_answers_is_named_although_an_image_is_missing(cli: Cli) 
     (problem,) = docker["without_gpu"]["problems"]
     assert problem["code"] == "image-missing"
     assert "docker pull gpuwatch-no-such-image:1" in problem["fix"]
+    assert (
+        "  no image  " in cli("doctor", "--env", "docker=gpuwatch-no-such-image:1", code=3).stdout
+    )
 
 
 @pytest.mark.docker
@@ -228,6 +233,24 @@ def test_a_folder_that_cannot_be_written_is_told(cli: Cli) -> None:
 
 def test_an_unknown_environment_is_a_wrong_command_line(cli: Cli) -> None:
     assert "choose from" in one_line(cli("doctor", "--env", "podman", code=2).stderr)
+
+
+def codes(path: Path) -> Iterator[str]:
+    """The codes of the problems that a module makes; those put together while it runs left out."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.args:
+            first = node.args[0]
+            if node.func.id == "Problem" and isinstance(first, ast.Constant):
+                yield str(first.value)
+
+
+def test_every_code_of_a_problem_is_documented() -> None:
+    root = Path(__file__).parents[2]
+    documented = (root / "docs/environments.md").read_text() + (root / "docs/json.md").read_text()
+    places = [*(root / "runners").rglob("*.py"), root / "src/gpuwatch/cli/doctor.py"]
+    made = {code for path in places for code in codes(path)}
+    assert len(made) > 20
+    assert [code for code in sorted(made) if f"`{code}`" not in documented] == []
 
 
 HANGS = """

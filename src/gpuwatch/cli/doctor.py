@@ -57,10 +57,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
+    launch.need_linux()
     texts = arguments.env or sorted(runners.kinds(aliases=False), key=lambda kind: kind != "bare")
     asked = environments(texts)
     gpus = launch.gpus(arguments.gpus)
-    # What a runner prints is no answer of ours.
+    # What a runner prints is no answer of ours, and one that hangs may put stdout back late.
+    out = sys.stdout
     with contextlib.redirect_stdout(sys.stderr):
         found = _report(list(zip(texts, asked, strict=True)), gpus)
     wanted = [
@@ -70,11 +72,11 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     ]
     ready = all(each.ready for each in wanted)
     if arguments.format == "json":
-        sys.stdout.write(
+        out.write(
             json.dumps(report.as_json(found, ready=ready), indent=2, ensure_ascii=False) + "\n"
         )
     else:
-        sys.stdout.write(report.terminal(found))
+        out.write(report.terminal(found))
     return ExitCode.DONE if ready else ExitCode.NOT_AVAILABLE
 
 

@@ -67,6 +67,12 @@ def seconds(text: str) -> float:
     return float(found[1]) * _UNITS[found[2]]
 
 
+def need_linux() -> None:
+    """Raises ``NotAvailable`` elsewhere."""
+    if sys.platform != "linux":
+        raise NotAvailable("recording needs Linux", "look at saved sessions: gpuwatch sessions DIR")
+
+
 def request(arguments: argparse.Namespace, command: tuple[str, ...]) -> Request:
     """What the command line asks for.
 
@@ -74,8 +80,7 @@ def request(arguments: argparse.Namespace, command: tuple[str, ...]) -> Request:
         UsageError: it asks for something unknown or contradictory.
         NotAvailable: this is not Linux.
     """
-    if sys.platform != "linux":
-        raise NotAvailable("recording needs Linux", "look at saved sessions: gpuwatch sessions DIR")
+    need_linux()
     if not _SHORTEST <= arguments.interval <= _LONGEST:
         raise UsageError(
             f"--interval {arguments.interval:g} is out of range",

@@ -127,7 +127,7 @@ def terminal(report: Report) -> str:
         [
             clean(each.environment.label, _LONGEST_LABEL),
             clean(each.engine or "not here", _LONGEST_ENGINE),
-            "no" if each.without_gpu else "yes",
+            _word(each.without_gpu),
             _with_gpu(each, report.gpu_reason),
         ]
         for each in report.environments
@@ -167,7 +167,13 @@ def _run(environments: Sequence[Checked]) -> str:
 def _with_gpu(each: Checked, reason: Problem | None) -> str:
     if each.with_gpu is None:
         return "not asked" if reason and reason.code == "gpus-none" else "no GPU here"
-    return "no" if each.with_gpu else "yes"
+    return _word(each.with_gpu)
+
+
+def _word(problems: Sequence[Problem]) -> str:
+    if not problems:
+        return "yes"
+    return "no image" if {problem.code for problem in problems} == {"image-missing"} else "no"
 
 
 def _machine(report: Report) -> list[str]:
