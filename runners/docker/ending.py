@@ -22,7 +22,8 @@ _AGAIN_SECONDS = 0.5
 class Ending:
     """Works on a thread of its own, with the daemon or, where that is away, without it.
 
-    The daemon's own ``stop`` asks one process only, whose children then die without being asked.
+    The daemon's own ``stop`` asks one process only. What outlives that dies with it unasked, by the
+    kernel's rule for containers; so all are asked together.
     """
 
     def __init__(

@@ -29,6 +29,8 @@ _AGAIN_SECONDS = 0.25
 _STUCK_SECONDS = 2.0
 """After the end nothing was heard for so long: the daemon does not end its log by itself."""
 
+_UNLOGGED = "it ended while the Docker daemon was away: what it wrote meanwhile is not in its log"
+
 
 class DockerRun:
     """A container, found by its name. A thread of its own follows it once somebody reads.
@@ -62,6 +64,7 @@ class DockerRun:
         self._ended: Mapping[str, JSON] | None = None
         self._read_out = False
         self._dead_ns: int | None = None
+        self._died_unseen = False
 
     @classmethod
     def attach(cls, handle: Mapping[str, JSON], cursor: str | None, url: str) -> DockerRun:
@@ -136,10 +139,12 @@ class DockerRun:
             return None
         if self._dead_ns is None and self._holder is not None:
             self._dead_ns = time.monotonic_ns()
+            self._died_unseen = self._away_since is not None
         if not self._log.empty:
             return None
         if self._ended is not None and self._read_out:
-            return self._result(self._ended, None)
+            # A daemon that comes back to a dead container does not look into its pipes any more.
+            return self._result(self._ended, _UNLOGGED if self._died_unseen else None)
         if self._gone:
             return self._lost("its container is gone")
         return self._overdue()

@@ -1,0 +1,215 @@
+"""Recorders and daemons die; containers go on, and nothing of what they do is lost."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import docker
+import pytest
+
+from gpuwatch.models import RunState
+from gpuwatch.runners.docker import leftovers
+from gpuwatch.runners.docker import run as docker_run
+from gpuwatch.runners.docker.client import connect
+from gpuwatch.runners.docker.run import DockerRun
+from gpuwatch.runners.docker.runner import DockerRunner
+from gpuwatch.session.status import State
+from tests.conftest import Cli
+from tests.engines.daemon import DockerDaemon
+
+from .conftest import Lab, Launched, containers, launch_spec, until
+
+pytestmark = pytest.mark.docker
+
+
+def kill(process: subprocess.Popen[str]) -> None:
+    process.kill()
+    process.communicate()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_killed_recorder_harms_nothing_and_another_takes_the_run_up(lab: Lab, seed: int) -> None:
+    total = 300
+    recorder = lab.cli.start(*lab.arguments("python3", "steps.py", total, 0.01, 7))
+    lab.until_step()
+    time.sleep(random.Random(seed).uniform(0, 1))
+    kill(recorder)
+    lost = lab.seen()
+    assert lost.status.state is State.LOST and "attach --record" in lost.status.text
+    lab.cli("attach", "--record", lab.path, code=1)
+    seen = lab.seen()
+    assert (seen.status.state, seen.status.exit_code) == (State.FAILED, 7)
+    assert seen.steps == list(range(1, total + 1))
+    assert [text for _, text in seen.log] == [f"log line {step}" for step in range(1, total + 1)]
+    assert "resumed" in seen.events and seen.result["real_seconds"] > 3.0
+    assert lab.run_folders == []
+
+
+def test_an_end_that_nobody_recorded_is_found(lab: Lab, api: docker.APIClient) -> None:
+    recorder = lab.cli.start(*lab.arguments("python3", "steps.py", 50, 0.01, 9))
+    lab.until_step()
+    kill(recorder)
+    (name,) = containers(api, lab.cli.home)
+    api.wait(name)
+    lab.cli("attach", "--record", lab.path, code=1)
+    seen = lab.seen()
+    assert seen.status.exit_code == 9 and seen.steps == list(range(1, 51))
+
+
+def test_stop_all_ends_a_container_whose_recorder_is_dead(lab: Lab, api: docker.APIClient) -> None:
+    recorder = lab.cli.start(*lab.arguments("python3", "steps.py", 10_000, 0.01))
+    lab.until_step()
+    kill(recorder)
+    (name,) = containers(api, lab.cli.home)
+    assert "stopped" in lab.cli("stop", "--all").stderr
+    assert api.inspect_container(name)["State"]["Status"] == "exited"
+    lab.cli("attach", "--record", lab.path, code=1)
+    assert lab.seen().result["code"] == 143
+
+
+def test_a_handle_with_the_folder_alone_finds_the_run(launch: Callable[..., Launched]) -> None:
+    launched = launch("sh", "-c", "echo here; sleep 1; exit 4")
+    whole = launched.run.handle()
+    handle = {"kind": "docker", "folder": whole["folder"], "holder": None}
+    run = DockerRunner().attach(handle, None)
+    assert run.handle() == whole and run.pids() == launched.run.pids()
+    again = Launched(run)  # type: ignore[arg-type]
+    assert again.to_end().code == 4 and again.data("stdout") == b"here\n"
+
+
+def test_a_container_that_is_gone_is_a_lost_run(
+    launch: Callable[..., Launched], api: docker.APIClient
+) -> None:
+    launched = launch("sleep", "60")
+    handle = launched.run.handle()
+    api.remove_container(handle["name"], force=True)
+    result = launched.to_end()
+    assert result.lost and "is gone" in str(result.text)
+    nothing = {"kind": "docker", "folder": handle["folder"] + "x"}
+    result = Launched(DockerRun.attach(nothing, None, connect().url)).to_end()
+    assert result.lost and result.code is None
+
+
+def test_a_sweep_ends_what_no_session_leads_to(
+    launch: Callable[..., Launched], tmp_path: Path, api: docker.APIClient
+) -> None:
+    forgotten, kept = launch("sleep", "300"), launch("sleep", "300")
+    name = forgotten.run.handle()["name"]
+    shutil.rmtree(forgotten.run.handle()["folder"])
+    assert leftovers.remove(connect(), running=True) == [], "its recorder lives"
+    # The labels name this process as the recorder: a copy names one that is dead.
+    dead = subprocess.run(["sh", "-c", "echo $$"], capture_output=True, text=True, check=True)
+    labels = api.inspect_container(name)["Config"]["Labels"]
+    labels |= {"io.gpuwatch.recorder": f"{dead.stdout.strip()} 1"}
+    spec = api.inspect_container(name)
+    for state in ("running", "created"):
+        copy = api.create_container(
+            spec["Image"], ["sleep", "300"], labels=labels, name=f"{name}-{state}",
+            host_config=api.create_host_config(network_mode="none"),
+        )["Id"]  # fmt: skip
+        if state == "running":
+            api.start(copy)
+    assert leftovers.remove(connect(), running=False) == [
+        f"removed container {name}-created (created): its run is forgotten"
+    ]
+    assert DockerRunner().sweep() == [
+        f"removed container {name}-running (running): its run is forgotten"
+    ]
+    assert sorted(containers(api, tmp_path)) == sorted([name, kept.run.handle()["name"]])
+
+
+@pytest.fixture
+def private(
+    docker_daemon: DockerDaemon, cli: Cli, small_root: Path, tmp_path: Path
+) -> Iterator[Lab]:
+    """The command line with a daemon that may be killed."""
+    cli.variables["DOCKER_HOST"] = docker_daemon.host
+    yield Lab(cli, docker_daemon.import_root(small_root), tmp_path / "out")
+
+
+def test_a_killed_daemon_leaves_the_run_lost_until_it_is_back(
+    private: Lab, docker_daemon: DockerDaemon
+) -> None:
+    total = 400
+    recorder = private.cli.start(*private.arguments("python3", "steps.py", total, 0.02, 5))
+    private.until_step(50)
+    docker_daemon.kill()
+    until(lambda: "run-lost" in private.seen().events)
+    assert private.seen().status.state is State.LOST and private.seen().status.live
+    docker_daemon.start()
+    until(lambda: "run-back" in private.seen().events)
+    assert recorder.wait(60) == 1
+    recorder.communicate()
+    seen = private.seen()
+    assert (seen.status.state, seen.status.exit_code) == (State.FAILED, 5)
+    assert seen.steps == list(range(1, total + 1))
+    assert [text for _, text in seen.log] == [f"log line {step}" for step in range(1, total + 1)]
+    assert docker_daemon.client().api.containers(all=True) == []
+
+
+def test_a_run_can_be_stopped_while_its_daemon_is_away(
+    private: Lab, docker_daemon: DockerDaemon
+) -> None:
+    recorder = private.cli.start(*private.arguments("python3", "steps.py", 10_000, 0.02))
+    private.until_step()
+    holder = private.seen().meta["handle"]["holder"]["pid"]
+    docker_daemon.kill()
+    until(lambda: "run-lost" in private.seen().events)
+    recorder.send_signal(signal.SIGTERM)
+    until(lambda: not Path(f"/proc/{holder}").exists())
+    docker_daemon.start()
+    assert recorder.wait(60) == 0
+    recorder.communicate()
+    assert private.seen().status.state is State.STOPPED
+
+
+def test_a_run_that_ended_while_its_daemon_stays_away_is_given_up(
+    docker_daemon: DockerDaemon,
+    small_root: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("DOCKER_HOST", docker_daemon.host)
+    monkeypatch.setattr(docker_run, "GIVE_UP_SECONDS", 1.0)
+    spec = launch_spec(docker_daemon.import_root(small_root), "sh", "-c", "echo said; sleep 300")
+    folder = tmp_path / "run"
+    folder.mkdir()
+    runner = DockerRunner()
+    run = runner.start(spec, runner.prepare(spec, print), folder)
+    launched = Launched(run)  # type: ignore[arg-type]
+    until(lambda: launched.so_far("stdout"))
+    docker_daemon.kill()
+    until(lambda: run.result() or run.state() is RunState.LOST)
+    time.sleep(1.5)
+    assert run.result() is None, "its process lives: it may come back"
+    os.kill(run.pids()[0], signal.SIGKILL)
+    result = launched.to_end()
+    assert result.lost and "did not come back" in str(result.text)
+    docker_daemon.start()
+    name = run.handle()["name"]
+    assert docker_daemon.client().api.inspect_container(name)["State"]["Status"] == "exited"
+
+
+def test_a_run_that_ended_while_its_daemon_was_away_keeps_its_exit_code(
+    private: Lab, docker_daemon: DockerDaemon
+) -> None:
+    recorder = private.cli.start(*private.arguments("python3", "steps.py", 150, 0.02, 6))
+    private.until_step()
+    holder = private.seen().meta["handle"]["holder"]["pid"]
+    docker_daemon.kill()
+    until(lambda: not Path(f"/proc/{holder}").exists())
+    docker_daemon.start()
+    assert recorder.wait(60) == 1
+    recorder.communicate()
+    seen = private.seen()
+    assert seen.status.exit_code == 6
+    assert seen.steps == list(range(1, len(seen.steps) + 1)) and seen.steps
+    assert "what it wrote meanwhile is not in its log" in seen.status.text
+    assert 3.0 < seen.result["real_seconds"] < 6.0, "to its end, not to the daemon's return"

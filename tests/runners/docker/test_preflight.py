@@ -1,0 +1,208 @@
+"""What stands against a run in a container is told before it, with what mends it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import docker
+import pytest
+
+from gpuwatch.errors import GpuwatchError
+from gpuwatch.models import Mount, Problem
+from gpuwatch.runners.docker import client, container, gpus
+from gpuwatch.runners.docker.client import Daemon
+from gpuwatch.runners.docker.runner import DockerRunner
+
+from .conftest import Lab, containers, launch_spec
+
+UUID = "GPU-00000000-1111-2222-3333-444444444444"
+
+
+def problems(image: str, *, gpus: tuple[str, ...] = (), **options: Any) -> list[Problem]:
+    return DockerRunner().preflight(launch_spec(image, "true", gpus=gpus, **options))
+
+
+def codes(found: list[Problem]) -> list[str]:
+    assert all(each.text and "\n" not in each.text and each.fix for each in found)
+    return [each.code for each in found]
+
+
+@pytest.mark.docker
+def test_nothing_stands_against_a_run_that_can_be(small_image: str) -> None:
+    assert problems(small_image) == []
+    engine = DockerRunner().engine()
+    assert engine is not None and engine.startswith("Docker ")
+
+
+@pytest.mark.docker
+def test_an_image_that_is_not_here_is_never_fetched_silently(lab: Lab) -> None:
+    lab.image = "gpuwatch-no-such-image:7"
+    done = lab.cli(*lab.arguments("true"), code=3)
+    assert "has no image gpuwatch-no-such-image:7 here" in done.stderr
+    assert "docker pull gpuwatch-no-such-image:7" in done.stderr and "--pull" in done.stderr
+    assert codes(problems("gpuwatch-no-such-image")) == ["image-missing"]
+    assert problems("gpuwatch-no-such-image", pull=True) == []
+
+
+@pytest.mark.docker
+def test_a_mount_that_is_not_there_is_not_made(small_image: str, tmp_path: Path) -> None:
+    mount = Mount(str(tmp_path / "nowhere"), "/mnt/data")
+    assert codes(problems(small_image, mounts=(mount,))) == ["mount-missing"]
+    assert not (tmp_path / "nowhere").exists()
+
+
+@pytest.mark.docker
+def test_a_mount_that_vanishes_before_the_start_leaves_nothing(
+    small_image: str, tmp_path: Path, api: docker.APIClient
+) -> None:
+    mount = Mount(str(tmp_path / "nowhere"), "/mnt/data")
+    spec = launch_spec(small_image, "true", mounts=(mount,))
+    runner = DockerRunner()
+    folder = tmp_path / "run"
+    folder.mkdir()
+    with pytest.raises(GpuwatchError, match="bind source path does not exist"):
+        runner.start(spec, runner.prepare(spec, print), folder)
+    assert not (tmp_path / "nowhere").exists()
+    assert containers(api, tmp_path) == []
+
+
+@pytest.mark.docker
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder to another user")
+def test_data_of_another_user_is_told_even_to_root(lab: Lab, tmp_path: Path) -> None:
+    private = tmp_path / "private"
+    private.mkdir(mode=0o700)
+    os.chown(private, 12345, 12345)
+    options = f",mount={private}:/mnt/data"
+    done = lab.cli(*lab.arguments("true", options=options), code=3)
+    assert f"{private} cannot be read by user 0:0" in done.stderr
+    assert f"chmod -R o+rX {private}" in done.stderr
+    private.chmod(0o755)
+    lab.record("ls", "/mnt/data", options=options)
+    writable = launch_spec(lab.image, "true", mounts=(Mount(str(private), "/mnt/data", True),))
+    assert codes(DockerRunner().preflight(writable)) == ["mount-unwritable"]
+
+
+@pytest.mark.docker
+def test_gpus_need_nvidias_runtime_or_cdi(small_image: str) -> None:
+    with contextlib.closing(docker.from_env()) as engine:
+        if gpus.problem((UUID,), engine.info()) is None:
+            pytest.skip("this daemon can give GPUs")
+    (problem,) = problems(small_image, gpus=(UUID,))
+    assert problem.code == "gpu-runtime-missing"
+    assert problem.fix and "nvidia-ctk runtime configure" in problem.fix
+    assert "--gpus none" in problem.fix
+
+
+def test_a_runtime_or_a_specification_of_cdi_gives_gpus(tmp_path: Path) -> None:
+    assert gpus.problem((UUID,), {"Runtimes": {"nvidia": {}, "runc": {}}}) is None
+    info = {"Runtimes": {"runc": {}}, "CDISpecDirs": [str(tmp_path), str(tmp_path / "none")]}
+    spec = tmp_path / "nvidia.yaml"
+    spec.write_text('kind: nvidia.com/gpu\ndevices:\n- name: "0"\n')
+    problem = gpus.problem((UUID,), info)
+    assert problem and problem.fix and "--device-name-strategy=uuid" in problem.fix
+    spec.write_text(f"kind: nvidia.com/gpu\ndevices:\n- name: {UUID}\n")
+    assert gpus.problem((UUID,), info) is None
+    given = gpus.gift((UUID,), info)
+    assert given.requests[0]["Driver"] == "cdi" and given.text == f"cdi nvidia.com/gpu={UUID}"
+
+
+@pytest.mark.docker
+def test_only_the_runs_gpus_are_asked_for(small_image: str, api: docker.APIClient) -> None:
+    spec = launch_spec(small_image, "true", gpus=(UUID,))
+    config = api.create_host_config(**container.host_config(spec, Daemon("unix:///x")))
+    made = api.create_container(small_image, command=["true"], host_config=config)["Id"]
+    try:
+        host = api.inspect_container(made)["HostConfig"]
+    finally:
+        api.remove_container(made)
+    (request,) = host["DeviceRequests"]
+    assert request["DeviceIDs"] == [UUID] and request["Capabilities"] == [["gpu"]]
+    assert request["Count"] == 0 and host["Privileged"] is False
+    assert gpus.variables(()) == {"NVIDIA_VISIBLE_DEVICES": "void"}
+
+
+@pytest.mark.docker
+def test_a_start_that_fails_leaves_no_container(
+    small_image: str, tmp_path: Path, api: docker.APIClient
+) -> None:
+    if "nvidia" in api.info()["Runtimes"]:
+        pytest.skip("this daemon can give GPUs")
+    spec = launch_spec(small_image, "true", gpus=(UUID,))
+    folder = tmp_path / "run"
+    folder.mkdir()
+    runner = DockerRunner()
+    with pytest.raises(GpuwatchError, match="could not select device driver") as caught:
+        runner.start(spec, runner.prepare(spec, print), folder)
+    assert "\n" not in str(caught.value) and "--gpus none" in str(caught.value)
+    assert containers(api, tmp_path) == []
+
+
+@pytest.mark.parametrize("host", ["tcp://127.0.0.1:2375", "ssh://user@elsewhere", "npipe:////x"])
+def test_a_daemon_elsewhere_is_refused(monkeypatch: pytest.MonkeyPatch, host: str) -> None:
+    monkeypatch.setenv("DOCKER_HOST", host)
+    (problem,) = problems("image")
+    assert problem.code == "docker-remote" and host in problem.text
+    assert "telemetry would watch this machine" in problem.text
+    assert DockerRunner().engine() is None and DockerRunner().sweep() == []
+
+
+def test_a_socket_that_leads_to_another_machine_is_told_by_its_name_and_kernel() -> None:
+    info = {"Name": "here", "KernelVersion": "6.1"}
+    assert client.foreign(info, "here", "6.1") is None
+    assert "its host is here" in str(client.foreign(info, "there", "6.1"))
+    assert "its kernel is 6.1" in str(client.foreign(info, "here", "6.2"))
+
+
+def test_no_daemon_is_told_with_how_to_start_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none.sock")
+    (problem,) = problems("image")
+    assert problem.code == "docker-absent" and f"{tmp_path}/none.sock" in problem.text
+    assert DockerRunner().engine() is None and DockerRunner().sweep() == []
+
+
+@pytest.fixture
+def silent_socket(tmp_path: Path) -> Iterator[Path]:
+    """A socket that is there and refuses."""
+    path = tmp_path / "dead.sock"
+    with socket.socket(socket.AF_UNIX) as bound:
+        bound.bind(str(path))
+        yield path
+
+
+def test_a_dead_socket_is_no_daemon(monkeypatch: pytest.MonkeyPatch, silent_socket: Path) -> None:
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{silent_socket}")
+    assert codes(problems("image")) == ["docker-absent"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_a_socket_that_is_not_yours_names_the_group_to_join(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
+        path = Path(folder, "docker.sock")
+        os.chmod(folder, 0o755)
+        monkeypatch.setenv("DOCKER_HOST", f"unix://{path}")
+        with socket.socket(socket.AF_UNIX) as bound:
+            bound.bind(str(path))
+            path.chmod(0o660)
+            read, write = os.pipe()
+            if (child := os.fork()) == 0:
+                os.setgroups([])
+                os.setgid(65534)
+                os.setuid(65534)
+                (problem,) = problems("image")
+                os.write(write, f"{problem.code} {problem.fix}".encode())
+                os._exit(0)
+            os.waitpid(child, 0)
+            told = os.read(read, 1000).decode()
+            os.close(read)
+            os.close(write)
+    assert told == "docker-forbidden sudo usermod -aG docker $USER, then log in again"
