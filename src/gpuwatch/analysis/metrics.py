@@ -160,6 +160,8 @@ def _missing_reason(reader: SessionReader) -> Callable[[str], str]:
             return no_gpu
         if name.startswith("process."):
             return "the machine alone was recorded, without a workload"
+        if name.startswith("container."):
+            return "the run had no control group of its own"
         return "not sampled"
 
     return reason

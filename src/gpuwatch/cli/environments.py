@@ -59,7 +59,7 @@ def _environment(text: str, python: str | None, pull: bool) -> Environment:
         )
     return Environment(
         kind=kind,
-        label=f"{kind}={image}" if image else kind,
+        label=f"{kind}={_short(image)}" if image else kind,
         image=image or None,
         python=last["python"] or (python if kind == "bare" else None),
         mounts=tuple(_mount(each) for each in values["mount"]),
@@ -68,6 +68,12 @@ def _environment(text: str, python: str | None, pull: bool) -> Environment:
         network=last["network"],
         pull=pull,
     )
+
+
+def _short(image: str) -> str:
+    """An image's name, or the last part of its path."""
+    is_path = image.startswith(("/", ".", "~"))
+    return os.path.basename(os.path.normpath(image)) if is_path else image
 
 
 def _mount(text: str) -> Mount:

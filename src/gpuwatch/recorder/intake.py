@@ -73,6 +73,8 @@ class Intake:
         self._late_epoch: Row | None = None
         self.error: dict[str, JSON] | None = known.get("error")
         """The workload's own word on why it stops."""
+        self.started = "started" in known
+        """Whether the workload said that it runs."""
 
     @property
     def state(self) -> dict[str, str]:
@@ -175,6 +177,7 @@ class Intake:
             return [fact("workload", key, value) for key, value in list(body.items())[:_MOST_FACTS]]
         if report.event == "epoch":
             return self._epoch(t, body)
+        self.started = True
         rows = [meta(report.event, {**body, "t": t})]
         if report.event == "run":
             self._run = {**body, "t": t}

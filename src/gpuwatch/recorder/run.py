@@ -15,9 +15,10 @@ from pathlib import Path
 
 from gpuwatch import __version__
 from gpuwatch.errors import GpuwatchError, StorageError
-from gpuwatch.models import JSON, LaunchSpec, Prepared, Result, RunState
+from gpuwatch.models import JSON, LaunchSpec, Prepared, Result, RunState, mapping
 from gpuwatch.processes import boot_id, identify
 from gpuwatch.recorder.intake import HEAD_LINES, Intake
+from gpuwatch.recorder.process_facts import ProcessFacts
 from gpuwatch.recorder.sampling import Sampler, described
 from gpuwatch.recorder.sources import Sources
 from gpuwatch.runners import guarded
@@ -67,6 +68,7 @@ class Recording:
         interval: float,
         run: Run | None,
         intake: Intake,
+        container: bool,
         on_trouble: Callable[[str], None],
     ) -> None:
         self.path = path
@@ -86,11 +88,8 @@ class Recording:
         self._sampler = Sampler(sources.all, interval, base_ns)
         self._sampler.columns(known)
         self._rebuild_tier(store)
-        roots = run.pids() if run is not None else ()
-        sources.watch(roots)
-        if roots:
-            facts = sources.process_facts(roots[0])
-            self._writer.put(*(fact("process", key, value) for key, value in facts.items()))
+        self._process_facts = ProcessFacts(sources, container=container)
+        sources.watch(run.pids() if run is not None else ())
 
     def stop(self, why: str) -> None:
         """End the workload, and with it the recording; again: at once. Safe in a signal handler."""
@@ -144,6 +143,7 @@ class Recording:
             if time.monotonic() > until:
                 break
         self._writer.put(*self._sources.process_rows(time.monotonic_ns() - self._base_ns))
+        self._writer.put(*self._process_facts.look(run.pids(), started=self._intake.started))
         if result is not None and not outputs:
             self._result = result
             self._over = True
@@ -276,6 +276,7 @@ def begin(
         interval=header.interval,
         run=run,
         intake=Intake(base_ns),
+        container=header.environment.get("image") is not None,
         on_trouble=on_trouble,
     )
     # The workload runs: from here on a disk that is full is waited for.
@@ -314,6 +315,7 @@ def resume(
         interval=float(known["interval_seconds"]),
         run=run,
         intake=intake,
+        container=mapping(known.get("environment")).get("image") is not None,
         on_trouble=on_trouble,
     )
     recording.note([*_recorder_rows(), event(now, "resumed", text)])

@@ -14,6 +14,7 @@ from gpuwatch.session.store import Row
 from gpuwatch.telemetry.base import Channel, Device, Source
 from gpuwatch.telemetry.cpu import CpuSource
 from gpuwatch.telemetry.fingerprint import fingerprint_host, fingerprint_process
+from gpuwatch.telemetry.innermost import innermost
 from gpuwatch.telemetry.nvml import NvmlSource, Unavailable, open_nvml
 from gpuwatch.telemetry.workload import WorkloadSource
 
@@ -89,9 +90,10 @@ class Sources:
             facts["gpu.unavailable"] = self.no_gpu.text
         return facts
 
-    def process_facts(self, pid: int) -> Mapping[str, JSON]:
-        """What holds for the workload's own process: limits, affinity, seccomp."""
-        return fingerprint_process(pid)
+    def process_facts(self, roots: Sequence[int], *, container: bool) -> Mapping[str, JSON]:
+        """What holds for the workload's own process: limits, seccomp ...; empty without it."""
+        pid = innermost(roots, container=container)
+        return {} if pid is None else fingerprint_process(pid)
 
     def watch(self, roots: Sequence[int]) -> None:
         """The processes at the top of the workload's tree; before sampling begins."""

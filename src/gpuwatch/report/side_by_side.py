@@ -174,7 +174,7 @@ def _unavailable(compared: Comparison) -> list[str]:
 def _short(value: object) -> str:
     if value is None:
         return "-"
-    text = str(value)
+    text = ", ".join(map(str, value)) or "none" if isinstance(value, list) else str(value)
     return text if len(text) <= _LONGEST_VALUE else text[: _LONGEST_VALUE - 1] + "…"
 
 

@@ -1,0 +1,38 @@
+"""The fingerprint of the workload's own process, taken once it is there."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+from gpuwatch.recorder.sources import Sources
+from gpuwatch.session.store import Row, fact
+
+_LOOKS_SECONDS = (0.0, 0.1, 0.5, 2.0)
+"""After the start: a shell or an engine needs a moment to become the workload."""
+
+
+class ProcessFacts:
+    """Looks a few times, and a last time when the workload says that it has started."""
+
+    def __init__(self, sources: Sources, *, container: bool) -> None:
+        self._sources = sources
+        self._container = container
+        self._begun = time.monotonic()
+        self._due = list(_LOOKS_SECONDS)
+
+    def look(self, roots: Sequence[int], *, started: bool) -> list[Row]:
+        """Rows that replace those of an earlier look; none where there is nothing to see."""
+        if not self._due or not roots:
+            return []
+        if started:
+            self._due.clear()
+        elif time.monotonic() - self._begun < self._due[0]:
+            return []
+        else:
+            del self._due[0]
+        facts = self._sources.process_facts(roots, container=self._container)
+        if not facts:
+            return []
+        rows: list[Row] = [("DELETE FROM fact WHERE scope = 'process'", ())]
+        return [*rows, *(fact("process", key, value) for key, value in facts.items())]

@@ -1,0 +1,43 @@
+"""Which process of a tree is the workload itself, below shells, launchers and inits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from gpuwatch.telemetry.proc_files import parents
+
+
+def innermost(roots: Sequence[int], *, container: bool, proc: Path = Path("/proc")) -> int | None:
+    """The process that ``roots`` lead to as long as each has a single child.
+
+    With ``container`` the way begins at the first process that sees other mounts than this one,
+    preferably one with process numbers of its own: what is before it is the engine's. ``None``
+    while there is no such process.
+    """
+    children: dict[int, list[int]] = {}
+    for pid, parent in parents(proc).items():
+        children.setdefault(parent, []).append(pid)
+    start = _inside(roots, children, proc) if container else next(iter(roots), None)
+    if start is None:
+        return None
+    while len(below := children.get(start, [])) == 1:
+        start = below[0]
+    return start
+
+
+def _inside(roots: Sequence[int], children: dict[int, list[int]], proc: Path) -> int | None:
+    tree = list(roots)
+    for pid in tree:
+        tree += sorted(children.get(pid, ()))
+    elsewhere = [pid for pid in tree if _differs(pid, "mnt", proc)]
+    numbered = [pid for pid in elsewhere if _differs(pid, "pid", proc)]
+    return next(iter(numbered or elsewhere), None)
+
+
+def _differs(pid: int, namespace: str, proc: Path) -> bool:
+    try:
+        own = (proc / "self/ns" / namespace).readlink()
+        return (proc / str(pid) / "ns" / namespace).readlink() != own
+    except OSError:
+        return False
