@@ -147,12 +147,12 @@ def _image_problems(spec: LaunchSpec) -> list[Problem]:
     if spec.environment.image is None:
         return [Problem("image-missing", "Charliecloud needs an image", _GET_ONE)]
     image = _image(spec)
-    if not image.exists():
+    if not os.path.exists(image):
         return [Problem("image-missing", f"there is no {image}", _GET_ONE)]
     if not any(os.path.lexists(image / name) for name in ("bin/sh", "usr/bin/sh")):
-        what = "a folder without /bin/sh" if image.is_dir() else "a file, not a folder"
+        what = "a folder without /bin/sh" if os.path.isdir(image) else "a file, not a folder"
         return [Problem("image-invalid", f"{image} is no image: {what}", _GET_ONE)]
-    if not (image / TMP.strip("/")).is_dir():
+    if not os.path.isdir(image / TMP.strip("/")):
         return [_no_place(image, TMP)]
     return []
 
@@ -188,7 +188,7 @@ def _mount_problems(spec: LaunchSpec) -> list[Problem]:
                     "rename it, or mount it elsewhere: mount=SRC:DST",
                 )
             )
-        elif not _below_tmp(mount.target) and not _in_image(image, mount.target).exists():
+        elif not _below_tmp(mount.target) and not os.path.exists(_in_image(image, mount.target)):
             found.append(_no_place(image, mount.target, file=Path(mount.source).is_file()))
     return found
 

@@ -62,9 +62,12 @@ def problem(image: Image, environment: Environment, program: str) -> Problem | N
             f"{image.uri} is no image that can be fetched",
             "name docker://..., oras://..., library://... or a SIF file",
         )
-    if not image.path.exists():
+    if not os.path.exists(image.path):
         return None if image.uri and environment.pull else _missing(image, environment, program)
-    if image.path.is_dir():
+    if not os.access(image.path, os.R_OK):
+        fix = f"ask its owner, or: chmod -R a+rX {shlex.quote(str(image.path))}"
+        return Problem("image-unreadable", f"{image.path} cannot be read by you", fix)
+    if os.path.isdir(image.path):
         return None if _is_root(image.path) else _no_image(image, "a folder without /bin/sh")
     try:
         header = read_header(image.path)
@@ -101,7 +104,7 @@ def facts(image: Image, say: Callable[[str], None]) -> dict[str, JSON]:
     A large SIF is read whole the first time, for its SHA-256.
     """
     found: dict[str, JSON] = {}
-    if image.path.is_dir():
+    if os.path.isdir(image.path):
         return found
     with contextlib.suppress(OSError):
         header = read_header(image.path)

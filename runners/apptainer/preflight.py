@@ -43,7 +43,7 @@ def problems(spec: LaunchSpec) -> list[Problem]:
 
 def _fuse(engine: Engine, image: images.Image) -> Problem | None:
     """A SIF is mounted by FUSE where neither the user nor the starter is root."""
-    if os.geteuid() == 0 or not image.path.is_file() or os.access(FUSE, os.R_OK | os.W_OK):
+    if os.geteuid() == 0 or not os.path.isfile(image.path) or os.access(FUSE, os.R_OK | os.W_OK):
         return None
     if engines.has_setuid_starter(engine):
         return None

@@ -36,7 +36,7 @@ class ApptainerRunner:
     def prepare(self, spec: LaunchSpec, say: Callable[[str], None]) -> Prepared:
         engine = _engine()
         image = images.of(spec.environment, spec.working_directory)
-        if image.uri and not image.path.exists():
+        if image.uri and not os.path.exists(image.path):
             _pull(image, spec, say)
         return Prepared(
             command.build(spec, engine, image.path),

@@ -56,7 +56,8 @@ class Ended:
 
 
 def start(runner: Runner, spec: LaunchSpec, folder: Path) -> Run:
-    assert runner.preflight(spec) == []
+    problems = runner.preflight(spec)
+    assert problems == [], problems
     folder.mkdir(mode=0o700)
     return runner.start(spec, runner.prepare(spec, lambda line: None), folder)
 
