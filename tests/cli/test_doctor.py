@@ -194,6 +194,27 @@ def test_an_image_that_is_here_is_ready(cli: Cli, small_image: str) -> None:
     assert found["ready"] and row(found, "docker")["image"] == small_image
 
 
+@pytest.mark.docker
+@pytest.mark.apptainer
+@pytest.mark.charliecloud
+@pytest.mark.skipif(Path("/dev/nvidiactl").exists(), reason="this machine has a GPU of its own")
+def test_engines_that_cannot_give_gpus_are_ready_without_them_alone(
+    cli: Cli, driver: FakeDriver, small_image: str, small_root: Path
+) -> None:
+    named = (f"docker={small_image}", f"apptainer={small_root}", f"charliecloud={small_root}")
+    found = asked(cli, *(part for text in named for part in ("--env", text)), code=3)
+    codes = {
+        each["kind"]: [problem["code"] for problem in each["with_gpu"]["problems"]]
+        for each in found["environments"]
+    }
+    assert codes == {
+        "docker": ["gpu-runtime-missing"],
+        "apptainer": ["gpu-driver-missing"],
+        "charliecloud": ["gpu-driver-missing"],
+    }
+    assert all(each["without_gpu"]["ready"] for each in found["environments"])
+
+
 def test_a_python_without_torch_is_told_and_is_the_next_thing_to_mend(
     cli: Cli, without_torch: Path
 ) -> None:

@@ -109,6 +109,11 @@ def test_one_alone_that_cannot_run_is_an_error_and_nothing_is_made(
     assert not (tmp_path / "out").exists()
 
 
+def test_the_machine_alone_is_recorded_in_no_environment(cli: Cli, tmp_path: Path) -> None:
+    done = cli("--record", "--env", "bare", "--duration", "1s", "--out", tmp_path / "out", code=2)
+    assert "--env without a workload" in one_line(done.stderr)
+
+
 def test_what_turns_out_only_at_the_start_is_a_row_as_well(cli: Cli, tmp_path: Path) -> None:
     cli.variables["PYTHONPATH"] = str(
         installed(tmp_path / "site", "empty", "gw_empty:Runner", EMPTY_HANDED)

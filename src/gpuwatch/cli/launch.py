@@ -155,6 +155,11 @@ def _workloads(arguments: argparse.Namespace, command: tuple[str, ...]) -> tuple
         if given:
             flag = "--" + next(iter(given)).replace("_", "-")
             raise UsageError(f"{flag} without a workload", f"name one: {', '.join(names.known())}")
+        if arguments.env:
+            raise UsageError(
+                "--env without a workload: the machine alone is recorded outside of containers",
+                "name a workload, or a command of your own behind --",
+            )
         return (Workload("machine", "machine"),)
     if given.get("data"):
         given["data"] = arguments.data = str(Path(arguments.data).absolute())
