@@ -20,7 +20,7 @@ ARCHIVE = "/gpuwatch/workloads.pyz"
 LABEL = "io.gpuwatch."
 HOME = "/tmp"  # noqa: S108 the container's own, a tmpfs
 
-LOG = {"max-size": "4g", "max-file": "2"}
+LOG = {"max-size": "4g", "max-file": "2", "mode": "blocking"}
 """``json-file``: the log that every daemon can read back, follow, and give by time.
 
 A log that is rotated under a follower loses lines and gives others twice (Docker 20.10, a busy
@@ -28,7 +28,8 @@ loop of 600,000 lines: with 16 MB in 8 files half of them, with 1 MB in 3 files 
 arrive while nothing is rotated). So it is rotated only where the disk is in danger: a run that
 writes less than 4 GiB loses nothing, and none takes more than 8 GiB. ``local`` would keep bytes
 that are no UTF-8, which here become U+FFFD, but 20.10 forgets the line break behind a line of more
-than 16 KiB, and the next line would be no step line.
+than 16 KiB, and the next line would be no step line. ``blocking``, since a daemon may be set to
+drop what comes too fast.
 """
 
 

@@ -97,7 +97,7 @@ def test_a_workload_that_ignores_sigterm_is_killed_after_the_grace(
     until(lambda: launched.so_far("stdout"))
     asked = time.monotonic()
     launched.run.stop()
-    assert time.monotonic() - asked < 0.1, "it does not wait"
+    assert time.monotonic() - asked < 0.5, "it does not wait"
     assert launched.to_end().code == 137
     assert 1.0 <= time.monotonic() - asked < 5.0
     launched.run.stop()
