@@ -34,7 +34,6 @@ def test_a_kind_alone_asks_for_nothing_else() -> None:
     [
         "torch:2.6",
         "registry.example:5000/team/torch@sha256:abc",
-        "/images/torch.sif",
         "docker://pytorch/pytorch:2.6",
         "docker-daemon:torch:latest",
         "a=b",
@@ -43,6 +42,25 @@ def test_a_kind_alone_asks_for_nothing_else() -> None:
 def test_everything_behind_the_first_equals_sign_is_the_image(image: str) -> None:
     found = one(f"docker={image}")
     assert found.image == image and found.label == f"docker={image}"
+
+
+@pytest.mark.parametrize(
+    ("image", "name"),
+    [
+        ("/images/torch.sif", "torch.sif"),
+        ("./torch.sif", "torch.sif"),
+        ("../roots/torch/", "torch"),
+        ("~/torch.sif", "torch.sif"),
+    ],
+)
+def test_an_image_that_is_a_path_is_labelled_by_its_last_part(image: str, name: str) -> None:
+    found = one(f"apptainer={image}")
+    assert found.image == image and found.label == f"apptainer={name}"
+
+
+def test_images_of_one_name_in_two_folders_are_numbered() -> None:
+    found = environments(["apptainer=/a/torch.sif", "apptainer=/b/torch.sif"])
+    assert [each.label for each in found] == ["apptainer=torch.sif#1", "apptainer=torch.sif#2"]
 
 
 def test_an_empty_image_is_none() -> None:
