@@ -12,8 +12,8 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
-from gpuwatch.models import JSON, LaunchSpec, Mount, Prepared, Problem
-from gpuwatch.runners import inside, userns
+from gpuwatch.models import JSON, LaunchSpec, Prepared, Problem
+from gpuwatch.runners import inside, places, userns
 from gpuwatch.runners.base import Run
 from gpuwatch.runners.local import Ending, LocalRun
 
@@ -84,8 +84,7 @@ class CharliecloudRunner:
         if spec.archive is not None:
             (own / "gpuwatch").mkdir()
             shutil.copy2(spec.archive, own / ARCHIVE.removeprefix(f"{TMP}/"))
-        for mount in inside.mounts(spec):
-            _make_place(mount, own)
+        places.make(inside.mounts(spec), TMP, own)
         command = list(prepared.command)
         # First: what is mounted below /tmp comes behind it.
         command[1:1] = ["-b", f"{own}:{TMP}"]
@@ -188,7 +187,7 @@ def _mount_problems(spec: LaunchSpec) -> list[Problem]:
                     "rename it, or mount it elsewhere: mount=SRC:DST",
                 )
             )
-        elif not _below_tmp(mount.target) and not os.path.exists(_in_image(image, mount.target)):
+        elif not places.below(mount, TMP) and not os.path.exists(_in_image(image, mount.target)):
             found.append(_no_place(image, mount.target, file=Path(mount.source).is_file()))
     return found
 
@@ -222,22 +221,6 @@ def _gpu_problems(spec: LaunchSpec, image_problems: list[Problem]) -> list[Probl
             f"ch-fromhost --nvidia {shlex.quote(str(image))}, or take no GPU: --device cpu",
         )
     ]
-
-
-def _below_tmp(target: str) -> bool:
-    return target.startswith(f"{TMP}/")
-
-
-def _make_place(mount: Mount, own: Path) -> None:
-    """The mount point of what is mounted below the container's ``/tmp``."""
-    if not _below_tmp(mount.target):
-        return
-    place = own / mount.target.removeprefix(f"{TMP}/")
-    if Path(mount.source).is_dir():
-        place.mkdir(parents=True, exist_ok=True)
-    else:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.touch()
 
 
 def _in_image(image: Path, target: str) -> Path:

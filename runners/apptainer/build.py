@@ -91,6 +91,8 @@ def build(
     def say(line: str) -> None:
         said.append(line)
         level, _, text = line.partition(":")
+        if line.startswith("INFO:    Build complete"):
+            return  # of a file that is renamed then
         if level == "INFO":
             progress.step(text.strip())
         else:

@@ -12,6 +12,8 @@ from gpuwatch.runners.apptainer.engine import Engine
 
 ARCHIVE = "/gpuwatch/workloads.pyz"
 HOME = "/gpuwatch/home"
+SCRATCH = {"/tmp": "tmp", "/var/tmp": "var_tmp"}  # noqa: S108 the container's own
+"""Folders of the container, and what the engine calls them in ``--workdir``."""
 _PASSED_ON = re.compile(
     r"PATH|HOME|USER|LOGNAME|TMPDIR|XDG_[A-Z_]+|DBUS_SESSION_BUS_ADDRESS"
     r"|(APPTAINER|SINGULARITY)_(CACHE|TMP|CONFIG)DIR"

@@ -11,7 +11,7 @@ from pathlib import Path
 from gpuwatch import paths
 from gpuwatch.errors import NotAvailable
 from gpuwatch.models import JSON, LaunchSpec, Prepared, Problem
-from gpuwatch.runners import image_records, inside
+from gpuwatch.runners import image_records, inside, places
 from gpuwatch.runners.apptainer import command, images, preflight, spython_client
 from gpuwatch.runners.apptainer import engine as engines
 from gpuwatch.runners.apptainer.engine import Engine
@@ -50,8 +50,14 @@ class ApptainerRunner:
 
     def start(self, spec: LaunchSpec, prepared: Prepared, folder: Path) -> Run:
         home, scratch = folder / "home", folder / "scratch"
-        for own in (home, scratch):
-            own.mkdir(mode=0o700)
+        home.mkdir(mode=0o700)
+        # By its own the engine makes only mount points that the image does not have; one that the
+        # image has in its /tmp is hidden by ours.
+        for root, name in command.SCRATCH.items():
+            own = scratch / name
+            own.mkdir(parents=True)
+            own.chmod(0o1777)  # as /tmp is; nobody else gets past the run's folder
+            places.make(inside.mounts(spec), root, own)
         return LocalRun.start(
             self.kind,
             command.with_folders(prepared.command, home, scratch),

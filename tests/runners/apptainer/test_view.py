@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
 
+from gpuwatch.models import Mount
 from gpuwatch.runners.apptainer.runner import ApptainerRunner
 
 from ..recorded import Ended, finish, specification, start
@@ -91,8 +95,6 @@ def test_the_size_of_shared_memory_is_told_as_it_is(tmp_path: Path, small_root: 
 
 
 def test_mounts_are_read_only_unless_asked_otherwise(tmp_path: Path, small_root: Path) -> None:
-    from gpuwatch.models import Mount
-
     for name in ("in", "out", "tmp"):
         (tmp_path / name).mkdir()
     (tmp_path / "in/data").write_text("17")
@@ -108,6 +110,23 @@ def test_mounts_are_read_only_unless_asked_otherwise(tmp_path: Path, small_root:
     assert ended.out == b"1717"
     assert b"Read-only" in ended.err
     assert (tmp_path / "out/made").exists()
+
+
+def test_a_folder_below_tmp_is_seen_even_if_the_image_has_its_like(
+    tmp_path: Path, small_root: Path
+) -> None:
+    image = tmp_path / "image"
+    subprocess.run(["cp", "-al", str(small_root), str(image)], check=True)
+    where = Path(tempfile.mkdtemp(prefix="gw", dir="/tmp"))
+    try:
+        (where / "file").write_text("17")
+        (image / str(where).lstrip("/")).mkdir()
+        mounts = (Mount(str(where / "file"), "/var/tmp/deep/file"),)
+        ended = ran(tmp_path, where, image, "cat", "file", "/var/tmp/deep/file", mounts=mounts)
+        assert ended.out == b"1717", ended.err
+    finally:
+        shutil.rmtree(where)
+        (image / str(where).lstrip("/")).rmdir()
 
 
 def test_no_network_leaves_the_loopback_alone(tmp_path: Path, small_root: Path) -> None:
