@@ -6,9 +6,10 @@ import contextlib
 import re
 import time
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import docker
+from docker.errors import DockerException
 
 from gpuwatch.errors import NotAvailable
 from gpuwatch.models import JSON
@@ -99,7 +100,7 @@ def _follow(messages: Iterable[Mapping[str, JSON]], progress: Progress, daemon: 
         BuildFailed: a step failed; its last line is told.
     """
     step, said, cached = "", deque[str](maxlen=_LAST_WORDS), False
-    for message in messages:
+    for message in _heard(messages):
         if reason := message.get("error"):
             raise _failed(str(reason), daemon, step, said)
         for raw in str(message.get("stream") or "").splitlines():
@@ -113,6 +114,14 @@ def _follow(messages: Iterable[Mapping[str, JSON]], progress: Progress, daemon: 
                 said.append(line)
                 progress.line(line.strip())
     return cached
+
+
+def _heard(messages: Iterable[Mapping[str, JSON]]) -> Iterator[Mapping[str, JSON]]:
+    """The messages; the SDK lets errors of urllib3 through, which are none of its own."""
+    try:
+        yield from messages
+    except Exception as error:
+        raise DockerException(f"the Docker daemon went away: {one_line(error)}") from error
 
 
 def _failed(reason: str, daemon: Daemon, step: str = "", said: Iterable[str] = ()) -> BuildFailed:

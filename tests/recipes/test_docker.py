@@ -1,0 +1,146 @@
+"""Claims about ``gpuwatch build docker``, with a real daemon."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import docker
+import pytest
+
+from tests.conftest import Cli
+from tests.engines.daemon import DockerDaemon, import_root, remove_image
+
+from .conftest import put_package
+
+pytestmark = pytest.mark.docker
+
+
+def containers_of(image: str) -> list[str]:
+    with contextlib.closing(docker.from_env()) as client:
+        found = client.containers.list(all=True, filters={"ancestor": image})
+        return [container.id for container in found]
+
+
+def test_a_build_tells_image_layers_and_seconds_and_notes_them(
+    cli: Cli, nominal_image: str, tag: str
+) -> None:
+    done = cli("build", "docker", "--base", nominal_image, "--tag", tag, "--format", "json")
+    told = json.loads(done.stdout)
+    with contextlib.closing(docker.from_env()) as client:
+        image = client.images.get(tag)
+    assert (told["image"], told["id"], told["layers"]) == (tag, image.id, 3)
+    assert told["bytes"] == image.attrs["Size"]
+    assert image.labels["org.opencontainers.image.base.name"] == nominal_image
+    assert "torch 2.6, torchvision 0.21" in done.stderr
+    notes = list((cli.home / ".local/share/gpuwatch/images").glob("*.json"))
+    note = json.loads(notes[0].read_text())
+    assert (note["image"], note["how"], note["seconds"]) == (image.id, "build", told["seconds"])
+
+
+def test_a_build_from_the_cache_is_not_taken_for_what_a_build_costs(
+    cli: Cli, nominal_image: str, tag: str
+) -> None:
+    options = ("--base", nominal_image, "--tag", tag, "--format", "json")
+    first = json.loads(cli("build", "docker", "--no-cache", *options).stdout)
+    again = json.loads(cli("build", "docker", *options).stdout)
+    assert (first["cached"], again["cached"]) == (False, True)
+    assert first["id"] == again["id"]
+    notes = (cli.home / ".local/share/gpuwatch/images").glob("*.json")
+    assert [json.loads(note.read_text())["seconds"] for note in notes] == [first["seconds"]]
+
+
+def test_a_step_that_fails_is_told_by_its_last_words_and_leaves_no_container(
+    cli: Cli, small_image: str, tag: str
+) -> None:
+    done = cli("build", "docker", "--base", small_image, "--tag", tag, code=1)
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("gpuwatch: error: the image could not be built in step 7/7: ")
+    assert last.endswith("has no torch; choose a base that has")
+    assert done.stdout == ""
+    assert containers_of(small_image) == []
+
+
+def test_a_base_that_is_not_here_is_not_fetched_unasked(cli: Cli) -> None:
+    done = cli("build", "docker", "--base", "no-such-base:1", code=3)
+    assert "Docker has no image no-such-base:1 here" in done.stderr
+    assert "docker pull no-such-base:1, or let gpuwatch fetch it: add --pull" in done.stderr
+
+
+def test_pull_fetches_the_base(cli: Cli, nominal_root: Path, registry: str, tag: str) -> None:
+    base = f"{registry}/nominal:latest"
+    import_root(None, nominal_root, base.removesuffix(":latest"))
+    with contextlib.closing(docker.from_env()) as client:
+        client.images.push(base)
+        client.images.remove(base)
+    done = cli("build", "docker", "--base", base, "--pull", "--tag", tag)
+    remove_image(None, base)
+    assert f"pulling {base}" in done.stderr
+    assert done.stdout.startswith(f"{tag}  ")
+
+
+def test_without_a_daemon_it_says_so(cli: Cli, tmp_path: Path) -> None:
+    cli.variables["DOCKER_HOST"] = f"unix://{tmp_path}/none.sock"
+    done = cli("build", "docker", code=3)
+    assert "no Docker daemon answers at" in done.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_build_leaves_no_container(
+    cli: Cli, tag: str, slow_image: str, number: signal.Signals
+) -> None:
+    started = cli.start("build", "docker", "--base", slow_image, "--tag", tag)
+    assert started.stderr is not None
+    assert any("preparing" in line for line in started.stderr)
+    assert containers_of(slow_image)
+    started.send_signal(number)
+    assert started.wait(20) == 130
+    deadline = time.monotonic() + 20
+    while containers_of(slow_image):
+        assert time.monotonic() < deadline, "its container is still there"
+        time.sleep(0.1)
+
+
+@pytest.fixture(scope="module")
+def slow_image(tmp_path_factory: pytest.TempPathFactory, nominal_root: Path) -> Iterator[str]:
+    """A base whose torch takes a minute to import."""
+    root = tmp_path_factory.mktemp("slow") / "root"
+    subprocess.run(["cp", "-a", str(nominal_root), str(root)], check=True)
+    put_package(root, "torch", "import time; print('preparing', flush=True); time.sleep(60)\n")
+    image = import_root(None, root, "gpuwatch-test-slow")
+    yield image
+    remove_image(None, image)
+
+
+def test_no_space_left_in_a_step_is_told_as_a_full_disk(
+    cli: Cli, docker_daemon: DockerDaemon, nominal_root: Path, tmp_path: Path
+) -> None:
+    root = tmp_path / "root"
+    subprocess.run(["cp", "-a", str(nominal_root), str(root)], check=True)
+    fill = "import errno; raise OSError(errno.ENOSPC, 'No space left on device')\n"
+    put_package(root, "torch", fill)
+    cli.variables["DOCKER_HOST"] = docker_daemon.host
+    done = cli("build", "docker", "--base", docker_daemon.import_root(root), code=1)
+    assert f"{docker_daemon.socket.parent}/data is full; docker system df" in done.stderr
+
+
+def test_a_daemon_that_is_killed_fails_the_build(
+    cli: Cli, docker_daemon: DockerDaemon, nominal_root: Path, tmp_path: Path
+) -> None:
+    root = tmp_path / "root"
+    subprocess.run(["cp", "-a", str(nominal_root), str(root)], check=True)
+    put_package(root, "torch", "import time; print('preparing', flush=True); time.sleep(60)\n")
+    cli.variables["DOCKER_HOST"] = docker_daemon.host
+    started = cli.start("build", "docker", "--base", docker_daemon.import_root(root))
+    assert started.stderr is not None
+    assert any("preparing" in line for line in started.stderr)
+    docker_daemon.kill()
+    told = started.stderr.read()
+    assert started.wait(20) == 1, told
+    assert "gpuwatch: error: the image could not be built" in told
+    assert "Traceback" not in told
