@@ -75,6 +75,16 @@ def test_a_command_that_is_not_there_is_the_launchers_failure(
     assert not result.text.startswith("FATAL")
 
 
+def test_memory_is_limited_where_the_engine_can(tmp_path: Path, small_root: Path) -> None:
+    command = ("python3", "-c", "print(len(bytearray(300 << 20)))")
+    spec = specification("apptainer", small_root, *command, where=tmp_path, memory_bytes=100 << 20)
+    if found := ApptainerRunner().preflight(spec):
+        assert [each.code for each in found] == ["memory-unsupported"]
+        pytest.skip(found[0].text)
+    ended = finish(start(ApptainerRunner(), spec, tmp_path / "run"))
+    assert (ended.result.code, ended.out) == (137, b"")
+
+
 def test_a_hundred_megabytes_without_a_newline_do_not_stop_a_run(
     tmp_path: Path, small_root: Path
 ) -> None:
