@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from pathlib import Path
 
 from gpuwatch.models import LaunchSpec, Mount, Problem
 
@@ -71,7 +70,7 @@ def problems(spec: LaunchSpec) -> list[Problem]:
             "make it, or name what is there: mount=SRC:DST in --env, --data DIR",
         )
         for mount in mounts(spec)
-        if not Path(mount.source).exists()
+        if not os.path.exists(mount.source)
     ]
     if spec.workload.kind == "command" and os.path.realpath(spec.working_directory) == "/":
         found.append(
