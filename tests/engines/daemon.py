@@ -34,13 +34,27 @@ def import_root(host: str | None, root: Path, name: str) -> str:
 
 
 def remove_image(host: str | None, name: str) -> None:
-    """Remove an image and what still uses it. Best effort."""
+    """Remove an image, what still uses it, and what builds on it left in the cache. Best effort."""
     with contextlib.suppress(DockerException):
-        client = docker.DockerClient(base_url=host) if host else docker.from_env()
+        client = docker.DockerClient(base_url=host) if host else docker.from_env(timeout=600)
         with contextlib.closing(client):
             for container in client.containers.list(all=True, filters={"ancestor": name}):
                 container.remove(force=True)
-            client.images.remove(name, force=True)
+            # Children first: while they are there, Docker keeps their parent, untagged.
+            for identifier in (*reversed(_built_on(client, name)), name):
+                with contextlib.suppress(DockerException):
+                    client.images.remove(identifier, force=True)
+
+
+def _built_on(client: docker.DockerClient, name: str) -> list[str]:
+    """The images that have this one below them, parents first."""
+    children: dict[str, list[str]] = {}
+    for image in client.api.images(all=True):
+        children.setdefault(image["ParentId"], []).append(image["Id"])
+    found = list(children.get(client.images.get(name).id, ()))
+    for each in found:
+        found.extend(children.get(each, ()))
+    return found
 
 
 class DockerDaemon:
