@@ -13,7 +13,7 @@ from gpuwatch.tui.canvas import Line
 from gpuwatch.tui.cells import fit, pad, wrap
 from gpuwatch.tui.live_rows import MARKS
 from gpuwatch.tui.page import shown
-from gpuwatch.units import UNKNOWN, clock_time, milliseconds
+from gpuwatch.units import UNKNOWN, clock_time, fact, milliseconds
 
 _METHOD = 10
 """Columns of the method at the end of a row."""
@@ -95,8 +95,7 @@ def body_rows(compared: Comparison, width: int, first: int) -> list[Line]:
         row = Line(width).add(f" {pad(name, name_width(width) - 2)} ", "text")
         size = column_width(width, len(compared.sessions))
         for at in order:
-            value = difference.values[at]
-            text = UNKNOWN if value is None else clean(value)
+            text = clean(fact(difference.key, difference.values[at]))
             row.add(pad(fit(text, size - 2), size - 2, ">") + "  ", "strong")
         rows.append(row)
     notes = [*compared.notes, *_unavailable(compared.sessions)]

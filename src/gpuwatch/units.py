@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 UNKNOWN = "—"
 
@@ -120,3 +121,18 @@ def nice(value: float) -> float:
         if value <= factor * power * (1 + 1e-9):
             return factor * power
     return 10.0 * power
+
+
+_BYTES_OF_FACTS = re.compile(r"_bytes$|\.shm\.size$|memory\.(total|limit)$|\.swap\.total$")
+
+
+def fact(key: str, value: object) -> str:
+    """A fact of the fingerprint or the environment: lists with commas, bytes with a unit."""
+    if value is None:
+        return UNKNOWN
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or "none"
+    is_size = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if is_size and _BYTES_OF_FACTS.search(key):
+        return binary(float(str(value)))
+    return str(value)

@@ -8,6 +8,7 @@ import shlex
 from collections.abc import Callable, Sequence
 from itertools import groupby
 
+from gpuwatch import units
 from gpuwatch.analysis.compare import Comparison, Row, missing, used_gpus
 from gpuwatch.analysis.summary import Summary
 from gpuwatch.metrics import Method
@@ -17,7 +18,8 @@ from gpuwatch.report.values import ratio, shown
 from gpuwatch.session.study import NotRun
 from gpuwatch.text import clean, markdown
 
-_LONGEST_VALUE = 60
+_ROOM_FOR_VALUES = 120
+"""Characters for the values of one row of the fingerprint, however many sessions there are."""
 
 
 def terminal(
@@ -142,11 +144,12 @@ def _differences(
     escape: Callable[[object], str],
     layout: Callable[[Sequence[str], Sequence[Sequence[str]]], str],
 ) -> str:
+    longest = max(20, _ROOM_FOR_VALUES // len(compared.sessions))
     head = ["fingerprint", *(escape(label) for label in _labels(compared.sessions))]
     rows = [
         [
             escape(f"{each.scope}: {each.key}"),
-            *(escape(_short(value)) for value in each.values),
+            *(escape(_short(each.key, value, longest)) for value in each.values),
         ]
         for each in compared.differences
     ]
@@ -171,11 +174,9 @@ def _unavailable(compared: Comparison) -> list[str]:
     ]
 
 
-def _short(value: object) -> str:
-    if value is None:
-        return "-"
-    text = ", ".join(map(str, value)) or "none" if isinstance(value, list) else str(value)
-    return text if len(text) <= _LONGEST_VALUE else text[: _LONGEST_VALUE - 1] + "…"
+def _short(key: str, value: object, longest: int) -> str:
+    text = units.fact(key, value)
+    return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
 def _spreadsheet(value: object) -> str:

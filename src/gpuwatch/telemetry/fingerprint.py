@@ -75,6 +75,8 @@ def fingerprint_host(devices: Iterable[Device] = (), root: Path = Path("/")) -> 
 def fingerprint_process(pid: int, root: Path = Path("/")) -> Facts:
     """Facts of one process under ``process.``: its limits, isolation and chosen variables.
 
+    A namespace is ``shared`` with this process, or the process's ``own``.
+
     Another user's process hides some of them: those are ``None``.
     """
     folder = root / "proc" / str(pid)
@@ -98,7 +100,9 @@ def fingerprint_process(pid: int, root: Path = Path("/")) -> Facts:
         "process.limit.nofile": _limit(folder / "limits", "Max open files"),
     }
     for space in ("pid", "net", "mnt", "user", "ipc"):
-        facts[f"process.namespace.{space}"] = _link(folder / "ns" / space)
+        facts[f"process.namespace.{space}"] = _namespace(
+            folder / "ns" / space, root / "proc/self/ns"
+        )
     return facts | _variables(folder / "environ")
 
 
@@ -189,8 +193,9 @@ def _root_filesystem(path: Path) -> str | None:
     return None
 
 
-def _link(path: Path) -> str | None:
+def _namespace(path: Path, ours: Path) -> str | None:
+    """``own`` or ``shared``: its numbers differ from run to run and mean nothing."""
     try:
-        return str(path.readlink())
+        return "shared" if path.readlink() == (ours / path.name).readlink() else "own"
     except OSError:
         return None
