@@ -85,8 +85,12 @@ def test_stop_all_ends_what_a_dead_recorder_left(cli: Cli, tmp_path: Path) -> No
     until(lambda: sessions(out) and _handle(sessions(out)[0]))
     os.kill(recorder.pid, signal.SIGKILL)
     recorder.wait()
+    told = cli("--record", "--duration", "50ms", "--out", out).stderr
+    assert "goes on without its recorder" in told and "stop --all" in told
+    assert "goes on" not in cli("--record", "--quiet", "--duration", "50ms", "--out", out).stderr
     assert "stopped" in cli("stop", "--all").stderr
-    with SessionReader(sessions(out)[0]) as reader:
+    (path,) = (each for each in sessions(out) if "sleep" in each.parent.name)
+    with SessionReader(path) as reader:
         holder = reader.meta()["handle"]["holder"]["pid"]
     until(lambda: not Path(f"/proc/{holder}").exists())
 
