@@ -86,7 +86,7 @@ def test_stop_all_ends_what_a_dead_recorder_left(cli: Cli, tmp_path: Path) -> No
     os.kill(recorder.pid, signal.SIGKILL)
     recorder.wait()
     told = cli("--record", "--duration", "50ms", "--out", out).stderr
-    assert "goes on without its recorder" in told and "stop --all" in told
+    assert "goes on without its recorder" in told and "attach --record" in told
     assert "goes on" not in cli("--record", "--quiet", "--duration", "50ms", "--out", out).stderr
     assert "stopped" in cli("stop", "--all").stderr
     (path,) = (each for each in sessions(out) if "sleep" in each.parent.name)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from gpuwatch import paths
 from gpuwatch.errors import StorageError, UsageError
+from gpuwatch.models import mapping
 from gpuwatch.session.schema import SUFFIX
 
 
@@ -29,8 +30,8 @@ def live_sessions() -> list[Path]:
     return found
 
 
-def orphans() -> list[Path]:
-    """Sessions of runs that go on here although their recorder died."""
+def orphans() -> list[tuple[str, str]]:
+    """Runs that go on here although their recorder died: label, and what names the session."""
     from gpuwatch.errors import GpuwatchError
     from gpuwatch.session.reader import SessionReader
     from gpuwatch.session.status import goes_on_alone
@@ -38,8 +39,10 @@ def orphans() -> list[Path]:
     found = []
     for path in live_sessions():
         with contextlib.suppress(GpuwatchError), SessionReader(path) as reader:
-            if goes_on_alone(reader.meta()):
-                found.append(path)
+            meta = reader.meta()
+            if goes_on_alone(meta):
+                session = mapping(meta.get("session"))
+                found.append((str(session.get("label")), str(session.get("id") or path)))
     return found
 
 

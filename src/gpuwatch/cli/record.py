@@ -85,10 +85,10 @@ def tell_of_orphans() -> None:
     """Name runs whose recorder died, and how to take them up or end them."""
     from gpuwatch.cli import find
 
-    for path in find.orphans():
+    for label, name in find.orphans():
         say(
-            f"{path} goes on without its recorder: `gpuwatch attach --record {path}` takes it up, "
-            "`gpuwatch stop --all` ends it"
+            f"{label} goes on without its recorder: `gpuwatch attach --record {name}` takes it up, "
+            f"`gpuwatch stop {name}` ends it"
         )
 
 
