@@ -15,7 +15,7 @@ OURS = Workload("mnist-cnn", "workload", ("--steps", "5"))
 THEIRS = Workload("train.py", "command", ("python", "train.py", "a b"))
 
 
-def spec(workload: Workload, folder: Path | str = "/work", **environment: object) -> LaunchSpec:
+def spec(workload: Workload, folder: Path | str = "/project", **environment: object) -> LaunchSpec:
     return LaunchSpec(
         workload=workload,
         environment=replace(Environment("docker", "docker=x", "x"), **environment),
@@ -70,7 +70,7 @@ def test_an_image_without_python_says_python3_is_not_found(tmp_path: Path) -> No
 
 
 def test_a_commands_working_directory_is_mounted_read_only_at_its_own_path() -> None:
-    assert inside.mounts(spec(THEIRS)) == (Mount("/work", "/work"),)
+    assert inside.mounts(spec(THEIRS)) == (Mount("/project", "/project"),)
     assert inside.mounts(spec(OURS)) == ()
 
 
@@ -79,20 +79,22 @@ def test_the_data_of_our_workloads_is_mounted_read_only_at_its_own_path() -> Non
 
 
 def test_what_env_mounts_comes_first_and_is_not_mounted_twice() -> None:
-    named = (Mount("/elsewhere", "/in"), Mount("/work", "/work", True))
-    assert inside.mounts(spec(THEIRS, "/work", mounts=named)) == named
-    assert inside.mounts(spec(THEIRS, "/work/sub", mounts=named)) == named
+    named = (Mount("/elsewhere", "/in"), Mount("/project", "/project", True))
+    assert inside.mounts(spec(THEIRS, "/project", mounts=named)) == named
+    assert inside.mounts(spec(THEIRS, "/project/sub", mounts=named)) == named
     # A neighbour with the same beginning is another folder; so is one that appears elsewhere.
-    assert inside.mounts(spec(THEIRS, "/workshop", mounts=named))[-1] == Mount(
-        "/workshop", "/workshop"
+    assert inside.mounts(spec(THEIRS, "/projects", mounts=named))[-1] == Mount(
+        "/projects", "/projects"
     )
-    moved = (Mount("/work", "/code"),)
-    assert inside.mounts(spec(THEIRS, "/work", mounts=moved))[-1] == Mount("/work", "/work")
+    moved = (Mount("/project", "/code"),)
+    assert inside.mounts(spec(THEIRS, "/project", mounts=moved))[-1] == Mount(
+        "/project", "/project"
+    )
 
 
 def test_a_mount_of_everything_covers_everything() -> None:
     everything = (Mount("/", "/"),)
-    assert inside.mounts(spec(THEIRS, "/work", mounts=everything)) == everything
+    assert inside.mounts(spec(THEIRS, "/project", mounts=everything)) == everything
 
 
 def test_only_variables_that_decide_speed_and_the_locale_are_passed_on() -> None:
