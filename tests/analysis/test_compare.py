@@ -5,12 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from gpuwatch.analysis.compare import Comparison, compare
+from gpuwatch.analysis.compare import Comparison, compare, missing
 from gpuwatch.analysis.summary import Summary, summarise
 from gpuwatch.metrics import CATALOGUE, Method
 from gpuwatch.models import Output
@@ -68,7 +69,7 @@ def session(
         meta("result", {"code": code, "signal": None, "t": int(end * SECOND)}),
         *Intake(0).take([Output(int(end * SECOND), "stdout", text.encode())]),
     )
-    for n in range(int(end) * 2):
+    for n in range(int(end) * 2 + 4):
         writer.tick(n, n * SECOND // 2, [0.5, 1000 + 50 * n, None])
     assert writer.close()
     with SessionReader(path) as reader:
@@ -103,6 +104,15 @@ def test_counters_count_from_the_start_of_the_window(pair: tuple[Summary, Summar
     assert energy.max == pytest.approx(100 * 10, rel=0.06)
 
 
+def test_what_a_counter_added_is_of_the_window_and_not_of_the_samples_in_it(
+    tmp_path: Path,
+) -> None:
+    # 7.7 s of steps: the samples inside them cover 7.5 s or less.
+    found = session(tmp_path / "a.gpuwatch", step_seconds=0.77)
+    assert found.window.seconds == pytest.approx(7.7)
+    assert found.metrics["hw.gpu.energy"].max == pytest.approx(770)
+
+
 def test_every_metric_of_the_catalogue_is_there_or_says_why(pair: tuple[Summary, Summary]) -> None:
     for name, statistic in pair[0].metrics.items():
         known = statistic.method is not Method.UNAVAILABLE
@@ -121,6 +131,36 @@ def test_ratios_are_against_the_first(pair: tuple[Summary, Summary]) -> None:
     flop = row(compared, "mean", "gpuwatch.flop.rate")
     assert flop.values == (pytest.approx(1e9), pytest.approx(5e8))
     assert set(flop.methods) == {Method.COUNTED}
+
+
+def test_a_run_that_failed_is_no_baseline_and_has_no_ratio(tmp_path: Path) -> None:
+    failed = session(tmp_path / "a.gpuwatch", step_seconds=1.0, code=3)
+    good = session(tmp_path / "b.gpuwatch", step_seconds=2.0, label="b")
+    better = session(tmp_path / "c.gpuwatch", step_seconds=1.0, label="c")
+    compared = compare([failed, good, better])
+    assert compared.baseline == 1
+    assert row(compared, "steps", "step time, median").ratios == (None, 1.0, 0.5)
+    assert as_json.comparison(compared)["baseline"] == good.id
+    assert any("against b" in note for note in compared.notes)
+    assert compare([failed]).baseline is None
+
+
+def test_what_is_of_another_part_of_the_run_has_no_ratio(tmp_path: Path) -> None:
+    timed = session(tmp_path / "a.gpuwatch", step_seconds=1.0)
+    whole = session(tmp_path / "b.gpuwatch", step_seconds=0.01, label="b")
+    assert (timed.window.kind, whole.window.kind) == ("timed steps", "whole run")
+    compared = compare([timed, whole])
+    assert row(compared, "mean", "hw.gpu.utilization").ratios == (1.0, None)
+    assert row(compared, "steps", "step time, median").ratios[1] == pytest.approx(0.01)
+    assert row(compared, "mean", "gpuwatch.flop.rate").ratios[1] == pytest.approx(100)
+
+
+def test_a_reason_that_holds_for_some_names_them(tmp_path: Path) -> None:
+    found = session(tmp_path / "a.gpuwatch", step_seconds=1.0)
+    other = session(tmp_path / "b.gpuwatch", step_seconds=1.0, label="b")
+    silent = replace(other, steps=replace(other.steps, reason="no timed step was reported"))
+    assert "step time" in missing([found, silent])["no timed step was reported (b)"]
+    assert "hw.gpu.power" in missing([found, silent])["not here"]
 
 
 def test_differences_of_the_fingerprint_are_named(pair: tuple[Summary, Summary]) -> None:
@@ -179,7 +219,7 @@ def test_the_series_has_every_tick_and_leaves_the_unknown_empty(tmp_path: Path) 
     with SessionReader(tmp_path / "a.gpuwatch") as reader:
         rows = list(csv.DictReader(io.StringIO("".join(series.as_csv(reader)))))
         head, *lines = (json.loads(line) for line in series.as_json_lines(reader))
-    assert len(rows) == len(lines) == 60
+    assert len(rows) == len(lines) == 64
     assert rows[3]["gpu0 hw.gpu.utilization [1]"] == "0.5"
     assert rows[3]["gpu0 hw.gpu.power [W]"] == ""
     assert float(rows[50]["workload gpuwatch.throughput [{sample}/s]"]) == pytest.approx(64)

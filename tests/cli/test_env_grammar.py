@@ -63,8 +63,10 @@ def test_images_of_one_name_in_two_folders_are_numbered() -> None:
     assert [each.label for each in found] == ["apptainer=torch.sif#1", "apptainer=torch.sif#2"]
 
 
-def test_an_empty_image_is_none() -> None:
-    assert one("docker=") == Environment("docker", "docker")
+def test_an_empty_image_is_refused() -> None:
+    with pytest.raises(UsageError, match="names no image"):
+        one("docker=")
+    assert one("docker") == Environment("docker", "docker")
 
 
 def test_options_stand_behind_the_image_in_any_order() -> None:
@@ -139,7 +141,10 @@ def test_a_network_is_one_of_three(network: str) -> None:
 
 def test_python_of_the_command_line_is_for_bare_alone() -> None:
     assert one("bare", "/venv/python").python == "/venv/python"
-    assert one("docker=x", "/venv/python").python is None
+    both = environments(["docker=x", "bare"], "/venv/python")
+    assert [each.python for each in both] == [None, "/venv/python"]
+    with pytest.raises(UsageError, match="--python is the interpreter of the bare"):
+        one("docker=x", "/venv/python")
     assert one("bare,python=/other", "/venv/python").python == "/other"
 
 

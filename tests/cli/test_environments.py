@@ -209,3 +209,14 @@ def test_bare_and_docker_are_compared(cli: Cli, tmp_path: Path, small_image: str
     assert labels(found) == ["bare", f"docker={small_image}"]
     assert found["not_run"] == [] and "real" in done.stdout
     assert {session["environment"]["kind"] for session in found["sessions"]} == {"bare", "docker"}
+
+
+def test_a_study_that_is_stopped_says_what_never_had_its_turn(cli: Cli, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    twice = ("--env", "bare", "--env", "bare")
+    path = Path(cli("--record", "--detach", "--out", out, *twice, "--", "sleep", "300").stdout[:-1])
+    assert "stopped" in cli("stop", path.parent).stderr
+    (summary,) = out.glob("*/summary.md")
+    assert "2 did not run: the study was ended before its turn" in summary.read_text()
+    assert [each.name for each in out.glob("*/*.gpuwatch")] == ["01-bare-1.gpuwatch"]
+    assert "is not running" in cli("stop", path).stderr

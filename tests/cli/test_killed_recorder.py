@@ -93,6 +93,25 @@ def test_stop_all_ends_what_a_dead_recorder_left(cli: Cli, tmp_path: Path) -> No
     with SessionReader(path) as reader:
         holder = reader.meta()["handle"]["holder"]["pid"]
     until(lambda: not Path(f"/proc/{holder}").exists())
+    with SessionReader(path) as reader:
+        ended = status(reader.meta(), path)
+    assert (ended.state, ended.exit_code) == (State.STOPPED, 128 + signal.SIGTERM)
+    assert not list((cli.home / ".local/state/gpuwatch/runs").iterdir())
+
+
+def test_the_rest_of_a_study_whose_recorder_died_is_told(cli: Cli, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    recorder = cli.start(
+        "--record", "--quiet", "--out", out, "--env", "bare", "--env", "bare",
+        "--", sys.executable, STEPS, 100, PERIOD,
+    )  # fmt: skip
+    until(lambda: sessions(out) and _handle(sessions(out)[0]))
+    os.kill(recorder.pid, signal.SIGKILL)
+    recorder.wait()
+    told = cli("attach", "--record", sessions(out)[0]).stdout
+    assert "bare#2 did not run: the recorder of the study died before its turn" in told
+    (summary,) = out.glob("*/summary.md")
+    assert "2 did not run" in summary.read_text()
 
 
 def _steps(path: Path) -> int:

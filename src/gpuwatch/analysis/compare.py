@@ -13,6 +13,7 @@ from gpuwatch.analysis.statistics import Statistic
 from gpuwatch.analysis.summary import DeviceSummary, Summary
 from gpuwatch.metrics import CATALOGUE, Kind, Method
 from gpuwatch.models import JSON, mapping, number
+from gpuwatch.session.status import State
 
 SCHEMA = 1
 
@@ -28,8 +29,9 @@ class Row:
     unit: str
     values: tuple[float | None, ...]
     methods: tuple[Method, ...]
-    ratios: tuple[float | None, ...]
-    """Each value over the first session's; ``None`` where either is unknown or the first is 0."""
+    ratios: tuple[float | None, ...] = ()
+    """Each value over the baseline's; ``None`` where either is unknown, the baseline's is 0, a run
+    failed, or what was sampled is of another part of the run."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,8 @@ class Difference:
 @dataclass(frozen=True)
 class Comparison:
     sessions: tuple[Summary, ...]
+    baseline: int | None
+    """Place of the session that ratios are against: the first that did not fail."""
     rows: tuple[Row, ...]
     differences: tuple[Difference, ...]
     notes: tuple[str, ...]
@@ -55,6 +59,7 @@ _TIMING = (
     ("import", "import_seconds"),
     ("model and data", "model_seconds"),
     ("first step", "first_step_seconds"),
+    ("after the last step", "ending_seconds"),
     ("real", "real_seconds"),
     ("user", "user_seconds"),
     ("sys", "sys_seconds"),
@@ -85,6 +90,8 @@ _MAXIMA = (
     "gpuwatch.flop.rate",
     "gpuwatch.bytes.rate",
 )
+_SAMPLED = frozenset({"mean", "over the window", "maximum"})
+"""Groups of rows that are over the session's window, whichever that is."""
 _SHOWN_ELSEWHERE = frozenset({"gpuwatch.throughput"})
 """Its mean is the steps' throughput."""
 
@@ -112,7 +119,12 @@ def compare(sessions: Sequence[Summary]) -> Comparison:
     rows += _metric_rows("maximum", _MAXIMA, sessions, lambda s: s.max, counters=False)
     return Comparison(
         sessions=tuple(sessions),
-        rows=tuple(row for row in rows if any(value is not None for value in row.values)),
+        baseline=baseline(sessions),
+        rows=tuple(
+            _with_ratios(row, sessions)
+            for row in rows
+            if any(value is not None for value in row.values)
+        ),
         differences=_differences(sessions),
         notes=_notes(sessions),
     )
@@ -159,7 +171,7 @@ def _row(
 ) -> Row:
     values = tuple(value(session) for session in sessions)
     methods = tuple(Method.UNAVAILABLE if each is None else method for each in values)
-    return Row(group, name, unit, values, methods, _ratios(values))
+    return Row(group, name, unit, values, methods)
 
 
 def _metric_rows(
@@ -196,7 +208,7 @@ def _statistic_row(
 ) -> Row:
     values = tuple(None if each is None else value(each) for each in statistics)
     methods = tuple(Method.UNAVAILABLE if each is None else each.method for each in statistics)
-    return Row(group, name, unit, values, methods, _ratios(values))
+    return Row(group, name, unit, values, methods)
 
 
 def used_gpus(session: Summary) -> list[DeviceSummary]:
@@ -208,11 +220,30 @@ def _of_gpu(session: Summary, gpu: str, name: str) -> Statistic | None:
     return next((d.metrics.get(name) for d in used_gpus(session) if d.id == gpu), None)
 
 
-def _ratios(values: Sequence[float | None]) -> tuple[float | None, ...]:
-    first = values[0] if values else None
-    return tuple(
-        None if value is None or first is None or first == 0 else value / first for value in values
+def baseline(sessions: Sequence[Summary]) -> int | None:
+    """The place of the first session that others may be compared with; ``None``: all failed."""
+    return next((at for at, session in enumerate(sessions) if _sound(session)), None)
+
+
+def _sound(session: Summary) -> bool:
+    status = session.status
+    return status.live or status.state in (State.FINISHED, State.STOPPED)
+
+
+def _with_ratios(row: Row, sessions: Sequence[Summary]) -> Row:
+    base = baseline(sessions)
+    first = None if base is None else row.values[base]
+    if base is None or not first:
+        return replace(row, ratios=(None,) * len(row.values))
+    sampled = row.group in _SAMPLED and not row.name.startswith("gpuwatch.")
+    window = sessions[base].window.kind
+    ratios = tuple(
+        None
+        if value is None or not _sound(session) or (sampled and session.window.kind != window)
+        else value / first
+        for value, session in zip(row.values, sessions, strict=True)
     )
+    return replace(row, ratios=ratios)
 
 
 def _differences(sessions: Sequence[Summary]) -> tuple[Difference, ...]:
@@ -252,6 +283,10 @@ def _notes(sessions: Sequence[Summary]) -> tuple[str, ...]:
         notes += [f"{named}{note}" for note in own]
     if _at_once(sessions):
         notes.append("run at the same time on the same machine: they disturbed each other")
+    base = baseline(sessions)
+    if len(sessions) > 1 and base is not None:
+        name = sessions[base].environment.get("label") or sessions[base].label
+        notes.append(f"ratios (x...) are against {name}; none from or to a run that failed")
     if len(sessions) > 1:
         notes.append("one run each: this describes the runs; it does not say which is faster")
     return tuple(notes)
@@ -284,15 +319,26 @@ def _parameter_notes(sessions: Sequence[Summary]) -> list[str]:
 
 
 def missing(sessions: Sequence[Summary]) -> dict[str, list[str]]:
-    """Each reason why something is not known, with what it concerns."""
+    """Each reason why something is not known, with what it concerns.
+
+    A reason that does not hold for all sessions names those for which it does.
+    """
     reasons: dict[str, dict[str, None]] = {}
+    holds: dict[str, dict[str, None]] = {}
     for session in sessions:
+        label = str(session.environment.get("label") or session.label)
+        unknown = {name: each.reason for name, each in session.metrics.items() if each.reason}
         if session.steps.reason:
-            reasons.setdefault(session.steps.reason, {})["step time"] = None
-        for name, statistic in session.metrics.items():
-            if statistic.reason:
-                reasons.setdefault(statistic.reason, {})[name] = None
-    return {why: _together(list(names)) for why, names in reasons.items()}
+            unknown["step time"] = session.steps.reason
+        for name, why in unknown.items():
+            reasons.setdefault(why, {})[name] = None
+            holds.setdefault(why, {})[f"{label} {session.id}"] = None
+    told = {}
+    for why, names in reasons.items():
+        some = len(holds[why]) < len({session.id for session in sessions})
+        of = ", ".join(key.rpartition(" ")[0] for key in holds[why])
+        told[f"{why} ({of})" if some else why] = _together(list(names))
+    return told
 
 
 def _together(names: list[str]) -> list[str]:

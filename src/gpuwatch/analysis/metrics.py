@@ -13,6 +13,9 @@ from gpuwatch.models import JSON
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.session.rows import ChannelRow, StepRow
 
+_Tick = tuple[int, Sequence[float | None]]
+"""When, in nanoseconds since the session's start, and the values of the channels asked for."""
+
 _NO_STEPS = "the workload reported no steps"
 
 
@@ -55,14 +58,42 @@ def session_statistics(
 def _columns(
     reader: SessionReader, channels: Sequence[ChannelRow], window: Window
 ) -> dict[int, list[float | None]]:
-    """The samples of each channel within the window."""
+    """The samples of each channel within the window; a counter's also at its two ends.
+
+    There they are interpolated linearly between the samples on both sides, so that what a counter
+    added is of the window and not of the samples that happen to lie in it.
+    """
     ids = [channel.id for channel in channels]
-    found: dict[int, list[float | None]] = {id_: [] for id_ in ids}
+    before: _Tick | None = None
+    after: _Tick | None = None
+    inside: list[_Tick] = []
     for _, t, *values in reader.all_ticks(ids):
-        if window.start <= t <= window.end:
-            for id_, value in zip(ids, values, strict=True):
-                found[id_].append(value)
+        if t < window.start:
+            before = (t, values)
+        elif t <= window.end:
+            inside.append((t, values))
+        elif after is None:
+            after = (t, values)
+    found: dict[int, list[float | None]] = {}
+    for place, channel in enumerate(channels):
+        column = [values[place] for _, values in inside]
+        if channel.kind == Kind.COUNTER.value:
+            first = inside[0] if inside else after
+            last = inside[-1] if inside else before
+            column.insert(0, _at(window.start, before, first, place))
+            column.append(_at(window.end, last, after, place))
+        found[channel.id] = column
     return found
+
+
+def _at(t: int, left: _Tick | None, right: _Tick | None, place: int) -> float | None:
+    """A channel's value at ``t``, between two samples; ``None`` where one is missing."""
+    if left is None or right is None or right[0] <= left[0]:
+        return None
+    low, high = left[1][place], right[1][place]
+    if low is None or high is None:
+        return None
+    return float(low + (high - low) * (t - left[0]) / (right[0] - left[0]))
 
 
 def _describe(
@@ -161,7 +192,7 @@ def _missing_reason(reader: SessionReader) -> Callable[[str], str]:
         if name.startswith("process."):
             return "the machine alone was recorded, without a workload"
         if name.startswith("container."):
-            return "the run had no control group of its own"
+            return "only of Docker's containers is the control group read"
         return "not sampled"
 
     return reason

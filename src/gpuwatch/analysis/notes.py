@@ -33,6 +33,11 @@ def notes(reader: SessionReader, window: Window, steps: Sequence[StepRow]) -> tu
             "the timed steps were over too soon to be sampled: what was sampled is of the whole "
             "run, start-up included"
         )
+    if steps and "started" not in reader.meta():
+        found.append(
+            "launch, import and first step are not known: the program prints no `started` and "
+            "`startup` lines (docs/step-lines.md)"
+        )
     by_kind: dict[str, list[EventRow]] = {}
     for row in reader.events(limit=100_000):
         if row.kind in _TOLD:

@@ -30,6 +30,8 @@ class Timing:
     import_seconds: float | None
     model_seconds: float | None
     first_step_seconds: float | None
+    ending_seconds: float | None
+    """From the last step to the end of the process."""
     real_seconds: float | None
     user_seconds: float | None
     sys_seconds: float | None
@@ -122,7 +124,7 @@ def summarise(reader: SessionReader) -> Summary:
         workload=mapping(meta.get("workload")),
         environment=mapping(meta.get("environment")),
         interval_seconds=number(meta.get("interval_seconds")),
-        timing=_timing(meta),
+        timing=_timing(meta, steps),
         steps=_steps(steps, mapping(meta.get("run"))),
         count=count,
         run=mapping(meta.get("run")),
@@ -145,7 +147,7 @@ def summarise(reader: SessionReader) -> Summary:
     )
 
 
-def _timing(meta: Mapping[str, JSON]) -> Timing:
+def _timing(meta: Mapping[str, JSON], steps: Sequence[StepRow]) -> Timing:
     startup, result = mapping(meta.get("startup")), mapping(meta.get("result"))
     end = mapping(meta.get("end"))
     return Timing(
@@ -153,12 +155,20 @@ def _timing(meta: Mapping[str, JSON]) -> Timing:
         import_seconds=number(startup.get("import_seconds")),
         model_seconds=number(startup.get("model_seconds")),
         first_step_seconds=number(startup.get("first_step_seconds")),
+        ending_seconds=_ending(mapping(meta.get("result")).get("t"), steps),
         # The process as a whole where its end was seen, else its own account.
         real_seconds=_first(result.get("real_seconds"), end.get("real_seconds")),
         user_seconds=_first(result.get("user_seconds"), end.get("user_seconds")),
         sys_seconds=_first(result.get("sys_seconds"), end.get("sys_seconds")),
         cpu_is_bound=result.get("cpu_is_bound") is True,
     )
+
+
+def _ending(ended: JSON, steps: Sequence[StepRow]) -> float | None:
+    known = number(ended)
+    if known is None or not steps or known < steps[-1].t:
+        return None
+    return (known - steps[-1].t) / 1e9
 
 
 def _launch(meta: Mapping[str, JSON]) -> float | None:

@@ -30,6 +30,11 @@ def environments(
         UsageError: a text is not of that form, or names an unknown kind.
     """
     found = [_environment(text, python, pull) for text in texts]
+    if python is not None and all(each.kind != "bare" for each in found):
+        raise UsageError(
+            "--python is the interpreter of the bare environment",
+            f"for a container write --env {texts[0]},python=PATH",
+        )
     total, seen = Counter(each.label for each in found), Counter[str]()
     numbered = []
     for each in found:
@@ -43,9 +48,11 @@ def _environment(text: str, python: str | None, pull: bool) -> Environment:
     from gpuwatch.runners import kinds
 
     head, *rest = text.split(",")
-    kind, _, image = head.partition("=")
+    kind, equals, image = head.partition("=")
     if kind not in kinds():
         raise UsageError(f"unknown environment {kind!r}", f"choose from: {', '.join(kinds())}")
+    if equals and not image:
+        raise UsageError(f"--env {text} names no image", f"write {kind}=IMAGE, or {kind} alone")
     values: dict[str, list[str]] = {name: [] for name in _OPTIONS}
     for option in rest:
         name, equals, value = option.partition("=")

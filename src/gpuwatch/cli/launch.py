@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 import re
+import shlex
+import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -132,6 +134,14 @@ def command_name(command: Sequence[str]) -> str:
     return name
 
 
+def _own_program(words: Sequence[str]) -> str | None:
+    """The mend for a program that was named like a workload."""
+    first = words[0]
+    if shutil.which(first) or Path(first).exists() or Path(first).suffix in (".py", ".sh"):
+        return f"a program of your own stands behind --: -- {shlex.join(words)}"
+    return None
+
+
 def _workloads(arguments: argparse.Namespace, command: tuple[str, ...]) -> tuple[Workload, ...]:
     given = {
         name: value
@@ -168,6 +178,6 @@ def _workloads(arguments: argparse.Namespace, command: tuple[str, ...]) -> tuple
         try:
             found.append(names.check(name))
         except ValueError as error:
-            raise UsageError(str(error)) from None
+            raise UsageError(str(error), _own_program(arguments.workload)) from None
     flags = tuple(options.to_argv(arguments))
     return tuple(Workload(name, "workload", flags, given) for name in found)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import errno
+import os
 import subprocess
 import sys
 from collections import deque
@@ -23,6 +25,7 @@ from gpuwatch.recorder.record import Request, record
 from gpuwatch.text import clean
 
 _LAST_WORDS = 8
+_READ_ONLY = os.strerror(errno.EROFS)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -76,8 +79,11 @@ def _last_words(path: Path) -> None:
     """The end of what a failed run wrote on stderr."""
     from gpuwatch.cli.log import read
 
-    for line in deque(read(path, "stderr"), maxlen=_LAST_WORDS):
+    lines = deque(read(path, "stderr"), maxlen=_LAST_WORDS)
+    for line in lines:
         print(f"  {line}", file=sys.stderr)
+    if any(_READ_ONLY in line for line in lines):
+        say("containers see your folder read-only; mount=.:rw in --env makes it writable")
     say(f"all it wrote: gpuwatch log {path}")
 
 

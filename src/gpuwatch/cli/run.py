@@ -44,11 +44,12 @@ def _ended(folder: Path) -> int:
     from gpuwatch.session.progress import recorder_alive
     from gpuwatch.session.reader import SessionReader
     from gpuwatch.session.status import State, status
-    from gpuwatch.session.study import not_run, sessions_in
+    from gpuwatch.session.study import STUDY_ENDED, not_run, sessions_in
 
     if recorder_alive(folder):
         return ExitCode.DONE
-    code = ExitCode.NOT_AVAILABLE if not_run(folder) else ExitCode.DONE
+    missing = [each for each in not_run(folder) if each.problems[0].code != STUDY_ENDED]
+    code = ExitCode.NOT_AVAILABLE if missing else ExitCode.DONE
     for path in sessions_in(folder):
         with SessionReader(path) as reader:
             meta = reader.meta()

@@ -86,4 +86,4 @@ def _table(listed: list[dict[str, JSON]]) -> str:
         for row in listed
     ]
     head = ["id", "status", "workload", "environment", "started", "took", "step", "file"]
-    return table(head, rows, left=5)
+    return table(head, rows, left=5, last_left=True)

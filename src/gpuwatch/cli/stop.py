@@ -1,6 +1,7 @@
 """End a run: SIGTERM to its whole process tree, SIGKILL after ten seconds.
 
-SESSION as for `gpuwatch show`; --all ends every run of yours on this machine.
+SESSION as for `gpuwatch show`, or the folder of a study; with a run its study ends. --all ends
+every run of yours on this machine.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import shlex
 import signal
 import time
 from collections.abc import Callable
@@ -16,10 +18,10 @@ from pathlib import Path
 from gpuwatch.cli import find
 from gpuwatch.cli.record import say
 from gpuwatch.errors import GpuwatchError, UsageError
+from gpuwatch.models import mapping
 
-_GRACE, _PATIENCE = 12.0, 20.0
-"""Seconds: a workload without recorder or shim is killed after the first; all is given up after
-the second."""
+_PATIENCE = 20.0
+"""Seconds after which a recorder that does not end is given up."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,15 +32,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     if arguments.all == (arguments.session is not None):
         raise UsageError("name one session, or --all", "see `gpuwatch sessions`")
-    targets = find.live_sessions() if arguments.all else [find.session(arguments.session)]
-    ended = [f"stopped {path}" for path in targets if stop(path)]
+    targets = find.live_sessions() if arguments.all else find.sessions(arguments.session)
+    ended = [line for path in targets if (line := stop(path))]
     if arguments.all:
         ended += _swept()
     for line in ended:
         say(line)
     if not ended:
-        say("nothing was running" if arguments.all else f"{targets[0]} is not running")
+        say("nothing was running" if arguments.all else _not_running(targets))
     return 0
+
+
+def _not_running(paths: list[Path]) -> str:
+    """That it is over, and what else of its study goes on."""
+    from gpuwatch.session.progress import recorder_alive
+
+    folder = paths[0].parent
+    if len(paths) == 1 and recorder_alive(folder):
+        return f"{paths[0]} is over; its study goes on: gpuwatch stop {shlex.quote(str(folder))}"
+    return f"{paths[0] if len(paths) == 1 else folder} is not running"
 
 
 def _swept() -> list[str]:
@@ -55,9 +67,12 @@ def _swept() -> list[str]:
     return lines
 
 
-def stop(path: Path) -> bool:
-    """End the run of a session through its recorder, or without one; whether it was running."""
-    from gpuwatch.runners import load
+def stop(path: Path) -> str | None:
+    """End the run of a session, and with it its study; what was done, ``None``: it was over.
+
+    Through its recorder, or as its recorder where that died.
+    """
+    from gpuwatch.recorder.takeup import take_up
     from gpuwatch.session.reader import SessionReader
     from gpuwatch.session.status import process_id, status
 
@@ -68,25 +83,14 @@ def stop(path: Path) -> bool:
         with contextlib.suppress(ProcessLookupError):
             os.kill(recorder.pid, signal.SIGTERM)
         _wait(lambda: recorder.alive() is not True, path)
-        return True
-    handle = meta.get("handle")
-    if not handle:
-        return False
-    run_ = load(str(handle["kind"])).attach(handle, None)
-    if not run_.pids():
-        if "result" in meta:
-            run_.forget()
-        return False
-    run_.stop()
-    deadline = time.monotonic() + _GRACE
-    while run_.pids():
-        if time.monotonic() > deadline:
-            run_.stop()
-            _wait(lambda: not run_.pids(), path)
-        time.sleep(0.05)
-    if "result" in meta:
-        run_.forget()
-    return True
+        return f"stopped {path}"
+    handle = mapping(meta.get("handle"))
+    if "result" in meta or not Path(str(handle.get("folder"))).is_dir():
+        return None
+    take_up(path, say=say, stopping="stop")
+    with SessionReader(path) as reader:
+        stopped = mapping(reader.meta().get("result")).get("stopped")
+    return f"stopped {path}" if stopped else f"closed {path}: its run had ended"
 
 
 def _wait(over: Callable[[], bool], path: Path) -> None:

@@ -91,6 +91,7 @@ def record(
                     if not (folder / run.file).exists():
                         study.note_problems(folder, run.index, found)
                     if len(planned) == 1:
+                        summarise(folder, say)
                         raise
             if found:
                 why = _unavailable(found)
@@ -98,6 +99,10 @@ def record(
                 code = max(code, why.exit_code)
             if run.workload.kind != "machine":
                 summarise(folder, say)
+    if stop.why is not None and len(planned) > 1:
+        text = f"the study was ended before its turn ({stop.why})"
+        study.note_rest(folder, Problem(study.STUDY_ENDED, text, "start it again"))
+        summarise(folder, say)
     if stop.number == signal.SIGINT:
         return ExitCode.INTERRUPTED
     return code

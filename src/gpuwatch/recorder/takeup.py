@@ -7,11 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from gpuwatch.errors import ExitCode, NotAvailable, UsageError
+from gpuwatch.models import Problem
 from gpuwatch.processes import boot_id
 from gpuwatch.recorder.control import Stop, conclude, run_to_end, stopping_signals, summarise
 from gpuwatch.recorder.run import resume
 from gpuwatch.recorder.sources import Sources
 from gpuwatch.runners import load
+from gpuwatch.session import study
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.session.status import State, status
 
@@ -21,10 +23,12 @@ def take_up(
     *,
     say: Callable[[str], None],
     on_session: Callable[[Path], None] = lambda path: None,
+    stopping: str | None = None,
 ) -> ExitCode:
     """Become the recorder of a run whose own recorder died, until the run ends.
 
-    A hang-up of the terminal does not stop it; SIGINT and SIGTERM stop the run.
+    A hang-up of the terminal does not stop it; SIGINT and SIGTERM stop the run. ``stopping`` says
+    why it is to be stopped at once, if it still runs.
 
     Raises:
         UsageError: the session needs no recorder.
@@ -50,15 +54,18 @@ def take_up(
         sources = Sources.open(uuids or None, workload=True, contained=runner.contained)
     except NotAvailable:  # a GPU of the run is lost: the others are still worth recording
         sources = Sources.open(None, workload=True, contained=runner.contained)
-    stop = Stop()
+    stop = Stop(stopping if run.pids() else None)
     try:
         recording = resume(path, known, sources, run=run, folder=folder, on_trouble=say)
     except BaseException:
         sources.close()
         raise
-    say(f"took up {path}")
+    if stop.why is None:
+        say(f"took up {path}")
     on_session(path)
     with stopping_signals(stop):
         code = conclude(run_to_end(recording, stop), say)
+        why = "the recorder of the study died before its turn"
+        study.note_rest(path.parent, Problem(study.STUDY_ENDED, why, "start it again"))
         summarise(path.parent, say)
     return ExitCode.INTERRUPTED if stop.number == signal.SIGINT else code

@@ -87,7 +87,7 @@ def comparison(compared: comparing.Comparison) -> dict[str, JSON]:
     """Sessions side by side: the answer of ``gpuwatch compare --format json``."""
     return {
         "schema": comparing.SCHEMA,
-        "baseline": compared.sessions[0].id if compared.sessions else None,
+        "baseline": None if compared.baseline is None else compared.sessions[compared.baseline].id,
         "notes": list(compared.notes),
         "rows": [
             {

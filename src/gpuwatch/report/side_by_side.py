@@ -122,19 +122,20 @@ def _grid(
     rows: list[list[str]] = []
     for group, of_group in groupby(compared.rows, key=lambda row: row.group):
         rows.append([escape(group), *[""] * (len(head) - 1)])
-        rows.extend(_line(row, escape, len(labels)) for row in of_group)
+        rows.extend(_line(row, escape, compared.baseline) for row in of_group)
     return head, rows
 
 
-def _line(row: Row, escape: Callable[[object], str], sessions: int) -> list[str]:
+def _line(row: Row, escape: Callable[[object], str], baseline: int | None) -> list[str]:
+    sessions = len(row.values)
     cells = []
     for at, value in enumerate(row.values):
         cell = shown(value, row.unit)
-        if sessions > 2 and at > 0 and row.ratios[at] is not None:
+        if sessions > 2 and at != baseline and row.ratios[at] is not None:
             cell += f" ({ratio(row.ratios[at])})"
         cells.append(escape(cell))
     if sessions == 2:
-        cells.append(ratio(row.ratios[1]))
+        cells.append(ratio(row.ratios[1]) if baseline == 0 else "")
     methods = dict.fromkeys(m.value for m in row.methods if m is not Method.UNAVAILABLE)
     return [f"  {escape(row.name)}", *cells, "/".join(methods)]
 

@@ -5,13 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 
-def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, left: int = 1) -> str:
-    """Columns aligned; the first ``left`` to the left, the others to the right."""
+def table(
+    head: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    left: int = 1,
+    last_left: bool = False,
+) -> str:
+    """Columns aligned; the first ``left`` (and the last) to the left, the others to the right."""
     widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]
     lines = []
     for row in (head, *rows):
         cells = [
-            cell.ljust(width) if column < left else cell.rjust(width)
+            cell.ljust(width)
+            if column < left or (last_left and column == len(head) - 1)
+            else cell.rjust(width)
             for column, (cell, width) in enumerate(zip(row, widths, strict=True))
         ]
         lines.append("  ".join(cells).rstrip())

@@ -80,9 +80,23 @@ def note_problems(folder: Path, index: int, problems: Sequence[Problem]) -> None
         write_text(folder / PLAN, json.dumps(plan, indent=2) + "\n")
 
 
+def note_rest(folder: Path, problem: Problem) -> None:
+    """Write into the plan why the runs that never had their turn did not run. Best effort."""
+    with contextlib.suppress(OSError, ValueError, LookupError, TypeError):
+        plan = json.loads((folder / PLAN).read_text())
+        for run in plan["runs"]:
+            known = plan["problems"].get(str(run["index"]))
+            if not known and not (folder / str(run["file"])).exists():
+                note_problems(folder, run["index"], [problem])
+
+
+STUDY_ENDED = "study-ended"
+"""Code of the problem of a run that never had its turn."""
+
+
 @dataclass(frozen=True)
 class NotRun:
-    """A run of the plan that could not be started."""
+    """A run of the plan that did not take place."""
 
     label: str
     problems: tuple[Problem, ...]
@@ -95,7 +109,7 @@ class NotRun:
 
 
 def not_run(folder: Path) -> list[NotRun]:
-    """The runs of the plan that could not be started; empty where the plan cannot be read."""
+    """The runs of the plan that did not take place; empty where the plan cannot be read."""
     try:
         plan = json.loads((folder / PLAN).read_text())
         several = len({str(run["workload"]["name"]) for run in plan["runs"]}) > 1
