@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -14,9 +13,11 @@ from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
 from gpuwatch.errors import ExitCode
+from gpuwatch.session.progress import recorder_alive
 from gpuwatch.tui import palette
 from gpuwatch.tui.canvas import Canvas
 from gpuwatch.tui.snapshot import Snapshot
+from gpuwatch.tui.words import farewell
 
 
 class GpuwatchApp(App[int]):
@@ -111,15 +112,10 @@ class GpuwatchApp(App[int]):
     def leave(self, path: Path | None = None, snapshot: Snapshot | None = None) -> None:
         """End the program; a run that goes on is told how to come back to."""
         if path is not None:
-            quoted = shlex.quote(str(path))
-            if snapshot is not None and snapshot.status.live:
-                self.farewell = [
-                    "the run goes on",
-                    f"come back: gpuwatch attach {quoted}",
-                    f"stop it:   gpuwatch stop {quoted}",
-                ]
-            else:
-                self.farewell = [f"see it again: gpuwatch replay {quoted}"]
+            place = snapshot.place if snapshot is not None else None
+            live = snapshot is not None and snapshot.status.live
+            goes_on = place is not None and (live or recorder_alive(path.parent))
+            self.farewell = farewell(path, place, live=live, study_goes_on=goes_on)
         self.exit(0)
 
 

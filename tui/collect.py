@@ -21,6 +21,7 @@ from gpuwatch.tui.graph import window
 from gpuwatch.tui.series import NS, RECENT_NS, Series
 from gpuwatch.tui.snapshot import DeviceNow, Reading, Snapshot, Trouble, View
 from gpuwatch.tui.steps import Steps
+from gpuwatch.tui.study_now import StudyNow
 
 _HISTORY = ("hw.gpu.utilization", "hw.gpu.memory.bandwidth", "hw.cpu.utilization")
 _MOST_LOG = 400
@@ -48,6 +49,7 @@ class Collector:
         self._last_event = -1
         self._scales: dict[tuple[str, str | None], float] = {}
         self._steps = Steps(reader)
+        self._study = StudyNow(reader.path)
         self._interval = _seconds(self.meta.get("interval_seconds"), 1.0)
         self._load_tier()
 
@@ -81,6 +83,7 @@ class Collector:
         self._steps.update(self.meta)
         self._read_log()
         self._read_events()
+        self._study.look(live=status(self.meta, self._reader.path).live)
 
     def backfill(self) -> bool:
         """Read one more piece of the past; returns whether there may be more."""
@@ -185,6 +188,8 @@ class Collector:
             trouble=_trouble(self.meta, state),
             notice=self._reader.notice,
             silent_seconds=self._silent(state),
+            place=self._study.place,
+            tally=self._study.tally,
             view=view,
         )
 

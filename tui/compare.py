@@ -12,8 +12,8 @@ from textual.message import Message
 
 from gpuwatch.errors import GpuwatchError
 from gpuwatch.tui.canvas import Canvas, Line
+from gpuwatch.tui.head_rows import trouble_rows
 from gpuwatch.tui.keys import keys_row
-from gpuwatch.tui.live_rows import trouble_rows
 from gpuwatch.tui.painted import PaintedScreen
 from gpuwatch.tui.snapshot import Trouble
 

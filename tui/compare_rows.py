@@ -11,7 +11,7 @@ from gpuwatch.metrics import Method
 from gpuwatch.text import clean
 from gpuwatch.tui.canvas import Line
 from gpuwatch.tui.cells import fit, pad, wrap
-from gpuwatch.tui.live_rows import MARKS
+from gpuwatch.tui.head_rows import MARKS
 from gpuwatch.tui.page import shown
 from gpuwatch.units import UNKNOWN, clock_time, fact, milliseconds
 

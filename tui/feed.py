@@ -107,7 +107,8 @@ class Feed:
             view = self._view
             snapshot = collector.snapshot(view)
             self._post(snapshot)
-            due = time.monotonic() + (self._refresh if snapshot.status.live else _ENDED_SECONDS)
+            more = snapshot.status.live or (snapshot.place is not None and not snapshot.tally)
+            due = time.monotonic() + (self._refresh if more else _ENDED_SECONDS)
             while not self._wake.is_set() and collector.backfill():
                 if time.monotonic() > due:
                     break

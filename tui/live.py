@@ -17,11 +17,13 @@ from gpuwatch.tui import commands
 from gpuwatch.tui.canvas import Canvas, Line
 from gpuwatch.tui.feed import REFRESH_SECONDS, Feed
 from gpuwatch.tui.gauge_rows import graph_columns
+from gpuwatch.tui.head_rows import trouble_rows
 from gpuwatch.tui.keys import keys_row
-from gpuwatch.tui.live_rows import ZOOMS, Options, live_rows, trouble_rows
+from gpuwatch.tui.live_rows import ZOOMS, Options, live_rows
 from gpuwatch.tui.narrow import send_only_changes
 from gpuwatch.tui.painted import PaintedScreen
 from gpuwatch.tui.snapshot import Snapshot, Unreadable, View
+from gpuwatch.tui.words import stop_question
 
 if TYPE_CHECKING:
     from textual.timer import Timer
@@ -203,7 +205,7 @@ class LiveScreen(PaintedScreen):
             self._say("the run is over already")
             return
         self._asking = True
-        self._say("Stop this run? y stops it, n lets it go on")
+        self._say(stop_question(self.snapshot.place, "n"))
 
     def action_answer(self, yes: bool) -> None:
         if not self._asking:

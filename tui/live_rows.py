@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from gpuwatch.session.status import State
 from gpuwatch.text import clean
 from gpuwatch.tui.canvas import Line
-from gpuwatch.tui.cells import fit, pad, wrap
+from gpuwatch.tui.cells import fit, pad
 from gpuwatch.tui.device_rows import (
     Fields,
     columns_for,
@@ -18,22 +17,11 @@ from gpuwatch.tui.device_rows import (
 )
 from gpuwatch.tui.gauge_rows import axis_row, gauge_rows
 from gpuwatch.tui.graph import bar
-from gpuwatch.tui.snapshot import Snapshot, Trouble, Work
+from gpuwatch.tui.head_rows import banner_rows, title_row
+from gpuwatch.tui.snapshot import Snapshot, Work
 from gpuwatch.units import UNKNOWN, clock_time, digits, loss, milliseconds, percent
 
 NS = 1_000_000_000
-
-MARKS = {
-    State.QUEUED: ("…", "muted"),
-    State.STARTING: ("…", "muted"),
-    State.RUNNING: ("▶", "good"),
-    State.FINISHED: ("✓", "good"),
-    State.FAILED: ("✗", "bad"),
-    State.KILLED: ("✗", "bad"),
-    State.STOPPED: ("■", "warn"),
-    State.LOST: ("?", "warn"),
-}
-"""A mark and a colour for each state; its name stands beside them."""
 
 ZOOMS: tuple[tuple[int | None, str], ...] = (
     (10, "10 s"),
@@ -56,7 +44,7 @@ class Options:
 
 def live_rows(snapshot: Snapshot, options: Options, width: int, height: int) -> list[Line]:
     """The whole screen, without its line of keys."""
-    top = [_title(snapshot, options, width), *_banner(snapshot, width)]
+    top = [title_row(snapshot, width, paused=options.paused), *banner_rows(snapshot, width)]
     if snapshot.machine_only:
         bottom = _events(snapshot, options, width)
     else:
@@ -106,76 +94,6 @@ def _log_height(left: int, big: bool) -> int:
         return max(6, left // 3)
     wanted = left - 9 if left >= 12 else left - 6
     return max(2, min(wanted, left - 3))
-
-
-def _title(snapshot: Snapshot, options: Options, width: int) -> Line:
-    mark, role = MARKS[snapshot.status.state]
-    row = Line(width).add(" gpuwatch ", "brand")
-    if snapshot.machine_only:
-        row.add("this machine", "strong")
-    else:
-        row.add(clean(snapshot.name), "strong")
-        if snapshot.environment:
-            row.add(" in ", "muted").add(clean(snapshot.environment), "strong")
-    right: list[tuple[str, str]] = []
-    if options.paused:
-        right.append(("⏸ view paused  ", "warn"))
-    if snapshot.silent_seconds is not None:
-        right.append((f"! nothing recorded for {clock_time(snapshot.silent_seconds)}  ", "warn"))
-    right.append((f"{mark} {snapshot.status.state.value}", role))
-    if snapshot.phase:
-        right.append((f", {snapshot.phase}", "muted"))
-    right.append((f"  {clock_time(snapshot.t / NS)} ", "strong"))
-    size = sum(len(text) for text, _ in right)
-    row = Line(width).join(_cut(row, width - size - 1)).to(width - size)
-    for text, colour in right:
-        row.add(text, colour)
-    return row
-
-
-def _cut(row: Line, width: int) -> Line:
-    return Line(max(0, width)).join(row)
-
-
-def trouble_rows(trouble: Trouble, width: int) -> list[Line]:
-    """The sentence of what went wrong, and its mend."""
-    rows = []
-    for index, text in enumerate(wrap(clean(trouble.text), width - 4, 3)):
-        rows.append(Line(width).add(" ✗ " if index == 0 else "   ", "bad").add(text, "bad"))
-    for index, text in enumerate(wrap(clean(trouble.mend or ""), width - 4, 2)):
-        rows.append(Line(width).add(" → " if index == 0 else "   ", "key").add(text))
-    return rows
-
-
-def _banner(snapshot: Snapshot, width: int) -> list[Line]:
-    """What went wrong or that it is over, and what to do next."""
-    rows: list[Line] = []
-    state = snapshot.status.state
-    if snapshot.trouble is not None:
-        rows += trouble_rows(snapshot.trouble, width)
-    if snapshot.notice:
-        rows.append(Line(width).add(" ! ", "warn").add(clean(snapshot.notice), "text"))
-    if state is not State.RUNNING:
-        mark, role = MARKS[state]
-        row = Line(width).add(f" {mark} ", role)
-        row.add(_over(snapshot), role if snapshot.trouble is None else "text")
-        keys = Line(width).add("Enter", "key").add(" sessions  ").add("c", "key").add(" compare ")
-        if row.used + keys.used + 2 <= width:
-            row.to(width - keys.used).join(keys)
-        rows.append(row)
-    return rows
-
-
-def _over(snapshot: Snapshot) -> str:
-    text = clean(snapshot.status.text)
-    code = snapshot.status.exit_code
-    after = f" after {clock_time(snapshot.t / NS)}"
-    if snapshot.trouble is not None:
-        known = "" if code is None else f", exit code {code}"
-        return f"{snapshot.status.state.value}{after}{known}"
-    if snapshot.machine_only:
-        return text
-    return f"the run is over{after}: {text}"
 
 
 def _device_title(snapshot: Snapshot, options: Options, width: int) -> Line:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from gpuwatch.metrics import Method
+from gpuwatch.session.progress import Place
 from gpuwatch.session.rows import DeviceRow, EventRow, LogRow
 from gpuwatch.session.status import Status
 from gpuwatch.tui.graph import Window
@@ -126,6 +127,10 @@ class Snapshot:
     notice: str | None = None
     silent_seconds: float | None = None
     """Seconds without a record in a session that should be growing."""
+    place: Place | None = None
+    """Where the run stands in a study of several."""
+    tally: str = ""
+    """What became of all runs of the study, once it is over."""
     view: View = field(default_factory=View)
 
     @property

@@ -233,8 +233,17 @@ def finished(code: int = 0, seconds: float = 90.0, **more: Any) -> dict[str, Any
     }
 
 
-def study(folder: Path, scripts: list[tuple[str, Script]]) -> list[Path]:
-    """Several sessions of one command."""
+def plan(folder: Path, *runs: str, problems: dict[str, Any] | None = None) -> None:
+    """The plan of a study whose sessions have these names, one environment each."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "plan.json").write_text(json.dumps({"schema": 1}))
-    return [write(folder / name, script) for name, script in scripts]
+    listed = [
+        {
+            "index": index,
+            "file": f"{name}.gpuwatch",
+            "workload": {"name": "mnist-cnn"},
+            "environment": {"kind": "bare", "label": name[3:]},
+        }
+        for index, name in enumerate(runs, 1)
+    ]
+    text = json.dumps({"schema": 1, "runs": listed, "problems": problems or {}})
+    (folder / "plan.json").write_text(text)

@@ -15,7 +15,7 @@ from gpuwatch.tui.page import PageScreen
 
 from .conftest import Fake
 from .harness import colours, live, screen_text, shows, until
-from .sessions import finished
+from .sessions import finished, plan
 
 Make = Callable[..., Path]
 
@@ -207,6 +207,92 @@ async def test_q_leaves_and_tells_how_to_come_back(session: Make) -> None:
         await pilot.pause()
     assert app.return_value == 0
     assert f"gpuwatch attach {path}" in "\n".join(app.farewell)
+
+
+MISSING = {"code": "image-missing", "text": "there is no image x", "fix": "docker pull x"}
+STUDY = ("01-bare", "02-docker", "03-apptainer")
+
+
+@pytest.mark.parametrize("size", [(80, 24), (160, 50)])
+async def test_a_run_of_several_says_its_place_and_what_failed_before(
+    session: Make, size: tuple[int, int]
+) -> None:
+    first = session(meta=finished(1), alive=False)
+    plan(first.parent, *STUDY)
+    async with live(session("02-docker", environment="docker=img"), size) as (app, _):
+        title = screen_text(app).splitlines()[0]
+    assert "mnist-cnn in docker=img" in title
+    assert "2 of 3, 1 failed  ▶ running" in title and len(title) <= size[0]
+
+
+async def test_the_end_of_a_study_sums_it_up_in_one_line(session: Make) -> None:
+    path = session(meta=finished(), alive=False)
+    session("02-docker", meta=finished(1), alive=False)
+    plan(path.parent, *STUDY, problems={"3": [MISSING]})
+    async with live(path) as (app, _):
+        rows = [row for row in screen_text(app).splitlines() if "over" in row or "3 runs" in row]
+    assert rows == [" ✓ finished after 1:30; 3 runs: 1 finished, 1 failed, 1 did not run"]
+
+
+async def test_a_study_that_goes_on_is_not_summed_up(session: Make) -> None:
+    path = session(meta=finished(), alive=False)
+    running = session("02-docker")
+    plan(path.parent, *STUDY)
+    async with live(path) as (app, pilot):
+        assert "the run is over after 1:30: finished" in screen_text(app)
+        await pilot.press("q")
+        await pilot.pause()
+    assert "come back: gpuwatch attach" in app.farewell
+    async with live(running) as (_, pilot):
+        await shows(pilot, "2 of 3  ▶ running")
+
+
+async def test_q_in_a_study_tells_what_stays_true_for_all_of_it(session: Make) -> None:
+    path = session()
+    plan(path.parent, *STUDY)
+    async with live(path) as (app, pilot):
+        await pilot.press("q")
+        await pilot.pause()
+    assert app.farewell == [
+        "the study of 3 runs goes on",
+        "come back: gpuwatch attach",
+        f"stop all:  gpuwatch stop {path.parent}",
+    ]
+
+
+async def test_q_in_the_last_run_of_a_study_names_that_run(session: Make) -> None:
+    path = session("03-apptainer")
+    plan(path.parent, *STUDY)
+    async with live(path) as (app, pilot):
+        await pilot.press("q")
+        await pilot.pause()
+    assert f"come back: gpuwatch attach {path}" in app.farewell
+
+
+@pytest.mark.parametrize(
+    ("file", "problems", "question"),
+    [
+        ("01-bare", {}, "Stop this run and the 2 after it? y stops them"),
+        ("01-bare", {"2": [MISSING]}, "Stop this run and the one after it? y stops them"),
+        ("03-apptainer", {}, "Stop this run? y stops it"),
+    ],
+)
+async def test_s_says_that_the_runs_after_it_are_not_started_either(
+    session: Make, file: str, problems: dict[str, object], question: str
+) -> None:
+    path = session(file)
+    plan(path.parent, *STUDY, problems=problems)
+    async with live(path) as (_, pilot):
+        await pilot.press("s")
+        await shows(pilot, question)
+
+
+async def test_a_plan_of_anything_else_changes_nothing(session: Make) -> None:
+    path = session()
+    for text in ("no", "[]", '{"runs": 1}', '{"runs": [{"file": 1}, 2], "problems": "x"}'):
+        (path.parent / "plan.json").write_text(text)
+        async with live(path) as (app, _):
+            assert " of 2" not in screen_text(app) and "▶ running  " in screen_text(app)
 
 
 async def test_the_end_of_a_run_is_seen_while_watching(session: Make, fake: Fake) -> None:

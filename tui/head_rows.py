@@ -1,0 +1,112 @@
+"""The upper rows of the live screen: what runs, how it stands, what went wrong, how it ended."""
+
+from __future__ import annotations
+
+from rich.cells import cell_len
+
+from gpuwatch.session.status import State
+from gpuwatch.text import clean
+from gpuwatch.tui.canvas import Line
+from gpuwatch.tui.cells import wrap
+from gpuwatch.tui.snapshot import Snapshot, Trouble
+from gpuwatch.units import clock_time
+
+NS = 1_000_000_000
+
+MARKS = {
+    State.QUEUED: ("…", "muted"),
+    State.STARTING: ("…", "muted"),
+    State.RUNNING: ("▶", "good"),
+    State.FINISHED: ("✓", "good"),
+    State.FAILED: ("✗", "bad"),
+    State.KILLED: ("✗", "bad"),
+    State.STOPPED: ("■", "warn"),
+    State.LOST: ("?", "warn"),
+}
+"""A mark and a colour for each state; its name stands beside them."""
+
+
+def title_row(snapshot: Snapshot, width: int, *, paused: bool) -> Line:
+    """What runs where, its place in its study, its state and time."""
+    mark, role = MARKS[snapshot.status.state]
+    row = Line(width).add(" gpuwatch ", "brand")
+    if snapshot.machine_only:
+        row.add("this machine", "strong")
+    else:
+        row.add(clean(snapshot.name), "strong")
+        if snapshot.environment:
+            row.add(" in ", "muted").add(clean(snapshot.environment), "strong")
+    right: list[tuple[str, str]] = []
+    if paused:
+        right.append(("⏸ view paused  ", "warn"))
+    if snapshot.silent_seconds is not None:
+        right.append((f"! nothing recorded for {clock_time(snapshot.silent_seconds)}  ", "warn"))
+    if snapshot.place is not None:
+        right.append((f"{snapshot.place.number} of {snapshot.place.total}", "strong"))
+        if snapshot.place.failed:
+            right.append((f", {snapshot.place.failed} failed", "bad"))
+        right.append(("  ", "text"))
+    right.append((f"{mark} {snapshot.status.state.value}", role))
+    if snapshot.phase:
+        right.append((f", {snapshot.phase}", "muted"))
+    right.append((f"  {clock_time(snapshot.t / NS)} ", "strong"))
+    size = sum(len(text) for text, _ in right)
+    row = Line(width).join(_cut(row, width - size - 1)).to(width - size)
+    for text, colour in right:
+        row.add(text, colour)
+    return row
+
+
+def _cut(row: Line, width: int) -> Line:
+    return Line(max(0, width)).join(row)
+
+
+def trouble_rows(trouble: Trouble, width: int) -> list[Line]:
+    """The sentence of what went wrong, and its mend."""
+    rows = []
+    for index, text in enumerate(wrap(clean(trouble.text), width - 4, 3)):
+        rows.append(Line(width).add(" ✗ " if index == 0 else "   ", "bad").add(text, "bad"))
+    for index, text in enumerate(wrap(clean(trouble.mend or ""), width - 4, 2)):
+        rows.append(Line(width).add(" → " if index == 0 else "   ", "key").add(text))
+    return rows
+
+
+def banner_rows(snapshot: Snapshot, width: int) -> list[Line]:
+    """What went wrong or that it is over, and what to do next."""
+    rows: list[Line] = []
+    state = snapshot.status.state
+    if snapshot.trouble is not None:
+        rows += trouble_rows(snapshot.trouble, width)
+    if snapshot.notice:
+        rows.append(Line(width).add(" ! ", "warn").add(clean(snapshot.notice), "text"))
+    if state is not State.RUNNING:
+        mark, role = MARKS[state]
+        row = Line(width).add(f" {mark} ", role)
+        row.add(_end(snapshot, row.left), role if snapshot.trouble is None else "text")
+        keys = Line(width).add("Enter", "key").add(" sessions  ").add("c", "key").add(" compare ")
+        if row.used + keys.used + 2 <= width:
+            row.to(width - keys.used).join(keys)
+        rows.append(row)
+    return rows
+
+
+def _end(snapshot: Snapshot, width: int) -> str:
+    """How the run ended and, when its study is over, how all of that did: what fits."""
+    own = _over(snapshot)
+    if not snapshot.tally:
+        return own
+    short = f"{snapshot.status.state.value} after {clock_time(snapshot.t / NS)}"
+    texts = [f"{own}; {snapshot.tally}", f"{short}; {snapshot.tally}"]
+    return next((text for text in texts if cell_len(text) <= width), snapshot.tally)
+
+
+def _over(snapshot: Snapshot) -> str:
+    text = clean(snapshot.status.text)
+    code = snapshot.status.exit_code
+    after = f" after {clock_time(snapshot.t / NS)}"
+    if snapshot.trouble is not None:
+        known = "" if code is None else f", exit code {code}"
+        return f"{snapshot.status.state.value}{after}{known}"
+    if snapshot.machine_only:
+        return text
+    return f"the run is over{after}: {text}"

@@ -1,0 +1,38 @@
+"""What is asked before a stop, and what is said after leaving."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+from gpuwatch.session.progress import Place
+
+
+def stop_question(place: Place | None, no: str) -> str:
+    """The question before a stop: it ends the study too. ``no``: the key that lets it go on."""
+    to_come = 0 if place is None else place.to_come
+    if not to_come:
+        return f"Stop this run? y stops it, {no} lets it go on"
+    rest = "one" if to_come == 1 else str(to_come)
+    return f"Stop this run and the {rest} after it? y stops them, {no} lets them go on"
+
+
+def farewell(path: Path, place: Place | None, *, live: bool, study_goes_on: bool) -> list[str]:
+    """Lines for the terminal after the live screen: how to come back to what goes on.
+
+    The path of a run that others follow is of no use for that: it is soon over.
+    """
+    session, folder = shlex.quote(str(path)), shlex.quote(str(path.parent))
+    if place is not None and study_goes_on and not (live and place.to_come == 0):
+        return [
+            f"the study of {place.total} runs goes on",
+            "come back: gpuwatch attach",
+            f"stop all:  gpuwatch stop {folder}",
+        ]
+    if live:
+        return [
+            "the run goes on",
+            f"come back: gpuwatch attach {session}",
+            f"stop it:   gpuwatch stop {session}",
+        ]
+    return [f"see it again: gpuwatch replay {session}"]
