@@ -13,7 +13,8 @@ from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
 from gpuwatch.errors import ExitCode
-from gpuwatch.session.progress import recorder_alive
+from gpuwatch.session.progress import recorder_alive, unstarted
+from gpuwatch.session.study import sessions_in
 from gpuwatch.tui import palette
 from gpuwatch.tui.canvas import Canvas
 from gpuwatch.tui.snapshot import Snapshot
@@ -95,17 +96,20 @@ class GpuwatchApp(App[int]):
             home.remember(current, marked, message)
             self.switch_screen(home)
 
-    def compare(self, paths: Sequence[Path]) -> None:
-        """The compare screen over this one."""
+    def compare(self, paths: Sequence[Path], beside: Path | None = None) -> None:
+        """The compare screen over this one; ``beside``: see there."""
         from gpuwatch.tui.compare import CompareScreen
 
-        self.push_screen(CompareScreen(list(paths)))
+        self.push_screen(CompareScreen(list(paths), beside))
 
     def compare_with_study(self, path: Path) -> None:
-        """Compare a run with the others in its study's folder, else let the person choose."""
-        others = sorted(other for other in path.parent.glob("*.gpuwatch") if other != path)
-        if others:
-            self.compare([path, *others[:7]])
+        """Compare the runs of a study in its own order, as its summary does.
+
+        A run that is alone there is left to the person to find another one for.
+        """
+        found = sessions_in(path.parent)
+        if len(found) > 1 or unstarted(path.parent):
+            self.compare(found, beside=path)
         else:
             self.go_home(path, [path], "mark another session with Space, then press c")
 

@@ -11,6 +11,8 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 
 from gpuwatch.errors import GpuwatchError
+from gpuwatch.session.progress import unstarted
+from gpuwatch.session.study import NotRun
 from gpuwatch.tui.canvas import Canvas, Line
 from gpuwatch.tui.head_rows import trouble_rows
 from gpuwatch.tui.keys import keys_row
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 
 HELP: tuple[tuple[str, str], ...] = (
     ("↑ ↓ PgUp PgDn", "scroll"),
-    ("← →", "other sessions beside the first, where not all fit"),
+    ("← →", "other sessions beside the baseline, where not all fit"),
     ("Esc or q", "back"),
     ("t", "colours: dark, light, the terminal's own"),
     ("?", "this page"),
@@ -52,9 +54,12 @@ class CompareScreen(PaintedScreen):
         Binding("escape,q", "back", show=False),
     ]
 
-    def __init__(self, paths: Sequence[Path]) -> None:
+    def __init__(self, paths: Sequence[Path], beside: Path | None = None) -> None:
+        """``beside``: the session to stand next to the baseline where not all fit."""
         super().__init__()
         self.paths = list(paths)
+        self._beside = beside
+        self._not_run: list[NotRun] = []
         self.result: Comparison | Trouble | None = None
         self._row = 0
         self._column = 0
@@ -75,6 +80,8 @@ class CompareScreen(PaintedScreen):
         from gpuwatch.analysis.summary import summarise
         from gpuwatch.session.reader import SessionReader
 
+        if len({path.parent for path in self.paths}) == 1:
+            self._not_run = unstarted(self.paths[0].parent)
         summaries = []
         try:
             for path in self.paths:
@@ -90,6 +97,12 @@ class CompareScreen(PaintedScreen):
 
     def on_compared(self, message: Compared) -> None:
         self.result = message.result
+        if not isinstance(self.result, Trouble) and self._beside in self.paths:
+            from gpuwatch.tui.compare_rows import others
+
+            at = self.paths.index(self._beside)
+            rest = others(self.result)
+            self._column = rest.index(at) if at in rest else 0
         self.paint()
 
     def paint(self) -> None:
@@ -119,14 +132,14 @@ class CompareScreen(PaintedScreen):
         height: int,
         keys: list[tuple[str, str]],
     ) -> list[Line]:
-        from gpuwatch.tui.compare_rows import body_rows, columns_shown, heading_rows
+        from gpuwatch.tui.compare_rows import against, body_rows, heading_rows, layout
 
-        sessions = len(compared.sessions)
-        hidden = sessions - columns_shown(width, sessions)
+        hidden = len(compared.sessions) - len(layout(compared, width, 0).order)
         self._column = max(0, min(self._column, hidden))
-        title.add("  ratios are against session 1", "muted")
-        heading = heading_rows(compared, width, self._column)
-        body = body_rows(compared, width, self._column)
+        place = layout(compared, width, self._column)
+        title.add(f"  {against(compared)}", "muted")
+        heading = heading_rows(compared, place)
+        body = body_rows(compared, place, self._not_run)
         space = max(1, height - 2 - len(heading))
         self._row = max(0, min(self._row, len(body) - space))
         if len(body) > space:

@@ -1,23 +1,31 @@
-"""The comparison as rows of text: a column for each session, ratios against the first."""
+"""The comparison as rows of text: a column for each session, ratios against the baseline."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import groupby
+
+from rich.cells import cell_len
 
 from gpuwatch.analysis.compare import Comparison, Row, missing
 from gpuwatch.analysis.summary import Summary
 from gpuwatch.metrics import Method
+from gpuwatch.session.study import NotRun
 from gpuwatch.text import clean
 from gpuwatch.tui.canvas import Line
-from gpuwatch.tui.cells import fit, pad, wrap
+from gpuwatch.tui.cells import pad, wrap
 from gpuwatch.tui.head_rows import MARKS
 from gpuwatch.tui.page import shown
 from gpuwatch.units import UNKNOWN, clock_time, fact, milliseconds
 
 _METHOD = 10
 """Columns of the method at the end of a row."""
-_RATIO = 8
+_RATIO = 10
+"""Columns of a ratio with a blank on either side."""
+_NARROWEST, _WIDE = 21, 30
+"""Columns of a session: at least, and at most unless its name is longer."""
+_MOST_TOLD = 20
 _WORDS = {"gpu": "GPU", "cpu": "CPU", "sm": "SM", "pcie": "PCIe"}
 _LABELS = {
     "hw.memory.usage": "host memory usage",
@@ -28,83 +36,120 @@ _LABELS = {
 }
 
 
-def name_width(width: int) -> int:
+@dataclass(frozen=True)
+class Layout:
+    """Where everything stands at one width."""
+
+    width: int
+    name: int
     """Columns of the names."""
-    return 27 if width < 120 else 36
-
-
-def column_width(width: int, sessions: int) -> int:
+    size: int
     """Columns of one session: its value and its ratio."""
-    room = width - name_width(width) - _METHOD
-    return max(19, min(30, room // max(1, sessions)))
+    order: tuple[int, ...]
+    """Places of the sessions that are shown."""
+
+    @property
+    def value(self) -> int:
+        """Columns of a value."""
+        return self.size - _RATIO
 
 
-def columns_shown(width: int, sessions: int) -> int:
-    """Sessions that fit beside each other."""
-    return max(
-        1, min(sessions, (width - name_width(width) - _METHOD) // column_width(width, sessions))
-    )
+def layout(compared: Comparison, width: int, first: int) -> Layout:
+    """The baseline always, of the others as many as fit from the ``first`` on, in their order."""
+    name = 27 if width < 120 else 36
+    room = width - name - _METHOD
+    sessions = len(compared.sessions)
+    fitting = max(1, min(sessions, room // _NARROWEST))
+    widest = max((cell_len(text) for cells in _heads(compared) for text, _ in cells), default=0)
+    size = max(_NARROWEST, min(max(_WIDE, widest + 2), room // fitting))
+    rest = others(compared)
+    kept = [at for at in range(sessions) if at not in rest]
+    order = sorted([*kept, *rest[first : first + fitting - len(kept)]])
+    return Layout(width, name, size, tuple(order))
 
 
-def heading_rows(compared: Comparison, width: int, first: int) -> list[Line]:
-    """Names and states of the sessions: they stay when the rest scrolls."""
-    sessions = compared.sessions
-    size = column_width(width, len(sessions))
-    order = columns_of(compared, width, first)
-    texts: list[list[tuple[str, str]]] = [[], [], []]
-    environments = [clean(each.environment.get("label") or "") for each in sessions]
-    for at in order:
-        session = sessions[at]
+def others(compared: Comparison) -> list[int]:
+    """Places of the sessions beside the baseline."""
+    kept = compared.baseline or 0
+    return [at for at in range(len(compared.sessions)) if at != kept]
+
+
+def against(compared: Comparison) -> str:
+    """What the ratios are against."""
+    if compared.baseline is None:
+        return "no ratios: every run failed"
+    return f"ratios are against session {compared.baseline + 1}"
+
+
+def _heads(compared: Comparison) -> list[list[tuple[str, str]]]:
+    """For each session its name, its environment, its state: text and colour."""
+    environments = [clean(each.environment.get("label") or "") for each in compared.sessions]
+    heads = []
+    for at, session in enumerate(compared.sessions):
         mark, role = MARKS[session.status.state]
         name = clean(session.workload.get("name") or session.label)
-        texts[0].append((f"{at + 1} {name}", "strong"))
         where = environments[at]
         if environments.count(where) > 1:
             where = f"{where} {clean(session.id)[:6]}"
-        texts[1].append((where, "text"))
-        texts[2].append((f"{mark} {session.status.state.value}", role))
+        state = f"{mark} {session.status.state.value}"
+        heads.append([(f"{at + 1} {name}", "strong"), (where, "text"), (state, role)])
+    return heads
+
+
+def heading_rows(compared: Comparison, place: Layout) -> list[Line]:
+    """Names and states of the sessions: they stay when the rest scrolls."""
+    heads = _heads(compared)
     rows = []
-    for cells in texts:
-        row = Line(width).to(name_width(width))
-        for text, role in cells:
-            row.add(pad(text, size - _RATIO, ">") + " " * _RATIO, role)
+    for index in range(3):
+        row = Line(place.width).to(place.name)
+        for at in place.order:
+            text, role = heads[at][index]
+            # Over the values where it fits; a longer one reaches over the ratios too.
+            reach = place.value if cell_len(text) <= place.value else place.size - 1
+            row.add(pad(pad(text, reach, ">"), place.size), role)
         rows.append(row)
     rows[-1].add("method", "muted")
     return rows
 
 
-def columns_of(compared: Comparison, width: int, first: int) -> list[int]:
-    """The sessions shown: the first one always, the others from ``first`` on."""
-    fit_ = columns_shown(width, len(compared.sessions))
-    rest = list(range(1, len(compared.sessions)))
-    return [0, *rest[first : first + fit_ - 1]]
-
-
-def body_rows(compared: Comparison, width: int, first: int) -> list[Line]:
-    """Everything that scrolls: quantities by group, differences, notes."""
-    order = columns_of(compared, width, first)
+def body_rows(compared: Comparison, place: Layout, missing_runs: Sequence[NotRun]) -> list[Line]:
+    """Everything that scrolls: what did not run, quantities by group, differences, notes."""
+    width = place.width
     rows: list[Line] = []
+    if missing_runs:
+        rows.append(_rule("did not run", width))
+    for each in missing_runs[:_MOST_TOLD]:
+        rows += _told(each.text, width, "✗", "bad")
+    if len(missing_runs) > _MOST_TOLD:
+        rows.append(Line(width).add(f"   and {len(missing_runs) - _MOST_TOLD} more", "muted"))
     for group, of_group in groupby(compared.rows, key=lambda row: row.group):
         rows.append(_rule(group, width))
-        rows += [_quantity(row, order, compared, width) for row in of_group]
+        rows += [_quantity(row, compared, place) for row in of_group]
     rows.append(_rule("what differs around the runs", width))
     if not compared.differences:
         rows.append(Line(width).add(" nothing that was recorded", "muted"))
     for difference in compared.differences:
         name = f"{clean(difference.scope)}: {clean(difference.key)}"
-        row = Line(width).add(f" {pad(name, name_width(width) - 2)} ", "text")
-        size = column_width(width, len(compared.sessions))
-        for at in order:
+        row = Line(width).add(f" {pad(name, place.name - 2)} ", "text")
+        for at in place.order:
             text = clean(fact(difference.key, difference.values[at]))
-            row.add(pad(fit(text, size - 2), size - 2, ">") + "  ", "strong")
+            row.add(pad(text, place.size - 2, ">") + "  ", "strong")
         rows.append(row)
     notes = [*compared.notes, *_unavailable(compared.sessions)]
     if notes:
         rows.append(_rule("to know before believing a ratio", width))
     for note in notes:
-        for index, text in enumerate(wrap(clean(note), width - 5, 4)):
-            rows.append(Line(width).add(" ! " if index == 0 else "   ", "warn").add(text))
+        rows += _told(note, width, "!", "warn")
     return rows
+
+
+def _told(text: str, width: int, mark: str, role: str) -> list[Line]:
+    """A sentence behind a mark."""
+    parts = wrap(clean(text), width - 5, 4)
+    return [
+        Line(width).add("   " if index else f" {mark} ", role).add(part)
+        for index, part in enumerate(parts)
+    ]
 
 
 def _rule(title: str, width: int) -> Line:
@@ -112,21 +157,23 @@ def _rule(title: str, width: int) -> Line:
     return row.add("─" * row.left, "faint")
 
 
-def _quantity(row: Row, order: Sequence[int], compared: Comparison, width: int) -> Line:
-    size = column_width(width, len(compared.sessions))
-    line = Line(width).add(f" {pad(_label(row), name_width(width) - 2)} ", "text")
-    for at in order:
+def _quantity(row: Row, compared: Comparison, place: Layout) -> Line:
+    line = Line(place.width).add(f" {pad(_label(row), place.name - 2)} ", "text")
+    for at in place.order:
         value, ratio = row.values[at], row.ratios[at]
         role = "muted" if value is None else "strong"
-        line.add(pad(_value(value, row.unit), size - _RATIO, ">"), role)
-        shown_ratio = "" if at == 0 or ratio is None else _ratio(ratio)
-        line.add(f" {pad(shown_ratio, _RATIO - 1)}", "text")
+        line.add(pad(_value(value, row.unit), place.value, ">"), role)
+        shown_ratio = "" if at == compared.baseline or ratio is None else _ratio(ratio)
+        line.add(f" {pad(shown_ratio, _RATIO - 2)} ", "text")
     known = dict.fromkeys(m.value for m in row.methods if m is not Method.UNAVAILABLE)
     return line.add("/".join(known) or Method.UNAVAILABLE.value, "muted")
 
 
 def _ratio(value: float) -> str:
-    return f"×{value:.3f}" if 0.0995 < value < 10 else f"×{value:.3g}"
+    """At most eight characters between a millionth and a million."""
+    if 0.0995 < value < 1000:
+        return f"×{value:.3f}"
+    return f"×{value:,.0f}" if 1000 <= value < 1e6 else f"×{value:.2g}"
 
 
 def _label(row: Row) -> str:

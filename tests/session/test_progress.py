@@ -10,7 +10,7 @@ import pytest
 
 from gpuwatch.models import JSON
 from gpuwatch.processes import boot_id, identify
-from gpuwatch.session.progress import Place, place, tally
+from gpuwatch.session.progress import Place, place, tally, unstarted
 from gpuwatch.session.store import SessionStore, meta
 
 MISSING = [{"code": "image-missing", "text": "there is no image x", "fix": "docker pull x"}]
@@ -84,8 +84,9 @@ def test_a_plan_of_anything_else_tells_nothing(tmp_path: Path, text: str) -> Non
     assert place(path) is None
     told = tally(tmp_path)
     assert told is None or told.endswith("did not run")
+    assert unstarted(tmp_path) == []
 
 
 def test_a_pipe_in_place_of_the_plan_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "plan.json")
-    assert place(tmp_path / "01-bare.gpuwatch") is None
+    assert place(tmp_path / "01-bare.gpuwatch") is None and unstarted(tmp_path) == []

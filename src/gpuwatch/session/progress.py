@@ -12,7 +12,7 @@ from gpuwatch.errors import GpuwatchError
 from gpuwatch.models import JSON, mapping
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.session.status import State, process_id, status
-from gpuwatch.session.study import PLAN, sessions_in
+from gpuwatch.session.study import PLAN, NotRun, not_run, sessions_in
 
 _LARGEST_PLAN = 4 << 20
 _UNREADABLE, _DID_NOT_RUN = "unreadable", "did not run"
@@ -75,6 +75,11 @@ def tally(folder: Path) -> str | None:
         return None
     told = ", ".join(f"{ends[end]} {end}" for end in _ENDS if ends[end])
     return f"{len(names)} runs: {told}"
+
+
+def unstarted(folder: Path) -> list[NotRun]:
+    """The runs that did not take place, of a plan that may be anybody's."""
+    return not_run(folder) if _plan(folder) else []
 
 
 def following(path: Path) -> Following | None:
