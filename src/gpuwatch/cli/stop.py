@@ -18,10 +18,11 @@ from pathlib import Path
 from gpuwatch.cli import find
 from gpuwatch.cli.record import say
 from gpuwatch.errors import GpuwatchError, UsageError
-from gpuwatch.models import mapping
+from gpuwatch.models import JSON, mapping
 
-_PATIENCE = 20.0
-"""Seconds after which a recorder that does not end is given up."""
+_GRACE, _PATIENCE = 12.0, 20.0
+"""Seconds: a workload without recorder or shim is killed after the first; all is given up after
+the second."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -85,12 +86,32 @@ def stop(path: Path) -> str | None:
         _wait(lambda: recorder.alive() is not True, path)
         return f"stopped {path}"
     handle = mapping(meta.get("handle"))
-    if "result" in meta or not Path(str(handle.get("folder"))).is_dir():
+    if not handle or not Path(str(handle.get("folder"))).is_dir():
         return None
+    if "result" in meta:
+        return f"stopped {path}" if _end(dict(handle), path) else None
     take_up(path, say=say, stopping="stop")
     with SessionReader(path) as reader:
         stopped = mapping(reader.meta().get("result")).get("stopped")
     return f"stopped {path}" if stopped else f"closed {path}: its run had ended"
+
+
+def _end(handle: dict[str, JSON], path: Path) -> bool:
+    """End what still runs of a run that was given up, and forget it; whether anything did."""
+    from gpuwatch.runners import load
+
+    run_ = load(str(handle["kind"])).attach(handle, None)
+    running = bool(run_.pids())
+    deadline = time.monotonic() + _GRACE
+    if running:
+        run_.stop()
+    while run_.pids():
+        if time.monotonic() > deadline:
+            run_.stop()
+            _wait(lambda: not run_.pids(), path)
+        time.sleep(0.05)
+    run_.forget()
+    return running
 
 
 def _wait(over: Callable[[], bool], path: Path) -> None:
