@@ -36,12 +36,17 @@ class Outcome:
     def word(self) -> str:
         """The last line on standard error, where commands talk."""
         lines = [line for line in self.err.splitlines() if line.strip()]
-        return clean(lines[-1]) if lines else ""
+        return clean(lines[-1]).removeprefix("gpuwatch: ") if lines else ""
 
     @property
     def complaint(self) -> str:
         """The line that says what is wrong."""
         return self.word or f"the command ended with exit code {self.code} and said nothing"
+
+    def about(self, path: Path) -> str:
+        """What it said of the session ``path``, which is named short: a row holds no whole path."""
+        text = self.word if self.good else self.complaint
+        return text.replace(str(path), path.name).replace(str(path.parent), path.parent.name)
 
 
 async def run(*arguments: str, timeout: float = TIMEOUT_SECONDS) -> Outcome:

@@ -10,6 +10,7 @@ from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 
+from gpuwatch.session.progress import place
 from gpuwatch.session.status import State
 from gpuwatch.tui import commands
 from gpuwatch.tui.canvas import Canvas
@@ -20,6 +21,7 @@ from gpuwatch.tui.live import Arrived
 from gpuwatch.tui.narrow import send_only_changes
 from gpuwatch.tui.painted import PaintedScreen
 from gpuwatch.tui.snapshot import Snapshot, Unreadable
+from gpuwatch.tui.words import lost_question, stop_question
 
 HELP: tuple[tuple[str, str], ...] = (
     ("n", "start a run"),
@@ -115,7 +117,7 @@ class HomeScreen(PaintedScreen):
 
     def _keys(self) -> list[tuple[str, str]]:
         if self._stopping is not None:
-            return [("y", "stop the run"), ("Esc", "let it go on")]
+            return [("y", "yes"), ("Esc", "no")]
         keys = [("n", "new run")]
         current = self._current()
         if current is not None and current.status == State.LOST.value:
@@ -202,18 +204,21 @@ class HomeScreen(PaintedScreen):
             self._say("the run is over already")
             return
         self._stopping = current.path
-        self._say("Stop this run? y stops it, Esc lets it go on")
+        if current.status == State.LOST.value:
+            self._say(lost_question("Esc"))
+        else:
+            self._say(stop_question(place(current.path), "Esc"))
 
     def action_answer(self, yes: bool) -> None:
         path, self._stopping = self._stopping, None
         if path is None or not yes:
             return
-        self._say("stopping the run …")
+        self._say("ending the run …")
         self.run_worker(self._stop(path), exclusive=True, group="act")
 
     async def _stop(self, path: Path) -> None:
         outcome = await commands.run("stop", str(path))
-        self._say(outcome.word if outcome.good else outcome.complaint)
+        self._say(outcome.about(path))
         self.action_refresh()
 
     def action_open(self) -> None:

@@ -177,7 +177,7 @@ class LiveScreen(PaintedScreen):
 
     def _keys(self) -> list[tuple[str, str]]:
         if self._asking:
-            return [("y", "stop the run"), ("n", "let it go on")]
+            return [("y", "yes"), ("n", "no")]
         snapshot = self.snapshot
         keys = [("q", "leave")]
         if snapshot is None:

@@ -17,6 +17,11 @@ def stop_question(place: Place | None, no: str) -> str:
     return f"Stop this run and the {rest} after it? y stops them, {no} lets them go on"
 
 
+def lost_question(no: str) -> str:
+    """The question before a stop of a run without a recorder: it may be over already."""
+    return f"End what is left of this run? y ends it, {no} leaves it"
+
+
 def farewell(path: Path, place: Place | None, *, live: bool, study_goes_on: bool) -> list[str]:
     """Lines for the terminal after the live screen: how to come back to what goes on.
 

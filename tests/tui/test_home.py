@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.status import process_id
 from gpuwatch.tui.compare import CompareScreen
 from gpuwatch.tui.home import HomeScreen
 from gpuwatch.tui.live import LiveScreen
 from gpuwatch.tui.new_run import NewRunScreen
 
-from .conftest import Fake, entry
+from .conftest import ROOT, Fake, entry
 from .harness import running, screen_text, shows, until
-from .sessions import finished
+from .sessions import finished, plan
 
 Make = Callable[..., Path]
 
@@ -168,6 +175,57 @@ async def test_stopping_from_the_list_asks_first(session: Make, fake: Fake) -> N
         await pilot.press("s", "y")
         await until(pilot, lambda: ["stop", str(path)] in fake.asked)
     assert [call for call in fake.asked if call[0] == "stop"] == [["stop", str(path)]]
+
+
+async def test_stopping_a_run_of_a_study_says_that_the_others_are_not_started(
+    session: Make, fake: Fake
+) -> None:
+    path = session()
+    plan(path.parent, "01-bare", "02-docker", "03-apptainer")
+    fake.list(entry(path, status="running"))
+    async with running(HomeScreen) as (_, pilot):
+        await shows(pilot, "s stop")
+        await pilot.press("s")
+        await shows(pilot, "Stop this run and the 2 after it? y stops them, Esc lets them go on")
+
+
+async def test_a_lost_run_whose_processes_are_gone_is_closed_and_told_so_in_one_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("XDG_DATA_HOME", "XDG_STATE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    path = killed_with_its_recorder()
+    async with running(HomeScreen) as (_, pilot):
+        await shows(pilot, "? lost")
+        await pilot.press("s")
+        await shows(pilot, "End what is left of this run? y ends it, Esc leaves it")
+        await pilot.press("y")
+        await shows(pilot, f"» closed {path.name}: its run had ended")
+        await pilot.press("s", "y")
+        await shows(pilot, f"» {path.name} is not running")
+        await pilot.app.workers.wait_for_complete()
+
+
+def killed_with_its_recorder() -> Path:
+    """A real run of which neither the recorder nor any process is left."""
+    program = [sys.executable, str(ROOT / "tests" / "cli" / "steps.py"), "2000", "0.05"]
+    command = [sys.executable, "-m", "gpuwatch", "--record", "--detach", "--", *program]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    path = Path(done.stdout.strip())
+    with SessionReader(path) as reader:
+        known = reader.meta()
+    recorder, holder = process_id(known["recorder"]), process_id(known["handle"]["holder"])
+    assert recorder is not None and holder is not None
+    children = Path(f"/proc/{holder.pid}/task/{holder.pid}/children").read_text().split()
+    for pid in (recorder.pid, holder.pid, *map(int, children)):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    deadline = time.monotonic() + 10
+    while recorder.alive() or holder.alive():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    return path
 
 
 async def test_q_leaves(fake: Fake) -> None:
