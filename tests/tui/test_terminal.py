@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from gpuwatch.session.progress import tally
+
 from .conftest import ROOT
 
 Make = Callable[..., Path]
@@ -88,6 +90,30 @@ def test_a_run_is_watched_left_and_found_again(
         terminal.close()
 
 
+def test_a_study_that_is_left_is_ended_by_the_command_that_was_printed(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    steps = Path(__file__).parent.parent / "cli" / "steps.py"
+    program = [sys.executable, str(steps), "2000", "0.05"]
+    twice = ["--env", "bare", "--env", "bare"]
+    command = shlex.join([sys.executable, "-m", "gpuwatch", "run", *twice, "--", *program])
+    script = tmp_path / "run.sh"
+    script.write_text(f"export HOME={shlex.quote(str(home))}; cd; {command}; echo code $?\n")
+    terminal = Terminal(tmp_path, 200, 24)
+    try:
+        terminal.type(f"clear; sh {script}", "Enter")
+        assert "1 of 2  ▶ running" in terminal.wait("▶ running  ")
+        terminal.type("q")
+        shown = terminal.wait("code 0")
+        assert "the study of 2 runs goes on" in shown and "come back: gpuwatch attach" in shown
+        folder = next(row for row in shown.splitlines() if "stop all:" in row).split()[-1]
+        stop = [sys.executable, "-m", "gpuwatch", "stop", folder]
+        told = subprocess.run(stop, check=True, capture_output=True, text=True, timeout=60).stderr
+        assert "stopped" in told and tally(Path(folder)) == "2 runs: 1 stopped, 1 did not run"
+    finally:
+        terminal.close()
+
+
 def test_the_screen_goes_on_with_the_next_environment_and_ends_in_the_summary(
     tmp_path: Path,
 ) -> None:
@@ -105,7 +131,8 @@ def test_the_screen_goes_on_with_the_next_environment_and_ends_in_the_summary(
         terminal.wait("in bare#1")
         shown = terminal.wait("in bare#2", 30)
         assert "▶ running" in shown or "starting" in shown
-        terminal.wait("✓ finished", 30)
+        assert "2 of 2" in shown.splitlines()[0]
+        terminal.wait("finished; 2 runs: 2 finished", 30)
         terminal.type("q")
         shown = terminal.wait("code 0")
         assert "bare#1" in shown and "bare#2" in shown and "ratio" in shown
