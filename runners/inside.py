@@ -8,6 +8,8 @@ from collections.abc import Mapping
 
 from gpuwatch.models import LaunchSpec, Mount, Problem
 
+TMP = "/tmp"  # noqa: S108 the container's own
+
 _FIND_PYTHON = 'exec "$(command -v python3 || command -v python || echo python3)" "$@"'
 """The image's own interpreter; a constant, its arguments come behind it as a list."""
 
@@ -90,6 +92,20 @@ def problems(spec: LaunchSpec) -> list[Problem]:
             )
         )
     return found
+
+
+def hidden_tmp(spec: LaunchSpec) -> list[Problem]:
+    """A mount over the writable ``/tmp`` of a container, which is also Docker's ``HOME``."""
+    return [
+        Problem(
+            "mount-hides-tmp",
+            f"{mount.source} is mounted read-only on /tmp, where programs must be able to write",
+            f"let it be written, mount={mount.source}:/tmp:rw, or use another folder: "
+            "mount=SRC:DST, cd FOLDER, --data DIR",
+        )
+        for mount in mounts(spec)
+        if mount.target == TMP and not mount.writable
+    ]
 
 
 def _covers(mount: Mount, path: str) -> bool:

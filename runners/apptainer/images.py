@@ -170,7 +170,7 @@ def _missing(image: Image, environment: Environment, program: str) -> Problem:
         return Problem(
             "image-missing",
             "there is no image with the workloads here yet",
-            f"gpuwatch build apptainer, or name one: --env {environment.kind}=IMAGE.sif",
+            f"gpuwatch build apptainer --pull, or name one: --env {environment.kind}=IMAGE.sif",
         )
     if image.uri is None:
         return Problem(

@@ -35,6 +35,7 @@ def problems(spec: LaunchSpec) -> list[Problem]:
         _network(spec, engine),
         _memory(spec, engine),
         *inside.problems(spec),
+        *inside.hidden_tmp(spec),
         *_mounts(spec, engine),
         _gpus(spec, engine),
     ]

@@ -16,7 +16,7 @@ from gpuwatch.models import JSON
 from gpuwatch.runners import image_records
 from gpuwatch.runners.building import BuildFailed, Built, Progress, default_base, recipes
 from gpuwatch.runners.docker import images
-from gpuwatch.runners.docker.client import AWAY, Daemon, connect, one_line
+from gpuwatch.runners.docker.client import AWAY, Daemon, connect, has_bridge, one_line
 from gpuwatch.text import clean
 
 _STEP = re.compile(r"Step \d+/\d+ : ")
@@ -38,7 +38,7 @@ def build(
     An interrupt ends the build; the daemon removes its container then.
 
     Raises:
-        NotAvailable: there is no daemon, or no base and it may not be fetched.
+        NotAvailable: there is no daemon, or no base and it may not be fetched; a wrong name.
         BuildFailed: a step failed, the disk is full, the daemon went away.
     """
     daemon = connect()
@@ -47,7 +47,9 @@ def build(
     try:
         with daemon.client() as api:
             found = images.find(api, base)
-            network = _network(api)
+            images.find(api, tag)  # whether it can be a name, before minutes go into it
+            # The daemon's usual network; the machine's where it has none (--bridge=none).
+            network = None if has_bridge(api) else "host"
     except AWAY as error:
         raise NotAvailable(f"the Docker daemon does not answer: {one_line(error)}") from error
     if found is None and not pull:
@@ -81,16 +83,11 @@ def build(
         raise _failed("the daemon does not have the image afterwards", daemon)
     layers = len((made.get("RootFS") or {}).get("Layers") or ())
     built = Built(tag, str(made["Id"]), seconds, int(made["Size"]), layers, cached)
-    if not cached or not image_records.recall(str(built.id)):
+    if not cached:
         image_records.remember(
             str(built.id), "build", seconds, layers=layers, bytes=built.bytes, base=base
         )
     return built
-
-
-def _network(api: docker.APIClient) -> str | None:
-    """The daemon's usual one; the machine's where it has none, as with ``--bridge=none``."""
-    return None if api.networks(names=["bridge"]) else "host"
 
 
 def _follow(messages: Iterable[Mapping[str, JSON]], progress: Progress, daemon: Daemon) -> bool:

@@ -136,6 +136,15 @@ def product(version: Mapping[str, JSON]) -> str:
     return f"{'Podman' if podman else 'Docker'} {version.get('Version')}"
 
 
+def has_bridge(api: docker.APIClient) -> bool:
+    """Whether containers can have the daemon's usual network; Podman's has a name of its own.
+
+    Raises:
+        DockerException, OSError: it does not answer.
+    """
+    return not {"bridge", "podman"}.isdisjoint(each["Name"] for each in api.networks())
+
+
 def one_line(error: BaseException) -> str:
     """What the daemon said, without line breaks."""
     said = getattr(error, "explanation", None) or error

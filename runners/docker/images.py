@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterable, Mapping
 
 import docker
-from docker.errors import DockerException, ImageNotFound
+from docker.errors import APIError, DockerException, ImageNotFound
 from docker.utils import parse_repository_tag
 
 from gpuwatch.errors import NotAvailable
 from gpuwatch.models import JSON, Environment, Problem
 from gpuwatch.runners import image_records
-from gpuwatch.runners.docker.client import AWAY, Daemon, one_line
+from gpuwatch.runners.docker.client import AWAY, Daemon, Refused, one_line
 
 DEFAULT_IMAGE = "gpuwatch-workloads"
 """What ``gpuwatch build docker`` makes, used where no image is named."""
@@ -23,6 +24,15 @@ _TELL_SECONDS = 3.0
 _PULL_SILENCE_SECONDS = 300.0
 
 
+_PATH = re.compile(r"[/.~]")
+_FOREIGN = re.compile(r"docker-daemon:(//)?|docker://")
+"""What other engines write before the name of one of Docker's images."""
+
+
+class Misnamed(Refused):
+    """What was given is no name of an image."""
+
+
 def reference(environment: Environment) -> str:
     return environment.image or DEFAULT_IMAGE
 
@@ -31,12 +41,26 @@ def find(api: docker.APIClient, image: str) -> dict[str, JSON] | None:
     """What the daemon knows of an image that it has.
 
     Raises:
+        Misnamed: the name cannot be one of an image.
         DockerException, OSError: the daemon does not answer.
     """
+    if _PATH.match(image):  # some daemons would take /NAME for NAME
+        raise Misnamed(
+            Problem(
+                "image-invalid",
+                f"{image} is a path, and Docker runs images by name",
+                "name one that `docker image ls` lists; a folder is for --env apptainer=DIR or "
+                "charliecloud=DIR",
+            )
+        )
     try:
         found: dict[str, JSON] = api.inspect_image(image)
     except ImageNotFound:
         return None
+    except APIError as error:
+        if error.status_code != 400:
+            raise
+        raise Misnamed(_misnamed(image, one_line(error))) from None
     return found
 
 
@@ -59,13 +83,27 @@ def missing(environment: Environment) -> Problem:
         return Problem(
             "image-missing",
             f"Docker has no image {DEFAULT_IMAGE} here",
-            "make it: gpuwatch build docker, or name one that has torch: --env docker=IMAGE",
+            "gpuwatch build docker --pull, or name one that has torch: --env docker=IMAGE",
         )
     image = environment.image
     return Problem(
         "image-missing",
         f"Docker has no image {image} here",
         f"docker pull {image}, or let gpuwatch fetch it: add --pull",
+    )
+
+
+def _misnamed(image: str, said: str) -> Problem:
+    why = said.rpartition("invalid reference format")[2].strip(": ")
+    name = _FOREIGN.sub("", image, count=1)
+    if name != image:
+        mend = f"Docker needs no such prefix: write {name}"
+    elif image != image.lower():
+        mend = f"write {image.lower()}"
+    else:
+        mend = "write NAME, NAME:TAG or NAME@sha256:..., as `docker image ls` does"
+    return Problem(
+        "image-invalid", f"{image} is no name of a Docker image" + (f": {why}" if why else ""), mend
     )
 
 

@@ -4,23 +4,31 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shlex
+import re
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 from docker.errors import APIError
 
-from gpuwatch.errors import GpuwatchError, NotAvailable
-from gpuwatch.models import JSON, LaunchSpec, Mount, Prepared, Problem
+from gpuwatch.errors import NotAvailable
+from gpuwatch.models import JSON, LaunchSpec, Prepared, Problem
 from gpuwatch.processes import identify
 from gpuwatch.runners import inside
-from gpuwatch.runners.access import permitted, unreadable
 from gpuwatch.runners.base import Run
-from gpuwatch.runners.docker import client, container, gpus, images, leftovers
+from gpuwatch.runners.docker import client, container, gpus, images, leftovers, preflight
 from gpuwatch.runners.docker.cgroup import holds
 from gpuwatch.runners.docker.client import AWAY, Daemon, Refused, one_line
 from gpuwatch.runners.docker.run import KIND, DockerRun
+
+_OWN = {
+    *("/bin", "/sbin", "/lib", "/lib64", "/etc", "/dev", "/proc", "/sys"),
+    *("/usr", "/usr/bin", "/usr/sbin", "/usr/lib", "/usr/lib64"),
+}
+"""Folders without which hardly an image can start anything."""
+
+_RUNTIMES_OWN = re.compile(r"^failed to create .*unable to start container process: |: unknown$")
+"""What stands around the reason when the daemon passes on what its runtime said."""
 
 _START_SECONDS = 120.0
 """A first container of a large image on a cold disk takes its time."""
@@ -38,25 +46,7 @@ class DockerRunner:
             return None
 
     def preflight(self, spec: LaunchSpec) -> list[Problem]:
-        try:
-            daemon = client.connect()
-            with daemon.client() as api:
-                found = images.find(api, images.reference(spec.environment))
-        except Refused as refused:
-            return [refused.problem, *inside.problems(spec)]
-        except AWAY as error:
-            text = f"the Docker daemon gives no answer: {one_line(error)}"
-            return [Problem("docker-absent", text, "see what ails it: docker info")]
-        problems = []
-        if found is None and not (spec.environment.pull and spec.environment.image):
-            problems.append(images.missing(spec.environment))
-        if problem := gpus.problem(spec.gpus, daemon.info):
-            problems.append(problem)
-        problems.extend(inside.problems(spec))
-        who = container.user(daemon)
-        for mount in inside.mounts(spec):
-            problems.extend(_access_problems(mount, who))
-        return problems
+        return preflight.problems(spec)
 
     def prepare(self, spec: LaunchSpec, say: Callable[[str], None]) -> Prepared:
         environment = spec.environment
@@ -128,33 +118,23 @@ class DockerRunner:
             return []
 
 
-def _access_problems(mount: Mount, who: container.User) -> list[Problem]:
-    """Why the workload's user, who has no capabilities, could not use what is mounted."""
-    source = Path(mount.source)
-    you = f"user {who.uid}:{who.gid}, who has no privileges in the container"
-    if (entry := unreadable(source, who.uid, who.all_groups)) is not None:
-        fix = f"chmod -R o+rX {shlex.quote(mount.source)}, or run as its owner"
-        return [Problem("mount-unreadable", f"{entry} cannot be read by {you}", fix)]
-    with contextlib.suppress(OSError):
-        wanted = 3 if source.is_dir() else 2
-        if mount.writable and not permitted(source.stat(), who.uid, who.all_groups, wanted):
-            fix = f"chmod o+w {shlex.quote(mount.source)}, or mount it without :rw"
-            return [Problem("mount-unwritable", f"{source} cannot be written by {you}", fix)]
-    return []
-
-
 def _remove(daemon: Daemon, name: str) -> None:
     with contextlib.suppress(*AWAY), daemon.client(timeout=_START_SECONDS) as api:
         api.remove_container(name, v=True, force=True)
 
 
-def _not_started(error: BaseException, spec: LaunchSpec) -> GpuwatchError:
-    reason = one_line(error)
+def _not_started(error: BaseException, spec: LaunchSpec) -> NotAvailable:
+    reason = _RUNTIMES_OWN.sub("", one_line(error))
     mend = "look at the daemon's log and at the options of --env"
     if "could not select device driver" in reason or "nvidia" in reason.lower():
         mend = "check NVIDIA's container toolkit: nvidia-ctk --version, or run with --gpus none"
+    elif hiding := [mount for mount in inside.mounts(spec) if mount.target in _OWN]:
+        mend = (
+            f"mount={hiding[0]} hides the image's own {hiding[0].target}: "
+            f"mount it elsewhere, such as mount={hiding[0].source}:/mnt"
+        )
     elif "docker-init" in reason:
         mend = "install tini (docker-init), which the daemon's own package brings"
     elif isinstance(error, APIError) and error.status_code == 404:
         mend = f"the image is gone: docker pull {images.reference(spec.environment)}"
-    return GpuwatchError(f"Docker could not start the container: {reason}", mend)
+    return NotAvailable(f"Docker could not start the container: {reason}", mend)

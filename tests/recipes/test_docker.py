@@ -55,6 +55,34 @@ def test_a_build_from_the_cache_is_not_taken_for_what_a_build_costs(
     assert [json.loads(note.read_text())["seconds"] for note in notes] == [first["seconds"]]
 
 
+def test_a_build_that_had_nothing_to_do_says_nothing_of_what_a_build_costs(
+    cli: Cli, nominal_image: str, tag: str
+) -> None:
+    options = ("--base", nominal_image, "--tag", tag, "--format", "json")
+    cli("build", "docker", *options)
+    for note in (cli.home / ".local/share/gpuwatch/images").glob("*.json"):
+        note.unlink()
+    assert json.loads(cli("build", "docker", *options).stdout)["cached"] is True
+    assert not list((cli.home / ".local/share/gpuwatch").rglob("*.json"))
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--base", "MYLAB:1"), "MYLAB:1 is no name of a Docker image: repository name must be"),
+        (("--base", "/some/folder"), "/some/folder is a path, and Docker runs images by name"),
+        (("--base", "docker-daemon:x:1"), "Docker needs no such prefix: write x:1"),
+    ],
+)
+def test_a_name_that_can_be_none_is_told(cli: Cli, options: tuple[str, ...], told: str) -> None:
+    assert told in cli("build", "docker", *options, code=3).stderr
+
+
+def test_a_tag_that_can_be_none_is_told_before_the_build(cli: Cli, nominal_image: str) -> None:
+    done = cli("build", "docker", "--base", nominal_image, "--tag", "UPPER", code=3)
+    assert "UPPER is no name of a Docker image" in done.stderr and "Step" not in done.stderr
+
+
 def test_a_step_that_fails_is_told_by_its_last_words_and_leaves_no_container(
     cli: Cli, small_image: str, tag: str
 ) -> None:

@@ -80,7 +80,7 @@ def test_user_namespaces_that_are_off_are_told_with_the_switch(tmp_path: Path) -
 
 @pytest.mark.apptainer
 def test_an_image_that_is_not_there_is_told_with_the_command_that_gets_it(tmp_path: Path) -> None:
-    assert "gpuwatch build apptainer" in str(problems(tmp_path, None)["image-missing"].fix)
+    assert "gpuwatch build apptainer --pull" in str(problems(tmp_path, None)["image-missing"].fix)
     assert list(problems(tmp_path, "no.sif")) == ["image-missing"]
     fix = str(problems(tmp_path, "docker://example.org/a/b:1")["image-missing"].fix)
     assert "--pull" in fix
@@ -124,6 +124,15 @@ def test_mounts_that_could_not_be_used_are_told(tmp_path: Path, small_root: Path
         others = Mount(str(tmp_path / "private"), "/data")
         found = problems(tmp_path, small_root, mounts=(others,))
         assert "private" in found["mount-unreadable"].text
+
+
+@pytest.mark.apptainer
+def test_a_tmp_that_cannot_be_written_is_told(tmp_path: Path, small_root: Path) -> None:
+    hiding = Mount(str(tmp_path), "/tmp")
+    assert list(problems(tmp_path, small_root, mounts=(hiding,))) == ["mount-hides-tmp"]
+    tmp_path.chmod(0o777)
+    writable = Mount(str(tmp_path), "/tmp", writable=True)
+    assert problems(tmp_path, small_root, mounts=(writable,)) == {}
 
 
 @pytest.mark.apptainer

@@ -13,11 +13,12 @@ from typing import Any
 import docker
 import pytest
 
-from gpuwatch.errors import GpuwatchError
+from gpuwatch.errors import NotAvailable
 from gpuwatch.models import Mount, Problem
 from gpuwatch.runners.docker import client, container, gpus
 from gpuwatch.runners.docker.client import Daemon
 from gpuwatch.runners.docker.runner import DockerRunner
+from tests.engines.daemon import DockerDaemon
 
 from .conftest import Lab, containers, launch_spec
 
@@ -51,6 +52,60 @@ def test_an_image_that_is_not_here_is_never_fetched_silently(lab: Lab) -> None:
 
 
 @pytest.mark.docker
+@pytest.mark.parametrize(
+    ("image", "text", "fix"),
+    [
+        ("MYLAB:1", "repository name must be lowercase", "write mylab:1"),
+        ("/some/folder", "Docker runs images by name", "--env apptainer=DIR or charliecloud=DIR"),
+        ("docker-daemon:x:1", "is no name of a Docker image", "write x:1"),
+        ("a b", "is no name of a Docker image", "write NAME, NAME:TAG"),
+    ],
+)
+def test_what_cannot_be_an_images_name_is_told(image: str, text: str, fix: str) -> None:
+    (problem,) = problems(image, pull=True)
+    assert problem.code == "image-invalid"
+    assert text in problem.text and fix in str(problem.fix)
+
+
+@pytest.mark.docker
+def test_a_bridge_that_the_daemon_does_not_have_is_told(
+    docker_daemon: DockerDaemon, small_root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOCKER_HOST", docker_daemon.host)
+    image = docker_daemon.import_root(small_root)
+    assert codes(problems(image, network="bridge")) == ["network-missing"]
+    assert problems(image, network="host") == problems(image, network="none") == []
+
+
+@pytest.mark.docker
+def test_a_limit_that_the_daemon_would_refuse_is_told(lab: Lab) -> None:
+    assert codes(problems(lab.image, memory_bytes=1 << 20)) == ["memory-too-small"]
+    lab.record("true", options=",memory=6m")
+
+
+@pytest.mark.docker
+def test_a_tmp_that_cannot_be_written_is_told(lab: Lab, tmp_path: Path) -> None:
+    (tmp_path / "scratch").mkdir()
+    (tmp_path / "scratch").chmod(0o777)
+    scratch = str(tmp_path / "scratch")
+    found = problems(lab.image, mounts=(Mount(scratch, "/tmp"),), folder=Path("/opt"))
+    assert codes(found) == ["mount-hides-tmp"] and f"mount={scratch}:/tmp:rw" in str(found[0].fix)
+    assert codes(problems(lab.image, folder=Path("/tmp"))) == ["mount-hides-tmp"]
+    writable = (Mount(scratch, "/tmp", writable=True),)
+    assert problems(lab.image, mounts=writable, folder=Path("/opt")) == []
+
+
+@pytest.mark.docker
+def test_a_mount_over_the_images_own_folder_is_blamed_and_no_tini(lab: Lab, tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    option = f"mount={tmp_path}/data:/usr"
+    done = lab.cli(*lab.arguments("true", options=f",{option}"), code=3)
+    assert f"{option} hides the image's own /usr" in done.stderr
+    assert f"such as mount={tmp_path}/data:/mnt" in done.stderr
+    assert "tini" not in done.stderr and "OCI runtime" not in done.stderr
+
+
+@pytest.mark.docker
 def test_a_mount_that_is_not_there_is_not_made(small_image: str, tmp_path: Path) -> None:
     mount = Mount(str(tmp_path / "nowhere"), "/mnt/data")
     assert codes(problems(small_image, mounts=(mount,))) == ["mount-missing"]
@@ -66,7 +121,7 @@ def test_a_mount_that_vanishes_before_the_start_leaves_nothing(
     runner = DockerRunner()
     folder = tmp_path / "run"
     folder.mkdir()
-    with pytest.raises(GpuwatchError, match="bind source path does not exist"):
+    with pytest.raises(NotAvailable, match="bind source path does not exist"):
         runner.start(spec, runner.prepare(spec, print), folder)
     assert not (tmp_path / "nowhere").exists()
     assert containers(api, tmp_path) == []
@@ -137,7 +192,7 @@ def test_a_start_that_fails_leaves_no_container(
     folder = tmp_path / "run"
     folder.mkdir()
     runner = DockerRunner()
-    with pytest.raises(GpuwatchError, match="could not select device driver") as caught:
+    with pytest.raises(NotAvailable, match="could not select device driver") as caught:
         runner.start(spec, runner.prepare(spec, print), folder)
     assert "\n" not in str(caught.value) and "--gpus none" in str(caught.value)
     assert containers(api, tmp_path) == []

@@ -1,0 +1,82 @@
+"""Why a run in Docker could not start here."""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+from pathlib import Path
+
+from gpuwatch.models import LaunchSpec, Mount, Problem
+from gpuwatch.runners import inside
+from gpuwatch.runners.access import permitted, unreadable
+from gpuwatch.runners.docker import client, container, gpus, images
+from gpuwatch.runners.docker.client import AWAY, Refused, has_bridge, one_line
+
+_LEAST_MEMORY = 6 << 20
+"""What the daemon demands of a limit. Source: moby, daemon/daemon_unix.go, ``linuxMinMemory``."""
+
+
+def problems(spec: LaunchSpec) -> list[Problem]:
+    """Everything that stands against the run; changes nothing."""
+    environment = spec.environment
+    try:
+        daemon = client.connect()
+        with daemon.client() as api:
+            bridged = environment.network != "bridge" or has_bridge(api)
+            image, has_image = None, True
+            try:
+                has_image = images.find(api, images.reference(environment)) is not None
+            except images.Misnamed as misnamed:
+                image = misnamed.problem
+    except Refused as refused:
+        return [refused.problem, *inside.problems(spec)]
+    except AWAY as error:
+        text = f"the Docker daemon gives no answer: {one_line(error)}"
+        return [Problem("docker-absent", text, "see what ails it: docker info")]
+    if not has_image and not (environment.pull and environment.image):
+        image = images.missing(environment)
+    who = container.user(daemon)
+    found = [
+        image,
+        None if bridged else _no_bridge(),
+        _memory(environment.memory_bytes),
+        gpus.problem(spec.gpus, daemon.info),
+        *inside.problems(spec),
+        *inside.hidden_tmp(spec),
+        *(problem for mount in inside.mounts(spec) for problem in _access_problems(mount, who)),
+    ]
+    return [each for each in found if each is not None]
+
+
+def _no_bridge() -> Problem:
+    return Problem(
+        "network-missing",
+        "this Docker daemon has no bridge network: a container on it would have no network at all",
+        "write network=host or network=none, or start dockerd without --bridge=none "
+        '(in /etc/docker/daemon.json: "bridge": "none")',
+    )
+
+
+def _memory(limit: int | None) -> Problem | None:
+    if limit is None or limit >= _LEAST_MEMORY:
+        return None
+    return Problem(
+        "memory-too-small",
+        f"Docker's least limit of memory is {_LEAST_MEMORY >> 20} MiB, memory= gives {limit} bytes",
+        f"write memory={_LEAST_MEMORY >> 20}m or more",
+    )
+
+
+def _access_problems(mount: Mount, who: container.User) -> list[Problem]:
+    """Why the workload's user, who has no capabilities, could not use what is mounted."""
+    source = Path(mount.source)
+    you = f"user {who.uid}:{who.gid}, who has no privileges in the container"
+    if (entry := unreadable(source, who.uid, who.all_groups)) is not None:
+        fix = f"chmod -R o+rX {shlex.quote(mount.source)}, or run as its owner"
+        return [Problem("mount-unreadable", f"{entry} cannot be read by {you}", fix)]
+    with contextlib.suppress(OSError):
+        wanted = 3 if source.is_dir() else 2
+        if mount.writable and not permitted(source.stat(), who.uid, who.all_groups, wanted):
+            fix = f"chmod o+w {shlex.quote(mount.source)}, or mount it without :rw"
+            return [Problem("mount-unwritable", f"{source} cannot be written by {you}", fix)]
+    return []
