@@ -37,10 +37,14 @@ class Ending:
     stdout_bytes: int
     stderr: str
     """The last 4 KiB."""
+    signal: int | None = None
 
 
 Blame = Callable[[Ending], str | None]
 """What the launcher said when it failed itself; ``None``: the end is the workload's own."""
+
+Remark = Callable[[Ending], str | None]
+"""What else should be known of an end that is the workload's own."""
 
 
 class LocalRun:
@@ -53,12 +57,14 @@ class LocalRun:
         holder: ProcessId,
         cursor: str | None = None,
         blame: Blame | None = None,
+        remark: Remark | None = None,
     ) -> None:
         self._kind = kind
         self._folder = folder
         self._holder = holder
         self._spool = SpoolReader(folder / "spool", cursor)
         self._blame = blame
+        self._remark = remark
         self._stops = 0
 
     @classmethod
@@ -71,6 +77,7 @@ class LocalRun:
         working_directory: str,
         variables: Mapping[str, str],
         blame: Blame | None = None,
+        remark: Remark | None = None,
         pid_namespace: bool = False,
     ) -> LocalRun:
         """Start ``command`` under a shim of its own, in a session of its own.
@@ -101,11 +108,15 @@ class LocalRun:
         if holder is None or not (folder / "started.json").exists():
             told = (folder / "shim.log").read_text(errors="replace").strip().splitlines()
             raise GpuwatchError(f"the workload's shim did not start: {' '.join(told[-1:])}")
-        return cls(kind, folder, holder, blame=blame)
+        return cls(kind, folder, holder, blame=blame, remark=remark)
 
     @classmethod
     def attach(
-        cls, handle: Mapping[str, JSON], cursor: str | None, blame: Blame | None = None
+        cls,
+        handle: Mapping[str, JSON],
+        cursor: str | None,
+        blame: Blame | None = None,
+        remark: Remark | None = None,
     ) -> LocalRun:
         """The run of a handle; it may have ended meanwhile."""
         folder = Path(str(handle["folder"]))
@@ -117,7 +128,7 @@ class LocalRun:
             int(holder.get("pid", 0)),
             int(holder.get("start_time", 0)),
         )
-        return cls(str(handle["kind"]), folder, process, cursor, blame)
+        return cls(str(handle["kind"]), folder, process, cursor, blame, remark)
 
     def handle(self) -> dict[str, JSON]:
         return {"kind": self._kind, "folder": str(self._folder), "holder": asdict(self._holder)}
@@ -158,8 +169,9 @@ class LocalRun:
             text = "whoever held it is gone"
             return Result(None, None, time.monotonic_ns(), lost=True, text=text)
         # A launcher that was stopped in its work complains as well, and did not fail.
-        blame = None if note.get("stopped") else self._blame
-        blamed = blame(self._ending(note)) if blame else None
+        ending = None if note.get("stopped") else self._ending(note)
+        blamed = self._blame(ending) if self._blame and ending else None
+        remark = self._remark(ending) if self._remark and ending else None
         return Result(
             code=note.get("code"),
             signal=note.get("signal"),
@@ -167,7 +179,7 @@ class LocalRun:
             user_seconds=note.get("user_seconds"),
             sys_seconds=note.get("sys_seconds"),
             launcher_failed=bool(blamed or note.get("launcher_failed")),
-            text=blamed or note.get("text"),
+            text=blamed or note.get("text") or remark,
             left_behind=int(note.get("left_behind") or 0),
         )
 
@@ -190,6 +202,7 @@ class LocalRun:
             note.get("code"),
             int(note.get("stdout_bytes") or 0),
             str(note.get("stderr_tail") or ""),
+            note.get("signal"),
         )
 
     def _note(self, name: str) -> dict[str, JSON]:

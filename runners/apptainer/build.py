@@ -30,6 +30,11 @@ COMPRESSIONS = {
 _PREPARED = "gpuwatch-workloads"
 """The title of an image that the recipe for Docker made: it needs no preparing."""
 
+_NOT_ALL = "this root lacks capabilities that the engine wants"
+_HAVE_ALL = "a user namespace has them: unshare --map-root-user gpuwatch build apptainer ..."
+_CAP_SYS_ADMIN = 21
+"""Source: linux/capability.h."""
+
 _LEAST = {"Apptainer": (1, 2), "SingularityCE": (4, 0), "SingularityPRO": (4, 1)}
 """The versions from which definition files take arguments."""
 _LAST_WORDS = 40
@@ -66,7 +71,7 @@ def build(
     An interrupt ends the engine and removes what it was at.
 
     Raises:
-        NotAvailable: there is no engine that can, or no base and it may not be fetched.
+        NotAvailable: there is no engine or root that can, or no base and it may not be fetched.
         UsageError: ``out`` cannot be written, or is something else than an image.
         BuildFailed: the engine failed.
     """
@@ -78,6 +83,7 @@ def build(
     options = []
     definition = f"{origin.bootstrap}:{origin.source}"
     if docker is None or not docker.prepared:
+        _check_root()
         definition = str(recipes() / "workloads.def")
         given = {"BOOTSTRAP": origin.bootstrap, "BASE": origin.source, "RECIPES": str(recipes())}
         options += [word for pair in given.items() for word in ("--build-arg", "=".join(pair))]
@@ -150,6 +156,20 @@ def _check_engine() -> None:
             "build with Apptainer 1.2 or SingularityCE 4.0 or later, or elsewhere; "
             "it can run the SIF file",
         )
+
+
+def _check_root() -> None:
+    """What prepares a base runs with every capability, or the engine gives up once it has unpacked
+    the base. Without CAP_SYS_ADMIN it takes a user namespace of its own, which has them all."""
+    if os.geteuid() != 0:
+        return
+    # Of root: what it executes gets all that the bounding set leaves.
+    status = Path("/proc/self/status").read_text()
+    found = re.search(r"^CapBnd:\s*([0-9a-f]+)$", status, re.MULTILINE)
+    last = int(Path("/proc/sys/kernel/cap_last_cap").read_text())
+    given, every = int(found[1], 16) if found else 0, (2 << last) - 1
+    if given & (1 << _CAP_SYS_ADMIN) and every & ~given:
+        raise NotAvailable(f"the image cannot be prepared: {_NOT_ALL}", _HAVE_ALL)
 
 
 @dataclass(frozen=True)
@@ -272,9 +292,6 @@ def _failed(reason: str, said: Iterable[str], target: Path) -> BuildFailed:
             "free some space, or: export APPTAINER_TMPDIR=FOLDER, --out FILE.sif",
         )
     if "Requesting capability set" in words:
-        return BuildFailed(
-            "the image could not be built: this root lacks capabilities that the engine wants",
-            "a user namespace has them: unshare --map-root-user gpuwatch build apptainer ...",
-        )
+        return BuildFailed(f"the image could not be built: {_NOT_ALL}", _HAVE_ALL)
     of_ours = re.findall(r"^error: (.+)", words, re.MULTILINE)
     return BuildFailed(f"the image could not be built: {of_ours[-1] if of_ours else reason}")

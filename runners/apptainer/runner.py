@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from gpuwatch import paths
@@ -17,9 +19,13 @@ from gpuwatch.runners.apptainer import engine as engines
 from gpuwatch.runners.apptainer.engine import Engine
 from gpuwatch.runners.base import Run
 from gpuwatch.runners.local import Ending, LocalRun
+from gpuwatch.units import binary
 
 _FATAL = re.compile(r"^(?:\x1b\[\d+m)?FATAL: {1,3}(?:\x1b\[0m)? +(.+)", re.MULTILINE)
 """The launcher's own way to say it: padded, and in colour before it looked for a terminal."""
+
+_LIMIT = "memory-limit"
+"""In the run's folder: the bytes of the limit."""
 
 
 class ApptainerRunner:
@@ -58,6 +64,8 @@ class ApptainerRunner:
             own.mkdir(parents=True)
             own.chmod(0o1777)  # as /tmp is; nobody else gets past the run's folder
             places.make(inside.mounts(spec), root, own)
+        if spec.environment.memory_bytes is not None:
+            (folder / _LIMIT).write_text(str(spec.environment.memory_bytes))
         return LocalRun.start(
             self.kind,
             command.with_folders(prepared.command, home, scratch),
@@ -65,11 +73,13 @@ class ApptainerRunner:
             working_directory=os.sep,
             variables={**command.outside(spec.variables), **prepared.variables},
             blame=blame,
+            remark=partial(limited, folder),
             pid_namespace=True,
         )
 
     def attach(self, handle: dict[str, JSON], cursor: str | None) -> Run:
-        return LocalRun.attach(handle, cursor, blame)
+        folder = Path(str(handle["folder"]))
+        return LocalRun.attach(handle, cursor, blame, partial(limited, folder))
 
 
 def blame(ending: Ending) -> str | None:
@@ -82,6 +92,21 @@ def blame(ending: Ending) -> str | None:
         return None
     said = _FATAL.findall(ending.stderr)
     return said[-1].strip() if said else None
+
+
+def limited(folder: Path, ending: Ending) -> str | None:
+    """The limit of a workload that was killed by SIGKILL.
+
+    Whether that was the limit's doing is not known: the engine removes the control group, and its
+    counters, in the moment in which the workload is dead.
+    """
+    if ending.signal != signal.SIGKILL and ending.code != 128 + signal.SIGKILL:
+        return None
+    try:
+        limit = int((folder / _LIMIT).read_text())
+    except (OSError, ValueError):
+        return None
+    return f"its memory was limited to {binary(limit)}, which may be why it was killed"
 
 
 def _engine() -> Engine:

@@ -29,6 +29,7 @@ _PRODUCTS = (
     ("singularity version ", "Singularity"),
     ("", "Singularity"),  # before 3.0 the version stood alone
 )
+_FAILURES = ("FATAL:", "ERROR:")
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -81,14 +82,19 @@ def inspect(image: str | Path) -> dict[str, JSON]:
 def pull(uri: str, target: Path, say: Callable[[str], None]) -> None:
     """Fetch ``uri`` into the SIF file ``target``, which appears when it is whole.
 
-    ``say`` hears each line of the engine.
+    ``say`` hears each line of the engine, but for the reason of a failure, which is the error's.
 
     Raises:
         NotAvailable: it could not be had; the reason in one line.
     """
     part = target.with_name(f"{target.name}.part")
+
+    def progress(line: str) -> None:
+        if not line.startswith(_FAILURES):
+            say(line)
+
     try:
-        _stream("pull", ["--force", str(part), uri], say, f"cannot fetch {uri}")
+        _stream("pull", ["--force", str(part), uri], progress, f"cannot fetch {uri}")
         part.replace(target)
     finally:
         part.unlink(missing_ok=True)
@@ -134,7 +140,7 @@ def _reason(lines: Sequence[str]) -> str:
     """What failed, of what an engine said: its last word of that kind, else its last."""
     cleaned = [_COLOURS.sub("", line).strip() for text in lines for line in text.splitlines()]
     told = [line for line in cleaned if line]
-    fatal = [line for line in told if line.startswith(("FATAL:", "ERROR:"))]
+    fatal = [line for line in told if line.startswith(_FAILURES)]
     return re.sub(r"^(FATAL|ERROR):\s*", "", (fatal or told or [""])[-1])
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -47,6 +49,24 @@ def test_a_base_that_is_a_folder_is_prepared(builder: Cli, nominal_root: Path) -
     done = builder("build", "apptainer", "--base", nominal_root, "--out", out, *QUICK)
     assert "torch 2.6, torchvision 0.21; byte-compiled" in done.stderr
     assert done.stdout.startswith(f"{out}  ")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="others build in a namespace of the engine's own")
+@pytest.mark.skipif(shutil.which("capsh") is None, reason="capsh is not on the PATH")
+def test_a_root_without_a_capability_is_told_before_anything_is_unpacked(
+    cli: Cli, nominal_root: Path
+) -> None:
+    build = cli.argv("build", "apptainer", "--base", nominal_root, *QUICK)
+    done = subprocess.run(
+        ["capsh", "--drop=cap_sys_time", "--", "-c", '"$0" "$@"', *build],
+        env=cli.env,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    (line,) = done.stderr.splitlines()
+    assert done.returncode == 3 and "lacks capabilities that the engine wants" in line
+    assert "unshare --map-root-user gpuwatch build apptainer" in line
 
 
 def test_a_base_without_torch_is_told_and_leaves_the_old_image(

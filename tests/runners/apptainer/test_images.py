@@ -78,10 +78,12 @@ def test_what_cannot_be_fetched_leaves_a_reason_and_nothing_else(
 ) -> None:
     monkeypatch.setenv("APPTAINER_NOHTTPS", "1")
     uri = f"oras://{registry}/gpuwatch/none:1"
+    said: list[str] = []
     spec = specification("apptainer", uri, "true", where=tmp_path, pull=True)
     with pytest.raises(NotAvailable, match="none:1") as caught:
-        ApptainerRunner().prepare(spec, lambda line: None)
+        ApptainerRunner().prepare(spec, said.append)
     assert "\n" not in caught.value.message
+    assert not any("FATAL" in line for line in said)  # the error tells it
     assert list((tmp_path / "share").rglob("*.sif*")) == []
 
 

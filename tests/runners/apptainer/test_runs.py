@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.models import RunState
-from gpuwatch.runners.apptainer.runner import ApptainerRunner, blame
+from gpuwatch.runners.apptainer.runner import ApptainerRunner, blame, limited
 from gpuwatch.runners.local import Ending
 
 from ..recorded import Ended, finish, processes, reads, specification, start, until
@@ -83,6 +83,16 @@ def test_memory_is_limited_where_the_engine_can(tmp_path: Path, small_root: Path
         pytest.skip(found[0].text)
     ended = finish(start(ApptainerRunner(), spec, tmp_path / "run"))
     assert (ended.result.code, ended.out) == (137, b"")
+    assert ended.result.text == "its memory was limited to 100 MiB, which may be why it was killed"
+
+
+def test_only_a_killed_run_with_a_limit_names_it(tmp_path: Path, small_root: Path) -> None:
+    assert ran(tmp_path, small_root, "sh", "-c", "kill -9 $$").result.text is None
+    (tmp_path / "memory-limit").write_text(str(3 << 30))
+    told = "its memory was limited to 3.00 GiB, which may be why it was killed"
+    assert limited(tmp_path, Ending(1, 137, 0, "")) == told
+    assert limited(tmp_path, Ending(1, None, 0, "", signal.SIGKILL)) == told
+    assert limited(tmp_path, Ending(1, 143, 0, "")) is None
 
 
 def test_a_hundred_megabytes_without_a_newline_do_not_stop_a_run(
