@@ -25,7 +25,8 @@ PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _LIBRARIES = ("lib", "lib64", "usr/lib", "usr/lib64", "usr/local/lib", "usr/local/lib64")
 _GET_ONE = (
     "name a folder with a root file system: --env charliecloud=FOLDER; from Docker: mkdir FOLDER "
-    "&& docker export $(docker create IMAGE) | tar -x -C FOLDER, or ch-convert"
+    "&& docker create --name gpuwatch-tmp IMAGE sh && docker export gpuwatch-tmp | "
+    "tar -x -C FOLDER; docker rm gpuwatch-tmp"
 )
 
 
@@ -185,6 +186,15 @@ def _mount_problems(spec: LaunchSpec) -> list[Problem]:
                     "mount-path",
                     f"Charliecloud cannot mount {mount.source!r}: ':' is in its path",
                     "rename it, or mount it elsewhere: mount=SRC:DST",
+                )
+            )
+        elif mount.target == TMP:
+            found.append(
+                Problem(
+                    "mount-hides-tmp",
+                    f"{mount.source} would be mounted on /tmp, where Charliecloud's runs have "
+                    "their home and gpuwatch's workloads",
+                    "use another folder: mount=SRC:DST, cd FOLDER, --data DIR",
                 )
             )
         elif not places.below(mount, TMP) and not os.path.exists(_in_image(image, mount.target)):

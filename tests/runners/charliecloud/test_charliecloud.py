@@ -136,11 +136,32 @@ def test_that_mounts_are_writable_is_told_as_it_is(where: Path, small_root: Path
 
 
 def test_images_that_are_none_are_told(tmp_path: Path, where: Path) -> None:
-    assert "ch-convert" in str(problems(where, None)["image-missing"].fix)
+    assert "--env charliecloud=FOLDER" in str(problems(where, None)["image-missing"].fix)
     assert "image-missing" in problems(where, tmp_path / "gone")
     (tmp_path / "file").touch()
     assert "image-invalid" in problems(where, tmp_path / "file")
     assert "image-invalid" in problems(where, tmp_path)
+
+
+@pytest.mark.docker
+def test_the_mend_unpacks_an_image_of_dockers_and_leaves_no_container(
+    tmp_path: Path, where: Path, small_image: str
+) -> None:
+    fix = str(problems(where, None)["image-missing"].fix).partition("from Docker: ")[2]
+    name = f"gpuwatch-test-{tmp_path.name}"
+    for word, own in (("FOLDER", "root"), ("gpuwatch-tmp", name), ("IMAGE", small_image)):
+        assert word in fix
+        fix = fix.replace(word, own)
+    subprocess.run(["sh", "-c", fix], cwd=tmp_path, check=True, stdout=subprocess.DEVNULL)
+    assert problems(where, tmp_path / "root") == {}
+    left = ["docker", "ps", "--all", "--quiet", "--filter", f"name={name}"]
+    assert subprocess.run(left, capture_output=True, check=True).stdout == b""
+
+
+def test_nothing_is_mounted_over_the_home_of_a_run(where: Path, small_root: Path) -> None:
+    for writable in (False, True):
+        mount = Mount(str(where), "/tmp", writable)
+        assert list(problems(where, small_root, mounts=(mount,))) == ["mount-hides-tmp"]
 
 
 def test_what_it_cannot_do_is_refused(where: Path, small_root: Path) -> None:
