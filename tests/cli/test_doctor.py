@@ -15,6 +15,7 @@ import pytest
 
 from gpuwatch.cli import doctor, main
 from tests.conftest import Cli
+from tests.engines.daemon import DockerDaemon, import_root
 from tests.fake_nvml import DRIVER_NOT_LOADED, FakeDriver, uuid
 from tests.runners.packages import installed
 from tests.test_architecture import loaded
@@ -192,6 +193,25 @@ def test_an_engine_that_answers_is_named_although_an_image_is_missing(cli: Cli) 
 def test_an_image_that_is_here_is_ready(cli: Cli, small_image: str) -> None:
     found = asked(cli, "--env", f"docker={small_image}", "--gpus", "none", code=0)
     assert found["ready"] and row(found, "docker")["image"] == small_image
+
+
+@pytest.mark.docker
+@pytest.mark.apptainer
+def test_apptainers_image_is_made_of_dockers_where_that_is(
+    cli: Cli, docker_daemon: DockerDaemon, small_root: Path
+) -> None:
+    def mend() -> str:
+        apptainer = row(asked(cli, "--gpus", "none"), "apptainer")
+        (problem,) = apptainer["without_gpu"]["problems"]
+        assert problem["code"] == "image-missing"
+        return str(problem["fix"])
+
+    cli.variables["DOCKER_HOST"] = docker_daemon.host
+    docker = row(asked(cli, "--gpus", "none"), "docker")
+    assert "gpuwatch build docker --pull" in docker["without_gpu"]["problems"][0]["fix"]
+    assert mend().startswith("gpuwatch build apptainer --pull, or ")
+    import_root(docker_daemon.host, small_root, "gpuwatch-workloads")
+    assert mend().startswith("gpuwatch build apptainer --base docker-daemon:gpuwatch-workloads")
 
 
 @pytest.mark.docker

@@ -33,6 +33,8 @@ from gpuwatch.runners.interpreter import choose
 PATIENCE_SECONDS = 10.0
 """How long a runner may take over its answers."""
 
+_FROM_DOCKER = "gpuwatch build apptainer --base docker-daemon:gpuwatch-workloads:latest"
+
 _LEAST_FREE_BYTES = 64 << 20
 """What the spool of a run may take while its recorder is dead."""
 
@@ -129,9 +131,11 @@ def _ask(
     until = time.monotonic() + PATIENCE_SECONDS
     for thread in threads:
         thread.join(max(0.0, until - time.monotonic()))
-    return tuple(
-        answers.get(place) or _silent(text, environment, bool(uuids))
-        for place, (text, environment) in enumerate(asked)
+    return _with_dockers_image(
+        [
+            answers.get(place) or _silent(text, environment, bool(uuids))
+            for place, (text, environment) in enumerate(asked)
+        ]
     )
 
 
@@ -152,6 +156,30 @@ def _checked(
         runners.engine(environment.kind),
         without_gpu=tuple(runners.check(spec)),
         with_gpu=tuple(runners.check(replace(spec, gpus=uuids))) if uuids else None,
+    )
+
+
+def _with_dockers_image(found: Sequence[report.Checked]) -> tuple[report.Checked, ...]:
+    """Where Docker has the workloads' image, Apptainer's is made of that one without fetching."""
+    own = [each for each in found if each.environment.image is None]
+    if not any(each.environment.kind == "docker" and not each.without_gpu for each in own):
+        return tuple(found)
+
+    def mended(problems: Sequence[Problem]) -> tuple[Problem, ...]:
+        return tuple(
+            replace(each, fix=_FROM_DOCKER) if each.code == "image-missing" else each
+            for each in problems
+        )
+
+    return tuple(
+        replace(
+            each,
+            without_gpu=mended(each.without_gpu),
+            with_gpu=None if each.with_gpu is None else mended(each.with_gpu),
+        )
+        if each in own and each.environment.kind in ("apptainer", "singularity")
+        else each
+        for each in found
     )
 
 
