@@ -33,7 +33,7 @@ def notes(reader: SessionReader, window: Window, steps: Sequence[StepRow]) -> tu
             "the timed steps were over too soon to be sampled: what was sampled is of the whole "
             "run, start-up included"
         )
-    if steps and "started" not in reader.meta():
+    if steps and not {"started", "startup"} & reader.meta().keys():
         found.append(
             "launch, import and first step are not known: the program prints no `started` and "
             "`startup` lines (docs/step-lines.md)"

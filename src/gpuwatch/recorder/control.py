@@ -102,12 +102,13 @@ def conclude(outcome: Outcome, say: Callable[[str], None]) -> ExitCode:
     if result.out_of_memory:
         say("error: the kernel ended processes of the workload: out of memory")
         return ExitCode.RUN_FAILED
+    why = f": {result.text}" if result.text else ""
     if result.signal is not None:
-        say(f"error: the workload was ended by {signal.Signals(result.signal).name}")
+        say(f"error: the workload was ended by {signal.Signals(result.signal).name}{why}")
     elif result.code is None:
-        say(f"error: the end of the workload was not seen: {result.text}")
+        say(f"error: the end of the workload was not seen{why}")
     else:
-        say(f"error: the workload ended with exit code {result.code}")
+        say(f"error: the workload ended with exit code {result.code}{why}")
     return ExitCode.RUN_FAILED
 
 

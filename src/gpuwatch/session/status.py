@@ -123,11 +123,11 @@ def _ended(result: Mapping[str, JSON]) -> Status:
     if result.get("stopped"):
         return Status(State.STOPPED, f"stopped: {result['stopped']}", exit_code)
     memory = " (out of memory)" if result.get("out_of_memory") else ""
+    why = f": {result['text']}" if result.get("text") else ""
     if number is not None:
-        return Status(State.KILLED, f"ended by {_signal_name(number)}{memory}", exit_code)
+        return Status(State.KILLED, f"ended by {_signal_name(number)}{memory}{why}", exit_code)
     if code == 0:
         return Status(State.FINISHED, "finished", 0)
-    why = f": {result['text']}" if result.get("text") else ""
     if result.get("launcher_failed"):
         return Status(State.FAILED, f"could not be started{why}", None)
     if code is None:

@@ -126,7 +126,7 @@ def not_run(folder: Path) -> list[NotRun]:
             for index, found in plan["problems"].items()
             if found
         ]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return []
 
 
