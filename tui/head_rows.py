@@ -45,6 +45,8 @@ def title_row(snapshot: Snapshot, width: int, *, paused: bool) -> Line:
         right.append((f"{snapshot.place.number} of {snapshot.place.total}", "strong"))
         if snapshot.place.failed:
             right.append((f", {snapshot.place.failed} failed", "bad"))
+        if snapshot.place.not_run:
+            right.append((f", {snapshot.place.not_run} did not run", "bad"))
         right.append(("  ", "text"))
     right.append((f"{mark} {snapshot.status.state.value}", role))
     if snapshot.phase:

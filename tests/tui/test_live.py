@@ -225,6 +225,13 @@ async def test_a_run_of_several_says_its_place_and_what_failed_before(
     assert "2 of 3, 1 failed  ▶ running" in title and len(title) <= size[0]
 
 
+async def test_a_run_that_could_not_start_is_not_told_as_failed(session: Make) -> None:
+    plan(session("02-docker", environment="docker=img").parent, *STUDY, problems={"1": [MISSING]})
+    async with live(session("03-apptainer", environment="apptainer"), (80, 24)) as (app, _):
+        title = screen_text(app).splitlines()[0]
+    assert "3 of 3, 1 did not run  ▶ running" in title
+
+
 async def test_the_end_of_a_study_sums_it_up_in_one_line(session: Make) -> None:
     path = session(meta=finished(), alive=False)
     session("02-docker", meta=finished(1), alive=False)

@@ -17,7 +17,7 @@ from gpuwatch.session.study import PLAN, NotRun, not_run, sessions_in
 _LARGEST_PLAN = 4 << 20
 _UNREADABLE, _DID_NOT_RUN = "unreadable", "did not run"
 _ENDS = (*(state.value for state in State), _UNREADABLE, _DID_NOT_RUN)
-_BAD = frozenset({"failed", "killed", "lost", _UNREADABLE, _DID_NOT_RUN})
+_BAD = frozenset({"failed", "killed", "lost", _UNREADABLE})
 
 
 @dataclass(frozen=True)
@@ -28,7 +28,9 @@ class Place:
     """Counts from 1, among ``total`` runs."""
     total: int
     failed: int
-    """Runs before it that failed, were killed or lost, or could not be started."""
+    """Runs before it that failed, were killed or lost."""
+    not_run: int
+    """Runs before it that could not be started."""
     to_come: int
     """Runs after it that are to be started; those known to be impossible are left out."""
 
@@ -60,6 +62,7 @@ def place(path: Path) -> Place | None:
         number=at + 1,
         total=len(names),
         failed=sum(ends[end] for end in _BAD),
+        not_run=ends[_DID_NOT_RUN],
         to_come=sum(1 for index in later if names[index] and not problems.get(str(index + 1))),
     )
 

@@ -11,6 +11,9 @@ import pytest
 from gpuwatch.errors import NotAvailable
 from gpuwatch.runners.apptainer import engine, images, spython_client
 from gpuwatch.runners.apptainer.runner import ApptainerRunner
+from gpuwatch.runners.docker.client import connect
+from gpuwatch.session.reader import SessionReader
+from tests.conftest import Cli
 
 from ..recorded import finish, specification, start
 
@@ -100,3 +103,25 @@ def test_what_spython_would_exit_for_is_an_error(
 def test_labels_of_an_image_can_be_read(small_sif: Path) -> None:
     labels = spython_client.inspect(small_sif)["labels"]
     assert "org.label-schema.build-arch" in labels
+
+
+@pytest.mark.docker
+def test_an_image_of_a_docker_registry_runs_once_it_may_be_fetched(
+    cli: Cli, tmp_path: Path, registry: str, small_image: str
+) -> None:
+    name = f"{registry}/gpuwatch/small"
+    with connect().client() as api:
+        api.tag(small_image, name, "1")
+        pushed = api.push(name, "1")
+        api.remove_image(f"{name}:1")
+    assert "digest" in str(pushed), pushed
+    cli.variables = {"APPTAINER_NOHTTPS": "1"}
+    out, env = tmp_path / "out", f"apptainer=docker://{name}:1"
+    run = ("--record", "--quiet", "--out", out, "--env", env)
+    assert "add --pull" in cli(*run, "--", "python3", "-V", code=3).stderr
+    cli(*run, "--pull", "--", "python3", "-V")
+    (path,) = out.glob("*/*.gpuwatch")
+    with SessionReader(path) as reader:
+        environment = reader.meta()["environment"]
+    assert environment["image_pull_seconds"] > 0 and environment["image_bytes"] > 1 << 20
+    assert environment["image_digest"].startswith("sha256:")
