@@ -2,7 +2,8 @@
 
 Names follow OpenTelemetry's ``hw.*`` and ``process.*`` conventions where one exists. Units are SI
 base units in UCUM notation: ``1`` is a fraction from 0 to 1, ``By`` bytes, ``s`` seconds, ``W``
-watts, ``J`` joules, ``Cel`` degrees Celsius, ``Hz`` hertz, ``FLOP/s``, ``By/s``, ``{sample}/s``.
+watts, ``J`` joules, ``Cel`` degrees Celsius, ``Hz`` hertz, ``FLOP/s``, ``By/s``, ``{sample}/s``,
+``{error}`` errors.
 """
 
 from __future__ import annotations
@@ -54,13 +55,27 @@ _ALL = (
     _gauge("hw.gpu.memory.usage", "By", "device memory in use, without the driver's reserve"),
     _gauge("hw.gpu.memory.busy", "1", "share of time in which device memory was read or written"),
     _gauge("hw.gpu.memory.bandwidth", "By/s", "bytes moved to and from device memory"),
+    _gauge("hw.gpu.dram.activity", "1", "share of the peak DRAM bandwidth that was used"),
+    _gauge("hw.gpu.sm.activity", "1", "share of time a multiprocessor had work, mean over all"),
+    _gauge("hw.gpu.sm.occupancy", "1", "share of the warps that fit on the GPU that were resident"),
+    _gauge("hw.gpu.tensor.activity", "1", "share of cycles in which the tensor pipes were active"),
+    _gauge("hw.gpu.fp64.activity", "1", "share of cycles in which the FP64 pipes were active"),
+    _gauge("hw.gpu.fp32.activity", "1", "share of cycles in which the FP32 pipes were active"),
+    _gauge("hw.gpu.fp16.activity", "1", "share of cycles in which the FP16 pipes were active"),
     _gauge("hw.gpu.power", "W", "board power draw"),
+    _gauge("hw.gpu.power.average", "W", "board power draw, the driver's own running mean"),
     _counter("hw.gpu.energy", "J", "board energy since the driver was loaded"),
     _gauge("hw.gpu.temperature", "Cel", "GPU core temperature"),
     _gauge("hw.gpu.clock.sm", "Hz", "clock of the streaming multiprocessors"),
     _gauge("hw.gpu.clock.memory", "Hz", "clock of the device memory"),
+    _gauge("hw.gpu.throttle.power", "1", "1 while the clocks are held down by a power limit"),
+    _gauge("hw.gpu.throttle.thermal", "1", "1 while the clocks are held down by temperature"),
+    _counter("hw.gpu.ecc.corrected", "{error}", "memory errors corrected since driver load"),
+    _counter("hw.gpu.ecc.uncorrected", "{error}", "memory errors not corrected since driver load"),
     _gauge("hw.gpu.pcie.transmit", "By/s", "bytes sent by the GPU over PCIe"),
     _gauge("hw.gpu.pcie.receive", "By/s", "bytes received by the GPU over PCIe"),
+    _gauge("hw.gpu.nvlink.transmit", "By/s", "bytes sent by the GPU over all its NVLinks"),
+    _gauge("hw.gpu.nvlink.receive", "By/s", "bytes received by the GPU over all its NVLinks"),
     _gauge("hw.cpu.utilization", "1", "share of all cores' time that was not idle"),
     _gauge("hw.cpu.frequency", "Hz", "mean current frequency of the cores"),
     _gauge("hw.cpu.power", "W", "power of the CPU packages"),
@@ -76,6 +91,9 @@ _ALL = (
         "memory of the container's control group, without file pages the kernel may drop",
     ),
     _gauge("process.gpu.memory.usage", "By", "device memory held by the workload's process tree"),
+    _gauge(
+        "process.gpu.utilization", "1", "share of time in which the workload's kernels ran, by GPU"
+    ),
     _gauge("gpuwatch.flop.rate", "FLOP/s", "model FLOP per step times the step rate"),
     _gauge("gpuwatch.bytes.rate", "By/s", "algorithmic bytes per step times the step rate"),
     _gauge("gpuwatch.throughput", "{sample}/s", "samples per second over the steps"),

@@ -13,7 +13,7 @@ from gpuwatch.models import JSON
 PREFIX = ":::GPUWATCH "
 _MOST_STEPS = 1_000_000
 _LAST_STEP = 2**53
-_KEPT = {"started", "run", "startup", "count", "end", "error"}
+_KEPT = {"started", "run", "startup", "count", "counters", "end", "error"}
 """Events kept as a whole, under their own name, in the session's meta table."""
 
 
