@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import os
 import platform
-import re
-from collections.abc import Sequence
 from pathlib import Path
 
 import torch
 
+from .architectures import Capability, build_for, is_too_old, oldest_driver, runs_on
 from .failures import EnvironmentFailure, UsageFailure
 from .nvidia import Driver, find_driver, hidden_on_purpose
 
-REINSTALL = (
-    "install a torch built for this GPU and driver (PYTHON -m pip install --force-reinstall torch "
-    "torchvision), or ask for the CPU with --device cpu"
-)
+
+def reinstall(capability: Capability | None, driver: str | None) -> str:
+    """The mend for a torch that cannot use this GPU under this driver."""
+    build = build_for(capability, driver)
+    return f"{f'install {build}, or ' if build else ''}ask for the CPU with --device cpu"
 
 
 def choose(asked: str, dtype: str) -> torch.device:
@@ -76,11 +76,17 @@ def unusable(driver: Driver) -> EnvironmentFailure:
             "the driver (nvidia-smi must work); or ask for the CPU with --device cpu"
         )
     elif torch.version.cuda is None:
-        mend = REINSTALL
+        mend = reinstall(driver.capability, driver.version)
     else:
         reason = _refusal()
         message += f": {reason}" if reason else ""
-        mend = f"update the driver, or {REINSTALL}"
+        least = oldest_driver(torch.version.cuda)
+        to = (
+            f" to {least} or later"
+            if least and is_too_old(driver.version, torch.version.cuda)
+            else ""
+        )
+        mend = f"update the driver{to}, or {reinstall(driver.capability, driver.version)}"
     return EnvironmentFailure(message, mend)
 
 
@@ -102,33 +108,8 @@ def _check_capability(index: int) -> None:
         raise EnvironmentFailure(
             f"{torch.cuda.get_device_name(index)} has compute capability {major}.{minor}{version}, "
             f"and torch {torch.__version__} is built for {' '.join(built_for)}",
-            REINSTALL,
+            reinstall((major, minor), driver.version if driver else None),
         )
-
-
-def runs_on(capability: tuple[int, int], built_for: Sequence[str]) -> bool:
-    """Whether code for these architectures (``sm_80``, ``compute_90``) runs on a GPU.
-
-    Machine code runs on its own major version from its minor version on, and if it is for a
-    specific architecture (``sm_90a``) on that one only; intermediate code on all later ones
-    (CUDA C++ Programming Guide, binary and PTX compatibility).
-    """
-    seen = False
-    for architecture in built_for:
-        match = re.fullmatch(r"(sm|compute)_(\d+)(\d)([af]?)", architecture)
-        if not match:
-            continue
-        seen = True
-        version = int(match[2]), int(match[3])
-        if match[4] == "a":
-            fits = capability == version
-        elif match[1] == "compute":
-            fits = capability >= version
-        else:
-            fits = capability[0] == version[0] and capability >= version
-        if fits:
-            return True
-    return not seen
 
 
 def describe(device: torch.device) -> dict[str, object]:

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from gpuwatch.cli import doctor, main
+from gpuwatch.cli import doctor, doctor_counters, main
 from tests.conftest import Cli
 from tests.engines.daemon import DockerDaemon, import_root
 from tests.fake_nvml import DRIVER_NOT_LOADED, FakeDriver, uuid
@@ -105,22 +105,57 @@ def test_without_a_gpu_the_second_column_gives_the_reason_and_is_no_no(
     assert "no GPU here" in told and "modprobe nvidia" in told
 
 
-@pytest.mark.torch
-def test_gpus_are_named_and_asked_for(cli: Cli, driver: FakeDriver) -> None:
-    found = asked(cli, "--env", "bare", code=0)
+STAND_IN = """
+from types import SimpleNamespace
+__version__ = {version!r}
+version = SimpleNamespace(cuda={cuda!r})
+def init():
+    if {refusal!r}:
+        raise RuntimeError({refusal!r})
+cuda = SimpleNamespace(init=init, get_arch_list=lambda: {architectures!r})
+"""
+
+
+def with_torch(
+    python: Path,
+    version: str = "2.15.0",
+    cuda: str | None = "13.2",
+    architectures: tuple[str, ...] = ("sm_75", "sm_80", "sm_90", "sm_120"),
+    refusal: str | None = None,
+) -> tuple[str, str]:
+    """Give an interpreter a torch that answers as one on a GPU does; its ``--env``."""
+    (packages,) = python.parents[1].glob("lib/python*/site-packages")
+    text = STAND_IN.format(version=version, cuda=cuda, architectures=architectures, refusal=refusal)
+    for name in ("torch", "torchvision"):
+        (packages / name).mkdir(exist_ok=True)
+        (packages / name / "__init__.py").write_text(text)
+        info = packages / f"{name}-1.dist-info"
+        info.mkdir(exist_ok=True)
+        meta = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+        (info / "METADATA").write_text(meta)
+    return "--env", f"bare,python={python}"
+
+
+def test_gpus_are_named_and_asked_for(cli: Cli, driver: FakeDriver, without_torch: Path) -> None:
+    bare = with_torch(without_torch)
+    found = asked(cli, *bare, code=3)
     assert [gpu["uuid"] for gpu in found["gpus"]] == [uuid(0), uuid(1)]
     assert found["gpus"][0]["name"] == "NVIDIA H100 80GB HBM3"
     assert found["gpus"][0]["memory_bytes"] == pytest.approx(85520809984)
     assert found["driver"] == "575.57.08" and found["gpu_unavailable"] is None
+    assert found["gpus"][0]["capability"] == "9.0" and found["gpus"][0]["torch"] is not None
+    driver.set_machine(driver="580.65.06")
+    found = asked(cli, *bare, code=0)
     with_gpu = row(found, "bare")["with_gpu"]
     assert with_gpu == {"ready": True, "problems": [], "reason": None}
-    told = cli("doctor", "--env", "bare").stdout
-    assert "NVIDIA H100 80GB HBM3" in told and "driver 575.57.08" in told
+    assert [gpu["torch"] for gpu in found["gpus"]] == [None, None]
+    told = cli("doctor", *bare).stdout
+    assert "NVIDIA H100 80GB HBM3" in told and "driver 580.65.06" in told
 
 
 @pytest.mark.torch
 def test_only_the_gpus_that_are_named_are_asked_for(cli: Cli, driver: FakeDriver) -> None:
-    chosen = asked(cli, "--env", "bare", "--gpus", "1", code=0)
+    chosen = asked(cli, "--env", "bare", "--gpus", "1")
     assert [gpu["uuid"] for gpu in chosen["gpus"]] == [uuid(1)]
     none = asked(cli, "--env", "bare", "--gpus", "none", code=0)
     assert row(none, "bare")["with_gpu"]["ready"] is None
@@ -245,22 +280,78 @@ def test_a_python_without_torch_is_told_and_is_the_next_thing_to_mend(
     assert f"next: {without_torch} -m pip install torch torchvision" in done.stdout
 
 
-def test_a_torch_without_cuda_beside_a_gpu_is_told(
+@pytest.mark.parametrize(
+    ("gpu", "torch", "code", "told", "mend"),
+    [
+        ({}, {"version": "2.9.0+cpu", "cuda": None}, "torch-without-cuda", "CPU alone", "default"),
+        (
+            {"compute_capability": "7.0", "name": "Tesla V100-SXM2-16GB"},
+            {},
+            "torch-without-architecture",
+            "no code for compute capability 7.0",
+            "torch before 2.15, built for CUDA 12.6",
+        ),
+        ({"driver": "535.54.03"}, {}, "driver-too-old", "needs driver 580", "580 or later, or"),
+        (
+            {"compute_capability": "12.0"},
+            {"version": "2.6.0", "cuda": "12.4", "architectures": ("sm_80", "sm_90")},
+            "torch-without-architecture",
+            "compute capability 12.0",
+            "CUDA 12.8 or later",
+        ),
+        ({}, {"refusal": "Unexpected error\nmore"}, "cuda-refused", "Unexpected error", "smi"),
+    ],
+)
+def test_a_torch_that_cannot_use_the_gpu_is_told_and_the_build_that_can(
+    cli: Cli,
+    driver: FakeDriver,
+    without_torch: Path,
+    gpu: dict[str, str],
+    torch: dict[str, Any],
+    code: str,
+    told: str,
+    mend: str,
+) -> None:
+    driver.set_machine(driver=gpu.pop("driver", "580.65.06"))
+    driver.set(gpu=1, **gpu)
+    bare = with_torch(without_torch, **torch)
+    problem = asked(cli, *bare, code=3)["gpus"][1]["torch"]
+    assert problem["code"] == code and told in problem["text"] and "more" not in problem["text"]
+    assert mend in problem["fix"]
+    assert "with GPU" in cli("doctor", *bare, code=3).stdout
+    assert cli("doctor", *bare, "--gpus", "none", code=0).stdout.endswith("--gpus none\n")
+
+
+def test_what_measures_bandwidth_is_told_and_what_would(
     cli: Cli, driver: FakeDriver, without_torch: Path
 ) -> None:
-    (packages,) = without_torch.parents[1].glob("lib/python*/site-packages")
-    for name in ("torch", "torchvision"):
-        (packages / name).mkdir()
-        (packages / name / "__init__.py").touch()
-        info = packages / f"{name}-2.9.0+cpu.dist-info"
-        info.mkdir()
-        text = f"Metadata-Version: 2.1\nName: {name}\nVersion: 2.9.0+cpu\n"
-        (info / "METADATA").write_text(text)
-    environment = ("--env", f"bare,python={without_torch}")
-    python = asked(cli, *environment, code=0)["python"]
-    assert python["torch"] == "2.9.0+cpu" and python["problem"]["code"] == "torch-without-cuda"
-    driver.init(DRIVER_NOT_LOADED)
-    assert asked(cli, *environment, code=0)["python"]["problem"] is None
+    driver.set_machine(driver="580.65.06")
+    driver.set(gpu=1, compute_capability="8.0", name="NVIDIA A100-SXM4-40GB")
+    gpu = asked(cli, *with_torch(without_torch), code=0)["gpus"][1]
+    assert gpu["bandwidth_by"] is None and gpu["bandwidth"]["code"] == "no-counters"
+    assert "--dcgm" in gpu["bandwidth"]["fix"]
+    told = " ".join(cli("doctor", *with_torch(without_torch)).stdout.split())
+    assert "memory bandwidth of gpu1: not measured: " in told
+
+
+def test_ncu_and_the_right_to_use_it_decide_about_executed_flop(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parameters = tmp_path / "params"
+    monkeypatch.setenv("PATH", str(tmp_path))
+    missing = doctor_counters.executed_flop(parameters)
+    assert missing is not None and missing.code == "ncu-missing"
+    ncu = tmp_path / "ncu"
+    ncu.write_text("#!/bin/sh\n")
+    ncu.chmod(0o755)
+    assert doctor_counters.executed_flop(parameters) is None
+    parameters.write_text("EnableMSI: 1\nRmProfilingAdminOnly: 1\n")
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    denied = doctor_counters.executed_flop(parameters)
+    assert denied is not None and denied.code == "counters-restricted"
+    assert "NVreg_RestrictProfilingToAdminUsers=0" in (denied.fix or "")
+    parameters.write_text("RmProfilingAdminOnly: 0\n")
+    assert doctor_counters.executed_flop(parameters) is None
 
 
 def test_a_folder_that_cannot_be_written_is_told(cli: Cli) -> None:
@@ -288,7 +379,7 @@ def codes(path: Path) -> Iterator[str]:
 def test_every_code_of_a_problem_is_documented() -> None:
     root = Path(__file__).parents[2]
     documented = (root / "docs/environments.md").read_text() + (root / "docs/json.md").read_text()
-    places = [*(root / "runners").rglob("*.py"), root / "src/gpuwatch/cli/doctor.py"]
+    places = [*(root / "runners").rglob("*.py"), *(root / "src/gpuwatch/cli").glob("doctor*.py")]
     made = {code for path in places for code in codes(path)}
     assert len(made) > 20
     assert [code for code in sorted(made) if f"`{code}`" not in documented] == []

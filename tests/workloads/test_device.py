@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,8 @@ torch = pytest.importorskip("torch")
 
 from gpuwatch.workloads import device as devices
 from gpuwatch.workloads.data.synthetic import Repeated
-from gpuwatch.workloads.device import choose, full_uuid, runs_on, unusable
+from gpuwatch.workloads.architectures import build_for, runs_on
+from gpuwatch.workloads.device import choose, full_uuid, unusable
 from gpuwatch.workloads.errors import missing, translate
 from gpuwatch.workloads.failures import EnvironmentFailure, UsageFailure
 from gpuwatch.workloads.loading import Batches
@@ -47,9 +49,27 @@ def test_a_gpu_that_torch_cannot_use_stops_the_run(monkeypatch: pytest.MonkeyPat
 
 def test_a_torch_without_cuda_is_told_to_be_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.version, "cuda", None)
-    failure = unusable(DRIVER)
+    failure = unusable(replace(DRIVER, capability=(7, 0)))
     assert "CPU only" in failure.message
-    assert "pip install" in failure.mend
+    assert "install torch before 2.15, built for CUDA 12.6" in failure.mend
+    assert unusable(DRIVER).mend == "ask for the CPU with --device cpu"
+
+
+@pytest.mark.parametrize(
+    ("capability", "driver", "build"),
+    [
+        ((3, 7), "470.57", None),
+        ((7, 0), "580.65.06", "torch before 2.15, built for CUDA 12.6"),
+        ((9, 0), "575.57.08", "torch before 2.15, built for CUDA 12.6"),
+        ((9, 0), "580.65.06", "torch's default build"),
+        ((12, 0), "590.44.01", "torch 2.7 or later, built for CUDA 12.8 or later"),
+        (None, None, "torch's default build"),
+    ],
+)
+def test_the_build_for_a_gpu_follows_from_its_capability_and_driver(
+    capability: tuple[int, int] | None, driver: str | None, build: str | None
+) -> None:
+    assert build_for(capability, driver) == build
 
 
 def test_a_container_without_gpu_support_is_told_how_to_get_it() -> None:

@@ -22,13 +22,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from gpuwatch import __version__, paths, runners
-from gpuwatch.cli import launch
+from gpuwatch.cli import doctor_torch, launch
+from gpuwatch.cli.doctor_counters import executed_flop, tiers
 from gpuwatch.cli.environments import environments
 from gpuwatch.errors import ExitCode
 from gpuwatch.models import Environment, LaunchSpec, Problem, Workload
 from gpuwatch.recorder.sources import Sources
 from gpuwatch.report import doctor as report
 from gpuwatch.runners.interpreter import choose
+from gpuwatch.telemetry.base import Device
 
 PATIENCE_SECONDS = 10.0
 """How long a runner may take over its answers."""
@@ -88,6 +90,7 @@ def _report(
     sources = Sources.open(gpus or None, workload=False)
     try:
         devices = [device for device in sources.devices if device.kind == "gpu"]
+        reached = tiers(devices, sources.channels)
         reason = sources.no_gpu
     finally:
         sources.close()
@@ -95,19 +98,33 @@ def _report(
         reason = Problem("gpus-none", "--gpus none was given", "leave --gpus out")
     uuids = () if reason else tuple(device.uuid for device in devices if device.uuid)
     driver = next((device.attributes.get("driver.version") for device in devices), None)
+    python, build = _python(
+        next((env.python for _, env in asked if env.kind == "bare"), None), gpu=bool(devices)
+    )
+    refusals = [_refusal(python.path, build, device) for device in devices]
     return report.Report(
         gpuwatch=__version__,
         system=f"{platform.system()} {platform.release()}, {os.cpu_count()} CPUs",
-        environments=_ask(asked, uuids, chosen=gpus is not None),
-        gpus=tuple(
-            report.Gpu(each.id, each.name, each.uuid, _number(each.attributes.get("memory.total")))
-            for each in devices
+        environments=tuple(
+            _with_torch(each, refusals) for each in _ask(asked, uuids, chosen=gpus is not None)
         ),
+        gpus=tuple(
+            report.Gpu(
+                each.id,
+                each.name,
+                each.uuid,
+                _number(each.attributes.get("memory.total")),
+                _text(each.attributes.get("compute.capability")),
+                torch=refusal,
+                bandwidth_by=tier.measured_by,
+                bandwidth=tier.problem,
+            )
+            for each, refusal, tier in zip(devices, refusals, reached, strict=True)
+        ),
+        executed_flop=executed_flop() if devices else None,
         driver=None if driver is None else str(driver),
         gpu_reason=reason,
-        python=_python(
-            next((env.python for _, env in asked if env.kind == "bare"), None), bool(uuids)
-        ),
+        python=python,
         studies=_folder(paths.data_home(), "XDG_DATA_HOME"),
         runs=_folder(paths.runs_home(), "XDG_STATE_HOME"),
     )
@@ -192,8 +209,17 @@ def _silent(text: str, environment: Environment, with_gpu: bool) -> report.Check
     return report.Checked(text, environment, None, (problem,), (problem,) if with_gpu else None)
 
 
-def _python(asked: str | None, gpu: bool) -> report.Python:
-    """The interpreter of bare runs, and the versions by its packages' own metadata."""
+def _with_torch(each: report.Checked, refusals: Sequence[Problem | None]) -> report.Checked:
+    """A bare run on GPUs is only ready where its torch can use them all."""
+    if each.environment.kind != "bare" or each.with_gpu != ():
+        return each
+    return replace(each, with_gpu=tuple(dict.fromkeys(filter(None, refusals))))
+
+
+def _python(
+    asked: str | None, *, gpu: bool
+) -> tuple[report.Python, doctor_torch.TorchBuild | None]:
+    """The interpreter of bare runs, the versions by its packages' own metadata, and its torch."""
     chosen = choose(asked, os.environ)
     try:
         done = subprocess.run(
@@ -207,14 +233,20 @@ def _python(asked: str | None, gpu: bool) -> report.Python:
         version, torch, torchvision = json.loads(done.stdout)
     except (OSError, subprocess.SubprocessError, ValueError):
         version = torch = torchvision = None
-    problem = None
-    if gpu and torch and torch.endswith("+cpu"):
-        problem = Problem(
-            "torch-without-cuda",
-            f"torch {torch} is built without CUDA: it trains on the CPU although there is a GPU",
-            f"{chosen.path} -m pip uninstall torch torchvision, then install them for CUDA",
-        )
-    return report.Python(chosen.path, chosen.origin, version, torch, torchvision, problem)
+    build = doctor_torch.probe(chosen.path) if gpu and torch else None
+    return report.Python(chosen.path, chosen.origin, version, torch, torchvision), build
+
+
+def _refusal(python: str, build: doctor_torch.TorchBuild | None, device: Device) -> Problem | None:
+    if build is None:
+        return None
+    capability = _text(device.attributes.get("compute.capability"))
+    driver = _text(device.attributes.get("driver.version"))
+    return doctor_torch.verdict(build, capability, driver, python)
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)
 
 
 def _folder(path: Path, variable: str) -> report.Folder:

@@ -47,6 +47,13 @@ class Gpu:
     name: str
     uuid: str | None
     memory_bytes: float | None
+    capability: str | None
+    """Compute capability, ``9.0``."""
+    torch: Problem | None
+    """Why the torch of bare runs cannot use it; ``None``: it can, or there is no torch."""
+    bandwidth_by: str | None
+    """The counter that measures its memory bandwidth; ``None``: see ``bandwidth``."""
+    bandwidth: Problem | None
 
 
 @dataclass(frozen=True)
@@ -58,7 +65,6 @@ class Python:
     version: str | None
     torch: str | None
     torchvision: str | None
-    problem: Problem | None
 
 
 @dataclass(frozen=True)
@@ -77,6 +83,8 @@ class Report:
     driver: str | None
     gpu_reason: Problem | None
     """Why the environments were not asked about GPUs; ``None``: they were."""
+    executed_flop: Problem | None
+    """Why ``--counters`` cannot count executed FLOP; ``None``: it can, or there is no GPU."""
     python: Python
     studies: Folder
     runs: Folder
@@ -93,6 +101,7 @@ def as_json(report: Report, *, ready: bool) -> dict[str, JSON]:
         "gpus": [asdict(gpu) for gpu in report.gpus],
         "driver": report.driver,
         "gpu_unavailable": asdict(report.gpu_reason) if report.gpu_reason else None,
+        "executed_flop": asdict(report.executed_flop) if report.executed_flop else None,
         "python": asdict(report.python),
         "studies": asdict(report.studies),
         "runs": asdict(report.runs),
@@ -181,8 +190,10 @@ def _machine(report: Report) -> list[str]:
     if report.gpu_reason is not None:
         lines += _told("GPU", report.gpu_reason)
     for gpu in report.gpus:
-        memory = units.binary(gpu.memory_bytes)
-        lines += _wrapped(f"GPU: {gpu.id} {gpu.name}, {memory}, driver {report.driver or '?'}")
+        known = [gpu.name, units.binary(gpu.memory_bytes), f"driver {report.driver or '?'}"]
+        known += [f"compute capability {gpu.capability}"] if gpu.capability else []
+        lines += _wrapped(f"GPU: {gpu.id} {', '.join(known)}")
+    lines += _counters(report)
     python = report.python
     version = f"Python {python.version}" if python.version else "no Python that runs"
     packages = [
@@ -190,14 +201,33 @@ def _machine(report: Report) -> list[str]:
         for name, found in (("torch", python.torch), ("torchvision", python.torchvision))
     ]
     lines += _wrapped(f"Python: {python.path} ({python.origin}): {', '.join([version, *packages])}")
-    if python.problem is not None:
-        lines += _told("Python", python.problem)
     for name, folder in (("studies", report.studies), ("runs that go on", report.runs)):
         if folder.problem is not None:
             lines += _told(name, folder.problem)
         else:
             free = units.binary(folder.free_bytes)
             lines += _wrapped(f"{name}: {folder.path}: writable, {free} free")
+    return lines
+
+
+def _counters(report: Report) -> list[str]:
+    """What is measured of each GPU, and what measures more; GPUs that are alike in one line."""
+    lines: list[str] = []
+    by: dict[str | Problem, list[str]] = {}
+    for gpu in report.gpus:
+        answer = gpu.bandwidth_by or gpu.bandwidth
+        if answer is not None:
+            by.setdefault(answer, []).append(gpu.id)
+    for answer, ids in by.items():
+        name = f"memory bandwidth of {', '.join(ids)}"
+        if isinstance(answer, Problem):
+            lines += _told(f"{name}: not measured", answer)
+        else:
+            lines += _wrapped(f"{name}: measured by {answer}")
+    if report.gpus and report.executed_flop is None:
+        lines += _wrapped("executed FLOP: --counters can count them with ncu")
+    elif report.executed_flop is not None:
+        lines += _told("executed FLOP", report.executed_flop)
     return lines
 
 

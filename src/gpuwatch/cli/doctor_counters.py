@@ -1,0 +1,91 @@
+"""Whether hardware counters can be read here: for bandwidth and pipes, and by ``ncu`` for FLOP."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpuwatch.metrics import Method
+from gpuwatch.models import Problem
+from gpuwatch.telemetry.base import Channel, Device
+
+PARAMETERS = Path("/proc/driver/nvidia/params")
+"""The kernel module's settings, one ``Name: value`` a line."""
+
+_BANDWIDTH = "hw.gpu.memory.bandwidth"
+_HOST_ENGINE = (
+    "install NVIDIA's datacenter-gpu-manager, start its nv-hostengine, then add --dcgm to the run"
+)
+_OPEN_COUNTERS = (
+    "echo options nvidia NVreg_RestrictProfilingToAdminUsers=0 | "
+    "sudo tee /etc/modprobe.d/nvidia-profiling.conf, then load the driver anew (reboot)"
+)
+
+
+@dataclass(frozen=True)
+class Tier:
+    """How far the truth about one GPU's bandwidth and pipes reaches on this machine."""
+
+    device: str
+    measured_by: str | None
+    """The counter that gives the bandwidth; ``None``: none does."""
+    problem: Problem | None
+
+
+def tiers(devices: Sequence[Device], channels: Sequence[Channel]) -> tuple[Tier, ...]:
+    """Each GPU's tier, from the channels that a recording would begin with."""
+    bandwidth = {each.device: each for each in channels if each.metric == _BANDWIDTH}
+    return tuple(_tier(device, bandwidth.get(device.id)) for device in devices)
+
+
+def _tier(device: Device, channel: Channel | None) -> Tier:
+    if channel is not None and channel.method is Method.MEASURED:
+        return Tier(device.id, channel.source, None)
+    reason = (channel.reason if channel else None) or "no counter of memory traffic is read"
+    return Tier(device.id, None, Problem("no-counters", reason, _mend(device)))
+
+
+def _mend(device: Device) -> str:
+    capability = re.match(r"(\d+)\.", str(device.attributes.get("compute.capability") or ""))
+    if capability is None or int(capability[1]) < 7:
+        return "none on this GPU: bytes are counted per step (algorithmic), run a workload"
+    if int(capability[1]) >= 9:
+        return "nvidia-smi must work for this user, with driver 525 or later, outside of vGPU"
+    if shutil.which("dcgmi"):
+        return "add --dcgm to the run: it reads DCGM's host engine (nv-hostengine must run)"
+    return _HOST_ENGINE
+
+
+def executed_flop(parameters: Path = PARAMETERS) -> Problem | None:
+    """Why ``--counters`` cannot count what kernels execute; ``None``: ncu is here and may."""
+    if find_ncu() is None:
+        return Problem(
+            "ncu-missing",
+            "executed FLOP and DRAM bytes per step need ncu, which is not on the PATH",
+            "install Nsight Compute (package nsight-compute, or with the CUDA toolkit)",
+        )
+    if os.geteuid() != 0 and restricted(parameters):
+        return Problem(
+            "counters-restricted",
+            "the driver lets administrators alone read performance counters",
+            _OPEN_COUNTERS,
+        )
+    return None
+
+
+def find_ncu() -> str | None:
+    """Nsight Compute's command line, on the ``PATH`` or where CUDA's packages put it."""
+    return shutil.which("ncu") or shutil.which("ncu", path="/usr/local/cuda/bin")
+
+
+def restricted(parameters: Path = PARAMETERS) -> bool:
+    """Whether the driver keeps counters from users without ``CAP_SYS_ADMIN``."""
+    try:
+        text = parameters.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return False
+    return re.search(r"^RmProfilingAdminOnly:\s*1\s*$", text, re.MULTILINE) is not None

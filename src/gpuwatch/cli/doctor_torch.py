@@ -1,0 +1,86 @@
+"""Whether the torch of bare runs can use each GPU, why not, and which build of it would."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from dataclasses import dataclass
+
+from gpuwatch.models import Problem
+from gpuwatch.text import clean
+from gpuwatch.workloads.architectures import build_for, is_too_old, oldest_driver, runs_on
+
+PATIENCE_SECONDS = 60.0
+"""How long importing torch may take: on a network home it takes its time."""
+
+_PROBE = """
+import json, sys, torch
+reason = None
+try:
+    torch.cuda.init()
+except Exception as error:
+    reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+print(json.dumps([torch.__version__, torch.version.cuda, torch.cuda.get_arch_list(), reason]))
+"""
+
+
+@dataclass(frozen=True)
+class TorchBuild:
+    """A torch as it says itself what it is."""
+
+    version: str
+    cuda: str | None
+    """The CUDA it is built for; ``None``: for the CPU alone."""
+    architectures: tuple[str, ...]
+    """``sm_80``, ``compute_90``: what it carries code for."""
+    refusal: str | None
+    """CUDA's own reason for not starting; ``None``: it starts."""
+
+
+def probe(python: str) -> TorchBuild | None:
+    """Ask the interpreter's torch, which is imported there; ``None`` where it does not answer."""
+    try:
+        answer = subprocess.run(
+            [python, "-c", _PROBE],
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_SECONDS,
+            cwd=os.sep,
+            check=True,
+        ).stdout
+        version, cuda, architectures, refusal = json.loads(answer.splitlines()[-1])
+    except (OSError, subprocess.SubprocessError, ValueError, IndexError):
+        return None
+    return TorchBuild(version, cuda, tuple(architectures), refusal)
+
+
+def verdict(
+    build: TorchBuild, capability: str | None, driver: str | None, python: str
+) -> Problem | None:
+    """Why this torch cannot use a GPU of that compute capability; ``None``: it can."""
+    major, _, minor = (capability or "").partition(".")
+    pair = (int(major), int(minor)) if major.isdigit() and minor.isdigit() else None
+    fitting = build_for(pair, driver)
+    if fitting is None:
+        mend = "train on the CPU: --gpus none, or on a newer GPU"
+    else:
+        mend = f"install into {python}: {fitting}"
+    if build.cuda is None:
+        why = "is built for the CPU alone"
+        return Problem("torch-without-cuda", f"torch {build.version} {why}", mend)
+    if pair is not None and not runs_on(pair, build.architectures):
+        why = f"has no code for compute capability {capability}, only for "
+        why += " ".join(build.architectures)
+        return Problem("torch-without-architecture", f"torch {build.version} {why}", mend)
+    if is_too_old(driver, build.cuda):
+        least = oldest_driver(build.cuda)
+        why = f"is built for CUDA {build.cuda}, which needs driver {least} or later, not {driver}"
+        mend = f"update the driver to {least} or later, or {mend}"
+        return Problem("driver-too-old", f"torch {build.version} {why}", mend)
+    if build.refusal is not None:
+        why = f"cannot start CUDA: {clean(build.refusal, 300)}"
+        return Problem(
+            "cuda-refused", f"torch {build.version} {why}", "see whether nvidia-smi works"
+        )
+    return None
