@@ -1,0 +1,224 @@
+"""What was seen of the kernels: ``meta.profile`` and ``meta.counters``, read with suspicion.
+
+A session may come from anywhere: what has the wrong type is dropped, never raised. The tables have
+nsys stats' names and columns; ``docs/session-format.md`` lists them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from gpuwatch.models import JSON, mapping, number
+
+Cell = float | int | str | None
+
+KERNELS = "cuda_gpu_kern_sum"
+API = "cuda_api_sum"
+MEMORY_TIME = "cuda_gpu_mem_time_sum"
+MEMORY_SIZE = "cuda_gpu_mem_size_sum"
+OPERATORS = "cpu_op_sum"
+
+TABLES = {
+    KERNELS: "kernels on the GPU",
+    API: "calls of the CUDA runtime and driver",
+    MEMORY_TIME: "memory operations by time",
+    MEMORY_SIZE: "memory operations by size",
+    OPERATORS: "operators on the CPU, by self time",
+}
+"""The tables that gpuwatch makes, in the order in which they are shown, and what each holds."""
+
+_NUMERIC = re.compile(r"\((%|ns|us|ms|s|MB)\)$|^(Instances|Num Calls|Count|Calls|Invocations)$")
+_MOST_TABLES = 50
+_MOST_COLUMNS = 50
+_MOST_ROWS = 10_000
+_MOST_KERNELS = 10_000
+_MOST_NOTES = 50
+_LONGEST = 4096
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of a profile: every row has a cell for each column, ``None`` is unknown."""
+
+    name: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    rows_left_out: int = 0
+
+    def column(self, name: str) -> tuple[Cell, ...]:
+        """The cells of one column; empty where there is none of this name."""
+        if name not in self.columns:
+            return ()
+        at = self.columns.index(name)
+        return tuple(row[at] for row in self.rows)
+
+    def numbers(self, name: str) -> tuple[float | None, ...]:
+        """The same, with ``None`` for what is no number."""
+        return tuple(map(number, self.column(name)))
+
+
+@dataclass(frozen=True)
+class Profile:
+    """A profile of some steps after the timed window, or one that was imported."""
+
+    tool: str
+    """``torch.profiler``; of an import ``nsys``, ``ncu`` or ``nvprof``."""
+    version: str | None
+    device: str | None
+    """``cuda`` or ``cpu``."""
+    steps: int | None
+    """Steps that the tables are of; ``None`` of an import."""
+    step_seconds: float | None
+    """Mean seconds of a step under the profiler."""
+    reason: str | None
+    """Why there is no profile, or why a table lacks."""
+    notes: tuple[str, ...]
+    tables: Mapping[str, Table]
+
+    def main_table(self) -> Table | None:
+        """The kernels, else the CPU's operators, else the first table that has rows."""
+        for name in (KERNELS, OPERATORS):
+            if name in self.tables and self.tables[name].rows:
+                return self.tables[name]
+        return next((table for table in self.tables.values() if table.rows), None)
+
+
+@dataclass(frozen=True)
+class KernelCounters:
+    """What the counters say of one kernel, over all its launches."""
+
+    name: str
+    launches: int | None
+    flop: float | None
+    dram_read_bytes: float | None
+    dram_write_bytes: float | None
+    duration_ns: float | None
+
+
+@dataclass(frozen=True)
+class Counters:
+    """Executed FLOP and DRAM traffic by hardware counters.
+
+    Of our own runs the figures are per step; of an import ``steps`` is ``None`` and they are totals
+    (``flop``, ``dram_read_bytes``, ``dram_write_bytes``). ``None`` is unknown, with its reason in
+    ``reason`` or ``notes``.
+    """
+
+    tool: str
+    version: str | None
+    steps: int | None
+    flop_per_step: float | None
+    dram_read_bytes_per_step: float | None
+    dram_write_bytes_per_step: float | None
+    flop: float | None
+    dram_read_bytes: float | None
+    dram_write_bytes: float | None
+    kernels: tuple[KernelCounters, ...]
+    launches: int | None
+    reason: str | None
+    notes: tuple[str, ...]
+
+
+def profile_of(meta: Mapping[str, JSON]) -> Profile | None:
+    """The profile in a session's ``meta``; ``None`` where there is no word of one."""
+    found = mapping(meta.get("profile"))
+    if not found:
+        return None
+    tables = {}
+    for name, value in islice(mapping(found.get("tables")).items(), _MOST_TABLES):
+        table = _table(str(name)[:_LONGEST], mapping(value))
+        if table is not None:
+            tables[table.name] = table
+    return Profile(
+        tool=_text(found.get("tool")) or "unknown tool",
+        version=_text(found.get("version")),
+        device=_text(found.get("device")),
+        steps=_count(found.get("steps")),
+        step_seconds=_amount(found.get("step_seconds")),
+        reason=_text(found.get("reason")),
+        notes=_notes(found.get("notes")),
+        tables=tables,
+    )
+
+
+def counters_of(meta: Mapping[str, JSON]) -> Counters | None:
+    """The counters in a session's ``meta``; ``None`` where there is no word of them."""
+    found = mapping(meta.get("counters"))
+    if not found:
+        return None
+    kernels = map(_kernel, _list(found.get("kernels"))[:_MOST_KERNELS])
+    return Counters(
+        tool=_text(found.get("tool")) or "unknown tool",
+        version=_text(found.get("version")),
+        steps=_count(found.get("steps")),
+        flop_per_step=_amount(found.get("flop_per_step")),
+        dram_read_bytes_per_step=_amount(found.get("dram_read_bytes_per_step")),
+        dram_write_bytes_per_step=_amount(found.get("dram_write_bytes_per_step")),
+        flop=_amount(found.get("flop")),
+        dram_read_bytes=_amount(found.get("dram_read_bytes")),
+        dram_write_bytes=_amount(found.get("dram_write_bytes")),
+        kernels=tuple(kernel for kernel in kernels if kernel is not None),
+        launches=_count(found.get("launches")),
+        reason=_text(found.get("reason")),
+        notes=_notes(found.get("notes")),
+    )
+
+
+def _table(name: str, value: Mapping[str, JSON]) -> Table | None:
+    listed = _list(value.get("columns"))
+    if not listed or len(listed) > _MOST_COLUMNS:
+        return None
+    columns = tuple(_text(column) or "" for column in listed)
+    numeric = [bool(_NUMERIC.search(column)) for column in columns]
+    rows = tuple(
+        tuple(map(_cell, row, numeric))
+        for row in _list(value.get("rows"))[:_MOST_ROWS]
+        if isinstance(row, list) and len(row) == len(columns)
+    )
+    return Table(name, columns, rows, _count(value.get("rows_left_out")) or 0)
+
+
+def _cell(value: JSON, numeric: bool) -> Cell:
+    known = number(value)
+    return known if known is not None or numeric else _text(value)
+
+
+def _kernel(value: JSON) -> KernelCounters | None:
+    found = mapping(value)
+    name = _text(found.get("name"))
+    if name is None:
+        return None
+    return KernelCounters(
+        name,
+        _count(found.get("launches")),
+        *(
+            _amount(found.get(key))
+            for key in ("flop", "dram_read_bytes", "dram_write_bytes", "duration_ns")
+        ),
+    )
+
+
+def _notes(value: JSON) -> tuple[str, ...]:
+    texts = (_text(note) for note in _list(value)[:_MOST_NOTES])
+    return tuple(text for text in texts if text)
+
+
+def _list(value: JSON) -> Sequence[JSON]:
+    return value if isinstance(value, list) else ()
+
+
+def _text(value: JSON) -> str | None:
+    return value[:_LONGEST] if isinstance(value, str) else None
+
+
+def _amount(value: JSON) -> float | None:
+    known = number(value)
+    return known if known is not None and known >= 0 else None
+
+
+def _count(value: JSON) -> int | None:
+    known = _amount(value)
+    return int(known) if known is not None and known == int(known) else None

@@ -1,0 +1,88 @@
+"""Profiles and counters of a session, from our own runs and from files of anyone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpuwatch.analysis.profile import KERNELS, OPERATORS, counters_of, profile_of
+
+PROFILE: dict[str, Any] = {
+    "tool": "torch.profiler",
+    "version": "2.15.0",
+    "device": "cuda",
+    "steps": 4,
+    "step_seconds": 0.02,
+    "reason": None,
+    "notes": ["a note"],
+    "tables": {
+        OPERATORS: {
+            "columns": ["Time (%)", "Total Time (ns)", "Calls", "Avg (ns)", "Name"],
+            "rows": [[100.0, 5, 1, 5.0, "aten::mm"]],
+            "rows_left_out": 0,
+        },
+        KERNELS: {
+            "columns": ["Time (%)", "Total Time (ns)", "Instances", "Name"],
+            "rows": [[75.0, 300, 3, "gemm"], [25.0, 100, 1, "relu"]],
+            "rows_left_out": 2,
+        },
+    },
+}
+
+
+def test_a_profile_is_read_with_its_tables_and_the_kernels_come_first() -> None:
+    profile = profile_of({"profile": PROFILE})
+    assert profile is not None
+    assert (profile.tool, profile.steps, profile.notes) == ("torch.profiler", 4, ("a note",))
+    table = profile.main_table()
+    assert table is not None
+    assert (table.name, table.rows_left_out) == (KERNELS, 2)
+    assert table.numbers("Total Time (ns)") == (300, 100)
+    assert table.column("Name") == ("gemm", "relu")
+    assert table.column("no such") == ()
+
+
+def test_without_a_word_of_it_there_is_no_profile_and_no_counters() -> None:
+    assert profile_of({}) is None
+    assert counters_of({"profile": PROFILE}) is None
+
+
+def test_what_has_the_wrong_type_is_dropped_and_the_rest_stays() -> None:
+    kernels = {
+        "columns": ["Time (%)", "Name"],
+        "rows": [["much", "gemm"], [True, 3], [1.0], "row", [float("nan"), None]],
+        "rows_left_out": -4,
+    }
+    tables = {KERNELS: kernels, "x": 3, "y": {"columns": []}}
+    profile = profile_of({"profile": {**PROFILE, "steps": "4", "tables": tables, "notes": [1]}})
+    assert profile is not None
+    assert (profile.steps, profile.notes, set(profile.tables)) == (None, (), {KERNELS})
+    assert profile.tables[KERNELS].rows == ((None, "gemm"), (None, 3), (None, None))
+    assert profile.tables[KERNELS].rows_left_out == 0
+
+
+def test_counters_tell_steps_from_totals_of_an_import() -> None:
+    kernel = {"name": "gemm", "launches": 2, "flop": 8e9, "dram_read_bytes": -1}
+    ours = counters_of({"counters": {"tool": "ncu", "steps": 2, "flop_per_step": 4e9}})
+    theirs = counters_of({"counters": {"tool": "ncu", "flop": 8e9, "kernels": [kernel, {}, 3]}})
+    assert ours is not None and theirs is not None
+    assert (ours.steps, ours.flop_per_step, ours.flop) == (2, 4e9, None)
+    assert (theirs.steps, theirs.flop_per_step, theirs.flop) == (None, None, 8e9)
+    assert [(k.name, k.launches, k.dram_read_bytes) for k in theirs.kernels] == [("gemm", 2, None)]
+
+
+JSONS = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=8,
+)
+KEYS = st.sampled_from(["tables", "columns", "rows", "kernels", "notes", "steps", "tool", KERNELS])
+
+
+@given(st.recursive(JSONS, lambda inner: st.dictionaries(KEYS, inner), max_leaves=12))
+def test_any_json_is_read_without_an_error(value: Any) -> None:
+    profile_of({"profile": value})
+    profile_of({"profile": {"tables": {KERNELS: value}}})
+    counters_of({"counters": value})
