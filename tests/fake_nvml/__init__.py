@@ -29,7 +29,7 @@ GPU_IS_LOST = 15
 VERSION_MISMATCH = 18
 UNKNOWN = 999
 
-_SOURCE = Path(__file__).with_name("fake_nvml.c")
+_SOURCES = Path(__file__).parent
 
 _MACHINE: dict[str, object] = {"driver": "575.57.08", "nvml": "12.575.57.08", "cuda": 12090}
 _GPU: dict[str, object] = {
@@ -70,14 +70,16 @@ def build(folder: Path) -> Path:
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
         raise RuntimeError("the fake driver needs a C compiler (gcc)")
-    source = _SOURCE.read_bytes()
+    parts = sorted(_SOURCES.glob("*.[ch]"))
+    source = b"".join(part.read_bytes() for part in parts)
     target = folder / f"fake-nvml-{hashlib.sha256(source).hexdigest()[:16]}"
     library = target / "libnvidia-ml.so.1"
     if not library.exists():
         target.mkdir(parents=True, exist_ok=True)
         partial = target / f"partial-{os.getpid()}.so"
         flags = ["-shared", "-fPIC", "-O1", "-Wall", "-Wextra"]
-        subprocess.run([compiler, *flags, "-o", partial, _SOURCE, "-lpthread"], check=True)
+        units = [part for part in parts if part.suffix == ".c"]
+        subprocess.run([compiler, *flags, "-o", partial, *units, "-lpthread"], check=True)
         partial.replace(library)
     return target
 

@@ -10,44 +10,19 @@
  *   lost 0                                        the GPU has fallen off the bus
  *
  * A function named without its version suffix means all its versions, with it that one; one field of
- * nvmlDeviceGetFieldValues is nvmlDeviceGetFieldValues:186. Struct layouts are those of the public nvml.h.
+ * nvmlDeviceGetFieldValues is nvmlDeviceGetFieldValues:186.
  */
-#define _GNU_SOURCE
-#include <pthread.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <time.h>
+#include "fake_nvml.h"
 
-enum { MAX_GPUS = 16, MAX_VALUES = 1024, MAX_RULES = 256, MAX_PROCESSES = 256, ALL = -1, MACHINE = -2 };
-enum {
-    SUCCESS = 0, UNINITIALIZED = 1, INVALID_ARGUMENT = 2, NOT_SUPPORTED = 3, NOT_FOUND = 6,
-    INSUFFICIENT_SIZE = 7, GPU_IS_LOST = 15, ARGUMENT_VERSION_MISMATCH = 25
-};
-
-typedef struct { int gpu; char key[40]; char text[120]; } Value;
-typedef struct { int gpu; char function[64]; long number; } Rule;
-typedef struct { int gpu; int graphics; unsigned pid; unsigned long long bytes; } Process;
-typedef struct {
-    int values, returns, delays, processes, lost[MAX_GPUS];
-    Value value[MAX_VALUES];
-    Rule ret[MAX_RULES], delay[MAX_RULES];
-    Process process[MAX_PROCESSES];
-} State;
-
-/* A device handle: a whole GPU, or (mig >= 0) one of its MIG devices. */
-typedef struct { int gpu, mig; } Device;
-
-static Device gpu_handles[MAX_GPUS], mig_handles[MAX_GPUS][8];
+Device gpu_handles[MAX_GPUS];
+static Device mig_handles[MAX_GPUS][MAX_MIG];
 static State *current;
 static struct stat seen;
 static long long next_look;
 static int references;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-static long long now_us(void) {
+long long now_us(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return t.tv_sec * 1000000LL + t.tv_nsec / 1000;
@@ -93,8 +68,7 @@ static void parse_line(State *s, char *line) {
     }
 }
 
-/* The state as the file has it. Old states are never freed: another thread may be reading one. */
-static State *state(void) {
+State *state(void) {
     static State empty;
     pthread_mutex_lock(&lock);
     long long now = now_us();
@@ -110,6 +84,7 @@ static State *state(void) {
             if (s) {
                 char line[256];
                 while (fgets(line, sizeof line, f)) parse_line(s, line);
+                s->since = now, s->before = current;
                 current = s, seen = st;
             }
             if (f) fclose(f);
@@ -120,13 +95,13 @@ static State *state(void) {
     return s;
 }
 
-static const char *text_of(const State *s, int gpu, const char *key) {
+const char *text_of(const State *s, int gpu, const char *key) {
     for (int i = s->values - 1; i >= 0; i--)
         if (s->value[i].gpu == gpu && !strcmp(s->value[i].key, key)) return s->value[i].text;
     return NULL;
 }
 
-static unsigned long long number_of(const State *s, int gpu, const char *key) {
+unsigned long long number_of(const State *s, int gpu, const char *key) {
     const char *text = text_of(s, gpu, key);
     return text ? strtoull(text, 0, 10) : 0;
 }
@@ -137,15 +112,14 @@ static int names(const char *rule, const char *symbol) {
     return !strncmp(rule, symbol, n) && (!symbol[n] || (symbol[n] == '_' && symbol[n + 1] == 'v'));
 }
 
-static long rule_for(const Rule *rules, int count, const char *symbol, int gpu, long otherwise) {
+long rule_for(const Rule *rules, int count, const char *symbol, int gpu, long otherwise) {
     for (int i = count - 1; i >= 0; i--)
         if ((rules[i].gpu == ALL || rules[i].gpu == gpu) && names(rules[i].function, symbol))
             return rules[i].number;
     return otherwise;
 }
 
-/* Waits as long as the file says at each moment, so that a hanging call can be let go. */
-static void take_time(const char *symbol, int gpu) {
+void take_time(const char *symbol, int gpu) {
     long long start = now_us();
     for (;;) {
         State *s = state();
@@ -156,14 +130,14 @@ static void take_time(const char *symbol, int gpu) {
     }
 }
 
-static int enter_machine(const char *symbol, State **s) {
+int enter_machine(const char *symbol, State **s) {
     take_time(symbol, ALL);
     *s = state();
     int code = (int)rule_for((*s)->ret, (*s)->returns, symbol, ALL, SUCCESS);
     return code ? code : references ? SUCCESS : UNINITIALIZED;
 }
 
-static int enter(const char *symbol, const Device *d, State **s) {
+int enter(const char *symbol, const Device *d, State **s) {
     if (!d) return INVALID_ARGUMENT;
     take_time(symbol, d->gpu);
     *s = state();
@@ -172,23 +146,14 @@ static int enter(const char *symbol, const Device *d, State **s) {
     return (int)rule_for((*s)->ret, (*s)->returns, symbol, d->gpu, SUCCESS);
 }
 
-#define ENTER(device)                                 \
-    State *s;                                         \
-    int entered = enter(__func__, device, &s);        \
-    if (entered) return entered
-#define ENTER_GPU(device)                             \
-    ENTER(device);                                    \
-    if ((device)->mig >= 0) return INVALID_ARGUMENT
-#define NUMBER(key) number_of(s, d->gpu, key)
-
-static int give(char *out, unsigned size, const char *text) {
+int give(char *out, unsigned size, const char *text) {
     if (!text) return NOT_SUPPORTED;
     if (strlen(text) >= size) return INSUFFICIENT_SIZE;
     strcpy(out, text);
     return SUCCESS;
 }
 
-static int gpu_count(const State *s) {
+int gpu_count(const State *s) {
     int n = (int)number_of(s, MACHINE, "gpus");
     return n > MAX_GPUS ? MAX_GPUS : n;
 }
@@ -217,7 +182,7 @@ int nvmlInitWithFlags(unsigned flags) {
     if (code) return code;
     for (int g = 0; g < MAX_GPUS; g++) {
         gpu_handles[g] = (Device){g, -1};
-        for (int m = 0; m < 8; m++) mig_handles[g][m] = (Device){g, m};
+        for (int m = 0; m < MAX_MIG; m++) mig_handles[g][m] = (Device){g, m};
     }
     __sync_fetch_and_add(&references, 1);
     return SUCCESS;
@@ -290,7 +255,7 @@ int nvmlDeviceGetHandleByUUID(const char *uuid, Device **out) {
             *out = &gpu_handles[g];
             return SUCCESS;
         }
-        for (int m = 0; m < 8 && mig_uuid(now, g, m, mig, sizeof mig); m++)
+        for (int m = 0; m < MAX_MIG && mig_uuid(now, g, m, mig, sizeof mig); m++)
             if (!strcmp(mig, uuid)) {
                 ENTER(&mig_handles[g][m]);
                 *out = &mig_handles[g][m];
