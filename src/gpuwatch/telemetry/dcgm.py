@@ -1,0 +1,194 @@
+"""NVIDIA's DCGM beside NVML: bandwidth and pipe activity of Volta, Turing and Ampere GPUs.
+
+Read through DCGM's own client ``dcgmi``, which speaks to a host engine (``nv-hostengine``).
+"""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from gpuwatch.metrics import Method
+from gpuwatch.peaks import Peak, dram_peak
+from gpuwatch.telemetry.base import Change, Channel, Device, Event, Source, Value
+from gpuwatch.telemetry.dcgm_fields import BASIC, DRAM_ACTIVE, FIELDS, mend
+from gpuwatch.telemetry.dcgm_stream import DcgmStream, Reading
+from gpuwatch.telemetry.nvml_errors import Unavailable
+
+START_PATIENCE_S = 20.0
+"""How long the first two lines of ``dcgmi dmon`` are waited for, in seconds."""
+FRESH_S = 3.0
+"""Age in seconds (or three periods) up to which a value is given."""
+SHORTEST_S, LONGEST_S = 0.1, 1.0
+"""Between two lines; DCGM reads profiling fields at most ten times a second."""
+
+LOCK = (
+    "DCGM holds a lock on the GPUs' counters on the whole machine while it is read: ncu, nsys and "
+    "other users of CUPTI counters fail meanwhile"
+)
+"""Before Hopper; later GPUs are read by GPM, which takes no lock."""
+
+BANDWIDTH = "hw.gpu.memory.bandwidth"
+_DRAM = FIELDS[DRAM_ACTIVE]
+
+_Key = tuple[str, str]
+
+
+def open_dcgm(inner: Source, host: str | None, interval_s: float) -> DcgmSource | Unavailable:
+    """Fill from DCGM what ``inner``, the GPUs' own source, cannot measure by GPM.
+
+    ``host`` is ``HOST[:PORT]`` of the host engine or ``unix://SOCKET``; ``None`` is this machine.
+    Returns ``Unavailable`` where ``dcgmi`` is not installed, no host engine answers within
+    ``START_PATIENCE_S`` seconds, or it does not give the fields. ``inner`` stays the caller's then.
+    """
+    program = shutil.which("dcgmi")
+    if program is None:
+        return Unavailable(
+            "dcgmi, the client of NVIDIA's DCGM, is not installed",
+            "install the package datacenter-gpu-manager (DCGM 4: datacenter-gpu-manager-4-core), "
+            "then start its host engine as root: nv-hostengine",
+        )
+    by_gpm = {c.device for c in inner.channels if c.metric == _DRAM and _measured_by_gpm(c)}
+    gpus = [
+        device
+        for device in inner.devices
+        if device.uuid and device.uuid.startswith("GPU-") and device.id not in by_gpm
+    ]
+    if not gpus:
+        return Unavailable(
+            "GPM measures the bandwidth of every GPU here already, without DCGM's lock"
+            if by_gpm
+            else "DCGM is read for whole GPUs, and none is watched",
+            "leave --dcgm away",
+        )
+    period = min(max(interval_s, SHORTEST_S), LONGEST_S)
+    stream = DcgmStream(program, host, [str(device.uuid) for device in gpus], period)
+    if not stream.settled.wait(START_PATIENCE_S):
+        stream.close()
+        return Unavailable(
+            f"dcgmi gave no values within {START_PATIENCE_S:g} s", mend("host engine")
+        )
+    if stream.reason is not None:
+        stream.close()
+        return Unavailable(stream.reason, mend(stream.reason))
+    return DcgmSource(inner, stream, gpus, max(FRESH_S, 3 * period))
+
+
+class DcgmSource:
+    """A source and, where it does not measure by GPM, DCGM; made by :func:`open_dcgm`.
+
+    It stands in the place of the source it was given, so that each channel has one source.
+    """
+
+    def __init__(
+        self, inner: Source, stream: DcgmStream, gpus: Sequence[Device], fresh_s: float
+    ) -> None:
+        self._inner = inner
+        self._stream = stream
+        self._fresh_s = fresh_s
+        self._uuids = {gpu.id: str(gpu.uuid) for gpu in gpus}
+        self._peaks = {gpu.id: dram_peak(gpu.attributes, gpu.name) for gpu in gpus}
+        self._own = {(c.device, c.metric): c for c in inner.channels}
+        ours = [(gpu.id, metric) for gpu in gpus for metric in (*FIELDS.values(), BANDWIDTH)]
+        keys = [*self._own, *(key for key in ours if key not in self._own)]
+        self._filled = frozenset(ours)
+        self._order: list[_Key] = keys
+        self._changes: list[Change] = []
+        self._events = [Event("dcgm", LOCK)]
+        readings = stream.readings()
+        self._now = {key: self._own[key] for key in keys if key not in self._filled}
+        for key in ours:
+            self._now[key] = chosen(self._own.get(key), self._offer(key, readings)[0])
+        self._channels = tuple(self._now[key] for key in keys)
+
+    @property
+    def devices(self) -> tuple[Device, ...]:
+        return self._inner.devices
+
+    @property
+    def channels(self) -> tuple[Channel, ...]:
+        return self._channels
+
+    def sample(self) -> Sequence[Value]:
+        values = dict(zip(self._own, self._inner.sample(), strict=True))
+        readings = self._stream.readings()
+        for key in self._filled:
+            offer, value = self._offer(key, readings)
+            best = chosen(self._own.get(key), offer)
+            if best is offer:
+                values[key] = value
+            if best != self._now[key]:
+                self._now[key] = best
+                self._changes.append(Change(best))
+        return [values[key] for key in self._order]
+
+    def drain(self) -> tuple[Sequence[Change], Sequence[Event]]:
+        changes, events = self._inner.drain()
+        passed = []
+        for change in changes:
+            key = (change.channel.device, change.channel.metric)
+            self._own[key] = change.channel
+            if key not in self._filled:
+                passed.append(change)
+        ours, self._changes = self._changes, []
+        told, self._events = self._events, []
+        queue = self._stream.events
+        told += [queue.popleft() for _ in range(len(queue))]
+        return [*passed, *ours], [*events, *told]
+
+    def close(self) -> None:
+        self._stream.close()
+        self._inner.close()
+
+    def _offer(self, key: _Key, readings: Mapping[str, Reading]) -> tuple[Channel, Value]:
+        """What DCGM has for a channel: its source or why not, and its value."""
+        device, metric = key
+        if metric == BANDWIDTH:
+            return self._bandwidth(device, readings)
+        field = next(number for number, name in FIELDS.items() if name == metric)
+        source = f"DCGM field {field}"
+        refused = self._stream.refused
+        value: Value = None
+        reading = readings.get(self._uuids[device])
+        if refused is not None and field not in BASIC:
+            reason: str | None = f"DCGM does not give field {field} together with others: {refused}"
+        elif reading is None:
+            reason = self._stream.reason or "DCGM's host engine does not know this GPU"
+        elif time.monotonic() - reading.at > self._fresh_s:
+            reason = f"DCGM has given no value for over {self._fresh_s:g} s"
+        else:
+            value = reading.values.get(field)
+            reason = None if value is not None else f"DCGM has no value of field {field} here (N/A)"
+        method = Method.MEASURED if reason is None else Method.UNAVAILABLE
+        return Channel(device, metric, method, source, reason), value
+
+    def _bandwidth(self, device: str, readings: Mapping[str, Reading]) -> tuple[Channel, Value]:
+        offer, activity = self._offer((device, _DRAM), readings)
+        peak: Peak = self._peaks[device]
+        source = f"{offer.source} (DRAM active) x peak DRAM bandwidth"
+        if peak.value is None:
+            reason = f"the peak DRAM bandwidth of this GPU is not known: {peak.reason}"
+            channel = replace(offer, metric=BANDWIDTH, method=Method.UNAVAILABLE, source=source)
+            return replace(channel, reason=offer.reason or reason), None
+        source = f"{source} {peak.value / 1e9:.0f} GB/s ({peak.basis})"
+        value = None if activity is None else activity * peak.value
+        return replace(offer, metric=BANDWIDTH, source=source), value
+
+
+def chosen(own: Channel | None, dcgm: Channel) -> Channel:
+    """Which of two sources of one channel counts.
+
+    GPM before DCGM (it takes no lock), DCGM before what else NVML has (a glimpse of 20 ms for
+    PCIe), and DCGM's reason where nobody measures.
+    """
+    if own is not None and own.reason is None and _measured_by_gpm(own):
+        return own
+    if dcgm.reason is None or own is None or own.reason is not None:
+        return dcgm
+    return own
+
+
+def _measured_by_gpm(channel: Channel) -> bool:
+    return channel.reason is None and "GPM" in channel.source

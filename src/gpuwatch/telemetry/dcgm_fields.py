@@ -1,0 +1,105 @@
+"""What NVIDIA's ``dcgmi`` prints: the GPUs it knows, and the profiling fields of each.
+
+Fields go by number: their names changed between versions. Formats are those of ``dcgmi`` 2 to 4.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+
+DRAM_ACTIVE = 1005
+
+FIELDS: dict[int, str] = {
+    1002: "hw.gpu.sm.activity",
+    1003: "hw.gpu.sm.occupancy",
+    1004: "hw.gpu.tensor.activity",
+    DRAM_ACTIVE: "hw.gpu.dram.activity",
+    1006: "hw.gpu.fp64.activity",
+    1007: "hw.gpu.fp32.activity",
+    1008: "hw.gpu.fp16.activity",
+    1009: "hw.gpu.pcie.transmit",
+    1010: "hw.gpu.pcie.receive",
+    1011: "hw.gpu.nvlink.transmit",
+    1012: "hw.gpu.nvlink.receive",
+}
+"""DCGM's profiling fields (``DCGM_FI_PROF_*`` of dcgm_fields.h): shares of time from 0 to 1, and
+bytes a second with their protocol's headers; each a mean over the time between two lines."""
+
+BASIC = (1002, 1003, 1004, DRAM_ACTIVE)
+"""The fields that every GPU with profiling fields has."""
+
+_ROW = re.compile(r"^\s*GPU\s+(\d+)\s+(\S.*)$")
+_GPU_ID = re.compile(r"^\|\s*(\d*)\s*\|\s*(.*?)\s*\|\s*$")
+_UUID = re.compile(r"\bUUID:\s*(GPU-[0-9A-Fa-f-]+)")
+
+
+def gpu_ids(text: str) -> dict[str, int]:
+    """DCGM's number of each GPU by UUID, from what ``dcgmi discovery -l`` printed."""
+    found: dict[str, int] = {}
+    number: int | None = None
+    for line in text.splitlines():
+        cells = _GPU_ID.match(line)
+        if cells is None:
+            continue
+        if cells[1]:
+            number = int(cells[1])
+        uuid = _UUID.search(cells[2])
+        if uuid and number is not None:
+            found[uuid[1]] = number
+    return found
+
+
+def row(line: str, fields: Sequence[int]) -> tuple[int, dict[int, float | None]] | None:
+    """DCGM's number of a GPU and its value of each field; ``None`` for a line that is no row.
+
+    ``fields`` are those that were asked for, in that order. A value is ``None`` where DCGM has
+    none (``N/A``), or where it does not fit its column.
+    """
+    cells = _ROW.match(line)
+    if cells is None:
+        return None
+    texts = cells[2].split()
+    if len(texts) != len(fields):
+        return None
+    return int(cells[1]), {field: _number(text) for field, text in zip(fields, texts, strict=True)}
+
+
+def trouble(lines: Iterable[str]) -> str | None:
+    """What ``dcgmi`` said went wrong, in one line; ``None`` where it said nothing of the kind."""
+    said = [
+        line.strip().removeprefix("Error: ").rstrip(".")
+        for line in lines
+        if re.match(r"\s*(Error|Unable|No data)", line, re.IGNORECASE)
+    ]
+    return "; ".join(dict.fromkeys(said)) or None
+
+
+def mend(said: str) -> str:
+    """What helps against a trouble of ``dcgmi``; by the words that its versions share."""
+    known: Mapping[str, str] = {
+        "root": "start nv-hostengine as root",
+        "Profiling module": (
+            "end what else holds the GPU's counters (ncu, nsys, another host engine such as "
+            "dcgm-exporter's), then start again"
+        ),
+        "not supported": "profiling fields need a data-centre GPU from Volta on; leave --dcgm away",
+        "not currently loaded": (
+            "install DCGM's profiling module, and see: dcgmi modules --list; GeForce has none"
+        ),
+        "host engine": "start it as root: nv-hostengine, or systemctl start nvidia-dcgm",
+        "establish a connection": "start it as root: nv-hostengine, or systemctl start nvidia-dcgm",
+    }
+    for words, what in known.items():
+        if words in said:
+            return what
+    return "see what this says: dcgmi dmon -e 1005 -c 2"
+
+
+def _number(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) and value >= 0 else None
