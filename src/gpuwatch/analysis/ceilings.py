@@ -1,0 +1,175 @@
+"""The ceilings that a rate is a share of: measured ones before peaks.
+
+A measured ceiling is what `gpuwatch calibrate` timed on the very device; a peak is arithmetic on
+the card's widths and clocks (``gpuwatch.peaks``). A CPU has measured ceilings only. Names are
+``bandwidth`` [By/s] and data types [FLOP/s]: ``float32``, ``tf32``, ``bfloat16``, ...
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from gpuwatch.models import JSON, mapping, number
+from gpuwatch.peaks import Peak, peaks, sheet_peaks
+from gpuwatch.session.rows import DeviceRow
+
+BANDWIDTH = "bandwidth"
+MEASURED, PEAK, SHEET = "measured", "peak", "sheet"
+MEND = "`gpuwatch calibrate` measures the ceilings of this machine"
+
+_TEXTS = {PEAK: "peak at maximum clock", SHEET: "data-sheet peak"}
+_DATA_TYPES = {
+    "float64": "float64", "fp64": "float64", "double": "float64",
+    "float32": "float32", "fp32": "float32", "float": "float32",
+    "tf32": "tf32",
+    "bfloat16": "bfloat16", "bf16": "bfloat16",
+    "float16": "float16", "fp16": "float16", "half": "float16",
+    "fp8": "fp8", "int8": "int8",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Ceiling:
+    """What a rate cannot, or should not, exceed."""
+
+    name: str
+    """``bandwidth`` or a data type."""
+    value: float
+    unit: str
+    """``By/s`` or ``FLOP/s``."""
+    kind: str
+    """``measured``, ``peak`` (at the maximum clock) or ``sheet`` (at the data sheet's clock)."""
+    text: str
+    """Short, for people: ``measured copy``, ``peak at maximum clock, sum over 2 GPUs``."""
+    source: str
+
+
+def ceilings_of(
+    meta: Mapping[str, JSON], devices: Sequence[DeviceRow], device_id: str | None = None
+) -> dict[str, Ceiling]:
+    """The ceilings that are known, by name: the measured one, else the peak at maximum clock.
+
+    Of the device ``device_id``; without it of what the run used: the CPU, a GPU, or the sum over
+    its GPUs, which is known where all of them have a ceiling of one kind.
+    """
+    every = every_ceiling_of(meta, devices, device_id)
+    best = {
+        name: next((each for each in of_name if each.kind in (MEASURED, PEAK)), None)
+        for name, of_name in every.items()
+    }
+    return {name: ceiling for name, ceiling in best.items() if ceiling is not None}
+
+
+def every_ceiling_of(
+    meta: Mapping[str, JSON], devices: Sequence[DeviceRow], device_id: str | None = None
+) -> dict[str, tuple[Ceiling, ...]]:
+    """By name all ceilings of a name: measured, peak, data sheet; see :func:`ceilings_of`."""
+    if device_id is None:
+        chosen = devices_of_run(meta, devices)
+    else:
+        chosen = tuple(device for device in devices if device.id == device_id)
+    found: dict[tuple[str, str], list[Ceiling]] = {}
+    for device in chosen:
+        for ceiling in _of_device(meta, device):
+            found.setdefault((ceiling.name, ceiling.kind), []).append(ceiling)
+    by_name: dict[str, tuple[Ceiling, ...]] = {}
+    for kind in (MEASURED, PEAK, SHEET):
+        for (name, of_kind), each in found.items():
+            if of_kind == kind and len(each) == len(chosen):
+                by_name[name] = (*by_name.get(name, ()), _sum(each))
+    return by_name
+
+
+def devices_of_run(meta: Mapping[str, JSON], devices: Sequence[DeviceRow]) -> tuple[DeviceRow, ...]:
+    """The GPUs that the run used, else the CPU; the CPU where the workload says so."""
+    gpus = tuple(device for device in devices if device.kind == "gpu" and device.used)
+    if gpus and mapping(meta.get("run")).get("device") != "cpu":
+        return gpus
+    return tuple(device for device in devices if device.kind == "cpu")[:1]
+
+
+def data_type_of(run: Mapping[str, JSON]) -> str | None:
+    """The data type of a run's matrix products by the name of its ceiling; ``None``: not told.
+
+    ``bfloat16`` and ``float16`` are those of an autocast region too; ``float32`` is without TF32.
+    """
+    words = re.findall(r"[a-z]+[0-9]*", str(run.get("dtype") or "").lower().replace("torch.", ""))
+    known = [_DATA_TYPES[word] for word in words if word in _DATA_TYPES]
+    return known[0] if len(set(known)) == 1 else None
+
+
+def _of_device(meta: Mapping[str, JSON], device: DeviceRow) -> list[Ceiling]:
+    found = []
+    for document in _documents(meta, device):
+        for name, entry in mapping(document.get("ceilings")).items():
+            measured = _measured(str(name), mapping(entry), document)
+            if measured is not None and all(each.name != name for each in found):
+                found.append(measured)
+    if device.kind == "gpu":
+        found += _peaks(peaks(device.attributes, device.name), PEAK)
+        found += _peaks(sheet_peaks(device.attributes, device.name), SHEET)
+    return found
+
+
+def _documents(meta: Mapping[str, JSON], device: DeviceRow) -> list[Mapping[str, JSON]]:
+    """The calibrations of this device: by UUID, or by name where they hold none."""
+    stored = meta.get("ceilings")
+    documents = [mapping(each) for each in (stored if isinstance(stored, list) else [stored])]
+    found = []
+    for document in documents:
+        of = mapping(document.get("device"))
+        if of.get("kind") != device.kind:
+            continue
+        uuid = of.get("uuid")
+        same = uuid == device.uuid if uuid and device.uuid else of.get("name") == device.name
+        if same or device.kind == "cpu":
+            found.append(document)
+    return found
+
+
+def _measured(name: str, entry: Mapping[str, JSON], document: Mapping[str, JSON]) -> Ceiling | None:
+    value = number(entry.get("value"))
+    if value is None or value <= 0 or (name != BANDWIDTH and name not in _DATA_TYPES.values()):
+        return None
+    how = [str(entry.get("how") or "measured")]
+    spread = number(entry.get("spread"))
+    if spread is not None:
+        how.append(f"spread {spread * 100:.1f} %")
+    if document.get("torch"):
+        how.append(f"torch {document['torch']}")
+    if document.get("when"):
+        how.append(str(document["when"]))
+    text = "measured copy" if name == BANDWIDTH else f"measured {name} product"
+    unit = "By/s" if name == BANDWIDTH else "FLOP/s"
+    return Ceiling(name, value, unit, MEASURED, text, f"gpuwatch calibrate: {', '.join(how)}")
+
+
+def _peaks(found: Mapping[str, Peak], kind: str) -> list[Ceiling]:
+    return [
+        Ceiling(
+            name,
+            peak.value,
+            peak.unit,
+            kind,
+            _TEXTS[kind] if name == BANDWIDTH else f"{name} {_TEXTS[kind]}",
+            f"{peak.basis}; {peak.source}",
+        )
+        for name, peak in found.items()
+        if peak.value is not None and peak.value > 0
+    ]
+
+
+def _sum(ceilings: Sequence[Ceiling]) -> Ceiling:
+    first = ceilings[0]
+    if len(ceilings) == 1:
+        return first
+    return Ceiling(
+        first.name,
+        sum(each.value for each in ceilings),
+        first.unit,
+        first.kind,
+        f"{first.text}, sum over {len(ceilings)} GPUs",
+        "; ".join(dict.fromkeys(each.source for each in ceilings)),
+    )
