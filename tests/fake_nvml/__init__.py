@@ -18,6 +18,7 @@ import os
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 SUCCESS = 0
@@ -58,6 +59,10 @@ _GPU: dict[str, object] = {
     "performance": 0,
     "persistence": 1,
     "ecc": 1,
+    "ecc_corrected": 0,
+    "ecc_uncorrected": 0,
+    "clocks_event_reasons": 1,  # bits: the GPU is idle
+    "event_types": 8,  # bits: Xid errors are told
 }
 
 
@@ -110,6 +115,7 @@ class FakeDriver:
         self._returns: dict[tuple[str, int | None], int] = {}
         self._delays: dict[tuple[str, int | None], float] = {}
         self._processes: dict[int, list[tuple[int, int | None, str]]] = {}
+        self._gpm: dict[tuple[int, int], dict[int, float]] = {}
         self._lost: set[int] = set()
         self.resize(gpus)
 
@@ -178,6 +184,17 @@ class FakeDriver:
         self._processes[gpu] = list(processes)
         self._write()
 
+    def gpm(self, rates: Mapping[int, float], gpu: int | None = None, instance: int = 0) -> None:
+        """Offer GPM on one GPU or on all, with metrics by number in NVML's units: ``{10: 45.5}``.
+
+        Metrics that were never given a rate are not supported; ``instance`` is a GPU instance of
+        MIG. ``set(gpm=0)`` takes GPM away.
+        """
+        for number in self._gpus if gpu is None else (gpu,):
+            self._gpm.setdefault((number, instance), {}).update(rates)
+            self._gpus[number]["gpm"] = 1
+        self._write()
+
     def _write(self) -> None:
         lines = [f"{key} {value}" for key, value in self._machine.items()]
         for gpu, values in self._gpus.items():
@@ -192,6 +209,9 @@ class FakeDriver:
         for (function, where), seconds in self._delays.items():
             micros = round(seconds * 1e6)
             lines.append(f"delay {function} {micros} {'*' if where is None else where}")
+        for (gpu, instance), rates in self._gpm.items():
+            part = f"{gpu}/{instance}" if instance else f"{gpu}"
+            lines += [f"gpm {part} {metric} {rate}" for metric, rate in rates.items()]
         lines += [f"lost {gpu}" for gpu in sorted(self._lost)]
         partial = self._state_file.with_suffix(".partial")
         partial.write_text("\n".join(lines) + "\n", encoding="utf-8")

@@ -29,10 +29,15 @@ EXPECTED = {
     "hw.gpu.memory.busy": 0.25,
     BANDWIDTH: None,
     "hw.gpu.power": 252.5,
+    "hw.gpu.power.average": 250.5,
     "hw.gpu.energy": 5000.25,
     "hw.gpu.temperature": 47,
     "hw.gpu.clock.sm": 1_755_000_000,
     "hw.gpu.clock.memory": 2_619_000_000,
+    "hw.gpu.throttle.power": 0,
+    "hw.gpu.throttle.thermal": 0,
+    "hw.gpu.ecc.corrected": 0,
+    "hw.gpu.ecc.uncorrected": 0,
     "hw.gpu.pcie.transmit": 120_000_000,
     "hw.gpu.pcie.receive": 340_000_000,
 }
@@ -41,7 +46,10 @@ ALONE = {
     "nvmlDeviceGetUtilizationRates": {"hw.gpu.utilization", "hw.gpu.memory.busy"},
     "nvmlDeviceGetMemoryInfo": {"hw.gpu.memory.usage"},
     "nvmlDeviceGetMemoryInfo_v2": set(),
-    "nvmlDeviceGetFieldValues": set(),
+    "nvmlDeviceGetFieldValues": {"hw.gpu.power.average"},
+    "nvmlDeviceGetTotalEccErrors": {"hw.gpu.ecc.corrected", "hw.gpu.ecc.uncorrected"},
+    "nvmlDeviceGetCurrentClocksEventReasons": set(),
+    "nvmlDeviceGetCurrentClocksThrottleReasons": set(),
     "nvmlDeviceGetPowerUsage": set(),
     "nvmlDeviceGetTotalEnergyConsumption": {"hw.gpu.energy"},
     "nvmlDeviceGetTemperature": set(),
@@ -63,6 +71,7 @@ FACTS = {
     "nvmlDeviceGetMigMode": "mig.enabled",
     "nvmlDeviceGetEccMode": "ecc.enabled",
     "nvmlDeviceGetPersistenceMode": "persistence.enabled",
+    "nvmlDeviceGetSupportedEventTypes": "xid.told",
 }
 
 
@@ -98,6 +107,7 @@ def test_facts_are_in_si_base_units(tmp_path: Path, remote: Start) -> None:
         "mig.enabled": False,
         "ecc.enabled": True,
         "persistence.enabled": True,
+        "xid.told": True,
     }
 
 
@@ -119,7 +129,8 @@ def test_a_call_that_is_not_supported_takes_only_its_own_metrics_along(
             assert channel["method"] == "unavailable"
             assert function in channel["reason"] and "not supported" in channel["reason"]
         elif metric != BANDWIDTH:
-            assert values["gpu1", metric], "measured, and no zero for unknown"
+            got = values["gpu1", metric]
+            assert got is not None and bool(got) == bool(value), "no zero for unknown"
             assert channel["method"] == "measured"
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from gpuwatch.telemetry.base import Change, Channel, Device, Event, Value
+from gpuwatch.telemetry.health_processes import ProcessShares
 from gpuwatch.telemetry.lane import Lane
 from gpuwatch.telemetry.nvml_errors import NO_BINDING, Unavailable, describe
 from gpuwatch.telemetry.nvml_fields import GpuProcess, facts
@@ -142,6 +143,10 @@ class NvmlSource:
     def processes(self) -> dict[str, tuple[GpuProcess, ...] | None]:
         """The processes on each GPU by device id, host PIDs; ``None`` where NVML does not say."""
         return {gpu.id: gpu.processes for gpu in self._gpus}
+
+    def process_shares(self) -> dict[str, ProcessShares]:
+        """How much of each GPU's time its processes used, by device id."""
+        return {gpu.id: gpu.process_shares for gpu in self._gpus}
 
     def close(self) -> None:
         """End the threads and NVML within about a second, whatever hangs. Idempotent."""

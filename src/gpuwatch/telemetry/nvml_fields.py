@@ -12,6 +12,8 @@ from typing import Any
 from gpuwatch.telemetry.nvml_errors import FUNCTION_NOT_FOUND
 
 Numbers = tuple[float | int, ...]
+Watch = Callable[[Numbers, float], list[tuple[str, str]]]
+"""Given a reading's values and when they were read (monotonic seconds): events, kind and text."""
 Fact = str | int | float | bool | None
 
 
@@ -31,6 +33,8 @@ class Reading:
     ways: tuple[Way, ...]
     slow: bool = False
     """Read once a second by the GPU's own thread instead of at every sample."""
+    watch: Callable[[], Watch] | None = None
+    """Makes what looks at the values of one GPU and says what is worth an event."""
 
 
 def call(nvml: Any, function: str, *arguments: Any) -> Any:
@@ -54,7 +58,8 @@ def _memory_v1(nvml: Any, handle: Any) -> Numbers:
     return (int(nvml.nvmlDeviceGetMemoryInfo(handle).used),)
 
 
-def _power_field(field: int) -> Callable[[Any, Any], Numbers]:
+def power_field(field: int) -> Callable[[Any, Any], Numbers]:
+    """A way to read a power field of NVML (185, 186), in watts."""
     fields = [field]
 
     def read(nvml: Any, handle: Any) -> Numbers:
@@ -114,12 +119,12 @@ READINGS = (
     Reading(
         ("hw.gpu.power",),
         (
-            Way("NVML field 186 (instant power)", _power_field(186)),
+            Way("NVML field 186 (instant power)", power_field(186)),
             Way(
                 "NVML nvmlDeviceGetPowerUsage (1 s average on Ampere and later except GA100)",
                 _power_usage,
             ),
-            Way("NVML field 185 (average power)", _power_field(185)),
+            Way("NVML field 185 (average power)", power_field(185)),
         ),
     ),
     Reading(("hw.gpu.clock.sm",), (Way("NVML nvmlDeviceGetClockInfo SM", _clock(_SM)),)),
@@ -169,6 +174,10 @@ def _memory_total(nvml: Any, handle: Any) -> Fact:
     return int(nvml.nvmlDeviceGetMemoryInfo(handle).total)
 
 
+_XID = 8
+"""``nvmlEventTypeXidCriticalError``."""
+
+
 def _capability(nvml: Any, handle: Any) -> Fact:
     return "{}.{}".format(*nvml.nvmlDeviceGetCudaComputeCapability(handle))
 
@@ -187,6 +196,7 @@ FACTS: dict[str, Callable[[Any, Any], Fact]] = {
     "mig.enabled": lambda nvml, handle: bool(nvml.nvmlDeviceGetMigMode(handle)[0]),
     "ecc.enabled": lambda nvml, handle: bool(nvml.nvmlDeviceGetEccMode(handle)[0]),
     "persistence.enabled": lambda nvml, handle: bool(nvml.nvmlDeviceGetPersistenceMode(handle)),
+    "xid.told": lambda nvml, handle: bool(nvml.nvmlDeviceGetSupportedEventTypes(handle) & _XID),
 }
 """Facts that do not change during a run: bytes, watts, hertz, and the bus width in bits."""
 

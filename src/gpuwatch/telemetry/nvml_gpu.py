@@ -12,6 +12,8 @@ from typing import Any
 
 from gpuwatch.metrics import CATALOGUE, Method
 from gpuwatch.telemetry.base import Change, Channel, Event, Value
+from gpuwatch.telemetry.health import HEALTH
+from gpuwatch.telemetry.health_processes import FUNCTION, ProcessShares, ProcessUtilization
 from gpuwatch.telemetry.nvml_errors import LOST, NOT_FOUND, PERMANENT, describe
 from gpuwatch.telemetry.nvml_fields import (
     BANDWIDTH,
@@ -50,6 +52,7 @@ class _Probe:
 
     def __init__(self, reading: Reading) -> None:
         self.reading = reading
+        self.watch = reading.watch() if reading.watch is not None else None
         self.values: Numbers = ()
         self.at = -math.inf
         self.reset()
@@ -88,7 +91,9 @@ class Gpu:
         self._announced = False
         self._no_processes: str | None = None
         self._processes: tuple[float, tuple[GpuProcess, ...]] | None = None
-        self.probes = tuple(_Probe(reading) for reading in READINGS)
+        self._utilization = ProcessUtilization()
+        self._utilization_at = -math.inf
+        self.probes = tuple(_Probe(reading) for reading in (*READINGS, *HEALTH))
         self._fast = tuple(probe for probe in self.probes if not probe.reading.slow)
         self._slow = tuple(probe for probe in self.probes if probe.reading.slow)
         self._channels = {
@@ -121,6 +126,16 @@ class Gpu:
             return None
         return known[1]
 
+    @property
+    def process_shares(self) -> ProcessShares:
+        """How much of this GPU's time each process used during about the last second."""
+        if self.lost is not None:
+            return ProcessShares({}, self.lost)
+        known = self._utilization.shares
+        if known.reason is None and time.monotonic() - self._utilization_at > FRESH_S:
+            return ProcessShares({}, f"{FUNCTION} has not answered for over {FRESH_S:g} s")
+        return known
+
     def values(self, since: float) -> list[Value]:
         """Every channel's value, if read after ``since`` (monotonic) or slow and still fresh."""
         slow_since = time.monotonic() - FRESH_S
@@ -140,9 +155,9 @@ class Gpu:
             self._read(self._fast, watched=False)
 
     def read_slow(self) -> None:
-        """Read the slow readings and the processes."""
-        if self.lost is None:
-            self._read((*self._slow, None), watched=True)
+        """Read the slow readings, the processes and their utilization."""
+        if self.lost is None and self._read((*self._slow, None), watched=True):
+            self._read_utilization()
 
     def open(self) -> None:
         """Get the handle if there is none, try every reading; for the start and after a loss."""
@@ -232,6 +247,9 @@ class Gpu:
                 probe.values = values
                 probe.at = time.monotonic()
                 probe.worked = True
+                if probe.watch is not None:
+                    for kind, text in probe.watch(values, probe.at):
+                        self._journal.events.append(Event(kind, text, self.id))
                 for name in probe.reading.metrics:
                     if self._channels[name].reason is not None:
                         self._set(name, way.source, None)
@@ -288,3 +306,12 @@ class Gpu:
         with self._lock:
             if epoch == self._epoch:
                 self._processes = (time.monotonic(), tuple(found))
+
+    def _read_utilization(self) -> None:
+        try:
+            self._watched(FUNCTION, self._utilization.read, self._nvml, self.handle)
+        except self._nvml.NVMLError as error:
+            if error.value in LOST:
+                self.lose(error.value)
+        else:
+            self._utilization_at = time.monotonic()

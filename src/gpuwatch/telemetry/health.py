@@ -1,0 +1,125 @@
+"""The health of a GPU: what holds its clocks down, memory errors, the driver's mean of the power.
+
+Bits and their meanings are those of ``nvmlClocksEventReason*`` in NVIDIA's ``nvml.h``.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from gpuwatch.telemetry.nvml_fields import Numbers, Reading, Way, call, power_field
+
+QUIET_S = 5.0
+"""Shortest time in seconds between two events about one GPU's clocks."""
+
+_POWER_CAP, _HW_SLOWDOWN, _SW_THERMAL, _HW_THERMAL, _POWER_BRAKE = 0x4, 0x8, 0x20, 0x40, 0x80
+
+HARMFUL = {
+    _POWER_CAP: "software power cap",
+    _HW_SLOWDOWN: "hardware slowdown",
+    0x10: "sync boost",
+    _SW_THERMAL: "software thermal slowdown",
+    _HW_THERMAL: "hardware thermal slowdown",
+    _POWER_BRAKE: "hardware power brake",
+    0x200: "board limit",
+    0x400: "reliability limit",
+}
+"""Reasons that hold the clocks down against the user's will. An idle GPU (1) and clocks that were
+set (2, 0x100) are none."""
+
+_CORRECTED, _UNCORRECTED, _VOLATILE = 0, 1, 0
+
+
+def by_power(reasons: int) -> bool:
+    """Whether power holds the clocks down.
+
+    A hardware slowdown without a more precise bit stands for the power brake, or a draw that is
+    too high; with the thermal bit it is heat.
+    """
+    slowdown = reasons & _HW_SLOWDOWN and not reasons & _HW_THERMAL
+    return bool(reasons & (_POWER_CAP | _POWER_BRAKE) or slowdown)
+
+
+def by_heat(reasons: int) -> bool:
+    """Whether temperature holds the clocks down."""
+    return bool(reasons & (_SW_THERMAL | _HW_THERMAL))
+
+
+class ClockWatch:
+    """Tells when the set of harmful reasons changed, at most once in ``QUIET_S`` seconds."""
+
+    def __init__(self) -> None:
+        self._told = 0
+        self._told_at = -math.inf
+
+    def __call__(self, values: Numbers, now: float) -> list[tuple[str, str]]:
+        """Events as (kind, text); the reasons are the third value, ``now`` monotonic seconds."""
+        reasons = int(values[2]) & sum(HARMFUL)
+        if reasons == self._told or now - self._told_at < QUIET_S:
+            return []
+        self._told, self._told_at = reasons, now
+        named = ", ".join(name for bit, name in HARMFUL.items() if reasons & bit)
+        text = f"clocks are held down: {named}" if named else "clocks are no longer held down"
+        return [("throttle", text)]
+
+
+class ErrorWatch:
+    """Tells when memory errors were added that could not be corrected."""
+
+    def __init__(self) -> None:
+        self._known: int | None = None
+
+    def __call__(self, values: Numbers, now: float) -> list[tuple[str, str]]:
+        """Events as (kind, text); uncorrected errors are the second value."""
+        count = int(values[1])
+        before, self._known = self._known, count
+        if before is None or count <= before:
+            return []
+        return [
+            (
+                "ecc",
+                f"memory errors that could not be corrected: {count - before} more, {count} since "
+                "the driver was loaded; results may be wrong, see nvidia-smi -q -d ECC",
+            )
+        ]
+
+
+def _reasons(function: str) -> Way:
+    def read(nvml: Any, handle: Any) -> Numbers:
+        reasons = int(call(nvml, function, handle))
+        return int(by_power(reasons)), int(by_heat(reasons)), reasons
+
+    return Way(f"NVML {function}", read)
+
+
+def _errors(nvml: Any, handle: Any) -> Numbers:
+    return (
+        int(nvml.nvmlDeviceGetTotalEccErrors(handle, _CORRECTED, _VOLATILE)),
+        int(nvml.nvmlDeviceGetTotalEccErrors(handle, _UNCORRECTED, _VOLATILE)),
+    )
+
+
+HEALTH = (
+    Reading(
+        ("hw.gpu.power.average",),
+        (Way("NVML field 185 (average power)", power_field(185)),),
+        slow=True,
+    ),
+    Reading(
+        ("hw.gpu.throttle.power", "hw.gpu.throttle.thermal"),
+        (
+            _reasons("nvmlDeviceGetCurrentClocksEventReasons"),
+            _reasons("nvmlDeviceGetCurrentClocksThrottleReasons"),
+        ),
+        slow=True,
+        watch=ClockWatch,
+    ),
+    Reading(
+        ("hw.gpu.ecc.corrected", "hw.gpu.ecc.uncorrected"),
+        (Way("NVML nvmlDeviceGetTotalEccErrors (volatile; only with ECC on)", _errors),),
+        slow=True,
+        watch=ErrorWatch,
+    ),
+)
+"""Readings of a GPU's health, each once a second."""
