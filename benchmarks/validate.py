@@ -1,0 +1,160 @@
+"""What gpuwatch reads against work that is known: the table of docs/validation.md.
+
+    python benchmarks/validate.py [--seconds 10] [--python PYTHON]
+
+Records a large copy and a large matrix product (``known_work.py``) and holds the figures of the
+sessions against the known bytes and FLOP; the energy counter against the integral of power; and,
+where ``ncu`` may count, its DRAM bytes and FLOP of one call. A row without a figure says why.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from datetime import datetime, timezone
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from gpuwatch.session.reader import SessionReader
+
+KNOWN = Path(__file__).with_name("known_work.py")
+GPUWATCH = (sys.executable, "-m", "gpuwatch")
+_NCU = (
+    "dram__bytes_read.sum,dram__bytes_write.sum,gpu__time_duration.sum,"
+    "smsp__sass_thread_inst_executed_op_ffma_pred_on.sum"
+)
+
+
+def record(python: str, folder: Path, seconds: float, *work: str) -> Path:
+    """Record the known work at 10 Hz; the session's path."""
+    command = (python, str(KNOWN), *work, "--seconds", str(seconds))
+    subprocess.run(
+        [*GPUWATCH, "--record", "--quiet", "--interval", "0.1", "--out", folder, "--", *command],
+        check=True,
+    )
+    return max(folder.rglob("*.gpuwatch"), key=lambda path: path.stat().st_mtime)
+
+
+def figures(session: Path) -> dict[str, Any]:
+    """``gpuwatch show --format json`` of a session."""
+    done = subprocess.run(
+        [*GPUWATCH, "show", "--format", "json", session], check=True, capture_output=True, text=True
+    )
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def known_rate(session: Path, what: str) -> float:
+    """Known work over time, from the step lines alone: FLOP/s or By/s."""
+    with SessionReader(session) as reader:
+        steps = list(reader.all_steps())[1:]
+    return sum(getattr(row, what) or 0 for row in steps) / sum(
+        sum(row.seconds or ()) for row in steps
+    )
+
+
+def energy_rows(session: Path) -> list[tuple[str, float | None, float | None, str]]:
+    """Energy by the counter against power integrated by trapezoids, of each GPU, J."""
+    rows = []
+    with SessionReader(session) as reader:
+        channels = {(c.device, c.metric): c.id for c in reader.channels()}
+        for device in sorted({device for device, _ in channels}):
+            pair = [channels.get((device, f"hw.gpu.{name}")) for name in ("energy", "power")]
+            if None in pair:
+                continue
+            ticks = [
+                row[1:] for row in reader.all_ticks([each for each in pair if each is not None])
+            ]
+            known = [
+                (t / 1e9, joule, watt) for t, joule, watt in ticks if None not in (joule, watt)
+            ]
+            if len(known) < 10:
+                rows.append((f"energy of {device}", None, None, "not given by the driver"))
+                continue
+            counted = known[-1][1] - known[0][1]
+            integral = sum((a[2] + b[2]) / 2 * (b[0] - a[0]) for a, b in pairwise(known))
+            rows.append((f"energy of {device}, J", counted, integral, "counter, integral of power"))
+    return rows
+
+
+def by_ncu(python: str, *work: str) -> dict[str, float] | str:
+    """Counters of all kernels of a short known work, summed; or why there are none."""
+    ncu = shutil.which("ncu") or shutil.which("ncu", path="/usr/local/cuda/bin")
+    if ncu is None:
+        return "ncu is not installed"
+    command = [ncu, "--csv", "--page", "raw", "--launch-count", "4", "--launch-skip", "2"]
+    command += ["--metrics", _NCU, python, str(KNOWN), *work, "--seconds", "0.2"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    table = done.stdout[done.stdout.find('"ID"') :]
+    if not table.startswith('"ID"'):
+        return (done.stdout + done.stderr).strip().splitlines()[-1][:200]
+    rows = list(csv.DictReader(io.StringIO(table)))
+    units, launches = rows[0], rows[1:]
+    scale = {
+        "byte": 1,
+        "Kbyte": 1e3,
+        "Mbyte": 1e6,
+        "Gbyte": 1e9,
+        "ns": 1e-9,
+        "us": 1e-6,
+        "ms": 1e-3,
+    }
+    return {
+        name: sum(float(row[name].replace(",", "")) for row in launches) * scale.get(units[name], 1)
+        for name in _NCU.split(",")
+        if name in units
+    }
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=10)
+    parser.add_argument("--python", default=sys.executable, help="interpreter with torch")
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="keep the sessions there")
+    flags = parser.parse_args()
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = flags.keep or Path(temporary)
+        copy = record(flags.python, folder, flags.seconds, "copy")
+        product = record(flags.python, folder, flags.seconds, "product")
+        shown = {path: figures(path) for path in (copy, product)}
+        used = [device for device in shown[copy]["devices"] if device["used"]]
+        print(f"{datetime.now(timezone.utc):%Y-%m-%d}: " + "; ".join(d["name"] for d in used))
+        print("\n| figure | gpuwatch | known | ratio | by |\n| --- | ---: | ---: | ---: | --- |")
+        for name, path, metric, what in (
+            ("measured bandwidth of a copy, B/s", copy, "hw.gpu.memory.bandwidth", "bytes"),
+            ("counted bytes of a copy, B/s", copy, "gpuwatch.bytes.rate", "bytes"),
+            ("counted FLOP/s of a product", product, "gpuwatch.flop.rate", "flop"),
+        ):
+            statistic = shown[path]["metrics"][metric]
+            told = statistic["reason"] or f"{statistic['method']}: {statistic['source']}"
+            row(name, statistic["mean"], known_rate(path, what), told)
+        for each in energy_rows(copy):
+            row(*each)
+        for label, work in (("copy", ("copy",)), ("product", ("product",))):
+            counted = by_ncu(flags.python, *work)
+            if isinstance(counted, str):
+                row(f"ncu of a {label}", None, None, counted)
+                continue
+            moved = counted.get("dram__bytes_read.sum", 0) + counted.get("dram__bytes_write.sum", 0)
+            seconds = counted.get("gpu__time_duration.sum", 0)
+            known = known_rate(copy if label == "copy" else product, "bytes")
+            row(f"ncu: DRAM bytes of a {label}, B/s", moved / seconds, known, "ncu")
+    return 0
+
+
+def row(name: str, read: float | None, known: float | None, by: str) -> None:
+    """One line of the table; a dash is unknown."""
+    ratio = f"{read / known:.3f}" if read is not None and known else "-"
+    cells = ["-" if value is None else f"{value:.4g}" for value in (read, known)]
+    print(f"| {name} | {cells[0]} | {cells[1]} | {ratio} | {by} |")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
