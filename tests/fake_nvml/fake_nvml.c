@@ -36,7 +36,7 @@ static void parse_line(State *s, char *line) {
     long number;
     unsigned pid;
     line[strcspn(line, "\n")] = 0;
-    if (sscanf(line, "%63s", word) != 1) return;
+    if (sscanf(line, "%63s", word) != 1 || gpm_line(s, line)) return;
     if (!strcmp(word, "gpu") && s->values < MAX_VALUES) {
         Value *v = &s->value[s->values];
         if (sscanf(line, "gpu %d %39s %n", &gpu, v->key, &used) < 2) return;
@@ -85,6 +85,7 @@ State *state(void) {
                 char line[256];
                 while (fgets(line, sizeof line, f)) parse_line(s, line);
                 s->since = now, s->before = current;
+                gpm_continue(s);
                 current = s, seen = st;
             }
             if (f) fclose(f);

@@ -12,6 +12,7 @@
 #include <time.h>
 
 enum { MAX_GPUS = 16, MAX_MIG = 8, MAX_VALUES = 1024, MAX_RULES = 256, MAX_PROCESSES = 256, ALL = -1, MACHINE = -2 };
+enum { GPM_METRICS = 64 };
 enum {
     SUCCESS = 0, UNINITIALIZED = 1, INVALID_ARGUMENT = 2, NOT_SUPPORTED = 3, NOT_FOUND = 6,
     INSUFFICIENT_SIZE = 7, TIMEOUT = 10, GPU_IS_LOST = 15, ARGUMENT_VERSION_MISMATCH = 25
@@ -20,11 +21,14 @@ enum {
 typedef struct { int gpu; char key[40]; char text[120]; } Value;
 typedef struct { int gpu; char function[64]; long number; } Rule;
 typedef struct { int gpu; int graphics; unsigned pid; unsigned long long bytes; } Process;
+/* A GPM counter: how fast it runs, and how far it was when the state began. */
+typedef struct { double rate, counted; int there; } Running;
 typedef struct State {
     int values, returns, delays, processes, lost[MAX_GPUS];
     Value value[MAX_VALUES];
     Rule ret[MAX_RULES], delay[MAX_RULES];
     Process process[MAX_PROCESSES];
+    Running gpm[MAX_GPUS][MAX_MIG + 1][GPM_METRICS];
     long long since;
     const struct State *before;
 } State;
@@ -51,6 +55,9 @@ int enter(const char *symbol, const Device *d, State **s);
 /* Copies a text into a caller's buffer, or gives the return code that says why it does not. */
 int give(char *out, unsigned size, const char *text);
 int gpu_count(const State *s);
+/* Takes a line that is about GPM; whether it was one. Then, once for a state: counters go on from the one before. */
+int gpm_line(State *s, const char *line);
+void gpm_continue(State *s);
 #pragma GCC visibility pop
 
 #define ENTER(device)                                 \
