@@ -11,36 +11,19 @@ from __future__ import annotations
 import contextlib
 import copy
 import warnings
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map_only
 
-from .formulas import MOVERS, VIEWS, flop_of
+from .operators import OperatorCounter, Work, together
 
 Objective = Callable[[nn.Module, Any, torch.Tensor], tuple[torch.Tensor, Any, Any]]
 """Loss, scores and labels of a batch; `task.Task.objective`."""
-
-
-@dataclass
-class Work:
-    """What the operators seen so far cost."""
-
-    flop: int = 0
-    bytes: int = 0
-    calls: Counter[str] = field(default_factory=Counter)
-    uncounted: Counter[str] = field(default_factory=Counter)
-    """Calls of the operators that do arithmetic and have no formula."""
-
-    def uncounted_operators(self) -> list[str]:
-        """``"aten.native_batch_norm x20"``, by name."""
-        return [f"{name} x{calls}" for name, calls in sorted(self.uncounted.items())]
 
 
 @dataclass(frozen=True)
@@ -49,77 +32,17 @@ class StepWork:
 
     flop_forward_per_sample: float
     """FLOP of the forward in training mode, the loss included, for one sample."""
+    flop_forward_per_step: int
+    flop_backward_per_step: int
     flop_per_step: int
-    """FLOP of forward and backward."""
+    """FLOP of forward and backward; the optimizer's update is not in it."""
     bytes_per_step: int
     """Algorithmic bytes of forward, backward and the optimizer's update."""
+    operators: list[dict[str, Any]]
+    """``Work.table()`` of the step; the FLOP add up to ``flop_per_step``, the bytes likewise."""
     uncounted_operators: list[str]
+    """Operators that do arithmetic and have no formula, with their calls; the update's, all."""
     method: str
-
-
-class OperatorCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Adds up the work of every operator that runs while it is active, into ``work``."""
-
-    def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.work = Work()
-
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
-    ) -> Any:
-        kwargs = kwargs or {}
-        if func.namespace not in ("aten", "torchvision"):
-            return func(*args, **kwargs)
-        packet = func._overloadpacket
-        name = packet._qualified_op_name.replace("::", ".")
-        operator = name.partition(".")[2]
-        if is_view(func) or operator in VIEWS:
-            return func(*args, **kwargs)
-        out = func(*args, **kwargs)
-        work = self.work
-        work.calls[name] += 1
-        work.bytes += bytes_of(operator, args, kwargs, out)
-        flop = flop_of(packet, args, kwargs, out)
-        if flop is not None:
-            work.flop += flop
-        elif operator not in MOVERS:
-            work.uncounted[name] += 1
-        return out
-
-
-def is_view(func: Any) -> bool:
-    """Whether an operator returns a view of its input, and so moves nothing."""
-    return any(
-        result.alias_info is not None and not result.alias_info.is_write
-        for result in func._schema.returns
-    )
-
-
-def bytes_of(operator: str, args: Any, kwargs: Any, out: Any) -> int:
-    """Bytes of an operator's inputs and outputs; an in-place operator's tensor is both.
-
-    What is overwritten unread (``copy_``, ``fill_``, ``zero_``) is no input, and of a table from
-    which rows are taken only the rows taken are.
-    """
-    written = sum(tensor_bytes(t) for t in _tensors(out))
-    inputs = _tensors((args, kwargs))
-    if operator in ("copy_", "fill_", "zero_", "bernoulli_", "uniform_", "normal_"):
-        return written + sum(tensor_bytes(t) for t in inputs[1:])
-    if operator in ("embedding", "index_select", "index", "gather"):
-        return 2 * written + sum(tensor_bytes(t) for t in inputs[1:])
-    return written + sum(tensor_bytes(t) for t in inputs)
-
-
-def tensor_bytes(tensor: torch.Tensor) -> int:
-    """Bytes of a tensor's elements, an expanded dimension once; of a sparse one, what it stores."""
-    if tensor.layout == torch.sparse_coo:
-        return tensor._nnz() * (tensor.element_size() + 8 * tensor.sparse_dim())
-    if tensor.layout != torch.strided:
-        return tensor._nnz() * (tensor.element_size() + 8) + 8 * (tensor.shape[0] + 1)
-    elements = 1
-    for size, stride in zip(tensor.shape, tensor.stride(), strict=True):
-        elements *= min(size, 1) if stride == 0 else size
-    return elements * tensor.element_size()
 
 
 def _tensors(tree: Any) -> list[torch.Tensor]:
@@ -197,20 +120,25 @@ def count_step(
     inputs, target = tree_map_only(torch.Tensor, phantom.convert, (inputs, target))
     samples = _tensors(inputs)[0].shape[0]
     optimizer = make_optimizer(copied.parameters())
-    with phantom.running(), OperatorCounter() as counter:
-        with phantom.casting():
+    forward, backward, update = OperatorCounter(), OperatorCounter(), OperatorCounter(flop=False)
+    with phantom.running():
+        with forward, phantom.casting():
             loss, _, _ = objective(copied, inputs, target)
-        forward = counter.work.flop
-        loss.backward()  # type: ignore[no-untyped-call]
-        step = counter.work.flop
-        optimizer.step()
+        with backward:
+            loss.backward()  # type: ignore[no-untyped-call]
+        with update:
+            optimizer.step()
+    step = together((forward.work, backward.work, update.work))
     where = "copies on the CPU" if real else "shapes alone"
     data_type = "float32" if autocast is None else f"autocast {autocast}".replace("torch.", "")
     return StepWork(
-        flop_forward_per_sample=forward / samples,
-        flop_per_step=step,
-        bytes_per_step=counter.work.bytes,
-        uncounted_operators=counter.work.uncounted_operators(),
+        flop_forward_per_sample=forward.work.flop / samples,
+        flop_forward_per_step=forward.work.flop,
+        flop_backward_per_step=backward.work.flop,
+        flop_per_step=step.flop,
+        bytes_per_step=step.bytes,
+        operators=step.table(),
+        uncounted_operators=step.uncounted_operators(),
         method=(
             f"formulas per ATen operator, one full batch, {data_type}, counted on {where}; bytes "
             "are inputs and outputs of every operator, caches and fusion ignored; the optimizer's "

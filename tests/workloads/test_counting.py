@@ -8,35 +8,19 @@ from typing import Any
 import pytest
 
 torch = pytest.importorskip("torch")
-torchvision = pytest.importorskip("torchvision")
 
 from torch import nn
 from torch.nn import functional as F
 
 from gpuwatch.workloads.counting import (
-    OperatorCounter,
     count_forward,
     count_step,
-    tensor_bytes,
 )
+from gpuwatch.workloads.operators import OperatorCounter
 from gpuwatch.workloads.tasks.gcn import GCN, normalised_adjacency
+from gpuwatch.workloads.traffic import tensor_bytes
 
 pytestmark = pytest.mark.torch
-
-MODELS = [
-    "resnet50",
-    "vgg16",
-    "densenet121",
-    "mobilenet_v3_large",
-    "efficientnet_b0",
-    "convnext_tiny",
-    "vit_b_16",
-    "swin_t",
-    "regnet_y_400mf",
-    "shufflenet_v2_x1_0",
-    "googlenet",
-    "maxvit_t",
-]
 
 
 def sgd(parameters: Any) -> Any:
@@ -53,18 +37,6 @@ def work_of(run: Callable[[], Any]) -> Any:
     with counter:
         run()
     return counter.work
-
-
-@pytest.mark.parametrize("name", MODELS)
-def test_the_forward_is_twice_the_published_multiply_accumulates(name: str) -> None:
-    weights = torchvision.models.get_model_weights(name).DEFAULT
-    options = {"init_weights": False} if name == "googlenet" else {}
-    model = torchvision.models.get_model(name, **options).eval()
-    size = weights.transforms().crop_size[0]
-    counted = count_forward(model, torch.empty(1, 3, size, size)).flop
-    published = weights.meta["_ops"] * 1e9
-    half_a_digit = 0.0005 * 1e9
-    assert counted / 2 == pytest.approx(published, abs=max(0.01 * published, half_a_digit))
 
 
 @pytest.mark.parametrize(("kind", "gates"), [(nn.RNN, 1), (nn.GRU, 3), (nn.LSTM, 4)])
@@ -170,7 +142,7 @@ def test_a_graph_network_has_the_closed_forms_flop() -> None:
 def test_vector_and_batched_products_have_their_formula(run: Any, flop: int) -> None:
     work = work_of(run)
     assert work.flop == flop
-    assert not work.uncounted
+    assert not work.uncounted_operators()
 
 
 def test_what_does_arithmetic_without_a_formula_is_listed_with_its_calls() -> None:

@@ -1,0 +1,156 @@
+"""What operators cost while they run: a counter of FLOP and bytes, operator by operator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from .formulas import flop_of, formula_of
+from .movers import MOVERS, VIEWS
+from .traffic import bytes_of
+
+ROWS = 40
+"""Operators that a table names; the rest are one row."""
+
+SILENT = frozenset({"prim", "profiler"})
+"""Namespaces whose operators compute nothing."""
+
+PLAIN = (torch.Tensor, torch.nn.Parameter, FakeTensor)
+"""Types of tensors that operators work on; others are made of these."""
+
+
+@dataclass
+class Cost:
+    """What the calls of one operator cost."""
+
+    calls: int = 0
+    flop: int = 0
+    bytes: int = 0
+    uncounted: int = 0
+    """Calls that do arithmetic and whose FLOP are not known."""
+
+    def add(self, other: Cost) -> None:
+        """Add another's calls."""
+        self.calls += other.calls
+        self.flop += other.flop
+        self.bytes += other.bytes
+        self.uncounted += other.uncounted
+
+    def row(self, name: str) -> dict[str, Any]:
+        """As reported; FLOP are None where all that is known of them is that there are some."""
+        known = not self.uncounted or self.flop
+        return {
+            "name": name,
+            "calls": self.calls,
+            "flop": self.flop if known else None,
+            "bytes": self.bytes,
+        }
+
+
+@dataclass
+class Work:
+    """What the operators seen so far cost, by name (``"aten.mm"``)."""
+
+    operators: dict[str, Cost] = field(default_factory=dict)
+
+    @property
+    def flop(self) -> int:
+        """FLOP of all operators that have a formula."""
+        return sum(cost.flop for cost in self.operators.values())
+
+    @property
+    def bytes(self) -> int:
+        """Algorithmic bytes of all operators."""
+        return sum(cost.bytes for cost in self.operators.values())
+
+    def uncounted_operators(self) -> list[str]:
+        """``"aten.native_batch_norm x20"``, by name."""
+        return [
+            f"{name} x{cost.uncounted}"
+            for name, cost in sorted(self.operators.items())
+            if cost.uncounted
+        ]
+
+    def table(self) -> list[dict[str, Any]]:
+        """Rows of name, calls, FLOP and bytes, the largest first, by FLOP and then by bytes.
+
+        Behind ``ROWS`` of them one, ``"(others)"``, holds what is left, so that the sums of a
+        column are those of all operators.
+        """
+        ranked = sorted(
+            self.operators.items(), key=lambda item: (-item[1].flop, -item[1].bytes, item[0])
+        )
+        rows = [cost.row(name) for name, cost in ranked[:ROWS]]
+        if len(ranked) > ROWS:
+            rows.append(_sum(cost for _, cost in ranked[ROWS:]).row("(others)"))
+        return rows
+
+
+def together(works: Iterable[Work]) -> Work:
+    """All of these in one."""
+    total = Work()
+    for work in works:
+        for name, cost in work.operators.items():
+            total.operators.setdefault(name, Cost()).add(cost)
+    return total
+
+
+def _sum(costs: Iterable[Cost]) -> Cost:
+    total = Cost()
+    for cost in costs:
+        total.add(cost)
+    return total
+
+
+class OperatorCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Adds up the work of every operator that runs while it is active, into ``work``.
+
+    Without ``flop``, arithmetic is not counted but listed.
+    """
+
+    supports_higher_order_operators = True
+
+    def __init__(self, flop: bool = True) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.flop = flop
+        self.work = Work()
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        if func.namespace in SILENT:
+            return func(*args, **kwargs)
+        if any(kind not in PLAIN for kind in types):
+            return NotImplemented  # the type takes the operator apart, and its parts come here
+        packet = getattr(func, "_overloadpacket", func)
+        operator = getattr(packet, "__name__", str(packet))
+        name = f"{func.namespace}.{operator}"
+        if formula_of(name) is None and isinstance(func, torch._ops.OpOverload):
+            # Without autograd a compound operator comes here whole.
+            with self:
+                parts = func.decompose(*args, **kwargs)
+            if parts is not NotImplemented:
+                return parts
+            if is_view(func) or operator in VIEWS:
+                return func(*args, **kwargs)
+        out = func(*args, **kwargs)
+        flop = flop_of(name, packet, args, kwargs, out) if self.flop else None
+        unknown = flop is None and operator not in MOVERS
+        moved = bytes_of(operator, func, args, kwargs, out)
+        cost = self.work.operators.setdefault(name, Cost())
+        cost.add(Cost(1, flop or 0, moved, int(unknown)))
+        return out
+
+
+def is_view(func: Any) -> bool:
+    """Whether an operator returns a view of its input, and so moves nothing."""
+    return any(
+        result.alias_info is not None and not result.alias_info.is_write
+        for result in func._schema.returns
+    )
