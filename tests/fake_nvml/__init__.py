@@ -26,6 +26,7 @@ NOT_SUPPORTED = 3
 NO_PERMISSION = 4
 NOT_FOUND = 6
 DRIVER_NOT_LOADED = 9
+FUNCTION_NOT_FOUND = 13
 GPU_IS_LOST = 15
 VERSION_MISMATCH = 18
 UNKNOWN = 999
@@ -178,6 +179,11 @@ class FakeDriver:
         """Undo :meth:`lose`."""
         self._lost.discard(gpu)
         self._write()
+
+    def xid(self, gpu: int, number: int) -> None:
+        """The driver reports an Xid error."""
+        before = self._gpus[gpu].get("xids")
+        self.set(gpu, xids=number if before is None else f"{before},{number}")
 
     def processes(self, gpu: int, *processes: tuple[int, int | None, str]) -> None:
         """The processes on a GPU: ``(pid, bytes or None, "compute" or "graphics")``."""

@@ -21,6 +21,8 @@ def answer(source: NvmlSource, question: str) -> object:
             gpu: None if listed is None else [asdict(process) for process in listed]
             for gpu, listed in source.processes().items()
         }
+    if question == "shares":
+        return {gpu: asdict(shares) for gpu, shares in source.process_shares().items()}
     start = time.perf_counter()
     source.close()
     return time.perf_counter() - start

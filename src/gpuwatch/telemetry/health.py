@@ -103,7 +103,7 @@ def _errors(nvml: Any, handle: Any) -> Numbers:
 HEALTH = (
     Reading(
         ("hw.gpu.power.average",),
-        (Way("NVML field 185 (average power)", power_field(185)),),
+        (Way("NVML nvmlDeviceGetFieldValues 185 (average power)", power_field(185)),),
         slow=True,
     ),
     Reading(

@@ -19,6 +19,7 @@ from gpuwatch.telemetry.nvml_errors import NO_BINDING, Unavailable, describe
 from gpuwatch.telemetry.nvml_fields import GpuProcess, facts
 from gpuwatch.telemetry.nvml_gpu import FRESH_S, RETRY_S, Gpu, Journal
 from gpuwatch.telemetry.nvml_select import Found, present, select
+from gpuwatch.telemetry.xid import XidWatch
 
 __all__ = ["GpuProcess", "NvmlSource", "Unavailable", "open_nvml"]
 
@@ -111,6 +112,7 @@ class NvmlSource:
             thread.start()
         for done in ready:
             done.wait(max(0.0, deadline - time.monotonic()))
+        self._xid = XidWatch(nvml, self._gpus, self._journal.events)
         self._journal.changes.clear()
         self._channels = tuple(channel for gpu in self._gpus for channel in gpu.channels)
 
@@ -157,6 +159,7 @@ class NvmlSource:
         idle = self._lane.close(0.2)
         for thread in self._threads:
             thread.join(max(0.0, deadline - time.monotonic()))
+        idle = self._xid.close(max(0.0, deadline - time.monotonic())) and idle
         if idle and not any(thread.is_alive() for thread in self._threads):
             try:
                 _within(0.3, self._nvml.nvmlShutdown)
@@ -185,11 +188,14 @@ class NvmlSource:
         if not idle or self._lane.stuck or time.monotonic() - self._restarted < RESTART_S:
             return
         self._restarted = time.monotonic()
+        if not self._xid.close():
+            return
         for function in (self._nvml.nvmlShutdown, self._nvml.nvmlInit):
             try:
                 function()
             except self._nvml.NVMLError as error:
                 by.lose(error.value)
+        self._xid = XidWatch(self._nvml, self._gpus, self._journal.events)
 
     def _opener(self, one: Found) -> Callable[[], Any]:
         nvml = self._nvml

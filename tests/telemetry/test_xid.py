@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from gpuwatch.telemetry.xid import MEANINGS, meaning
+from tests.fake_nvml import NO_PERMISSION, FakeDriver
+
+Start = Callable[..., Any]
+
+
+def _xids(source: Any) -> list[tuple[str, str]]:
+    source.sample()
+    return [(e["device"], e["text"]) for e in source.events if e["kind"] == "xid"]
+
+
+def test_an_xid_error_is_an_event_of_its_gpu_with_what_it_means(
+    tmp_path: Path, remote: Start
+) -> None:
+    driver = FakeDriver(tmp_path, gpus=3)
+    source = remote(driver)
+    driver.xid(2, 79)
+    driver.xid(0, 31)
+    source.until(lambda values: len(_xids(source)) == 2)
+    assert set(_xids(source)) == {("gpu2", meaning(79)), ("gpu0", meaning(31))}
+    assert "fallen off the bus" in meaning(79) and "page fault" in meaning(31)
+
+
+def test_xid_errors_from_before_the_recording_are_not_told(tmp_path: Path, remote: Start) -> None:
+    driver = FakeDriver(tmp_path)
+    driver.xid(0, 13)
+    source = remote(driver)
+    driver.xid(0, 48)
+    source.until(lambda values: bool(_xids(source)))
+    assert _xids(source) == [("gpu0", meaning(48))]
+
+
+def test_a_number_that_is_not_listed_is_told_plainly() -> None:
+    assert 999 not in MEANINGS
+    assert meaning(999).startswith("Xid 999: see NVIDIA's Xid catalogue")
+
+
+def test_a_gpu_that_cannot_tell_xid_errors_is_quiet_and_its_attribute_says_so(
+    tmp_path: Path, remote: Start
+) -> None:
+    driver = FakeDriver(tmp_path, gpus=2)
+    driver.set(gpu=0, event_types=0)
+    source = remote(driver)
+    driver.xid(0, 31)
+    driver.xid(1, 43)
+    source.until(lambda values: bool(_xids(source)))
+    assert [(event["kind"], event["device"]) for event in source.events] == [("xid", "gpu1")]
+    told = [device["attributes"]["xid.told"] for device in source.first["devices"]]
+    assert told == [False, True]
+
+
+def test_a_refused_registration_is_told_once(tmp_path: Path, remote: Start) -> None:
+    driver = FakeDriver(tmp_path)
+    driver.fail("nvmlDeviceRegisterEvents", NO_PERMISSION)
+    source = remote(driver)
+    source.until(lambda values: bool(source.events))
+    assert [event["kind"] for event in source.events] == ["xid-untold"]
+    assert "no permission" in source.events[0]["text"]
+
+
+def test_a_gpu_that_came_back_tells_its_xid_errors_again(tmp_path: Path, remote: Start) -> None:
+    driver = FakeDriver(tmp_path)
+    source = remote(driver)
+    driver.lose(0)
+    source.until(lambda values: any(event["kind"] == "gpu-lost" for event in source.events))
+    driver.restore(0)
+    source.until(lambda values: any(event["kind"] == "gpu-back" for event in source.events))
+
+    def told(values: object) -> bool:
+        driver.xid(0, 43)
+        return bool(_xids(source))
+
+    source.until(told)
+    assert source.ask("close") < 1
+
+
+def test_closing_does_not_wait_for_an_event(tmp_path: Path, remote: Start) -> None:
+    source = remote(FakeDriver(tmp_path))
+    source.sample()
+    assert source.ask("close") < 0.6
