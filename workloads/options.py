@@ -59,7 +59,7 @@ def _integer(text: str, least: int) -> int:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the workload's flags. None (False for ``--download``) means the workload's default."""
+    """Add the workload's flags. None (False for a switch) means the workload's default."""
     group = parser.add_argument_group("workload")
     add = group.add_argument
     add("--batch-size", type=positive_int, metavar="N", help="samples in a step")
@@ -84,9 +84,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--image-size", type=positive_int, metavar="PIXELS", help="edge of the square images")
     add("--workers", type=non_negative_int, metavar="N", help="processes that load data")
     add("--seed", type=seed_value, metavar="N", help="seed of all randomness (default: 0)")
+    add(
+        "--profile",
+        type=non_negative_int,
+        metavar="N",
+        help="steps under torch.profiler after the timed ones (default: 4; 0: none)",
+    )
+    add(
+        "--counters",
+        action="store_true",
+        help="executed FLOP and DRAM traffic of one or two more steps, by ncu",
+    )
 
 
-FLAGS = (
+TRAINING_FLAGS = (
     "batch_size",
     "epochs",
     "steps",
@@ -100,6 +111,10 @@ FLAGS = (
     "workers",
     "seed",
 )
+"""What decides how a workload trains: the ``parameters`` of its ``run`` report."""
+
+FLAGS = (*TRAINING_FLAGS, "profile", "counters")
+"""All flags, with those for what is looked at after the timed steps."""
 
 
 def parameters_to_argv(parameters: Mapping[str, Any]) -> list[str]:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import torch
 
+from .counters import count_executed, unavailable
 from .counting import count_step
 from .device import choose, describe
 from .errors import translate
@@ -19,7 +20,8 @@ from .failures import Failure, UsageFailure
 from .lines import emit
 from .loading import Batches
 from .names import module_of
-from .options import FLAGS
+from .options import TRAINING_FLAGS
+from .profiling import DEFAULT_STEPS, Cost, Found, profile_steps, report
 from .stopping import Stop, Stopped, leave
 from .task import Definition, Settings, Task
 from .training import AUTOCAST, Plan, Training, plan, set_precision
@@ -83,7 +85,52 @@ def run(
     stop.training = False
     batches.close()
     _emit_end(training, launched_ns)
+    asked = DEFAULT_STEPS if flags.profile is None else flags.profile
+    if asked:
+        _profile(training, batches, device, asked, stop)
+    if flags.counters:
+        step_seconds = training.step_seconds
+        # A profiler's child needs the GPU's memory: nothing here may hold it.
+        del task, training, batches
+        _count_executed(flags, device, step_seconds, stop)
     return 0
+
+
+def _profile(
+    training: Training, batches: Batches, device: torch.device, asked: int, stop: Stop
+) -> None:
+    """Profile some steps behind the timed ones; a signal ends the process."""
+    cost = Cost()
+    stop.training = True
+    try:
+        found = profile_steps(
+            training.again, training.unreported_step, device, asked, training.step_seconds
+        )
+        if stop.signum is not None:
+            raise Stopped
+        stop.training = False
+    except Stopped:
+        stop.shielded = True
+        report(Found(reason="the run was stopped while it was profiled"), device, cost)
+        leave(128 + (stop.signum or 0))
+    batches.close()
+    report(found, device, cost)
+
+
+def _count_executed(
+    flags: argparse.Namespace, device: torch.device, step_seconds: float, stop: Stop
+) -> None:
+    """Count what the kernels of some more steps do; a signal ends the process."""
+    cost = Cost()
+    stop.training = True
+    try:
+        counted = count_executed(flags, device.type, step_seconds)
+        stop.training = False
+    except Stopped:
+        stop.shielded = True
+        emit("counters", **unavailable("the run was stopped while it was counted"), **cost.keys())
+        leave(128 + (stop.signum or 0))
+    emit("counters", **counted, **cost.keys())
 
 
 def settings_of(flags: argparse.Namespace, definition: Definition) -> Settings:
@@ -128,7 +175,7 @@ def _emit_run(
     settings: Settings, task: Task, batches: Batches, steps: Plan, device: torch.device
 ) -> None:
     data = task.data
-    parameters = {name: getattr(settings, name) for name in FLAGS}
+    parameters = {name: getattr(settings, name) for name in TRAINING_FLAGS}
     parameters |= {
         "data": str(settings.data) if settings.data else None,
         "steps": steps.total,
@@ -177,8 +224,11 @@ def _emit_count(task: Task, batches: Batches, settings: Settings) -> None:
         emit(
             "count",
             flop_forward_per_sample=None,
+            flop_forward_per_step=None,
+            flop_backward_per_step=None,
             flop_per_step=None,
             bytes_per_step=None,
+            operators=[],
             uncounted_operators=[],
             method=f"not counted: {type(error).__name__}: {reason}",
             seconds=time.perf_counter() - start,

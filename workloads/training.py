@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import math
+import os
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +17,11 @@ from .loading import Batch, Batches
 from .reporter import Reporter, Step
 from .scores import Result, ScoreReader
 from .stopping import Stop
-from .task import Settings, Task
+from .task import Scored, Settings, Task
+
+BRACKET = "GPUWATCH_WORKLOAD_BRACKET"
+"""Environment variable: if set, the timed steps on a GPU stand between ``cudaProfilerStart`` and
+``cudaProfilerStop``, for a profiler that waits for these (ncu, nsys)."""
 
 AUTOCAST = {"bfloat16": torch.bfloat16, "float16": torch.float16}
 
@@ -39,13 +45,15 @@ class Training:
     """A task on a device, ready to take steps.
 
     ``seconds_reporting`` and ``steps`` say, at any time, what reporting cost so far and how many
-    timed steps are reported; ``first_step_seconds`` is set once there was one.
+    timed steps are reported; ``first_step_seconds`` is set once there was one, ``step_seconds``,
+    the mean of the timed steps, after the last.
     """
 
     def __init__(
         self, task: Task, batches: Batches, settings: Settings, device: torch.device, stop: Stop
     ) -> None:
         self.first_step_seconds: float | None = None
+        self.step_seconds = 0.0
         self._task = task
         self._batches = batches
         self._device = device
@@ -58,6 +66,7 @@ class Training:
         self._clock = clock_for(device)
         self._reader = ScoreReader(device)
         self._reporters: list[Reporter] = []
+        self._bracketed = device.type == "cuda" and bool(os.environ.get(BRACKET))
 
     @property
     def seconds_reporting(self) -> float:
@@ -84,6 +93,18 @@ class Training:
             self._step()
         for _ in range(plan.total - 1):
             self._step()
+        self.step_seconds = (time.perf_counter() - self._opened) / plan.total
+        if self._bracketed:
+            torch.cuda.synchronize(self._device)
+            _cudart().cudaProfilerStop()
+
+    def again(self) -> None:
+        """Start the data over at its first batch, for steps behind the plan's."""
+        self._batches.begin()
+
+    def unreported_step(self) -> None:
+        """Take a step that is in no report: as the others, and nothing of it is timed."""
+        self._work(self._batches.next(), _nothing)
 
     def flush(self) -> None:
         """Report the steps that are over. For a run that ends early."""
@@ -95,12 +116,21 @@ class Training:
         self._batches.begin()
         self._warmup = warmup
         self._reporters.append(Reporter(self._clock, self._reader, total, warmup))
+        if self._bracketed and not warmup:
+            torch.cuda.synchronize(self._device)
+            _cudart().cudaProfilerStart()
         self._clock.start()
+        self._opened = time.perf_counter()
 
     def _step(self) -> None:
         mark = self._clock.mark
         batch = self._batches.next()
         mark()
+        loss, scores, labels = self._work(batch, mark)
+        self._report(batch, loss, scores, labels)
+
+    def _work(self, batch: Batch, mark: Callable[[], None]) -> Scored:
+        """Train on a batch, and mark the end of each phase behind ``data``."""
         inputs = tuple(t.to(self._device, non_blocking=True) for t in batch.inputs)
         target = batch.target.to(self._device, non_blocking=True)
         mark()
@@ -118,7 +148,7 @@ class Training:
             self._scaler.update()
         self._optimizer.zero_grad(set_to_none=True)
         mark()
-        self._report(batch, loss, scores, labels)
+        return loss, scores, labels
 
     def _report(
         self,
@@ -139,6 +169,14 @@ class Training:
         if self._autocast is None:
             return contextlib.nullcontext()
         return torch.autocast(self._device.type, self._autocast)
+
+
+def _cudart() -> Any:
+    return torch.cuda.cudart()  # type: ignore[no-untyped-call]
+
+
+def _nothing() -> None:
+    """No mark."""
 
 
 def set_precision(dtype: str) -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from gpuwatch.models import JSON, Output
 from gpuwatch.recorder.lines import LineAssembler
+from gpuwatch.recorder.parts import add_part
 from gpuwatch.recorder.stepline import PREFIX, Malformed, Report, Step, pack, parse
 from gpuwatch.session.store import Row, event, fact, meta
 
@@ -70,6 +71,7 @@ class Intake:
         self._flooded = False
         self._last_epoch = -_EPOCH_NS
         self._run: dict[str, JSON] = dict(known.get("run") or {})
+        self._profile: dict[str, JSON] = dict(known.get("profile") or {})
         self._late_epoch: Row | None = None
         self.error: dict[str, JSON] | None = known.get("error")
         """The workload's own word on why it stops."""
@@ -124,7 +126,7 @@ class Intake:
                 return _Found(self._complain(t, f"malformed step line: {error}"), log=True)
             if isinstance(parsed, Step):
                 return _Found(self._step(t, parsed))
-            if parsed.kept or parsed.event in ("versions", "epoch"):
+            if parsed.known:
                 return _Found(self._report(t, parsed))
         return _LOG
 
@@ -177,6 +179,9 @@ class Intake:
             return [fact("workload", key, value) for key, value in list(body.items())[:_MOST_FACTS]]
         if report.event == "epoch":
             return self._epoch(t, body)
+        if report.event == "profile":
+            self._profile = add_part(self._profile, {**body, "t": t})
+            return [meta("profile", self._profile)]
         self.started = True
         rows = [meta(report.event, {**body, "t": t})]
         if report.event == "run":

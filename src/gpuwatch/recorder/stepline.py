@@ -15,6 +15,8 @@ _MOST_STEPS = 1_000_000
 _LAST_STEP = 2**53
 _KEPT = {"started", "run", "startup", "count", "counters", "end", "error"}
 """Events kept as a whole, under their own name, in the session's meta table."""
+_MERGED = {"versions", "epoch", "profile"}
+"""Events that become something else, or are put together from several."""
 
 
 class Malformed(ValueError):
@@ -51,6 +53,11 @@ class Report:
     @property
     def kept(self) -> bool:
         return self.event in _KEPT
+
+    @property
+    def known(self) -> bool:
+        """Whether a recorder makes anything of it; else it is log."""
+        return self.kept or self.event in _MERGED
 
 
 def parse(line: str) -> Step | Report:

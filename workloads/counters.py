@@ -1,0 +1,228 @@
+"""Executed FLOP and DRAM traffic by hardware counters: a step or two more, under ``ncu``.
+
+The run's own command is started again as ncu's child. ncu replays every kernel once for each group
+of counters, so its times say nothing of the run's; its counts are those of the same kernels.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from .lines import PREFIX
+from .ncu import count, metrics, parse
+from .options import FLAGS, parameters_to_argv
+from .training import BRACKET
+
+TIMEOUT_SECONDS = 600.0
+PROBE_SECONDS = 60.0
+SLOW_STEP_SECONDS = 1.0
+"""From here on one step is counted, else two."""
+
+INSTALL = "install Nsight Compute (package nsight-compute, or the CUDA toolkit)"
+PERMISSION = (
+    "ncu may not read this GPU's counters (ERR_NVGPUCTRPERM): on the host, let the driver allow it "
+    "(option NVreg_RestrictProfilingToAdminUsers=0 of the module nvidia, then load it anew), or "
+    "run with CAP_SYS_ADMIN (docker: --cap-add SYS_ADMIN)"
+)
+
+_FOLDERS = ("/usr/local/cuda/bin", "/opt/nvidia/nsight-compute/*")
+_OPTIONAL = (("--cache-control", "none"), ("--clock-control", "none"), ("--print-units", "base"))
+_VERSION = re.compile(r"Version (\S+)")
+_ERROR = re.compile(r"^==ERROR== (.*)", re.MULTILINE)
+_CACHES = "caches are left as each replay finds them, clocks as they are"
+
+
+@dataclass(frozen=True)
+class Output:
+    """What a process said. ``code`` None: it was ended because it took too long."""
+
+    code: int | None
+    stdout: str
+    stderr: str
+
+
+def count_executed(flags: argparse.Namespace, device: str, step_seconds: float) -> dict[str, Any]:
+    """The keys of a ``counters`` event; whatever fails is its reason.
+
+    ``flags`` are the run's, ``device`` is ``cpu`` or ``cuda``, ``step_seconds`` the mean of a step.
+    """
+    tool = find(os.environ)
+    if (reason := refusal(device, tool)) is not None or tool is None:
+        return unavailable(reason or "")
+    _free_memory()
+    steps = 1 if step_seconds >= SLOW_STEP_SECONDS else 2
+    program = [sys.executable, sys.argv[0], flags.workload, *arguments(flags, steps)]
+    try:
+        return under(tool, program, steps)
+    except OSError as error:
+        return unavailable(f"ncu cannot be started: {error}")
+
+
+def find(variables: Mapping[str, str]) -> str | None:
+    """The path of ncu: on the ``PATH``, else where NVIDIA's packages put it, the newest first."""
+    found = shutil.which("ncu", path=variables.get("PATH", ""))
+    if found is not None:
+        return found
+    for pattern in _FOLDERS:
+        folders = Path("/").glob(pattern.lstrip("/"))
+        for folder in sorted(folders, key=lambda each: _numbers(each.name), reverse=True):
+            if os.access(folder / "ncu", os.X_OK):
+                return str(folder / "ncu")
+    return None
+
+
+def refusal(device: str, tool: str | None) -> str | None:
+    """Why counters cannot even be tried; None if they can."""
+    if device != "cuda":
+        return "the run was on the CPU, and ncu reads the counters of NVIDIA GPUs"
+    if tool is None:
+        return f"ncu is not installed in this environment: {INSTALL}"
+    return None
+
+
+def arguments(flags: argparse.Namespace, steps: int) -> list[str]:
+    """The run's own flags for a run of ``steps`` timed steps that looks at nothing else.
+
+    One step warms up, in which libraries choose their kernels. The data is there by now.
+    """
+    given = {name: getattr(flags, name, None) for name in FLAGS}
+    changed = {"epochs": None, "download": False, "counters": False}
+    return parameters_to_argv({**given, **changed, "steps": steps, "warmup": 1, "profile": 0})
+
+
+def under(tool: str, program: Sequence[str], steps: int) -> dict[str, Any]:
+    """The keys of a ``counters`` event from ``program`` under ncu.
+
+    The program's timed steps, ``steps`` of them, stand between ``cudaProfilerStart`` and
+    ``cudaProfilerStop``.
+
+    Raises:
+        OSError: ncu cannot be executed.
+    """
+    told = run([tool, "--version"], PROBE_SECONDS).stdout
+    match = _VERSION.search(told)
+    version = match[1] if match else None
+    query = run([tool, "--query-metrics"], PROBE_SECONDS)
+    if "ERR_NVGPUCTRPERM" in query.stdout + query.stderr:
+        return unavailable(PERMISSION, version)
+    usage = run([tool, "--help"], PROBE_SECONDS).stdout
+    optional = [word for option in _OPTIONAL if option[0] in usage for word in option]
+    command = [tool, "--csv", "--page", "raw", "--profile-from-start", "off"]
+    command += ["--target-processes", "all", *optional]
+    command += ["--metrics", ",".join(metrics(query.stdout)), *program]
+    done = run(command, TIMEOUT_SECONDS, {BRACKET: "1"})
+    counted = count(parse(done.stdout))
+    if (reason := _failure(done, counted.launches)) is not None:
+        return unavailable(reason, version)
+    return {
+        **unavailable(None, version),
+        "steps": steps,
+        "flop_per_step": _per(counted.flop, steps),
+        "dram_read_bytes_per_step": _per(counted.dram_read_bytes, steps),
+        "dram_write_bytes_per_step": _per(counted.dram_write_bytes, steps),
+        "kernels": [vars(kernel) for kernel in counted.kernels],
+        "launches": counted.launches,
+        "notes": [*counted.notes, *([_CACHES] if optional else [])],
+    }
+
+
+def unavailable(reason: str | None, version: str | None = None) -> dict[str, Any]:
+    """The keys of a ``counters`` event without a figure."""
+    return {
+        "tool": "ncu",
+        "version": version,
+        "steps": None,
+        "flop_per_step": None,
+        "dram_read_bytes_per_step": None,
+        "dram_write_bytes_per_step": None,
+        "kernels": [],
+        "launches": None,
+        "reason": reason,
+        "notes": [],
+    }
+
+
+def run(
+    command: Sequence[str], timeout: float, variables: Mapping[str, str] | None = None
+) -> Output:
+    """Run a command in a process group of its own, and leave nothing of it behind.
+
+    Raises:
+        OSError: it cannot be executed.
+    """
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        env={**os.environ, **(variables or {})},
+        start_new_session=True,
+    )
+    try:
+        stdout, stderr = process.communicate(timeout=timeout)
+        return Output(process.returncode, stdout, stderr)
+    except subprocess.TimeoutExpired:
+        return Output(None, "", "")
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def _failure(done: Output, launches: int) -> str | None:
+    """Why there are no counts, from what ncu and the workload below it said."""
+    if done.code is None:
+        return f"ncu was not done after {TIMEOUT_SECONDS:.0f} s: choose a smaller --batch-size"
+    everything = done.stdout + done.stderr
+    if "ERR_NVGPUCTRPERM" in everything:
+        return PERMISSION
+    if done.code == 0 and launches:
+        return None
+    for line in done.stdout.splitlines():
+        if line.startswith(PREFIX) and (told := _error_of(line)) is not None:
+            return f"the workload failed under ncu: {told}"[:1000]
+    if errors := _ERROR.findall(everything):
+        return f"ncu: {errors[-1]}"[:1000]
+    if done.code:
+        last = done.stderr.strip().rpartition("\n")[2]
+        return f"ncu ended with code {done.code}: {last}"[:1000]
+    return "ncu saw no kernel in the counted steps"
+
+
+def _error_of(line: str) -> str | None:
+    try:
+        event = json.loads(line[len(PREFIX) :])
+    except ValueError:
+        return None
+    return str(event.get("message")) if event.get("event") == "error" else None
+
+
+def _free_memory() -> None:
+    import gc
+
+    import torch
+
+    gc.collect()
+    torch.cuda.empty_cache()
+
+
+def _per(total: float | None, steps: int) -> float | None:
+    return None if total is None else total / steps
+
+
+def _numbers(name: str) -> list[int]:
+    return [int(part) for part in re.findall(r"\d+", name)]

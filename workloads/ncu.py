@@ -1,0 +1,238 @@
+"""What ``ncu`` (Nsight Compute) is asked for and says: metrics to ask for, its CSV, the totals."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+MOST_KERNELS = 60
+LONGEST_NAME = 500
+
+# A fused multiply-add is two operations; a packed half instruction counts once for each thread
+# operation, as nvprof's flop_count_hp did. The table that NVIDIA's Nsight Compute CLI guide gives
+# for nvprof's metrics (flop_count_sp, _dp, _hp) names these same sums.
+_WEIGHTS = {
+    f"smsp__sass_thread_inst_executed_op_{precision}{operation}_pred_on.sum": weight
+    for precision in "fhd"
+    for operation, weight in (("add", 1), ("mul", 1), ("fma", 2))
+}
+_DURATION = "gpu__time_duration.sum"
+_READ = ("dram__bytes_read.sum", "dram__bytes_op_read.sum")
+_WRITE = ("dram__bytes_write.sum", "dram__bytes_op_write.sum")
+_TENSOR_OPS = re.compile(
+    r"sm__ops_path_tensor_(?:op_(?P<op>[a-z]+)_)?src_(?P<src>(?:fp|bf|tf)\d+)"
+    r"(?:_dst_(?P<dst>[a-z]+\d+))?(?:_sparsity_(?P<sparsity>on|off))?"
+)
+_TENSOR_INSTRUCTIONS = re.compile(r"sm__inst_executed_pipe_tensor(_(op|subpipe)_\w+)?")
+_NAME = re.compile(r"^([a-z]+__\w+)\s", re.MULTILINE)
+_UNIT = re.compile(r"(?P<prefix>[KMGTP]?)(?P<unit>byte|B|inst|op)s?", re.IGNORECASE)
+_TIMES = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
+_PREFIXES = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
+
+_Launch = tuple[str, Mapping[str, float | None]]
+"""A launch: the kernel's name and its metrics by name; bytes, counts and nanoseconds."""
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """Sums over launches of one kernel; None is unknown."""
+
+    name: str
+    launches: int
+    flop: float | None
+    dram_read_bytes: float | None
+    dram_write_bytes: float | None
+    duration_ns: float | None
+
+
+@dataclass(frozen=True)
+class Counted:
+    """Sums over all launches, the largest kernels, and what is to be known of them."""
+
+    launches: int
+    flop: float | None
+    dram_read_bytes: float | None
+    dram_write_bytes: float | None
+    kernels: tuple[Kernel, ...]
+    notes: tuple[str, ...]
+
+
+def metrics(query: str) -> list[str]:
+    """The metrics to ask for on the GPU that ``ncu --query-metrics`` printed ``query`` for.
+
+    The counts of a tensor core's operations have other names on each architecture: only those that
+    are listed can be asked for. No operation is asked for twice: of one source type the metric
+    without a pipe, a destination or sparsity in its name stands for those with them.
+    """
+    names = set(_NAME.findall(query))
+    dram = [
+        next((each for each in pair if each.removesuffix(".sum") in names), pair[0])
+        for pair in (_READ, _WRITE)
+    ]
+    counts = sorted(name for name in names if _TENSOR_INSTRUCTIONS.fullmatch(name))
+    if "sm__inst_executed_pipe_tensor" in counts:
+        counts = ["sm__inst_executed_pipe_tensor"]
+    tensor = [*_tensor_operations(names), *counts]
+    return [*_WEIGHTS, *dram, _DURATION, *(f"{name}.sum" for name in tensor)]
+
+
+def parse(text: str) -> list[_Launch]:
+    """The launches in ncu's CSV, which may stand among other lines.
+
+    Both of its forms are read: a column for each metric with a row of units (``--page raw``), and
+    a row for each metric. A value with an unknown unit is None.
+    """
+    lines = [line for line in text.splitlines() if line.startswith('"')]
+    start = next((at for at, line in enumerate(lines) if '"Kernel Name"' in line), len(lines))
+    rows = list(csv.reader(lines[start:]))
+    if len(rows) < 2:
+        return []
+    head, rest = rows[0], [row for row in rows[1:] if len(row) == len(rows[0])]
+    if "Metric Name" in head:
+        return _long(head, rest)
+    return _wide(head, rest)
+
+
+def count(launches: Sequence[_Launch]) -> Counted:
+    """Sums of the launches; one launch whose figure is unknown makes the sum unknown."""
+    by_name: dict[str, list[Mapping[str, float | None]]] = {}
+    for name, values in launches:
+        by_name.setdefault(name, []).append(values)
+    kernels = [_kernel(name, values) for name, values in by_name.items()]
+    kernels.sort(key=lambda each: (-(each.duration_ns or 0), each.name))
+    notes = []
+    flop = _total(kernel.flop for kernel in kernels)
+    if flop is None and kernels:
+        lacking = [kernel.name for kernel in kernels if kernel.flop is None]
+        notes.append(_why_unknown(launches, lacking))
+    if len(kernels) > MOST_KERNELS:
+        notes.append(f"{len(kernels) - MOST_KERNELS} kernels of little time are not listed")
+    return Counted(
+        len(launches),
+        flop,
+        _total(kernel.dram_read_bytes for kernel in kernels),
+        _total(kernel.dram_write_bytes for kernel in kernels),
+        tuple(kernels[:MOST_KERNELS]),
+        tuple(notes),
+    )
+
+
+def _tensor_operations(names: Iterable[str]) -> list[str]:
+    """The names that cover every source type, and no operation twice."""
+    found: dict[str, list[tuple[str, re.Match[str]]]] = {}
+    for name in sorted(names):
+        if match := _TENSOR_OPS.fullmatch(name):
+            found.setdefault(match["src"], []).append((name, match))
+    chosen = []
+    for listed in found.values():
+        listed = _widest(listed, "op", ())
+        listed = _widest(listed, "dst", ("op",))
+        chosen += [name for name, _ in _widest(listed, "sparsity", ("op", "dst"))]
+    return chosen
+
+
+def _widest(
+    listed: Sequence[tuple[str, re.Match[str]]], part: str, same: Sequence[str]
+) -> list[tuple[str, re.Match[str]]]:
+    """Without those that another one, equal in ``same``, covers: it lacks ``part``."""
+
+    def kind(match: re.Match[str]) -> tuple[str | None, ...]:
+        return tuple(match[name] for name in same)
+
+    whole = {kind(match) for _, match in listed if match[part] is None}
+    return [each for each in listed if each[1][part] is None or kind(each[1]) not in whole]
+
+
+def _kernel(name: str, launches: Sequence[Mapping[str, float | None]]) -> Kernel:
+    return Kernel(
+        name[:LONGEST_NAME],
+        len(launches),
+        _total(map(_flop, launches)),
+        _total(_first(values, _READ) for values in launches),
+        _total(_first(values, _WRITE) for values in launches),
+        _total(values.get(_DURATION) for values in launches),
+    )
+
+
+def _flop(values: Mapping[str, float | None]) -> float | None:
+    scalar = _total(
+        None if (found := values.get(name)) is None else weight * found
+        for name, weight in _WEIGHTS.items()
+    )
+    tensor = _tensor_flop(values)
+    return None if scalar is None or tensor is None else scalar + tensor
+
+
+def _tensor_flop(values: Mapping[str, float | None]) -> float | None:
+    """Operations of the tensor cores; None where the instructions say more than is counted."""
+    operations = [v for k, v in values.items() if _TENSOR_OPS.fullmatch(k.removesuffix(".sum"))]
+    instructions = [
+        v for k, v in values.items() if _TENSOR_INSTRUCTIONS.fullmatch(k.removesuffix(".sum"))
+    ]
+    executed = _total(instructions) if instructions else None
+    if executed == 0:
+        return 0.0
+    flop = _total(operations) if operations else None
+    return None if flop == 0 and executed is not None else flop
+
+
+def _why_unknown(launches: Sequence[_Launch], lacking: Sequence[str]) -> str:
+    known = {name for _, values in launches for name, value in values.items() if value is not None}
+    if not any(_TENSOR_OPS.fullmatch(name.removesuffix(".sum")) for name in known):
+        why = "ncu has no count of the tensor cores' operations on this GPU"
+    else:
+        why = "ncu gave no count for some kernels"
+    shown = ", ".join(name[:80] for name in lacking[:3])
+    return f"executed FLOP are unknown, not the sum of what is known: {why} ({shown})"
+
+
+def _wide(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[_Launch]:
+    units, launches = rows[0] if rows else (), rows[1:]
+    at = head.index("Kernel Name")
+    columns = [i for i, name in enumerate(head) if "__" in name]
+    return [(row[at], {head[i]: _value(row[i], units[i]) for i in columns}) for row in launches]
+
+
+def _long(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[_Launch]:
+    wanted = ("ID", "Kernel Name", "Metric Name", "Metric Unit", "Metric Value")
+    if any(name not in head for name in wanted):
+        return []
+    places = [head.index(name) for name in wanted]
+    found: dict[str, tuple[str, dict[str, float | None]]] = {}
+    for row in rows:
+        number, kernel, metric, unit, value = (row[at] for at in places)
+        found.setdefault(number, (kernel, {}))[1][metric] = _value(value, unit)
+    return list(found.values())
+
+
+def _value(text: str, unit: str) -> float | None:
+    try:
+        value = float(text.replace(",", ""))
+    except ValueError:
+        return None
+    scale = _scale(unit)
+    return None if scale is None or not 0 <= value < float("inf") else value * scale
+
+
+def _scale(unit: str) -> float | None:
+    """What a value in ncu's unit is multiplied by: decimal prefixes, and times to nanoseconds."""
+    if not unit:
+        return 1.0
+    time = unit.replace("second", "s")
+    if time in _TIMES:
+        return _TIMES[time]
+    match = _UNIT.fullmatch(unit)
+    return None if match is None else _PREFIXES[match["prefix"].upper()]
+
+
+def _first(values: Mapping[str, float | None], names: Iterable[str]) -> float | None:
+    return next((values[name] for name in names if name in values), None)
+
+
+def _total(values: Iterable[Any]) -> float | None:
+    """The sum; None where one value is unknown."""
+    listed = list(values)
+    return None if any(value is None for value in listed) else float(sum(listed))

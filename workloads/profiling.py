@@ -1,0 +1,202 @@
+"""A few steps under ``torch.profiler``, after the timed ones, reported as ``profile`` events.
+
+Tracing needs no privileges, unlike counters. It slows small steps down to half their speed, so it
+stays out of the timed window; what it costs is in the event.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.profiler import ProfilerActivity, profile, schedule
+
+from .lines import emit, finite
+from .traces import Table, read, tables
+
+DEFAULT_STEPS = 4
+BUDGET_SECONDS = 10.0
+"""Seconds that the profiled steps may take together; one step is taken in any case."""
+
+LONGEST_STEP_SECONDS = 60.0
+"""Where a step takes longer than this, none is profiled."""
+
+SLOWDOWN = 2.0
+"""How much longer a step is taken to last under the profiler."""
+
+LARGEST_LINE = 48 * 1024
+"""Bytes of a step line."""
+
+_KINETO_LOG = "KINETO_LOG_LEVEL"
+_QUIET = "99"
+
+
+@dataclass(frozen=True)
+class Extent:
+    """How many steps are profiled, and how many before them are traced and thrown away."""
+
+    steps: int
+    warmup: int
+
+
+@dataclass(frozen=True)
+class Found:
+    """What profiling gave."""
+
+    steps: int | None = None
+    step_seconds: float | None = None
+    """Mean seconds of a step under the profiler."""
+    tables: Sequence[Table] = ()
+    reason: str | None = None
+    notes: tuple[str, ...] = ()
+
+
+class Cost:
+    """What a stage after the timed window costs: keys of its event.
+
+    They let a reader take the stage out of the times of the whole process.
+    """
+
+    def __init__(self) -> None:
+        self._start = time.monotonic()
+        self._times = os.times()
+
+    def keys(self) -> dict[str, float]:
+        """Seconds so far, and processor seconds, those of ended children included."""
+        now, before = os.times(), self._times
+        return {
+            "real_seconds": time.monotonic() - self._start,
+            "user_seconds": now.user + now.children_user - before.user - before.children_user,
+            "sys_seconds": now.system
+            + now.children_system
+            - before.system
+            - before.children_system,
+        }
+
+
+def extent(asked: int, step_seconds: float) -> Extent | None:
+    """How much of what is asked for fits the budget; None: steps are too long to profile any."""
+    if step_seconds > LONGEST_STEP_SECONDS:
+        return None
+    fit = int(BUDGET_SECONDS / (SLOWDOWN * step_seconds)) if step_seconds > 0 else asked + 1
+    return Extent(max(1, min(asked, fit - 1)), int(fit > 1))
+
+
+def profile_steps(
+    begin: Callable[[], None],
+    step: Callable[[], None],
+    device: torch.device,
+    asked: int,
+    step_seconds: float,
+) -> Found:
+    """Take steps under the profiler; a failure is a reason, never an error.
+
+    ``begin`` gets the data ready and ``step`` takes one step; ``step_seconds`` is the mean of the
+    timed ones.
+    """
+    planned = extent(asked, step_seconds)
+    if planned is None:
+        return Found(
+            reason=f"a step takes {step_seconds:.0f} s, and steps over "
+            f"{LONGEST_STEP_SECONDS:.0f} s are not profiled"
+        )
+    try:
+        begin()
+        seconds, made = _trace(step, device, planned)
+    except Exception as error:
+        told = str(error).strip().partition("\n")[0]
+        return Found(reason=f"torch.profiler failed: {type(error).__name__}: {told}"[:1000])
+    reason, notes = None, []
+    if planned.steps < asked:
+        notes.append(
+            f"{planned.steps} of {asked} steps: a step takes {step_seconds:.2g} s, and profiling "
+            f"is to take about {BUDGET_SECONDS:.0f} s"
+        )
+    if device.type == "cuda" and not any(table.name == "cuda_gpu_kern_sum" for table in made):
+        reason = (
+            "the profiler saw no kernel: CUPTI, of which one user at a time is possible, was busy "
+            "(end nsys, ncu or DCGM's profiling on this GPU), or this torch was built without it; "
+            f"{_KINETO_LOG}=0 shows what it says"
+        )
+    return Found(planned.steps, seconds, made, reason, tuple(notes))
+
+
+def report(found: Found, device: torch.device, cost: Cost) -> None:
+    """Print the ``profile`` events: one for each part of a table, one where there is none."""
+    keys = {
+        "tool": "torch.profiler",
+        "version": str(torch.__version__),
+        "device": device.type,
+        "steps": found.steps,
+        "step_seconds": found.step_seconds,
+        "reason": found.reason,
+        "notes": list(found.notes),
+        **cost.keys(),
+    }
+    if not found.tables:
+        emit("profile", **keys, table=None, columns=[], rows=[], rows_left_out=0)
+    for table in found.tables:
+        for rows in parts(table.rows, LARGEST_LINE - 4096):
+            emit(
+                "profile",
+                **keys,
+                table=table.name,
+                columns=table.columns,
+                rows=rows,
+                rows_left_out=table.left_out,
+            )
+
+
+def parts(rows: Sequence[Sequence[Any]], most: int) -> Iterator[Sequence[Sequence[Any]]]:
+    """The rows in runs that are at most ``most`` bytes of JSON each, or one row."""
+    start = size = 0
+    for at, row in enumerate(rows):
+        length = len(json.dumps(finite(row))) + 2
+        if at > start and size + length > most:
+            yield rows[start:at]
+            start, size = at, 0
+        size += length
+    yield rows[start:]
+
+
+def _trace(
+    step: Callable[[], None], device: torch.device, planned: Extent
+) -> tuple[float, list[Table]]:
+    """Mean seconds of a profiled step, and the tables of the steps."""
+    os.environ.setdefault(_KINETO_LOG, _QUIET)
+    activities = [ProfilerActivity.CPU]
+    if device.type == "cuda":
+        activities.append(ProfilerActivity.CUDA)
+    phases = schedule(wait=0, warmup=planned.warmup, active=planned.steps, repeat=1)
+    start = end = 0.0
+    with tempfile.TemporaryDirectory(prefix="gpuwatch-") as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        path = Path(folder, "trace.json")
+
+        def export(profiler: Any) -> None:
+            profiler.export_chrome_trace(str(path))
+
+        with profile(activities=activities, schedule=phases, on_trace_ready=export) as profiler:
+            for number in range(planned.warmup + planned.steps):
+                if number == planned.warmup:
+                    _synchronize(device)
+                    start = time.perf_counter()
+                step()
+                if number == planned.warmup + planned.steps - 1:
+                    _synchronize(device)
+                    end = time.perf_counter()
+                profiler.step()
+        return (end - start) / planned.steps, tables(read(path))
+
+
+def _synchronize(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)

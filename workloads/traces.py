@@ -1,0 +1,193 @@
+"""From a trace of torch's profiler to tables with the names and columns of ``nsys stats``."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, NamedTuple
+
+MOST_ROWS = 300
+LONGEST_NAME = 500
+
+_TIMES = ("Avg (ns)", "Med (ns)", "Min (ns)", "Max (ns)", "StdDev (ns)")
+_SIZES = ("Avg (MB)", "Med (MB)", "Min (MB)", "Max (MB)", "StdDev (MB)")
+_COPIES = {
+    "HtoD": "[CUDA memcpy Host-to-Device]",
+    "DtoH": "[CUDA memcpy Device-to-Host]",
+    "DtoD": "[CUDA memcpy Device-to-Device]",
+    "PtoP": "[CUDA memcpy Peer-to-Peer]",
+    "HtoH": "[CUDA memcpy Host-to-Host]",
+}
+
+
+class Event(NamedTuple):
+    """Something that took time: an operator, a call, a kernel, a copy. Times in nanoseconds."""
+
+    category: str
+    name: str
+    thread: tuple[object, object]
+    start: int
+    duration: int
+    bytes: int | None
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of a table, by falling total; ``left_out`` counts those beyond the limit."""
+
+    name: str
+    columns: tuple[str, ...]
+    rows: Sequence[Sequence[Any]]
+    left_out: int
+
+
+def read(path: Path) -> list[Event]:
+    """The events of a trace that ``export_chrome_trace`` wrote.
+
+    Raises:
+        OSError, ValueError: the file cannot be read, or is no trace.
+    """
+    with path.open(encoding="utf-8", errors="replace") as file:
+        trace = json.load(file, parse_float=Decimal)
+    return [_event(each) for each in trace["traceEvents"] if each.get("ph") == "X"]
+
+
+def tables(events: Iterable[Event]) -> list[Table]:
+    """All tables that have rows: kernels, calls, memory operations by time and size, operators."""
+    by_category: dict[str, list[Event]] = {}
+    for event in events:
+        by_category.setdefault(event.category, []).append(event)
+
+    def of(*categories: str) -> list[Event]:
+        return [event for each in categories for event in by_category.get(each, ())]
+
+    copies = of("gpu_memcpy", "gpu_memset")
+    made = [
+        _times("cuda_gpu_kern_sum", "Instances", "Name", _by_name(of("kernel"))),
+        _times("cuda_api_sum", "Num Calls", "Name", _by_name(of("cuda_runtime", "cuda_driver"))),
+        _times("cuda_gpu_mem_time_sum", "Count", "Operation", _by_operation(copies)),
+        _sizes(copies),
+        _operators(of("cpu_op")),
+    ]
+    return [table for table in made if table.rows]
+
+
+def self_times(events: Iterable[Event]) -> dict[str, list[int]]:
+    """Nanoseconds that each call spent in the operator itself, by its name.
+
+    The time of the operators that it called on the same thread is not in it.
+    """
+    threads: dict[tuple[object, object], list[Event]] = {}
+    for event in events:
+        threads.setdefault(event.thread, []).append(event)
+    found: dict[str, list[int]] = {}
+    for listed in threads.values():
+        open_calls: list[tuple[Event, list[int]]] = []
+        for event in sorted(listed, key=lambda each: (each.start, -each.duration)):
+            while open_calls and event.start >= _end(open_calls[-1][0]):
+                _close(found, *open_calls.pop())
+            if open_calls:
+                open_calls[-1][1].append(event.duration)
+            open_calls.append((event, []))
+        while open_calls:
+            _close(found, *open_calls.pop())
+    return found
+
+
+def _event(each: Mapping[str, Any]) -> Event:
+    size = (each.get("args") or {}).get("bytes")
+    return Event(
+        str(each.get("cat", "")),
+        str(each.get("name", ""))[:LONGEST_NAME],
+        (each.get("pid"), each.get("tid")),
+        round(each["ts"] * 1000),
+        round(each.get("dur", 0) * 1000),
+        None if size is None else int(size),
+    )
+
+
+def _end(event: Event) -> int:
+    return event.start + event.duration
+
+
+def _close(found: dict[str, list[int]], event: Event, children: list[int]) -> None:
+    found.setdefault(event.name, []).append(max(0, event.duration - sum(children)))
+
+
+def _by_name(events: Iterable[Event]) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for event in events:
+        found.setdefault(event.name, []).append(event.duration)
+    return found
+
+
+def _by_operation(events: Iterable[Event]) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for event in events:
+        found.setdefault(_operation(event.name), []).append(event.duration)
+    return found
+
+
+def _operation(name: str) -> str:
+    """nsys's name of a memory operation: CUPTI's ``Memcpy HtoD (Pinned -> Device)``."""
+    if name.startswith("Memset"):
+        return "[CUDA memset]"
+    return next((named for kind, named in _COPIES.items() if kind in name), name)
+
+
+def _times(name: str, count: str, last: str, durations: Mapping[str, Sequence[int]]) -> Table:
+    total = sum(map(sum, durations.values()))
+    rows = [
+        [_percent(sum(each), total), sum(each), len(each), *_spread(each), named]
+        for named, each in durations.items()
+    ]
+    columns = ("Time (%)", "Total Time (ns)", count, *_TIMES, last)
+    return _table(name, columns, rows, by=1)
+
+
+def _sizes(events: Iterable[Event]) -> Table:
+    sizes: dict[str, list[float]] = {}
+    for event in events:
+        if event.bytes is not None:
+            sizes.setdefault(_operation(event.name), []).append(event.bytes / 1e6)
+    rows = [
+        [_rounded(sum(each)), len(each), *_spread(each), named] for named, each in sizes.items()
+    ]
+    columns = ("Total (MB)", "Count", *_SIZES, "Operation")
+    return _table("cuda_gpu_mem_size_sum", columns, rows, by=0)
+
+
+def _operators(events: Iterable[Event]) -> Table:
+    durations = self_times(events)
+    total = sum(map(sum, durations.values()))
+    rows = [
+        [_percent(sum(each), total), sum(each), len(each), _rounded(sum(each) / len(each)), named]
+        for named, each in durations.items()
+    ]
+    columns = ("Time (%)", "Total Time (ns)", "Calls", "Avg (ns)", "Name")
+    return _table("cpu_op_sum", columns, rows, by=1)
+
+
+def _table(name: str, columns: tuple[str, ...], rows: list[list[Any]], by: int) -> Table:
+    rows.sort(key=lambda row: (-row[by], row[-1]))
+    return Table(name, columns, rows[:MOST_ROWS], max(0, len(rows) - MOST_ROWS))
+
+
+def _spread(values: Sequence[float]) -> list[float | None]:
+    """Mean, median, least, most and the sample's standard deviation, None of a single value."""
+    deviation = statistics.stdev(values) if len(values) > 1 else None
+    middle = (statistics.fmean(values), statistics.median(values))
+    return [*map(_rounded, middle), min(values), max(values), _rounded(deviation)]
+
+
+def _percent(part: float, total: float) -> float | None:
+    return _rounded(100 * part / total) if total else None
+
+
+def _rounded(value: float | None) -> float | None:
+    """Percent, nanoseconds or megabytes as far as they mean anything: a byte, a femtosecond."""
+    return None if value is None else round(value, 6)
