@@ -31,7 +31,7 @@ class Timing:
     model_seconds: float | None
     first_step_seconds: float | None
     ending_seconds: float | None
-    """From the last step to the end of the process."""
+    """From the last step to the end of the process, without the profile and the counters."""
     real_seconds: float | None
     user_seconds: float | None
     sys_seconds: float | None
@@ -150,25 +150,36 @@ def summarise(reader: SessionReader) -> Summary:
 def _timing(meta: Mapping[str, JSON], steps: Sequence[StepRow]) -> Timing:
     startup, result = mapping(meta.get("startup")), mapping(meta.get("result"))
     end = mapping(meta.get("end"))
+
+    def spent(key: str) -> float | None:
+        """Of the process as a whole where its end was seen, else of its own account before them."""
+        whole = number(result.get(key))
+        return number(end.get(key)) if whole is None else max(0.0, whole - _behind(meta, key))
+
     return Timing(
         launch_seconds=_launch(meta),
         import_seconds=number(startup.get("import_seconds")),
         model_seconds=number(startup.get("model_seconds")),
         first_step_seconds=number(startup.get("first_step_seconds")),
-        ending_seconds=_ending(mapping(meta.get("result")).get("t"), steps),
-        # The process as a whole where its end was seen, else its own account.
-        real_seconds=_first(result.get("real_seconds"), end.get("real_seconds")),
-        user_seconds=_first(result.get("user_seconds"), end.get("user_seconds")),
-        sys_seconds=_first(result.get("sys_seconds"), end.get("sys_seconds")),
+        ending_seconds=_ending(result.get("t"), steps, _behind(meta, "real_seconds")),
+        real_seconds=spent("real_seconds"),
+        user_seconds=spent("user_seconds"),
+        sys_seconds=spent("sys_seconds"),
         cpu_is_bound=result.get("cpu_is_bound") is True,
     )
 
 
-def _ending(ended: JSON, steps: Sequence[StepRow]) -> float | None:
+def _behind(meta: Mapping[str, JSON], key: str) -> float:
+    """What looking at the kernels took, behind the run: no part of the run's own times."""
+    stages = (mapping(meta.get(name)) for name in ("profile", "counters"))
+    return sum(max(0.0, number(stage.get(key)) or 0.0) for stage in stages)
+
+
+def _ending(ended: JSON, steps: Sequence[StepRow], behind: float) -> float | None:
     known = number(ended)
     if known is None or not steps or known < steps[-1].t:
         return None
-    return (known - steps[-1].t) / 1e9
+    return max(0.0, (known - steps[-1].t) / 1e9 - behind)
 
 
 def _launch(meta: Mapping[str, JSON]) -> float | None:
@@ -256,7 +267,3 @@ def _iso(unix_ns: JSON) -> str:
     except (OverflowError, ValueError, OSError):
         return ""
     return moment.isoformat(timespec="seconds")
-
-
-def _first(*values: JSON) -> float | None:
-    return next((value for value in map(number, values) if value is not None), None)
