@@ -23,12 +23,14 @@ MAY: dict[str, tuple[set[str], set[str]]] = {
     "telemetry": (ENGINE, {"pynvml", "psutil"}),
     "session": (ENGINE | {"telemetry.base"}, set()),
     "recorder": (ENGINE | {"telemetry", "runners", "session"}, set()),
+    "profiles": (ENGINE | {"session", "telemetry.base"}, set()),
     "analysis": (ENGINE | {"session"}, {"numpy", "scipy"}),
     "report": (ENGINE | {"analysis", "session"}, set()),
     "tui": (ENGINE | {"session", "analysis", "workloads.names"}, {"textual", "rich"}),
     "cli": (
         ENGINE
-        | {"session", "analysis", "report", "runners", "recorder", "telemetry", "tui", "workloads"},
+        | {"session", "analysis", "report", "runners", "recorder", "telemetry", "tui", "workloads"}
+        | {"profiles"},
         set(),
     ),
 }

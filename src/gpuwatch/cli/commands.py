@@ -31,6 +31,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "log": ("gpuwatch.cli.log", "what a run wrote"),
     "compare": ("gpuwatch.cli.compare", "sessions side by side"),
     "export": ("gpuwatch.cli.export", "a session's time series as CSV or JSON lines"),
+    "import": ("gpuwatch.cli.import_", "make a session of what nsys, ncu or nvprof printed"),
     "doctor": ("gpuwatch.cli.doctor", "what can run here, and what mends the rest"),
     "build": ("gpuwatch.cli.build", "build the workloads' image for Docker or Apptainer"),
     "report": ("gpuwatch.cli.report", "rewrite the summary of a study"),

@@ -63,6 +63,8 @@ def status(meta: Mapping[str, JSON], path: Path) -> Status:
         return _ended(result)
     if mapping(meta.get("workload")).get("kind") == "machine" and "closed" in meta:
         return Status(State.FINISHED, "recorded the machine until stopped", 0)
+    if mapping(meta.get("workload")).get("kind") == "import" and "closed" in meta:
+        return Status(State.FINISHED, "imported profile", None)
     name = str(mapping(meta.get("session")).get("id") or path)
     recorder = process_id(meta.get("recorder"))
     alive = recorder.alive() if recorder else False

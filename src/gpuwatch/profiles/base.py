@@ -1,0 +1,173 @@
+"""What a reader of profiles gives, and the errors it may raise."""
+
+from __future__ import annotations
+
+import csv
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from gpuwatch.errors import UsageError
+from gpuwatch.text import clean
+
+MAKE = {
+    "nsys": "nsys stats --report cuda_gpu_kern_sum --format csv REPORT.nsys-rep > FILE",
+    "ncu": "ncu --csv --page raw --import REPORT.ncu-rep > FILE",
+    "nvprof": "nvprof --csv --log-file FILE COMMAND",
+}
+"""The command that prints what can be imported, by tool."""
+
+RECOGNISED = (
+    "what is recognised: `nsys stats` reports, `ncu --csv` pages details and raw, and nvprof's "
+    "summaries, metrics and events"
+)
+
+KERNELS = "cuda_gpu_kern_sum"
+API = "cuda_api_sum"
+COPY_TIME = "cuda_gpu_mem_time_sum"
+COPY_SIZE = "cuda_gpu_mem_size_sum"
+
+COUNT_COLUMN = {
+    KERNELS: "Instances",
+    API: "Num Calls",
+    COPY_TIME: "Count",
+    COPY_SIZE: "Count",
+}
+"""The name of a table's column of counts."""
+
+NAME_COLUMN = {KERNELS: "Name", API: "Name", COPY_TIME: "Operation", COPY_SIZE: "Operation"}
+
+_NUMBER = re.compile(r"(\d{1,3}(,\d{3})+|\d+)(\.\d*)?([eE][+-]?\d{1,3})?", re.ASCII)
+_LONGEST_NUMBER = 60
+
+
+@dataclass(frozen=True)
+class Text:
+    """A file's lines without their ends. ``name`` is how messages call the file."""
+
+    name: str
+    lines: Sequence[str]
+
+    def error(self, line: int, why: str, tool: str) -> UsageError:
+        """The error that ``line`` (from 0) is not what ``tool`` prints."""
+        where = f"{clean(self.name, 200)}, line {line + 1}"
+        return UsageError(f"{where}: {why}; {RECOGNISED}", f"print it again: {MAKE[tool]}")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One row of a table: nanoseconds, for sizes MB (10^6 bytes); ``None`` is unknown."""
+
+    name: str
+    count: int | None
+    total: float | None
+    average: float | None = None
+    median: float | None = None
+    minimum: float | None = None
+    maximum: float | None = None
+    deviation: float | None = None
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """What was counted of one kernel, over all its launches.
+
+    ``parts`` by name: ``sp``, ``dp``, ``hp``, ``tensor`` (FLOP), ``read``, ``write`` (bytes of
+    DRAM), ``read_rate``, ``write_rate`` (bytes a second, mean over the launches), ``duration``
+    (ns). A part that is absent was not measured; ``None``: the tool gave no value.
+    """
+
+    name: str
+    launches: int
+    parts: Mapping[str, float | None]
+
+
+@dataclass(frozen=True)
+class Found:
+    """What one file holds."""
+
+    tool: str
+    """``nsys``, ``ncu`` or ``nvprof``."""
+    version: str | None = None
+    tables: Mapping[str, tuple[Entry, ...]] = field(default_factory=dict)
+    """By the name of ``nsys stats``' report."""
+    kernels: tuple[Kernel, ...] = ()
+    devices: tuple[str, ...] = ()
+    """The products the file names, each once."""
+    capability: str | None = None
+    """The GPU's compute capability: ``7.0``."""
+    command: str | None = None
+    """The command that was profiled."""
+    notes: tuple[str, ...] = ()
+
+
+def number(text: str) -> float | None:
+    """A number that is not negative, with or without thousands commas; ``None`` if it is none."""
+    text = text.strip()
+    if len(text) > _LONGEST_NUMBER or not _NUMBER.fullmatch(text):
+        return None
+    plain = text.replace(",", "")
+    value: float = int(plain) if plain.isdecimal() else float(plain)
+    return value if math.isfinite(value) else None
+
+
+def count(text: str) -> int | None:
+    """A whole number that is not negative; ``None`` if it is none."""
+    value = number(text)
+    return int(value) if value is not None and value == int(value) else None
+
+
+def cells(line: str) -> list[str] | None:
+    """The fields of one line of CSV; ``None`` if it ends within a quoted field or is no CSV."""
+    try:
+        rows = list(csv.reader([line], strict=True))
+    except csv.Error:
+        return None
+    return rows[0] if rows else []
+
+
+def merged(rows: Sequence[Entry]) -> tuple[Entry, ...]:
+    """Rows of one name put together: sums, smallest, largest; median and deviation are lost."""
+    by_name: dict[str, list[Entry]] = {}
+    for row in rows:
+        by_name.setdefault(row.name, []).append(row)
+    return tuple(each[0] if len(each) == 1 else _together(each) for each in by_name.values())
+
+
+def _together(rows: Sequence[Entry]) -> Entry:
+    counts, totals = [row.count for row in rows], [row.total for row in rows]
+    many = None if None in counts else sum(value for value in counts if value is not None)
+    total = None if None in totals else sum(value for value in totals if value is not None)
+    low, high = [row.minimum for row in rows], [row.maximum for row in rows]
+    return Entry(
+        rows[0].name,
+        many,
+        total,
+        total / many if many and total is not None else None,
+        minimum=None if None in low else min(value for value in low if value is not None),
+        maximum=None if None in high else max(value for value in high if value is not None),
+    )
+
+
+def added(kernels: Sequence[Kernel]) -> tuple[Kernel, ...]:
+    """Kernels of one name put together; a part that one of them lacks is not known then.
+
+    Rates are weighted by the number of launches.
+    """
+    by_name: dict[str, list[Kernel]] = {}
+    for kernel in kernels:
+        by_name.setdefault(kernel.name, []).append(kernel)
+    found = []
+    for name, each in by_name.items():
+        launches = sum(kernel.launches for kernel in each)
+        parts: dict[str, float | None] = {}
+        for part in dict.fromkeys(part for kernel in each for part in kernel.parts):
+            values = [(kernel.parts.get(part), kernel.launches) for kernel in each]
+            known = [(value, many) for value, many in values if value is not None]
+            rate = part.endswith("_rate")
+            total = sum(value * (many if rate else 1) for value, many in known)
+            complete = len(known) == len(values) and (launches or not rate)
+            parts[part] = (total / launches if rate else total) if complete else None
+        found.append(Kernel(name, launches, parts))
+    return tuple(found)

@@ -1,0 +1,255 @@
+"""Several files of one run put together: a session's ``profile`` and ``counters``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+from gpuwatch.errors import UsageError
+from gpuwatch.models import JSON
+from gpuwatch.profiles.base import (
+    COPY_SIZE,
+    COUNT_COLUMN,
+    KERNELS,
+    NAME_COLUMN,
+    Entry,
+    Kernel,
+)
+from gpuwatch.profiles.files import Profile
+
+MOST_ROWS = 200
+"""Rows of one table that are kept; ``rows_left_out`` says how many are not."""
+
+MOST_KERNELS = 60
+"""Kernels of ``counters`` that are kept."""
+
+LONGEST_NAME = 2000
+"""Characters of a kernel's name that are kept."""
+
+_BY_ITSELF = "import each run by itself: gpuwatch import FILE"
+_OF = {
+    "sp": "single precision",
+    "dp": "double precision",
+    "hp": "half precision",
+    "tensor": "tensor pipes",
+}
+
+
+@dataclass(frozen=True)
+class Imported:
+    """What a session of these files holds."""
+
+    device: str | None
+    capability: str | None
+    command: str | None
+    profile: JSON
+    """As ``meta.profile``."""
+    counters: JSON
+    """As ``meta.counters``; ``None``: nothing was counted."""
+
+
+def merge(profiles: Sequence[Profile], device_name: str | None = None) -> Imported:
+    """All files as one run. ``device_name`` is the GPU where no file names it.
+
+    Raises:
+        UsageError: the files contradict each other, so that they are not of one run.
+    """
+    for one, other in combinations(profiles, 2):
+        if one.sha256 == other.sha256:
+            raise UsageError(f"{one.name} and {other.name} are the same file", "give it once")
+    device = _only("GPUs", [(p.name, name) for p in profiles for name in p.found.devices])
+    if device and device_name and device != device_name:
+        raise UsageError(
+            f"the profile is of a {device}, not of a {device_name}", "leave --device-name out"
+        )
+    capability = _only("compute capabilities", [(p.name, p.found.capability) for p in profiles])
+    notes = [f"{p.name}: {note}" for p in profiles for note in p.found.notes]
+    profile = {**_profile(profiles, notes), "notes": notes}
+    counters = _counters([p for p in profiles if p.found.kernels])
+    return Imported(
+        device or device_name,
+        capability,
+        next((p.found.command for p in profiles if p.found.command), None),
+        profile,
+        counters,
+    )
+
+
+def _only(what: str, said: Sequence[tuple[str, str | None]]) -> str | None:
+    """The one value that all files agree on; ``None`` where none says it."""
+    values = {value: name for name, value in said if value}
+    if len(values) > 1:
+        (one, first), (other, second) = list(values.items())[:2]
+        where = first if first == second else f"{first} and {second}"
+        raise UsageError(f"{where}: different {what}, {one} and {other}", _BY_ITSELF)
+    return next(iter(values), None)
+
+
+def _profile(profiles: Sequence[Profile], notes: list[str]) -> dict[str, JSON]:
+    """The tables of all files. Times of a run under ncu stand back behind another tool's."""
+    timed = [p for p in profiles if p.found.tables and p.found.tool != "ncu"]
+    if timed and any(p.found.tool == "ncu" for p in profiles):
+        notes.append("times are not those of ncu: it runs each kernel by itself, at a fixed clock")
+    chosen = timed or [p for p in profiles if p.found.tables] or list(profiles)
+    _one_tool(chosen, "times")
+    tables: dict[str, tuple[str, tuple[Entry, ...]]] = {}
+    for p in chosen:
+        for name, rows in p.found.tables.items():
+            if name in tables:
+                raise UsageError(f"{tables[name][0]} and {p.name} both hold {name}", _BY_ITSELF)
+            tables[name] = p.name, rows
+    if not tables:
+        launches: dict[str, Entry] = {}
+        for kernel in (kernel for p in chosen for kernel in p.found.kernels):
+            launches.setdefault(kernel.name, Entry(kernel.name, kernel.launches, None))
+        tables[KERNELS] = "", tuple(launches.values())
+        notes.append("no file holds times: of the kernels only their launches are known")
+    return {
+        "tool": chosen[0].found.tool,
+        "version": next((p.found.version for p in chosen if p.found.version), None),
+        "device": "cuda",
+        "steps": None,
+        "step_seconds": None,
+        "reason": None,
+        "tables": {name: _table(name, rows) for name, (_, rows) in sorted(tables.items())},
+    }
+
+
+def _one_tool(profiles: Sequence[Profile], what: str) -> None:
+    tools = {p.found.tool: p.name for p in profiles}
+    if len(tools) > 1:
+        (one, first), (other, second) = list(tools.items())[:2]
+        raise UsageError(f"{what} of two tools: {first} ({one}) and {second} ({other})", _BY_ITSELF)
+
+
+def _table(name: str, entries: Sequence[Entry]) -> dict[str, JSON]:
+    """A table with the columns of ``nsys stats``; shares are of this table's own total."""
+    ordered = sorted(entries, key=lambda row: (-(row.total or 0), -(row.count or 0), row.name))
+    totals = [row.total for row in ordered]
+    whole = None if None in totals else sum(total for total in totals if total is not None)
+    unit = "MB" if name == COPY_SIZE else "ns"
+    statistics = [f"{each} ({unit})" for each in ("Avg", "Med", "Min", "Max", "StdDev")]
+    head = ["Total (MB)"] if name == COPY_SIZE else ["Time (%)", "Total Time (ns)"]
+    rows: list[list[JSON]] = []
+    for row in ordered[:MOST_ROWS]:
+        share = 100 * row.total / whole if whole and row.total is not None else None
+        first: list[JSON] = [row.total] if name == COPY_SIZE else [share, row.total]
+        values = [row.average, row.median, row.minimum, row.maximum, row.deviation]
+        rows.append([*first, row.count, *values, row.name[:LONGEST_NAME]])
+    return {
+        "columns": [*head, COUNT_COLUMN[name], *statistics, NAME_COLUMN[name]],
+        "rows": rows,
+        "rows_left_out": max(0, len(ordered) - MOST_ROWS),
+    }
+
+
+def _counters(profiles: Sequence[Profile]) -> JSON:
+    """FLOP and DRAM bytes of all kernels; a total that is not complete is not given."""
+    if not profiles:
+        return None
+    _one_tool(profiles, "counters")
+    own: list[str] = []
+    kernels = _joined(profiles, own)
+    tool = profiles[0].found.tool
+    kernels = [_with_duration(kernel, profiles) for kernel in kernels]
+    kernels = [_from_rates(kernel, own) for kernel in kernels]
+    counted = [part for part in _OF if any(part in kernel.parts for kernel in kernels)]
+    if counted and len(counted) < len(_OF):
+        missing = ", ".join(_OF[part] for part in _OF if part not in counted)
+        own.append(f"operations that were not counted: {missing}")
+    rows: list[dict[str, JSON]] = [
+        {
+            "name": kernel.name[:LONGEST_NAME],
+            "launches": kernel.launches,
+            "flop": _total([kernel.parts.get(part) for part in counted]),
+            "dram_read_bytes": kernel.parts.get("read"),
+            "dram_write_bytes": kernel.parts.get("write"),
+            "duration_ns": kernel.parts.get("duration"),
+        }
+        for kernel in kernels
+    ]
+    totals = {
+        key: _whole(key, [row[key] for row in rows], own)
+        for key in ("flop", "dram_read_bytes", "dram_write_bytes")
+    }
+    rows.sort(key=lambda row: (-(row["flop"] or 0), -(row["dram_read_bytes"] or 0), row["name"]))
+    if len(rows) > MOST_KERNELS:
+        own.append(f"{len(rows) - MOST_KERNELS} kernels are in the totals, but not in the list")
+    known = any(value is not None for value in totals.values())
+    return {
+        "tool": tool,
+        "version": None,
+        "steps": None,
+        "flop_per_step": None,
+        "dram_read_bytes_per_step": None,
+        "dram_write_bytes_per_step": None,
+        **totals,
+        "kernels": rows[:MOST_KERNELS],
+        "launches": sum(kernel.launches for kernel in kernels),
+        "reason": None if known else "the files hold no FLOP and no DRAM bytes of all kernels",
+        "notes": own,
+    }
+
+
+def _joined(profiles: Sequence[Profile], notes: list[str]) -> list[Kernel]:
+    """The kernels of all files by name. Each part is of one file."""
+    joined: dict[str, Kernel] = {}
+    for p in profiles:
+        for kernel in p.found.kernels:
+            known = joined.get(kernel.name, Kernel(kernel.name, kernel.launches, {}))
+            if twice := known.parts.keys() & kernel.parts.keys() - {"duration"}:
+                what = ", ".join(sorted(twice))
+                raise UsageError(
+                    f"{p.name} counts again what another file has ({what})", _BY_ITSELF
+                )
+            if known.launches != kernel.launches:
+                notes.append(
+                    f"{kernel.name[:100]} was launched {known.launches} and {kernel.launches} "
+                    "times: the files are of different runs"
+                )
+            parts = {**kernel.parts, **known.parts}
+            joined[kernel.name] = Kernel(kernel.name, known.launches, parts)
+    return list(joined.values())
+
+
+def _with_duration(kernel: Kernel, profiles: Sequence[Profile]) -> Kernel:
+    """Its time from a summary of the same tool, if that saw as many launches."""
+    for p in profiles:
+        for row in p.found.tables.get(KERNELS, ()):
+            same = row.name == kernel.name and row.count == kernel.launches
+            if same and row.total is not None and "duration" not in kernel.parts:
+                return replace(kernel, parts={**kernel.parts, "duration": row.total})
+    return kernel
+
+
+def _from_rates(kernel: Kernel, notes: list[str]) -> Kernel:
+    """Bytes from a throughput and a time, where the bytes themselves were not counted."""
+    parts, duration = dict(kernel.parts), kernel.parts.get("duration")
+    for direction in ("read", "write"):
+        rate = parts.pop(f"{direction}_rate", None)
+        if rate is None or direction in parts:
+            continue
+        if duration is None:
+            note = f"DRAM {direction} throughput is left out: a rate is no total without the time"
+        else:
+            parts[direction] = rate * duration * 1e-9
+            note = f"DRAM {direction} bytes are mean throughput times time"
+        if note not in notes:
+            notes.append(note)
+    return replace(kernel, parts=parts)
+
+
+def _total(values: Sequence[float | None]) -> float | None:
+    return sum(v for v in values if v is not None) if values and None not in values else None
+
+
+def _whole(key: str, values: Sequence[float | None], notes: list[str]) -> float | None:
+    """The sum over all kernels; none, and a note, where one of them is not known."""
+    missing = values.count(None)
+    if 0 < missing < len(values):
+        part = sum(value for value in values if value is not None)
+        notes.append(
+            f"{key}: unknown for {missing} of {len(values)} kernels, {part:g} for the rest"
+        )
+    return _total(values)

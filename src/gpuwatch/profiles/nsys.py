@@ -1,0 +1,206 @@
+"""Reports of ``nsys stats``, as CSV and as the text table it prints by itself.
+
+Old names and headers too: of 2020 to 2022 (``gpukernsum``, ``Time(%)``, ``Average``), and times in
+the unit that the header names. A table is known by its header; one file may hold several.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from gpuwatch.profiles.base import (
+    API,
+    COPY_SIZE,
+    COPY_TIME,
+    KERNELS,
+    Entry,
+    Found,
+    Text,
+    cells,
+    count,
+    merged,
+    number,
+)
+
+_TOOL = "nsys"
+_NANOSECONDS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
+_MEGABYTES = {"B": 1e-6, "bytes": 1e-6, "KB": 1e-3, "MB": 1, "GB": 1e3}
+_MEGABYTES |= {"KiB": 1024e-6, "MiB": 1024**2 * 1e-6, "GiB": 1024**3 * 1e-6}
+
+_HEADER = re.compile(r'\s*"?(Time ?\(%\)|Total( \([KMG]?i?B\))?)"?(,|\s{2,})"?(Total|Count|Oper)')
+_CAPTION = re.compile(r"^\s*\*\* .*\(\w+\):\s*$|\[[^\]]*?(\w+)(\.py)?\]\.\.\.\s*$")
+_TALK = ("Processing [", "SKIPPED:", "Generating ", "NOTICE:", "Exporting ", "Using ", "WARNING:")
+_VERSION = re.compile(r"nsight-systems(?:-cli)?[-/](\d{4}\.\d+\.\d+)")
+_COLUMN = re.compile(r"([A-Za-z ]+?) ?(?:\(([^)]*)\))?")
+_MEANING = {
+    "avg": "average",
+    "average": "average",
+    "med": "median",
+    "median": "median",
+    "min": "minimum",
+    "minimum": "minimum",
+    "max": "maximum",
+    "maximum": "maximum",
+    "stddev": "deviation",
+    "total": "total",
+    "total time": "total",
+    "total size": "total",
+    "instances": "count",
+    "num calls": "count",
+    "calls": "count",
+    "operations": "count",
+    "count": "count",
+    "name": "name",
+    "operation": "name",
+}
+_GRID = "GridXYZ"
+_API_NAME = re.compile(r"cu(da)?[A-Z]")
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """Where the columns of one table stand, and the factor of each to ns or MB."""
+
+    table: str
+    columns: dict[str, int]
+    factors: dict[str, float | None]
+
+
+def read(text: Text) -> Found | None:
+    """All tables of the file; ``None`` if there is no header of ``nsys stats`` in it.
+
+    Raises:
+        UsageError: a line under a header is not a row of its table.
+    """
+    tables: dict[str, tuple[Entry, ...]] = {}
+    notes: list[str] = []
+    version, at, seen = None, 0, False
+    while at < len(text.lines):
+        line = text.lines[at]
+        known = _VERSION.search(line[:1000]) if line.startswith("Processing [") else None
+        version = known.group(1) if known else version
+        if not _HEADER.match(line):
+            at += 1
+            continue
+        seen = True
+        header, split, first = _open(text, at)
+        layout = _layout(header)
+        if layout is None:
+            at = first
+            continue
+        rows, behind = _rows(text, first, len(header), split, layout)
+        at, header_at = behind, at
+        if not rows:
+            raise text.error(header_at, "a header without rows", _TOOL)
+        if layout.table == API and not all(_API_NAME.match(row.name) for row in rows):
+            continue  # ``osrt_sum`` has the same header
+        if layout.table in tables:
+            if _GRID in header:
+                continue  # ``cuda_gpu_kern_gb_sum``: the same kernels, by their grids
+            why = f"a second table {layout.table}: import each run by itself"
+            raise text.error(header_at, why, _TOOL)
+        tables[layout.table] = merged(rows)
+        if layout.table == COPY_SIZE and layout.factors["total"] is None:
+            notes.append("the sizes of the copies are left out: the file does not say their unit")
+    if not seen:
+        return None
+    if not tables:
+        raise text.error(0, "none of its reports is one that is read", _TOOL)
+    return Found(_TOOL, version, tables, notes=tuple(notes))
+
+
+def _open(text: Text, at: int) -> tuple[list[str], Callable[[str], list[str] | None], int]:
+    """The names of the columns, what splits a row into them, and the first row's line."""
+    line = text.lines[at]
+    if "," in line:
+        return cells(line) or [], cells, at + 1
+    rule = text.lines[at + 1] if at + 1 < len(text.lines) else ""
+    spans = [match.span() for match in re.finditer(r"-+", rule)]
+    if len(spans) < 3 or rule.strip("- "):
+        raise text.error(at, "a table without the line of dashes under its header", _TOOL)
+    spans[-1] = (spans[-1][0], -1)
+
+    def split(row: str) -> list[str] | None:
+        padded = row.ljust(spans[-1][0])
+        gaps = pairwise(spans)
+        if any(padded[left[1] : right[0]].strip() for left, right in gaps):
+            return None
+        return [padded[a : len(padded) if b < 0 else b].strip() for a, b in spans]
+
+    return split(line) or [], split, at + 2
+
+
+def _layout(header: Sequence[str]) -> _Layout | None:
+    """What the header says; ``None`` for a report that is not read (``nvtx_sum``, ...)."""
+    columns: dict[str, int] = {}
+    units: dict[str, str | None] = {}
+    titles: dict[str, str] = {}
+    for at, title in enumerate(header):
+        split = _COLUMN.fullmatch(title.strip())
+        meaning = _MEANING.get(split.group(1).strip().lower()) if split else None
+        if split and meaning and meaning not in columns:
+            columns[meaning], units[meaning] = at, split.group(2)
+            titles[meaning] = split.group(1).strip().lower()
+    if not {"total", "count", "name"} <= columns.keys():
+        return None
+    timed = header[0].strip().startswith("Time") and titles["total"] == "total time"
+    if "Category" in header or "Range" in header:
+        return None
+    if titles["name"] == "operation":
+        table = COPY_TIME if timed else COPY_SIZE
+    elif timed and titles["count"] == "instances":
+        table = KERNELS
+    elif timed and titles["count"] in ("num calls", "calls"):
+        table = API
+    else:
+        return None
+    scale = _MEGABYTES if table == COPY_SIZE else _NANOSECONDS
+    whole = units["total"]
+    factors: dict[str, float | None] = {
+        meaning: scale.get(units[meaning] or whole or "")
+        for meaning in columns
+        if meaning not in ("name", "count")
+    }
+    return _Layout(table, columns, factors)
+
+
+def _rows(
+    text: Text,
+    first: int,
+    width: int,
+    split: Callable[[str], list[str] | None],
+    layout: _Layout,
+) -> tuple[list[Entry], int]:
+    """The rows from line ``first`` on, and the line behind them."""
+    rows: list[Entry] = []
+    at = first
+    while at < len(text.lines):
+        line = text.lines[at]
+        if not line.strip() or line.startswith(_TALK) or _CAPTION.search(line):
+            break
+        if _HEADER.match(line):
+            break
+        fields = split(line)
+        if fields is None or len(fields) != width:
+            raise text.error(at, "a row that ends early: the file is cut off or damaged", _TOOL)
+        rows.append(_entry(text, at, fields, layout))
+        at += 1
+    return rows, at
+
+
+def _entry(text: Text, at: int, fields: Sequence[str], layout: _Layout) -> Entry:
+    many = count(fields[layout.columns["count"]])
+    name = fields[layout.columns["name"]].strip()
+    if many is None or not name:
+        raise text.error(at, "a row without a count or without a name", _TOOL)
+    values: dict[str, float | None] = {}
+    for meaning, factor in layout.factors.items():
+        raw = fields[layout.columns[meaning]]
+        value = number(raw)
+        if value is None and raw.strip():
+            raise text.error(at, f"{raw[:40]!r} is not a number", _TOOL)
+        values[meaning] = None if value is None or factor is None else value * factor
+    return Entry(name, many, values.pop("total"), **values)

@@ -1,0 +1,93 @@
+"""A session of an imported profile: no ticks, no steps, and no time of a run that nobody saw."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+
+from gpuwatch import __version__
+from gpuwatch.errors import StorageError
+from gpuwatch.models import JSON, Environment, Workload
+from gpuwatch.profiles.files import Profile
+from gpuwatch.profiles.merge import Imported
+from gpuwatch.session import schema, study
+from gpuwatch.session.store import SessionStore, device_row, meta
+from gpuwatch.telemetry.base import Device
+
+NAME = "imported profile"
+"""The workload's name in every such session, so that the labels tell them apart."""
+
+
+def save(out: Path, label: str, profiles: Sequence[Profile], imported: Imported) -> Path:
+    """Write a study of one session; returns the session's path.
+
+    Raises:
+        StorageError: the folder cannot be written.
+    """
+    workload = Workload(NAME, "import")
+    environment = Environment("import", label)
+    (run,) = study.plan_runs([workload], [environment])
+    settings: dict[str, JSON] = {"interval_seconds": None, "duration_seconds": None}
+    folder = study.create(out, [run], {**settings, "gpus": None, "problems": {}})
+    path = folder / run.file
+    rows = [
+        meta(
+            "session",
+            {
+                "id": uuid.uuid4().hex[:12],
+                "label": label,
+                "study": folder.name,
+                "index": run.index,
+                "schema": schema.VERSION,
+                "gpuwatch": __version__,
+            },
+        ),
+        meta("workload", {"name": NAME, "kind": "import", "arguments": [], "parameters": {}}),
+        meta("environment", {"kind": "import", "label": label, "image": None, "engine": None}),
+        meta("imported", _imported(profiles, imported)),
+        meta("profile", imported.profile),
+        meta("closed", {"t": 0}),
+    ]
+    if imported.counters is not None:
+        rows.append(meta("counters", imported.counters))
+    device = _device(imported)
+    if device is not None:
+        rows.append(device_row(device, used=True))
+    try:
+        SessionStore.create(path, (), rows).close()
+    except StorageError:
+        (folder / study.PLAN).unlink(missing_ok=True)
+        folder.rmdir()
+        raise
+    return path
+
+
+def _imported(profiles: Sequence[Profile], imported: Imported) -> JSON:
+    """Where it is from: when it was imported, and each file by name and SHA-256."""
+    return {
+        "when": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "command": imported.command,
+        "files": [
+            {
+                "name": each.name,
+                "sha256": each.sha256,
+                "bytes": each.bytes,
+                "tool": each.found.tool,
+                "version": each.found.version,
+                "tables": sorted(each.found.tables),
+                "counters": bool(each.found.kernels),
+            }
+            for each in profiles
+        ],
+    }
+
+
+def _device(imported: Imported) -> Device | None:
+    """The GPU, if the files or the user name it or its compute capability."""
+    if imported.device is None and imported.capability is None:
+        return None
+    name = imported.device or f"GPU of compute capability {imported.capability}"
+    known = {"compute.capability": imported.capability} if imported.capability else {}
+    return Device("gpu0", "gpu", name, None, known)
