@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -66,7 +67,7 @@ def test_reasons_that_flicker_give_one_event_in_a_few_seconds() -> None:
         for _, text in watch((1, 0, 0x4 if second % 2 else 0x1), float(second))
     ]
     assert told[0][0] == 1, "the first at once"
-    gaps = [after[0] - before[0] for before, after in zip(told, told[1:], strict=False)]
+    gaps = [after[0] - before[0] for before, after in pairwise(told)]
     assert gaps and min(gaps) >= QUIET_S
     assert {text for _, text in told} == {
         "clocks are held down: software power cap",

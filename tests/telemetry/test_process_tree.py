@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from gpuwatch.metrics import Method
+from gpuwatch.telemetry.health_processes import ProcessShares
 from gpuwatch.telemetry.nvml_errors import Unavailable
 from gpuwatch.telemetry.nvml_fields import GpuProcess
 from gpuwatch.telemetry.proc_files import parse_stat
@@ -228,7 +229,7 @@ def test_the_source_without_nvml_says_why_device_memory_is_unknown() -> None:
     source = WorkloadSource(Unavailable("no driver", "load it"))
     last = source.channels[-1]
     assert (last.method, last.reason) == (Method.UNAVAILABLE, "no driver")
-    assert source.sample() == [None] * 5
+    assert source.sample() == [None] * 6
     assert source.drain() == ([], ())
     source.close()
 
@@ -245,14 +246,40 @@ def test_device_memory_is_that_of_the_tree_s_processes_on_all_gpus() -> None:
             "gpu1": [GpuProcess(program.pid, 11, "compute")],
         }
         source = WorkloadSource(lambda: listed)
-        assert source.sample() == [None] * 5
+        assert source.sample() == [None] * 6
         source.set_roots([program.pid])
-        known = source.channels[-1].method is Method.MEASURED
+        known = source.channels[4].method is Method.MEASURED
         assert source.sample()[4] == (111 if known else None)
         listed["gpu1"] = None
         assert source.sample()[4] is None
         if known:
             changes, _ = source.drain()
-            assert "gpu1" in (changes[-1].channel.reason or "")
+            assert any("gpu1" in (change.channel.reason or "") for change in changes)
     assert source.sample()[4] is None
+    source.close()
+
+
+def test_gpu_time_is_the_tree_s_sum_on_each_gpu_and_the_mean_over_those_it_uses() -> None:
+    with _program("say(); wait()") as program:
+        _ready(program)
+        on = [GpuProcess(program.pid, 1, "compute")]
+        listed = {"gpu0": on, "gpu1": on, "gpu2": []}
+        shares = {
+            "gpu0": ProcessShares({program.pid: 0.6, 1: 0.3}),
+            "gpu1": ProcessShares({}),
+            "gpu2": ProcessShares({}, "not supported"),
+        }
+        source = WorkloadSource(lambda: listed, gpu_shares=lambda: shares)
+        source.set_roots([program.pid])
+        known = source.channels[5].reason is None
+        assert source.sample()[5] == (0.3 if known else None)
+        shares["gpu1"] = ProcessShares({}, "not supported")
+        assert source.sample()[5] is None
+        listed.update(gpu0=[], gpu1=[])
+        shares.update(gpu0=ProcessShares({}))
+        assert source.sample()[5] is None
+        if known:
+            told = [change.channel.reason for change in source.drain()[0]]
+            assert "gpu1: not supported" in told
+            assert told[-1] == "none of the workload's processes is on a GPU"
     source.close()

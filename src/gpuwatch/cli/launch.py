@@ -15,6 +15,7 @@ from gpuwatch.cli.environments import environments
 from gpuwatch.errors import NotAvailable, UsageError
 from gpuwatch.models import Workload
 from gpuwatch.recorder.record import Request
+from gpuwatch.recorder.sources import Dcgm
 from gpuwatch.workloads import archive, names, options
 
 _SHORTEST, _LONGEST = 0.01, 60.0
@@ -44,6 +45,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the GPUs to watch and to use (default: all); none: use none, watch all",
     )
     add(
+        "--dcgm",
+        nargs="?",
+        const="",
+        type=_host_engine,
+        metavar="HOST[:PORT]",
+        help="measure bandwidth and pipe activity of GPUs before Hopper through DCGM's host engine "
+        "(--dcgm=HOST[:PORT]; default: localhost:5555); keeps ncu and nsys out meanwhile",
+    )
+    add(
         "--env",
         action="append",
         metavar="KIND[=IMAGE]",
@@ -59,6 +69,18 @@ def _folder(text: str) -> Path:
     if not text.strip():
         raise argparse.ArgumentTypeError("names no folder: leave --out away for the default one")
     return Path(text)
+
+
+def _host_engine(text: str) -> str:
+    """``HOST[:PORT]`` or ``unix://SOCKET``; what stands behind a bare ``--dcgm`` is no host."""
+    if text in names.known() or text.startswith("torchvision:"):
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is a workload: name it before --dcgm, or write --dcgm=localhost"
+        )
+    good = re.fullmatch(r"unix://\S+|\[[0-9a-fA-F:]+\](:\d+)?|[\w.-]+(:\d+)?", text)
+    if text and (not good or text.startswith("-")):
+        raise argparse.ArgumentTypeError(f"{text!r} is no HOST[:PORT]: write --dcgm=localhost:5555")
+    return text
 
 
 def seconds(text: str) -> float:
@@ -99,6 +121,7 @@ def request(arguments: argparse.Namespace, command: tuple[str, ...]) -> Request:
         gpus=gpus(arguments.gpus),
         duration=arguments.duration,
         build_archive=archive.build,
+        dcgm=None if arguments.dcgm is None else Dcgm(arguments.dcgm or None, arguments.interval),
     )
 
 

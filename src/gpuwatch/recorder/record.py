@@ -15,7 +15,7 @@ from gpuwatch.errors import ExitCode, GpuwatchError, NotAvailable, StorageError
 from gpuwatch.models import JSON, Environment, LaunchSpec, Problem, Workload
 from gpuwatch.recorder.control import Stop, conclude, run_to_end, stopping_signals, summarise
 from gpuwatch.recorder.run import Header, begin
-from gpuwatch.recorder.sources import Sources
+from gpuwatch.recorder.sources import Dcgm, Sources
 from gpuwatch.session import study
 
 
@@ -33,6 +33,8 @@ class Request:
     while_pid: int | None = None
     build_archive: Callable[[Path], str] | None = None
     """Writes ``workloads.pyz`` and returns its SHA-256; needed for workloads of ours."""
+    dcgm: Dcgm | None = None
+    """Read GPUs through DCGM where GPM cannot; ``None``: do not."""
 
 
 def record(
@@ -48,7 +50,8 @@ def record(
     there, ``on_session`` the path of each new session.
 
     Raises:
-        NotAvailable: there is one environment and it cannot run.
+        NotAvailable: there is one environment and it cannot run, or DCGM is asked for and is not
+            there.
         StorageError: the study cannot be written.
     """
     planned = study.plan_runs(request.workloads, request.environments)
@@ -56,6 +59,8 @@ def record(
     problems = {run.index: _preflight(request, run, gpus) for run in planned}
     if len(planned) == 1 and problems[1]:
         raise _unavailable(problems[1])
+    if request.dcgm is not None:
+        request.dcgm.check()
     folder = study.create(
         request.out,
         planned,
@@ -132,8 +137,13 @@ def _record_one(
             with runners.guarded(planned.environment.kind):
                 prepared = runner.prepare(spec, say)
         sources = Sources.open(
-            request.gpus or None, workload=not machine, contained=bool(runner and runner.contained)
+            request.gpus or None,
+            workload=not machine,
+            contained=bool(runner and runner.contained),
+            dcgm=request.dcgm,
         )
+        if sources.notice is not None and planned.index == 1:
+            say(sources.notice)
         facts = dict(sources.host_facts())
         environment: dict[str, JSON] = {
             "kind": planned.environment.kind,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from gpuwatch import __version__
 from gpuwatch.errors import NotAvailable
@@ -18,38 +19,80 @@ from gpuwatch.telemetry.innermost import innermost
 from gpuwatch.telemetry.nvml import NvmlSource, Unavailable, open_nvml
 from gpuwatch.telemetry.workload import WorkloadSource
 
+if TYPE_CHECKING:
+    from gpuwatch.telemetry.dcgm import DcgmSource
+
+
+@dataclass(frozen=True)
+class Dcgm:
+    """Where to find DCGM's host engine, and how often to read it."""
+
+    host: str | None
+    """``HOST[:PORT]`` or ``unix://SOCKET``; ``None``: this machine."""
+    interval: float
+    """Seconds between samples."""
+
+    def check(self) -> None:
+        """Raises ``NotAvailable`` where no host engine can be asked; quick."""
+        from gpuwatch.telemetry.dcgm import check_dcgm
+
+        trouble = check_dcgm(self.host)
+        if trouble is not None:
+            raise NotAvailable(f"--dcgm: {trouble.reason}", trouble.mend)
+
 
 class Sources:
     """All sources of a recording, in a fixed order."""
 
     def __init__(
-        self, nvml: NvmlSource | Unavailable, *, workload: bool, contained: bool = False
+        self,
+        nvml: NvmlSource | Unavailable,
+        *,
+        workload: bool,
+        contained: bool = False,
+        dcgm: Dcgm | None = None,
     ) -> None:
         self._nvml = nvml if isinstance(nvml, NvmlSource) else None
         self._no_gpu = nvml if isinstance(nvml, Unavailable) else None
         self._tree: WorkloadSource | None = None
         self._seen: dict[tuple[str, int], _Holder] = {}
         self._used_by_tree: set[str] = set()
-        self.all: list[Source] = [CpuSource()]
-        if self._nvml is not None:
-            self.all.insert(0, self._nvml)
+        self.notice: str | None = None
+        """What a person should know of these sources before they are read, in one line."""
+        gpus: Source | None = self._nvml
+        if self._nvml is not None and dcgm is not None:
+            gpus = with_dcgm = _with_dcgm(self._nvml, dcgm)
+            self.notice = f"--dcgm: {with_dcgm.notice}"
+        self.all: list[Source] = [CpuSource()] if gpus is None else [gpus, CpuSource()]
         if workload:
-            gpu_processes = nvml if isinstance(nvml, Unavailable) else nvml.processes
-            self._tree = WorkloadSource(gpu_processes, contained=contained)
+            if isinstance(nvml, Unavailable):
+                self._tree = WorkloadSource(nvml, contained=contained)
+            else:
+                shares = nvml.process_shares
+                self._tree = WorkloadSource(nvml.processes, contained=contained, gpu_shares=shares)
             self.all.append(self._tree)
 
     @classmethod
     def open(
-        cls, gpus: Sequence[str] | None, *, workload: bool, contained: bool = False
+        cls,
+        gpus: Sequence[str] | None,
+        *,
+        workload: bool,
+        contained: bool = False,
+        dcgm: Dcgm | None = None,
     ) -> Sources:
         """Open what there is; ``gpus`` asks for some by index or UUID.
 
-        ``contained``: the workload's processes have a control group of their own.
+        ``contained``: the workload's processes have a control group of their own. ``dcgm``: fill
+        from DCGM what NVML cannot measure.
 
         Raises:
-            NotAvailable: GPUs are asked for and are not there.
+            NotAvailable: GPUs, or DCGM, are asked for and are not there.
         """
-        return cls(_open_nvml(gpus), workload=workload, contained=contained)
+        opened = _open_nvml(gpus)
+        if isinstance(opened, Unavailable) and dcgm is not None:
+            raise NotAvailable(f"--dcgm: {opened.reason}", opened.mend)
+        return cls(opened, workload=workload, contained=contained, dcgm=dcgm)
 
     @staticmethod
     def gpu_uuids(gpus: Sequence[str] | None) -> tuple[str, ...]:
@@ -155,6 +198,17 @@ def _open_nvml(gpus: Sequence[str] | None) -> NvmlSource | Unavailable:
         raise NotAvailable(str(error), "see nvidia-smi -L") from None
     if isinstance(opened, Unavailable) and gpus is not None:
         raise NotAvailable(f"--gpus: {opened.reason}", opened.mend)
+    return opened
+
+
+def _with_dcgm(nvml: NvmlSource, dcgm: Dcgm) -> DcgmSource:
+    """Raises ``NotAvailable`` where DCGM gives nothing; NVML is closed then."""
+    from gpuwatch.telemetry.dcgm import open_dcgm
+
+    opened = open_dcgm(nvml, dcgm.host, dcgm.interval)
+    if isinstance(opened, Unavailable):
+        nvml.close()
+        raise NotAvailable(f"--dcgm: {opened.reason}", opened.mend)
     return opened
 
 

@@ -6,6 +6,7 @@ Read through DCGM's own client ``dcgmi``, which speaks to a host engine (``nv-ho
 from __future__ import annotations
 
 import shutil
+import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -13,7 +14,7 @@ from dataclasses import replace
 from gpuwatch.metrics import Method
 from gpuwatch.peaks import Peak, dram_peak
 from gpuwatch.telemetry.base import Change, Channel, Device, Event, Source, Value
-from gpuwatch.telemetry.dcgm_fields import BASIC, DRAM_ACTIVE, FIELDS, mend
+from gpuwatch.telemetry.dcgm_fields import BASIC, DRAM_ACTIVE, FIELDS, gpu_ids, mend, trouble
 from gpuwatch.telemetry.dcgm_stream import DcgmStream, Reading
 from gpuwatch.telemetry.nvml_errors import Unavailable
 
@@ -23,6 +24,14 @@ FRESH_S = 3.0
 """Age in seconds (or three periods) up to which a value is given."""
 SHORTEST_S, LONGEST_S = 0.1, 1.0
 """Between two lines; DCGM reads profiling fields at most ten times a second."""
+
+_NO_CLIENT = Unavailable(
+    "dcgmi, the client of NVIDIA's DCGM, is not installed",
+    "install the package datacenter-gpu-manager (of DCGM 4: datacenter-gpu-manager-4-core), then "
+    "start its host engine as root: nv-hostengine",
+)
+
+NOT_NEEDED = "GPM measures every GPU that is watched, so DCGM is not started"
 
 LOCK = (
     "DCGM holds a lock on the GPUs' counters on the whole machine while it is read: ncu, nsys and "
@@ -36,35 +45,49 @@ _DRAM = FIELDS[DRAM_ACTIVE]
 _Key = tuple[str, str]
 
 
+def check_dcgm(host: str | None) -> Unavailable | None:
+    """Whether ``dcgmi`` is installed and reaches a host engine; quick, takes no lock."""
+    program = shutil.which("dcgmi")
+    if program is None:
+        return _NO_CLIENT
+    command = [program, "discovery", *(("--host", host) if host else ()), "-l"]
+    try:
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+            errors="replace", timeout=START_PATIENCE_S,
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return Unavailable(
+            f"dcgmi discovery did not answer within {START_PATIENCE_S:g} s", mend("host engine")
+        )
+    except OSError as error:
+        return Unavailable(f"{program}: {error.strerror}", "see: dcgmi discovery -l")
+    if gpu_ids(done.stdout):
+        return None
+    said = trouble(f"{done.stdout}\n{done.stderr}".splitlines()) or "DCGM's host engine has no GPU"
+    return Unavailable(said, mend(said))
+
+
 def open_dcgm(inner: Source, host: str | None, interval_s: float) -> DcgmSource | Unavailable:
     """Fill from DCGM what ``inner``, the GPUs' own source, cannot measure by GPM.
 
     ``host`` is ``HOST[:PORT]`` of the host engine or ``unix://SOCKET``; ``None`` is this machine.
-    Returns ``Unavailable`` where ``dcgmi`` is not installed, no host engine answers within
-    ``START_PATIENCE_S`` seconds, or it does not give the fields. ``inner`` stays the caller's then.
+    Where GPM measures every GPU, DCGM is not started. Returns ``Unavailable`` where ``dcgmi`` is
+    not installed, no host engine answers within ``START_PATIENCE_S`` seconds, or it does not give
+    the fields. ``inner`` stays the caller's then.
     """
     program = shutil.which("dcgmi")
     if program is None:
-        return Unavailable(
-            "dcgmi, the client of NVIDIA's DCGM, is not installed",
-            "install the package datacenter-gpu-manager (DCGM 4: datacenter-gpu-manager-4-core), "
-            "then start its host engine as root: nv-hostengine",
-        )
+        return _NO_CLIENT
     by_gpm = {c.device for c in inner.channels if c.metric == _DRAM and _measured_by_gpm(c)}
-    gpus = [
-        device
-        for device in inner.devices
-        if device.uuid and device.uuid.startswith("GPU-") and device.id not in by_gpm
-    ]
-    if not gpus:
-        return Unavailable(
-            "GPM measures the bandwidth of every GPU here already, without DCGM's lock"
-            if by_gpm
-            else "DCGM is read for whole GPUs, and none is watched",
-            "leave --dcgm away",
-        )
+    whole = [gpu for gpu in inner.devices if gpu.uuid and gpu.uuid.startswith("GPU-")]
+    gpus = [gpu for gpu in whole if gpu.id not in by_gpm]
+    if not whole:
+        return Unavailable("DCGM is read for whole GPUs, and none is watched", "leave --dcgm away")
     period = min(max(interval_s, SHORTEST_S), LONGEST_S)
-    stream = DcgmStream(program, host, [str(device.uuid) for device in gpus], period)
+    if not gpus:
+        return DcgmSource(inner, None, (), period)
+    stream = DcgmStream(program, host, [str(gpu.uuid) for gpu in gpus], period)
     if not stream.settled.wait(START_PATIENCE_S):
         stream.close()
         return Unavailable(
@@ -73,7 +96,7 @@ def open_dcgm(inner: Source, host: str | None, interval_s: float) -> DcgmSource 
     if stream.reason is not None:
         stream.close()
         return Unavailable(stream.reason, mend(stream.reason))
-    return DcgmSource(inner, stream, gpus, max(FRESH_S, 3 * period))
+    return DcgmSource(inner, stream, gpus, period)
 
 
 class DcgmSource:
@@ -83,11 +106,13 @@ class DcgmSource:
     """
 
     def __init__(
-        self, inner: Source, stream: DcgmStream, gpus: Sequence[Device], fresh_s: float
+        self, inner: Source, stream: DcgmStream | None, gpus: Sequence[Device], period_s: float
     ) -> None:
+        self.notice = NOT_NEEDED if stream is None else LOCK
+        """What a person should know before it is read, in one line."""
         self._inner = inner
         self._stream = stream
-        self._fresh_s = fresh_s
+        self._fresh_s = max(FRESH_S, 3 * period_s)
         self._uuids = {gpu.id: str(gpu.uuid) for gpu in gpus}
         self._peaks = {gpu.id: dram_peak(gpu.attributes, gpu.name) for gpu in gpus}
         self._own = {(c.device, c.metric): c for c in inner.channels}
@@ -96,8 +121,8 @@ class DcgmSource:
         self._filled = frozenset(ours)
         self._order: list[_Key] = keys
         self._changes: list[Change] = []
-        self._events = [Event("dcgm", LOCK)]
-        readings = stream.readings()
+        self._events = [Event("dcgm", self.notice)]
+        readings = self._readings()
         self._now = {key: self._own[key] for key in keys if key not in self._filled}
         for key in ours:
             self._now[key] = chosen(self._own.get(key), self._offer(key, readings)[0])
@@ -113,7 +138,7 @@ class DcgmSource:
 
     def sample(self) -> Sequence[Value]:
         values = dict(zip(self._own, self._inner.sample(), strict=True))
-        readings = self._stream.readings()
+        readings = self._readings()
         for key in self._filled:
             offer, value = self._offer(key, readings)
             best = chosen(self._own.get(key), offer)
@@ -134,13 +159,18 @@ class DcgmSource:
                 passed.append(change)
         ours, self._changes = self._changes, []
         told, self._events = self._events, []
-        queue = self._stream.events
-        told += [queue.popleft() for _ in range(len(queue))]
+        if self._stream is not None:
+            queue = self._stream.events
+            told += [queue.popleft() for _ in range(len(queue))]
         return [*passed, *ours], [*events, *told]
 
     def close(self) -> None:
-        self._stream.close()
+        if self._stream is not None:
+            self._stream.close()
         self._inner.close()
+
+    def _readings(self) -> Mapping[str, Reading]:
+        return {} if self._stream is None else self._stream.readings()
 
     def _offer(self, key: _Key, readings: Mapping[str, Reading]) -> tuple[Channel, Value]:
         """What DCGM has for a channel: its source or why not, and its value."""
@@ -149,6 +179,7 @@ class DcgmSource:
             return self._bandwidth(device, readings)
         field = next(number for number, name in FIELDS.items() if name == metric)
         source = f"DCGM field {field}"
+        assert self._stream is not None, "without it nothing is filled"
         refused = self._stream.refused
         value: Value = None
         reading = readings.get(self._uuids[device])

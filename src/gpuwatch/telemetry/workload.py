@@ -9,6 +9,7 @@ from pathlib import Path
 from gpuwatch.metrics import Method
 from gpuwatch.telemetry.base import Change, Channel, Device, Event, Value
 from gpuwatch.telemetry.cgroup_usage import GroupUsage
+from gpuwatch.telemetry.health_processes import SOURCE, ProcessShares
 from gpuwatch.telemetry.nvml_errors import Unavailable
 from gpuwatch.telemetry.nvml_fields import GpuProcess
 from gpuwatch.telemetry.process_tree import ProcessTree
@@ -16,6 +17,11 @@ from gpuwatch.telemetry.process_tree import ProcessTree
 GpuProcesses = Callable[[], Mapping[str, Sequence[GpuProcess] | None]]
 """The processes on each GPU by device id, as :meth:`NvmlSource.processes` gives them."""
 
+GpuShares = Callable[[], Mapping[str, ProcessShares]]
+"""Each GPU's time by process, as :meth:`NvmlSource.process_shares` gives it."""
+
+_GROUP = 6
+"""The place of the control group's first channel."""
 _NO_GROUP = "no control group of the container was found"
 
 _FIRST_PID_NAMESPACE = "pid:[4026531836]"
@@ -23,7 +29,7 @@ _FIRST_PID_NAMESPACE = "pid:[4026531836]"
 
 
 class WorkloadSource:
-    """CPU time, memory, I/O and device memory of the workload's process tree.
+    """CPU time, memory, I/O, device memory and GPU time of the workload's process tree.
 
     The roots may be set later, when the workload has been started. Every value is ``None`` before
     that and after the last process has ended.
@@ -35,11 +41,13 @@ class WorkloadSource:
         roots: Iterable[int] = (),
         *,
         contained: bool = False,
+        gpu_shares: GpuShares = dict,
     ) -> None:
         self._tree = ProcessTree(())
         self._contained = contained
         self._group: GroupUsage | None = None
         self._gpu_processes = gpu_processes
+        self._gpu_shares = gpu_shares
         reason = None
         if isinstance(gpu_processes, Unavailable):
             reason = gpu_processes.reason
@@ -55,6 +63,7 @@ class WorkloadSource:
             _channel("process.io.read", "/proc/PID/io read_bytes"),
             _channel("process.io.write", "/proc/PID/io write_bytes"),
             _channel("process.gpu.memory.usage", "NVML running processes, host PIDs", reason),
+            _channel("process.gpu.utilization", SOURCE, reason),
         )
         if contained:
             self._channels += (
@@ -82,7 +91,7 @@ class WorkloadSource:
         self._tree.set_roots(listed)
         if self._contained and listed:
             self._group = GroupUsage(listed[0])
-            for place, source in enumerate(self._group.sources, 5):
+            for place, source in enumerate(self._group.sources, _GROUP):
                 self._now[place] = replace(self._now[place], source=source)
 
     @property
@@ -91,19 +100,30 @@ class WorkloadSource:
         return self._tree.pids
 
     def sample(self) -> Sequence[Value]:
-        """Seconds, bytes, bytes read and written, bytes of device memory; the group's two."""
+        """Seconds, bytes, bytes read and written, bytes of device memory, share of GPU time; the
+        group's two."""
         tree = self._tree.sample()
         used: int | None = None
-        reason = self._gpu_reason_at_start
+        share: float | None = None
+        reason = why_no_share = self._gpu_reason_at_start
         if reason is None and tree.processes:
             used, reason = self._device_memory()
+            share, why_no_share = self._gpu_time()
         self._say(2, tree.io_reason)
         self._say(3, tree.io_reason)
         self._say(4, reason)
-        values: list[Value] = [tree.cpu_s, tree.resident, tree.io_read, tree.io_written, used]
+        self._say(5, why_no_share)
+        values: list[Value] = [
+            tree.cpu_s,
+            tree.resident,
+            tree.io_read,
+            tree.io_written,
+            used,
+            share,
+        ]
         if self._contained:
             group = (self._group.cpu_s(), self._group.memory()) if self._group else (None, None)
-            for place, value in enumerate(group, 5):
+            for place, value in enumerate(group, _GROUP):
                 if value is not None:
                     self._say(place, None)
             values += group
@@ -134,6 +154,31 @@ class WorkloadSource:
                 used[process.pid] = max(process.used, used.get(process.pid, 0))
             total += sum(used.values())
         return total, None
+
+    def _gpu_time(self) -> tuple[float | None, str | None]:
+        """The tree's share of each GPU's time, mean over the GPUs it is on; or why not."""
+        if isinstance(self._gpu_processes, Unavailable):
+            return None, self._gpu_processes.reason
+        pids = self._tree.pids
+        on = {
+            device
+            for device, processes in self._gpu_processes().items()
+            for process in processes or ()
+            if process.pid in pids
+        }
+        each: list[float] = []
+        known = self._gpu_shares()
+        for device in on - known.keys():
+            return None, f"{device}: NVML does not say how its time was shared"
+        for device, shares in known.items():
+            mine = [share for pid, share in shares.by_pid.items() if pid in pids]
+            if shares.reason is not None and device in on:
+                return None, f"{device}: {shares.reason}"
+            if mine or device in on:
+                each.append(min(1.0, sum(mine)))
+        if not each:
+            return None, "none of the workload's processes is on a GPU"
+        return sum(each) / len(each), None
 
     def _say(self, place: int, reason: str | None) -> None:
         known = self._now[place]
