@@ -9,7 +9,7 @@ from gpuwatch.analysis.rates import bytes_of, flop_of, intervals, rate_series, s
 from gpuwatch.analysis.statistics import Statistic, describe, unavailable
 from gpuwatch.analysis.window import Window
 from gpuwatch.metrics import CATALOGUE, DERIVED, Kind, Method
-from gpuwatch.models import JSON
+from gpuwatch.models import JSON, mapping
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.session.rows import ChannelRow, StepRow
 
@@ -17,6 +17,7 @@ _Tick = tuple[int, Sequence[float | None]]
 """When, in nanoseconds since the session's start, and the values of the channels asked for."""
 
 _NO_STEPS = "the workload reported no steps"
+_IMPORTED = "an imported profile holds no samples and no steps"
 
 
 def device_statistics(
@@ -38,6 +39,8 @@ def session_statistics(
 
     Of several devices a gauge's samples are pooled and a counter's values added up.
     """
+    if mapping(reader.meta().get("workload")).get("kind") == "import":
+        return {name: unavailable(each.unit, "", _IMPORTED) for name, each in CATALOGUE.items()}
     used = {device.id for device in reader.devices() if device.used}
     channels = [channel for channel in reader.channels() if channel.device in used]
     columns = _columns(reader, channels, window)

@@ -66,7 +66,7 @@ def merge(profiles: Sequence[Profile], device_name: str | None = None) -> Import
     capability = _only("compute capabilities", [(p.name, p.found.capability) for p in profiles])
     notes = [f"{p.name}: {note}" for p in profiles for note in p.found.notes]
     profile = {**_profile(profiles, notes), "notes": notes}
-    counters = _counters([p for p in profiles if p.found.kernels])
+    counters = _counters(profiles)
     return Imported(
         device or device_name,
         capability,
@@ -146,13 +146,14 @@ def _table(name: str, entries: Sequence[Entry]) -> dict[str, JSON]:
 
 def _counters(profiles: Sequence[Profile]) -> JSON:
     """FLOP and DRAM bytes of all kernels; a total that is not complete is not given."""
-    if not profiles:
+    counting = [p for p in profiles if p.found.kernels]
+    if not counting:
         return None
-    _one_tool(profiles, "counters")
+    _one_tool(counting, "counters")
+    tool = counting[0].found.tool
     own: list[str] = []
-    kernels = _joined(profiles, own)
-    tool = profiles[0].found.tool
-    kernels = [_with_duration(kernel, profiles) for kernel in kernels]
+    timed = [p for p in profiles if p.found.tool == tool]
+    kernels = [_with_duration(kernel, timed) for kernel in _joined(counting, own)]
     kernels = [_from_rates(kernel, own) for kernel in kernels]
     counted = [part for part in _OF if any(part in kernel.parts for kernel in kernels)]
     if counted and len(counted) < len(_OF):
