@@ -144,14 +144,15 @@ def report(found: Found, device: torch.device, cost: Cost) -> None:
     if not found.tables:
         emit("profile", **keys, table=None, columns=[], rows=[], rows_left_out=0)
     for table in found.tables:
-        for rows in parts(table.rows, LARGEST_LINE - 4096):
+        listed = list(parts(table.rows, LARGEST_LINE - 4096))
+        for number, rows in enumerate(listed, 1):
             emit(
                 "profile",
                 **keys,
                 table=table.name,
                 columns=table.columns,
                 rows=rows,
-                rows_left_out=table.left_out,
+                rows_left_out=table.left_out if number == len(listed) else 0,
             )
 
 

@@ -30,6 +30,17 @@ TABLES = {
 }
 """The tables that gpuwatch makes, in the order in which they are shown, and what each holds."""
 
+COUNTERS = "ncu_kernel_sum"
+"""The table of what hardware counters say of each kernel."""
+
+_COUNTERS_COLUMNS = (
+    "Total Time (ns)",
+    "Instances",
+    "FLOP",
+    "DRAM Read (bytes)",
+    "DRAM Write (bytes)",
+    "Name",
+)
 _NUMERIC = re.compile(r"\((%|ns|us|ms|s|MB)\)$|^(Instances|Num Calls|Count|Calls|Invocations)$")
 _MOST_TABLES = 50
 _MOST_COLUMNS = 50
@@ -165,6 +176,45 @@ def counters_of(meta: Mapping[str, JSON]) -> Counters | None:
         reason=_text(found.get("reason")),
         notes=_notes(found.get("notes")),
     )
+
+
+def why_none(meta: Mapping[str, JSON]) -> tuple[str, str | None]:
+    """Why a session has no profile, and what would give one."""
+    profile = profile_of(meta)
+    if profile is not None and profile.reason:
+        return f"the run was not profiled: {profile.reason}", None
+    kind = mapping(meta.get("workload")).get("kind")
+    if kind == "machine":
+        return "a recording of the machine runs nothing to profile", "gpuwatch run WORKLOAD"
+    if kind == "command":
+        return (
+            "a command of your own is not profiled by gpuwatch",
+            "profile it with nsys and read that with `gpuwatch import`, or let it print `profile` "
+            "step lines",
+        )
+    if mapping(mapping(meta.get("workload")).get("parameters")).get("profile") == 0:
+        return "the run was asked not to profile (--profile 0)", "run it without --profile 0"
+    if "result" not in meta:
+        return "the run goes on, and the profile comes after its timed steps", None
+    if "end" not in meta:
+        return "the run ended before its last timed step, behind which the profile comes", None
+    return "the run has no profile", "record it anew: runs are profiled after their timed steps"
+
+
+def counters_table(counters: Counters) -> Table:
+    """The counters by kernel as a table, the longest kernels first."""
+    rows = tuple(
+        (
+            kernel.duration_ns,
+            kernel.launches,
+            kernel.flop,
+            kernel.dram_read_bytes,
+            kernel.dram_write_bytes,
+            kernel.name,
+        )
+        for kernel in counters.kernels
+    )
+    return Table(COUNTERS, _COUNTERS_COLUMNS, rows)
 
 
 def _table(name: str, value: Mapping[str, JSON]) -> Table | None:

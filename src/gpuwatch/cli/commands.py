@@ -29,6 +29,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "sessions": ("gpuwatch.cli.sessions", "list what runs and what is saved"),
     "show": ("gpuwatch.cli.show", "the figures of a session"),
     "log": ("gpuwatch.cli.log", "what a run wrote"),
+    "kernels": ("gpuwatch.cli.kernels", "which kernels ran, and what they executed"),
     "compare": ("gpuwatch.cli.compare", "sessions side by side"),
     "export": ("gpuwatch.cli.export", "a session's time series as CSV or JSON lines"),
     "import": ("gpuwatch.cli.import_", "make a session of what nsys, ncu or nvprof printed"),

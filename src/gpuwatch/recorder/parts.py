@@ -28,15 +28,14 @@ def add_part(profile: Mapping[str, JSON], part: Mapping[str, JSON]) -> dict[str,
     ):
         before = tables.get(name)
         if before is None or before["columns"] != columns:
-            before = {"columns": columns, "rows": [], "beyond": 0}
+            before = {"rows": [], "rows_left_out": 0}
         together = [*before["rows"], *rows]
-        beyond = before["beyond"] + len(together[MOST_ROWS:])
         told = part.get("rows_left_out")
+        left_out = before["rows_left_out"] + (told if isinstance(told, int) else 0)
         tables[name] = {
             "columns": columns,
             "rows": together[:MOST_ROWS],
-            "beyond": beyond,
-            "rows_left_out": beyond + (told if isinstance(told, int) else 0),
+            "rows_left_out": left_out + len(together[MOST_ROWS:]),
         }
     said = {key: value for key, value in part.items() if key not in _OF_A_TABLE}
     return {**profile, **said, "tables": tables}

@@ -1,0 +1,68 @@
+"""Which kernels ran: the profile of some steps after the timed ones, or one that was imported.
+
+SESSION as for `gpuwatch show`. The tables have nsys stats' names and columns; without --table the
+kernels on the GPU are shown, else the operators on the CPU.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from gpuwatch.cli import find
+from gpuwatch.errors import UsageError
+from gpuwatch.text import clean
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("session", metavar="SESSION")
+    parser.add_argument("--table", metavar="NAME", help="another table, or `all`")
+    parser.add_argument(
+        "--limit", type=int, default=20, metavar="N", help="rows shown (default: 20; 0: all)"
+    )
+    parser.add_argument("--format", choices=("table", "json", "md", "csv"), default="table")
+
+
+def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
+    path = find.session(arguments.session)
+    from gpuwatch.analysis.profile import COUNTERS, counters_of, profile_of, why_none
+    from gpuwatch.models import mapping, number
+    from gpuwatch.report import json, kernels
+    from gpuwatch.session.reader import SessionReader
+
+    with SessionReader(path) as reader:
+        meta = reader.meta()
+    profile, counters = profile_of(meta), counters_of(meta)
+    tables = kernels.all_tables(profile, counters)
+    if not tables and (counters is None or counters.reason):
+        reason, mend = why_none(meta)
+        if counters is not None and counters.reason:
+            reason += f"; nor has it counters: {counters.reason}"
+        raise UsageError(reason, mend)
+    limit = None if arguments.limit <= 0 else arguments.limit
+    if arguments.table is None:
+        main = profile.main_table() if profile is not None else None
+        shown = [main] if main is not None else [t for n, t in tables.items() if n == COUNTERS]
+    elif arguments.table == "all":
+        shown = list(tables.values())
+    elif arguments.table in tables:
+        shown = [tables[arguments.table]]
+    else:
+        raise UsageError(
+            f"the session has no table {arguments.table!r}",
+            f"choose one of {', '.join(tables)}, or all",
+        )
+    if arguments.format == "json":
+        sys.stdout.write(json.dumps(kernels.document(profile, counters, shown, limit)))
+        return 0
+    write = {"table": kernels.as_text, "md": kernels.as_markdown, "csv": kernels.as_csv}
+    parts = [write[arguments.format](each, limit) for each in shown]
+    if arguments.format == "table":
+        flop = number(mapping(meta.get("count")).get("flop_per_step"))
+        heading = kernels.heading(profile, counters, flop)
+        others = [clean(name) for name in tables if name not in {each.name for each in shown}]
+        parts = ["".join(f"{line}\n" for line in heading), *parts]
+        if others:
+            parts.append(f"other tables: {', '.join(others)} (--table NAME, or all)\n")
+    sys.stdout.write("\n".join(parts))
+    return 0
