@@ -3,9 +3,10 @@
 A multiplication with its addition is two FLOP, as everywhere in the field, and eight where the
 numbers are complex. The formulas here come before those of ``torch.utils.flop_counter``, for what
 that counts wrongly or not at all in some of its versions: recurrent layers, fused transformer
-layers and grouped products (not at all), the weight's gradient of grouped convolutions (over-counted
-by the number of groups), sparse matrices (counted as dense), and attention's backward, which it counts
-with the recomputation of the scores, while model FLOP are those of the mathematics.
+layers, grouped and packed products (not at all), the weight's gradient of grouped convolutions
+(over-counted by the number of groups), sparse matrices (counted as dense), and attention's
+backward, which it counts with the recomputation of the scores, while model FLOP are those of the
+mathematics.
 """
 
 from __future__ import annotations
