@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add(
         "--dcgm",
         nargs="?",
-        const="",
+        const="localhost",
         type=_host_engine,
         metavar="HOST[:PORT]",
         help="measure bandwidth and pipe activity of GPUs before Hopper through DCGM's host engine "
@@ -78,7 +78,7 @@ def _host_engine(text: str) -> str:
             f"{text!r} is a workload: name it before --dcgm, or write --dcgm=localhost"
         )
     good = re.fullmatch(r"unix://\S+|\[[0-9a-fA-F:]+\](:\d+)?|[\w.-]+(:\d+)?", text)
-    if text and (not good or text.startswith("-")):
+    if not good or text.startswith("-"):
         raise argparse.ArgumentTypeError(f"{text!r} is no HOST[:PORT]: write --dcgm=localhost:5555")
     return text
 
@@ -121,7 +121,7 @@ def request(arguments: argparse.Namespace, command: tuple[str, ...]) -> Request:
         gpus=gpus(arguments.gpus),
         duration=arguments.duration,
         build_archive=archive.build,
-        dcgm=None if arguments.dcgm is None else Dcgm(arguments.dcgm or None, arguments.interval),
+        dcgm=Dcgm(arguments.dcgm, arguments.interval) if arguments.dcgm else None,
     )
 
 

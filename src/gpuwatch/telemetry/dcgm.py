@@ -45,12 +45,12 @@ _DRAM = FIELDS[DRAM_ACTIVE]
 _Key = tuple[str, str]
 
 
-def check_dcgm(host: str | None) -> Unavailable | None:
+def check_dcgm(host: str) -> Unavailable | None:
     """Whether ``dcgmi`` is installed and reaches a host engine; quick, takes no lock."""
     program = shutil.which("dcgmi")
     if program is None:
         return _NO_CLIENT
-    command = [program, "discovery", *(("--host", host) if host else ()), "-l"]
+    command = [program, "discovery", "--host", host, "-l"]
     try:
         done = subprocess.run(
             command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
@@ -68,10 +68,10 @@ def check_dcgm(host: str | None) -> Unavailable | None:
     return Unavailable(said, mend(said))
 
 
-def open_dcgm(inner: Source, host: str | None, interval_s: float) -> DcgmSource | Unavailable:
+def open_dcgm(inner: Source, host: str, interval_s: float) -> DcgmSource | Unavailable:
     """Fill from DCGM what ``inner``, the GPUs' own source, cannot measure by GPM.
 
-    ``host`` is ``HOST[:PORT]`` of the host engine or ``unix://SOCKET``; ``None`` is this machine.
+    ``host`` is ``HOST[:PORT]`` of the host engine or ``unix://SOCKET``.
     Where GPM measures every GPU, DCGM is not started. Returns ``Unavailable`` where ``dcgmi`` is
     not installed, no host engine answers within ``START_PATIENCE_S`` seconds, or it does not give
     the fields. ``inner`` stays the caller's then.

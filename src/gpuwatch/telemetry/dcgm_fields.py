@@ -92,7 +92,7 @@ def mend(said: str) -> str:
         "establish a connection": "start it as root: nv-hostengine, or systemctl start nvidia-dcgm",
     }
     for words, what in known.items():
-        if words in said:
+        if words.lower() in said.lower():
             return what
     return "see what this says: dcgmi dmon -e 1005 -c 2"
 

@@ -46,11 +46,9 @@ class Reading:
 class DcgmStream:
     """Follows ``dcgmi dmon`` on a thread of its own; :meth:`close` ends it."""
 
-    def __init__(
-        self, program: str, host: str | None, uuids: Sequence[str], period_s: float
-    ) -> None:
+    def __init__(self, program: str, host: str, uuids: Sequence[str], period_s: float) -> None:
         self._program = program
-        self._host = ["--host", host] if host else []
+        self._host = host
         self._uuids = tuple(uuids)
         self._period_ms = round(period_s * 1000)
         self._silence_s = max(SILENCE_S, 3 * period_s)
@@ -143,7 +141,7 @@ class DcgmStream:
             if self._closing.is_set():
                 return
             child = subprocess.Popen(
-                [*tied, self._program, arguments[0], *self._host, *arguments[1:]],
+                [*tied, self._program, arguments[0], "--host", self._host, *arguments[1:]],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
