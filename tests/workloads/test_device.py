@@ -10,8 +10,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from gpuwatch.workloads import device as devices
-from gpuwatch.workloads.data.synthetic import Repeated
 from gpuwatch.workloads.architectures import build_for, runs_on
+from gpuwatch.workloads.data.synthetic import Repeated
 from gpuwatch.workloads.device import choose, full_uuid, unusable
 from gpuwatch.workloads.errors import missing, translate
 from gpuwatch.workloads.failures import EnvironmentFailure, UsageFailure
