@@ -23,11 +23,24 @@ Start = Callable[..., Any]
 BANDWIDTH = "hw.gpu.memory.bandwidth"
 PCIE = "nvmlDeviceGetPcieThroughput"
 
+BY_GPM = {
+    BANDWIDTH,
+    "hw.gpu.dram.activity",
+    "hw.gpu.sm.activity",
+    "hw.gpu.sm.occupancy",
+    "hw.gpu.tensor.activity",
+    "hw.gpu.fp64.activity",
+    "hw.gpu.fp32.activity",
+    "hw.gpu.fp16.activity",
+    "hw.gpu.nvlink.transmit",
+    "hw.gpu.nvlink.receive",
+}
+
 EXPECTED = {
     "hw.gpu.utilization": 0.40,
     "hw.gpu.memory.usage": 12 * 2**30,
     "hw.gpu.memory.busy": 0.25,
-    BANDWIDTH: None,
+    **dict.fromkeys(BY_GPM),
     "hw.gpu.power": 252.5,
     "hw.gpu.power.average": 250.5,
     "hw.gpu.energy": 5000.25,
@@ -83,8 +96,8 @@ def test_every_gpu_is_measured_in_si_base_units(tmp_path: Path, remote: Start, g
         (f"gpu{n}", metric): value for n in range(gpus) for metric, value in EXPECTED.items()
     }
     for (_, metric), channel in source.channels.items():
-        assert channel["method"] == ("unavailable" if metric == BANDWIDTH else "measured")
-    assert "no bytes" in source.channels["gpu0", BANDWIDTH]["reason"]
+        assert channel["method"] == ("unavailable" if metric in BY_GPM else "measured")
+        assert metric not in BY_GPM or "GPM" in channel["reason"]
     assert source.events == []
     assert source.ask("close") < 1
 
@@ -128,7 +141,7 @@ def test_a_call_that_is_not_supported_takes_only_its_own_metrics_along(
             assert values["gpu1", metric] is None
             assert channel["method"] == "unavailable"
             assert function in channel["reason"] and "not supported" in channel["reason"]
-        elif metric != BANDWIDTH:
+        elif metric not in BY_GPM:
             got = values["gpu1", metric]
             assert got is not None and bool(got) == bool(value), "no zero for unknown"
             assert channel["method"] == "measured"
@@ -143,7 +156,7 @@ def test_a_fact_that_is_not_given_is_none_and_costs_no_channel(
     source = remote(driver)
     attributes = source.first["devices"][0]["attributes"]
     assert {key for key, value in attributes.items() if value is None} == {FACTS[function]}
-    assert all(c["method"] == "measured" for k, c in source.channels.items() if k[1] != BANDWIDTH)
+    assert all(c["method"] == "measured" for k, c in source.channels.items() if k[1] not in BY_GPM)
 
 
 def test_the_source_says_which_call_gave_the_power(tmp_path: Path, remote: Start) -> None:
@@ -206,9 +219,9 @@ def test_a_lost_gpu_is_reported_once_and_comes_back_while_the_other_goes_on(
     driver.lose(0)
     source.until(lambda values: all(v is None for k, v in values.items() if k[0] == "gpu0"))
     for (gpu, metric), channel in source.channels.items():
-        if metric != BANDWIDTH:
+        if metric not in BY_GPM:
             assert channel["method"] == ("unavailable" if gpu == "gpu0" else "measured")
-            assert gpu == "gpu1" or "lost" in channel["reason"]
+        assert gpu == "gpu1" or "lost" in channel["reason"]
     driver.restore(0)
     source.until(lambda values: values["gpu0", "hw.gpu.pcie.receive"] is not None)
     source.sample()
@@ -217,7 +230,7 @@ def test_a_lost_gpu_is_reported_once_and_comes_back_while_the_other_goes_on(
         ("gpu-back", "gpu0"),
     ]
     assert "Xid" in source.events[0]["text"]
-    assert all(c["method"] == "measured" for k, c in source.channels.items() if k[1] != BANDWIDTH)
+    assert all(c["method"] == "measured" for k, c in source.channels.items() if k[1] not in BY_GPM)
 
 
 def test_a_gpu_lost_from_the_start_does_not_keep_the_others_from_being_watched(

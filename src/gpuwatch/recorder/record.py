@@ -140,11 +140,14 @@ def _record_one(
             request.gpus or None,
             workload=not machine,
             contained=bool(runner and runner.contained),
+            interval=request.interval,
             dcgm=request.dcgm,
         )
         if sources.notice is not None and planned.index == 1:
             say(sources.notice)
         facts = dict(sources.host_facts())
+        if request.dcgm is not None:
+            facts["gpuwatch.dcgm.host"] = request.dcgm.host
         environment: dict[str, JSON] = {
             "kind": planned.environment.kind,
             "label": planned.environment.label,

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 class Dcgm:
     """Where to find DCGM's host engine, and how often to read it."""
 
-    host: str | None
-    """``HOST[:PORT]`` or ``unix://SOCKET``; ``None``: this machine."""
+    host: str
+    """``HOST[:PORT]`` or ``unix://SOCKET``."""
     interval: float
     """Seconds between samples."""
 
@@ -79,17 +79,18 @@ class Sources:
         *,
         workload: bool,
         contained: bool = False,
+        interval: float = 0.5,
         dcgm: Dcgm | None = None,
     ) -> Sources:
-        """Open what there is; ``gpus`` asks for some by index or UUID.
+        """Open what there is, to be sampled every ``interval`` seconds.
 
-        ``contained``: the workload's processes have a control group of their own. ``dcgm``: fill
-        from DCGM what NVML cannot measure.
+        ``gpus`` asks for some by index or UUID. ``contained``: the workload's processes have a
+        control group of their own. ``dcgm``: fill from DCGM what NVML cannot measure.
 
         Raises:
             NotAvailable: GPUs, or DCGM, are asked for and are not there.
         """
-        opened = _open_nvml(gpus)
+        opened = _open_nvml(gpus, interval)
         if isinstance(opened, Unavailable) and dcgm is not None:
             raise NotAvailable(f"--dcgm: {opened.reason}", opened.mend)
         return cls(opened, workload=workload, contained=contained, dcgm=dcgm)
@@ -101,7 +102,7 @@ class Sources:
         Raises:
             NotAvailable: GPUs are asked for and are not there.
         """
-        opened = _open_nvml(gpus)
+        opened = _open_nvml(gpus, None)
         if isinstance(opened, Unavailable):
             return ()
         try:
@@ -191,9 +192,9 @@ class Sources:
         return self._nvml.devices if self._nvml is not None else ()
 
 
-def _open_nvml(gpus: Sequence[str] | None) -> NvmlSource | Unavailable:
+def _open_nvml(gpus: Sequence[str] | None, interval: float | None) -> NvmlSource | Unavailable:
     try:
-        opened = open_nvml(gpus)
+        opened = open_nvml(gpus, interval_s=interval)
     except ValueError as error:
         raise NotAvailable(str(error), "see nvidia-smi -L") from None
     if isinstance(opened, Unavailable) and gpus is not None:

@@ -50,10 +50,11 @@ def take_up(
     runner = load(str(handle["kind"]))
     run = runner.attach(handle, at)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    interval, contained = float(known["interval_seconds"]), runner.contained
     try:
-        sources = Sources.open(uuids or None, workload=True, contained=runner.contained)
+        sources = Sources.open(uuids or None, workload=True, contained=contained, interval=interval)
     except NotAvailable:  # a GPU of the run is lost: the others are still worth recording
-        sources = Sources.open(None, workload=True, contained=runner.contained)
+        sources = Sources.open(None, workload=True, contained=contained, interval=interval)
     stop = Stop(stopping if run.pids() else None)
     try:
         recording = resume(path, known, sources, run=run, folder=folder, on_trouble=say)

@@ -1,7 +1,7 @@
 """NVIDIA GPUs through NVML: fast readings at every sample, slow ones once a second.
 
 Fast readings run on one thread beside the caller, so that a call that hangs costs a sample a
-quarter of a second once and then nothing. Slow ones run on one thread per GPU.
+quarter of a second once and then nothing. Slow ones run on one thread per GPU, GPM on another.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from gpuwatch.telemetry.health_processes import ProcessShares
 from gpuwatch.telemetry.lane import Lane
 from gpuwatch.telemetry.nvml_errors import NO_BINDING, Unavailable, describe
 from gpuwatch.telemetry.nvml_fields import GpuProcess, facts
-from gpuwatch.telemetry.nvml_gpu import FRESH_S, RETRY_S, Gpu, Journal
+from gpuwatch.telemetry.nvml_gpu import RETRY_S, Gpu
+from gpuwatch.telemetry.nvml_probe import FRESH_S, Journal
 from gpuwatch.telemetry.nvml_select import Found, present, select
 from gpuwatch.telemetry.xid import XidWatch
 
@@ -27,16 +28,20 @@ SAMPLE_PATIENCE_S = 0.25
 """How long one GPU may hold up a sample, in seconds, before it is left out."""
 RESTART_S = 5.0
 """Shortest time in seconds between two restarts of NVML while every GPU is lost."""
+NO_MIG_PEAK = "NVML does not tell which part of the GPU's DRAM bandwidth a MIG device has"
 
 _Result = TypeVar("_Result")
 
 
 def open_nvml(
-    gpus: Sequence[str | int] | None = None, patience_s: float = 30.0
+    gpus: Sequence[str | int] | None = None,
+    patience_s: float = 30.0,
+    interval_s: float | None = 0.5,
 ) -> NvmlSource | Unavailable:
     """Start NVML and probe every reading of the chosen GPUs; ``None`` chooses all.
 
-    ``gpus`` are indexes, UUIDs, unique beginnings of UUIDs, or whole MIG UUIDs. Returns
+    ``gpus`` are indexes, UUIDs, unique beginnings of UUIDs, or whole MIG UUIDs. GPM is sampled for
+    a recording every ``interval_s`` seconds; ``None`` leaves it alone. Returns
     ``Unavailable`` where NVML cannot be used, or has not answered after ``patience_s`` seconds.
     Raises ``ValueError``, which says what exists, for a selection that fits no GPU.
     """
@@ -67,7 +72,7 @@ def open_nvml(
         return describe(error.value)
     if not chosen:
         return Unavailable("NVML sees no GPU", "run nvidia-smi -L to see which GPUs exist")
-    return NvmlSource(nvml, chosen, known, deadline)
+    return NvmlSource(nvml, chosen, known, deadline, interval_s)
 
 
 class NvmlSource:
@@ -79,6 +84,7 @@ class NvmlSource:
         chosen: Sequence[Found],
         known: Sequence[Mapping[str, Any]],
         deadline: float,
+        interval_s: float | None,
     ) -> None:
         self._nvml = nvml
         self._journal = Journal(deque(), deque())
@@ -94,8 +100,20 @@ class NvmlSource:
             )
             for one, attributes in zip(chosen, known, strict=True)
         )
+        from gpuwatch.peaks import Peak, dram_peak
+
+        no_mig_peak = Peak("bandwidth", "By/s", None, "", "", NO_MIG_PEAK)
         self._gpus = [
-            Gpu(nvml, one.id, one.handle, self._opener(one), self._journal) for one in chosen
+            Gpu(
+                nvml,
+                device,
+                one.handle,
+                self._opener(one),
+                self._journal,
+                no_mig_peak if one.parent else dram_peak(device.attributes, device.name),
+                interval_s,
+            )
+            for one, device in zip(chosen, self._devices, strict=True)
         ]
         self._lane = Lane("gpuwatch-nvml", Gpu.read_fast, SAMPLE_PATIENCE_S)
         self._closing = threading.Event()
@@ -107,6 +125,11 @@ class NvmlSource:
                 target=self._look_after, args=(gpu, done), name=f"gpuwatch-{gpu.id}", daemon=True
             )
             for gpu, done in zip(self._gpus, ready, strict=True)
+        ]
+        self._threads += [
+            threading.Thread(target=gpu.gpm.run, name=f"gpuwatch-gpm-{gpu.id}", daemon=True)
+            for gpu in self._gpus
+            if gpu.gpm is not None
         ]
         for thread in self._threads:
             thread.start()
@@ -155,6 +178,9 @@ class NvmlSource:
         if self._closing.is_set():
             return
         self._closing.set()
+        for gpu in self._gpus:
+            if gpu.gpm is not None:
+                gpu.gpm.close()
         deadline = time.monotonic() + 0.5
         idle = self._lane.close(0.2)
         for thread in self._threads:
@@ -184,7 +210,12 @@ class NvmlSource:
 
     def _restart_if_all_lost(self, by: Gpu) -> None:
         """NVML often finds a GPU again only after a restart, which would disturb GPUs in use."""
-        idle = all(gpu.lost is not None and (gpu is by or not gpu.calling) for gpu in self._gpus)
+        idle = all(
+            gpu.lost is not None
+            and (gpu is by or not gpu.calling)
+            and (gpu.gpm is None or gpu.gpm.idle)
+            for gpu in self._gpus
+        )
         if not idle or self._lane.stuck or time.monotonic() - self._restarted < RESTART_S:
             return
         self._restarted = time.monotonic()
@@ -213,6 +244,8 @@ class NvmlSource:
             if calling is not None and now - calling[1] > FRESH_S:
                 reason = f"{calling[0]} has not answered for over {FRESH_S:g} s"
                 gpu.report_silence(True, reason)
+            if gpu.gpm is not None:
+                gpu.gpm.report_silence(now)
 
 
 def _taken(queue: deque[Any]) -> list[Any]:

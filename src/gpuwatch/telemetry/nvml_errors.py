@@ -24,6 +24,8 @@ LOST = frozenset({1, 9, 15, 16, 28})
 """Codes that concern the whole GPU: uninitialized, driver not loaded, lost, reset required, not
 found."""
 
+NOT_SUPPORTED = 3
+NO_PERMISSION = 4
 NOT_FOUND = 6
 FUNCTION_NOT_FOUND = 13
 

@@ -154,12 +154,6 @@ READINGS = (
     ),
 )
 
-BANDWIDTH = "hw.gpu.memory.bandwidth"
-NO_BANDWIDTH = (
-    "NVML counts no bytes of device memory, and memory-busy time is the share of time in which "
-    "memory was used, not how much was moved"
-)
-
 
 def _cuda_version(nvml: Any, handle: Any) -> Fact:
     version = nvml.nvmlSystemGetCudaDriverVersion()

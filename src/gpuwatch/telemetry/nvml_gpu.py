@@ -5,79 +5,46 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections import deque
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from gpuwatch.metrics import CATALOGUE, Method
-from gpuwatch.telemetry.base import Change, Channel, Event, Value
+from gpuwatch.telemetry.base import Change, Channel, Device, Event, Value
+from gpuwatch.telemetry.gpm import PATIENCE_S, Gpm
+from gpuwatch.telemetry.gpm_metrics import METRICS, PCIE, source_of
 from gpuwatch.telemetry.health import HEALTH
-from gpuwatch.telemetry.health_processes import FUNCTION, ProcessShares, ProcessUtilization
-from gpuwatch.telemetry.nvml_errors import LOST, NOT_FOUND, PERMANENT, describe
-from gpuwatch.telemetry.nvml_fields import (
-    BANDWIDTH,
-    NO_BANDWIDTH,
-    READINGS,
-    GpuProcess,
-    Numbers,
-    Reading,
-    call,
-)
+from gpuwatch.telemetry.health_processes import ProcessShares
+from gpuwatch.telemetry.nvml_errors import LOST, PERMANENT, describe
+from gpuwatch.telemetry.nvml_fields import READINGS, GpuProcess
+from gpuwatch.telemetry.nvml_probe import FRESH_S, GpuLost, Journal, Probe
+from gpuwatch.telemetry.nvml_processes import ProcessLists
+
+if TYPE_CHECKING:
+    from gpuwatch.peaks import Peak
 
 RETRY_S = 1.0
 """How long a failed call is left alone, in seconds."""
-FRESH_S = 3.0
-"""Age in seconds up to which a slow value is given, and silence after which a call is reported."""
-
-
-class GpuLost(Exception):
-    """A call answered that the whole GPU, or the driver under it, is gone."""
-
-    def __init__(self, code: int) -> None:
-        super().__init__(describe(code).reason)
-        self.code = code
-
-
-@dataclass
-class Journal:
-    """Changes and events of a source since somebody asked; appended to by several threads."""
-
-    changes: deque[Change]
-    events: deque[Event]
-
-
-class _Probe:
-    """One reading of one GPU: the way that works, the last values, the next time to try."""
-
-    def __init__(self, reading: Reading) -> None:
-        self.reading = reading
-        self.watch = reading.watch() if reading.watch is not None else None
-        self.values: Numbers = ()
-        self.at = -math.inf
-        self.reset()
-
-    def reset(self) -> None:
-        self.way = 0
-        self.worked = False
-        self.retry_at = -math.inf
-
-    @property
-    def source(self) -> str:
-        ways = self.reading.ways
-        return ways[min(self.way, len(ways) - 1)].source
 
 
 class Gpu:
-    """A GPU or MIG device. One thread reads the fast readings, another the slow ones.
+    """A GPU or MIG device. One thread reads the fast readings, another the slow ones, one GPM.
 
     ``reopen`` gives the handle anew, by UUID where that is known; it raises ``NVMLError``.
+    ``peak`` is that of the DRAM bandwidth. GPM is sampled for a recording every ``interval_s``
+    seconds; for ``None`` it is not.
     """
 
     def __init__(
-        self, nvml: Any, device: str, handle: Any, reopen: Callable[[], Any], journal: Journal
+        self,
+        nvml: Any,
+        device: Device,
+        handle: Any,
+        reopen: Callable[[], Any],
+        journal: Journal,
+        peak: Peak,
+        interval_s: float | None,
     ) -> None:
-        self.id = device
+        self.id = device.id
         self.reopen = reopen
         self.lost: str | None = "the GPU has not answered yet"
         """Why no call is made on this GPU; ``None`` while it is there."""
@@ -89,28 +56,39 @@ class Gpu:
         self._lock = threading.Lock()
         self._epoch = 0
         self._announced = False
-        self._no_processes: str | None = None
-        self._processes: tuple[float, tuple[GpuProcess, ...]] | None = None
-        self._utilization = ProcessUtilization()
-        self._utilization_at = -math.inf
-        self.probes = tuple(_Probe(reading) for reading in (*READINGS, *HEALTH))
+        self._processes = ProcessLists(nvml, self._watched)
+        self.probes = tuple(Probe(reading) for reading in (*READINGS, *HEALTH))
         self._fast = tuple(probe for probe in self.probes if not probe.reading.slow)
         self._slow = tuple(probe for probe in self.probes if probe.reading.slow)
-        self._channels = {
-            metric: Channel(device, metric, Method.UNAVAILABLE, probe.source, self.lost)
-            for probe in self.probes
-            for metric in probe.reading.metrics
+        self._contested = tuple(probe for probe in self._slow if probe.reading.metrics[0] in PCIE)
+        self._by_gpm = set(METRICS) - set(PCIE)
+        self._gpm_sources = {metric: source_of(metric, peak) for metric in METRICS}
+        sources = self._gpm_sources | {
+            metric: probe.source for probe in self.probes for metric in probe.reading.metrics
         }
-        self._channels[BANDWIDTH] = Channel(
-            device, BANDWIDTH, Method.UNAVAILABLE, "NVML", NO_BANDWIDTH
-        )
+        self._channels = {
+            metric: Channel(self.id, metric, Method.UNAVAILABLE, source, self.lost)
+            for metric, source in sources.items()
+        }
         self._order = [name for name in CATALOGUE if name in self._channels]
         places = {
             metric: (probe, k)
             for probe in self.probes
             for k, metric in enumerate(probe.reading.metrics)
         }
-        self._places = [places.get(name) for name in self._order]
+        self._places = [(name, places.get(name)) for name in self._order]
+        self.gpm = (
+            Gpm(
+                nvml,
+                self,
+                interval_s,
+                peak,
+                device.attributes.get("compute.capability"),
+                "mig.parent" in device.attributes,
+            )
+            if interval_s is not None
+            else None
+        )
 
     @property
     def channels(self) -> tuple[Channel, ...]:
@@ -121,32 +99,32 @@ class Gpu:
     @property
     def processes(self) -> tuple[GpuProcess, ...] | None:
         """The processes on this GPU; ``None`` where that is not known, or no longer."""
-        known = self._processes
-        if known is None or time.monotonic() - known[0] > FRESH_S:
-            return None
-        return known[1]
+        return self._processes.listed
 
     @property
     def process_shares(self) -> ProcessShares:
         """How much of this GPU's time each process used during about the last second."""
         if self.lost is not None:
             return ProcessShares({}, self.lost)
-        known = self._utilization.shares
-        if known.reason is None and time.monotonic() - self._utilization_at > FRESH_S:
-            return ProcessShares({}, f"{FUNCTION} has not answered for over {FRESH_S:g} s")
-        return known
+        return self._processes.shares
 
     def values(self, since: float) -> list[Value]:
-        """Every channel's value, if read after ``since`` (monotonic) or slow and still fresh."""
+        """Every channel's value, if read after ``since`` (monotonic) or slow and still fresh.
+
+        What GPM gave since the call before is given once.
+        """
         slow_since = time.monotonic() - FRESH_S
+        by_gpm = self.gpm.taken() if self.gpm is not None else {}
+        if self.lost is not None:
+            return [None] * len(self._places)
         given: list[Value] = []
-        for place in self._places:
-            if place is None:
-                given.append(None)
+        for name, place in self._places:
+            if place is None or name in self._by_gpm:
+                given.append(by_gpm.get(name))
                 continue
             probe, k = place
             fresh = probe.at >= (slow_since if probe.reading.slow else since)
-            given.append(probe.values[k] if fresh and self.lost is None else None)
+            given.append(probe.values[k] if fresh else None)
         return given
 
     def read_fast(self) -> None:
@@ -157,13 +135,18 @@ class Gpu:
     def read_slow(self) -> None:
         """Read the slow readings, the processes and their utilization."""
         if self.lost is None and self._read((*self._slow, None), watched=True):
-            self._read_utilization()
+            try:
+                self._processes.read_shares(self.handle)
+            except GpuLost as error:
+                self.lose(error.code)
 
     def open(self) -> None:
         """Get the handle if there is none, try every reading; for the start and after a loss."""
         with self._lock:
             self._epoch += 1
-            self._no_processes = None
+            epoch = self._epoch
+            self._processes.forget()
+            self._by_gpm.difference_update(PCIE)
             for probe in self.probes:
                 probe.reset()
         try:
@@ -173,27 +156,53 @@ class Gpu:
         except self._nvml.NVMLError as error:
             self.lose(error.value)
             return
-        if self._read((*self.probes, None), watched=True):
+        if self.gpm is not None:
+            self.gpm.begin(epoch)
+        others = (probe for probe in self.probes if probe not in self._contested)
+        if self._read((*others, None), watched=True):
             self.lost = None
             if self._announced:
                 self._announced = False
-                self._journal.events.append(Event("gpu-back", "the GPU answers again", self.id))
+                self.announce(Event("gpu-back", "the GPU answers again", self.id))
+            if self.gpm is not None:
+                self.gpm.settled.wait(PATIENCE_S)
+            self._read(self._contested, watched=True)
 
     def lose(self, code: int) -> None:
         """Note that the GPU is gone: all its channels unavailable, once one event."""
         meaning = describe(code)
         with self._lock:
             self._epoch += 1
-            self._processes = None
+            self._processes.forget()
             self.lost = meaning.reason
             for name in self._order:
-                if name != BANDWIDTH:
-                    self._set(name, self._channels[name].source, meaning.reason)
+                self._set(name, self._channels[name].source, meaning.reason)
             first, self._announced = not self._announced, True
+        if self.gpm is not None:
+            self.gpm.rest()
         if first:
-            self._journal.events.append(
-                Event("gpu-lost", f"{meaning.reason}; {meaning.mend}", self.id)
-            )
+            self.announce(Event("gpu-lost", f"{meaning.reason}; {meaning.mend}", self.id))
+
+    def announce(self, event: Event) -> None:
+        """Have an event told with the next sample."""
+        self._journal.events.append(event)
+
+    def tell_gpm(self, epoch: int, reasons: Mapping[str, str | None]) -> None:
+        """Why GPM does not give a metric, ``None`` where it does; of a GPU opened since: nothing.
+
+        PCIe is GPM's from its first value on; until then NVML's own glimpse is shown.
+        """
+        with self._lock:
+            if epoch != self._epoch:
+                return
+            for name, reason in reasons.items():
+                if reason is None and name not in self._by_gpm:
+                    self._by_gpm.add(name)
+                    for probe in self._contested:
+                        if name in probe.reading.metrics:
+                            probe.retry_at = math.inf
+                if name in self._by_gpm:
+                    self._set(name, self._gpm_sources[name], reason)
 
     def report_silence(self, slow: bool, reason: str) -> None:
         """A call hangs: its readings' channels are unavailable until a call returns."""
@@ -206,12 +215,12 @@ class Gpu:
                 for name in probe.reading.metrics:
                     self._set(name, probe.source, reason)
 
-    def _read(self, probes: Sequence[_Probe | None], watched: bool) -> bool:
+    def _read(self, probes: Sequence[Probe | None], watched: bool) -> bool:
         """Read each, ``None`` being the processes; whether the GPU is still there."""
         try:
             for probe in probes:
                 if probe is None:
-                    self._read_processes()
+                    self._processes.read(self.handle)
                 elif probe.retry_at <= time.monotonic():
                     self._attempt(probe, watched)
         except GpuLost as error:
@@ -219,7 +228,7 @@ class Gpu:
             return False
         return True
 
-    def _attempt(self, probe: _Probe, watched: bool) -> None:
+    def _attempt(self, probe: Probe, watched: bool) -> None:
         """Call once, or in the order of the ways until one works that has not been tried yet."""
         epoch = self._epoch
         ways = probe.reading.ways
@@ -249,20 +258,20 @@ class Gpu:
                 probe.worked = True
                 if probe.watch is not None:
                     for kind, text in probe.watch(values, probe.at):
-                        self._journal.events.append(Event(kind, text, self.id))
+                        self.announce(Event(kind, text, self.id))
                 for name in probe.reading.metrics:
                     if self._channels[name].reason is not None:
                         self._set(name, way.source, None)
             return
 
-    def _failed(self, probe: _Probe, code: int, epoch: int) -> None:
+    def _failed(self, probe: Probe, code: int, epoch: int) -> None:
         for_good = code in PERMANENT and not probe.worked
         if for_good:
             tried = ", ".join(way.source.removeprefix("NVML ") for way in probe.reading.ways)
         else:
             tried = probe.source.removeprefix("NVML ")
         with self._lock:
-            if epoch != self._epoch:
+            if epoch != self._epoch or self._by_gpm.issuperset(probe.reading.metrics):
                 return
             probe.at = -math.inf
             probe.retry_at = math.inf if for_good else time.monotonic() + RETRY_S * 0.99
@@ -283,35 +292,3 @@ class Gpu:
             return function(*arguments)
         finally:
             self.calling = None
-
-    def _read_processes(self) -> None:
-        """The processes of both kinds; those with graphics alone are missed where unsupported."""
-        if self._no_processes is not None:
-            return
-        epoch = self._epoch
-        found: list[GpuProcess] = []
-        for kind in ("Compute", "Graphics"):
-            name = f"nvmlDeviceGet{kind}RunningProcesses"
-            try:
-                listed = self._watched(name, call, self._nvml, name, self.handle)
-            except self._nvml.NVMLError as error:
-                if error.value in LOST:
-                    raise GpuLost(error.value) from error
-                if kind == "Compute" and error.value != NOT_FOUND:
-                    if error.value in PERMANENT:
-                        self._no_processes = f"{name}: {describe(error.value).reason}"
-                    return
-            else:
-                found += [GpuProcess(p.pid, p.usedGpuMemory, kind.lower()) for p in listed]
-        with self._lock:
-            if epoch == self._epoch:
-                self._processes = (time.monotonic(), tuple(found))
-
-    def _read_utilization(self) -> None:
-        try:
-            self._watched(FUNCTION, self._utilization.read, self._nvml, self.handle)
-        except self._nvml.NVMLError as error:
-            if error.value in LOST:
-                self.lose(error.value)
-        else:
-            self._utilization_at = time.monotonic()

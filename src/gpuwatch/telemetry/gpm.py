@@ -1,0 +1,262 @@
+"""GPM of one GPU: true DRAM bandwidth and pipe activity, on a clock of its own.
+
+GPM is offered where a real pair of samples gives something, whatever the driver says of itself. It
+may go away and come back during a run.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol
+
+from gpuwatch.models import JSON
+from gpuwatch.telemetry.base import Event
+from gpuwatch.telemetry.gpm_metrics import (
+    FRESH_S,
+    METRICS,
+    SHORTEST_S,
+    WANTED,
+    Reading,
+    due,
+    judged,
+    not_offered,
+    period,
+    with_bandwidth,
+)
+from gpuwatch.telemetry.gpm_pairs import NotOffered, Pair, Pairs
+from gpuwatch.telemetry.nvml_errors import LOST, NO_PERMISSION, NOT_SUPPORTED, PERMANENT, describe
+
+if TYPE_CHECKING:
+    from gpuwatch.peaks import Peak
+
+RETRY_S, RETRY_LONGEST_S = 1.0, 10.0
+"""Until a failed GPM is tried again, in seconds: doubled at every failure up to the longest."""
+CALM_S = 60.0
+"""After working for this long, in seconds, a failure is a first one again."""
+PATIENCE_S = 1.0
+"""How long the first pair may hold up the start, in seconds; later it comes as a change."""
+
+
+class Owner(Protocol):
+    """The GPU whose GPM this is."""
+
+    id: str
+    handle: Any
+
+    def lose(self, code: int) -> None:
+        """A call answered that the GPU is gone."""
+
+    def tell_gpm(self, epoch: int, reasons: Mapping[str, str | None]) -> None:
+        """Why GPM does not give these metrics, ``None`` for those that it gives; from then on."""
+
+    def announce(self, event: Event) -> None:
+        """Something happened that the session shall say."""
+
+
+class Gpm:
+    """GPM of one GPU or MIG device. :meth:`run` is a thread; the rest is for others to call."""
+
+    def __init__(
+        self, nvml: Any, owner: Owner, interval_s: float, peak: Peak, capability: JSON, mig: bool
+    ) -> None:
+        self.settled = threading.Event()
+        """Set when it is known whether GPM gives anything."""
+        self.calling: tuple[str, float] | None = None
+        """The call in progress and the monotonic time at which it began."""
+        self._nvml = nvml
+        self._owner = owner
+        self._interval_s = interval_s
+        self._peak = peak
+        self._capability = capability
+        self._pairs = Pairs(nvml, self._watched, mig)
+        self._wake = threading.Event()
+        self._closing = False
+        self._lock = threading.Lock()
+        self._epoch: int | None = None
+        self._sums: dict[str, tuple[float, float]] = {}
+        self._newest = -math.inf
+        self._asked: float | None = None
+        self._turned: int | None = None
+        self._due = -math.inf
+        self._last_call = ""
+        self._worked = False
+        self._missed = False
+        self._retry_s = RETRY_S
+        self._well_since = math.inf
+
+    @property
+    def idle(self) -> bool:
+        """Whether no call is in progress and nothing of the driver's is held."""
+        return self.calling is None and not self._pairs.held
+
+    def begin(self, epoch: int) -> None:
+        """The GPU is there (again): find out what GPM gives; ``epoch`` goes with what is told."""
+        self.settled.clear()
+        with self._lock:
+            self._epoch = epoch
+        self._wake.set()
+
+    def rest(self) -> None:
+        """The GPU is gone: what was sampled of it counts no more."""
+        with self._lock:
+            self._epoch = None
+            self._sums = {}
+        self._wake.set()
+
+    def close(self) -> None:
+        """End the thread once its present call has returned."""
+        self._closing = True
+        self._wake.set()
+
+    def taken(self) -> dict[str, float]:
+        """Means over the pairs since the last call, by metric; empty where there is no fresh one.
+
+        Each pair counts by its length. Belongs to the thread that samples.
+        """
+        now = self._asked = time.monotonic()
+        with self._lock:
+            sums, self._sums = self._sums, {}
+            if now - self._newest > FRESH_S:
+                return {}
+        return {metric: total / seconds for metric, (total, seconds) in sums.items()}
+
+    def report_silence(self, now: float) -> None:
+        """Say so where a call has not returned for ``FRESH_S`` seconds."""
+        calling, epoch = self.calling, self._epoch
+        if calling is not None and epoch is not None and now - calling[1] > FRESH_S:
+            self._tell(epoch, f"{calling[0]} has not answered for over {FRESH_S:g} s")
+
+    def run(self) -> None:
+        """Sample until closed; what a pair gave is at :meth:`taken` and told to the owner."""
+        while not self._closing:
+            self._wake.wait(self._turn())
+            self._wake.clear()
+        self._pairs.free()
+
+    def _turn(self) -> float | None:
+        """Do what is due; returns the seconds until something is, ``None`` for never."""
+        epoch = self._epoch
+        if epoch != self._turned:
+            self._pairs.free()
+            self._turned, self._due, self._worked = epoch, -math.inf, False
+        if epoch is None:
+            return None
+        if self._due <= time.monotonic():
+            try:
+                if not self._pairs.aimed:
+                    self._pairs.aim(self._owner.handle)
+                self._took(epoch, self._pairs.take())
+            except NotOffered:
+                self._refuse(epoch, not_offered(self._capability))
+            except self._nvml.NVMLError as error:
+                self._failed(epoch, error.value)
+        return None if self._due == math.inf else max(0.0, self._due - time.monotonic())
+
+    def _took(self, epoch: int, pair: Pair | None) -> None:
+        now = time.monotonic()
+        if pair is None:
+            self._due = now + SHORTEST_S
+            return
+        self._due = due(now, self._asked, self._interval_s)
+        seconds = pair.end - pair.begin
+        if seconds > period(self._interval_s) + FRESH_S:
+            return
+        codes = [code for code, _ in pair.raw]
+        if all(codes):
+            self._failed(epoch, codes[0])
+            return
+        readings = with_bandwidth(
+            {
+                wanted.metric: judged(wanted, code, raw)
+                for wanted, (code, raw) in zip(WANTED, pair.raw, strict=True)
+            },
+            self._peak,
+        )
+        self._keep(epoch, readings, seconds, pair.end)
+        self._owner.tell_gpm(epoch, {metric: r.reason for metric, r in readings.items()})
+        self._well(pair.end)
+        self.settled.set()
+
+    def _keep(
+        self, epoch: int, readings: Mapping[str, Reading], seconds: float, end: float
+    ) -> None:
+        with self._lock:
+            if epoch != self._epoch:
+                return
+            if end - self._newest > FRESH_S:
+                self._sums = {}
+            self._newest = end
+            for metric, reading in readings.items():
+                if reading.value is not None:
+                    total, length = self._sums.get(metric, (0.0, 0.0))
+                    self._sums[metric] = (total + reading.value * seconds, length + seconds)
+
+    def _well(self, now: float) -> None:
+        self._worked = True
+        self._well_since = min(self._well_since, now)
+        if now - self._well_since > CALM_S:
+            self._retry_s = RETRY_S
+        if self._missed:
+            self._missed = False
+            self._owner.announce(Event("gpm-back", "GPM gives values again", self._owner.id))
+
+    def _failed(self, epoch: int, code: int) -> None:
+        """A call failed, or each metric did; the call was the last one."""
+        if code in LOST:
+            self._due = math.inf
+            if epoch == self._epoch:
+                self._owner.lose(code)
+            return
+        name, aimed = self._last_call, self._pairs.aimed
+        reason = f"{name}: {describe(code).reason}"
+        if code in PERMANENT and not self._worked:
+            if name == "nvmlGpmQueryDeviceSupport" and code == NOT_SUPPORTED:
+                reason = not_offered(self._capability)
+            elif aimed:
+                reason = (
+                    f"{reason} (tried on the GPU, whose nvmlGpmQueryDeviceSupport says yes: "
+                    "seen on virtual GPUs)"
+                )
+            self._refuse(epoch, reason)
+            return
+        self._pairs.free()
+        self._due = time.monotonic() + self._retry_s
+        self._retry_s = min(2 * self._retry_s, RETRY_LONGEST_S)
+        self._well_since = math.inf
+        self._tell(epoch, reason)
+        if self._worked and not self._missed:
+            self._missed = True
+            text = f"GPM gives no values: {reason}; {_mend(code)}"
+            self._owner.announce(Event("gpm-lost", text, self._owner.id))
+        self.settled.set()
+
+    def _refuse(self, epoch: int, reason: str) -> None:
+        """There is no GPM here until the GPU is opened anew."""
+        self._pairs.free()
+        self._due = math.inf
+        self._tell(epoch, reason)
+        self.settled.set()
+
+    def _tell(self, epoch: int, reason: str) -> None:
+        self._owner.tell_gpm(epoch, dict.fromkeys(METRICS, reason))
+
+    def _watched(self, name: str, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Call so that others can see which call hangs and since when."""
+        self._last_call = name
+        self.calling = (name, time.monotonic())
+        try:
+            return function(*arguments)
+        finally:
+            self.calling = None
+
+
+def _mend(code: int) -> str:
+    mend = (
+        "record from outside containers, where it may be taken back, or ask the administrator"
+        if code == NO_PERMISSION
+        else describe(code).mend
+    )
+    return f"{mend} (it is tried again by itself)"

@@ -1,0 +1,155 @@
+"""What GPM (NVML's GPU performance monitoring) gives: numbers, units, what a value may be.
+
+Numbers and units are those of ``nvmlGpmMetricId_t`` in NVIDIA's ``nvml.h``. All of it is pure.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gpuwatch.models import JSON
+from gpuwatch.telemetry.base import Value
+from gpuwatch.telemetry.nvml_errors import describe
+
+if TYPE_CHECKING:
+    from gpuwatch.peaks import Peak
+
+SHORTEST_S = 0.11
+"""Between two samples of a GPU, in seconds: GPM wants more than 0.1, and ten pairs a second at
+most cost little."""
+LONGEST_S = 1.0
+"""A recording with a longer interval gets the mean of several pairs."""
+LEAD_S = 0.05
+"""How long before a sample of the recording the GPM sample is due, in seconds, so that a value is
+of the interval that it is recorded for."""
+FRESH_S = 3.0
+"""Age in seconds up to which a pair counts; two samples farther apart than a period and this are
+no pair."""
+
+BANDWIDTH = "hw.gpu.memory.bandwidth"
+DRAM_ACTIVITY = "hw.gpu.dram.activity"
+PCIE = ("hw.gpu.pcie.transmit", "hw.gpu.pcie.receive")
+
+_PERCENT, _MIB = 0.01, 2.0**20
+_OVER_PERCENT = 101.0
+"""Two samples are not taken at one instant on the whole GPU: a full pipe may show a little more
+than 100, which is 100."""
+_MOST_MIB = 1e13 / _MIB
+"""10 TB/s, more than the links of any GPU move: what a wrapped counter gives, not a rate."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A metric of GPM and what gpuwatch calls it."""
+
+    number: int
+    name: str
+    """NVML's own, without ``NVML_GPM_METRIC_``."""
+    metric: str
+    scale: float
+    """To gpuwatch's unit from percent or MiB/s."""
+
+    @property
+    def source(self) -> str:
+        return f"NVML GPM metric {self.number} ({self.name})"
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A value in the metric's unit, or ``None`` and why there is none."""
+
+    value: Value
+    reason: str | None = None
+
+
+WANTED = (
+    Wanted(2, "SM_UTIL", "hw.gpu.sm.activity", _PERCENT),
+    Wanted(3, "SM_OCCUPANCY", "hw.gpu.sm.occupancy", _PERCENT),
+    Wanted(5, "ANY_TENSOR_UTIL", "hw.gpu.tensor.activity", _PERCENT),
+    Wanted(10, "DRAM_BW_UTIL", DRAM_ACTIVITY, _PERCENT),
+    Wanted(11, "FP64_UTIL", "hw.gpu.fp64.activity", _PERCENT),
+    Wanted(12, "FP32_UTIL", "hw.gpu.fp32.activity", _PERCENT),
+    Wanted(13, "FP16_UTIL", "hw.gpu.fp16.activity", _PERCENT),
+    Wanted(20, "PCIE_TX_PER_SEC", PCIE[0], _MIB),
+    Wanted(21, "PCIE_RX_PER_SEC", PCIE[1], _MIB),
+    Wanted(61, "NVLINK_TOTAL_TX_PER_SEC", "hw.gpu.nvlink.transmit", _MIB),
+    Wanted(60, "NVLINK_TOTAL_RX_PER_SEC", "hw.gpu.nvlink.receive", _MIB),
+)
+METRICS = (*(wanted.metric for wanted in WANTED), BANDWIDTH)
+"""Every metric that GPM may give."""
+_SOURCES = {wanted.metric: wanted.source for wanted in WANTED}
+
+
+def source_of(metric: str, peak: Peak) -> str:
+    """Where a metric's values come from; for the bandwidth that names the peak as well."""
+    if metric != BANDWIDTH:
+        return _SOURCES[metric]
+    share = _SOURCES[DRAM_ACTIVITY]
+    if peak.value is None:
+        return f"{share} x peak DRAM bandwidth"
+    return f"{share} x peak DRAM bandwidth {peak.value / 1e9:.0f} GB/s ({peak.basis})"
+
+
+def judged(wanted: Wanted, code: int, raw: float) -> Reading:
+    """What one metric's own return code and value (percent or MiB/s) are worth."""
+    if code:
+        return Reading(None, f"{wanted.source}: {describe(code).reason}")
+    if math.isnan(raw):
+        return Reading(None, f"{wanted.source}: the driver gave no number")
+    percent = wanted.scale == _PERCENT
+    if not 0 <= raw <= (_OVER_PERCENT if percent else _MOST_MIB):
+        unit = "%" if percent else "MiB/s"
+        return Reading(None, f"{wanted.source}: the driver gave {raw:.4g} {unit}, which cannot be")
+    return Reading(min(raw, 100.0) * wanted.scale if percent else raw * wanted.scale)
+
+
+def with_bandwidth(readings: Mapping[str, Reading], peak: Peak) -> dict[str, Reading]:
+    """The readings and, from the share of the peak DRAM bandwidth, the bandwidth in bytes/s."""
+    share = readings[DRAM_ACTIVITY]
+    if peak.value is None:
+        bandwidth = Reading(None, f"the peak DRAM bandwidth is not known: {peak.reason}")
+    elif share.value is None:
+        bandwidth = share
+    else:
+        bandwidth = Reading(share.value * peak.value)
+    return {**readings, BANDWIDTH: bandwidth}
+
+
+def not_offered(capability: JSON) -> str:
+    """Why a GPU of this compute capability (``"8.0"``) has no GPM, and what else there is."""
+    major = int(capability.split(".")[0]) if isinstance(capability, str) else None
+    if major is not None and major >= 9:
+        return (
+            "GPM is not offered by this GPU and driver (nvmlGpmQueryDeviceSupport says no): "
+            "a virtual GPU may lack it, and an old driver"
+        )
+    if major is None or major == 7 or major == 8:
+        return (
+            "GPM needs Hopper or later (GeForce: Blackwell); before that, from Volta on and with "
+            "DCGM's host engine running, gpuwatch run --dcgm reads it"
+        )
+    return "GPM needs Hopper or later (GeForce: Blackwell)"
+
+
+def period(interval_s: float) -> float:
+    """Seconds between two samples for a recording with this interval."""
+    if interval_s <= LONGEST_S:
+        return max(interval_s, SHORTEST_S)
+    return interval_s / math.ceil(interval_s / LONGEST_S)
+
+
+def due(taken: float, tick: float | None, interval_s: float) -> float:
+    """When the sample after the one at ``taken`` is due; ``tick``: when the recording last asked.
+
+    Monotonic seconds. The GPM samples lie a little before the recording's where it asks regularly
+    and not more often than GPM may be.
+    """
+    step = period(interval_s)
+    if tick is None or interval_s < SHORTEST_S or taken - tick > 2 * interval_s:
+        return taken + step
+    lead = min(LEAD_S, step / 4)
+    steps = round((taken + step + lead - tick) / step)
+    return max(tick + steps * step - lead, taken + SHORTEST_S)

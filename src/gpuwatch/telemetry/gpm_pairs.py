@@ -1,0 +1,121 @@
+"""GPM's calls: two samples of a GPU, and what happened between them.
+
+Every method raises ``NVMLError`` as the binding does, except where it says otherwise.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from gpuwatch.telemetry.gpm_metrics import WANTED
+from gpuwatch.telemetry.nvml_errors import FUNCTION_NOT_FOUND
+from gpuwatch.telemetry.nvml_fields import call
+
+Watched = Callable[..., Any]
+"""Calls ``function(*arguments)`` for ``watched(name, function, *arguments)``."""
+
+
+class NotOffered(Exception):
+    """``nvmlGpmQueryDeviceSupport`` says that the GPU has no GPM."""
+
+
+@dataclass(frozen=True)
+class Pair:
+    """What two samples gave: (return code, value) in the order of ``WANTED``."""
+
+    begin: float
+    end: float
+    """Monotonic seconds."""
+    raw: tuple[tuple[int, float], ...]
+
+
+class Pairs:
+    """The samples of one GPU or GPU instance; belongs to one thread.
+
+    Two samples are held and used in turn: the later one of a pair is the next pair's first.
+    """
+
+    def __init__(self, nvml: Any, watched: Watched, mig: bool) -> None:
+        self._nvml = nvml
+        self._watched = watched
+        self._mig = mig
+        self._target: Any = None
+        self._instance = 0
+        self._samples: list[Any] = []
+        self._first: float | None = None
+        self._request: Any = None
+
+    @property
+    def aimed(self) -> bool:
+        """Whether :meth:`take` may be called."""
+        return self._target is not None
+
+    @property
+    def held(self) -> bool:
+        """Whether memory of the driver is held."""
+        return bool(self._samples)
+
+    def aim(self, handle: Any) -> None:
+        """Ask whether the GPU has GPM and get two samples; a MIG device is read through its GPU.
+
+        Raises ``NotOffered`` where it has not.
+        """
+        target, instance = handle, 0
+        if self._mig:
+            target = self._call("nvmlDeviceGetDeviceHandleFromMigDeviceHandle", handle)
+            instance = int(self._call("nvmlDeviceGetGpuInstanceId", handle))
+        if not self._call("nvmlGpmQueryDeviceSupport", target).isSupportedDevice:
+            raise NotOffered
+        while len(self._samples) < 2:
+            self._samples.append(self._call("nvmlGpmSampleAlloc"))
+        self._request = self._new_request()
+        self._instance = instance
+        self._target = target
+
+    def take(self) -> Pair | None:
+        """Take a sample; the pair that it ends, or ``None`` for the first."""
+        begin, earlier, later = self._first, self._samples[0], self._samples[1]
+        if self._mig:
+            self._call("nvmlGpmMigSampleGet", self._target, self._instance, later)
+        else:
+            self._call("nvmlGpmSampleGet", self._target, later)
+        self._first = time.monotonic()
+        self._samples.reverse()
+        if begin is None:
+            return None
+        self._request.sample1, self._request.sample2 = earlier, later
+        self._call("nvmlGpmMetricsGet", self._request)
+        answers = (self._request.metrics[place] for place in range(len(WANTED)))
+        raw = tuple((int(answer.nvmlReturn), float(answer.value)) for answer in answers)
+        return Pair(begin, self._first, raw)
+
+    def drop(self) -> None:
+        """The next sample is the first of a pair."""
+        self._first = None
+
+    def free(self) -> None:
+        """Give back what is held; :meth:`aim` comes next. Does not raise."""
+        self.drop()
+        self._target = None
+        while self._samples:
+            try:
+                self._call("nvmlGpmSampleFree", self._samples.pop())
+            except self._nvml.NVMLError:
+                continue
+
+    def _new_request(self) -> Any:
+        try:
+            request = self._nvml.c_nvmlGpmMetricsGet_t()
+        except AttributeError:
+            raise self._nvml.NVMLError(FUNCTION_NOT_FOUND) from None
+        request.version = self._nvml.NVML_GPM_METRICS_GET_VERSION
+        request.numMetrics = len(WANTED)
+        for place, wanted in enumerate(WANTED):
+            request.metrics[place].metricId = wanted.number
+        return request
+
+    def _call(self, function: str, *arguments: Any) -> Any:
+        return self._watched(function, call, self._nvml, function, *arguments)

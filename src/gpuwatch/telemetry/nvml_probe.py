@@ -1,0 +1,53 @@
+"""What is known of one reading of one GPU, and what a GPU's threads tell each other."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+from dataclasses import dataclass
+
+from gpuwatch.telemetry.base import Change, Event
+from gpuwatch.telemetry.nvml_errors import describe
+from gpuwatch.telemetry.nvml_fields import Numbers, Reading
+
+FRESH_S = 3.0
+"""Age in seconds up to which a slow value is given, and silence after which a call is reported."""
+
+
+class GpuLost(Exception):
+    """A call answered that the whole GPU, or the driver under it, is gone."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(describe(code).reason)
+        self.code = code
+
+
+@dataclass
+class Journal:
+    """Changes and events of a source since somebody asked; appended to by several threads."""
+
+    changes: deque[Change]
+    events: deque[Event]
+
+
+class Probe:
+    """One reading of one GPU: the way that works, the last values, the next time to try."""
+
+    def __init__(self, reading: Reading) -> None:
+        self.reading = reading
+        self.watch = reading.watch() if reading.watch is not None else None
+        self.values: Numbers = ()
+        self.at = -math.inf
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget what was found out, as after a loss."""
+        self.way = 0
+        self.worked = False
+        self.retry_at = -math.inf
+
+    @property
+    def source(self) -> str:
+        """The way that works, or the last that was tried."""
+        ways = self.reading.ways
+        return ways[min(self.way, len(ways) - 1)].source

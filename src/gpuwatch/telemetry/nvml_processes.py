@@ -1,0 +1,86 @@
+"""The processes on one GPU as NVML lists them, and how much of its time each used."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from gpuwatch.telemetry.health_processes import FUNCTION, ProcessShares, ProcessUtilization
+from gpuwatch.telemetry.nvml_errors import LOST, NOT_FOUND, PERMANENT
+from gpuwatch.telemetry.nvml_fields import GpuProcess, call
+from gpuwatch.telemetry.nvml_probe import FRESH_S, GpuLost
+
+
+class ProcessLists:
+    """Read by the GPU's slow thread; asked by others.
+
+    ``watched(name, function, *arguments)`` makes a call. Reading raises ``GpuLost``.
+    """
+
+    def __init__(self, nvml: Any, watched: Callable[..., Any]) -> None:
+        self._nvml = nvml
+        self._watched = watched
+        self._lock = threading.Lock()
+        self._generation = 0
+        self._refused = False
+        self._listed: tuple[float, tuple[GpuProcess, ...]] | None = None
+        self._utilization = ProcessUtilization()
+        self._utilization_at = -math.inf
+
+    @property
+    def listed(self) -> tuple[GpuProcess, ...] | None:
+        """The processes; ``None`` where they are not known, or no longer."""
+        known = self._listed
+        if known is None or time.monotonic() - known[0] > FRESH_S:
+            return None
+        return known[1]
+
+    @property
+    def shares(self) -> ProcessShares:
+        """How much of the GPU's time each process used during about the last second."""
+        known = self._utilization.shares
+        if known.reason is None and time.monotonic() - self._utilization_at > FRESH_S:
+            return ProcessShares({}, f"{FUNCTION} has not answered for over {FRESH_S:g} s")
+        return known
+
+    def forget(self) -> None:
+        """The GPU is gone, or looked at anew: what is being read now counts no more."""
+        with self._lock:
+            self._generation += 1
+            self._refused = False
+            self._listed = None
+
+    def read(self, handle: Any) -> None:
+        """The processes of both kinds; those with graphics alone are missed where unsupported."""
+        if self._refused:
+            return
+        generation = self._generation
+        found: list[GpuProcess] = []
+        for kind in ("Compute", "Graphics"):
+            name = f"nvmlDeviceGet{kind}RunningProcesses"
+            try:
+                listed = self._watched(name, call, self._nvml, name, handle)
+            except self._nvml.NVMLError as error:
+                if error.value in LOST:
+                    raise GpuLost(error.value) from error
+                if kind == "Compute" and error.value != NOT_FOUND:
+                    self._refused = error.value in PERMANENT
+                    return
+            else:
+                found += [GpuProcess(p.pid, p.usedGpuMemory, kind.lower()) for p in listed]
+        with self._lock:
+            if generation == self._generation:
+                self._listed = (time.monotonic(), tuple(found))
+
+    def read_shares(self, handle: Any) -> None:
+        """How much of the GPU's time the processes used since the last call."""
+        try:
+            self._watched(FUNCTION, self._utilization.read, self._nvml, handle)
+        except self._nvml.NVMLError as error:
+            if error.value in LOST:
+                raise GpuLost(error.value) from error
+        else:
+            self._utilization_at = time.monotonic()
