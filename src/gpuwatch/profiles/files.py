@@ -6,7 +6,7 @@ import codecs
 import hashlib
 import stat
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gpuwatch.errors import StorageError, UsageError
@@ -80,7 +80,11 @@ def load(path: Path) -> Profile:
     if len(found) > 1:
         tools = " and ".join(each.tool for each in found)
         raise UsageError(f"{shown} holds output of {tools}", "save each tool's output by itself")
-    return Profile(shown, len(content), hashlib.sha256(content).hexdigest(), found[0])
+    digest = hashlib.sha256(content).hexdigest()
+    notes = found[0].notes
+    if not content.rstrip(b"\0").endswith(b"\n"):
+        notes = (*notes, "the last line has no end: the file may be cut off")
+    return Profile(shown, len(content), digest, replace(found[0], notes=notes))
 
 
 def _lines(path: Path, content: bytes) -> Sequence[str]:

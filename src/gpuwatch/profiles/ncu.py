@@ -1,9 +1,4 @@
-"""CSV of Nsight Compute: ``ncu --csv``, page details (one row a metric) or raw (one a launch).
-
-Executed FLOP of a launch are 2 FMA + ADD + MUL thread instructions by precision, the formula of
-Nsight Compute's own table for users of nvprof (flop_count_sp, _dp, _hp), and the operations of the
-tensor pipes where the metrics that count them (``sm__ops_path_tensor_src_*``) are there.
-"""
+"""CSV of Nsight Compute: ``ncu --csv``, page details (one row a metric) or raw (one a launch)."""
 
 from __future__ import annotations
 
@@ -23,19 +18,11 @@ from gpuwatch.profiles.base import (
     count,
     number,
 )
+from gpuwatch.profiles.ncu_metrics import DURATION, parts_of, wanted
 
 _TOOL = "ncu"
-_SECTOR_BYTES = 32
-_PRECISIONS = {"f": "sp", "d": "dp", "h": "hp"}
-_SASS = re.compile(r"sms?p?__sass_thread_inst_executed_op_([fdh])(add|mul|fma)_pred_on\.sum")
-_TENSOR = re.compile(
-    r"sm__ops_path_tensor_src_([a-z0-9_]+?)(?:_dst_([a-z0-9_]+?))?(?:_sparsity_(on|off))?\.sum"
-)
-_TENSOR_INSTRUCTIONS = re.compile(r"sms?p?__inst_executed_pipe_tensor\w*\.sum")
-_DRAM = re.compile(r"dram__(bytes|sectors)(?:_op)?_(read|write)\.sum")
-_DURATION = ("gpu__time_duration.sum", "gpu__time_duration.avg", "Duration")
-_UNIT = re.compile(r"([KMGT]?)(byte|inst|sector|op|)s?")
-_PREFIX = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
+_UNIT = re.compile(r"([KMGTP]?)(byte|b|inst|sector|op|)s?", re.IGNORECASE)
+_PREFIX = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
 _NS = {"nsecond": 1.0, "usecond": 1e3, "msecond": 1e6, "second": 1e9}
 _NS |= {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 _NONE = ("", "n/a", "N/A", "nan", "-nan")
@@ -134,7 +121,7 @@ def _details(text: Text, at: int, header: Sequence[str], report: _Report) -> int
         launch = _launch(report, row, many)
         metric = row["Metric Name"]
         raw = row["Average" if summary else "Metric Value"]
-        if _wanted(metric):
+        if wanted(metric):
             launch.values[metric] = _value(
                 text, line_at, metric, row["Metric Unit"], raw, report.notes
             )
@@ -148,10 +135,10 @@ def _raw(text: Text, at: int, header: Sequence[str], report: _Report) -> int:
     if units.get("ID", "-").strip() or not units:
         raise text.error(line_at, "a header without the row of units under it", _TOOL)
     report.seen = True
-    wanted = [title for title in header if _wanted(title)]
+    metrics = [title for title in header if wanted(title)]
     for line_at, row in rows:
         launch = _launch(report, row, 1)
-        for metric in wanted:
+        for metric in metrics:
             launch.values[metric] = _value(
                 text, line_at, metric, units[metric], row[metric], report.notes
             )
@@ -166,12 +153,6 @@ def _launch(report: _Report, row: Mapping[str, str], many: int) -> _Launch:
     return report.launches.setdefault(key, _Launch(row["Kernel Name"], many))
 
 
-def _wanted(metric: str) -> bool:
-    return metric in _DURATION or any(
-        pattern.fullmatch(metric) for pattern in (_SASS, _TENSOR, _TENSOR_INSTRUCTIONS, _DRAM)
-    )
-
-
 def _value(
     text: Text, at: int, metric: str, unit: str, raw: str, notes: dict[str, None]
 ) -> float | None:
@@ -181,11 +162,11 @@ def _value(
     value = number(raw)
     if value is None:
         raise text.error(at, f"{raw[:40]!r} is not a value of {metric[:80]}", _TOOL)
-    if metric in _DURATION:
+    if metric in DURATION:
         factor = _NS.get(unit.strip())
     else:
         split = _UNIT.fullmatch(unit.strip())
-        factor = _PREFIX[split.group(1)] if split else None
+        factor = _PREFIX[split.group(1).upper()] if split else None
     if factor is None:
         notes[_SAYS_NO_UNIT.format(metric, unit[:20])] = None
         return None
@@ -194,55 +175,15 @@ def _value(
 
 def _kernel(launch: _Launch, notes: dict[str, None]) -> Kernel:
     """The parts of one launch, times the launches it stands for."""
-    parts: dict[str, float | None] = {}
-    duration = _duration(launch)
-    if duration is not None:
-        parts["duration"] = duration * launch.launches
-    instructions: dict[str, dict[str, float | None]] = {}
-    tensor: dict[tuple[str, str], dict[str, float | None]] = {}
-    for metric, value in launch.values.items():
-        total = None if value is None else value * launch.launches
-        if found := _SASS.fullmatch(metric):
-            instructions.setdefault(found.group(1), {})[found.group(2)] = total
-        elif found := _DRAM.fullmatch(metric):
-            size = _SECTOR_BYTES if found.group(1) == "sectors" else 1
-            if found.group(1) == "bytes" or found.group(2) not in parts:
-                parts[found.group(2)] = None if total is None else total * size
-        elif found := _TENSOR.fullmatch(metric):
-            path = found.group(1), found.group(2) or ""
-            tensor.setdefault(path, {})[found.group(3) or "all"] = total
-    for letter, kinds in instructions.items():
-        precision = _PRECISIONS[letter]
-        if len(kinds) < 3:
-            notes[f"{precision} operations are left out: add, mul and fma were not all counted"] = (
-                None
-            )
-            continue
-        values = [kinds["fma"], kinds["fma"], kinds["add"], kinds["mul"]]
-        parts[precision] = _sum(values)
-    # A metric of a source alone covers all destinations.
-    whole = {source for source, destination in tensor if not destination}
-    floating = [
-        ways
-        for (source, destination), ways in tensor.items()
-        if "int" not in source and not (destination and source in whole)
-    ]
-    if floating:
-        parts["tensor"] = _sum(
-            [ways["all"] if "all" in ways else _sum(list(ways.values())) for ways in floating]
-        )
-    elif ran := [v for m, v in launch.values.items() if _TENSOR_INSTRUCTIONS.fullmatch(m)]:
-        # Where they ran, how many operations each instruction was is not printed.
-        parts["tensor"] = 0 if all(value == 0 for value in ran) else None
+    one = parts_of(launch.values, notes)
+    if (duration := _duration(launch)) is not None:
+        one["duration"] = duration
+    parts = {part: None if v is None else v * launch.launches for part, v in one.items()}
     return Kernel(launch.kernel, launch.launches, parts)
 
 
-def _sum(values: Sequence[float | None]) -> float | None:
-    return None if None in values else sum(value for value in values if value is not None)
-
-
 def _duration(launch: _Launch) -> float | None:
-    known = (launch.values.get(metric) for metric in _DURATION)
+    known = (launch.values.get(metric) for metric in DURATION)
     return next((value for value in known if value is not None), None)
 
 

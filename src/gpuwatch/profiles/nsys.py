@@ -32,6 +32,7 @@ _MEGABYTES |= {"KiB": 1024e-6, "MiB": 1024**2 * 1e-6, "GiB": 1024**3 * 1e-6}
 
 _HEADER = re.compile(r'\s*"?(Time ?\(%\)|Total( \([KMG]?i?B\))?)"?(,|\s{2,})"?(Total|Count|Oper)')
 _CAPTION = re.compile(r"^\s*\*\* .*\(\w+\):\s*$|\[[^\]]*?(\w+)(\.py)?\]\.\.\.\s*$")
+_CAPTION_WITHIN = 1000
 _TALK = ("Processing [", "SKIPPED:", "Generating ", "NOTICE:", "Exporting ", "Using ", "WARNING:")
 _VERSION = re.compile(r"nsight-systems(?:-cli)?[-/](\d{4}\.\d+\.\d+)")
 _COLUMN = re.compile(r"([A-Za-z ]+?) ?(?:\(([^)]*)\))?")
@@ -179,7 +180,7 @@ def _rows(
     at = first
     while at < len(text.lines):
         line = text.lines[at]
-        if not line.strip() or line.startswith(_TALK) or _CAPTION.search(line):
+        if not line.strip() or line.startswith(_TALK) or _CAPTION.search(line[:_CAPTION_WITHIN]):
             break
         if _HEADER.match(line):
             break

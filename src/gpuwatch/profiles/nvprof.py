@@ -1,7 +1,4 @@
-"""Logs of nvprof: summaries of time, and metrics and events, as text and as CSV.
-
-A metric's total is the number of invocations times the average of one: nvprof prints the average.
-"""
+"""Logs of nvprof: summaries of time, and metrics and events, as text and as CSV."""
 
 from __future__ import annotations
 
@@ -21,43 +18,12 @@ from gpuwatch.profiles.base import (
     cells,
     count,
     merged,
-    number,
 )
+from gpuwatch.profiles.nvprof_metrics import NS, PARTS, average_of, kernel_of, scaled
 
 _TOOL = "nvprof"
-_TRANSACTION_BYTES = 32
-"""Of a transaction with DRAM and of a sector: CUDA Profiler User's Guide, metrics reference."""
-
-_PARTS: dict[str, tuple[str, float]] = {
-    "flop_count_sp": ("sp", 1),
-    "flop_count_dp": ("dp", 1),
-    "flop_count_hp": ("hp", 1),
-    "dram_read_bytes": ("read", 1),
-    "dram_write_bytes": ("write", 1),
-    "dram_read_transactions": ("read", _TRANSACTION_BYTES),
-    "dram_write_transactions": ("write", _TRANSACTION_BYTES),
-    "fb_subp0_read_sectors": ("read", _TRANSACTION_BYTES),
-    "fb_subp1_read_sectors": ("read", _TRANSACTION_BYTES),
-    "fb_subp0_write_sectors": ("write", _TRANSACTION_BYTES),
-    "fb_subp1_write_sectors": ("write", _TRANSACTION_BYTES),
-    "dram_read_throughput": ("read_rate", 1),
-    "dram_write_throughput": ("write_rate", 1),
-}
-"""Metrics and events that are read: the part they give and its factor."""
-
-_PREFERRED = (
-    ("dram_{}_bytes",),
-    ("dram_{}_transactions",),
-    ("fb_subp0_{}_sectors", "fb_subp1_{}_sectors"),
-)
-"""Several ways to the same bytes, best first: only one of them counts."""
-
 _ROUNDED = 0.01
 """How far the printed average may lie outside the printed range: each is rounded by itself."""
-
-_NS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
-_RATES = {"B/s": 1.0, "KB/s": 1e3, "MB/s": 1e6, "GB/s": 1e9, "TB/s": 1e12}
-_VALUE = re.compile(r"([0-9.]+(?:[eE][+-]?\d+)?)([A-Za-z/]*)", re.ASCII)
 
 _TALK = re.compile(r"==(\d+|=+)==")
 _COMMAND = re.compile(r"==(?:\d+|=+)== .*?(?:process \d+, command|application): (.*)")
@@ -66,10 +32,9 @@ _METRICS = re.compile(r"Invocations\s+(Metric|Event) Name\s")
 _SUMMARY_CSV = ["Time(%)", "Time", "Calls", "Avg", "Min", "Max", "Name"]
 _METRICS_CSV = ["Device", "Kernel", "Invocations"]
 _TRACE = re.compile(r'\s*"?Start"?(\s+|,)"?Duration"?(\s+|,)')
-_ROW = re.compile(
-    r"\s*(?:([A-Z][A-Za-z() ]*):)?\s+([\d.]+)%\s+(\S+)\s+(\d+)\s+(\S+)\s+(\S+)\s+(\S+)\s+(\S.*)"
-)
-_ROW_BEGINS = re.compile(r"\s*(?:[A-Z][A-Za-z() ]*:)?\s+[\d.]+%\s")
+_SECTION = re.compile(r"([A-Z][A-Za-z() ]{0,40}):")
+_ROW = re.compile(r"([\d.]+)%\s+(\S+)\s+(\d+)\s+(\S+)\s+(\S+)\s+(\S+)\s+(\S.*)")
+_ROW_BEGINS = re.compile(r"[\d.]+%(\s|$)")
 _DEVICE = re.compile(r"(.*\S) \(\d+\)")
 _METRIC_ROW = re.compile(r"\s+(\d+)\s+(\w+)\s+(\S.*)")
 _COPIES = ("[CUDA memcpy", "[CUDA memset")
@@ -117,7 +82,7 @@ def read(text: Text) -> Found | None:
             raise text.error(trace, "a trace of single launches is not read, a summary is", _TOOL)
         return None
     if not log.times and not log.kernels:
-        why = f"no kernel was timed, and none of the metrics {', '.join(_PARTS)} is there"
+        why = f"no kernel was timed, and none of the metrics {', '.join(PARTS)} is there"
         raise text.error(0, why, _TOOL)
     tables = {name: merged(rows) for name, rows in log.times.items()}
     return Found(
@@ -135,13 +100,15 @@ def _summary(log: _Log, at: int, section: str) -> int:
     """The rows of a text summary from line ``at`` on; returns the line behind them."""
     while at < len(log.text.lines):
         line = log.text.lines[at]
-        row = _ROW.fullmatch(line)
-        if row is None:
-            if _ROW_BEGINS.match(line):
-                raise log.text.error(at, "a row that ends early: the log is cut off", _TOOL)
+        named = _SECTION.match(line.lstrip())
+        rest = line.lstrip()[named.end() if named else 0 :].strip()
+        if not (named or line[:1].isspace()) or not _ROW_BEGINS.match(rest):
             break
-        section = row.group(1) or section
-        _time(log, at, section, row.group(4), row.group(3, 5, 6, 7), row.group(8))
+        row = _ROW.fullmatch(rest)
+        if row is None:
+            raise log.text.error(at, "a row that ends early: the log is cut off", _TOOL)
+        section = named.group(1) if named else section
+        _time(log, at, section, row.group(3), row.group(2, 4, 5, 6), row.group(7))
         at += 1
     log.seen = True
     return at
@@ -151,7 +118,7 @@ def _summary_csv(log: _Log, at: int, section: str) -> int:
     header = cells(log.text.lines[at]) or []
     units = (cells(log.text.lines[at + 1]) or []) if at + 1 < len(log.text.lines) else []
     times = [len(header) + offset for offset in (-6, -4, -3, -2)]
-    if len(units) != len(header) or any(units[each] not in _NS for each in times):
+    if len(units) != len(header) or any(units[each] not in NS for each in times):
         raise log.text.error(at, "a header without the line of units under it", _TOOL)
     at += 2
     while at < len(log.text.lines):
@@ -169,7 +136,7 @@ def _summary_csv(log: _Log, at: int, section: str) -> int:
 
 
 def _time(log: _Log, at: int, section: str, calls: str, values: Sequence[str], name: str) -> None:
-    total, average, low, high = (_scaled(value, _NS) for value in values)
+    total, average, low, high = (scaled(value, NS) for value in values)
     many = count(calls)
     if many is None or None in (total, average, low, high):
         raise log.text.error(at, "a row whose times cannot be read", _TOOL)
@@ -191,7 +158,7 @@ def _metrics(log: _Log, at: int) -> int:
 
     def close() -> None:
         if kernel is not None and values:
-            log.kernels.append(_kernel(kernel, values))
+            log.kernels.append(kernel_of(kernel, values))
         values.clear()
 
     while at < len(log.text.lines):
@@ -206,7 +173,7 @@ def _metrics(log: _Log, at: int) -> int:
             kernel = line[12:].strip()
         elif row is None or kernel is None:
             break
-        elif row.group(2) in _PARTS:
+        elif row.group(2) in PARTS:
             words = row.group(3).split()
             # Metrics: description, Min, Max, Avg. Events: Min, Max, Avg, and since CUDA 9 Total.
             three = words[:3] if row.group(2).startswith("fb_") else words[-3:]
@@ -234,11 +201,11 @@ def _metrics_csv(log: _Log, at: int) -> int:
             raise log.text.error(at, "a row that ends early: the log is cut off", _TOOL)
         _device(log, row[0])
         values = kernels.setdefault((row[0], row[1]), [])
-        if row[name_at] in _PARTS:
+        if row[name_at] in PARTS:
             three = row[average_at - 2 : average_at + 1]
             values.append(_value(log, at, row[name_at], row[2], three))
         at += 1
-    log.kernels += [_kernel(kernel, values) for (_, kernel), values in kernels.items() if values]
+    log.kernels += [kernel_of(kernel, values) for (_, kernel), values in kernels.items() if values]
     log.seen = True
     return at
 
@@ -253,7 +220,7 @@ def _value(
     many = count(invocations)
     if many is None or len(three) < 3:
         raise log.text.error(at, "a row that ends early: the log is cut off", _TOOL)
-    low, high, average = (_average(metric, each) for each in three)
+    low, high, average = (average_of(metric, each) for each in three)
     if not three[2].startswith("<"):
         if low is None or high is None or average is None:
             raise log.text.error(at, f"a row of {metric} that cannot be read", _TOOL)
@@ -262,40 +229,6 @@ def _value(
     return metric, many, three[2]
 
 
-def _average(metric: str, text: str) -> float | None:
-    return _scaled(text, _RATES) if metric.endswith("_throughput") else number(text)
-
-
-def _kernel(name: str, values: Sequence[tuple[str, int, str]]) -> Kernel:
-    """What the metrics of one kernel on one device come to."""
-    by_metric = {metric: (many, average) for metric, many, average in values}
-    used = set(by_metric)
-    for direction in ("read", "write"):
-        ways = [[each.format(direction) for each in way] for way in _PREFERRED]
-        complete = [way for way in ways if used.issuperset(way)]
-        used -= {each for way in ways for each in way if way not in complete[:1]}
-    parts: dict[str, float | None] = {}
-    for metric in by_metric:
-        if metric not in used:
-            continue
-        part, factor = _PARTS[metric]
-        many, text = by_metric[metric]
-        average = _average(metric, text)
-        times = 1 if part.endswith("_rate") else many
-        value = None if average is None else average * times * factor
-        known = parts.get(part, 0)
-        parts[part] = None if value is None or known is None else known + value
-    return Kernel(name, max(many for many, _ in by_metric.values()), parts)
-
-
 def _device(log: _Log, text: str) -> None:
     found = _DEVICE.fullmatch(text)
     log.devices[found.group(1) if found else text] = None
-
-
-def _scaled(text: str, units: dict[str, float]) -> float | None:
-    split = _VALUE.fullmatch(text.strip()) if len(text) < 60 else None
-    value = number(split.group(1)) if split else None
-    if split is None or value is None or split.group(2) not in units:
-        return None
-    return value * units[split.group(2)]

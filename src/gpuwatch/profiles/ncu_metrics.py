@@ -1,0 +1,87 @@
+"""What the metrics of Nsight Compute say of one launch: executed FLOP and bytes of DRAM.
+
+Executed FLOP are 2 FMA + ADD + MUL thread instructions by precision, the sums that NVIDIA's Nsight
+Compute CLI guide gives for nvprof's flop_count_sp, _dp and _hp, and the operations of the tensor
+pipes where the metrics that count them (``sm__ops_path_tensor_*``) are there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+DURATION = ("gpu__time_duration.sum", "gpu__time_duration.avg", "Duration")
+"""Names of a launch's time, the best first; ``Duration`` is that of the page details."""
+
+_SECTOR_BYTES = 32
+_PRECISIONS = {"f": "sp", "d": "dp", "h": "hp"}
+_SASS = re.compile(r"sms?p?__sass_thread_inst_executed_op_([fdh])(add|mul|fma)_pred_on\.sum")
+_TENSOR = re.compile(
+    r"sm__ops_path_tensor_(?:op_(?P<op>[a-z]+)_)?src_(?P<source>(?:fp|bf|tf)\d+)"
+    r"(?:_dst_(?P<to>[a-z]+\d+))?(?:_sparsity_(?P<sparsity>on|off))?\.sum"
+)
+_INSTRUCTIONS = re.compile(r"sm__inst_executed_pipe_tensor(_(op|subpipe)_\w+)?\.sum")
+_DRAM = re.compile(r"dram__(bytes|sectors)(?:_op)?_(read|write)\.sum")
+
+
+def wanted(metric: str) -> bool:
+    """Whether a metric is one that is read."""
+    return metric in DURATION or any(
+        pattern.fullmatch(metric) for pattern in (_SASS, _TENSOR, _INSTRUCTIONS, _DRAM)
+    )
+
+
+def parts_of(values: Mapping[str, float | None], notes: dict[str, None]) -> dict[str, float | None]:
+    """The parts of a :class:`~gpuwatch.profiles.base.Kernel` that the metrics of one launch give.
+
+    ``None``: the metric is there without a value. What cannot be used is told in ``notes``.
+    """
+    parts: dict[str, float | None] = {}
+    for metric, value in values.items():
+        if (found := _DRAM.fullmatch(metric)) is None:
+            continue
+        if found.group(1) == "bytes":
+            parts[found.group(2)] = value
+        elif found.group(2) not in parts:
+            parts[found.group(2)] = None if value is None else value * _SECTOR_BYTES
+    instructions: dict[str, dict[str, float | None]] = {}
+    for metric, value in values.items():
+        if found := _SASS.fullmatch(metric):
+            instructions.setdefault(found.group(1), {})[found.group(2)] = value
+    for letter, kinds in instructions.items():
+        precision = _PRECISIONS[letter]
+        if len(kinds) == 3:
+            parts[precision] = _sum([kinds["fma"], kinds["fma"], kinds["add"], kinds["mul"]])
+        else:
+            why = f"{precision} operations are left out: add, mul and fma were not all counted"
+            notes[why] = None
+    return {**parts, **_tensor(values)}
+
+
+def _tensor(values: Mapping[str, float | None]) -> dict[str, float | None]:
+    """The operations of the tensor pipes; no part where nothing is said of them.
+
+    Instructions alone do not say how many operations each was; none at all are no operations.
+    """
+    ran = [value for metric, value in values.items() if _INSTRUCTIONS.fullmatch(metric)]
+    if ran and all(value == 0 for value in ran):
+        return {"tensor": 0}
+    counted = _operations(values)
+    if counted:
+        total = _sum(counted)
+        return {"tensor": None if total == 0 and any(ran) else total}
+    return {"tensor": None} if ran else {}
+
+
+def _operations(values: Mapping[str, float | None]) -> list[float | None]:
+    """Counts that overlap nowhere: one with less in its name stands for those with more."""
+    found = [(match, v) for m, v in values.items() if (match := _TENSOR.fullmatch(m))]
+    for part, same in (("op", ()), ("to", ("op",)), ("sparsity", ("op", "to"))):
+        keys = ("source", *same)
+        whole = {match.group(*keys) for match, _ in found if match[part] is None}
+        found = [(m, v) for m, v in found if m[part] is None or m.group(*keys) not in whole]
+    return [value for _, value in found]
+
+
+def _sum(values: Sequence[float | None]) -> float | None:
+    return None if None in values else sum(value for value in values if value is not None)

@@ -1,0 +1,191 @@
+"""nvprof's logs: times by their units, totals as invocations times average."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpuwatch.errors import UsageError
+from gpuwatch.profiles import nvprof
+from gpuwatch.profiles.base import Found, Text
+from gpuwatch.profiles.files import load
+from gpuwatch.profiles.merge import merge
+from tests.profiles.conftest import loaded
+from tests.profiles.printed import (
+    Counted,
+    Row,
+    nvprof_csv,
+    nvprof_metrics_csv,
+    nvprof_metrics_text,
+    nvprof_text,
+)
+from tests.profiles.test_nsys import names
+
+times = st.floats(1, 1e10).map(lambda value: float(f"{value:.5g}"))
+rows = st.builds(Row, names, st.integers(1, 10**6), times.map(lambda value: (value,) * 6))
+tables = st.lists(rows, min_size=1, max_size=5, unique_by=lambda row: row.name)
+whole = st.integers(0, 10**15)
+counted = st.builds(
+    Counted,
+    names,
+    st.integers(1, 10**6),
+    st.fixed_dictionaries(
+        {
+            "flop_count_sp": whole.map(lambda value: (str(value),) * 3),
+            "dram_read_transactions": whole.map(lambda value: (str(value),) * 3),
+        }
+    ),
+)
+
+
+def read(text: str) -> Found:
+    found = nvprof.read(Text("f.log", text.split("\n")))
+    assert found is not None
+    return found
+
+
+@given(tables, tables)
+def test_a_summary_reads_back_as_it_was(activities: list[Row], calls: list[Row]) -> None:
+    for text in (nvprof_text(activities, calls), nvprof_csv(activities, calls)):
+        found = read(text).tables
+        for table, rows in (("cuda_gpu_kern_sum", activities), ("cuda_api_sum", calls)):
+            for entry, row in zip(found[table], rows, strict=True):
+                assert (entry.name, entry.count) == (row.name, row.count)
+                assert entry.total == pytest.approx(row.values[0], rel=1e-6, abs=1e-3)
+                assert entry.maximum == pytest.approx(row.values[4], rel=1e-6, abs=1e-3)
+
+
+@given(st.lists(counted, min_size=1, max_size=5, unique_by=lambda kernel: kernel.name))
+def test_totals_are_invocations_times_average(kernels: list[Counted]) -> None:
+    for text in (nvprof_metrics_text(kernels), nvprof_metrics_csv(kernels)):
+        found = {kernel.name: kernel for kernel in read(text).kernels}
+        assert list(found) == [kernel.name for kernel in kernels]
+        for kernel in kernels:
+            parts, average = (
+                found[kernel.name].parts,
+                {m: int(v[2]) for m, v in kernel.metrics.items()},
+            )
+            assert parts["sp"] == kernel.launches * average["flop_count_sp"]
+            assert parts["read"] == kernel.launches * 32 * average["dram_read_transactions"]
+
+
+def test_winograd_does_fewer_operations_for_more_traffic_than_implicit_gemm(
+    samples: Path,
+) -> None:
+    """Not the sums of averages (0.475 and 1.404 GFLOP) that such logs invite to."""
+    winograd, implicit = (
+        merge([load(samples / f"nvprof-{name}") for name in pair]).counters
+        for pair in (
+            ("winograd-summary.log", "winograd-metrics.log"),
+            ("implicit-gemm-summary.csv", "implicit-gemm-metrics.csv"),
+        )
+    )
+    assert (len(winograd["kernels"]), winograd["launches"]) == (7, 43)
+    assert (len(implicit["kernels"]), implicit["launches"]) == (5, 28)
+    assert winograd["flop"] == pytest.approx(3.49e9)
+    assert implicit["flop"] == pytest.approx(10.99e9)
+    traffic = [each["dram_read_bytes"] + each["dram_write_bytes"] for each in (winograd, implicit)]
+    assert traffic == [25.7e6 * 32, 9.4e6 * 32]
+    assert "tensor pipes" in winograd["notes"][0]
+    assert winograd["kernels"][0]["duration_ns"] == 280000
+
+
+def test_copies_are_no_kernels(samples: Path) -> None:
+    tables = load(samples / "nvprof-winograd-summary.log").found.tables
+    assert [row.name for row in tables["cuda_gpu_mem_time_sum"]] == [
+        "[CUDA memcpy HtoD]",
+        "[CUDA memset]",
+    ]
+    assert len(tables["cuda_gpu_kern_sum"]) == 7
+
+
+def test_the_log_names_device_and_command(samples: Path) -> None:
+    found = load(samples / "nvprof-winograd-metrics.log").found
+    assert found.devices == ("Tesla V100-SXM2-16GB",)
+    assert found.command == "python train.py"
+
+
+def test_the_output_of_two_processes_is_added_up() -> None:
+    text = nvprof_text([Row("k", 2, (100.0, 50.0, 0, 40.0, 60.0, 0))], pid=1)
+    text += nvprof_text([Row("k", 3, (300.0, 100.0, 0, 90.0, 120.0, 0))], pid=2)
+    (row,) = read(text).tables["cuda_gpu_kern_sum"]
+    assert (row.count, row.total, row.average) == (5, 400, 80)
+    assert (row.minimum, row.maximum) == (40, 120)
+
+
+def test_the_summary_of_cuda_8_has_no_column_of_types() -> None:
+    text = (
+        "==9== Profiling result:\n"
+        "Time(%)      Time     Calls       Avg       Min       Max  Name\n"
+        " 50.00%  1.7290ms         2  864.50us  800.00us  929.00us  k\n"
+        "\n"
+        "==9== API calls:\n"
+        "Time(%)      Time     Calls       Avg       Min       Max  Name\n"
+        " 90.00%  2.00000s         1  2.00000s  2.00000s  2.00000s  cudaMalloc\n"
+    )
+    tables = read(text).tables
+    assert tables["cuda_gpu_kern_sum"][0].total == pytest.approx(1_729_000)
+    assert tables["cuda_api_sum"][0].total == 2e9
+
+
+def test_a_rate_is_a_total_only_with_the_time(tmp_path: Path) -> None:
+    metric = {"dram_read_throughput": ("8.0000GB/s", "8.0000GB/s", "8.0000GB/s")}
+    rates = loaded(tmp_path, nvprof_metrics_text([Counted("k", 4, metric)]), "rates.log")
+    times = loaded(tmp_path, nvprof_text([Row("k", 4, (1000.0, 250.0, 0, 250.0, 250.0, 0))]))
+    alone, timed = merge([rates]).counters, merge([rates, times]).counters
+    assert alone["dram_read_bytes"] is None
+    assert "a rate is no total" in alone["notes"][0]
+    assert timed["dram_read_bytes"] == pytest.approx(8000)
+    assert "throughput times time" in timed["notes"][0]
+
+
+def test_an_overflow_is_unknown_and_so_is_the_sum(tmp_path: Path) -> None:
+    kernels = [
+        Counted("a", 1, {"flop_count_sp": ("5", "5", "5")}),
+        Counted("b", 1, {"flop_count_sp": ("<OVERFLOW>",) * 3}),
+    ]
+    counters = merge([loaded(tmp_path, nvprof_metrics_text(kernels))]).counters
+    assert counters["flop"] is None
+    assert "flop: unknown for 1 of 2 kernels, 5 for the rest" in counters["notes"]
+
+
+def test_sectors_of_both_halves_of_a_partition_are_one_traffic() -> None:
+    text = (
+        "==1== Profiling result:\n==1== Event result:\n"
+        "Invocations                                Event Name         Min         Max         Avg"
+        "       Total\n"
+        'Device "Tesla K80 (0)"\n    Kernel: k\n'
+        "          3                    fb_subp0_read_sectors          10          10          10"
+        "          30\n"
+        "          3                    fb_subp1_read_sectors           5           5           5"
+        "          15\n"
+    )
+    (kernel,) = read(text).kernels
+    assert kernel.parts == {"read": 45 * 32}
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (nvprof_text([Row("k", 2, (90.0,) * 6)])[:-8], "line 6: a row that ends early"),
+        (
+            nvprof_metrics_text([Counted("k", 2, {"flop_count_sp": ("1234", "1234", "12")})]),
+            "outside its own range",
+        ),
+        (
+            nvprof_metrics_csv([Counted("k", 2, {"flop_count_sp": ("7", "7", "7")})])[:-3],
+            "ends early",
+        ),
+        ('"Start","Duration","Grid X"\n,ms,\n1,2,3\n', "trace of single launches is not read"),
+        (
+            nvprof_metrics_text([Counted("k", 2, {"sm_efficiency": ("7%", "7%", "7%")})]),
+            "none of the metrics flop_count_sp",
+        ),
+    ],
+)
+def test_what_cannot_be_trusted_is_refused(tmp_path: Path, text: str, why: str) -> None:
+    with pytest.raises(UsageError, match=why):
+        loaded(tmp_path, text)
