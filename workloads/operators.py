@@ -132,11 +132,13 @@ class OperatorCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]
         operator = getattr(packet, "__name__", str(packet))
         name = f"{func.namespace}.{operator}"
         if formula_of(name) is None and isinstance(func, torch._ops.OpOverload):
-            # Without autograd a compound operator comes here whole.
-            with self:
-                parts = func.decompose(*args, **kwargs)
-            if parts is not NotImplemented:
-                return parts
+            # Without autograd a compound operator comes here whole. Those of nested tensors are
+            # taken apart in another way than others, of which torch's objects know nothing.
+            if not any(isinstance(each, torch.Tensor) and each.is_nested for each in args):
+                with self:
+                    parts = func.decompose(*args, **kwargs)
+                if parts is not NotImplemented:
+                    return parts
             if is_view(func) or operator in VIEWS:
                 return func(*args, **kwargs)
         out = func(*args, **kwargs)

@@ -233,6 +233,11 @@ TORCH: dict[str, tuple[Run, int, int]] = {
     "addbmm: nothing": (PRODUCTS["addbmm"][0], 2 * 360, 0),
     "bilinear: nothing": (PRODUCTS["bilinear"][0], PRODUCTS["bilinear"][1], 0),
     "integers: nothing": (PRODUCTS["integers"][0], PRODUCTS["integers"][1], 0),
+    "sparse: as if dense": (
+        lambda: torch.eye(50).to_sparse() @ ones(50, 6),
+        2 * 50 * 6,
+        2 * 50 * 50 * 6,
+    ),
     "complex: as if real": (PRODUCTS["complex"][0], 8 * 60, 2 * 60),
 }
 
@@ -276,6 +281,15 @@ def test_operators_of_other_libraries_are_listed_too() -> None:
     library.impl("thrice", lambda x: 3 * x, "CPU")
     work = work_of(lambda: torch.ops.gpuwatch_tests.thrice(ones(4)))
     assert "gpuwatch_tests.thrice x1" in work.uncounted_operators()
+
+
+def test_matrices_of_different_shapes_in_one_tensor_are_listed() -> None:
+    nested = torch.nested.nested_tensor([torch.ones(2, 3), torch.ones(4, 3)])
+    for graph in (True, False):
+        with torch.inference_mode(not graph):
+            work = work_of(lambda: nested @ nested.transpose(1, 2))
+        assert work.flop == 0
+        assert any("mm" in name or "matmul" in name for name in work.uncounted_operators())
 
 
 def test_what_moves_data_costs_no_flop_and_is_not_listed() -> None:

@@ -14,18 +14,27 @@ from typing import Any
 import torch
 
 
-def _attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *_: Any, **__: Any) -> int:
-    """(batch, heads, length, width); keys and values may have fewer heads, shared by groups."""
+def _attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *_: Any, **__: Any) -> int | None:
+    """(batch, heads, length, width); keys and values may have fewer heads, shared by groups.
+
+    None for nested tensors, whose sequences differ in length.
+    """
+    if q.is_nested or k.is_nested:
+        return None
     batch, heads, queries, width = q.shape
     return 2 * batch * heads * queries * k.shape[-2] * (width + v.shape[-1])
 
 
-def _attention_backward(_grad: Any, *tensors: Any, **_: Any) -> int:
-    return 2 * _attention(*tensors)
+def _doubled(flop: int | None) -> int | None:
+    return None if flop is None else 2 * flop
 
 
-def _flex_backward(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *_: Any, **__: Any) -> int:
-    return 2 * _attention(q, k, v)
+def _attention_backward(_grad: Any, *tensors: Any, **_: Any) -> int | None:
+    return _doubled(_attention(*tensors))
+
+
+def _flex_backward(*tensors: Any, **_: Any) -> int | None:
+    return _doubled(_attention(*tensors))
 
 
 def _lengths(offsets: torch.Tensor) -> list[int] | None:
@@ -62,10 +71,6 @@ def _biased(
     q: Any, k: Any, v: Any, _bias: Any, offsets_q: Any, offsets_k: Any, *_: Any, **__: Any
 ) -> Any:
     return _kernel(q, k, v, offsets_q, offsets_k)
-
-
-def _doubled(flop: int | None) -> int | None:
-    return None if flop is None else 2 * flop
 
 
 def _flash_backward(

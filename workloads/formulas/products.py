@@ -42,11 +42,12 @@ def _foreach_mm(a: Sequence[torch.Tensor], b: Sequence[torch.Tensor], **_: Any) 
     return sum(map(_mm, a, b))
 
 
-def _bmm(a: torch.Tensor, b: torch.Tensor, *_: Any, **__: Any) -> int:
-    return cost(a) * stored(a) * b.shape[-1]
+def _bmm(a: torch.Tensor, b: torch.Tensor, *_: Any, **__: Any) -> int | None:
+    """None for nested tensors, whose matrices differ in shape."""
+    return None if a.is_nested or b.is_nested else cost(a) * stored(a) * b.shape[-1]
 
 
-def _baddbmm(_added: Any, a: torch.Tensor, b: torch.Tensor, *_: Any, **__: Any) -> int:
+def _baddbmm(_added: Any, a: torch.Tensor, b: torch.Tensor, *_: Any, **__: Any) -> int | None:
     return _bmm(a, b)
 
 
