@@ -20,6 +20,7 @@ RETRY_S = 5.0
 SILENCE_S = 5.0
 """Without a line for this long (or three periods), ``dcgmi`` is ended and started again."""
 _KEPT_LINES = 20
+_LINES_ENOUGH = 3
 _DISCOVERY_LINES = 2000
 
 _TIED = """
@@ -66,7 +67,7 @@ class DcgmStream:
         self.refused: str | None = None
         """What DCGM said to the fields that are left out; ``None`` where all are read."""
         self.settled = threading.Event()
-        """Set once every GPU has given two lines, or it is known that this will not work."""
+        """Set once every GPU has given two lines (or one a few), or it is known that none will."""
         self._thread = threading.Thread(target=self._run, name="gpuwatch-dcgm", daemon=True)
         self._thread.start()
 
@@ -93,7 +94,7 @@ class DcgmStream:
             said = self._follow(fields)
             if self._closing.is_set():
                 return
-            if fields != BASIC and not self._readings and "watches" in said:
+            if fields != BASIC and not self.settled.is_set() and "watches" in said:
                 fields, self.refused = BASIC, said
                 continue
             with self._lock:
@@ -130,7 +131,7 @@ class DcgmStream:
                 self._lost = False
                 self.events.append(Event("dcgm-back", "DCGM's host engine answers again"))
             self.reason = None
-            if min(counts.values()) > 1:
+            if min(counts.values()) > 1 or counts[number] > _LINES_ENOUGH:
                 self.settled.set()
         return self._why_killed or trouble(said) or "dcgmi dmon ended"
 
