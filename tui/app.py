@@ -71,7 +71,7 @@ class GpuwatchApp(App[int]):
         """Show the page of keys."""
         from gpuwatch.tui.page import PageScreen, help_lines
 
-        self.push_screen(PageScreen("keys", help_lines(keys)))
+        self.push_screen(PageScreen("keys", lambda width: help_lines(keys)))
 
     # Ways from one screen to another.
 

@@ -16,14 +16,21 @@ from gpuwatch.session.reader import CHUNK, SessionReader
 from gpuwatch.session.rows import ChannelRow, DeviceRow, EventRow, LogRow
 from gpuwatch.session.schema import TIER_STATS
 from gpuwatch.session.status import Status, status
-from gpuwatch.tui.gauges import Sources, gauges_of
+from gpuwatch.tui import checks
+from gpuwatch.tui.gauges import Sources, algorithmic_bytes, gauges_of
 from gpuwatch.tui.graph import window
+from gpuwatch.tui.rooflines import CORES
+from gpuwatch.tui.said import no_gpu, phase, text, trouble
 from gpuwatch.tui.series import NS, RECENT_NS, Series
-from gpuwatch.tui.snapshot import DeviceNow, Reading, Snapshot, Trouble, View
+from gpuwatch.tui.snapshot import DeviceNow, Reading, Snapshot, View
 from gpuwatch.tui.steps import Steps
 from gpuwatch.tui.study_now import StudyNow
 
-_HISTORY = ("hw.gpu.utilization", "hw.gpu.memory.bandwidth", "hw.cpu.utilization")
+_HISTORY = (
+    *("hw.gpu.utilization", "hw.gpu.memory.bandwidth", "hw.cpu.utilization"),
+    *("hw.gpu.memory.busy", *checks.HISTORY),
+)
+_CORES = "process.cpu.time"
 _MOST_LOG = 400
 """Log lines kept for the screen."""
 _SILENT_SECONDS = 5.0
@@ -51,6 +58,7 @@ class Collector:
         self._steps = Steps(reader)
         self._study = StudyNow(reader.path)
         self._interval = _seconds(self.meta.get("interval_seconds"), 1.0)
+        self._checks = checks.Checks(reader, self._series, self._steps, self._interval)
         self._load_tier()
 
     def _load_tier(self) -> None:
@@ -81,6 +89,7 @@ class Collector:
         self._describe()
         self._read_ticks(self._last_tick, 0)
         self._steps.update(self.meta)
+        self._checks.update(self.meta, self._devices)
         self._read_log()
         self._read_events()
         self._study.look(live=status(self.meta, self._reader.path).live)
@@ -118,14 +127,20 @@ class Collector:
                 for index in counters:
                     if values[index] is not None:
                         kept = self._counters.setdefault(ids[index], deque(maxlen=64))
+                        if kept and channels[index].metric == _CORES and t > kept[-1][0]:
+                            cores = (values[index] - kept[-1][1]) / ((t - kept[-1][0]) / NS)
+                            self._cores(channels[index].device).add(t, cores)
                         kept.append((t, values[index]))
             for row in rows[-64:]:
                 for id_, value in zip(ids, row[2:], strict=True):
                     if value is not None:
                         self._latest[id_] = (row[1], value)
             after, self._last_tick, self._t = rows[-1][0], rows[-1][0], rows[-1][1]
-        for _, series in history:
+        for series in self._series.values():
             series.trim()
+
+    def _cores(self, device: str) -> Series:
+        return self._series.setdefault((device, CORES), Series())
 
     def _read_log(self) -> None:
         while rows := self._reader.log(self._last_log):
@@ -136,6 +151,7 @@ class Collector:
         while rows := self._reader.events(self._last_event):
             self._event = rows[-1]
             self._last_event = rows[-1].n
+            self._checks.happened(rows)
 
     # The snapshot.
 
@@ -146,7 +162,8 @@ class Collector:
         devices = tuple(self._device(row, t) for row in self._devices)
         selected = _select(devices, view.device)
         shown = window(t, view.seconds, view.columns, ended=not state.live)
-        kind = _text(self.meta, "workload", "kind")
+        kind = text(self.meta, "workload", "kind")
+        ceilings = self._checks.ceilings
         sources = Sources(
             device=next((d for d in devices if d.row.id == selected), None),
             series=self._series,
@@ -156,22 +173,25 @@ class Collector:
             gpus_used=sum(1 for d in devices if d.row.kind == "gpu" and d.row.used),
             t=t,
             interval=self._interval,
-            count=self.meta.get("count"),
+            of_device=ceilings.of(selected),
+            of_run=ceilings.of(None),
+            peak_bandwidth=ceilings.peak_bandwidth(selected),
+            data_type=ceilings.data_type,
         )
-        environment = _text(self.meta, "environment", "label") or _text(
+        environment = text(self.meta, "environment", "label") or text(
             self.meta, "environment", "kind"
         )
         work = None
         if kind != "machine":
             work = self._steps.work(
-                _text(self.meta, "workload", "name") or path.stem,
+                text(self.meta, "workload", "name") or path.stem,
                 environment,
                 self.meta,
                 state.live,
             )
         return Snapshot(
             path=str(path),
-            name=_text(self.meta, "workload", "name") or path.stem,
+            name=text(self.meta, "workload", "name") or path.stem,
             environment=environment,
             status=state,
             machine_only=kind == "machine",
@@ -183,11 +203,14 @@ class Collector:
             work=work,
             log=tuple(self._log),
             event=self._event,
-            no_gpu=_no_gpu(self._reader),
-            phase=self._phase(state),
-            trouble=_trouble(self.meta, state),
+            no_gpu=no_gpu(self._reader),
+            phase=phase(self.meta, state, stepped=self._steps.any),
+            trouble=trouble(self.meta, state),
             notice=self._reader.notice,
             silent_seconds=self._silent(state),
+            algorithmic=algorithmic_bytes(sources),
+            warnings=self._checks.warnings(devices, t, live=state.live),
+            roofline=self._checks.rooflines() if view.roofline and kind != "machine" else None,
             place=self._study.place,
             tally=self._study.tally,
             view=view,
@@ -233,17 +256,6 @@ class Collector:
         first = next((pair for pair in reversed(kept) if t - pair[0] >= 2 * NS), kept[0])
         return (value - first[1]) / ((t - first[0]) / NS) if t > first[0] else None
 
-    def _phase(self, state: Status) -> str:
-        if not state.live or _text(self.meta, "workload", "kind") == "machine":
-            return ""
-        if "startup" in self.meta or self._steps.any:
-            return ""
-        if "launch" in self.meta and _text(self.meta, "workload", "kind") == "command":
-            return ""
-        if "run" in self.meta:
-            return "preparing the first step"
-        return "starting" if "launch" in self.meta else "preparing the environment"
-
     def _silent(self, state: Status) -> float | None:
         """How long nothing was recorded, where that is too long."""
         clock = self.meta.get("clock")
@@ -263,29 +275,6 @@ def _select(devices: Sequence[DeviceNow], wanted: str | None) -> str | None:
     used = [device.row.id for device in devices if device.row.kind == "gpu" and device.row.used]
     cpus = [device.row.id for device in devices if device.row.kind == "cpu"]
     return next(iter([*used, *gpus, *cpus]), None)
-
-
-def _no_gpu(reader: SessionReader) -> str | None:
-    reason = reader.facts().get("host", {}).get("gpu.unavailable")
-    return None if reason is None else str(reason)
-
-
-def _trouble(meta: Mapping[str, Any], state: Status) -> Trouble | None:
-    """The workload's own word first, then what the status says."""
-    error = meta.get("error")
-    if isinstance(error, dict) and error.get("message"):
-        mend = error.get("mend")
-        return Trouble(str(error["message"]), str(mend) if mend else None)
-    if state.state.value in ("failed", "killed", "lost"):
-        return Trouble(state.text)
-    return None
-
-
-def _text(meta: Mapping[str, Any], *keys: str) -> str:
-    value: Any = meta
-    for key in keys:
-        value = value.get(key) if isinstance(value, dict) else None
-    return "" if value is None else str(value)
 
 
 def _seconds(value: object, default: float) -> float:

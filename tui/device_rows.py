@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gpuwatch.metrics import Method
 from gpuwatch.text import clean
 from gpuwatch.tui.canvas import Line
 from gpuwatch.tui.graph import bar
@@ -128,6 +129,41 @@ def detail_rows(device: DeviceNow, width: int) -> list[Line]:
         )
         .rows()
     )
+
+
+_PIPES = (
+    ("SM", "SM", "hw.gpu.sm.activity"),
+    ("occupancy", "occ.", "hw.gpu.sm.occupancy"),
+    ("tensor", "tensor", "hw.gpu.tensor.activity"),
+    ("FP64", "FP64", "hw.gpu.fp64.activity"),
+    ("FP32", "FP32", "hw.gpu.fp32.activity"),
+    ("FP16", "FP16", "hw.gpu.fp16.activity"),
+    ("DRAM", "DRAM", "hw.gpu.dram.activity"),
+)
+"""Name, short name and metric of what GPM and DCGM tell of a GPU's parts."""
+
+
+def pipe_row(device: DeviceNow, width: int) -> Line | None:
+    """How busy the parts of the GPU are, and NVLink; ``None`` where no counter tells."""
+    known = [
+        (long if width >= 100 else short, device.value(metric))
+        for long, short, metric in _PIPES
+        if device.get(metric).method is not Method.UNAVAILABLE
+    ]
+    if not known:
+        return None
+    row = Line(width).add(" ")
+    for name, value in known:
+        shown = UNKNOWN if value is None else f"{value * 100:.0f} %"
+        if len(name) + len(shown) + 2 > row.left:
+            break
+        row.add(f"{name} ", "muted").add(shown, "muted" if value is None else "strong").add("  ")
+    sent, received = (device.value(f"hw.gpu.nvlink.{way}") for way in ("transmit", "receive"))
+    if (sent, received) != (None, None):
+        text = f"↑{si(sent, 'B/s')} ↓{si(received, 'B/s')}"
+        if len(text) + 7 <= row.left:
+            row.add("NVLink ", "muted").add(text, "strong")
+    return row
 
 
 def host_row(devices: Sequence[DeviceNow], width: int) -> Line | None:

@@ -9,6 +9,7 @@ from gpuwatch.text import clean
 from gpuwatch.tui.canvas import Line
 from gpuwatch.tui.cells import wrap
 from gpuwatch.tui.graph import Window, area, axis, bar
+from gpuwatch.tui.shares import fitting, over_texts, share_texts
 from gpuwatch.tui.snapshot import Gauge
 from gpuwatch.units import UNKNOWN, percent, scale_label, si_parts
 
@@ -28,6 +29,7 @@ _DIGITS = {
     "9": ("┏━┓", "┗━┫", "╺━┛"),
     ".": (" ", " ", "╸"),
     "-": ("  ", "╺╸", "  "),
+    "≤": ("  ", "  ", "≤ "),
     UNKNOWN: ("   ", "╺━╸", "   "),
 }
 
@@ -90,12 +92,21 @@ def value_parts(gauge: Gauge) -> tuple[str, str]:
         text = percent(gauge.reading.value)
         number, _, unit = text.partition(" ")
         return number, unit
-    return si_parts(gauge.reading.value, gauge.unit)
+    number, unit = si_parts(gauge.reading.value, gauge.unit)
+    at_most = gauge.reading.method is Method.BOUND and gauge.reading.value is not None
+    return (f"≤{number}" if at_most else number), unit
 
 
-def badge(gauge: Gauge) -> str:
-    """How the number was obtained, and over what."""
+def badge(gauge: Gauge, width: int) -> str:
+    """How the number was obtained, over what, and what is odd about it, in ``width`` cells."""
+    plain = _badge(gauge)
+    return fitting([f"{plain}, {odd}" for odd in over_texts(gauge)], width) or plain
+
+
+def _badge(gauge: Gauge) -> str:
     parts = [gauge.reading.method.value]
+    if gauge.reading.method is Method.BOUND:
+        parts.append("at most")
     if gauge.reading.method is not Method.UNAVAILABLE:
         if gauge.note:
             parts.append(gauge.note)
@@ -124,11 +135,19 @@ def _block(gauge: Gauge, height: int, width: int) -> list[Line]:
         if height == 2:
             rows[0] = Line(width).add(_short(gauge, _SHORT), "text")
             rows[0].end(f"{number} {unit}".strip(), "strong")
-            rows[1].add(badge(gauge), _badge_role(gauge))
+            told = fitting(share_texts(gauge), width - len(gauge.reading.method.value) - 1)
+            rows[1].add(badge(gauge, width - len(told) - bool(told)), _badge_role(gauge))
+            if told:
+                rows[1] = Line(width).add(gauge.reading.method.value, _badge_role(gauge))
+                rows[1].end(told, "text")
             return rows
         rows[1].add(f"{number} {unit}".strip(), "strong")
-        _share(gauge, rows[1].to(10), width)
-        rows[2].add(badge(gauge), _badge_role(gauge))
+        if gauge.against is None:
+            _share(gauge, rows[1].to(10), width)
+        else:
+            rows[1].end(fitting(share_texts(gauge), rows[1].left - 1), "text")
+        rows[2].add(badge(gauge, width), _badge_role(gauge))
+        _say(rows[3:], _told(gauge, width, height - 3))
         return rows
     rows[0].add(gauge.title, "text")
     for row in range(3):
@@ -136,17 +155,34 @@ def _block(gauge: Gauge, height: int, width: int) -> list[Line]:
             rows[1 + row].add(_DIGITS.get(character, ("", "", character))[row], gauge.key)
     rows[3].add(f" {unit}", "strong")
     _share(gauge, rows[4], width)
-    rows[5].add(badge(gauge), _badge_role(gauge))
+    rows[5].add(badge(gauge, width), _badge_role(gauge))
+    below = _told(gauge, width, height - 6)
+    if not below and gauge.against is not None:
+        # No room below: the words stand in place of the bar.
+        rows[4] = Line(width).add(fitting(share_texts(gauge), width), "text")
+    _say(rows[6:], below)
     return rows
+
+
+def _say(rows: list[Line], texts: list[str]) -> None:
+    for row, text in zip(rows, texts, strict=False):
+        row.add(text, "text")
+
+
+def _told(gauge: Gauge, width: int, lines: int) -> list[str]:
+    """The share in words in ``lines`` lines, the longest way that fits as a whole."""
+    for text in share_texts(gauge) if lines > 0 else ():
+        rows = wrap(text, width, lines + 1)
+        if len(rows) <= lines:
+            return rows
+    return []
 
 
 def _share(gauge: Gauge, row: Line, width: int) -> None:
     """The share of the ceiling as a bar, where there is a ceiling."""
     if gauge.ceiling is None:
         return
-    value = gauge.reading.value
-    share = None if value is None else value / gauge.ceiling
-    filled, empty = bar(share, max(4, width - row.used - 1))
+    filled, empty = bar(gauge.share, max(4, width - row.used - 1))
     row.add(filled, gauge.key).add(empty, "faint")
 
 
@@ -164,12 +200,29 @@ def _graph(gauge: Gauge, height: int, width: int) -> list[Line]:
             rows[top + index].add(f" {text}", "muted")
         return rows
     drawn = area(gauge.history, gauge.scale, height)
-    top_label = scale_label(gauge.scale, gauge.unit)
+    top_label = _scale_label(gauge.scale, gauge.unit)
+    mark = _ceiling_row(gauge, height)
     for index, row in enumerate(rows):
         label = top_label if index == 0 else "0" if index == height - 1 else ""
         if height == 1:
             label = f"≤{top_label}"
-        row.add(f"{label:>{LABEL - 1}}", "muted").add("┤" if label else "│", "faint")
+        elif index == mark:
+            label = _scale_label(gauge.ceiling or 0.0, gauge.unit)
+        tick = "╪" if index == mark else "┤" if label else "│"
+        row.add(f"{label:>{LABEL - 1}}", "muted").add(tick, "key" if index == mark else "faint")
         for text, edge in drawn[index]:
             row.add(text, gauge.key if edge else f"{gauge.key}-fill")
     return rows
+
+
+def _ceiling_row(gauge: Gauge, height: int) -> int | None:
+    """The row of the ceiling on the scale; ``None`` where it lies beyond, or there is no room."""
+    if gauge.against is None or height < 2 or gauge.against.value > gauge.scale:
+        return None
+    return min(height - 2, height - 1 - int(gauge.against.value / gauge.scale * height * 0.999))
+
+
+def _scale_label(value: float, unit: str) -> str:
+    """A round scale's end as it is, a ceiling's in as many digits as there is room for."""
+    label = scale_label(value, unit)
+    return label if len(label) < LABEL else "".join(si_parts(value, "")).replace(" ", "")

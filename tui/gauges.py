@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass, replace
-from typing import Any
 
+from gpuwatch.analysis.ceilings import BANDWIDTH, Ceiling
 from gpuwatch.metrics import Method
 from gpuwatch.tui.graph import Window
 from gpuwatch.tui.series import NS, Series, StepHistory
@@ -19,6 +19,9 @@ _STALE_NS = 5 * NS
 
 _LARGEST = 1e24
 """No scale goes beyond; a value from a file of someone else's may."""
+_NEAR = 0.1
+"""From this share of its ceiling on, a history's scale ends at the ceiling: below, it would be a
+line at the bottom."""
 
 
 @dataclass(frozen=True)
@@ -33,8 +36,14 @@ class Sources:
     gpus_used: int
     t: int
     interval: float
-    count: Any
-    """The workload's own count of a step's work."""
+    of_device: Mapping[str, Ceiling]
+    """The device's ceilings by name."""
+    of_run: Mapping[str, Ceiling]
+    """The same of all that the run uses: counted work covers the whole run."""
+    peak_bandwidth: float | None
+    """What the device's memory cannot exceed in By/s: a peak, never a measured ceiling."""
+    data_type: str | None
+    """Of the run's matrix products."""
 
 
 Scales = MutableMapping[tuple[str, str | None], float]
@@ -68,18 +77,14 @@ def _bandwidth(sources: Sources, shown: Window) -> Gauge:
     device = sources.device
     metric = "hw.gpu.memory.bandwidth"
     reading = device.get(metric) if device else MISSING
-    if reading.method is not Method.UNAVAILABLE:
+    series = sources.series.get((device.row.id, metric)) if device else None
+    # What was measured before stays: a counted rate would carry its line on as if it were the same.
+    if reading.method is not Method.UNAVAILABLE or (series is not None and series.seen):
+        history = _series(sources, metric, shown)
         gauge = Gauge(
-            "bandwidth",
-            "Memory bandwidth",
-            "B/s",
-            reading,
-            None,
-            _series(sources, metric, shown),
-            1.0,
-            mean=False,
+            "bandwidth", "Memory bandwidth", "B/s", reading, None, history, 1.0, mean=False
         )
-        return _finish(gauge, sources)
+        return _against(_finish(gauge, sources), sources.of_device.get(BANDWIDTH))
     why = reading.reason if device and device.row.kind == "gpu" else None
     if sources.machine_only:
         reason = why or "no counter of memory traffic is recorded on this machine"
@@ -91,8 +96,37 @@ def _bandwidth(sources: Sources, shown: Window) -> Gauge:
         "bandwidth", "Memory bandwidth", "B/s", sources.steps.bytes, sources, shown, reason
     )
     if gauge.reading.method is Method.COUNTED:
-        return replace(gauge, title="Algorithmic bytes/s")
-    return gauge
+        gauge = replace(gauge, title="Algorithmic bytes/s")
+        return _against(gauge, sources.of_run.get(BANDWIDTH))
+    return _bound(sources, shown, reason) or gauge
+
+
+def _bound(sources: Sources, shown: Window, reason: str) -> Gauge | None:
+    """At most this bandwidth: in the time without an access to memory there was none.
+
+    The share of time with an access, times the peak. How much an access moved is not known.
+    """
+    metric, peak = "hw.gpu.memory.busy", sources.peak_bandwidth
+    busy = sources.device.get(metric) if sources.device else MISSING
+    if peak is None or busy.method is Method.UNAVAILABLE:
+        return None
+    value = None if busy.value is None else busy.value * peak
+    reading = Reading(value, Method.BOUND, reason, f"{busy.source} x peak bandwidth")
+    history = tuple(
+        None if share is None else share * peak for share in _series(sources, metric, shown)
+    )
+    title = "Memory bandwidth"
+    gauge = Gauge("bandwidth", title, "B/s", reading, None, history, 1.0, mean=False)
+    return _finish(gauge, sources)
+
+
+def algorithmic_bytes(sources: Sources) -> Reading:
+    """Algorithmic bytes per second as they stand now, counted over the whole run."""
+    history = sources.steps.bytes
+    if sources.machine_only or not history.seen:
+        return Reading(None, Method.UNAVAILABLE, _no_work(sources, "bytes"))
+    value = None if _stalled(sources) else history.last(sources.steps.recent)
+    return Reading(value, Method.COUNTED, _silence(sources), "step lines")
 
 
 def _flops(sources: Sources, shown: Window) -> Gauge:
@@ -100,9 +134,16 @@ def _flops(sources: Sources, shown: Window) -> Gauge:
         reason = "no workload: FLOP are counted from its steps"
         return _counted("flops", "Estimated FLOP/s", "FLOP/s", None, sources, shown, reason)
     reason = _no_work(sources, "FLOP")
-    return _counted(
+    gauge = _counted(
         "flops", "Estimated FLOP/s", "FLOP/s", sources.steps.flop, sources, shown, reason
     )
+    return _against(gauge, sources.of_run.get(sources.data_type or ""))
+
+
+def _against(gauge: Gauge, ceiling: Ceiling | None) -> Gauge:
+    if ceiling is None:
+        return gauge
+    return replace(gauge, ceiling=ceiling.value, against=ceiling)
 
 
 def _counted(
@@ -170,6 +211,9 @@ def _scaled(gauge: Gauge, sources: Sources, scales: Scales) -> Gauge:
     known = [value for value in (*gauge.history, gauge.reading.value) if value is not None]
     device = sources.device.row.id if sources.device else None
     key = (gauge.key, device)
-    top = nice(min(_LARGEST, max(known))) if known and max(known) > 0 else 0.0
+    most = min(_LARGEST, max(known)) if known else 0.0
+    top = nice(most) if most > 0 else 0.0
+    if gauge.ceiling is not None and _NEAR * gauge.ceiling <= most <= gauge.ceiling:
+        top = gauge.ceiling
     scales[key] = max(scales.get(key, 0.0), top)
     return replace(gauge, scale=scales[key] or 1.0)

@@ -7,7 +7,7 @@ from rich.cells import cell_len
 from gpuwatch.session.status import State
 from gpuwatch.text import clean
 from gpuwatch.tui.canvas import Line
-from gpuwatch.tui.cells import wrap
+from gpuwatch.tui.cells import fit, wrap
 from gpuwatch.tui.snapshot import Snapshot, Trouble
 from gpuwatch.units import clock_time
 
@@ -79,6 +79,7 @@ def banner_rows(snapshot: Snapshot, width: int) -> list[Line]:
     state = snapshot.status.state
     if snapshot.trouble is not None:
         rows += trouble_rows(snapshot.trouble, width)
+    rows += warning_rows(snapshot, width)
     if snapshot.notice:
         rows.append(Line(width).add(" ! ", "warn").add(clean(snapshot.notice), "text"))
     if state is not State.RUNNING:
@@ -90,6 +91,20 @@ def banner_rows(snapshot: Snapshot, width: int) -> list[Line]:
             row.to(width - keys.used).join(keys)
         rows.append(row)
     return rows
+
+
+def warning_rows(snapshot: Snapshot, width: int) -> list[Line]:
+    """The gravest warning in one row, and how many more ``i`` shows."""
+    if not snapshot.warnings:
+        return []
+    more = len(snapshot.warnings) - 1
+    rest = f" and {more} more, press i" if more else " press i"
+    row = Line(width).add(" ! ", "warn")
+    first = snapshot.warnings[0]
+    whole = not more and cell_len(first) <= row.left
+    return [
+        row.add(fit(first, row.left - (0 if whole else len(rest)))).add(rest * (not whole), "muted")
+    ]
 
 
 def _end(snapshot: Snapshot, width: int) -> str:

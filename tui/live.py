@@ -19,6 +19,7 @@ from gpuwatch.tui.feed import REFRESH_SECONDS, Feed
 from gpuwatch.tui.gauge_rows import graph_columns
 from gpuwatch.tui.head_rows import trouble_rows
 from gpuwatch.tui.keys import keys_row
+from gpuwatch.tui.live_keys import HELP, live_keys
 from gpuwatch.tui.live_rows import ZOOMS, Options, live_rows
 from gpuwatch.tui.narrow import send_only_changes
 from gpuwatch.tui.painted import PaintedScreen
@@ -30,21 +31,6 @@ if TYPE_CHECKING:
 
 _LOOK_SECONDS = 0.5
 """Between two looks for the next run of a study."""
-
-HELP: tuple[tuple[str, str], ...] = (
-    ("q", "leave; a run goes on, and the terminal says how to come back"),
-    ("s", "stop the run, after asking"),
-    ("Tab, ↓ or digits", "next GPU or the GPU of that number in the large gauges"),
-    ("Shift+Tab or ↑", "the GPU before"),
-    ("Space", "hold the view; recording goes on"),
-    ("z, - and +", "length of the history: 10 s, 1 min, 5 min, all"),
-    ("l", "more of the log"),
-    ("i", "every number with its method, source and reason"),
-    ("Esc", "the sessions; Enter too when the run is over"),
-    ("c", "compare with the other runs of the study, when the run is over"),
-    ("t", "colours: dark, light, the terminal's own"),
-    ("?", "this page"),
-)
 
 
 class Arrived(Message):
@@ -74,6 +60,8 @@ class LiveScreen(PaintedScreen):
         Binding("plus,equals_sign", "zoom(-1)", show=False),
         Binding("l", "log", show=False),
         Binding("i", "numbers", show=False),
+        Binding("o", "roofline", show=False),
+        Binding("K", "kernels", show=False),
         Binding("c", "compare", show=False),
         Binding("enter", "over", show=False),
         Binding("escape", "back", show=False),
@@ -159,14 +147,23 @@ class LiveScreen(PaintedScreen):
         if height < 2:
             return
         if self.snapshot is not None:
-            lines = live_rows(self.snapshot, self.options, width, height - 1)
+            lines = self._drawn(self.snapshot, width, height - 1)
             if self.trouble is not None:
                 lines[-1:] = [Line(width).add(f" ✗ {self.trouble.trouble.text}", "bad")]
         else:
             lines = self._waiting(width)
         lines += [Line(width) for _ in range(height - 1 - len(lines))]
-        lines.append(keys_row(self._keys(), width))
+        roofline = self._view.roofline
+        keys = live_keys(self.snapshot, self.options, asking=self._asking, roofline=roofline)
+        lines.append(keys_row(keys, width))
         canvas.show(lines)
+
+    def _drawn(self, snapshot: Snapshot, width: int, height: int) -> list[Line]:
+        if not self._view.roofline:
+            return live_rows(snapshot, self.options, width, height)
+        from gpuwatch.tui.roofline_rows import roofline_rows
+
+        return roofline_rows(snapshot, self.options, width, height)
 
     def _waiting(self, width: int) -> list[Line]:
         title = Line(width).add(" gpuwatch ", "brand").add(clean(self.path.name), "strong")
@@ -174,26 +171,6 @@ class LiveScreen(PaintedScreen):
             return [title, Line(width), Line(width).add(" reading the session …", "muted")]
         rows = [title, Line(width)]
         return rows + trouble_rows(self.trouble.trouble, width)
-
-    def _keys(self) -> list[tuple[str, str]]:
-        if self._asking:
-            return [("y", "yes"), ("n", "no")]
-        snapshot = self.snapshot
-        keys = [("q", "leave")]
-        if snapshot is None:
-            return [*keys, ("Esc", "sessions")]
-        if snapshot.status.live and not snapshot.machine_only:
-            keys.append(("s", "stop"))
-        if not snapshot.status.live:
-            keys += [("Enter", "sessions"), ("c", "compare")]
-        if snapshot.status.live or self.options.paused:
-            keys.append(("Space", "go on" if self.options.paused else "pause"))
-        keys += [("z", "zoom"), ("l", "log"), ("i", "numbers")]
-        if len(snapshot.gpus) > 1:
-            keys.append(("Tab", "GPU"))
-        if snapshot.status.live:
-            keys.append(("Esc", "sessions"))
-        return [*keys, ("?", "help")]
 
     # What keys do.
 
@@ -262,7 +239,19 @@ class LiveScreen(PaintedScreen):
         if self.snapshot is not None:
             from gpuwatch.tui.page import PageScreen, number_lines
 
-            self.app.push_screen(PageScreen("every number", number_lines(self.snapshot)))
+            shown = self.snapshot
+            page = PageScreen("every number", lambda width: number_lines(shown, width))
+            self.app.push_screen(page)
+
+    def action_roofline(self) -> None:
+        if self.snapshot is not None:
+            self._ask(roofline=not self._view.roofline)
+            self.paint()
+
+    def action_kernels(self) -> None:
+        from gpuwatch.tui.kernels import KernelsScreen
+
+        self.app.push_screen(KernelsScreen(self.path))
 
     def action_compare(self) -> None:
         if self.snapshot is not None and not self.snapshot.status.live:
@@ -275,6 +264,8 @@ class LiveScreen(PaintedScreen):
     def action_back(self) -> None:
         if self._asking:
             self.action_answer(False)
+        elif self._view.roofline:
+            self.action_roofline()
         else:
             self.gpuwatch.go_home(self.path)
 

@@ -14,6 +14,7 @@ from gpuwatch.tui.device_rows import (
     grid_rows,
     host_row,
     name_of,
+    pipe_row,
 )
 from gpuwatch.tui.gauge_rows import axis_row, gauge_rows
 from gpuwatch.tui.graph import bar
@@ -63,6 +64,9 @@ def live_rows(snapshot: Snapshot, options: Options, width: int, height: int) -> 
     details = detail_rows(device, width) if device else []
     if len(grid) > 4 and height < 30:
         details = details[1:]
+    pipes = pipe_row(device, width) if device and device.row.kind == "gpu" else None
+    if pipes is not None and left - len(grid) - 2 - len(details) > 6:
+        details.append(pipes)
     host = host_row(snapshot.devices, width) if height >= 30 and gpus else None
     middle_fixed = 2 + len(details) + (host is not None)
     left -= len(grid) + middle_fixed

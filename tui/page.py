@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
@@ -10,10 +10,11 @@ from textual.binding import Binding, BindingType
 from gpuwatch.metrics import CATALOGUE, Method
 from gpuwatch.text import clean
 from gpuwatch.tui.canvas import Canvas, Line, Span
-from gpuwatch.tui.cells import pad
+from gpuwatch.tui.cells import pad, wrap
 from gpuwatch.tui.keys import keys_row
 from gpuwatch.tui.painted import PaintedScreen
-from gpuwatch.tui.snapshot import Reading, Snapshot
+from gpuwatch.tui.shares import over_texts, share_texts
+from gpuwatch.tui.snapshot import Gauge, Reading, Snapshot
 from gpuwatch.units import UNKNOWN, binary, percent, si
 
 Row = tuple[Span, ...]
@@ -24,11 +25,25 @@ def help_lines(keys: Sequence[tuple[str, str]]) -> list[Row]:
     return [((f" {key:<18}", "key"), (what, "text")) for key, what in keys]
 
 
-def number_lines(snapshot: Snapshot) -> list[Row]:
+def number_lines(snapshot: Snapshot, width: int) -> list[Row]:
     """Each number: value, method, and its source or the reason why there is none."""
-    rows: list[Row] = [((" gauges of the run", "strong"),)]
+    rows: list[Row] = []
+    if snapshot.warnings:
+        rows.append(((" warnings", "strong"),))
+        for text in snapshot.warnings:
+            lines = wrap(text, width - 6, 4)
+            rows += [
+                ((" ! " if n == 0 else "   ", "warn"), (each, "text"))
+                for n, each in enumerate(lines)
+            ]
+        rows.append((("", "text"),))
+    rows.append(((" gauges of the run", "strong"),))
     for gauge in snapshot.gauges[1:]:
         rows += _number(gauge.title, gauge.reading, gauge.unit)
+        rows += _ceiling(gauge, width)
+    bandwidth = snapshot.gauges[1]
+    if bandwidth.reading.method is not Method.COUNTED and not snapshot.machine_only:
+        rows += _number("Algorithmic bytes/s", snapshot.algorithmic, "B/s")
     order = {name: index for index, name in enumerate(CATALOGUE)}
     kinds = {"gpu": 0, "cpu": 1, "workload": 2}
     for device in sorted(snapshot.devices, key=lambda each: kinds.get(each.row.kind, 3)):
@@ -37,6 +52,16 @@ def number_lines(snapshot: Snapshot) -> list[Row]:
         for metric in sorted(device.readings, key=lambda name: order.get(name, 99)):
             rows += _number(metric, device.readings[metric])
     return rows
+
+
+def _ceiling(gauge: Gauge, width: int) -> list[Row]:
+    """The share of the ceiling, and where that comes from."""
+    if gauge.against is None:
+        return []
+    told = (*share_texts(gauge), f"ceiling: {gauge.against.text}")[0]
+    over = "".join(f"; {text}" for text in over_texts(gauge)[:1])
+    source = wrap(clean(gauge.against.source), width - 8, 3)
+    return [((f"     {told}{over}", "text"),), *(((f"       {line}", "muted"),) for line in source)]
 
 
 def _number(name: str, reading: Reading, unit: str | None = None) -> list[Row]:
@@ -83,12 +108,15 @@ class PageScreen(PaintedScreen):
         Binding("up,k", "scroll_by(-1)", show=False),
         Binding("pagedown,space", "scroll_by(20)", show=False),
         Binding("pageup", "scroll_by(-20)", show=False),
+        Binding("home", "scroll_by(-1000000)", show=False),
+        Binding("end", "scroll_by(1000000)", show=False),
     ]
 
-    def __init__(self, title: str, rows: Sequence[Row]) -> None:
+    def __init__(self, title: str, rows: Callable[[int], Sequence[Row]]) -> None:
+        """``rows``: what is shown on a screen of so many columns."""
         super().__init__()
         self._heading = title
-        self._rows = rows
+        self._make = rows
         self._first = 0
 
     def on_mount(self) -> None:
@@ -97,17 +125,18 @@ class PageScreen(PaintedScreen):
     def paint(self) -> None:
         width, height = self.app.size
         lines = [Line(width).add(" gpuwatch ", "brand").add(self._heading, "strong"), Line(width)]
+        rows = self._make(width)
         space = max(1, height - 3)
-        self._first = max(0, min(self._first, len(self._rows) - space))
-        for row in self._rows[self._first : self._first + space]:
+        self._first = max(0, min(self._first, len(rows) - space))
+        for row in rows[self._first : self._first + space]:
             line = Line(width)
             for text, role in row:
                 line.add(text, role)
             lines.append(line)
         lines += [Line(width) for _ in range(height - 1 - len(lines))]
         keys = [("Esc", "back")]
-        if len(self._rows) > space:
-            keys.append(("↑ ↓", f"scroll, {self._first + 1} of {len(self._rows)}"))
+        if len(rows) > space:
+            keys.append(("↑ ↓", f"scroll, {self._first + 1} of {len(rows)}"))
         lines.append(keys_row(keys, width))
         self.query_one(Canvas).show(lines)
 

@@ -29,6 +29,15 @@ class Series:
         self._sums: dict[int, float] = {}
         self._counts: dict[int, float] = {}
 
+    @property
+    def seen(self) -> bool:
+        """Some value is known."""
+        return bool(self._counts)
+
+    def mean(self, start: int, end: int, interval: float) -> float | None:
+        """Mean from ``start`` to ``end`` in nanoseconds, ``None`` where nothing is known."""
+        return self.columns(Window(start, end, 1), interval)[0]
+
     def add(self, t: int, value: float | None) -> None:
         self._times.append(t)
         self._values.append(value)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from gpuwatch.analysis.ceilings import Ceiling
+from gpuwatch.analysis.roofline import Roofline
 from gpuwatch.metrics import Method
 from gpuwatch.session.progress import Place
 from gpuwatch.session.rows import DeviceRow, EventRow, LogRow
@@ -21,6 +23,8 @@ class View:
     seconds: int | None = 60
     """Length of the history; ``None`` for all of it."""
     columns: int = 50
+    roofline: bool = False
+    """Whether the roofline is looked at: it is computed only then."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +50,7 @@ class Gauge:
     unit: str
     reading: Reading
     ceiling: float | None
-    """What the value is a share of, where that is known."""
+    """What the value is a share of, where that is known: 1 of a share of time."""
     history: tuple[float | None, ...]
     scale: float
     """The history's fixed top; not a ceiling."""
@@ -54,6 +58,15 @@ class Gauge:
     """The reading is the mean over the stretch shown, not a moment."""
     note: str = ""
     """What the number covers, where that is not plain."""
+    against: Ceiling | None = None
+    """Which ceiling that is: every share of a rate names it."""
+
+    @property
+    def share(self) -> float | None:
+        """The value as a share of its ceiling."""
+        if self.ceiling is None or self.reading.value is None:
+            return None
+        return self.reading.value / self.ceiling
 
 
 @dataclass(frozen=True)
@@ -100,6 +113,14 @@ class Trouble:
 
 
 @dataclass(frozen=True)
+class Rooflines:
+    """The run under its ceilings: over its last minute, and over all its timed steps."""
+
+    minute: Roofline
+    steady: Roofline
+
+
+@dataclass(frozen=True)
 class Snapshot:
     """Everything the live screen draws."""
 
@@ -131,6 +152,12 @@ class Snapshot:
     """Where the run stands in a study of several."""
     tally: str = ""
     """What became of all runs of the study, once it is over."""
+    algorithmic: Reading = MISSING
+    """Algorithmic bytes per second, whatever the gauge of the bandwidth shows."""
+    warnings: tuple[str, ...] = ()
+    """What should be known before the numbers are believed, the gravest first."""
+    roofline: Rooflines | None = None
+    """Only while it is looked at."""
     view: View = field(default_factory=View)
 
     @property

@@ -36,6 +36,9 @@ class Steps:
         self._dropped = False
         self._durations: deque[float] = deque(maxlen=_MOST_STEPS)
         self._loss: float | None = None
+        self._data: deque[float] = deque(maxlen=_MOST_STEPS)
+        self.timed_start: int | None = None
+        """Session time of the first timed step's start, as far back as was read."""
         self._per_step: Mapping[str, Any] = {}
         self.flop = StepHistory(flop_of({}))
         self.bytes = StepHistory(bytes_of({}))
@@ -82,6 +85,29 @@ class Steps:
                 self._loss = row.loss[-1]
             if row.seconds and not row.warmup:
                 self._durations.extend(row.seconds)
+                if "data" in row.phases:
+                    self._data.extend((row.phases["data"] / row.count,) * len(row.seconds))
+        self._note_start(rows)
+
+    def _note_start(self, rows: list[StepRow]) -> None:
+        first = next((row for row in rows if not row.warmup), None)
+        if first is not None:
+            start = max(0, first.t - int(sum(first.seconds or ()) * NS))
+            known = self.timed_start
+            self.timed_start = start if known is None else min(known, start)
+
+    def per_second(self) -> float | None:
+        """Timed steps per second, of the newest ones."""
+        seconds = sum(self._durations)
+        return len(self._durations) / seconds if seconds > 0 else None
+
+    def data_share(self) -> float | None:
+        """Share of the newest timed steps' time in the data phase."""
+        seconds = sum(self._durations)
+        if not self._data or seconds <= 0:
+            return None
+        mean = sum(self._data) / len(self._data)
+        return min(1.0, max(0.0, mean * len(self._durations) / seconds))
 
     def backfill(self) -> bool:
         """Read one chunk of the step lines before the first look; returns whether more are left."""
@@ -94,6 +120,7 @@ class Steps:
             return False
         for history in (self.flop, self.bytes):
             history.add(self._back_row, rows)
+        self._note_start(rows)
         self._back, self._back_row = rows[-1].n, rows[-1]
         return True
 

@@ -31,6 +31,26 @@ GPU_METRICS = (
     "hw.gpu.pcie.transmit",
     "hw.gpu.pcie.receive",
 )
+PIPE_METRICS = (
+    "hw.gpu.dram.activity",
+    "hw.gpu.sm.activity",
+    "hw.gpu.sm.occupancy",
+    "hw.gpu.tensor.activity",
+    "hw.gpu.fp64.activity",
+    "hw.gpu.fp32.activity",
+    "hw.gpu.fp16.activity",
+    "hw.gpu.nvlink.transmit",
+    "hw.gpu.nvlink.receive",
+)
+THROTTLE_METRICS = ("hw.gpu.throttle.power", "hw.gpu.throttle.thermal")
+H100 = {
+    "clock.sm.max": 1.98e9,
+    "clock.memory.max": 2.619e9,
+    "memory.bus.width": 5120,
+    "core.count": 16896,
+    "compute.capability": "9.0",
+}
+"""What the driver tells of an H100 SXM: enough for its peaks."""
 CPU_METRICS = ("hw.cpu.utilization", "hw.cpu.frequency", "hw.cpu.power", "hw.memory.usage")
 PROCESS_METRICS = ("process.cpu.time", "process.memory.usage")
 STEP_SECONDS = 0.005
@@ -44,6 +64,12 @@ class Script:
     seconds: float = 90.0
     interval: float = 0.5
     bandwidth_measured: bool = False
+    pipes: bool = False
+    """Channels of GPM: activity of the GPU's parts."""
+    known_card: bool = False
+    """The GPUs tell what their peaks follow from."""
+    memory_busy: bool = False
+    throttled: bool = False
     power_unavailable: bool = False
     steps: bool = True
     count: bool = True
@@ -86,7 +112,7 @@ def _devices(script: Script) -> tuple[list[Device], list[Channel]]:
             "gpu",
             "NVIDIA H100 80GB HBM3",
             f"GPU-{index:08d}",
-            {"memory.total": 80 * GIB, "power.limit": 700.0},
+            {"memory.total": 80 * GIB, "power.limit": 700.0, **(H100 if script.known_card else {})},
         )
         for index in range(script.gpus)
     ]
@@ -101,12 +127,21 @@ def _devices(script: Script) -> tuple[list[Device], list[Channel]]:
     )
     channels = []
     for device in devices:
-        metrics = GPU_METRICS if device.kind == "gpu" else CPU_METRICS
+        metrics = _gpu_metrics(script) if device.kind == "gpu" else CPU_METRICS
         channels += [_channel(script, device.id, metric) for metric in metrics]
     if script.kind != "machine":
         devices.append(Device("workload", "workload", script.name))
         channels += [_channel(script, "workload", metric) for metric in PROCESS_METRICS]
     return devices, channels
+
+
+def _gpu_metrics(script: Script) -> tuple[str, ...]:
+    return (
+        *GPU_METRICS,
+        *(PIPE_METRICS if script.pipes else ()),
+        *(("hw.gpu.memory.busy",) if script.memory_busy else ()),
+        *(THROTTLE_METRICS if script.throttled else ()),
+    )
 
 
 def _channel(script: Script, device: str, metric: str) -> Channel:
@@ -178,6 +213,18 @@ def _value(script: Script, channel: Channel, s: float) -> float | int | None:
         "hw.gpu.utilization": round(0.82 + 0.12 * wave, 2) if busy else 0.0,
         "hw.gpu.memory.usage": int((6.3 + 30 * (index < 2)) * GIB) if busy else 512 * 1024**2,
         "hw.gpu.memory.bandwidth": 1.4e12 * (1 + 0.2 * wave) if busy else 0.0,
+        "hw.gpu.memory.busy": 0.4 if busy else 0.0,
+        "hw.gpu.dram.activity": 0.42 if busy else 0.0,
+        "hw.gpu.sm.activity": 0.81 if busy else 0.0,
+        "hw.gpu.sm.occupancy": 0.43 if busy else 0.0,
+        "hw.gpu.tensor.activity": 0.61 if busy else 0.0,
+        "hw.gpu.fp64.activity": 0.0,
+        "hw.gpu.fp32.activity": 0.12 if busy else 0.0,
+        "hw.gpu.fp16.activity": 0.03 if busy else 0.0,
+        "hw.gpu.nvlink.transmit": 2.1e10 if busy else 0.0,
+        "hw.gpu.nvlink.receive": 1.9e10 if busy else 0.0,
+        "hw.gpu.throttle.power": 1 if busy else 0,
+        "hw.gpu.throttle.thermal": 0,
         "hw.gpu.power": round(560 + 90 * wave, 1) if busy else 71.3,
         "hw.gpu.temperature": 61 + int(5 * wave),
         "hw.gpu.clock.sm": 1_980_000_000 if busy else 345_000_000,

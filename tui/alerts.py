@@ -1,0 +1,84 @@
+"""What should be known before the numbers are believed, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from gpuwatch.session.rows import EventRow
+from gpuwatch.text import clean
+from gpuwatch.tui.device_rows import number_of
+from gpuwatch.tui.snapshot import DeviceNow
+from gpuwatch.units import percent
+
+_THROTTLES = {"hw.gpu.throttle.power": "power", "hw.gpu.throttle.thermal": "temperature"}
+_SOME = 0.01
+"""Share of a run from which on held clocks are told when it is over."""
+_LOSSES = ("gpm", "dcgm")
+
+
+@dataclass
+class Happened:
+    """The newest event of a kind on a device, and how many there were."""
+
+    event: EventRow
+    count: int = 1
+
+
+Happenings = Mapping[tuple[str, str | None], Happened]
+
+TOLD = ("throttle", "ecc", "xid", "gpm-lost", "gpm-back", "dcgm-lost", "dcgm-back")
+"""Kinds of events that are remembered."""
+
+
+def alerts_of(
+    devices: Sequence[DeviceNow],
+    happened: Happenings,
+    throttled: Mapping[str, float],
+    findings: Sequence[str],
+    *,
+    live: bool,
+) -> tuple[str, ...]:
+    """Sentences, the gravest first: errors of the GPU, held clocks, lost counters, cross-checks.
+
+    ``throttled``: by GPU the share of the run in which its clocks were held down.
+    """
+    errors, clocks, losses = [], [], []
+    for device in devices:
+        if device.row.kind != "gpu":
+            continue
+        name = f"GPU {number_of(device)}"
+        for kind in ("xid", "ecc"):
+            found = happened.get((kind, device.row.id))
+            if found is not None:
+                times = f" ({found.count} times)" if found.count > 1 else ""
+                errors.append(f"{name}: {clean(found.event.text)}{times}")
+        text = _clocks(device, happened, throttled.get(device.row.id, 0.0), live=live)
+        if text:
+            clocks.append(f"{name}: {text}")
+        losses += [f"{name}: {text}" for text in _lost(happened, device.row.id)]
+    losses += _lost(happened, None)
+    return (*errors, *clocks, *losses, *(clean(text) for text in findings))
+
+
+def _clocks(device: DeviceNow, happened: Happenings, share: float, *, live: bool) -> str:
+    if not live:
+        return f"clocks were held down {percent(share)} of the time" if share >= _SOME else ""
+    by = [word for metric, word in _THROTTLES.items() if (device.value(metric) or 0) > 0]
+    if not by:
+        return ""
+    told = happened.get(("throttle", device.row.id))
+    text = clean(told.event.text) if told is not None else ""
+    # The driver's own reasons say more than the two channels, as long as they are of now.
+    return text if "held down:" in text else f"clocks are held down by {' and '.join(by)}"
+
+
+def _lost(happened: Happenings, device: str | None) -> list[str]:
+    """Counters that went away and are not back."""
+    found = []
+    for source in _LOSSES:
+        lost = happened.get((f"{source}-lost", device))
+        back = happened.get((f"{source}-back", device))
+        if lost is not None and (back is None or back.event.n < lost.event.n):
+            found.append(clean(lost.event.text))
+    return found

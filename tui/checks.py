@@ -1,0 +1,131 @@
+"""What the feed works out beside the gauges: warnings always, the rooflines while looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gpuwatch.analysis.ceilings import devices_of_run
+from gpuwatch.analysis.crosscheck import findings_of
+from gpuwatch.analysis.profile import Counters, counters_of
+from gpuwatch.models import mapping
+from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.rows import DeviceRow, EventRow
+from gpuwatch.tui.alerts import TOLD, Happened, alerts_of
+from gpuwatch.tui.ceilings_now import CeilingsNow
+from gpuwatch.tui.rooflines import Record, means, rates, rooflines_of
+from gpuwatch.tui.series import NS, Series
+from gpuwatch.tui.snapshot import DeviceNow, Rooflines
+from gpuwatch.tui.steps import Steps
+
+PIPES = (
+    *("hw.gpu.tensor.activity", "hw.gpu.fp64.activity", "hw.gpu.fp32.activity"),
+    *("hw.gpu.fp16.activity", "hw.gpu.clock.sm"),
+)
+"""What the cross-check compares counted work with."""
+THROTTLES = ("hw.gpu.throttle.power", "hw.gpu.throttle.thermal")
+HISTORY = ("hw.gpu.sm.activity", *PIPES, *THROTTLES)
+"""Metrics whose histories are needed."""
+
+_EVERY_NS = 10 * NS
+"""Between two cross-checks of a run that goes on; and the least that one is of."""
+
+
+class Checks:
+    """Lives in the feed's thread."""
+
+    def __init__(
+        self,
+        reader: SessionReader,
+        series: Mapping[tuple[str, str], Series],
+        steps: Steps,
+        interval: float,
+    ) -> None:
+        self._reader = reader
+        self._series = series
+        self._steps = steps
+        self._interval = interval
+        self.ceilings = CeilingsNow()
+        self._meta: Mapping[str, Any] = {}
+        self._devices: tuple[DeviceRow, ...] = ()
+        self._happened: dict[tuple[str, str | None], Happened] = {}
+        self._stored: object = None
+        self._counters: Counters | None = None
+        self._threads: int | None = None
+        self._findings: tuple[str, ...] = ()
+        self._checked = -_EVERY_NS
+
+    def update(self, meta: Mapping[str, Any], devices: tuple[DeviceRow, ...]) -> None:
+        """Take what is known of the session now."""
+        self._meta, self._devices = meta, devices
+        self.ceilings.update(meta, devices)
+        stored = meta.get("counters")
+        if stored != self._stored:
+            self._stored, self._counters = stored, counters_of(meta)
+
+    def happened(self, events: Sequence[EventRow]) -> None:
+        """Remember what warnings are made of."""
+        for row in events:
+            if row.kind in TOLD:
+                before = self._happened.get((row.kind, row.device))
+                count = before.count + 1 if before is not None else 1
+                self._happened[row.kind, row.device] = Happened(row, count)
+
+    def rooflines(self) -> Rooflines:
+        return rooflines_of(self._record(), self.ceilings.of(None), self.ceilings.data_type)
+
+    def warnings(self, devices: Sequence[DeviceNow], t: int, *, live: bool) -> tuple[str, ...]:
+        """Of a run that goes on as of now; of one that is over, of all of it."""
+        if not live or self._steps.newest >= self._checked + _EVERY_NS:
+            self._findings = self._cross_check(live=live)
+            self._checked = self._steps.newest
+        throttled = {} if live else self._throttled(t)
+        return alerts_of(devices, self._happened, throttled, self._findings, live=live)
+
+    def _cross_check(self, *, live: bool) -> tuple[str, ...]:
+        """Hold counted work against the hardware's counters: the last minute, or all of it."""
+        record = self._record()
+        start, end = record.minute if live else record.timed
+        if end - start < _EVERY_NS:
+            return ()
+        now = rates(record, start, end)
+        found = findings_of(
+            [device for device in self._devices if device.id in record.gpus],
+            means(record, PIPES, start, end),
+            self.ceilings.data_type,
+            now.flop,
+            now.bytes,
+            now.measured_bytes,
+            mapping(self._meta.get("count")),
+            self._counters,
+        )
+        return tuple(each.text for each in found if each.warning)
+
+    def _throttled(self, t: int) -> dict[str, float]:
+        """By device the share of the session in which its clocks were held down."""
+        found: dict[str, float] = {}
+        for (device, metric), series in self._series.items():
+            share = series.mean(0, t, self._interval) if metric in THROTTLES else None
+            if share is not None:
+                found[device] = max(share, found.get(device, 0.0))
+        return found
+
+    def _record(self) -> Record:
+        of_run = devices_of_run(self._meta, self._devices)
+        return Record(
+            name=str(mapping(self._meta.get("workload")).get("name") or self._reader.path.stem),
+            gpus=tuple(device.id for device in of_run if device.kind == "gpu"),
+            series=self._series,
+            interval=self._interval,
+            steps=self._steps,
+            threads=self._threads_now(),
+            counters=self._counters,
+        )
+
+    def _threads_now(self) -> int | None:
+        """Of the workload's products on the CPU, once it has told."""
+        if self._threads is None:
+            told = str(self._reader.facts().get("workload", {}).get("threads") or "")
+            if told.isdecimal() and 0 < len(told) < 6:
+                self._threads = int(told)
+        return self._threads

@@ -1,0 +1,54 @@
+"""The keys of the live screen: all of them for the help page, those that fit for its last row."""
+
+from __future__ import annotations
+
+from gpuwatch.tui.live_rows import Options
+from gpuwatch.tui.snapshot import Snapshot
+
+HELP: tuple[tuple[str, str], ...] = (
+    ("q", "leave; a run goes on, and the terminal says how to come back"),
+    ("s", "stop the run, after asking"),
+    ("Tab, ↓ or digits", "next GPU or the GPU of that number in the large gauges"),
+    ("Shift+Tab or ↑", "the GPU before"),
+    ("Space", "hold the view; recording goes on"),
+    ("z, - and +", "length of the history: 10 s, 1 min, 5 min, all"),
+    ("l", "more of the log"),
+    ("i", "every number with its method, source and reason; all warnings"),
+    ("o", "roofline: the run under the ceilings of compute and bandwidth"),
+    ("K", "kernels: which ones took the time, after the run"),
+    ("Esc", "the sessions; Enter too when the run is over"),
+    ("c", "compare with the other runs of the study, when the run is over"),
+    ("t", "colours: dark, light, the terminal's own"),
+    ("?", "this page"),
+)
+
+
+def live_keys(
+    snapshot: Snapshot | None, options: Options, *, asking: bool, roofline: bool
+) -> list[tuple[str, str]]:
+    """What can be pressed now; ``roofline``: it is what is shown."""
+    if asking:
+        return [("y", "yes"), ("n", "no")]
+    keys = [("q", "leave")]
+    if snapshot is None:
+        return [*keys, ("Esc", "sessions")]
+    hold = ("Space", "go on" if options.paused else "pause")
+    live = snapshot.status.live
+    if roofline:
+        return [("o", "back"), hold, ("i", "numbers"), ("K", "kernels"), *keys, ("?", "help")]
+    if live and not snapshot.machine_only:
+        keys.append(("s", "stop"))
+    if not live:
+        keys += [("Enter", "sessions"), ("c", "compare")]
+    if live or options.paused:
+        keys.append(hold)
+    keys += [("z", "zoom"), ("l", "log"), ("i", "numbers")]
+    if not snapshot.machine_only:
+        keys.append(("o", "roofline"))
+        if not live:
+            keys.append(("K", "kernels"))
+    if len(snapshot.gpus) > 1:
+        keys.append(("Tab", "GPU"))
+    if live:
+        keys.append(("Esc", "sessions"))
+    return [*keys, ("?", "help")]
