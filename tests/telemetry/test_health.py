@@ -10,8 +10,12 @@ from typing import Any
 import pynvml
 import pytest
 
+from gpuwatch.session.reader import SessionReader
 from gpuwatch.telemetry.health import QUIET_S, ClockWatch, ErrorWatch, by_heat, by_power
 from gpuwatch.telemetry.health_processes import ProcessUtilization
+from gpuwatch.telemetry.xid import meaning
+from tests.cli.test_record import sessions, until
+from tests.conftest import Cli
 from tests.fake_nvml import FUNCTION_NOT_FOUND, NO_PERMISSION, NOT_SUPPORTED, FakeDriver
 
 Start = Callable[..., Any]
@@ -169,3 +173,42 @@ def test_only_samples_newer_than_the_last_seen_count() -> None:
         shares.append(dict(one.shares.by_pid))
     assert asked[0] > 0 and asked[2] == 2_000_000_000_000_000_000
     assert shares == [{}, {7: 0.1}, {7: 0.3}, {}]
+
+
+def test_a_session_tells_what_befell_its_gpu_and_its_share_of_the_gpus_time(
+    cli: Cli, tmp_path: Path
+) -> None:
+    driver = FakeDriver(tmp_path, gpus=2)
+    names = ("LD_LIBRARY_PATH", "FAKE_NVML_STATE")
+    cli.variables.update({name: driver.env[name] for name in names})
+    out = tmp_path / "out"
+    script = "echo $$ > began; while ! test -e enough; do sleep 0.05; done"
+    recorder = cli.start(
+        "--record", "--quiet", "--interval", "0.1", "--out", out, "--", "sh", "-c", script
+    )
+    until(lambda: (cli.home / "began").exists() and (cli.home / "began").read_text() != "")
+    pid = int((cli.home / "began").read_text())
+    driver.processes(1, (pid, 2**20, "compute"), (pid + 100_000, 1, "compute"))
+    driver.set(gpu=1, process_utilization=f"{pid}:45,{pid + 100_000}:50", clocks_event_reasons=0x20)
+    driver.xid(1, 31)
+
+    def told() -> bool:
+        with SessionReader(sessions(out)[0]) as reader:
+            kinds = {event.kind for event in reader.events()}
+            (share,) = (c for c in reader.channels() if c.metric == "process.gpu.utilization")
+            known = any(row[2] is not None for row in reader.all_ticks([share.id]))
+            known = known or "PID namespace" in (share.reason or "")
+        return {"xid", "throttle"} <= kinds and known
+
+    until(told)
+    (cli.home / "enough").touch()
+    assert recorder.wait(timeout=30) == 0
+    with SessionReader(sessions(out)[0]) as reader:
+        events = {event.kind: (event.device, event.text) for event in reader.events()}
+        (share,) = (c for c in reader.channels() if c.metric == "process.gpu.utilization")
+        shares = {row[2] for row in reader.all_ticks([share.id])}
+    assert events["xid"] == ("gpu1", meaning(31))
+    assert events["throttle"] == ("gpu1", "clocks are held down: software thermal slowdown")
+    assert share.device == "workload"
+    assert 0.45 in shares or "PID namespace" in (share.reason or "")
+    assert shares <= {None, 0.0, 0.45}, "of the workload alone, and no garbage"
