@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -40,6 +39,8 @@ NAME_COLUMN = {KERNELS: "Name", API: "Name", COPY_TIME: "Operation", COPY_SIZE: 
 
 _NUMBER = re.compile(r"(\d{1,3}(,\d{3})+|\d+)(\.\d*)?([eE][+-]?\d{1,3})?", re.ASCII)
 _LONGEST_NUMBER = 60
+_LARGEST = 1e30
+"""Nothing that is timed or counted comes near; products of such numbers stay finite."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,7 @@ def number(text: str) -> float | None:
         return None
     plain = text.replace(",", "")
     value: float = int(plain) if plain.isdecimal() else float(plain)
-    return value if math.isfinite(value) else None
+    return value if value <= _LARGEST else None
 
 
 def count(text: str) -> int | None:
