@@ -7,7 +7,7 @@
  *   gpu 0 gpm_nan 10            metric 10 is not a number
  *   gpu 0 gpm_minimum 0         shortest time between samples in microseconds (100000); nearer ones give no number
  *   gpu 0 gpm_bits 20           counters wrap around after that many bits, and differences are not mended
- *   gpu 0 gpm_backwards 1       the clock of the samples runs backwards
+ *   gpu 0 gpm_clock -9000000    the clock of the samples was set, by that many microseconds
  *
  * A metric without a rate is not supported. The GPU instance of the nth MIG device is n + 1.
  */
@@ -76,10 +76,11 @@ int nvmlGpmSampleFree(Sample *sample) {
 
 static int take(const State *s, const Device *d, int part, Sample *out) {
     uint64_t bits = NUMBER("gpm_bits");
+    const char *set = text_of(s, d->gpu, "gpm_clock");
     long long t = now_us();
     if (!out) return INVALID_ARGUMENT;
     if (!NUMBER("gpm")) return NOT_SUPPORTED;
-    *out = (Sample){.gpu = d->gpu, .part = part, .taken = 1, .t = NUMBER("gpm_backwards") ? -t : t};
+    *out = (Sample){.gpu = d->gpu, .part = part, .taken = 1, .t = t + (set ? atoll(set) : 0)};
     for (int m = 0; m < GPM_METRICS; m++) {
         out->counter[m] = (uint64_t)counted(s, d->gpu, part, m, t);
         if (bits) out->counter[m] &= (1ULL << bits) - 1;

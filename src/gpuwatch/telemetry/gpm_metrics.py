@@ -100,7 +100,7 @@ def judged(wanted: Wanted, code: int, raw: float) -> Reading:
     if math.isnan(raw):
         return Reading(None, f"{wanted.source}: the driver gave no number")
     percent = wanted.scale == _PERCENT
-    if not 0 <= raw <= (_OVER_PERCENT if percent else _MOST_MIB):
+    if math.copysign(1.0, raw) < 0 or raw > (_OVER_PERCENT if percent else _MOST_MIB):
         unit = "%" if percent else "MiB/s"
         return Reading(None, f"{wanted.source}: the driver gave {raw:.4g} {unit}, which cannot be")
     return Reading(min(raw, 100.0) * wanted.scale if percent else raw * wanted.scale)
