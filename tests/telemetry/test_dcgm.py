@@ -459,6 +459,37 @@ def test_a_recording_of_an_a100_has_a_measured_bandwidth_that_names_dcgm(
     until(lambda: not _living(dcgm))
 
 
+def test_a_run_that_is_taken_up_is_read_through_dcgm_again(
+    cli: Cli, a100: FakeDriver, tmp_path: Path
+) -> None:
+    dcgm = FakeDcgm(tmp_path, [uuid(0)])
+    cli.variables.update(dcgm.variables)
+    out = tmp_path / "out"
+    script = "while ! test -e enough; do sleep 0.05; done"
+    recorder = cli.start(
+        "--record", "--dcgm=here:5555", "--quiet", "--interval", "0.1", "--out", out,
+        "--", "sh", "-c", script,
+    )  # fmt: skip
+    until(lambda: sessions(out) and _measured(sessions(out)[0]) > 3)
+    recorder.send_signal(signal.SIGKILL)
+    recorder.wait()
+    until(lambda: not _living(dcgm))
+    before = _measured(sessions(out)[0])
+    after = cli.start("attach", "--record", sessions(out)[0])
+    until(lambda: _measured(sessions(out)[0]) > before + 3)
+    (cli.home / "enough").touch()
+    assert after.wait(timeout=30) == 0
+    assert dcgm.calls[-1][:3] == ["dmon", "--host", "here:5555"]
+    until(lambda: not _living(dcgm))
+
+
+def _measured(path: Path) -> int:
+    """The samples of a session that have a bandwidth."""
+    with SessionReader(path) as reader:
+        (bandwidth,) = (c for c in reader.channels() if c.metric == BANDWIDTH)
+        return sum(row[2] is not None for row in reader.all_ticks([bandwidth.id]))
+
+
 @pytest.mark.parametrize(
     ("present", "says"), [(False, "datacenter-gpu-manager"), (True, "nv-hostengine")]
 )

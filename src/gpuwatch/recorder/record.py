@@ -15,7 +15,7 @@ from gpuwatch.errors import ExitCode, GpuwatchError, NotAvailable, StorageError
 from gpuwatch.models import JSON, Environment, LaunchSpec, Problem, Workload
 from gpuwatch.recorder.control import Stop, conclude, run_to_end, stopping_signals, summarise
 from gpuwatch.recorder.run import Header, begin
-from gpuwatch.recorder.sources import Dcgm, Sources
+from gpuwatch.recorder.sources import DCGM_HOST, Dcgm, Sources
 from gpuwatch.session import study
 
 
@@ -147,7 +147,7 @@ def _record_one(
             say(sources.notice)
         facts = dict(sources.host_facts())
         if request.dcgm is not None:
-            facts["gpuwatch.dcgm.host"] = request.dcgm.host
+            facts[DCGM_HOST] = request.dcgm.host
         environment: dict[str, JSON] = {
             "kind": planned.environment.kind,
             "label": planned.environment.label,

@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from gpuwatch.telemetry.dcgm import DcgmSource
 
 
+DCGM_HOST = "gpuwatch.dcgm.host"
+"""The fact of a session that DCGM was read, and where."""
+
+
 @dataclass(frozen=True)
 class Dcgm:
     """Where to find DCGM's host engine, and how often to read it."""

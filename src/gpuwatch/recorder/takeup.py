@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from gpuwatch.errors import ExitCode, NotAvailable, UsageError
@@ -11,7 +12,7 @@ from gpuwatch.models import Problem
 from gpuwatch.processes import boot_id
 from gpuwatch.recorder.control import Stop, conclude, run_to_end, stopping_signals, summarise
 from gpuwatch.recorder.run import resume
-from gpuwatch.recorder.sources import Sources
+from gpuwatch.recorder.sources import DCGM_HOST, Dcgm, Sources
 from gpuwatch.runners import load
 from gpuwatch.session import study
 from gpuwatch.session.reader import SessionReader
@@ -38,6 +39,7 @@ def take_up(
         known = reader.meta()
         state = status(known, path)
         uuids = [each.uuid for each in reader.devices() if each.kind == "gpu" and each.uuid]
+        host = reader.facts().get("host", {}).get(DCGM_HOST)
     if state.live or state.state is not State.LOST or not known.get("handle"):
         raise UsageError(f"{path} needs no recorder: {state.text}", f"gpuwatch show {path}")
     if (known.get("clock") or {}).get("boot_id") != boot_id():
@@ -51,10 +53,16 @@ def take_up(
     run = runner.attach(handle, at)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     interval, contained = float(known["interval_seconds"]), runner.contained
+    open_sources = partial(Sources.open, workload=True, contained=contained, interval=interval)
+    dcgm = Dcgm(str(host), interval) if host else None
     try:
-        sources = Sources.open(uuids or None, workload=True, contained=contained, interval=interval)
-    except NotAvailable:  # a GPU of the run is lost: the others are still worth recording
-        sources = Sources.open(None, workload=True, contained=contained, interval=interval)
+        sources = open_sources(uuids or None, dcgm=dcgm)
+    except NotAvailable as error:  # what is still there is worth recording
+        say(f"{error.message}; going on without it")
+        try:
+            sources = open_sources(uuids or None)
+        except NotAvailable:
+            sources = open_sources(None)
     stop = Stop(stopping if run.pids() else None)
     try:
         recording = resume(path, known, sources, run=run, folder=folder, on_trouble=say)
