@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import given
+import pytest
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpuwatch.analysis.profile import KERNELS, OPERATORS, counters_of, profile_of
+from gpuwatch.analysis.profile import KERNELS, OPERATORS, counters_of, profile_of, why_none
 
 PROFILE: dict[str, Any] = {
     "tool": "torch.profiler",
@@ -49,6 +50,23 @@ def test_without_a_word_of_it_there_is_no_profile_and_no_counters() -> None:
     assert counters_of({"profile": PROFILE}) is None
 
 
+@pytest.mark.parametrize(
+    ("meta", "told"),
+    [
+        ({"workload": {"kind": "machine"}}, "machine"),
+        ({"workload": {"kind": "command"}}, "command of your own"),
+        ({"workload": {"kind": "workload", "parameters": {"profile": 0}}}, "--profile 0"),
+        ({"workload": {"kind": "workload"}}, "goes on"),
+        ({"workload": {"kind": "workload"}, "result": {}}, "ended before"),
+        ({"workload": {"kind": "workload"}, "result": {}, "end": {}}, "has no profile"),
+        ({"profile": {"reason": "CUPTI is busy"}}, "CUPTI is busy"),
+        ({}, "goes on"),
+    ],
+)
+def test_a_session_without_a_profile_says_why(meta: dict[str, Any], told: str) -> None:
+    assert told in why_none(meta)[0]
+
+
 def test_what_has_the_wrong_type_is_dropped_and_the_rest_stays() -> None:
     kernels = {
         "columns": ["Time (%)", "Name"],
@@ -81,6 +99,7 @@ JSONS = st.recursive(
 KEYS = st.sampled_from(["tables", "columns", "rows", "kernels", "notes", "steps", "tool", KERNELS])
 
 
+@settings(deadline=None)
 @given(st.recursive(JSONS, lambda inner: st.dictionaries(KEYS, inner), max_leaves=12))
 def test_any_json_is_read_without_an_error(value: Any) -> None:
     profile_of({"profile": value})

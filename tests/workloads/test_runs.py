@@ -60,7 +60,7 @@ def test_a_run_tells_its_story_in_order(run_workload: Run) -> None:
     assert done.code == 0, done.stderr
     assert done.log == []
     order = list(dict.fromkeys(event["event"] for event in done.events))
-    assert order == ["started", "versions", "run", "count", "step", "startup", "end"]
+    assert order == ["started", "versions", "run", "count", "step", "startup", "end", "profile"]
     assert before < done.one("started")["monotonic_ns"] < time.monotonic_ns()
     assert done.one("started")["executable"] == sys.executable
     assert set(done.one("versions")) >= {"torch", "python", "blas", "threads", "libc"}

@@ -192,6 +192,8 @@ def why_none(meta: Mapping[str, JSON]) -> tuple[str, str | None]:
             "profile it with nsys and read that with `gpuwatch import`, or let it print `profile` "
             "step lines",
         )
+    if kind == "import":
+        return "what was imported has no table of kernels", None
     if mapping(mapping(meta.get("workload")).get("parameters")).get("profile") == 0:
         return "the run was asked not to profile (--profile 0)", "run it without --profile 0"
     if "result" not in meta:

@@ -1,0 +1,113 @@
+"""``gpuwatch kernels``, and what a profile is not part of."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Cli
+
+from .test_record import sessions
+
+PROGRAM = """
+import json, time
+def say(event, **keys): print(":::GPUWATCH", json.dumps({"event": event, **keys}), flush=True)
+say("count", flop_per_step=4e9, bytes_per_step=1e8)
+say("step", step=1, seconds=0.1, samples=1)
+say("end", steps=1)
+time.sleep(1.5)
+common = dict(tool="torch.profiler", version="2.15.0", device="cuda", steps=4, step_seconds=0.02,
+              reason=None, notes=[], real_seconds=1.5, user_seconds=0.0, sys_seconds=0.0)
+columns = ["Time (%)", "Total Time (ns)", "Instances", "Name"]
+hostile = "=cmd()\\x1b[31m<b>" + "k" * 300
+say("profile", **common, table="cuda_gpu_kern_sum", columns=columns, rows_left_out=0,
+    rows=[[75.0, 3000000, 8, "void gemm<float>(int, int)"]])
+say("profile", **common, table="cuda_gpu_kern_sum", columns=columns, rows_left_out=3,
+    rows=[[25.0, 1000000, 4, hostile]])
+say("profile", **common, table="cuda_gpu_mem_size_sum", rows_left_out=0,
+    columns=["Total (MB)", "Count", "StdDev (MB)", "Operation"],
+    rows=[[12.5, 1, None, "[CUDA memcpy Host-to-Device]"]])
+say("counters", tool="ncu", version="2025.1", steps=2, flop_per_step=3.4e9,
+    dram_read_bytes_per_step=2e9, dram_write_bytes_per_step=1e9, launches=24, reason=None,
+    notes=["a note"], kernels=[{"name": "void gemm<float>(int, int)", "launches": 8, "flop": 6.8e9,
+    "dram_read_bytes": 4e9, "dram_write_bytes": None, "duration_ns": 3e6}])
+"""
+
+
+@pytest.fixture
+def recorded(cli: Cli, tmp_path: Path) -> Path:
+    cli("--record", "--quiet", "--out", tmp_path / "out", "--", sys.executable, "-c", PROGRAM)
+    (path,) = sessions(tmp_path / "out")
+    return path
+
+
+def test_the_kernels_are_shown_in_every_form_and_the_run_keeps_its_times(
+    cli: Cli, recorded: Path
+) -> None:
+    text = cli("kernels", recorded).stdout
+    assert text.startswith(
+        "4 steps of 20.0 ms under torch.profiler 2.15.0 on the GPU, after the timed steps\n"
+    )
+    assert "executed, per step, by ncu 2025.1: 3.40 GFLOP; DRAM 2.00 GB read, 1.00 GB" in text
+    assert "executed to counted x0.850" in text and "Winograd" in text
+    assert "    75.0        3,000,000          8  void gemm<float>(int, int)\n" in text
+    assert "\x1b" not in text and max(map(len, text.splitlines())) < 220
+    assert "3 rows of little time were not recorded" in text
+    assert "other tables: cuda_gpu_mem_size_sum, ncu_kernel_sum" in text
+
+    rows = list(csv.reader(io.StringIO(cli("kernels", recorded, "--format", "csv").stdout)))
+    assert rows[0] == ["Time (%)", "Total Time (ns)", "Instances", "Name"]
+    assert rows[1] == ["75.0", "3000000", "8", "void gemm<float>(int, int)"]
+    assert rows[2][3].startswith("'=cmd()<b>k") and len(rows[2][3]) > 300
+
+    markdown = cli("kernels", recorded, "--format", "md", "--table", "all").stdout
+    assert "| 12.500 | 1 | — | \\[CUDA memcpy Host-to-Device\\] |" in markdown
+    assert "\\<b\\>" in markdown
+
+    found: dict[str, Any] = json.loads(
+        cli("kernels", recorded, "--format", "json", "--table", "all", "--limit", 1).stdout
+    )
+    assert found["schema"] == 1
+    assert found["profile"]["steps"] == 4 and found["counters"]["flop_per_step"] == 3.4e9
+    assert found["tables"]["cuda_gpu_kern_sum"]["rows_left_out"] == 4
+    assert found["tables"]["ncu_kernel_sum"]["rows"] == [
+        [3e6, 8, 6.8e9, 4e9, None, "void gemm<float>(int, int)"]
+    ]
+
+    timing = json.loads(cli("show", recorded, "--format", "json").stdout)["timing"]
+    assert timing["ending_seconds"] < 1, "the 1.5 s behind the end are the profile's"
+    assert timing["real_seconds"] < 1.4
+
+
+def test_a_table_that_is_not_there_names_those_that_are(cli: Cli, recorded: Path) -> None:
+    done = cli("kernels", recorded, "--table", "osrt_sum", code=2)
+    assert done.stdout == ""
+    assert "no table 'osrt_sum'" in done.stderr and "cuda_gpu_kern_sum" in done.stderr
+
+
+def test_without_a_profile_the_reason_and_what_gives_one_are_told(cli: Cli, tmp_path: Path) -> None:
+    cli("--record", "--quiet", "--out", tmp_path / "out", "--", "true")
+    told = cli("kernels", sessions(tmp_path / "out")[0], code=2).stderr
+    assert "a command of your own is not profiled" in told and "gpuwatch import" in told
+    assert len(told.splitlines()) == 1
+
+
+@pytest.mark.torch
+def test_a_workload_of_ours_is_profiled_and_its_window_is_the_timed_steps(
+    cli: Cli, tmp_path: Path
+) -> None:
+    out = ("--quiet", "--python", sys.executable, "--out", tmp_path / "out")
+    cli("--record", *out, "gcn", "--steps", 5, "--profile", 3)
+    (path,) = sessions(tmp_path / "out")
+    text = cli("kernels", path, "--limit", 3).stdout
+    assert text.startswith("3 steps of ") and "on the CPU" in text
+    assert "cpu_op_sum: operators on the CPU, by self time" in text
+    assert "more rows: --limit 0 shows all" in text
+    found = json.loads(cli("show", path, "--format", "json").stdout)
+    assert found["step"]["count"] == 5
