@@ -13,7 +13,8 @@ import pytest
 import gpuwatch
 
 ROOT = Path(gpuwatch.__file__).parent
-ENGINE = {"errors", "metrics", "models", "paths", "processes", "text", "units", "gpuwatch"}
+ENGINE = {"ceilings", "errors", "metrics", "models", "paths", "peaks", "processes", "text", "units"}
+ENGINE |= {"gpuwatch"}
 STANDARD = set(sys.stdlib_module_names)
 
 # For each room: the rooms of gpuwatch and the packages from elsewhere that it may import.

@@ -22,6 +22,7 @@ from gpuwatch.session.reader import SessionReader
 from gpuwatch.session.status import State, status
 from tests.profiles.conftest import SAMPLES, loaded
 from tests.profiles.printed import Counted, Row, nsys_csv, nvprof_metrics_csv
+from tests.tui.harness import live, screen_text, shows
 
 SAMPLE_NAMES = sorted(path.name for path in SAMPLES.iterdir())
 
@@ -97,6 +98,15 @@ def test_imported_runs_are_shown_and_compared(
     assert "the run used no GPU" not in said
     assert main(["sessions"]) == 0
     assert capsys.readouterr().out.count("imported profile") == 2
+
+
+async def test_an_imported_profile_can_be_replayed(
+    samples: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = imported(capsys, samples / "nvprof-winograd-summary.log")
+    async with live(path) as (app, pilot):
+        await shows(pilot, "imported profile")
+        assert "0 FLOP/s" not in screen_text(app)
 
 
 def test_times_of_nsys_go_before_those_under_ncu(
