@@ -282,4 +282,6 @@ def test_gpu_time_is_the_tree_s_sum_on_each_gpu_and_the_mean_over_those_it_uses(
             told = [change.channel.reason for change in source.drain()[0]]
             assert "gpu1: not supported" in told
             assert told[-1] == "none of the workload's processes is on a GPU"
+    source.sample()
+    assert source.drain()[0] == [], "what held to the end holds after it"
     source.close()

@@ -105,14 +105,14 @@ class WorkloadSource:
         tree = self._tree.sample()
         used: int | None = None
         share: float | None = None
-        reason = why_no_share = self._gpu_reason_at_start
+        reason = self._gpu_reason_at_start
         if reason is None and tree.processes:
             used, reason = self._device_memory()
             share, why_no_share = self._gpu_time()
+            self._say(5, why_no_share)
         self._say(2, tree.io_reason)
         self._say(3, tree.io_reason)
         self._say(4, reason)
-        self._say(5, why_no_share)
         values: list[Value] = [
             tree.cpu_s,
             tree.resident,
