@@ -53,3 +53,29 @@ def test_running_out_of_memory_names_the_batch_size(run_workload: Callable[..., 
     assert done.code == 1
     assert "20000" in done.one("error")["mend"]
     assert "Traceback" not in done.stderr
+
+
+def test_the_profile_of_a_gpu_names_kernels_calls_and_copies(
+    run_workload: Callable[..., Report],
+) -> None:
+    done = run_workload("mnist-cnn", "--steps", 5, **VISIBLE)
+    profile = {event["table"]: event for event in done.all("profile")}
+    assert profile["cuda_gpu_kern_sum"]["device"] == "cuda"
+    launched = [row for row in profile["cuda_api_sum"]["rows"] if "Launch" in row[-1]]
+    assert sum(row[2] for row in launched) > 0
+    moved = {row[-1]: row[0] for row in profile["cuda_gpu_mem_size_sum"]["rows"]}
+    # Four steps copy four batches of 64 images and labels: float32 and int64.
+    assert moved["[CUDA memcpy Host-to-Device]"] >= 4 * 64 * (28 * 28 * 4 + 8) / 1e6
+
+
+def test_executed_flop_are_counted_or_the_reason_is_told(
+    run_workload: Callable[..., Report],
+) -> None:
+    done = run_workload("cifar10-cnn", "--steps", 5, "--counters", "--profile", 0, **VISIBLE)
+    assert done.code == 0, done.stderr
+    counters = done.one("counters")
+    if counters["reason"] is not None:
+        assert "ncu" in counters["reason"]
+        return
+    assert counters["launches"] > 0 and counters["dram_read_bytes_per_step"] > 0
+    assert counters["flop_per_step"] is not None or counters["notes"]

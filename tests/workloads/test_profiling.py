@@ -91,6 +91,24 @@ def test_a_profiler_that_fails_is_a_reason() -> None:
     assert found.reason == "torch.profiler failed: RuntimeError: CUPTI is busy"
 
 
+def test_a_gpu_whose_kernels_are_not_seen_is_told_with_the_mend(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    import torch
+
+    from gpuwatch.workloads import profiling
+
+    monkeypatch.setattr(profiling, "_synchronize", lambda device: None)
+
+    def step() -> None:
+        torch.ones(8, 8).mm(torch.ones(8, 8))
+
+    found = profiling.profile_steps(lambda: None, step, torch.device("cuda"), 2, 0.01)
+    assert found.reason is not None
+    assert "saw no kernel" in found.reason and "end nsys" in found.reason
+    assert [table.name for table in found.tables] == ["cpu_op_sum"]
+
+
 def test_no_line_of_a_large_profile_is_over_48_kib(capsys: pytest.CaptureFixture[str]) -> None:
     import torch
 
