@@ -4,7 +4,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +30,7 @@ from tests.fake_nvml import FakeDriver, uuid
 
 FIELD_IDS = tuple(FIELDS)
 DRAM, BANDWIDTH, PCIE = "hw.gpu.dram.activity", "hw.gpu.memory.bandwidth", "hw.gpu.pcie.transmit"
-A100 = {
+A100: dict[str, Any] = {
     "clock.memory.max": 1_215_000_000,
     "memory.bus.width": 5120,
     "compute.capability": "8.0",
@@ -137,9 +137,11 @@ def test_gpm_comes_before_dcgm_and_dcgm_before_a_glimpse() -> None:
 class _Gpus:
     """The GPUs' own source: Ampere, without GPM unless a test says so."""
 
-    def __init__(self, count: int = 1, **attributes: Any) -> None:
+    def __init__(self, count: int = 1, attributes: Mapping[str, Any] | None = None) -> None:
         self.devices = tuple(
-            Device(f"gpu{n}", "gpu", "NVIDIA A100-SXM4-40GB", uuid(n), {**A100, **attributes})
+            Device(
+                f"gpu{n}", "gpu", "NVIDIA A100-SXM4-40GB", uuid(n), A100 | dict(attributes or {})
+            )
             for n in range(count)
         )
         self.channels: tuple[Channel, ...] = tuple(
@@ -258,7 +260,7 @@ def test_a_value_that_dcgm_does_not_have_is_unknown(dcgm: FakeDcgm, watch: Watch
 def test_a_gpu_whose_peak_is_unknown_has_activity_but_no_bandwidth(
     dcgm: FakeDcgm, watch: Watch
 ) -> None:
-    seen = watch(_Gpus(**{"clock.memory.max": None}))
+    seen = watch(_Gpus(1, {"clock.memory.max": None}))
     values = seen.sample()
     assert values["gpu0", DRAM] == 0.5 and values["gpu0", BANDWIDTH] is None
     assert "peak DRAM bandwidth" in (seen.channels["gpu0", BANDWIDTH].reason or "")
