@@ -66,8 +66,8 @@ def count_executed(flags: argparse.Namespace, device: str, step_seconds: float) 
     program = [sys.executable, sys.argv[0], flags.workload, *arguments(flags, steps)]
     try:
         return under(tool, program, steps)
-    except OSError as error:
-        return unavailable(f"ncu cannot be started: {error}")
+    except Exception as error:
+        return unavailable(f"counting with {tool} failed: {type(error).__name__}: {error}"[:1000])
 
 
 def find(variables: Mapping[str, str]) -> str | None:

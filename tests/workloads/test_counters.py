@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -161,6 +162,34 @@ def test_the_run_is_repeated_with_its_own_flags_and_few_steps() -> None:
     changed = {"steps": 2, "warmup": 1, "epochs": None, "download": False, "counters": False}
     for name, value in {**kept, **changed, "profile": 0}.items():
         assert getattr(again, name) == value, name
+
+
+def test_a_run_on_a_gpu_is_repeated_under_the_ncu_that_is_found(
+    fake: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    flags = parser.parse_args(["--lr", "0.5", "--counters"])
+    flags.workload = "mnist-cnn"
+    program = tmp_path / "workloads.py"
+    wanted = ["mnist-cnn", "--steps", "1", "--warmup", "1", "--lr", "0.5", "--profile", "0"]
+    program.write_text(f"import sys\nassert sys.argv[1:] == {wanted}, sys.argv")
+    values = {**NONE, **MEMORY, **sass("fadd", "7"), HMMA: "0", TENSOR: "0"}
+    fake(printing(wide(UNITS, ("add", values))) + "\n    sys.exit(done.returncode)")
+    monkeypatch.setattr(sys, "argv", [str(program)])
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    found = counters.count_executed(flags, "cuda", 2.0)
+    assert (found["reason"], found["steps"], found["flop_per_step"]) == (None, 1, 7)
+
+
+def test_an_ncu_that_cannot_be_executed_is_a_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "ncu").write_bytes(b"\x7fELF for another machine")
+    (tmp_path / "ncu").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    found = counters.count_executed(argparse.Namespace(workload="gcn"), "cuda", 0.1)
+    assert "ncu failed: OSError" in found["reason"]
 
 
 def test_counters_of_a_run_on_the_cpu_are_a_reason_and_the_run_is_done(
