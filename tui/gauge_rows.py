@@ -100,13 +100,16 @@ def value_parts(gauge: Gauge) -> tuple[str, str]:
 def badge(gauge: Gauge, width: int) -> str:
     """How the number was obtained, over what, and what is odd about it, in ``width`` cells."""
     plain = _badge(gauge)
-    return fitting([f"{plain}, {odd}" for odd in over_texts(gauge)], width) or plain
+    odd = over_texts(gauge)
+    return (
+        fitting([f"{plain}, {text}" for text in (odd if width < 32 else odd[:1])], width) or plain
+    )
 
 
 def _badge(gauge: Gauge) -> str:
     parts = [gauge.reading.method.value]
     if gauge.reading.method is Method.BOUND:
-        parts.append("at most")
+        return "bound: at most"
     if gauge.reading.method is not Method.UNAVAILABLE:
         if gauge.note:
             parts.append(gauge.note)
@@ -145,7 +148,13 @@ def _block(gauge: Gauge, height: int, width: int) -> list[Line]:
         if gauge.against is None:
             _share(gauge, rows[1].to(10), width)
         else:
-            rows[1].end(fitting(share_texts(gauge), rows[1].left - 1), "text")
+            told = fitting(share_texts(gauge), rows[1].left - 1)
+            rows[1].end(told, "text")
+            if not told and height == 3:
+                told = fitting(share_texts(gauge), width - len(f"{gauge.reading.method.value}, "))
+                beside = f"{gauge.reading.method.value}, {told}" if told else badge(gauge, width)
+                rows[2].add(beside, _badge_role(gauge))
+                return rows
         rows[2].add(badge(gauge, width), _badge_role(gauge))
         _say(rows[3:], _told(gauge, width, height - 3))
         return rows
@@ -156,11 +165,12 @@ def _block(gauge: Gauge, height: int, width: int) -> list[Line]:
     rows[3].add(f" {unit}", "strong")
     _share(gauge, rows[4], width)
     rows[5].add(badge(gauge, width), _badge_role(gauge))
-    below = _told(gauge, width, height - 6)
+    odd = fitting(over_texts(gauge), width) if badge(gauge, width) == _badge(gauge) else ""
+    below = _told(gauge, width, height - 6 - bool(odd))
     if not below and gauge.against is not None:
         # No room below: the words stand in place of the bar.
         rows[4] = Line(width).add(fitting(share_texts(gauge), width), "text")
-    _say(rows[6:], below)
+    _say(rows[6:], [*below, odd] if odd else below)
     return rows
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gpuwatch.analysis.kernels import short_name
 from gpuwatch.analysis.profile import TABLES, Cell, Profile, Table
 from gpuwatch.models import number
 from gpuwatch.text import clean
@@ -95,7 +96,8 @@ def _table(table: Table, width: int) -> list[Row]:
             pad(_cell(of[column], column), _COLUMNS[column][1], ">") for column in shown
         )
         what = UNKNOWN if name is None or of[name] is None else clean(str(of[name]))
-        rows.append(((figures, "text"), (f"  {what}", "strong")))
+        room = max(20, width - len(figures) - 3)
+        rows.append(((figures, "text"), (f"  {short_name(what, room)}", "strong")))
     if table.rows_left_out:
         rows.append(((f"   and {table.rows_left_out:,} more, not kept", "muted"),))
     return rows

@@ -35,7 +35,8 @@ def live_keys(
     hold = ("Space", "go on" if options.paused else "pause")
     live = snapshot.status.live
     if roofline:
-        return [("o", "back"), hold, ("i", "numbers"), ("K", "kernels"), *keys, ("?", "help")]
+        held = [hold] if live or options.paused else []
+        return [("o", "back"), *held, ("i", "numbers"), ("K", "kernels"), *keys, ("?", "help")]
     if live and not snapshot.machine_only:
         keys.append(("s", "stop"))
     if not live:

@@ -20,14 +20,17 @@ from gpuwatch.tui.cells import fit, wrap
 from gpuwatch.tui.head_rows import title_row
 from gpuwatch.tui.live_rows import Options
 from gpuwatch.tui.snapshot import Snapshot
-from gpuwatch.units import digits, percent, scale_label, si
+from gpuwatch.units import digits, percent, scale_label, si, si_parts
 
 LIVE, STEADY = "●", "◇"
 _LEFT = 7
 """Columns of the scale of FLOP/s."""
 _LABELS = {True: 34, False: 24}
 """Columns for the names of the roofs at the right, on a wide screen and on a narrow one."""
+_UNIT = 15
+"""Columns for the axis' unit, where there are no names."""
 _LEAST_DECADES = 3
+_SHORT = {"float64": "fp64", "float32": "fp32", "bfloat16": "bf16", "float16": "fp16"}
 _THIRDS = ("▁", "─", "▔")
 """A line in the lower, middle and upper third of its cell."""
 _HEAVY = ("▂", "━", "▀")
@@ -142,7 +145,7 @@ def _measured(roofline: Roofline) -> bool:
 def _plot(
     roofline: Roofline, marks: Sequence[tuple[str, Point]], width: int, height: int
 ) -> list[Line]:
-    labels = _LABELS[width >= 120] if roofline.ceilings else 0
+    labels = _LABELS[width >= 120] if roofline.ceilings else _UNIT
     columns, height = width - _LEFT - labels, height - 2
     plane = _plane(roofline, [point for _, point in marks], columns, height)
     if plane is None:
@@ -185,10 +188,13 @@ def _plane(roofline: Roofline, points: Sequence[Point], columns: int, rows: int)
 
 
 def _decades(values: Sequence[float]) -> tuple[float, float]:
-    """Exponents of whole decades with a quarter of one to spare at either end."""
-    low = math.floor(math.log10(min(values)) - 0.25)
-    high = math.ceil(math.log10(max(values)) + 0.25)
-    return low, max(high, low + _LEAST_DECADES)
+    """Exponents at the edges: half decades, with a fifth of one to spare at either end."""
+    low = math.floor(2 * (math.log10(min(values)) - 0.2)) / 2
+    high = math.ceil(2 * (math.log10(max(values)) + 0.2)) / 2
+    if high - low < _LEAST_DECADES:
+        low = math.floor(low + high - _LEAST_DECADES) / 2
+        high = low + _LEAST_DECADES
+    return low, high
 
 
 def _roof(
@@ -217,33 +223,28 @@ def _names(roofline: Roofline, plane: Plane, width: int) -> Mapping[int, tuple[s
     """The roofs' names at the rows of their lines, moved down where they would collide."""
     placed: dict[int, tuple[str, str]] = {}
     own = roofline.data_type
-    wanted = [
-        (
-            plane.row(each.value),
-            each,
-            "strong" if each.name == own else "muted",
-        )
-        for each in roofline.compute
-    ]
+    alike: dict[tuple[float, str], list[str]] = {}
+    for each in roofline.compute:
+        alike.setdefault((each.value, each.kind), []).append(each.name)
     # The run's own roof is named where it lies; the others keep out of its way.
-    for row, ceiling, role in sorted(wanted, key=lambda each: (each[1].name != own, each[0])):
-        free = next((at for at in range(max(0, row), plane.rows - 1) if at not in placed), None)
+    for (value, kind), types in sorted(alike.items(), key=lambda each: own not in each[1]):
+        row = max(0, plane.row(value))
+        free = next((at for at in range(row, plane.rows - 1) if at not in placed), None)
         if free is not None:
-            placed[free] = (_name(ceiling, width), role)
-    if roofline.bandwidth is not None:
-        last = next((at for at in range(plane.rows - 1, -1, -1) if at not in placed), None)
-        if last is not None:
-            placed[last] = (_name(roofline.bandwidth, width, "/ "), "bandwidth")
+            named = f"{'/'.join(_SHORT.get(name, name) for name in types)} {kind}"
+            texts = (f"{si(value, 'FLOP/s')} {named}", f"{''.join(si_parts(value, ''))} {named}")
+            placed[free] = (_fitting(texts, width), "strong" if own in types else "muted")
+    slope = roofline.bandwidth
+    last = next((at for at in range(plane.rows - 1, -1, -1) if at not in placed), None)
+    if slope is not None and last is not None:
+        size = si(slope.value, "B/s")
+        texts = (f"/ {size} {slope.text}", f"/ {size} {slope.kind}")
+        placed[last] = (_fitting(texts, width), "bandwidth")
     return placed
 
 
-def _name(ceiling: Ceiling, width: int, lead: str = "") -> str:
-    size = si(ceiling.value, ceiling.unit.replace("By/s", "B/s"))
-    short = ceiling.text.replace(" at maximum clock", "").partition(", ")[0]
-    for text in (f"{lead}{size} {ceiling.text}", f"{lead}{size} {short}"):
-        if cell_len(text) <= width:
-            return text
-    return fit(f"{lead}{size} {short}", width)
+def _fitting(texts: Sequence[str], width: int) -> str:
+    return next((text for text in texts if cell_len(text) <= width), fit(texts[-1], width))
 
 
 def _rate_label(plane: Plane, row: int) -> str:

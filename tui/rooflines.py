@@ -79,8 +79,8 @@ def rates(record: Record, start: int, end: int, counters: Counters | None = None
         executed = counters.flop_per_step
         read, written = counters.dram_read_bytes_per_step, counters.dram_write_bytes_per_step
     return Rates(
-        flop=flop,
-        bytes=size,
+        flop=_sane(flop),
+        bytes=_sane(size),
         measured_bytes=_total(moved),
         executed_flop=None if executed is None else executed * (per_second or 0.0),
         executed_bytes=(
@@ -120,6 +120,11 @@ def _busy_cores(record: Record, start: int, end: int) -> float | None:
     if cores is not None and record.threads:
         return min(1.0, cores / record.threads)
     return _mean(record, "cpu", "hw.cpu.utilization", start, end)
+
+
+def _sane(rate: float | None) -> float | None:
+    """A rate that some machine could have; a file of someone else's may hold any."""
+    return rate if rate is not None and 1e-6 < rate < 1e24 else None
 
 
 def _total(values: Sequence[float | None]) -> float | None:

@@ -14,6 +14,9 @@ from gpuwatch.units import percent, si
 OVER = 1.05
 """Above this share, counted bytes cannot all have come from memory; 5 % is left for the error of a
 measured ceiling."""
+_MEASURED = {True: "copy", False: "product"}
+"""What was timed for a measured ceiling: of the bandwidth, of a data type."""
+_PLURAL = {"copy": "copies", "product": "products", "peak": "peaks"}
 
 
 def share_texts(gauge: Gauge) -> tuple[str, ...]:
@@ -26,13 +29,15 @@ def share_texts(gauge: Gauge) -> tuple[str, ...]:
     full, _, several = ceiling.text.partition(", ")
     all_of = f", {several}" if several else ""
     sum_of = "sum of " if several else ""
-    word = "copy" if ceiling.kind == MEASURED and gauge.key == "bandwidth" else ceiling.kind
+    word = ceiling.kind if ceiling.kind != MEASURED else _MEASURED[gauge.key == "bandwidth"]
+    count = several.removeprefix("sum over ").removesuffix(" GPUs")
+    short_of = f"{count} {_PLURAL.get(word, word)}" if several else word
     short = full.removesuffix(" at maximum clock")
     return (
         f"{share} of {full} {size}{all_of}",
         f"{share} of {sum_of}{short} {size}",
         f"{share} of {sum_of}{short}",
-        f"{share} of {sum_of}{word}",
+        f"{share} of {short_of}",
     )
 
 
