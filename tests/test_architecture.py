@@ -14,7 +14,7 @@ import gpuwatch
 
 ROOT = Path(gpuwatch.__file__).parent
 ENGINE = {"ceilings", "errors", "metrics", "models", "paths", "peaks", "processes", "text", "units"}
-ENGINE |= {"gpuwatch"}
+ENGINE |= {"gpuwatch", "peak_tables"}
 STANDARD = set(sys.stdlib_module_names)
 
 # For each room: the rooms of gpuwatch and the packages from elsewhere that it may import.

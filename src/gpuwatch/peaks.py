@@ -1,0 +1,181 @@
+"""What a GPU could do at most: arithmetic on its cores, clocks and memory bus.
+
+Dense, sums in FP32. ``peaks`` are at the maximum clocks that NVML tells, which cards reach only
+while power and heat allow; ``sheet_peaks`` are at the clock of the data sheet. A peak that does not
+follow from what is known is unknown and says why. Measured ceilings (``gpuwatch.ceilings``) are
+better than both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from gpuwatch.models import JSON, number
+from gpuwatch.peak_tables import UNIFIED, Rates, is_virtual, rates_of, sheet_of
+
+DATA_TYPES = ("float64", "float32", "tf32", "bfloat16", "float16", "fp8", "int8")
+_MEASURE = "`gpuwatch calibrate` measures what it can do"
+_TENSOR_CLOCK = frozenset({"tf32", "bfloat16", "float16", "fp8", "int8"})
+
+
+@dataclass(frozen=True)
+class Peak:
+    """The most of one thing per second, or why it is not known."""
+
+    name: str
+    """``bandwidth`` or a data type of :data:`DATA_TYPES`."""
+    unit: str
+    """``By/s`` or ``FLOP/s``; ``OP/s`` for ``int8``."""
+    value: float | None
+    basis: str
+    """The clock it is at: ``maximum clock 1980 MHz``, ``data-sheet clock 1830 MHz``."""
+    source: str
+    """Where each figure comes from."""
+    reason: str | None
+    """Why it is not known."""
+
+
+def dram_peak(attributes: Mapping[str, JSON], name: str = "") -> Peak:
+    """Peak bandwidth of device memory [By/s] at the maximum memory clock, both directions together.
+
+    Maximum memory clock x 2 x bus width / 8. NVML gives the clock of every kind of memory (HBM,
+    GDDR5 to GDDR7) so that the 2 reproduces the data sheet. The current clock is never used.
+    """
+    reason = _not_a_whole_gpu(attributes, name)
+    if reason is None and attributes.get("compute.capability") in UNIFIED:
+        reason = (
+            f"this GPU shares the host's memory, whose bandwidth NVML does not tell; {_MEASURE}"
+        )
+    clock, width = number(attributes.get("clock.memory.max")), _width(attributes)
+    if reason is None and not clock:
+        reason = f"NVML does not give the maximum memory clock; {_MEASURE}"
+    if reason is None and not width:
+        reason = f"NVML does not give the width of the memory bus; {_MEASURE}"
+    if reason is not None or not clock or not width:
+        return _unknown("bandwidth", reason)
+    return Peak(
+        "bandwidth",
+        "By/s",
+        clock * 2 * width / 8,
+        f"maximum memory clock {_mhz(clock)}",
+        f"{_mhz(clock)} (NVML, maximum) x 2 x {width:g} bit (NVML) / 8",
+        None,
+    )
+
+
+def peaks(attributes: Mapping[str, JSON], name: str) -> dict[str, Peak]:
+    """Peaks at the maximum clocks, by name: ``bandwidth`` and each data type.
+
+    ``attributes`` are a GPU's as ``docs/telemetry.md`` lists them, ``name`` its product name by
+    NVML: professional cards and GeForce of one architecture differ.
+    """
+    clock = number(attributes.get("clock.sm.max"))
+    reason = None if clock else f"NVML does not give the maximum clock; {_MEASURE}"
+    found = {"bandwidth": dram_peak(attributes, name)}
+    for data_type in DATA_TYPES:
+        basis = f"maximum clock {_mhz(clock)}" if clock else ""
+        found[data_type] = _compute(data_type, attributes, name, clock, basis, "NVML", reason)
+    return found
+
+
+def sheet_peaks(attributes: Mapping[str, JSON], name: str) -> dict[str, Peak]:
+    """Peaks as the product's data sheet has them, by name; unknown where no sheet is known.
+
+    Compute: at the sheet's boost clock, for tensor cores at the lower one where the maker quotes
+    one (H100, H200). Bandwidth: the sheet's own figure.
+    """
+    sheet = sheet_of(name)
+    if sheet is None:
+        reason = f"gpuwatch knows no data sheet of {name or 'a GPU without a name'}"
+        return {each: _unknown(each, reason) for each in ("bandwidth", *DATA_TYPES)}
+    whole = _not_a_whole_gpu(attributes, name)
+    found = {
+        "bandwidth": _unknown("bandwidth", whole)
+        if whole
+        else Peak("bandwidth", "By/s", sheet.bandwidth * 1e9, "data sheet", "data sheet", None)
+    }
+    for data_type in DATA_TYPES:
+        mhz = sheet.tensor if sheet.tensor and data_type in _TENSOR_CLOCK else sheet.boost
+        basis = f"data-sheet clock {mhz} MHz"
+        source = "data sheet: implied by its FLOP/s" if sheet.implied else "data sheet"
+        found[data_type] = _compute(data_type, attributes, name, mhz * 1e6, basis, source, None)
+    return found
+
+
+def _compute(
+    data_type: str,
+    attributes: Mapping[str, JSON],
+    name: str,
+    clock: float | None,
+    basis: str,
+    clock_source: str,
+    reason: str | None,
+) -> Peak:
+    capability = str(attributes.get("compute.capability") or "")
+    cores = number(attributes.get("core.count"))
+    rates = rates_of(capability, name)
+    reason = (
+        _not_a_whole_gpu(attributes, name)
+        or reason
+        or _not_computed(data_type, capability, name, cores, rates)
+    )
+    rate = rates.per_clock.get(data_type) if rates else None
+    if reason is not None or not rates or not rate or not cores or not clock:
+        return _unknown(data_type, reason)
+    processors = cores / rates.cores
+    source = (
+        f"{processors:g} multiprocessors ({cores:g} cores by NVML / {rates.cores}) x {rate} per"
+        f" clock (white papers, compute capability {capability}) x {_mhz(clock)} ({clock_source})"
+    )
+    if data_type == "float64" and capability in ("8.0", "9.0"):
+        source += "; of the tensor cores, twice that of the others"
+    return Peak(data_type, _unit(data_type), processors * rate * clock, basis, source, None)
+
+
+def _not_computed(
+    data_type: str, capability: str, name: str, cores: float | None, rates: Rates | None
+) -> str | None:
+    if not capability:
+        return f"NVML does not give the compute capability; {_MEASURE}"
+    if rates is None:
+        return (
+            f"the rates of {name or 'this GPU'}, compute capability {capability}, are not known"
+            f" to gpuwatch; {_MEASURE}"
+        )
+    if data_type not in rates.per_clock:
+        return f"{name or 'this GPU'}, compute capability {capability}, has no cores for it"
+    if rates.per_clock[data_type] is None:
+        return f"the rate of {name or 'this GPU'} for it is not known to gpuwatch; {_MEASURE}"
+    if not cores:
+        return f"NVML does not give the number of cores; {_MEASURE}"
+    if cores % rates.cores:
+        return (
+            f"{cores:g} cores are no multiple of {rates.cores}, which a multiprocessor of compute"
+            f" capability {capability} has; {_MEASURE}"
+        )
+    return None
+
+
+def _not_a_whole_gpu(attributes: Mapping[str, JSON], name: str) -> str | None:
+    if attributes.get("mig.parent"):
+        return f"NVML does not tell which part of the GPU a MIG device has; {_MEASURE}"
+    if is_virtual(name):
+        return f"{name} is a virtual GPU, a share of a card that is not told; {_MEASURE}"
+    return None
+
+
+def _width(attributes: Mapping[str, JSON]) -> float | None:
+    return number(attributes.get("memory.bus.width"))
+
+
+def _unit(name: str) -> str:
+    return {"bandwidth": "By/s", "int8": "OP/s"}.get(name, "FLOP/s")
+
+
+def _unknown(name: str, reason: str | None) -> Peak:
+    return Peak(name, _unit(name), None, "", "", reason or f"not known; {_MEASURE}")
+
+
+def _mhz(clock: float) -> str:
+    return f"{clock / 1e6:g} MHz"
