@@ -26,7 +26,7 @@ _DATA_TYPES = {
     "tf32": "tf32",
     "bfloat16": "bfloat16", "bf16": "bfloat16",
     "float16": "float16", "fp16": "float16", "half": "float16",
-    "fp8": "fp8", "int8": "int8",
+    "fp8": "fp8",
 }  # fmt: skip
 
 
@@ -101,7 +101,7 @@ def data_type_of(run: Mapping[str, JSON]) -> str | None:
 
 
 def _of_device(meta: Mapping[str, JSON], device: DeviceRow) -> list[Ceiling]:
-    found = []
+    found: list[Ceiling] = []
     for document in _documents(meta, device):
         for name, entry in mapping(document.get("ceilings")).items():
             measured = _measured(str(name), mapping(entry), document)

@@ -18,6 +18,7 @@ A bound is named by two shares, that of the compute ceiling and that of the band
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -31,6 +32,8 @@ OVER = 1.05
 
 MEMORY, COMPUTE, HOST, NEITHER, UNKNOWN = "memory", "compute", "host", "neither", "unknown"
 ALGORITHMIC, MEASURED, EXECUTED = "algorithmic", "measured", "executed"
+KINDS = (EXECUTED, MEASURED, ALGORITHMIC)
+"""Kinds of bytes, the most trustworthy first."""
 
 _BYTES = {
     ALGORITHMIC: "algorithmic bytes (operators' inputs and outputs; no caches, no fusion)",
@@ -146,7 +149,7 @@ def points_of(label: str, rates: Rates) -> tuple[Point, ...]:
     return tuple(
         Point(label, flop / size, flop, kind, method, _BYTES[kind])
         for kind, flop, size, method in found
-        if flop and size and flop > 0 and size > 0
+        if flop and size and flop > 0 and size > 0 and 0 < flop / size < math.inf
     )
 
 

@@ -1,0 +1,134 @@
+"""Sessions whose every figure can be worked out by hand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from gpuwatch.analysis.summary import Summary, summarise
+from gpuwatch.metrics import CATALOGUE, Method
+from gpuwatch.models import Output
+from gpuwatch.recorder.intake import Intake
+from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.store import SessionStore, device_row, fact, meta
+from gpuwatch.session.writer import SessionWriter
+from gpuwatch.telemetry.base import Channel, Device
+
+SECOND = 1_000_000_000
+STEPS, BATCH, WARM = 20, 64, 5.0
+"""Timed steps, samples of each, seconds before the first."""
+
+H100 = {
+    "compute.capability": "9.0",
+    "core.count": 16896,
+    "clock.sm.max": 1.98e9,
+    "clock.memory.max": 2.619e9,
+    "memory.bus.width": 5120,
+}
+"""An H100 SXM: 132 multiprocessors, 3352 GB/s."""
+
+GPU = ("gpu0", "gpu", "NVIDIA H100 80GB HBM3", "GPU-1", H100)
+OTHER_GPU = ("gpu1", "gpu", "NVIDIA H100 80GB HBM3", "GPU-2", H100)
+CPU = ("cpu", "cpu", "AMD EPYC", None, {})
+
+COUNT = {"flop_per_step": 2e12, "bytes_per_step": 4e10, "samples": BATCH, "method": "by shapes"}
+
+
+def calibration(
+    kind: str = "gpu", uuid: str | None = "GPU-1", **values: float | None
+) -> dict[str, Any]:
+    """A ceilings document with these values."""
+    return {
+        "schema": 1,
+        "device": {"kind": kind, "uuid": uuid, "name": "NVIDIA H100 80GB HBM3"},
+        "host": "h",
+        "driver": "575.57",
+        "torch": "2.15.0",
+        "when": "2026-11-21T13:00:00+00:00",
+        "ceilings": {
+            name: {"value": value, "how": "median of 20", "spread": 0.01, "reason": None}
+            for name, value in values.items()
+        },
+    }
+
+
+def record(
+    path: Path,
+    *,
+    step_seconds: float = 0.5,
+    devices: Sequence[tuple[str, str, str, str | None, Mapping[str, Any]]] = (GPU, CPU),
+    gauges: Mapping[tuple[str, str], float | Sequence[float | None] | None] | None = None,
+    counters: Mapping[tuple[str, str], float] | None = None,
+    run: Mapping[str, Any] | None = None,
+    count: Mapping[str, Any] | None = None,
+    extra: Mapping[str, Any] | None = None,
+    facts: Mapping[str, Any] | None = None,
+    phases: Mapping[str, float] | None = None,
+    interval: float = 0.5,
+    label: str = "bare",
+) -> Path:
+    """Twenty steps of ``step_seconds`` from second 5 on, sampled every ``interval``.
+
+    A gauge has one value, or one for each tick in turn; a counter its growth each second; ``extra``
+    are further keys of ``meta``.
+    """
+    gauges, counters = gauges or {}, counters or {}
+    names = [*gauges, *counters]
+    channels = [
+        (
+            Channel(device, name, Method.MEASURED, "test"),
+            CATALOGUE[name].unit,
+            CATALOGUE[name].kind.value,
+        )
+        for device, name in names
+    ]
+    writer = SessionWriter(SessionStore.create(path, channels), len(channels), base_ns=0)
+    writer.start()
+    end = WARM + STEPS * step_seconds
+    default_run = {"device": "cuda", "dtype": "bfloat16"}
+    lines: list[dict[str, Any]] = [
+        {"event": "run", **default_run, **(run or {})},
+        {"event": "count", **(COUNT if count is None else count)},
+    ]
+    lines += [
+        {
+            "event": "step",
+            "step": step,
+            "samples": BATCH,
+            "seconds": step_seconds,
+            "monotonic_ns": round((WARM + step * step_seconds) * SECOND),
+            "phases": dict(phases or {}),
+        }
+        for step in range(1, STEPS + 1)
+    ]
+    text = "".join(f":::GPUWATCH {json.dumps(line)}\n" for line in lines)
+    writer.put(
+        meta("session", {"id": label, "label": f"resnet50 ({label})"}),
+        meta("workload", {"name": "resnet50", "kind": "workload"}),
+        meta("environment", {"kind": "bare", "label": label}),
+        *(
+            device_row(Device(id_, kind, name, uuid, dict(attributes)), used=True)
+            for id_, kind, name, uuid, attributes in devices
+        ),
+        *(fact("workload", key, value) for key, value in (facts or {}).items()),
+        *Intake(0).take([Output(int(end * SECOND), "stdout", text.encode())]),
+        *(meta(key, value) for key, value in (extra or {}).items()),
+        meta("result", {"code": 0, "signal": None, "t": int(end * SECOND)}),
+    )
+    for n in range(int((end + 2) / interval)):
+        t = n * interval
+        values: list[float | None] = [
+            each[n % len(each)] if isinstance(each, Sequence) else each for each in gauges.values()
+        ]
+        values += [1000 + each * t for each in counters.values()]
+        writer.tick(n, round(t * SECOND), values)
+    assert writer.close()
+    return path
+
+
+def summary(path: Path, **options: Any) -> Summary:
+    """Record a session and describe it."""
+    with SessionReader(record(path, **options)) as reader:
+        return summarise(reader)

@@ -1,0 +1,124 @@
+"""What bounds a run, and when that cannot be told."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpuwatch.analysis.ceilings import Ceiling
+from gpuwatch.analysis.roofline import Rates, Roofline, points_of, roofline_of
+
+CEILINGS = {
+    "bandwidth": Ceiling("bandwidth", 1e12, "By/s", "measured", "measured copy", "s"),
+    "bfloat16": Ceiling("bfloat16", 1e14, "FLOP/s", "peak", "bfloat16 peak", "s"),
+}
+"""The ridge is at 100 FLOP per byte."""
+
+
+def of(**rates: float | bool) -> Roofline:
+    return roofline_of("run", Rates(**rates), CEILINGS, "bfloat16")  # type: ignore[arg-type]
+
+
+def test_a_point_is_flop_over_bytes() -> None:
+    (point,) = points_of("run", Rates(flop=4e12, bytes=8e10))
+    assert (point.intensity, point.rate, point.bytes_rate) == (50, 4e12, 8e10)
+    assert (point.bytes_kind, point.method.value) == ("algorithmic", "counted")
+
+
+def test_the_most_trustworthy_bytes_come_first() -> None:
+    rates = Rates(
+        flop=4e12, bytes=8e10, measured_bytes=4e10, executed_flop=2e12, executed_bytes=1e10
+    )
+    points = points_of("run", rates)
+    assert [point.bytes_kind for point in points] == ["executed", "measured", "algorithmic"]
+    assert [point.intensity for point in points] == [200, 100, 50]
+    assert [point.method.value for point in points] == ["measured", "counted", "counted"]
+
+
+def test_half_of_the_copy_rate_is_memory_bound() -> None:
+    found = of(flop=1e12, measured_bytes=6e11)
+    assert found.verdict.bound == "memory"
+    assert found.verdict.text == (
+        "memory-bound: 1.0 % of the bfloat16 peak, measured bytes at 60 % of the measured copy"
+    )
+
+
+def test_half_of_the_compute_ceiling_is_compute_bound() -> None:
+    assert of(flop=6e13, measured_bytes=2e11).verdict.bound == "compute"
+
+
+def test_of_two_high_shares_the_higher_one_names_the_bound() -> None:
+    assert of(flop=6e13, measured_bytes=7e11).verdict.bound == "memory"
+    assert of(flop=8e13, measured_bytes=7e11).verdict.bound == "compute"
+
+
+def test_far_below_both_is_host_bound_where_idle_time_shows_it() -> None:
+    found = of(flop=1e12, measured_bytes=1e10, busy=0.6).verdict
+    assert found.bound == "host" and "no kernel ran 40 % of the time" in found.text
+    found = of(flop=1e12, measured_bytes=1e10, busy=0.95, data_share=0.5).verdict
+    assert found.bound == "host" and "waiting for data took 50 % of the step" in found.text
+
+
+def test_far_below_both_without_idle_time_is_not_called_host_bound() -> None:
+    assert of(flop=1e12, measured_bytes=1e10, busy=0.99).verdict.bound == "neither"
+    small = of(flop=1e12, measured_bytes=1e10, busy=0.99, sm_activity=0.1).verdict
+    assert small.bound == "neither" and "too small to fill the GPU" in small.text
+    assert "is not known" in of(flop=1e12, measured_bytes=1e10).verdict.text
+
+
+def test_sm_activity_shows_idle_time_where_utilization_is_not_known() -> None:
+    found = of(flop=1e12, measured_bytes=1e10, sm_activity=0.3).verdict
+    assert found.bound == "host" and "without work 70 % of the time" in found.text
+
+
+def test_algorithmic_bytes_over_the_ceiling_are_cache_reuse_and_show_no_bound() -> None:
+    found = of(flop=1e12, bytes=2e12).verdict
+    assert found.bound == "unknown"
+    assert "at least 50 % of these bytes came from caches" in found.text
+    assert of(flop=6e13, bytes=2e12).verdict.bound == "compute"
+    assert "if caches save little" in of(flop=1e12, bytes=8e11).verdict.text
+
+
+def test_without_ceilings_nothing_is_said_and_the_mend_is_named() -> None:
+    found = roofline_of("run", Rates(flop=1e12, bytes=1e10), {}, "bfloat16").verdict
+    assert found.bound == "unknown" and "gpuwatch calibrate" in (found.mend or "")
+    assert "compute and the bandwidth ceilings are not known" in found.text
+    other = roofline_of("run", Rates(flop=1e12, bytes=1e10), CEILINGS, None).verdict
+    assert "the compute ceiling is not known" in other.text
+
+
+def test_one_known_ceiling_is_enough_where_the_run_is_near_it() -> None:
+    alone = {"bandwidth": CEILINGS["bandwidth"]}
+    rates = Rates(flop=1e12, measured_bytes=9e11)
+    assert roofline_of("run", rates, alone, "bfloat16").verdict.bound == "memory"
+
+
+def test_on_a_cpu_idle_cores_show_it() -> None:
+    found = of(flop=1e12, bytes=1e10, on_gpu=False, busy=0.5).verdict
+    assert found.bound == "host" and "50 % of the cores' time was idle" in found.text
+
+
+def test_without_work_there_is_no_point_and_a_reason() -> None:
+    found = of(bytes=1e10)
+    assert found.points == () and "no FLOP/s are known" in (found.reason or "")
+    assert found.verdict.bound == "unknown"
+    assert "no bytes are known" in (of(flop=1e10).reason or "")
+
+
+@given(
+    st.floats(1e3, 1e18), st.floats(1e3, 1e18), st.floats(0, 1) | st.none(),
+    st.floats(0, 1) | st.none(), st.booleans(),
+)  # fmt: skip
+def test_a_bound_is_named_only_with_the_share_that_shows_it(
+    flop: float, size: float, busy: float | None, data: float | None, on_gpu: bool
+) -> None:
+    rates = Rates(flop=flop, measured_bytes=size, busy=busy, data_share=data, on_gpu=on_gpu)
+    verdict = roofline_of("run", rates, CEILINGS, "bfloat16").verdict
+    if verdict.bound == "memory":
+        assert size / 1e12 >= 0.5
+    elif verdict.bound == "compute":
+        assert flop / 1e14 >= 0.5
+    else:
+        assert max(size / 1e12, flop / 1e14) < 0.5
+        shown = (busy is not None and 1 - busy >= 0.25) or (data is not None and data >= 0.25)
+        assert (verdict.bound == "host") == shown
