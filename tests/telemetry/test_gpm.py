@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import subprocess
@@ -22,9 +23,19 @@ from tests.fake_nvml import NO_PERMISSION, NOT_SUPPORTED, FakeDriver
 Start = Callable[..., Any]
 
 RATES = {
-    **{2: 80.0, 3: 40.5, 5: 30.0, 10: 45.5, 11: 0.0, 12: 12.0, 13: 3.0},
-    **{20: 100.0, 21: 200.5, 60: 20.0, 61: 10.0},
+    2: 80.0,
+    3: 40.5,
+    5: 30.0,
+    10: 45.5,
+    11: 0.0,
+    12: 12.0,
+    13: 3.0,
+    20: 100.0,
+    21: 200.5,
+    60: 20.0,
+    61: 10.0,
 }
+"""Percent, and MiB/s from 20 on."""
 PEAK = 2619e6 * 2 * 5120 / 8
 BANDWIDTH = "hw.gpu.memory.bandwidth"
 DRAM = "hw.gpu.dram.activity"
@@ -377,7 +388,7 @@ def test_pairs_end_shortly_before_the_recording_s_samples(interval: float) -> No
         while tick + interval < taken:
             tick += interval
         moments.append(taken)
-    steps = [b - a for a, b in zip(moments[2:], moments[3:], strict=False)]
+    steps = [b - a for a, b in itertools.pairwise(moments[2:])]
     assert steps == [pytest.approx(period(interval), abs=0.01)] * len(steps)
     early = [-(moment - 100.0) % period(interval) for moment in moments[2:]]
     assert all(0 < before <= gpm_metrics.LEAD_S for before in early)

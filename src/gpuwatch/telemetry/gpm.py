@@ -156,6 +156,8 @@ class Gpm:
         return None if self._due == math.inf else max(0.0, self._due - time.monotonic())
 
     def _took(self, epoch: int, pair: Pair | None) -> None:
+        if epoch != self._epoch:
+            return
         now = time.monotonic()
         if pair is None:
             self._due = now + SHORTEST_S
@@ -205,10 +207,11 @@ class Gpm:
 
     def _failed(self, epoch: int, code: int) -> None:
         """A call failed, or each metric did; the call was the last one."""
+        if epoch != self._epoch:
+            return
         if code in LOST:
             self._due = math.inf
-            if epoch == self._epoch:
-                self._owner.lose(code)
+            self._owner.lose(code)
             return
         name, aimed = self._last_call, self._pairs.aimed
         reason = f"{name}: {describe(code).reason}"
