@@ -67,7 +67,7 @@ def _about(profile: Profile, width: int) -> list[Row]:
         steps = f"{profile.steps:,} step{'' if profile.steps == 1 else 's'}"
         what = f"{tool}, {steps} after the timed window"
         if profile.step_seconds is not None:
-            what += f", {milliseconds(profile.step_seconds)} a step while it was watched"
+            what += f", {milliseconds(profile.step_seconds)} each"
     rows: list[Row] = [((f" {what}", "strong"),)]
     if profile.reason:
         lines = wrap(clean(profile.reason), width - 4, 4)

@@ -8,17 +8,14 @@ from gpuwatch.tui.canvas import Line
 
 
 def keys_row(keys: Sequence[tuple[str, str]], width: int) -> Line:
-    """Keys with what they do; those that do not fit are left out, but for the last.
-
-    That is ``?`` where it can be pressed, which names all.
-    """
+    """Keys with what they do; those that do not fit are left out, but for ``?``, which names all."""
     row = Line(width).add(" ")
-    last = _size(*keys[-1]) if keys else 0
-    for index, (key, what) in enumerate(keys):
-        kept = 0 if index == len(keys) - 1 else last
-        if _size(key, what) + kept > row.left:
-            continue
-        row.add(key, "key").add(f" {what}  ", "muted")
+    to_come = next((_size(key, what) for key, what in keys if key == "?"), 0)
+    for key, what in keys:
+        if key == "?":
+            to_come = 0
+        if _size(key, what) + to_come <= row.left:
+            row.add(key, "key").add(f" {what}  ", "muted")
     return row
 
 

@@ -29,7 +29,7 @@ _LABELS = {True: 34, False: 24}
 """Columns for the names of the roofs at the right, on a wide screen and on a narrow one."""
 _UNIT = 15
 """Columns for the axis' unit, where there are no names."""
-_LEAST_DECADES = 3
+_LEAST_DECADES = 2
 _SHORT = {"float64": "fp64", "float32": "fp32", "bfloat16": "bf16", "float16": "fp16"}
 _THIRDS = ("▁", "─", "▔")
 """A line in the lower, middle and upper third of its cell."""

@@ -18,6 +18,8 @@ from gpuwatch.tui.new_run import NewRunScreen
 from .conftest import Fake, entry
 from .harness import check_snapshot, live, running, screen_text, shows, until
 from .sessions import finished
+from .test_ceilings import measured
+from .test_kernels import PROFILE
 
 Make = Callable[..., Path]
 
@@ -29,8 +31,16 @@ FAILED = {
     "error": {"message": "CUDA out of memory", "mend": "use --batch-size 32"},
 }
 
+MEASURED: dict[str, Any] = {
+    "bandwidth_measured": True,
+    "pipes": True,
+    "throttled": True,
+    "meta": measured(),
+}
+
 RUNS: dict[str, dict[str, Any]] = {
     "one-gpu": {"log": LOG, "bandwidth_measured": True},
+    "ceilings": {"log": LOG, **MEASURED},
     "eight-gpus": {"log": LOG, "gpus": 8},
     "no-gpu": {"log": LOG, "gpus": 0, "count": False},
     "machine": {"kind": "machine"},
@@ -109,3 +119,27 @@ async def test_numbers(session: Make) -> None:
         await pilot.press("i")
         await shows(pilot, "every number")
         check_snapshot("numbers-80x24", screen_text(app))
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
+async def test_roofline(session: Make, size: tuple[int, int]) -> None:
+    async with live(session(**MEASURED), size) as (app, pilot):
+        await pilot.press("o")
+        await shows(pilot, "last minute")
+        check_snapshot(name_of("roofline", size), screen_text(app))
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
+async def test_kernels(session: Make, size: tuple[int, int]) -> None:
+    meta = {**finished(), "profile": PROFILE}
+    async with live(session(meta=meta, alive=False), size) as (app, pilot):
+        await pilot.press("K")
+        await shows(pilot, "torch.profiler")
+        check_snapshot(name_of("kernels", size), screen_text(app))
+
+
+async def test_help(session: Make) -> None:
+    async with live(session()) as (app, pilot):
+        await pilot.press("question_mark")
+        await shows(pilot, "this page")
+        check_snapshot("help-80x24", screen_text(app))
