@@ -8,7 +8,7 @@ from gpuwatch.tui.canvas import Line
 
 
 def keys_row(keys: Sequence[tuple[str, str]], width: int) -> Line:
-    """Keys with what they do; those that do not fit are left out, but for ``?``, which names all."""
+    """Keys with what they do; those that do not fit are left out, but ``?`` stays: it names all."""
     row = Line(width).add(" ")
     to_come = next((_size(key, what) for key, what in keys if key == "?"), 0)
     for key, what in keys:
