@@ -194,6 +194,9 @@ def test_the_json_is_strict_and_versioned(pair: tuple[Summary, Summary]) -> None
         "per_step": 1e9,
         "uncounted_operators": None,
         "method": None,
+        "forward_per_step": None,
+        "backward_per_step": None,
+        "operators": None,
     }
 
 

@@ -9,6 +9,10 @@ import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from gpuwatch.analysis.efficiency_rows import efficiency_rows, kernel_rows
+from gpuwatch.analysis.kernels import KernelRow, differing_kernels
+from gpuwatch.analysis.row import Row as Row
+from gpuwatch.analysis.row import Value, row_of
 from gpuwatch.analysis.statistics import Statistic
 from gpuwatch.analysis.summary import DeviceSummary, Summary
 from gpuwatch.metrics import CATALOGUE, Kind, Method
@@ -16,22 +20,6 @@ from gpuwatch.models import JSON, mapping, number
 from gpuwatch.session.status import State
 
 SCHEMA = 1
-
-Value = Callable[[Summary], float | None]
-
-
-@dataclass(frozen=True)
-class Row:
-    """One quantity of every session, in the sessions' order."""
-
-    group: str
-    name: str
-    unit: str
-    values: tuple[float | None, ...]
-    methods: tuple[Method, ...]
-    ratios: tuple[float | None, ...] = ()
-    """Each value over the baseline's; ``None`` where either is unknown, the baseline's is 0, a run
-    failed, or what was sampled is of another part of the run."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +40,8 @@ class Comparison:
     differences: tuple[Difference, ...]
     notes: tuple[str, ...]
     """What a reader must know before believing a ratio."""
+    kernels: tuple[KernelRow, ...] = ()
+    """Kernels that ran in one session and not in all the others."""
 
 
 _TIMING = (
@@ -102,17 +92,18 @@ _SHOWN_AS_ROWS = frozenset({"label", "kind", *(key for _, _, key in _IMAGE)})
 
 def compare(sessions: Sequence[Summary]) -> Comparison:
     """Compare any number of sessions against the first."""
-    rows = [_row("image", name, unit, sessions, _environment(key)) for name, unit, key in _IMAGE]
+    rows = [row_of("image", name, unit, sessions, _environment(key)) for name, unit, key in _IMAGE]
     rows += [_time_row(name, key, sessions) for name, key in _TIMING]
     rows += [
-        _row("steps", name, unit, sessions, _steps(key), method)
+        row_of("steps", name, unit, sessions, _steps(key), method)
         for name, unit, key, method in _STEPS
     ]
-    rows += [_row("phases, mean", name, "s", sessions, _phase(name)) for name in _PHASES]
+    rows += [row_of("phases, mean", name, "s", sessions, _phase(name)) for name in _PHASES]
     rows += [
-        _row("work per step", name, unit, sessions, _counted(key), Method.COUNTED)
+        row_of("work per step", name, unit, sessions, _counted(key), Method.COUNTED)
         for name, unit, key in _WORK
     ]
+    rows += kernel_rows(sessions) + efficiency_rows(sessions)
     names = list(CATALOGUE)
     rows += _metric_rows("mean", names, sessions, lambda s: s.mean, counters=False)
     rows += _metric_rows("over the window", names, sessions, lambda s: s.max, counters=True)
@@ -127,6 +118,7 @@ def compare(sessions: Sequence[Summary]) -> Comparison:
         ),
         differences=_differences(sessions),
         notes=_notes(sessions),
+        kernels=differing_kernels([session.profile for session in sessions]),
     )
 
 
@@ -135,7 +127,7 @@ def _environment(key: str) -> Value:
 
 
 def _time_row(name: str, key: str, sessions: Sequence[Summary]) -> Row:
-    row = _row("start-up and time", name, "s", sessions, _timing(key))
+    row = row_of("start-up and time", name, "s", sessions, _timing(key))
     if name not in ("user", "sys"):
         return row
     methods = tuple(
@@ -159,19 +151,6 @@ def _phase(name: str) -> Value:
 
 def _counted(key: str) -> Value:
     return lambda session: number(session.count.get(key))
-
-
-def _row(
-    group: str,
-    name: str,
-    unit: str,
-    sessions: Sequence[Summary],
-    value: Value,
-    method: Method = Method.MEASURED,
-) -> Row:
-    values = tuple(value(session) for session in sessions)
-    methods = tuple(Method.UNAVAILABLE if each is None else method for each in values)
-    return Row(group, name, unit, values, methods)
 
 
 def _metric_rows(

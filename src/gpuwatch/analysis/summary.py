@@ -8,9 +8,12 @@ from datetime import datetime, timezone
 
 import numpy as np
 
+from gpuwatch.analysis.efficiency import SAMPLED, Efficiency, Work, efficiency_of
 from gpuwatch.analysis.metrics import device_statistics, session_statistics
 from gpuwatch.analysis.notes import notes
+from gpuwatch.analysis.profile import Counters, Profile, counters_of, profile_of
 from gpuwatch.analysis.rates import full_times
+from gpuwatch.analysis.samples import samples_of
 from gpuwatch.analysis.statistics import Statistic
 from gpuwatch.analysis.window import Window, timed_window
 from gpuwatch.models import JSON, mapping, number
@@ -99,6 +102,9 @@ class Summary:
     error: Mapping[str, JSON]
     notes: tuple[str, ...]
     """What happened to the recording that a reader of its figures must know."""
+    efficiency: Efficiency
+    profile: Profile | None
+    counters: Counters | None
 
 
 def summarise(reader: SessionReader) -> Summary:
@@ -108,14 +114,31 @@ def summarise(reader: SessionReader) -> Summary:
     tick_times = [row[1] for row in reader.all_ticks(())]
     window = timed_window(steps, tick_times)
     session, count = mapping(meta.get("session")), mapping(meta.get("count"))
+    run = mapping(meta.get("run"))
     ended = number(mapping(meta.get("result")).get("t"))
     if ended is None and tick_times:
         ended = tick_times[-1]
     statistics = session_statistics(reader, window, steps, count)
+    label = str(session.get("label", reader.path.stem))
+    rows, facts, described = reader.devices(), reader.facts(), _steps(steps, run)
+    of_device = {row.id: device_statistics(reader, row.id, window) for row in rows}
+    counters = counters_of(meta)
+    efficiency = efficiency_of(
+        label,
+        meta,
+        facts,
+        rows,
+        window,
+        statistics,
+        of_device,
+        samples_of(reader, SAMPLED, {row.id for row in rows if row.used}),
+        _work(steps, described),
+        counters,
+    )
     return Summary(
         id=str(session.get("id", "")),
         path=str(reader.path),
-        label=str(session.get("label", reader.path.stem)),
+        label=label,
         started=_iso(mapping(meta.get("clock")).get("unix_ns")),
         started_unix=_seconds(mapping(meta.get("clock")).get("unix_ns")),
         status=status(meta, reader.path),
@@ -125,25 +148,32 @@ def summarise(reader: SessionReader) -> Summary:
         environment=mapping(meta.get("environment")),
         interval_seconds=number(meta.get("interval_seconds")),
         timing=_timing(meta, steps),
-        steps=_steps(steps, mapping(meta.get("run"))),
+        steps=described,
         count=count,
-        run=mapping(meta.get("run")),
+        run=run,
         window=window,
         metrics=statistics,
         devices=tuple(
-            DeviceSummary(
-                device.id,
-                device.kind,
-                device.name,
-                device.uuid,
-                device.used,
-                device_statistics(reader, device.id, window),
-            )
-            for device in reader.devices()
+            DeviceSummary(row.id, row.kind, row.name, row.uuid, row.used, of_device[row.id])
+            for row in rows
         ),
-        facts=reader.facts(),
+        facts=facts,
         error=mapping(meta.get("error")),
         notes=notes(reader, window, steps),
+        efficiency=efficiency,
+        profile=profile_of(meta),
+        counters=counters,
+    )
+
+
+def _work(rows: Sequence[StepRow], steps: Steps) -> Work:
+    samples = [row.samples for row in rows if not row.warmup]
+    known = [each for each in samples if each is not None]
+    return Work(
+        steps.count,
+        sum(known) if known and len(known) == len(samples) else None,
+        steps.mean_seconds,
+        steps.phases.get("data"),
     )
 
 

@@ -31,6 +31,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "log": ("gpuwatch.cli.log", "what a run wrote"),
     "kernels": ("gpuwatch.cli.kernels", "which kernels ran, and what they executed"),
     "compare": ("gpuwatch.cli.compare", "sessions side by side"),
+    "roofline": ("gpuwatch.cli.roofline", "what bounds a run: FLOP/s against FLOP per byte"),
     "export": ("gpuwatch.cli.export", "a session's time series as CSV or JSON lines"),
     "import": ("gpuwatch.cli.import_", "make a session of what nsys, ncu or nvprof printed"),
     "doctor": ("gpuwatch.cli.doctor", "what can run here, and what mends the rest"),

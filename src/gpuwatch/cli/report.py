@@ -1,4 +1,4 @@
-"""Rewrite summary.md and summary.json of a study from its sessions."""
+"""Rewrite summary.md, summary.json and roofline.svg of a study from its sessions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         raise UsageError(f"no session in {folder}", "see `gpuwatch sessions`")
     from gpuwatch.analysis.compare import compare
     from gpuwatch.analysis.summary import summarise
-    from gpuwatch.report import json, side_by_side
+    from gpuwatch.report import json, roofline_svg, side_by_side
     from gpuwatch.session.reader import SessionReader
 
     summaries = []
@@ -46,12 +46,20 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
                 "not_run": [asdict(each) for each in not_run],
             }
         )
-        as_markdown = side_by_side.as_markdown(compared, folder.name, not_run=not_run)
+        picture = roofline_svg.svg([each.efficiency.roofline for each in summaries])
+        as_markdown = side_by_side.as_markdown(
+            compared,
+            folder.name,
+            not_run=not_run,
+            roofline=study.ROOFLINE if picture else None,
+        )
         if arguments.format:
             sys.stdout.write(as_json if arguments.format == "json" else as_markdown)
             return 0
         try:
             study.write_text(folder / study.SUMMARY_JSON, as_json)
+            if picture:
+                study.write_text(folder / study.ROOFLINE, picture)
             study.write_text(folder / study.SUMMARY_MARKDOWN, as_markdown)
         except OSError as error:
             raise StorageError(

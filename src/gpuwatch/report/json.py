@@ -11,6 +11,7 @@ from gpuwatch.analysis import summary as summarising
 from gpuwatch.analysis.statistics import Statistic
 from gpuwatch.analysis.summary import Summary
 from gpuwatch.models import JSON, mapping
+from gpuwatch.report import efficiency_json
 
 
 def dumps(value: JSON) -> str:
@@ -57,10 +58,17 @@ def summary(session: Summary) -> dict[str, JSON]:
         "flop": {
             "forward_per_sample": session.count.get("flop_forward_per_sample"),
             "per_step": session.count.get("flop_per_step"),
+            "forward_per_step": session.count.get("flop_forward_per_step"),
+            "backward_per_step": session.count.get("flop_backward_per_step"),
+            "operators": session.count.get("operators"),
             "uncounted_operators": session.count.get("uncounted_operators"),
             "method": session.count.get("method"),
         },
         "bytes": {"per_step": session.count.get("bytes_per_step")},
+        "efficiency": efficiency_json.efficiency(session.efficiency),
+        "roofline": efficiency_json.roofline(session.efficiency.roofline),
+        "profile": efficiency_json.profile(session.profile),
+        "counters": efficiency_json.counters(session.counters),
         "window": {
             "kind": session.window.kind,
             "start_seconds": session.window.start / 1e9,
@@ -103,6 +111,10 @@ def comparison(compared: comparing.Comparison) -> dict[str, JSON]:
         "differences": [
             {"scope": each.scope, "key": each.key, "values": list(each.values)}
             for each in compared.differences
+        ],
+        "kernels": [
+            {"table": each.table, "name": each.name, "shares": list(each.shares)}
+            for each in compared.kernels
         ],
         "sessions": [summary(session) for session in compared.sessions],
     }

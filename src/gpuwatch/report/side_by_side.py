@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import shlex
+import textwrap
 from collections.abc import Callable, Sequence
 from itertools import groupby
 
@@ -13,11 +14,14 @@ from gpuwatch.analysis.compare import Comparison, Row, missing, used_gpus
 from gpuwatch.analysis.summary import Summary
 from gpuwatch.metrics import Method
 from gpuwatch.models import mapping
+from gpuwatch.report import efficiency
 from gpuwatch.report.table import markdown_table, table
 from gpuwatch.report.values import ratio, shown
 from gpuwatch.session.study import NotRun
 from gpuwatch.text import clean, markdown
 
+_COLUMNS = 100
+"""Of sentences in a terminal."""
 _ROOM_FOR_VALUES = 120
 """Characters for the values of one row of the fingerprint, however many sessions there are."""
 
@@ -33,6 +37,21 @@ def terminal(
     parts.append("")
     head, rows = _grid(compared, clean)
     parts.append(table(head, rows))
+    for title, lines in _efficiency(compared):
+        width = max(len(name) for name, _ in lines)
+        parts += ["", clean(title)]
+        parts += [
+            textwrap.fill(
+                clean(text, 1000),
+                _COLUMNS,
+                initial_indent=f"  {name:{width}}  ",
+                subsequent_indent=" " * (width + 4),
+            )
+            for name, text in lines
+        ]
+    if compared.kernels:
+        labels = _labels(compared.sessions)
+        parts += ["", table(*efficiency.kernel_grid(labels, compared.kernels, clean))]
     if compared.differences:
         parts += ["", _differences(compared, clean, table)]
     notes = [*notices, *compared.notes, *_unavailable(compared)]
@@ -46,8 +65,12 @@ def as_markdown(
     notices: Sequence[str] = (),
     *,
     not_run: Sequence[NotRun] = (),
+    roofline: str | None = None,
 ) -> str:
-    """The whole comparison as Markdown that fits a pull request; ``not_run``: what is missing."""
+    """The whole comparison as Markdown that fits a pull request.
+
+    ``not_run`` is what is missing, ``roofline`` the name of the picture beside the file.
+    """
     parts = [f"# {markdown(title)}", ""]
     parts += [f"- {markdown(_heading(session))}" for session in compared.sessions]
     parts += [f"- {markdown(clean(each.text, 600))}" for each in not_run]
@@ -55,6 +78,15 @@ def as_markdown(
         return "\n".join(parts) + "\n"
     head, rows = _grid(compared, markdown)
     parts += ["", markdown_table(head, rows)]
+    for title, lines in _efficiency(compared):
+        parts += ["", f"## {markdown(title.capitalize())}", ""]
+        parts += [f"- {name}: {markdown(clean(text, 1000))}" for name, text in lines]
+    if roofline:
+        parts += ["", "## Roofline", "", f"![Roofline of the runs]({roofline})"]
+    if compared.kernels:
+        labels = _labels(compared.sessions)
+        grid = efficiency.kernel_grid(labels, compared.kernels, markdown)
+        parts += ["", "## Kernels", "", markdown_table(*grid)]
     if compared.differences:
         parts += ["", "## What differs around the runs", ""]
         parts.append(_differences(compared, markdown, markdown_table))
@@ -87,6 +119,17 @@ def as_csv(compared: Comparison) -> str:
                 )
             )
     return out.getvalue()
+
+
+def _efficiency(compared: Comparison) -> list[tuple[str, list[tuple[str, str]]]]:
+    """Title and lines of each session that has a workload."""
+    labels = _labels(compared.sessions)
+    found = []
+    for label, session in zip(labels, compared.sessions, strict=True):
+        named = f"{label}: " if len(labels) > 1 else ""
+        if lines := efficiency.efficiency_rows(session):
+            found.append((f"{named}{efficiency.heading(session)}", lines))
+    return found
 
 
 def _heading(session: Summary) -> str:

@@ -18,6 +18,7 @@ from gpuwatch.session.schema import SUFFIX
 PLAN = "plan.json"
 SUMMARY_JSON = "summary.json"
 SUMMARY_MARKDOWN = "summary.md"
+ROOFLINE = "roofline.svg"
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,64 @@
+"""The roofline of sessions: FLOP/s against FLOP per byte, under the ceilings of their device.
+
+Each SESSION is a file, a study's folder (all its sessions), the start of a session's id, or `last`.
+Measured ceilings are those of `gpuwatch calibrate`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from gpuwatch.cli import find
+from gpuwatch.errors import NotAvailable, StorageError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("session", nargs="+", metavar="SESSION")
+    parser.add_argument("--format", choices=("text", "svg", "json"), default="text")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="instead of standard output")
+
+
+def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
+    found = dict.fromkeys(path for text in arguments.session for path in find.sessions(text))
+    made = render(list(found), arguments.format)
+    if arguments.out is None:
+        sys.stdout.write(made)
+        return 0
+    try:
+        arguments.out.write_text(made, encoding="utf-8")
+    except OSError as error:
+        raise StorageError(
+            f"cannot write {arguments.out}: {error.strerror}", "choose another --out"
+        ) from error
+    return 0
+
+
+def render(found: list[Path], form: str) -> str:
+    """The roofline of these files.
+
+    Raises:
+        NotAvailable: there is nothing to draw, with the reasons.
+    """
+    from gpuwatch.analysis.summary import summarise
+    from gpuwatch.report import efficiency_json, json, roofline_svg, roofline_text
+    from gpuwatch.session.reader import SessionReader
+
+    rooflines = []
+    for path in found:
+        with SessionReader(path) as reader:
+            rooflines.append(summarise(reader).efficiency.roofline)
+    if form == "text":
+        return roofline_text.text(rooflines)
+    if form == "json":
+        listed = [efficiency_json.roofline(each) for each in rooflines]
+        return json.dumps({"schema": 1, "rooflines": listed})
+    picture = roofline_svg.svg(rooflines)
+    if picture is None:
+        reasons = dict.fromkeys(each.reason or each.verdict.text for each in rooflines)
+        raise NotAvailable(
+            f"there is no point to draw: {'; '.join(reasons)}",
+            "record a workload of gpuwatch's own, or print `count` (docs/step-lines.md)",
+        )
+    return picture

@@ -1,0 +1,141 @@
+"""What a run made of its hardware, as a few lines for people."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from gpuwatch import units
+from gpuwatch.analysis.ceilings import MEASURED, Ceiling
+from gpuwatch.analysis.efficiency import Efficiency, Share, missing_ceiling
+from gpuwatch.analysis.figure import Figure
+from gpuwatch.analysis.kernels import KernelRow, short_name
+from gpuwatch.analysis.roofline import OVER
+from gpuwatch.analysis.summary import Summary
+from gpuwatch.metrics import Method
+from gpuwatch.report.values import shown
+from gpuwatch.text import clean
+
+
+def efficiency_rows(session: Summary) -> list[tuple[str, str]]:
+    """Name and text of each line, unescaped; empty for a session of the machine alone."""
+    if session.workload.get("kind") == "machine":
+        return []
+    of = session.efficiency
+    rows = [
+        ("FLOP/s", _rate(of.flop_rate, of.flop_shares)),
+        ("MFU", _mfu(of)),
+        ("memory bandwidth", _rate(of.bandwidth, of.bandwidth_shares)),
+        ("algorithmic bytes", _rate(of.bytes_rate, of.bytes_shares, cached=True)),
+        ("intensity", _figure(of.intensity)),
+        ("bound", _bound(of)),
+        ("energy", _energy(of)),
+        ("memory traffic", _traffic(of)),
+    ]
+    return _merged(rows) + [("warning", each) for each in of.warnings]
+
+
+def heading(session: Summary) -> str:
+    """What the lines are of."""
+    covers = ", ".join(session.efficiency.covers) or "no device"
+    sampled = ", what was sampled over the whole run" if session.window.kind == "whole run" else ""
+    return f"efficiency of {covers} over the timed steps{sampled}"
+
+
+def kernel_grid(
+    labels: Sequence[str], rows: Sequence[KernelRow], escape: Callable[[object], str]
+) -> tuple[list[str], list[list[str]]]:
+    """Head and rows of the kernels that did not run everywhere, with their share of time."""
+    head = ["ran in one, not in all: share of kernel time", *(escape(label) for label in labels)]
+    return head, [
+        [escape(name), *("-" if share == 0 else units.percent(share) for share in row.shares)]
+        for row, name in zip(rows, _distinct(rows), strict=True)
+    ]
+
+
+def _distinct(rows: Sequence[KernelRow]) -> list[str]:
+    """Short names; the full one where two kernels would read the same."""
+    short = [short_name(row.name) for row in rows]
+    return [
+        clean(row.name, 300) if short.count(name) > 1 else name
+        for row, name in zip(rows, short, strict=True)
+    ]
+
+
+def _merged(rows: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """One line for neighbours that say the same, such as why nothing is known."""
+    merged: list[tuple[str, str]] = []
+    for name, text in rows:
+        if merged and merged[-1][1] == text:
+            merged[-1] = (f"{merged[-1][0]}, {name}", text)
+        else:
+            merged.append((name, text))
+    return merged
+
+
+def _rate(figure: Figure, shares: Sequence[Share], *, cached: bool = False) -> str:
+    if figure.value is None:
+        return f"unavailable: {figure.reason}"
+    text = f"{shown(figure.value, figure.unit)} {figure.method.value}"
+    if figure.method is Method.BOUND:
+        text += f" ({figure.reason})"
+    if shares:
+        text += ": " + ", ".join(_share(each) for each in shares)
+    if cached and any(e.value > OVER and e.ceiling.kind == MEASURED for e in shares):
+        text += "; over the ceiling: caches served the rest"
+    return text
+
+
+def _share(share: Share) -> str:
+    return f"{units.percent(share.value)} of the {_ceiling(share.ceiling)}"
+
+
+def _ceiling(ceiling: Ceiling) -> str:
+    return f"{ceiling.text}, {shown(ceiling.value, ceiling.unit)}"
+
+
+def _mfu(of: Efficiency) -> str:
+    if of.mfu.value is None:
+        return f"unavailable: {of.mfu.reason}"
+    peak = next((each for each in of.flop_shares if each.value == of.mfu.value), None)
+    told = "" if peak is None else f" of the {_ceiling(peak.ceiling)}"
+    return f"{units.percent(of.mfu.value)}{told} ({of.mfu.method.value})"
+
+
+def _figure(figure: Figure) -> str:
+    if figure.value is None:
+        return f"unavailable: {figure.reason}"
+    return f"{shown(figure.value, figure.unit)} {figure.method.value}, by {figure.source}"
+
+
+def _bound(of: Efficiency) -> str:
+    verdict = of.roofline.verdict
+    mends = dict.fromkeys(each for each in (verdict.mend, missing_ceiling(of)) if each)
+    return "; ".join((verdict.text, *mends))
+
+
+def _energy(of: Efficiency) -> str:
+    energy = of.energy
+    if energy.gpu.value is not None:
+        parts = [_per(energy.gpu_per_step, "a step"), _per(energy.gpu_per_sample, "a sample")]
+        text = f"{', '.join(part for part in parts if part)} {energy.gpu.method.value}"
+        text += f", by {energy.gpu.source}"
+    else:
+        text = f"unavailable: {energy.gpu.reason}"
+    cpu = [_per(energy.cpu_per_step, "a step"), _per(energy.cpu_per_sample, "a sample")]
+    told = ", ".join(part for part in cpu if part)
+    return f"{text}; CPU packages {told} {energy.cpu.method.value}" if told else text
+
+
+def _per(figure: Figure, what: str) -> str:
+    return "" if figure.value is None else f"{shown(figure.value, 'J')} {what}"
+
+
+def _traffic(of: Efficiency) -> str:
+    total, sectors, per_step = of.traffic.total, of.traffic.sectors, of.traffic.per_step
+    if total.value is None:
+        return f"unavailable: {total.reason}"
+    told = [shown(total.value, "By"), f"{shown(sectors.value, '{sector}')} of 32 bytes"]
+    if per_step.value is not None:
+        told.append(f"{shown(per_step.value, 'By')} a step")
+    why = f" ({total.reason})" if total.method is Method.BOUND else ""
+    return f"{', '.join(told)} {total.method.value}{why}"

@@ -1,0 +1,379 @@
+"""MFU, traffic, energy and the cross-checks of whole sessions, against hand-computed figures."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpuwatch.analysis.compare import compare
+from gpuwatch.analysis.samples import added, integral
+from gpuwatch.analysis.window import Window
+from gpuwatch.metrics import Method
+from gpuwatch.report import json as as_json
+from gpuwatch.report import side_by_side
+from gpuwatch.report.efficiency import efficiency_rows
+from tests.analysis.sessions import COUNT, CPU, GPU, H100, OTHER_GPU, SECOND, calibration, summary
+
+BF16 = 132 * 4096 * 1.98e9
+"""FLOP/s: multiprocessors x FLOP per clock x maximum clock."""
+BANDWIDTH = ("gpu0", "hw.gpu.memory.bandwidth")
+
+
+def lines(path: Path, **options: Any) -> dict[str, str]:
+    return dict(efficiency_rows(summary(path, **options)))
+
+
+def test_mfu_is_forward_and_backward_flop_over_the_peak_of_the_data_type(tmp_path: Path) -> None:
+    found = summary(tmp_path / "a.gpuwatch").efficiency
+    # 2 TFLOP a step, a step every half second.
+    assert found.flop_rate.value == pytest.approx(4e12)
+    assert found.mfu.value == pytest.approx(4e12 / BF16)
+    assert found.mfu.method is Method.COUNTED
+    assert "bfloat16 peak at maximum clock" in found.mfu.source
+
+
+def test_a_share_names_the_ceiling_that_it_is_of(tmp_path: Path) -> None:
+    ceilings = calibration(bandwidth=3e12, bfloat16=8e14)
+    found = summary(tmp_path / "a.gpuwatch", extra={"ceilings": ceilings}).efficiency
+    shares = {each.ceiling.kind: each.value for each in found.flop_shares}
+    assert shares["measured"] == pytest.approx(4e12 / 8e14)
+    assert shares["peak"] == pytest.approx(4e12 / BF16)
+    assert found.bytes_shares[0].value == pytest.approx(8e10 / 3e12)
+    text = lines(tmp_path / "b.gpuwatch", extra={"ceilings": ceilings})["algorithmic bytes"]
+    assert text.startswith("80.0 GB/s counted: 2.7 % of the measured copy, 3.00 TB/s")
+
+
+def test_two_gpus_are_taken_together_or_not_at_all(tmp_path: Path) -> None:
+    both = summary(tmp_path / "a.gpuwatch", devices=(GPU, OTHER_GPU, CPU)).efficiency
+    assert both.covers == ("gpu0", "gpu1")
+    assert both.mfu.value == pytest.approx(4e12 / (2 * BF16))
+    strange = ("gpu1", "gpu", "Card", "GPU-2", {**H100, "compute.capability": "99.0"})
+    mixed = summary(tmp_path / "b.gpuwatch", devices=(GPU, strange, CPU)).efficiency
+    assert mixed.mfu.value is None and mixed.mfu.reason
+
+
+def test_a_cpu_has_no_mfu_and_its_reason_says_what_there_is(tmp_path: Path) -> None:
+    found = summary(
+        tmp_path / "a.gpuwatch",
+        devices=(CPU,),
+        run={"device": "cpu", "dtype": "float32"},
+        extra={"ceilings": calibration("cpu", None, bandwidth=1e11, float32=8e12)},
+    ).efficiency
+    assert found.mfu.value is None and "share of the measured product" in (found.mfu.reason or "")
+    assert found.flop_shares[0].value == pytest.approx(0.5)
+    assert found.roofline.verdict.bound == "memory"
+
+
+def test_cores_that_a_cpu_run_does_not_use_are_not_its_idle_time(tmp_path: Path) -> None:
+    options: dict[str, Any] = {
+        "devices": (CPU, ("workload", "workload", "resnet50", None, {})),
+        "run": {"device": "cpu", "dtype": "float32"},
+        "gauges": {("cpu", "hw.cpu.utilization"): 0.05},
+        "counters": {("workload", "process.cpu.time"): 1.9},
+        "extra": {"ceilings": calibration("cpu", None, bandwidth=1e13, float32=1e15)},
+    }
+    two = summary(tmp_path / "a.gpuwatch", facts={"threads": "2"}, **options).efficiency
+    assert two.roofline.verdict.bound == "neither"
+    untold = summary(tmp_path / "b.gpuwatch", **options).efficiency
+    assert untold.roofline.verdict.bound == "host"
+
+
+def test_traffic_is_the_integral_of_the_measured_bandwidth(tmp_path: Path) -> None:
+    found = summary(tmp_path / "a.gpuwatch", gauges={BANDWIDTH: 1.6e12}).efficiency.traffic
+    assert found.total.value == pytest.approx(1.6e12 * 10)
+    assert found.sectors.value == pytest.approx(1.6e13 / 32)
+    assert found.per_step.value == pytest.approx(1.6e13 / 20)
+    assert found.rate.value == pytest.approx(1.6e12)
+    assert found.total.method is Method.MEASURED and found.coverage == pytest.approx(1)
+
+
+def test_traffic_of_two_gpus_is_added_up(tmp_path: Path) -> None:
+    gauges = {BANDWIDTH: 1e12, ("gpu1", "hw.gpu.memory.bandwidth"): 5e11}
+    found = summary(tmp_path / "a.gpuwatch", devices=(GPU, OTHER_GPU, CPU), gauges=gauges)
+    assert found.efficiency.traffic.total.value == pytest.approx(1.5e13)
+    # One of the two unknown: nothing is said of both.
+    half = summary(tmp_path / "b.gpuwatch", devices=(GPU, OTHER_GPU, CPU), gauges={BANDWIDTH: 1e12})
+    assert half.efficiency.traffic.total.value is None
+    assert "gpu1 was not sampled" in (half.efficiency.traffic.total.reason or "")
+
+
+def test_a_gap_makes_the_traffic_a_bound_and_says_how_much_is_covered(tmp_path: Path) -> None:
+    # Sampled every half second up to second 10 of 5 to 15; the first value after the gap covers
+    # a second of it: twice the usual distance.
+    values = [1e12] * 21 + [None] * 8 + [1e12] * 100
+    found = summary(tmp_path / "a.gpuwatch", gauges={BANDWIDTH: values}).efficiency
+    assert found.traffic.coverage == pytest.approx(0.65)
+    assert found.traffic.total.method is Method.BOUND
+    assert found.traffic.total.value == pytest.approx(6.5e12)
+    assert "65 % of the window" in (found.traffic.total.reason or "")
+    assert [point.bytes_kind for point in found.roofline.points] == ["algorithmic"]
+
+
+def test_without_counters_traffic_is_unavailable_with_the_reason(tmp_path: Path) -> None:
+    found = summary(tmp_path / "a.gpuwatch", gauges={BANDWIDTH: None}).efficiency.traffic
+    assert (found.total.method, found.total.value) == (Method.UNAVAILABLE, None)
+    assert found.sectors.reason == found.total.reason
+
+
+def test_energy_per_step_and_sample_come_from_the_counter(tmp_path: Path) -> None:
+    found = summary(
+        tmp_path / "a.gpuwatch",
+        counters={("gpu0", "hw.gpu.energy"): 600.0},
+        gauges={("gpu0", "hw.gpu.power"): 1.0, ("cpu", "hw.cpu.power"): 100.0},
+    ).efficiency.energy
+    assert found.gpu_per_step.value == pytest.approx(300)
+    assert found.gpu_per_sample.value == pytest.approx(300 / 64)
+    assert "energy counter" in found.gpu.source
+    assert found.cpu_per_step.value == pytest.approx(50)
+
+
+def test_without_the_counter_power_is_integrated_and_said_so(tmp_path: Path) -> None:
+    found = summary(tmp_path / "a.gpuwatch", gauges={("gpu0", "hw.gpu.power"): 500.0})
+    assert found.efficiency.energy.gpu_per_step.value == pytest.approx(250)
+    assert "integral of power" in found.efficiency.energy.gpu.source
+
+
+def test_under_a_second_no_energy_is_told(tmp_path: Path) -> None:
+    found = summary(
+        tmp_path / "a.gpuwatch",
+        step_seconds=0.04,
+        interval=0.1,
+        counters={("gpu0", "hw.gpu.energy"): 600.0},
+    )
+    assert found.window.seconds == pytest.approx(0.8)
+    assert found.efficiency.energy.gpu.value is None
+    assert "less than a second" in (found.efficiency.energy.gpu.reason or "")
+
+
+def test_a_counter_that_is_renewed_seldom_is_read_where_it_was_renewed() -> None:
+    # 100 W, renewed each second, sampled every quarter: a stair.
+    values = [(n * SECOND // 4, 100.0 * (n // 4)) for n in range(80)]
+    found = added(values, Window("timed steps", int(5.6 * SECOND), int(9.1 * SECOND)))
+    assert (found.total, found.coverage) == (pytest.approx(350), pytest.approx(1))
+
+
+def test_a_counter_that_was_reset_says_nothing() -> None:
+    values = [(n * SECOND, float(n if n < 5 else n - 5)) for n in range(10)]
+    assert added(values, Window("timed steps", SECOND, 8 * SECOND)).coverage == 0
+
+
+@given(st.lists(st.tuples(st.floats(0.05, 1.0), st.floats(0, 1e13)), min_size=3, max_size=40))
+def test_an_integral_gains_and_loses_nothing(parts: list[tuple[float, float]]) -> None:
+    # Gaps of less than twice the median are no gaps: these are made so.
+    t, values = 0, [(0, 0.0)]
+    for _, rate in parts:
+        t += SECOND // 2
+        values.append((t, rate))
+    found = integral(values, Window("timed steps", 0, t))
+    assert found.total == pytest.approx(sum(rate for _, rate in parts) / 2)
+    assert found.coverage == pytest.approx(1)
+    halves = [
+        integral(values, Window("timed steps", a, b)).total
+        for a, b in pairwise((0, t // 3, 2 * t // 3, t))
+    ]
+    assert sum(halves) == pytest.approx(found.total)
+
+
+PIPES = {
+    ("gpu0", "hw.gpu.tensor.activity"): 0.005,
+    ("gpu0", "hw.gpu.fp32.activity"): 0.0,
+    ("gpu0", "hw.gpu.clock.sm"): 0.99e9,
+}
+"""At half the maximum clock the pipes allow 0.5 % x 1070 TFLOP/s / 2 = 2.7 TFLOP/s."""
+
+
+def test_a_count_above_what_the_pipes_allow_is_a_warning_with_both_numbers(tmp_path: Path) -> None:
+    found = summary(tmp_path / "a.gpuwatch", gauges=PIPES).efficiency
+    (warning,) = found.warnings
+    assert "counted 4.00 TFLOP/s" in warning and "at most 2.68 TFLOP/s" in warning
+    (finding,) = found.findings
+    assert finding.other == pytest.approx(0.005 * BF16 / 2)
+
+
+@pytest.mark.parametrize(
+    ("activity", "warns"), [(0.006, True), (0.007, False), (0.022, False), (0.024, True)]
+)
+def test_the_slack_between_count_and_pipes_is_as_stated(
+    tmp_path: Path, activity: float, warns: bool
+) -> None:
+    # 4 TFLOP/s counted; the pipes allow 3.2, 3.7 (x 1.15 = 4.3), 11.8 and 12.8 (over 3 x 4).
+    gauges = {**PIPES, ("gpu0", "hw.gpu.tensor.activity"): activity}
+    found = summary(tmp_path / "a.gpuwatch", gauges=gauges).efficiency
+    assert bool(found.warnings) is warns
+
+
+@pytest.mark.parametrize(
+    ("measured", "warns", "text"),
+    [
+        (2e11, True, "more than the operators' inputs and outputs"),
+        (1e11, False, "they agree"),
+        (4e10, False, "caches and fusion saved 50 %"),
+        (2e9, True, "fewer than caches and fusion usually leave"),
+    ],
+)
+def test_algorithmic_bytes_are_held_against_measured_ones(
+    tmp_path: Path, measured: float, warns: bool, text: str
+) -> None:
+    found = summary(tmp_path / "a.gpuwatch", gauges={BANDWIDTH: measured}).efficiency
+    (finding,) = found.findings
+    assert (finding.warning, finding.kind) == (warns, "bytes") and text in finding.text
+    assert "80.0 GB/s" in finding.text
+
+
+def counters(flop: float | None) -> dict[str, Any]:
+    return {
+        "counters": {
+            "tool": "ncu",
+            "steps": 2,
+            "flop_per_step": flop,
+            "dram_read_bytes_per_step": 1e10,
+            "dram_write_bytes_per_step": 5e9,
+        }
+    }
+
+
+@pytest.mark.parametrize(
+    ("executed", "warns", "why"),
+    [(1e12, False, "Winograd"), (2.4e12, False, "padding"), (6e12, True, "recomputation"),
+     (4e11, True, "were all kernels counted")],
+)  # fmt: skip
+def test_model_and_executed_flop_are_two_numbers_and_their_ratio_is_explained(
+    tmp_path: Path, executed: float, warns: bool, why: str
+) -> None:
+    found = summary(tmp_path / "a.gpuwatch", extra=counters(executed)).efficiency
+    (finding,) = found.findings
+    assert finding.warning is warns and why in finding.text and "2.00 TFLOP a step" in finding.text
+
+
+def test_executed_flop_and_dram_bytes_give_a_measured_point(tmp_path: Path) -> None:
+    found = summary(tmp_path / "a.gpuwatch", extra=counters(1.8e12)).efficiency.roofline
+    assert [point.bytes_kind for point in found.points] == ["executed", "algorithmic"]
+    assert found.points[0].intensity == pytest.approx(1.8e12 / 1.5e10)
+    assert found.points[0].rate == pytest.approx(3.6e12)
+    unknown = summary(tmp_path / "b.gpuwatch", extra=counters(None)).efficiency.roofline
+    assert [point.bytes_kind for point in unknown.points] == ["algorithmic"]
+
+
+def test_tensor_pipes_in_a_float32_run_are_told(tmp_path: Path) -> None:
+    gauges = {("gpu0", "hw.gpu.tensor.activity"): 0.3}
+    found = summary(tmp_path / "a.gpuwatch", gauges=gauges, run={"dtype": "float32"}).efficiency
+    assert any("TF32" in warning for warning in found.warnings)
+
+
+def test_uncounted_operators_that_move_many_bytes_are_named(tmp_path: Path) -> None:
+    count = {
+        **COUNT,
+        "uncounted_operators": ["aten.native_batch_norm x20", "aten.relu x3"],
+        "operators": [
+            {"name": "aten.convolution", "calls": 20, "flop": 2e12, "bytes": 2e10},
+            {"name": "aten.native_batch_norm", "calls": 20, "flop": None, "bytes": 1.6e10},
+            {"name": "aten.relu", "calls": 3, "flop": None, "bytes": 4e9},
+        ],
+    }
+    (finding,) = summary(tmp_path / "a.gpuwatch", count=count).efficiency.findings
+    assert finding.other == pytest.approx(0.5)
+    assert "aten.native_batch_norm, aten.relu" in finding.text and not finding.warning
+
+
+def profile(rows: list[list[Any]]) -> dict[str, Any]:
+    columns = ["Time (%)", "Total Time (ns)", "Instances", "Name"]
+    copies = [[60.0, 6e6, 4, "[CUDA memcpy Host-to-Device]"], [40.0, 4e6, 4, "[CUDA memset]"]]
+    return {
+        "profile": {
+            "tool": "torch.profiler",
+            "steps": 4,
+            "device": "cuda",
+            "tables": {
+                "cuda_gpu_kern_sum": {"columns": columns, "rows": rows},
+                "cuda_gpu_mem_time_sum": {
+                    "columns": ["Time (%)", "Total Time (ns)", "Count", "Operation"],
+                    "rows": copies,
+                },
+            },
+        }
+    }
+
+
+def test_a_comparison_has_efficiency_and_what_the_kernels_took(tmp_path: Path) -> None:
+    extra = {**profile([[100.0, 8e8, 4, "gemm"]]), **counters(1.8e12)}
+    gauges = {BANDWIDTH: 6e10}
+    compared = compare(
+        [
+            summary(tmp_path / "a.gpuwatch", extra=extra, gauges=gauges),
+            summary(tmp_path / "b.gpuwatch", extra=extra, gauges=gauges, step_seconds=1.0),
+        ]
+    )
+    rows = {(row.group, row.name): row for row in compared.rows}
+    assert rows["profile, per step", "kernels"].values == (pytest.approx(0.2),) * 2
+    assert rows["profile, per step", "copies from host to device"].values[0] == pytest.approx(
+        1.5e-3
+    )
+    assert rows["profile, per step", "memset"].values[0] == pytest.approx(1e-3)
+    assert rows["work per step", "DRAM bytes read"].values == (1e10, 1e10)
+    assert rows["efficiency", "MFU"].ratios == (1, pytest.approx(0.5))
+    assert rows["efficiency", "device memory traffic per step"].ratios[1] == pytest.approx(2)
+    assert rows["efficiency", "FLOP per byte, executed"].values[0] == pytest.approx(120)
+
+
+def test_intensities_of_different_bytes_are_never_compared(tmp_path: Path) -> None:
+    compared = compare(
+        [
+            summary(tmp_path / "a.gpuwatch", gauges={BANDWIDTH: 6e10}),
+            summary(tmp_path / "b.gpuwatch"),
+        ]
+    )
+    (row,) = [row for row in compared.rows if row.unit == "FLOP/By"]
+    assert row.name == "FLOP per byte, algorithmic" and row.ratios == (1, 1)
+
+
+def test_kernels_that_ran_in_one_and_not_in_the_other_are_told_with_their_share(
+    tmp_path: Path,
+) -> None:
+    ampere, winograd = "void cutlass::Kernel2<cutlass_80<a<b>>>(Params)", "winograd_fwd"
+    compared = compare(
+        [
+            summary(
+                tmp_path / "a.gpuwatch", extra=profile([[75, 6e8, 4, ampere], [25, 2e8, 1, "x"]])
+            ),
+            summary(
+                tmp_path / "b.gpuwatch", extra=profile([[90, 9e8, 4, winograd], [10, 1e8, 1, "x"]])
+            ),
+        ]
+    )
+    told = [(row.name, row.shares) for row in compared.kernels]
+    assert told == [(winograd, (0.0, pytest.approx(0.9))), (ampere, (pytest.approx(0.75), 0.0))]
+    text = side_by_side.terminal(compared)
+    assert "cutlass::Kernel2<cutlass_80<…>>" in text and "90 %" in text
+    assert as_json.comparison(compared)["kernels"][0]["name"] == winograd
+
+
+def test_without_a_profile_a_kernel_is_not_said_to_be_missing(tmp_path: Path) -> None:
+    one = summary(tmp_path / "a.gpuwatch", extra=profile([[100, 6e8, 4, "gemm"]]))
+    assert compare([one, summary(tmp_path / "b.gpuwatch")]).kernels == ()
+
+
+def test_the_json_has_every_figure_with_method_source_and_reason(tmp_path: Path) -> None:
+    found = summary(tmp_path / "a.gpuwatch", extra=profile([[100, 8e8, 4, "gemm"]]))
+    told = json.loads(as_json.dumps(as_json.summary(found)))
+    mfu = told["efficiency"]["mfu"]
+    assert set(mfu) == {"value", "unit", "method", "source", "reason"}
+    assert told["efficiency"]["traffic"]["bytes"]["value"] is None
+    assert told["efficiency"]["traffic"]["bytes"]["reason"]
+    assert told["roofline"]["points"][0]["flop_per_byte"] == pytest.approx(50)
+    assert told["profile"]["kernel_seconds_per_step"] == pytest.approx(0.2)
+    assert told["counters"] is None
+
+
+@pytest.mark.parametrize("bad", [None, 3, "x", [], [[]], {"rows": 3}, {"tables": {"a": 1}},
+                                 {"ceilings": {"bandwidth": [1]}, "device": 4}])  # fmt: skip
+def test_bad_meta_never_stops_a_summary(tmp_path: Path, bad: Any) -> None:
+    extra = dict.fromkeys(("ceilings", "profile", "counters", "count", "run"), bad)
+    found = summary(tmp_path / "a.gpuwatch", extra=extra)
+    as_json.dumps(as_json.comparison(compare([found, found])))
+    side_by_side.terminal(compare([found, found]))

@@ -1,0 +1,187 @@
+"""The roofline as text, as a picture and as JSON."""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpuwatch.analysis.ceilings import Ceiling
+from gpuwatch.analysis.roofline import Rates, Roofline, roofline_of
+from gpuwatch.cli import main
+from gpuwatch.report.roofline_svg import svg
+from gpuwatch.report.roofline_text import text
+from tests.analysis.sessions import calibration, record
+
+HOSTILE = '</text><script>alert(1)</script>\x1b[31m&"<![CDATA['
+
+
+def ceilings(bandwidth: float = 3e12, **compute: float) -> dict[str, Ceiling]:
+    compute = compute or {"bfloat16": 8e14, "float32": 5e13}
+    found = {
+        name: Ceiling(name, value, "FLOP/s", "measured", f"measured {name} product", "s")
+        for name, value in compute.items()
+    }
+    return {
+        "bandwidth": Ceiling("bandwidth", bandwidth, "By/s", "measured", "measured copy", "s"),
+        **found,
+    }
+
+
+def roofline(label: str = "resnet50 (bare)", **rates: Any) -> Roofline:
+    given_rates = rates or {"flop": 4e12, "bytes": 8e10, "measured_bytes": 4e10}
+    return roofline_of(label, Rates(**given_rates), ceilings(), "bfloat16")
+
+
+def places(plot: str, mark: str) -> list[tuple[int, int]]:
+    """Row and column of a mark in the plot."""
+    lines = plot.split("\n\n")[0].splitlines()
+    return [(row, line.index(mark)) for row, line in enumerate(lines) if mark in line]
+
+
+def test_the_text_is_eighty_columns_and_names_everything() -> None:
+    found = text([roofline()])
+    assert max(map(len, found.splitlines())) <= 80
+    for told in ("●1", "▲2", "bfloat16", "measured copy, 3.00 TB/s", "FLOP per byte", "100 FLOP/B"):
+        assert told in found, told
+    assert "resnet50 (bare): far below both ceilings" in found
+
+
+def test_a_point_lies_below_the_roof_of_its_intensity_and_right_of_fewer_flop_per_byte() -> None:
+    found = text([roofline()])
+    ((row, column),) = places(found, "●1")
+    ((other_row, other_column),) = places(found, "▲2")
+    assert row == other_row and column > other_column
+    roof = next(r for r, line in enumerate(found.splitlines()) if line[column : column + 1] in "╱─")
+    assert roof < row
+
+
+def test_the_picture_is_well_formed_self_contained_and_small() -> None:
+    picture = svg([roofline()]) or ""
+    root = ElementTree.fromstring(picture)
+    space = "{http://www.w3.org/2000/svg}"
+    assert [child.tag for child in root[:2]] == [f"{space}title", f"{space}desc"]
+    assert len(root.findall(f"{space}circle")) == 1  # measured bytes
+    assert len(root.findall(f"{space}polygon")) == 1  # algorithmic bytes
+    assert "prefers-color-scheme: dark" in picture and len(picture) < 60_000
+    assert not [each for each in root.iter() if each.tag.endswith(("script", "image", "a"))]
+    assert "href" not in picture and "url(" not in picture
+
+
+def test_the_picture_names_methods_in_words() -> None:
+    root = ElementTree.fromstring(svg([roofline()]) or "")
+    words = " ".join(each.text or "" for each in root.iter() if each.tag.endswith("}text"))
+    assert "1 counted" in words and "circle: measured bytes" in words
+    assert "triangle: algorithmic bytes" in words and "bfloat16: measured product" in words
+
+
+def test_points_stand_where_the_scales_say() -> None:
+    root = ElementTree.fromstring(svg([roofline(flop=1e12, measured_bytes=1e11)]) or "")
+    space = "{http://www.w3.org/2000/svg}"
+    (circle,) = root.findall(f"{space}circle")
+    labels = {
+        each.text: (float(each.get("x", 0)), float(each.get("y", 0)))
+        for each in root.findall(f"{space}text")
+    }
+    assert float(circle.get("cx", 0)) == pytest.approx(labels["10"][0], abs=0.2)
+    assert float(circle.get("cy", 0)) == pytest.approx(labels["1 TFLOP/s"][1] - 4, abs=0.2)
+
+
+def test_hostile_names_stay_text() -> None:
+    hostile = roofline_of(
+        HOSTILE, Rates(flop=4e12, bytes=8e10), {"bandwidth": Ceiling(
+            "bandwidth", 1e12, "By/s", "measured", HOSTILE, HOSTILE)}, "bfloat16",
+    )  # fmt: skip
+    picture = svg([hostile]) or ""
+    root = ElementTree.fromstring(picture)
+    assert not [each for each in root.iter() if each.tag.endswith("script")]
+    assert "\x1b" not in picture and "\x1b" not in text([hostile])
+
+
+def test_forty_runs_stay_under_sixty_kilobytes() -> None:
+    many = [roofline(f"run {n} " * 40, flop=4e12 / (n + 1), bytes=8e10) for n in range(60)]
+    assert len((svg(many) or "").encode()) < 60_000
+
+
+absurd = st.floats(1e-300, 1e300)
+
+
+@given(absurd, absurd, absurd, absurd)
+def test_no_figure_however_absurd_stops_the_drawing(
+    flop: float, size: float, bandwidth: float, compute: float
+) -> None:
+    known = ceilings(bandwidth, bfloat16=compute)
+    found = roofline_of("run", Rates(flop=flop, bytes=size), known, "bfloat16")
+    assert max(map(len, text([found]).splitlines())) <= 80
+    picture = svg([found])
+    if picture is not None:
+        root = ElementTree.fromstring(picture)
+        assert all("nan" not in value and "inf" not in value
+                   for each in root.iter() for value in each.attrib.values())  # fmt: skip
+
+
+def test_without_a_point_the_text_says_why_and_there_is_no_picture() -> None:
+    found = roofline(bytes=1e10)
+    assert svg([found]) is None
+    assert "no FLOP/s are known" in text([found])
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Path:
+    path = tmp_path / "study" / "01-bare.gpuwatch"
+    path.parent.mkdir()
+    extra = {"ceilings": calibration(bandwidth=3e12, bfloat16=8e14)}
+    return record(path, extra=extra, gauges={("gpu0", "hw.gpu.utilization"): 0.5})
+
+
+def test_the_command_prints_text_json_and_svg(
+    session: Path, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert main(["roofline", str(session)]) == 0
+    assert "no kernel ran 50 % of the time" in " ".join(capsys.readouterr().out.split())
+    assert main(["roofline", str(session), "--format", "json"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)["rooflines"]
+    assert found["bound"] == "host" and found["ceilings"]["bandwidth"]["kind"] == "measured"
+    picture = tmp_path / "r.svg"
+    assert main(["roofline", str(session), "--format", "svg", "--out", str(picture)]) == 0
+    assert ElementTree.parse(picture).getroot().tag.endswith("svg")
+
+
+def test_a_picture_of_nothing_is_one_clear_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = record(tmp_path / "a.gpuwatch", count={"flop_per_step": None})
+    assert main(["roofline", str(path), "--format", "svg"]) == 3
+    error = capsys.readouterr().err
+    assert error.startswith("gpuwatch: error: there is no point to draw") and error[-1] == "\n"
+    assert error.count("\n") == 1
+    assert main(["roofline", str(path)]) == 0
+
+
+def test_a_picture_that_cannot_be_written_is_one_clear_error(
+    session: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = main(["roofline", str(session), "--format", "svg", "--out", "/nowhere/at/all.svg"])
+    assert code == 2 and "cannot write /nowhere/at/all.svg" in capsys.readouterr().err
+
+
+def test_a_study_has_its_roofline_beside_the_summary(session: Path) -> None:
+    assert main(["report", str(session.parent)]) == 0
+    assert (session.parent / "roofline.svg").read_text().startswith("<svg")
+    summary = (session.parent / "summary.md").read_text()
+    assert "(roofline.svg)" in summary and "## Efficiency" in summary
+
+
+def test_show_tells_shares_bound_and_energy(
+    session: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["show", str(session)]) == 0
+    found = " ".join(capsys.readouterr().out.split())
+    assert "efficiency of gpu0 over the timed steps" in found
+    assert "of the measured bfloat16 product, 800 TFLOP/s" in found
+    assert "launch- or host-bound" in found and "energy unavailable" in found
