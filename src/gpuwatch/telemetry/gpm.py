@@ -10,9 +10,10 @@ import math
 import threading
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from gpuwatch.models import JSON
+from gpuwatch.peaks import Peak
 from gpuwatch.telemetry.base import Event
 from gpuwatch.telemetry.gpm_metrics import (
     FRESH_S,
@@ -28,9 +29,6 @@ from gpuwatch.telemetry.gpm_metrics import (
 )
 from gpuwatch.telemetry.gpm_pairs import NotOffered, Pair, Pairs
 from gpuwatch.telemetry.nvml_errors import LOST, NO_PERMISSION, NOT_SUPPORTED, PERMANENT, describe
-
-if TYPE_CHECKING:
-    from gpuwatch.peaks import Peak
 
 RETRY_S, RETRY_LONGEST_S = 1.0, 10.0
 """Until a failed GPM is tried again, in seconds: doubled at every failure up to the longest."""

@@ -8,14 +8,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from gpuwatch.models import JSON
+from gpuwatch.peaks import Peak
 from gpuwatch.telemetry.base import Value
 from gpuwatch.telemetry.nvml_errors import describe
-
-if TYPE_CHECKING:
-    from gpuwatch.peaks import Peak
 
 SHORTEST_S = 0.11
 """Between two samples of a GPU, in seconds: GPM wants more than 0.1, and ten pairs a second at

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
+from gpuwatch.peaks import Peak, dram_peak
 from gpuwatch.telemetry.base import Change, Channel, Device, Event, Value
 from gpuwatch.telemetry.health_processes import ProcessShares
 from gpuwatch.telemetry.lane import Lane
@@ -28,7 +29,14 @@ SAMPLE_PATIENCE_S = 0.25
 """How long one GPU may hold up a sample, in seconds, before it is left out."""
 RESTART_S = 5.0
 """Shortest time in seconds between two restarts of NVML while every GPU is lost."""
-NO_MIG_PEAK = "NVML does not tell which part of the GPU's DRAM bandwidth a MIG device has"
+NO_MIG_PEAK = Peak(
+    "bandwidth",
+    "By/s",
+    None,
+    "",
+    "NVML",
+    "NVML does not tell which part of the GPU's DRAM bandwidth a MIG device has",
+)
 
 _Result = TypeVar("_Result")
 
@@ -100,9 +108,6 @@ class NvmlSource:
             )
             for one, attributes in zip(chosen, known, strict=True)
         )
-        from gpuwatch.peaks import Peak, dram_peak
-
-        no_mig_peak = Peak("bandwidth", "By/s", None, "", "", NO_MIG_PEAK)
         self._gpus = [
             Gpu(
                 nvml,
@@ -110,7 +115,7 @@ class NvmlSource:
                 one.handle,
                 self._opener(one),
                 self._journal,
-                no_mig_peak if one.parent else dram_peak(device.attributes, device.name),
+                NO_MIG_PEAK if one.parent else dram_peak(device.attributes, device.name),
                 interval_s,
             )
             for one, device in zip(chosen, self._devices, strict=True)

@@ -6,9 +6,10 @@ import math
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpuwatch.metrics import CATALOGUE, Method
+from gpuwatch.peaks import Peak
 from gpuwatch.telemetry.base import Change, Channel, Device, Event, Value
 from gpuwatch.telemetry.gpm import PATIENCE_S, Gpm
 from gpuwatch.telemetry.gpm_metrics import METRICS, PCIE, source_of
@@ -18,9 +19,6 @@ from gpuwatch.telemetry.nvml_errors import LOST, PERMANENT, describe
 from gpuwatch.telemetry.nvml_fields import READINGS, GpuProcess
 from gpuwatch.telemetry.nvml_probe import FRESH_S, GpuLost, Journal, Probe
 from gpuwatch.telemetry.nvml_processes import ProcessLists
-
-if TYPE_CHECKING:
-    from gpuwatch.peaks import Peak
 
 RETRY_S = 1.0
 """How long a failed call is left alone, in seconds."""
