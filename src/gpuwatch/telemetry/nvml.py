@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from gpuwatch.peaks import Peak, dram_peak
+from gpuwatch.peaks import dram_peak
 from gpuwatch.telemetry.base import Change, Channel, Device, Event, Value
 from gpuwatch.telemetry.health_processes import ProcessShares
 from gpuwatch.telemetry.lane import Lane
@@ -29,15 +29,6 @@ SAMPLE_PATIENCE_S = 0.25
 """How long one GPU may hold up a sample, in seconds, before it is left out."""
 RESTART_S = 5.0
 """Shortest time in seconds between two restarts of NVML while every GPU is lost."""
-NO_MIG_PEAK = Peak(
-    "bandwidth",
-    "By/s",
-    None,
-    "",
-    "NVML",
-    "NVML does not tell which part of the GPU's DRAM bandwidth a MIG device has",
-)
-
 _Result = TypeVar("_Result")
 
 
@@ -115,7 +106,7 @@ class NvmlSource:
                 one.handle,
                 self._opener(one),
                 self._journal,
-                NO_MIG_PEAK if one.parent else dram_peak(device.attributes, device.name),
+                dram_peak(device.attributes, device.name),
                 interval_s,
             )
             for one, device in zip(chosen, self._devices, strict=True)
