@@ -29,6 +29,11 @@ def data_home() -> Path:
     return _xdg("XDG_DATA_HOME", ".local/share") / "gpuwatch" / "studies"
 
 
+def ceilings_home() -> Path:
+    """The folder of what `gpuwatch calibrate` measured."""
+    return data_home().parent / "ceilings"
+
+
 def runs_home() -> Path:
     """The folder with one private folder per run that is going on: its spool, notes and lock.
 

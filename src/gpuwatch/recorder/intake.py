@@ -73,6 +73,8 @@ class Intake:
         self._run: dict[str, JSON] = dict(known.get("run") or {})
         self._profile: dict[str, JSON] = dict(known.get("profile") or {})
         self._late_epoch: Row | None = None
+        self.versions: Mapping[str, JSON] = {}
+        """What the workload says of its torch and other libraries, once it has."""
         self.error: dict[str, JSON] | None = known.get("error")
         """The workload's own word on why it stops."""
         self.started = "started" in known
@@ -176,6 +178,7 @@ class Intake:
     def _report(self, t: int, report: Report) -> list[Row]:
         body = {key: value for key, value in report.body.items() if key != "event"}
         if report.event == "versions":
+            self.versions = body
             return [fact("workload", key, value) for key, value in list(body.items())[:_MOST_FACTS]]
         if report.event == "epoch":
             return self._epoch(t, body)

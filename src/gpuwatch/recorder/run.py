@@ -17,6 +17,7 @@ from gpuwatch import __version__
 from gpuwatch.errors import GpuwatchError, StorageError
 from gpuwatch.models import JSON, LaunchSpec, Prepared, Result, RunState, mapping
 from gpuwatch.processes import boot_id, identify
+from gpuwatch.recorder.ceilings import RunCeilings
 from gpuwatch.recorder.intake import HEAD_LINES, Intake
 from gpuwatch.recorder.process_facts import ProcessFacts
 from gpuwatch.recorder.sampling import Sampler, described
@@ -68,6 +69,7 @@ class Recording:
         interval: float,
         run: Run | None,
         intake: Intake,
+        ceilings: RunCeilings,
         container: bool,
         on_trouble: Callable[[str], None],
     ) -> None:
@@ -76,6 +78,7 @@ class Recording:
         self._base_ns = base_ns
         self._run = run
         self._intake = intake
+        self._ceilings = ceilings
         self._wake = threading.Event()
         self._result: Result | None = None
         self._state = run.state() if run is not None else None
@@ -130,6 +133,7 @@ class Recording:
         """Take in what the workload wrote; runs in the writing thread."""
         run = self._run
         if run is None:
+            self._writer.put(*self._ceilings.rows(self._intake))
             self._writer.put(*self._sources.process_rows(time.monotonic_ns() - self._base_ns))
             return None
         result = run.result()
@@ -142,6 +146,7 @@ class Recording:
             self._writer.put(meta("cursor", {"at": cursor, "pending": self._intake.state}))
             if time.monotonic() > until:
                 break
+        self._writer.put(*self._ceilings.rows(self._intake))
         self._writer.put(*self._sources.process_rows(time.monotonic_ns() - self._base_ns))
         self._writer.put(*self._process_facts.look(run.pids(), started=self._intake.started))
         if result is not None and not outputs:
@@ -276,6 +281,7 @@ def begin(
         interval=header.interval,
         run=run,
         intake=Intake(base_ns),
+        ceilings=RunCeilings(sources.devices, {"workload": header.workload}),
         container=header.environment.get("image") is not None,
         on_trouble=on_trouble,
     )
@@ -315,6 +321,7 @@ def resume(
         interval=float(known["interval_seconds"]),
         run=run,
         intake=intake,
+        ceilings=RunCeilings(sources.devices, known),
         container=mapping(known.get("environment")).get("image") is not None,
         on_trouble=on_trouble,
     )
