@@ -1,7 +1,7 @@
-"""Documents of measured ceilings: what `gpuwatch calibrate` stores, and which one a run may use.
+"""What `gpuwatch calibrate` measured on this machine: stored, looked up, matched to a run.
 
-A document belongs to one device, driver and torch version, and on a CPU to a number of threads: a
-rate that was reached with another kernel library or fewer threads is no ceiling of this run.
+One JSON document for each device, driver and torch (`docs/calibration.md` has its keys), in
+``$XDG_DATA_HOME/gpuwatch/ceilings``. A new measurement of the same replaces the old one.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import os
 import re
 import tempfile
 from collections.abc import Iterable, Mapping
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 
 from gpuwatch import paths
@@ -21,131 +21,124 @@ from gpuwatch.errors import StorageError
 from gpuwatch.models import JSON, mapping
 
 SCHEMA = 1
+_LARGEST = 1 << 20
+"""Bytes of a file that is still taken for a document."""
 
 Document = Mapping[str, JSON]
-"""As docs/session-format.md has it: rates in By/s and FLOP/s, ``null`` with a reason."""
 
 
 @dataclass(frozen=True)
-class Identity:
-    """What a document is of, or what a run uses."""
+class Sought:
+    """What a measurement must have been of. ``None`` is not known, and fits everything."""
 
     kind: str
     """``gpu`` or ``cpu``."""
     name: str
-    """The product as NVML or ``/proc/cpuinfo`` writes it."""
-    uuid: str | None
-    host: str
-    driver: str | None
-    """Of a GPU."""
-    torch: str | None
-    """``None``: not known, as of a program of the user's."""
-    threads: int | None
-    """Of a CPU: what torch computes with; ``None``: not known."""
-
-    def same_device(self, other: Identity) -> bool:
-        """The same device and driver; a CPU is told by its host and its name."""
-        if self.kind != other.kind:
-            return False
-        if self.kind == "cpu":
-            return (self.host, self.name) == (other.host, other.name)
-        return self.uuid is not None and self.uuid == other.uuid and self.driver == other.driver
+    uuid: str | None = None
+    host: str | None = None
+    """Of a CPU, and of a GPU without UUID: homes may be shared by machines."""
+    driver: str | None = None
+    torch: str | None = None
+    threads: int | None = None
+    """Of a CPU."""
 
 
-def document(
-    of: Identity, found: Mapping[str, JSON], *, when: str, seconds: float
-) -> dict[str, JSON]:
-    """The document of ceilings ``found`` by name, measured at ``when`` (ISO 8601)."""
-    return {
-        "schema": SCHEMA,
-        "device": {"kind": of.kind, "uuid": of.uuid, "name": of.name},
-        "host": of.host,
-        "driver": of.driver,
-        "torch": of.torch,
-        "threads": of.threads,
-        "when": when,
-        "seconds": seconds,
-        "ceilings": dict(found),
-    }
+@dataclass(frozen=True)
+class Stored:
+    """A file of the folder: its document, or why it has none."""
+
+    path: Path
+    document: Document | None
+    trouble: str | None = None
 
 
-def identity(of: Document) -> Identity:
-    """What a document is of."""
-    device = mapping(of.get("device"))
-    threads = of.get("threads")
-    return Identity(
-        kind=str(device.get("kind")),
-        name=str(device.get("name")),
-        uuid=_text(device.get("uuid")),
-        host=str(of.get("host")),
-        driver=_text(of.get("driver")),
-        torch=_text(of.get("torch")),
-        threads=threads if isinstance(threads, int) else None,
-    )
-
-
-def store(measured: Document) -> Path:
-    """Write a document, in place of an older one of the same device, driver, torch and threads.
+def store(document: Document) -> Path:
+    """Keep a document in place of an older one of the same device, driver, torch and threads.
 
     Raises:
-        StorageError: it cannot be written.
+        StorageError: the folder cannot be written.
     """
     folder = paths.private_folder(paths.ceilings_home())
-    target = folder / _file_name(identity(measured))
+    path = folder / _file_name(document)
     try:
-        handle, temporary = tempfile.mkstemp(prefix=".", suffix=".part", dir=folder)
+        handle, temporary = tempfile.mkstemp(prefix=".", suffix=".new", dir=folder)
         try:
             with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(json.dumps(measured, indent=1) + "\n")
-            Path(temporary).replace(target)
+                json.dump(document, file, indent=2)
+            Path(temporary).replace(path)
         except BaseException:
             with contextlib.suppress(OSError):
-                os.unlink(temporary)
+                Path(temporary).unlink()
             raise
     except OSError as error:
         raise StorageError(
-            f"cannot write {target}: {error.strerror}",
-            "free some space, or set XDG_DATA_HOME to a folder of yours",
+            f"cannot write {path}: {error.strerror}", "free some space, or set XDG_DATA_HOME"
         ) from error
-    return target
+    return path
 
 
-def stored() -> tuple[Document, ...]:
-    """All documents of this user, the latest first; files that are none are passed over."""
-    found = []
+def stored() -> list[Stored]:
+    """Every file of the folder, the document measured last first; damaged ones at the end."""
     try:
         files = sorted(paths.ceilings_home().glob("*.json"))
     except OSError:
-        return ()
-    for path in files:
-        with contextlib.suppress(OSError, ValueError):
-            read = json.loads(path.read_text(encoding="utf-8"))
-            if isinstance(read, dict) and read.get("schema") == SCHEMA:
-                found.append(read)
-    return tuple(sorted(found, key=lambda each: str(each.get("when")), reverse=True))
+        return []
+    found = [_read(path) for path in files]
+    found.sort(key=lambda each: str((each.document or {}).get("when") or ""), reverse=True)
+    return found
 
 
-def matching(documents: Iterable[Document], used: Identity) -> Document | None:
-    """The document that holds for what a run uses.
+def documents() -> list[Document]:
+    """The documents that can be read, the one measured last first."""
+    return [each.document for each in stored() if each.document is not None]
 
-    Where torch, or the threads of a CPU, are not known, it is that of the device if there is only
-    one: with two, nobody can say which holds.
+
+def matching(among: Iterable[Document], sought: Sought) -> Document | None:
+    """The one document that fits; ``None`` where none does, or more than one.
+
+    More than one fits only where something is not known: a program that does not tell its torch.
     """
-    found = []
-    for each in documents:
-        of = identity(each)
-        threads = used.kind != "cpu" or used.threads in (None, of.threads)
-        if of.same_device(used) and used.torch in (None, of.torch) and threads:
-            found.append(each)
-    return found[0] if len(found) == 1 else None
+    fitting = [document for document in among if _fits(document, sought)]
+    return fitting[0] if len(fitting) == 1 else None
 
 
-def _file_name(of: Identity) -> str:
-    key = of if of.uuid is None else Identity(of.kind, "", of.uuid, "", of.driver, of.torch, None)
-    digest = hashlib.sha256(json.dumps(astuple(key)).encode()).hexdigest()[:12]
-    words = re.sub(r"[^a-z0-9]+", "-", of.name.lower()).strip("-")[:40]
-    return f"{of.kind}-{words}-{digest}.json"
+def _fits(document: Document, sought: Sought) -> bool:
+    device = mapping(document.get("device"))
+    if device.get("kind") != sought.kind:
+        return False
+    if sought.kind == "gpu" and sought.uuid and device.get("uuid"):
+        if device["uuid"] != sought.uuid:
+            return False
+    elif device.get("name") != sought.name or document.get("host") != sought.host:
+        return False
+    known: list[tuple[JSON, JSON]] = [(document.get("torch"), sought.torch)]
+    if sought.kind == "gpu":
+        known.append((document.get("driver"), sought.driver))
+    else:
+        known.append((document.get("threads"), sought.threads))
+    return all(wanted is None or has == wanted for has, wanted in known)
 
 
-def _text(value: JSON) -> str | None:
-    return None if value is None else str(value)
+def _read(path: Path) -> Stored:
+    try:
+        if path.stat().st_size > _LARGEST:
+            return Stored(path, None, "too large")
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        return Stored(path, None, f"cannot be read: {error}")
+    if not isinstance(document, dict) or not isinstance(document.get("ceilings"), dict):
+        return Stored(path, None, "holds no ceilings")
+    if document.get("schema") != SCHEMA:
+        return Stored(path, None, f"has schema {document.get('schema')!r}, not {SCHEMA}")
+    return Stored(path, document)
+
+
+def _file_name(document: Document) -> str:
+    """The device's name for people, and a digest of what tells this document from others."""
+    device = mapping(document.get("device"))
+    kind, uuid, name = device.get("kind"), device.get("uuid"), str(device.get("name"))
+    of = [kind, uuid] if uuid else [kind, name, document.get("host")]
+    of += [document.get(key) for key in ("driver", "torch", "threads")]
+    digest = hashlib.sha256(json.dumps(of).encode()).hexdigest()[:12]
+    slug = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:40]
+    return f"{slug or 'device'}-{digest}.json"

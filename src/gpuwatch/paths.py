@@ -34,11 +34,6 @@ def ceilings_home() -> Path:
     return data_home().parent / "ceilings"
 
 
-def ceilings_home() -> Path:
-    """The folder of what ``gpuwatch calibrate`` measured."""
-    return _xdg("XDG_DATA_HOME", ".local/share") / "gpuwatch" / "ceilings"
-
-
 def runs_home() -> Path:
     """The folder with one private folder per run that is going on: its spool, notes and lock.
 
