@@ -12,7 +12,7 @@ from gpuwatch.metrics import CATALOGUE, Method
 from gpuwatch.models import Output
 from gpuwatch.recorder.intake import Intake
 from gpuwatch.session.reader import SessionReader
-from gpuwatch.session.store import SessionStore, device_row, fact, meta
+from gpuwatch.session.store import SessionStore, device_row, event, fact, meta
 from gpuwatch.session.writer import SessionWriter
 from gpuwatch.telemetry.base import Channel, Device
 
@@ -66,6 +66,7 @@ def record(
     extra: Mapping[str, Any] | None = None,
     facts: Mapping[str, Any] | None = None,
     phases: Mapping[str, float] | None = None,
+    events: Sequence[tuple[str, str]] = (),
     interval: float = 0.5,
     label: str = "bare",
 ) -> Path:
@@ -115,6 +116,7 @@ def record(
         *(fact("workload", key, value) for key, value in (facts or {}).items()),
         *Intake(0).take([Output(int(end * SECOND), "stdout", text.encode())]),
         *(meta(key, value) for key, value in (extra or {}).items()),
+        *(event(6 * SECOND, kind, told, "gpu0") for kind, told in events),
         meta("result", {"code": 0, "signal": None, "t": int(end * SECOND)}),
     )
     for n in range(int((end + 2) / interval)):

@@ -13,12 +13,24 @@ from hypothesis import strategies as st
 
 from gpuwatch.analysis.compare import compare
 from gpuwatch.analysis.samples import added, integral
+from gpuwatch.analysis.summary import summarise
 from gpuwatch.analysis.window import Window
 from gpuwatch.metrics import Method
 from gpuwatch.report import json as as_json
 from gpuwatch.report import side_by_side
 from gpuwatch.report.efficiency import efficiency_rows
-from tests.analysis.sessions import COUNT, CPU, GPU, H100, OTHER_GPU, SECOND, calibration, summary
+from gpuwatch.session.reader import SessionReader
+from tests.analysis.sessions import (
+    COUNT,
+    CPU,
+    GPU,
+    H100,
+    OTHER_GPU,
+    SECOND,
+    calibration,
+    record,
+    summary,
+)
 
 BF16 = 132 * 4096 * 1.98e9
 """FLOP/s: multiprocessors x FLOP per clock x maximum clock."""
@@ -377,3 +389,19 @@ def test_bad_meta_never_stops_a_summary(tmp_path: Path, bad: Any) -> None:
     found = summary(tmp_path / "a.gpuwatch", extra=extra)
     as_json.dumps(as_json.comparison(compare([found, found])))
     side_by_side.terminal(compare([found, found]))
+
+
+@pytest.mark.parametrize("value", [None, "x", -1, 0, 1e300, [1], {"a": 1}, True])
+def test_hostile_attributes_of_a_gpu_give_no_ceiling_and_no_error(
+    tmp_path: Path, value: Any
+) -> None:
+    strange = ("gpu0", "gpu", "\x1b[31mCard", "GPU-1", dict.fromkeys(H100, value))
+    found = summary(tmp_path / "a.gpuwatch", devices=(strange, CPU), gauges=PIPES)
+    assert found.efficiency.mfu.value is None and found.efficiency.mfu.reason
+    assert "\x1b" not in side_by_side.terminal(compare([found]))
+
+
+def test_what_befell_the_gpu_is_among_the_notes(tmp_path: Path) -> None:
+    path = record(tmp_path / "a.gpuwatch", events=[("xid", "Xid 79: fallen off the bus")])
+    with SessionReader(path) as reader:
+        assert "gpu0: Xid 79: fallen off the bus (at 6.0 s)" in summarise(reader).notes

@@ -108,9 +108,19 @@ def _of_device(meta: Mapping[str, JSON], device: DeviceRow) -> list[Ceiling]:
             if measured is not None and all(each.name != name for each in found):
                 found.append(measured)
     if device.kind == "gpu":
-        found += _peaks(peaks(device.attributes, device.name), PEAK)
-        found += _peaks(sheet_peaks(device.attributes, device.name), SHEET)
+        found += _peaks(peaks_of(device), PEAK)
+        found += _peaks(sheet_peaks(_plain(device.attributes), device.name), SHEET)
     return found
+
+
+def peaks_of(device: DeviceRow) -> dict[str, Peak]:
+    """The peaks of a GPU at its maximum clocks, known and unknown ones."""
+    return peaks(_plain(device.attributes), device.name)
+
+
+def _plain(attributes: Mapping[str, JSON]) -> dict[str, JSON]:
+    """Attributes as telemetry writes them; a file from elsewhere may hold anything."""
+    return {key: value for key, value in attributes.items() if not isinstance(value, (dict, list))}
 
 
 def _documents(meta: Mapping[str, JSON], device: DeviceRow) -> list[Mapping[str, JSON]]:

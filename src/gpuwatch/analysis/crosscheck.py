@@ -20,9 +20,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from gpuwatch import units
+from gpuwatch.analysis.ceilings import peaks_of
 from gpuwatch.analysis.profile import Counters
 from gpuwatch.models import JSON, mapping, number
-from gpuwatch.peaks import peaks
 from gpuwatch.session.rows import DeviceRow
 
 RATE_SLACK, RATE_FAR = 1.15, 3.0
@@ -72,7 +72,7 @@ def rate_by_pipes(
     total, told = 0.0, "share of cycles the pipes were active x their peak at the present clock"
     for gpu in gpus:
         of = means.get(gpu.id, {})
-        found = peaks(gpu.attributes, gpu.name)
+        found = peaks_of(gpu)
         at_maximum = {name: peak.value for name, peak in found.items()}
         maximum = number(gpu.attributes.get("clock.sm.max"))
         if _TENSOR not in of or _FP32 not in of:

@@ -16,6 +16,7 @@ from gpuwatch.analysis.ceilings import (
     data_type_of,
     devices_of_run,
     every_ceiling_of,
+    peaks_of,
 )
 from gpuwatch.analysis.crosscheck import Finding, Means, findings_of
 from gpuwatch.analysis.energy import COUNTER, CPU_POWER, POWER, Energy, energy_of
@@ -28,7 +29,6 @@ from gpuwatch.analysis.traffic import METRIC, Traffic, traffic_of
 from gpuwatch.analysis.window import Window
 from gpuwatch.metrics import Method
 from gpuwatch.models import JSON, mapping
-from gpuwatch.peaks import peaks
 from gpuwatch.session.rows import DeviceRow
 
 SAMPLED = (METRIC, COUNTER, POWER, CPU_POWER)
@@ -187,10 +187,10 @@ def _mfu(
     if data_type is None:
         return unknown("1", "the workload did not report a data type whose peak is known")
     if not gpus:
-        return unknown("1", "the peak of a CPU is not known; a share of the measured product is")
+        return unknown("1", "a CPU's peak is not known: see the share of the measured product")
     peak = next((each for each in every.get(data_type, ()) if each.kind == PEAK), None)
     if peak is None:
-        found = (peaks(gpu.attributes, gpu.name).get(data_type) for gpu in gpus)
+        found = (peaks_of(gpu).get(data_type) for gpu in gpus)
         reason = next((each.reason for each in found if each and each.reason), None)
         return unknown("1", reason or f"the {data_type} peak of this GPU is not known")
     source = (

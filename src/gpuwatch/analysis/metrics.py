@@ -187,10 +187,11 @@ def _work(
 
 def _missing_reason(reader: SessionReader) -> Callable[[str], str]:
     host = reader.facts().get("host", {})
-    no_gpu = str(host.get("gpu.unavailable") or "the run used no GPU")
+    used = any(device.kind == "gpu" and device.used for device in reader.devices())
+    no_gpu = "not sampled" if used else str(host.get("gpu.unavailable") or "the run used no GPU")
 
     def reason(name: str) -> str:
-        if name.startswith("hw.gpu.") or name == "process.gpu.memory.usage":
+        if name.startswith(("hw.gpu.", "process.gpu.")):
             return no_gpu
         if name.startswith("process."):
             return "the machine alone was recorded, without a workload"

@@ -168,9 +168,8 @@ def verdict_of(
         )
         if near_compute:
             return Verdict(COMPUTE, f"compute-bound: {cached}")
-        return Verdict(
-            UNKNOWN, f"cannot tell what bounds the run: {cached}, so they show no bound", _COUNTERS
-        )
+        text = f"cannot tell what bounds the run: {cached}, so they show no bound"
+        return Verdict(UNKNOWN, text, _COUNTERS if rates.on_gpu else None)
     near_bandwidth = of_bandwidth is not None and of_bandwidth >= NEAR
     if near_bandwidth and (of_compute is None or (of_bandwidth or 0) >= of_compute):
         if point.bytes_kind == ALGORITHMIC:

@@ -79,7 +79,7 @@ def as_markdown(
     head, rows = _grid(compared, markdown)
     parts += ["", markdown_table(head, rows)]
     for title, lines in _efficiency(compared):
-        parts += ["", f"## {markdown(title.capitalize())}", ""]
+        parts += ["", f"## {markdown(title[:1].upper() + title[1:])}", ""]
         parts += [f"- {name}: {markdown(clean(text, 1000))}" for name, text in lines]
     if roofline:
         parts += ["", "## Roofline", "", f"![Roofline of the runs]({roofline})"]
