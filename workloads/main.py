@@ -8,15 +8,19 @@ cause ends in a traceback: it is an ``error`` event, one line on stderr and an e
 from __future__ import annotations
 
 import os
+import re
 import sys
 import time
 import traceback
 from collections.abc import Sequence
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from .failures import Failure, UsageFailure
 from .lines import emit
 from .stopping import Stop, Stopped, leave
+
+if TYPE_CHECKING:
+    import argparse
 
 TRACEBACK = "GPUWATCH_WORKLOAD_TRACEBACK"
 """Environment variable: if set, a failure shows its traceback on stderr as well."""
@@ -34,6 +38,8 @@ def main(argv: Sequence[str], launched_ns: int) -> int:
     try:
         if "--list" in argv:
             return _list()
+        if "--calibrate" in argv:
+            return _calibrate(argv)
         if not any(flag in argv for flag in ("-h", "--help")):
             emit(
                 "started",
@@ -63,6 +69,33 @@ def _list() -> int:
     return 0
 
 
+def _calibrate(argv: Sequence[str]) -> int:
+    import argparse
+
+    parser = _parser("Measure what a device reaches, and report it.")
+    parser.add_argument("--calibrate", action="store_true")
+    parser.add_argument("--device", default="auto", help="cpu, cuda or cuda:INDEX")
+    parser.add_argument("--quick", action="store_true", help=argparse.SUPPRESS)
+    flags = parser.parse_args(argv)
+    if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", flags.device):
+        raise UsageFailure(f"there is no device {flags.device!r}", "use cpu, cuda or cuda:INDEX")
+    _import_torch("calibration")
+    from .calibration import calibrate
+
+    return calibrate(flags.device, quick=flags.quick)
+
+
+def _parser(description: str) -> argparse.ArgumentParser:
+    """A parser whose errors are failures."""
+    import argparse
+
+    class Parser(argparse.ArgumentParser):
+        def error(self, message: str) -> NoReturn:
+            raise UsageFailure(message, "see PYTHON workloads.pyz --help")
+
+    return Parser(prog="PYTHON workloads.pyz", description=description)
+
+
 def _fail(failure: Failure) -> int:
     emit("error", kind=failure.kind, message=failure.message, mend=failure.mend)
     mend = f" ({failure.mend})" if failure.mend else ""
@@ -73,18 +106,17 @@ def _fail(failure: Failure) -> int:
 
 
 def _run(argv: Sequence[str], launched_ns: int, stop: Stop) -> int:
-    import argparse
-
     from .names import check, module_of
     from .options import add_arguments, conflict
 
-    class Parser(argparse.ArgumentParser):
-        def error(self, message: str) -> NoReturn:
-            raise UsageFailure(message, "see PYTHON workloads.pyz --help")
-
-    parser = Parser(prog="PYTHON workloads.pyz", description="Train, and report every step.")
+    parser = _parser("Train, and report every step.")
     parser.add_argument("workload", metavar="NAME", help="a name that --list prints")
     parser.add_argument("--list", action="store_true", help="print the workloads as JSON lines")
+    parser.add_argument(
+        "--calibrate",
+        action="store_true",
+        help="measure copy bandwidth and matrix products of --device instead of training",
+    )
     add_arguments(parser)
     flags = parser.parse_args(argv)
     try:
