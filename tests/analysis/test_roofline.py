@@ -122,3 +122,8 @@ def test_a_bound_is_named_only_with_the_share_that_shows_it(
         assert max(size / 1e12, flop / 1e14) < 0.5
         shown = (busy is not None and 1 - busy >= 0.25) or (data is not None and data >= 0.25)
         assert (verdict.bound == "host") == shown
+
+
+def test_far_is_under_a_fifth() -> None:
+    assert "far below both" in of(flop=1.9e13, measured_bytes=1e10, busy=1.0).verdict.text
+    assert "under half of both" in of(flop=2.1e13, measured_bytes=1e10, busy=1.0).verdict.text

@@ -9,9 +9,10 @@ A bound is named by two shares, that of the compute ceiling and that of the band
 - ``NEAR`` (one half): with at least this share of a ceiling the run is bound by it. A step mixes
   kernels, and those that do not use the resource dilute the share: a step half of whose time goes
   at the full roof reads one half. What is slower than that is not explained by the roof.
-- below that the run is far below both, and the reason is looked for in the time in which nothing
-  ran. ``IDLE`` (one quarter) of the time idle, or of the step in the data phase, is named as the
-  cause: removing it would make the step a quarter shorter or more.
+- below that no ceiling holds the run; in words it is *far* below under ``FAR``, one fifth. The reason
+  is looked for in the time in which nothing ran: ``IDLE`` (one quarter) of the time idle, or of the
+  step in the data phase, is named as the cause, as removing it would make the step a quarter
+  shorter or more.
 - algorithmic bytes over ``OVER`` times the bandwidth never reached memory: caches served them, and
   then they show no bound. Five per cent is left for the error of a measured ceiling.
 """
@@ -27,6 +28,7 @@ from gpuwatch.analysis.ceilings import BANDWIDTH, MEND, Ceiling
 from gpuwatch.metrics import Method
 
 NEAR = 0.5
+FAR = 0.2
 IDLE = 0.25
 OVER = 1.05
 
@@ -93,7 +95,7 @@ class Verdict:
     """What a run is bound by."""
 
     bound: str
-    """``memory``, ``compute``, ``host`` (launch- or host-bound), ``neither`` (far below both,
+    """``memory``, ``compute``, ``host`` (launch- or host-bound), ``neither`` (below both,
     without idle time that explains it) or ``unknown``."""
     text: str
     """One sentence, with the figures that show it."""
@@ -182,7 +184,8 @@ def verdict_of(
         known = f" ({shares})" if shares else ""
         which = _unknown_ceilings(compute, bandwidth)
         return Verdict(UNKNOWN, f"cannot tell what bounds the run: {which}{known}", MEND)
-    return _far_below(shares, rates)
+    where = "far below" if max(of_compute, of_bandwidth) < FAR else "under half of"
+    return _below(f"{where} both ceilings", shares, rates)
 
 
 _COUNTERS = "measured bytes would tell: GPM (Hopper and later), DCGM, or ncu by --counters"
@@ -214,7 +217,7 @@ def _shares(
     return ", ".join(told)
 
 
-def _far_below(shares: str, rates: Rates) -> Verdict:
+def _below(where: str, shares: str, rates: Rates) -> Verdict:
     idle, data = idle_of(rates), rates.data_share
     told = []
     if idle is not None and idle >= IDLE:
@@ -223,10 +226,10 @@ def _far_below(shares: str, rates: Rates) -> Verdict:
         told.append(f"waiting for data took {units.percent(data)} of the step")
     if told:
         kind = "launch- or host-bound" if rates.on_gpu else "host-bound"
-        return Verdict(HOST, f"far below both ceilings, {kind}: {'; '.join(told)} ({shares})")
+        return Verdict(HOST, f"{where}, {kind}: {'; '.join(told)} ({shares})")
     return Verdict(
         NEITHER,
-        f"far below both ceilings, and idle time does not explain it: {_why(rates)} ({shares})",
+        f"{where}, and idle time does not explain it: {_why(rates)} ({shares})",
         "`gpuwatch kernels` shows where the time went",
     )
 

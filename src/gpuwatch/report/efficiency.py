@@ -25,11 +25,11 @@ def efficiency_rows(session: Summary) -> list[tuple[str, str]]:
         ("FLOP/s", _rate(of.flop_rate, of.flop_shares)),
         ("MFU", _mfu(of)),
         ("memory bandwidth", _rate(of.bandwidth, of.bandwidth_shares)),
+        ("memory traffic", _traffic(of)),
         ("algorithmic bytes", _rate(of.bytes_rate, of.bytes_shares, cached=True)),
         ("intensity", _figure(of.intensity)),
         ("bound", _bound(of)),
         ("energy", _energy(of)),
-        ("memory traffic", _traffic(of)),
     ]
     return _merged(rows) + [("warning", each) for each in of.warnings]
 
