@@ -37,7 +37,8 @@ _EFFICIENCY: tuple[tuple[str, str, Callable[[Efficiency], Figure]], ...] = (
     ("CPU energy per step", "J", lambda of: of.energy.cpu_per_step),
     ("device memory traffic per step", "By", lambda of: of.traffic.per_step),
 )
-_KINDS = {MEASURED: "measured ceiling", PEAK: "peak at maximum clock", SHEET: "data-sheet peak"}
+_KINDS = {MEASURED: "measured", PEAK: "peak", SHEET: "data sheet"}
+"""The kind of ceiling that a share is of, as short as a row's name must be."""
 
 
 def kernel_rows(sessions: Sequence[Summary]) -> list[Row]:
@@ -136,7 +137,7 @@ def _share_row(
     common = set.intersection(*kinds) if kinds else set()
     kind = next((each for each in (MEASURED, PEAK, SHEET) if each in common), None)
     chosen = [next((e for e in of if e.ceiling.kind == kind), None) for of in found]
-    told = f"{name}, share of {_KINDS[kind]}" if kind else name
+    told = f"{name}, % of {_KINDS[kind]}" if kind else name
     values = tuple(None if each is None else each.value for each in chosen)
     methods = tuple(
         Method.UNAVAILABLE if value is None else _share_method(name, session)

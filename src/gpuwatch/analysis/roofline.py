@@ -9,10 +9,10 @@ A bound is named by two shares, that of the compute ceiling and that of the band
 - ``NEAR`` (one half): with at least this share of a ceiling the run is bound by it. A step mixes
   kernels, and those that do not use the resource dilute the share: a step half of whose time goes
   at the full roof reads one half. What is slower than that is not explained by the roof.
-- below that no ceiling holds the run; in words it is *far* below under ``FAR``, one fifth. The reason
-  is looked for in the time in which nothing ran: ``IDLE`` (one quarter) of the time idle, or of the
-  step in the data phase, is named as the cause, as removing it would make the step a quarter
-  shorter or more.
+- below that no ceiling holds the run; in words it is *far* below under ``FAR``, one fifth. The
+  reason is looked for in the time in which nothing ran: ``IDLE`` (one quarter) of the time idle,
+  or of the step in the data phase, is named as the cause, as removing it would make the step a
+  quarter shorter or more.
 - algorithmic bytes over ``OVER`` times the bandwidth never reached memory: caches served them, and
   then they show no bound. Five per cent is left for the error of a measured ceiling.
 """
