@@ -15,7 +15,7 @@ from gpuwatch.metrics import Method
 from gpuwatch.session.reader import CHUNK, SessionReader
 from gpuwatch.session.rows import ChannelRow, DeviceRow, EventRow, LogRow
 from gpuwatch.session.schema import TIER_STATS
-from gpuwatch.session.status import Status, status
+from gpuwatch.session.status import State, Status, status
 from gpuwatch.tui import checks
 from gpuwatch.tui.gauges import Sources, algorithmic_bytes, gauges_of
 from gpuwatch.tui.graph import window
@@ -157,7 +157,7 @@ class Collector:
 
     def snapshot(self, view: View) -> Snapshot:
         path = self._reader.path
-        state = status(self.meta, path)
+        state = self._status()
         t = self._now(state)
         devices = tuple(self._device(row, t) for row in self._devices)
         selected = _select(devices, view.device)
@@ -215,6 +215,14 @@ class Collector:
             tally=self._study.tally,
             view=view,
         )
+
+    def _status(self) -> Status:
+        state = status(self.meta, self._reader.path)
+        if state.state is State.LOST:
+            # The recorder may have written its result, and ended, since the meta was read.
+            self.meta = self._reader.meta()
+            state = status(self.meta, self._reader.path)
+        return state
 
     def _now(self, state: Status) -> int:
         """The newest moment that anything was recorded."""

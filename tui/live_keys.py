@@ -37,17 +37,19 @@ def live_keys(
     if roofline:
         held = [hold] if live or options.paused else []
         return [("o", "back"), *held, ("i", "numbers"), ("K", "kernels"), *keys, ("?", "help")]
-    if live and not snapshot.machine_only:
-        keys.append(("s", "stop"))
+    figures = [("i", "numbers")]
+    if not snapshot.machine_only:
+        figures.append(("o", "roofline"))
+        figures += [] if live else [("K", "kernels")]
     if not live:
-        keys += [("Enter", "sessions"), ("c", "compare")]
+        keys += [*figures, ("Enter", "sessions"), ("c", "compare")]
+    elif not snapshot.machine_only:
+        keys.append(("s", "stop"))
     if live or options.paused:
         keys.append(hold)
-    keys += [("z", "zoom"), ("l", "log"), ("i", "numbers")]
-    if not snapshot.machine_only:
-        keys.append(("o", "roofline"))
-        if not live:
-            keys.append(("K", "kernels"))
+    keys += [("z", "zoom"), ("l", "log")]
+    if live:
+        keys += figures
     if len(snapshot.gpus) > 1:
         keys.append(("Tab", "GPU"))
     if live:

@@ -2,7 +2,8 @@
 
     python -m tests.tui.make_pictures [SESSION]
 
-With SESSION, a saved session (of a machine with a GPU, say), ``live.svg`` shows that one.
+With SESSION, a saved session (of a machine with a GPU, say), ``live.svg`` and
+``roofline.svg`` show that one.
 The recordings need torch; they take about two minutes.
 """
 
@@ -47,6 +48,9 @@ async def live(path: Path, wait: float) -> None:
         await until(pilot, lambda: screen.snapshot is not None)
         await pilot.pause(wait)
         (IMAGES / "live.svg").write_text(picture(app))
+        await pilot.press("o")
+        await shows(pilot, "timed steps")
+        (IMAGES / "roofline.svg").write_text(picture(app))
 
 
 async def home() -> None:

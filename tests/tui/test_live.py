@@ -8,10 +8,14 @@ from pathlib import Path
 
 import pytest
 
+from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.status import State
 from gpuwatch.session.store import SessionStore, meta
+from gpuwatch.tui.collect import Collector
 from gpuwatch.tui.home import HomeScreen
 from gpuwatch.tui.live import LiveScreen
 from gpuwatch.tui.page import PageScreen
+from gpuwatch.tui.snapshot import View
 
 from .conftest import Fake
 from .harness import colours, live, screen_text, shows, until
@@ -311,6 +315,16 @@ async def test_the_end_of_a_run_is_seen_while_watching(session: Make, fake: Fake
         await shows(pilot, "the run is over")
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, HomeScreen))
+
+
+def test_a_run_that_ends_between_two_looks_is_not_told_as_lost(session: Make) -> None:
+    path = session(alive=False)
+    with SessionReader(path) as reader:
+        collector = Collector(reader)
+        store = SessionStore.reopen(path)
+        store.write([meta(key, value) for key, value in finished().items()])
+        store.close()
+        assert collector.snapshot(View()).status.state is State.FINISHED
 
 
 async def test_c_compares_with_the_study(session: Make) -> None:
