@@ -35,6 +35,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "export": ("gpuwatch.cli.export", "a session's time series as CSV or JSON lines"),
     "import": ("gpuwatch.cli.import_", "make a session of what nsys, ncu or nvprof printed"),
     "doctor": ("gpuwatch.cli.doctor", "what can run here, and what mends the rest"),
+    "calibrate": ("gpuwatch.cli.calibrate", "measure what this machine's GPUs or CPU reach"),
     "build": ("gpuwatch.cli.build", "build the workloads' image for Docker or Apptainer"),
     "report": ("gpuwatch.cli.report", "rewrite the summary of a study"),
 }

@@ -1,0 +1,140 @@
+"""Measure the ceilings of this machine: what a large copy and large matrix products reach.
+
+Each GPU that is there (or --gpus names), or the CPU where there is none, is measured with the torch
+that bare runs take, in well under a minute. Later runs with the same device, driver and torch hold
+their rates against these ceilings. Measure on an idle machine: other work makes them too low.
+
+  gpuwatch calibrate                       all GPUs, else the CPU
+  gpuwatch calibrate --device cpu          the CPU, with all threads that torch takes
+  gpuwatch calibrate --list                what was measured before
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from gpuwatch.errors import ExitCode, NotAvailable, UsageError
+from gpuwatch.models import JSON, mapping, number
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--python", metavar="PATH", help="interpreter with torch")
+    parser.add_argument(
+        "--gpus", metavar="INDEX|UUID,...", help="the GPUs to measure (default: all); none: the CPU"
+    )
+    parser.add_argument("--device", choices=("cpu", "cuda"), help="default: the GPUs, else the CPU")
+    parser.add_argument(
+        "--list", action="store_true", help="show what was measured, and measure nothing"
+    )
+    parser.add_argument("--format", choices=("table", "json"), default="table")
+    parser.add_argument("--quick", action="store_true", help=argparse.SUPPRESS)
+
+
+def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
+    if command:
+        raise UsageError("calibrate takes no command", "see `gpuwatch calibrate --help`")
+    if arguments.list:
+        return _list(arguments.format)
+    if arguments.device == "cpu" and arguments.gpus not in (None, "none"):
+        raise UsageError("--device cpu and --gpus contradict each other", "give one of them")
+    from gpuwatch import ceilings
+    from gpuwatch.cli.launch import gpus, need_linux
+    from gpuwatch.cli.measuring import Target, measure, targets
+
+    need_linux()
+    chosen = gpus(arguments.gpus)
+    if arguments.device == "cuda" and chosen == ():
+        raise UsageError("--device cuda and --gpus none contradict each other", "give one of them")
+    found: Sequence[Target] = targets(chosen, arguments.device)
+    measured = []
+    for target in found:
+        document = measure(target, arguments.python, quick=arguments.quick, say=_say)
+        for warning in document["warnings"]:
+            _say(f"warning: {warning}")
+        ceilings.store(document)
+        measured.append((target, document))
+    if arguments.format == "json":
+        from gpuwatch.report.json import dumps
+
+        sys.stdout.write(dumps({"schema": 1, "measured": [each for _, each in measured]}))
+    else:
+        print("\n".join(_table(document, target.attributes) for target, document in measured))
+    nothing = [target for target, document in measured if not _any(document)]
+    if nothing:
+        reasons = {each["reason"] for each in measured[0][1]["ceilings"].values()}
+        raise NotAvailable(
+            f"nothing could be measured on {nothing[0].name}: {'; '.join(sorted(reasons))}",
+            "see `gpuwatch doctor`",
+        )
+    return ExitCode.DONE
+
+
+def _say(text: str) -> None:
+    from gpuwatch.text import clean
+
+    print(clean(text), file=sys.stderr, flush=True)
+
+
+def _list(form: str) -> int:
+    from gpuwatch import ceilings, paths
+
+    stored = ceilings.stored()
+    for each in stored:
+        if each.trouble is not None:
+            _say(f"{each.path} {each.trouble}; remove it and measure again: gpuwatch calibrate")
+    known = [each.document for each in stored if each.document is not None]
+    if form == "json":
+        from gpuwatch.report.json import dumps
+
+        sys.stdout.write(dumps({"schema": 1, "measured": known}))
+        return ExitCode.DONE
+    if not known:
+        _say(f"nothing is measured yet in {paths.ceilings_home()}; measure: gpuwatch calibrate")
+        return ExitCode.DONE
+    print("\n".join(_table(document, None) for document in known))
+    return ExitCode.DONE
+
+
+def _any(document: JSON) -> bool:
+    return any(number(each.get("value")) for each in document["ceilings"].values())
+
+
+def _table(document: JSON, attributes: JSON) -> str:
+    """The ceilings of one document; ``attributes`` of a GPU give the share of its peaks."""
+    from gpuwatch import units
+    from gpuwatch.peaks import peaks
+    from gpuwatch.report.table import table
+    from gpuwatch.text import clean
+
+    device = mapping(document.get("device"))
+    name = str(device.get("name"))
+    known = peaks(attributes, name) if attributes and device.get("kind") == "gpu" else {}
+    rows = []
+    for key, entry in mapping(document.get("ceilings")).items():
+        value, spread = number(mapping(entry).get("value")), number(mapping(entry).get("spread"))
+        peak = known.get(key)
+        share = value / peak.value if value and peak and peak.value else None
+        rows.append(
+            [
+                clean(key, 20),
+                units.si(value, clean(mapping(entry).get("unit"), 8)),
+                units.percent(spread),
+                *([units.percent(share)] if known else []),
+                clean(mapping(entry).get("how") or mapping(entry).get("reason") or "", 200),
+            ]
+        )
+    head = ["ceiling", "value", "spread", *(["of peak"] if known else []), "how"]
+    facts = [
+        name,
+        str(device.get("uuid") or ""),
+        f"driver {document['driver']}" if document.get("driver") else "",
+        f"torch {document.get('torch')}",
+        f"{document['threads']} threads" if document.get("threads") else "",
+        str(document.get("when")),
+    ]
+    lines = [clean("  ".join(fact for fact in facts if fact)), table(head, rows, last_left=True)]
+    warnings = document.get("warnings")
+    lines += [f"warning: {clean(each)}" for each in warnings or ()] if not attributes else []
+    return "\n".join(lines) + "\n"

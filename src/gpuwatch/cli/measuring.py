@@ -1,0 +1,250 @@
+"""Which devices `gpuwatch calibrate` measures, and one measurement: a process, a document."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import socket
+import subprocess
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from pathlib import Path
+
+from gpuwatch import ceilings, units
+from gpuwatch.errors import GpuwatchError, NotAvailable, UsageError
+from gpuwatch.models import JSON, mapping, number
+from gpuwatch.runners.interpreter import Interpreter, activation, choose
+from gpuwatch.telemetry.base import Device
+from gpuwatch.telemetry.nvml import NvmlSource, Unavailable, open_nvml
+from gpuwatch.workloads import archive
+from gpuwatch.workloads.lines import PREFIX
+
+BUSY = 0.05
+"""Share of the machine that others may take before it is told."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """A device to be measured."""
+
+    kind: str
+    name: str
+    uuid: str | None = None
+    attributes: Mapping[str, JSON] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+    """What is going on there that will make the figures too low."""
+
+
+def targets(gpus: Sequence[str] | None, device: str | None) -> list[Target]:
+    """The GPUs that are asked for, or all; the CPU where it is asked for or there is no GPU.
+
+    Raises:
+        NotAvailable: GPUs are asked for and are not there.
+    """
+    cpu = [Target("cpu", "CPU")]
+    if device == "cpu" or gpus == ():
+        return cpu
+    try:
+        opened = open_nvml(gpus, interval_s=None)
+    except ValueError as error:
+        raise NotAvailable(str(error), "see nvidia-smi -L") from None
+    if isinstance(opened, Unavailable):
+        if gpus is None and device is None:
+            return cpu
+        raise NotAvailable(f"no NVIDIA GPU is seen: {opened.reason}", opened.mend)
+    try:
+        busy = _busy_gpus(opened)
+        return [
+            Target("gpu", gpu.name, gpu.uuid, gpu.attributes, busy.get(gpu.id, ()))
+            for gpu in opened.devices
+        ]
+    finally:
+        opened.close()
+
+
+def measure(
+    target: Target, python: str | None, *, quick: bool, say: Callable[[str], None]
+) -> dict[str, JSON]:
+    """Measure one device in a process of its own; the document, not yet stored.
+
+    Raises:
+        UsageError, NotAvailable: there is no such interpreter, or its torch cannot use the device.
+        GpuwatchError: the measurement broke off.
+    """
+    interpreter = choose(python, os.environ)
+    _check(interpreter)
+    began, cpu_before = datetime.now(timezone.utc), _cpu_times()
+    own_before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    told = _Told()
+    with tempfile.TemporaryDirectory(prefix="gpuwatch-") as folder:
+        pyz = Path(folder) / "workloads.pyz"
+        archive.build(pyz)
+        command = [interpreter.path, str(pyz), "--calibrate"]
+        command += ["--device", "cpu" if target.kind == "cpu" else "cuda"]
+        variables = {**os.environ, **activation(interpreter.path, os.environ)}
+        if target.uuid:
+            variables["CUDA_VISIBLE_DEVICES"] = target.uuid
+        what = "the CPU" if target.kind == "cpu" else target.name
+        say(f"measuring {what} with {interpreter.path} ({interpreter.origin})")
+        _run([*command, *(["--quick"] if quick else [])], variables, folder, told, say)
+    warnings = [*target.warnings]
+    if quick:
+        warnings.append("measured in a hurry: the ceilings may be too low")
+    if target.kind == "cpu":
+        warnings += _busy_cpu(cpu_before, own_before)
+    return {
+        "schema": ceilings.SCHEMA,
+        "device": {
+            "kind": target.kind,
+            "uuid": target.uuid,
+            "name": target.name if target.kind == "gpu" else told.device.get("device_name"),
+        },
+        "host": socket.gethostname(),
+        "driver": target.attributes.get("driver.version"),
+        "torch": mapping(told.device.get("versions")).get("torch"),
+        "threads": told.device.get("threads") if target.kind == "cpu" else None,
+        "when": began.isoformat(timespec="seconds"),
+        "seconds": told.seconds,
+        "ceilings": told.ceilings,
+        "warnings": warnings,
+    }
+
+
+@dataclass
+class _Told:
+    """What the measuring process has told so far."""
+
+    device: Mapping[str, JSON] = field(default_factory=dict)
+    ceilings: dict[str, JSON] = field(default_factory=dict)
+    seconds: float | None = None
+    error: Mapping[str, JSON] | None = None
+
+
+def _check(interpreter: Interpreter) -> None:
+    if "python" in interpreter.missing:
+        raise NotAvailable(
+            f"{interpreter.path} is no Python 3.10 or later that runs",
+            "choose another with --python PATH",
+        )
+    if "torch" in interpreter.missing:
+        raise NotAvailable(
+            f"{interpreter.path} ({interpreter.origin}) lacks torch",
+            f"{interpreter.path} -m pip install torch, or choose another with --python PATH",
+        )
+
+
+def _run(
+    command: Sequence[str],
+    variables: Mapping[str, str],
+    folder: str,
+    told: _Told,
+    say: Callable[[str], None],
+) -> None:
+    """Run the process to its end and keep what it tells."""
+    with open(Path(folder) / "stderr", "w+b") as errors:
+        process = subprocess.Popen(
+            command,
+            env=variables,
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            errors="replace",
+        )
+        try:
+            assert process.stdout is not None
+            for line in process.stdout:
+                if line.startswith(PREFIX):
+                    _take(line[len(PREFIX) :], told, say)
+            code = process.wait()
+        finally:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+        errors.seek(0)
+        said = errors.read().decode("utf-8", "replace").strip().splitlines()
+    if told.error is not None:
+        kinds = {"usage": UsageError, "environment": NotAvailable}
+        kind = kinds.get(str(told.error.get("kind")), GpuwatchError)
+        raise kind(str(told.error.get("message")), str(told.error.get("mend") or "") or None)
+    if code or told.seconds is None:
+        how = f"signal {-code}" if code < 0 else f"exit code {code}"
+        last = f": {said[-1]}" if said else ""
+        raise GpuwatchError(f"the measurement broke off with {how}{last}", "see `gpuwatch doctor`")
+
+
+def _take(line: str, told: _Told, say: Callable[[str], None]) -> None:
+    with suppress(ValueError):
+        body = mapping(json.loads(line))
+        event = body.get("event")
+        if event == "calibration":
+            told.device = body
+        elif event == "ceiling":
+            keys = ("value", "unit", "how", "spread", "reason")
+            told.ceilings[str(body.get("name"))] = {key: body.get(key) for key in keys}
+            value = number(body.get("value"))
+            shown = units.si(value, str(body.get("unit"))) if value else body.get("reason")
+            say(f"  {body.get('name')}: {shown}")
+        elif event == "calibrated":
+            told.seconds = number(body.get("seconds"))
+        elif event == "error":
+            told.error = body
+
+
+def _busy_gpus(nvml: NvmlSource) -> dict[str, tuple[str, ...]]:
+    """By device id what others do on a GPU just before the measurement."""
+    values = dict(zip(nvml.channels, nvml.sample(), strict=True))
+    found: dict[str, tuple[str, ...]] = {}
+    processes = nvml.processes()
+    for gpu in nvml.devices:
+        told = []
+        holders = [each for each in processes.get(gpu.id) or () if each.kind == "compute"]
+        if holders:
+            pids = ", ".join(str(each.pid) for each in holders[:5])
+            told.append(f"{_processes(len(holders))} ({pids}) hold {_named(gpu)}")
+        for channel, value in values.items():
+            of_gpu = (channel.device, channel.metric) == (gpu.id, "hw.gpu.utilization")
+            if of_gpu and value is not None and value > BUSY:
+                told.append(f"{_named(gpu)} was {units.percent(value)} busy before")
+        found[gpu.id] = tuple(f"{each}: its ceilings may be too low" for each in told)
+    return found
+
+
+def _processes(count: int) -> str:
+    return f"{count} other processes" if count > 1 else "another process"
+
+
+def _named(gpu: Device) -> str:
+    return f"{gpu.id} ({gpu.name})"
+
+
+def _busy_cpu(before: tuple[float, float] | None, own_before: resource.struct_rusage) -> list[str]:
+    """What other programs, and a hypervisor, took of the processors meanwhile."""
+    after = _cpu_times()
+    if before is None or after is None or after[1] <= before[1]:
+        return []
+    own = resource.getrusage(resource.RUSAGE_CHILDREN)
+    mine = own.ru_utime + own.ru_stime - own_before.ru_utime - own_before.ru_stime
+    others = (after[0] - before[0] - mine) / (after[1] - before[1])
+    if others <= BUSY:
+        return []
+    return [
+        f"other programs took {units.percent(others)} of the processors' time meanwhile:"
+        " the ceilings may be too low"
+    ]
+
+
+def _cpu_times() -> tuple[float, float] | None:
+    """Seconds of all processors since boot that were not idle (stolen ones too), and in all."""
+    try:
+        words = Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]
+        fields = [int(word) for word in words][:8]
+    except (OSError, ValueError):
+        return None
+    tick = os.sysconf("SC_CLK_TCK")
+    return (sum(fields) - fields[3] - fields[4]) / tick, sum(fields) / tick
