@@ -33,6 +33,7 @@ class Sources:
     steps: Steps
     live: bool
     machine_only: bool
+    imported: bool
     gpus_used: int
     t: int
     interval: float
@@ -170,6 +171,8 @@ def _counted(
 
 
 def _no_work(sources: Sources, what: str) -> str:
+    if sources.imported:
+        return "an imported profile has no samples and no steps"
     if not sources.steps.any:
         if sources.live:
             return "no step line yet"

@@ -132,7 +132,11 @@ def _workload(snapshot: Snapshot, width: int) -> list[Line]:
         rows.append(_progress(snapshot, work, width))
     if not work.reports:
         row = Line(width).add(" ")
-        if snapshot.status.live:
+        if snapshot.imported:
+            row.add("an imported profile: ", "muted").add("K", "key").add(
+                " shows its kernels", "muted"
+            )
+        elif snapshot.status.live:
             row.add("no step lines so far", "muted").add(
                 "; any program can print them: docs/step-lines.md", "muted"
             )

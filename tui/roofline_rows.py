@@ -79,6 +79,9 @@ def roofline_rows(snapshot: Snapshot, options: Options, width: int, height: int)
             width,
             height,
         )
+    if snapshot.imported:
+        text = "an imported profile has no roofline: it says nothing of rates"
+        return _filled([*rows, *_said(text, width)], width, height)
     if snapshot.roofline is None:
         return _filled([*rows, Line(width), *_said("working it out …", width)], width, height)
     minute, steady = snapshot.roofline.minute, snapshot.roofline.steady

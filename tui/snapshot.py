@@ -130,6 +130,8 @@ class Snapshot:
     status: Status
     machine_only: bool
     """The machine was recorded, without a workload."""
+    imported: bool
+    """A profile that was made elsewhere: no samples and no steps."""
     t: int
     """Session time of the newest record in nanoseconds."""
     devices: tuple[DeviceNow, ...]

@@ -113,6 +113,17 @@ async def test_an_import_is_told_as_one(session: Make) -> None:
         assert "after the timed window" not in screen_text(app)
 
 
+async def test_the_screen_of_an_import_leads_to_its_kernels(session: Make) -> None:
+    path = session(
+        **over({**PROFILE, "tool": "nsys", "steps": None}), kind="import", steps=False, gpus=0
+    )
+    async with live(path) as (app, pilot):
+        await shows(pilot, "an imported profile: K shows its kernels")
+        assert "an imported profile has no samples" in screen_text(app)
+        await pilot.press("o")
+        await shows(pilot, "an imported profile has no roofline")
+
+
 async def test_without_a_profile_it_says_what_would_give_one(session: Make) -> None:
     async with live(session(meta=finished(), alive=False)) as (_, pilot):
         await pilot.press("K")
