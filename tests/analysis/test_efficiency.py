@@ -405,3 +405,9 @@ def test_what_befell_the_gpu_is_among_the_notes(tmp_path: Path) -> None:
     path = record(tmp_path / "a.gpuwatch", events=[("xid", "Xid 79: fallen off the bus")])
     with SessionReader(path) as reader:
         assert "gpu0: Xid 79: fallen off the bus (at 6.0 s)" in summarise(reader).notes
+
+
+def test_a_machine_and_an_import_have_no_section_of_efficiency(tmp_path: Path) -> None:
+    for kind in ("machine", "import"):
+        extra = {"workload": {"name": "x", "kind": kind}}
+        assert lines(tmp_path / f"{kind}.gpuwatch", extra=extra) == {}

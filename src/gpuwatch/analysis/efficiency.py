@@ -247,8 +247,10 @@ def _threads(facts: Mapping[str, Mapping[str, JSON]]) -> int | None:
 
 
 def missing_ceiling(efficiency: Efficiency) -> str | None:
-    """What would give shares that are not known; ``None`` where the measured ceilings are there."""
+    """What would give shares of measured ceilings; ``None`` where they are there, or no rate is."""
     names = (BANDWIDTH, efficiency.data_type)
     known = efficiency.roofline.ceilings
+    if not efficiency.roofline.points:
+        return None
     measured = all(name in known and known[name].kind == MEASURED for name in names if name)
     return None if measured else MEND

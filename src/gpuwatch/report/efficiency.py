@@ -17,8 +17,8 @@ from gpuwatch.text import clean
 
 
 def efficiency_rows(session: Summary) -> list[tuple[str, str]]:
-    """Name and text of each line, unescaped; empty for a session of the machine alone."""
-    if session.workload.get("kind") == "machine":
+    """Name and text of each line, unescaped; empty for a machine's session and an import."""
+    if session.workload.get("kind") in ("machine", "import"):
         return []
     of = session.efficiency
     rows = [

@@ -20,8 +20,8 @@ from gpuwatch.report.values import ratio, shown
 from gpuwatch.session.study import NotRun
 from gpuwatch.text import clean, markdown
 
-_COLUMNS = 100
-"""Of sentences in a terminal."""
+_COLUMNS, _NAMES = 100, 36
+"""Of sentences in a terminal, and of the names before them."""
 _ROOM_FOR_VALUES = 120
 """Characters for the values of one row of the fingerprint, however many sessions there are."""
 
@@ -38,7 +38,7 @@ def terminal(
     head, rows = _grid(compared, clean)
     parts.append(table(head, rows))
     for title, lines in _efficiency(compared):
-        width = max(len(name) for name, _ in lines)
+        width = min(_NAMES, max(len(name) for name, _ in lines))
         parts += ["", clean(title)]
         parts += [
             textwrap.fill(
