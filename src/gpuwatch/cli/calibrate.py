@@ -106,6 +106,7 @@ def _table(document: JSON, attributes: JSON) -> str:
     from gpuwatch import units
     from gpuwatch.peaks import peaks
     from gpuwatch.report.table import table
+    from gpuwatch.report.values import shown
     from gpuwatch.text import clean
 
     device = mapping(document.get("device"))
@@ -119,7 +120,7 @@ def _table(document: JSON, attributes: JSON) -> str:
         rows.append(
             [
                 clean(key, 20),
-                units.si(value, clean(mapping(entry).get("unit"), 8)),
+                shown(value, clean(mapping(entry).get("unit"), 8)),
                 units.percent(spread),
                 *([units.percent(share)] if known else []),
                 clean(mapping(entry).get("how") or mapping(entry).get("reason") or "", 200),

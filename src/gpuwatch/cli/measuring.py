@@ -17,6 +17,7 @@ from pathlib import Path
 from gpuwatch import ceilings, units
 from gpuwatch.errors import GpuwatchError, NotAvailable, UsageError
 from gpuwatch.models import JSON, mapping, number
+from gpuwatch.report.values import shown
 from gpuwatch.runners.interpreter import Interpreter, activation, choose
 from gpuwatch.telemetry.base import Device
 from gpuwatch.telemetry.nvml import NvmlSource, Unavailable, open_nvml
@@ -188,8 +189,8 @@ def _take(line: str, told: _Told, say: Callable[[str], None]) -> None:
             keys = ("value", "unit", "how", "spread", "reason")
             told.ceilings[str(body.get("name"))] = {key: body.get(key) for key in keys}
             value = number(body.get("value"))
-            shown = units.si(value, str(body.get("unit"))) if value else body.get("reason")
-            say(f"  {body.get('name')}: {shown}")
+            told_value = shown(value, str(body.get("unit"))) if value else body.get("reason")
+            say(f"  {body.get('name')}: {told_value}")
         elif event == "calibrated":
             told.seconds = number(body.get("seconds"))
         elif event == "error":
