@@ -145,10 +145,11 @@ def _block(gauge: Gauge, height: int, width: int) -> list[Line]:
                 rows[1].end(told, "text")
             return rows
         rows[1].add(f"{number} {unit}".strip(), "strong")
+        below = _told(gauge, width, height - 3)
         if gauge.against is None:
             _share(gauge, rows[1].to(10), width)
         else:
-            told = fitting(share_texts(gauge), rows[1].left - 1)
+            told = "" if below else fitting(share_texts(gauge), rows[1].left - 1)
             rows[1].end(told, "text")
             if not told and height == 3:
                 told = fitting(share_texts(gauge), width - len(f"{gauge.reading.method.value}, "))
@@ -156,7 +157,7 @@ def _block(gauge: Gauge, height: int, width: int) -> list[Line]:
                 rows[2].add(beside, _badge_role(gauge))
                 return rows
         rows[2].add(badge(gauge, width), _badge_role(gauge))
-        _say(rows[3:], _told(gauge, width, height - 3))
+        _say(rows[3:], below)
         return rows
     rows[0].add(gauge.title, "text")
     for row in range(3):

@@ -235,8 +235,8 @@ def _names(roofline: Roofline, plane: Plane, width: int) -> Mapping[int, tuple[s
         free = next((at for at in range(row, plane.rows - 1) if at not in placed), None)
         if free is not None:
             named = f"{'/'.join(_SHORT.get(name, name) for name in types)} {kind}"
-            texts = (f"{si(value, 'FLOP/s')} {named}", f"{''.join(si_parts(value, ''))} {named}")
-            placed[free] = (_fitting(texts, width), "strong" if own in types else "muted")
+            size = "".join(si_parts(value, ""))
+            placed[free] = (fit(f"{size} {named}", width), "strong" if own in types else "muted")
     slope = roofline.bandwidth
     last = next((at for at in range(plane.rows - 1, -1, -1) if at not in placed), None)
     if slope is not None and last is not None:
