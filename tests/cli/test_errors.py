@@ -35,6 +35,7 @@ def one_line(text: str) -> str:
         (["--record", "mnist-cnn", "--env", "bare,x=1"], "unknown option"),
         (["--record", "mnist-cnn", "--env", "bare=image"], "takes no image"),
         (["--record", "mnist-cnn", "--", "sleep", "1"], "give one of them"),
+        (["--record", "mnist-cnn", "--dcgm", "--counters"], "counters that ncu needs"),
         (["--record", "--steps", "5"], "without a workload"),
         (["--record", "--steps", "5", "--", "sleep", "1"], "behind --"),
         (["--record", "--"], "no command behind --"),

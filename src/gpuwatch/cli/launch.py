@@ -113,6 +113,10 @@ def request(arguments: argparse.Namespace, command: tuple[str, ...]) -> Request:
     clash = options.conflict(arguments)
     if clash:
         raise UsageError(*clash)
+    if arguments.dcgm and arguments.counters:
+        raise UsageError(
+            "--dcgm holds the counters that ncu needs for --counters", "give one of them"
+        )
     return Request(
         workloads=_workloads(arguments, command),
         environments=environments(arguments.env or ["bare"], arguments.python, pull=arguments.pull),
