@@ -53,7 +53,8 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         document = measure(target, arguments.python, quick=arguments.quick, say=_say)
         for warning in document["warnings"]:
             _say(f"warning: {warning}")
-        ceilings.store(document)
+        if _any(document):
+            ceilings.store(document)
         measured.append((target, document))
     if arguments.format == "json":
         from gpuwatch.report.json import dumps
@@ -61,13 +62,13 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         sys.stdout.write(dumps({"schema": 1, "measured": [each for _, each in measured]}))
     else:
         print("\n".join(_table(document, target.attributes) for target, document in measured))
-    nothing = [target for target, document in measured if not _any(document)]
-    if nothing:
-        reasons = {each["reason"] for each in measured[0][1]["ceilings"].values()}
-        raise NotAvailable(
-            f"nothing could be measured on {nothing[0].name}: {'; '.join(sorted(reasons))}",
-            "see `gpuwatch doctor`",
-        )
+    for target, document in measured:
+        if not _any(document):
+            reasons = {str(each["reason"]) for each in document["ceilings"].values()}
+            raise NotAvailable(
+                f"nothing could be measured on {target.name}: {'; '.join(sorted(reasons))}",
+                "see `gpuwatch doctor`",
+            )
     return ExitCode.DONE
 
 
