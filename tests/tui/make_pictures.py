@@ -4,7 +4,7 @@
 
 With SESSION, a saved session (of a machine with a GPU, say), ``live.svg`` and
 ``roofline.svg`` show that one.
-The recordings need torch; they take about two minutes.
+The recordings need torch and a machine that does nothing else; they take about three minutes.
 """
 
 from __future__ import annotations
@@ -75,6 +75,7 @@ def main(arguments: list[str]) -> int:
         os.environ["HOME"] = folder
         for name in ("XDG_DATA_HOME", "XDG_STATE_HOME"):
             os.environ.pop(name, None)
+        gpuwatch("calibrate", "--python", sys.executable)
         flags = ("--steps", "200", "--python", sys.executable)
         gpuwatch("--record", "--quiet", "sentiment-rnn", *flags)
         pair = [

@@ -22,7 +22,7 @@ async def test_a_picture_loads_nothing_from_elsewhere(session: Make) -> None:
     only_links_itself(text)
 
 
-@pytest.mark.parametrize("name", ["live", "home", "compare"])
+@pytest.mark.parametrize("name", ["live", "roofline", "home", "compare"])
 def test_the_stored_pictures_load_nothing_from_elsewhere(name: str) -> None:
     only_links_itself((ROOT / "docs" / "images" / f"{name}.svg").read_text())
 
