@@ -87,7 +87,7 @@ def rates(record: Record, start: int, end: int, counters: Counters | None = None
             None if read is None or written is None else (read + written) * (per_second or 0.0)
         ),
         on_gpu=bool(gpus),
-        busy=_average(busy) if gpus else _busy_cores(record, start, end),
+        **({"busy": _average(busy)} if gpus else _busy_cores(record, start, end)),
         sm_activity=_average(active),
         data_share=steps.data_share(),
     )
@@ -115,11 +115,13 @@ def _mean(record: Record, device: str, metric: str, start: int, end: int) -> flo
     return sum(known) / len(known) if len(known) >= FULL * _PIECES else None
 
 
-def _busy_cores(record: Record, start: int, end: int) -> float | None:
-    cores = _mean(record, "workload", CORES, start, end)
-    if cores is not None and record.threads:
-        return min(1.0, cores / record.threads)
-    return _mean(record, "cpu", "hw.cpu.utilization", start, end)
+def _busy_cores(record: Record, start: int, end: int) -> dict[str, float | None]:
+    """``busy`` and ``cores_busy`` of :class:`Rates` on a CPU."""
+    own = _mean(record, "workload", CORES, start, end)
+    cores = _mean(record, "cpu", "hw.cpu.utilization", start, end)
+    if own is None or not record.threads:
+        return {"busy": cores}
+    return {"busy": min(1.0, own / record.threads), "cores_busy": cores}
 
 
 def _sane(rate: float | None) -> float | None:

@@ -96,6 +96,14 @@ def test_one_known_ceiling_is_enough_where_the_run_is_near_it() -> None:
 def test_on_a_cpu_idle_cores_show_it() -> None:
     found = of(flop=1e12, bytes=1e10, on_gpu=False, busy=0.5).verdict
     assert found.bound == "host" and "50 % of the cores' time was idle" in found.text
+    found = of(flop=1e12, bytes=1e10, on_gpu=False, busy=0.5, cores_busy=0.6).verdict
+    assert "the workload's threads did not run 50 % of the time" in found.text
+
+
+def test_cores_that_other_programs_hold_are_not_called_idle() -> None:
+    found = of(flop=1e12, bytes=1e10, on_gpu=False, busy=0.4, cores_busy=0.98).verdict
+    assert found.bound == "host" and "idle" not in found.text
+    assert "busy 98 % of the time, while the workload's threads ran 40 % of it" in found.text
 
 
 def test_without_work_there_is_no_point_and_a_reason() -> None:

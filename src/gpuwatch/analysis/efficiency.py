@@ -122,7 +122,7 @@ def efficiency_of(
         executed_flop=_per_second(None if counters is None else counters.flop_per_step, work),
         executed_bytes=_per_second(_dram(counters), work),
         on_gpu=bool(gpus),
-        busy=_busy(gpus, metrics, window, facts) if steady else None,
+        **_busy(gpus, metrics, window, facts) if steady else {},
         sm_activity=_mean(metrics, "hw.gpu.sm.activity") if steady and gpus else None,
         data_share=_data_share(work),
     )
@@ -231,14 +231,15 @@ def _busy(
     metrics: Metrics,
     window: Window,
     facts: Mapping[str, Mapping[str, JSON]],
-) -> float | None:
-    """Share of time a kernel ran; on the CPU of its threads' time that the workload computed."""
+) -> dict[str, float | None]:
+    """``busy`` and ``cores_busy`` of :class:`Rates`."""
     if gpus:
-        return _mean(metrics, "hw.gpu.utilization")
+        return {"busy": _mean(metrics, "hw.gpu.utilization")}
     used, threads = metrics["process.cpu.time"].max, _threads(facts)
-    if used is not None and threads and window.seconds > 0:
-        return min(1.0, used / (window.seconds * threads))
-    return _mean(metrics, "hw.cpu.utilization")
+    cores = _mean(metrics, "hw.cpu.utilization")
+    if used is None or not threads or window.seconds <= 0:
+        return {"busy": cores}
+    return {"busy": min(1.0, used / (window.seconds * threads)), "cores_busy": cores}
 
 
 def _threads(facts: Mapping[str, Mapping[str, JSON]]) -> int | None:

@@ -61,7 +61,10 @@ class Rates:
     """DRAM bytes read and written per step by ncu, times the step rate, By/s."""
     on_gpu: bool = True
     busy: float | None = None
-    """Share of time in which a kernel ran (GPU), share of all cores' time in use (CPU)."""
+    """Share of time in which a kernel ran (GPU), in which the workload's threads ran (CPU; where
+    their number is not known, the share of all cores' time in use)."""
+    cores_busy: float | None = None
+    """CPU, beside ``busy`` of threads: share of all cores' time in use, by any program."""
     sm_activity: float | None = None
     """Share of time a multiprocessor had work, mean over all."""
     data_share: float | None = None
@@ -262,7 +265,14 @@ def idle_of(rates: Rates) -> float | None:
 
 def _idle_text(rates: Rates, idle: float) -> str:
     if not rates.on_gpu:
-        return f"{units.percent(idle)} of the cores' time was idle"
+        if rates.cores_busy is None:
+            return f"{units.percent(idle)} of the cores' time was idle"
+        if idle >= IDLE > 1 - rates.cores_busy:
+            return (
+                f"other programs held the cores: busy {units.percent(rates.cores_busy)} of the "
+                f"time, while the workload's threads ran {units.percent(1 - idle)} of it"
+            )
+        return f"the workload's threads did not run {units.percent(idle)} of the time"
     if rates.busy is None:
         return f"the multiprocessors were without work {units.percent(idle)} of the time"
     return f"no kernel ran {units.percent(idle)} of the time"
