@@ -143,8 +143,8 @@ def calibrate(asked: str, *, quick: bool = False) -> int:
                 value, spread, how = _copy(bench) if name == "bandwidth" else _product(bench, name)
             except Exception as error:
                 reason = translate(error, None).message
-                if device.type == "cuda":
-                    torch.cuda.empty_cache()
+        if device.type == "cuda":
+            torch.cuda.empty_cache()
         emit("ceiling", name=name, value=value, unit=unit, how=how, spread=spread, reason=reason)
     emit("calibrated", seconds=time.perf_counter() - begin)
     return 0

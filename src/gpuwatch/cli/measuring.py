@@ -206,8 +206,7 @@ def _busy_gpus(nvml: NvmlSource) -> dict[str, tuple[str, ...]]:
         told = []
         holders = [each for each in processes.get(gpu.id) or () if each.kind == "compute"]
         if holders:
-            pids = ", ".join(str(each.pid) for each in holders[:5])
-            told.append(f"{_processes(len(holders))} ({pids}) hold {_named(gpu)}")
+            told.append(f"{_processes([each.pid for each in holders])} {_named(gpu)}")
         for channel, value in values.items():
             of_gpu = (channel.device, channel.metric) == (gpu.id, "hw.gpu.utilization")
             if of_gpu and value is not None and value > BUSY:
@@ -216,8 +215,11 @@ def _busy_gpus(nvml: NvmlSource) -> dict[str, tuple[str, ...]]:
     return found
 
 
-def _processes(count: int) -> str:
-    return f"{count} other processes" if count > 1 else "another process"
+def _processes(pids: Sequence[int]) -> str:
+    if len(pids) == 1:
+        return f"process {pids[0]} holds"
+    more = ", ..." if len(pids) > 5 else ""
+    return f"{len(pids)} processes ({', '.join(map(str, pids[:5]))}{more}) hold"
 
 
 def _named(gpu: Device) -> str:

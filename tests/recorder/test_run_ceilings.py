@@ -1,0 +1,93 @@
+"""Ceilings of a session as its run tells more of itself: waited for, taken back, kept."""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpuwatch import ceilings
+from gpuwatch.models import Output
+from gpuwatch.recorder.ceilings import RunCeilings
+from gpuwatch.recorder.intake import Intake
+from gpuwatch.recorder.stepline import PREFIX
+from gpuwatch.session.store import Row
+from gpuwatch.telemetry.base import Device
+
+CPU = Device("cpu", "cpu", "Processor 9000")
+GPU = Device("gpu0", "gpu", "NVIDIA H200", "GPU-0", {"driver.version": "575.57"})
+OURS = {"workload": {"kind": "workload"}}
+COMMAND = {"workload": {"kind": "command"}}
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+
+
+def measured(device: Device, torch: str = "2.15.0", **changes: Any) -> dict[str, Any]:
+    """A stored document of a device."""
+    document = {
+        "schema": 1,
+        "device": {"kind": device.kind, "uuid": device.uuid, "name": device.name},
+        "host": socket.gethostname(),
+        "driver": device.attributes.get("driver.version"),
+        "torch": torch,
+        "threads": 2 if device.kind == "cpu" else None,
+        "when": "2026-11-21T13:00:00+00:00",
+        "seconds": 20.0,
+        "ceilings": {"bandwidth": {"value": 4.3e12, "unit": "By/s", "how": "copy"}},
+        **changes,
+    }
+    ceilings.store(document)
+    return document
+
+
+def tell(intake: Intake, **body: Any) -> None:
+    line = f"{PREFIX}{json.dumps(body)}\n".encode()
+    intake.take([Output(time.monotonic_ns(), "stdout", line)])
+
+
+def versions(intake: Intake, torch: str = "2.15.0", threads: int = 2) -> None:
+    tell(intake, event="versions", torch=torch, threads=str(threads))
+
+
+def written(rows: list[Row]) -> Any:
+    """The value of the row; ``None`` where it is taken back."""
+    ((sql, parameters),) = rows
+    return json.loads(str(parameters[1])) if sql.startswith("INSERT") else None
+
+
+def test_a_workload_gets_its_ceilings_once_it_has_told_torch_and_device() -> None:
+    document = measured(CPU)
+    run, intake = RunCeilings([CPU], OURS), Intake(0)
+    assert run.rows(intake) == []
+    versions(intake)
+    assert run.rows(intake) == []
+    tell(intake, event="run", device="cpu")
+    assert written(run.rows(intake)) == document
+    assert run.rows(intake) == []
+
+
+def test_a_program_that_tells_nothing_gets_none_of_two_documents() -> None:
+    measured(GPU)
+    measured(GPU, torch="2.14.0")
+    assert RunCeilings([GPU, CPU], COMMAND).rows(Intake(0)) == []
+
+
+def test_what_was_taken_on_trust_is_taken_back_when_the_program_tells_another_torch() -> None:
+    measured(GPU)
+    run, intake = RunCeilings([GPU], COMMAND), Intake(0)
+    assert written(run.rows(intake)) is not None
+    versions(intake, "2.9.0")
+    assert written(run.rows(intake)) is None
+
+
+def test_a_recorder_that_takes_a_run_up_keeps_its_ceilings() -> None:
+    known = {**OURS, "ceilings": measured(CPU), "run": {"device": "cpu"}}
+    measured(CPU, torch="2.14.0")
+    assert RunCeilings([CPU], known).rows(Intake(0, known)) == []
