@@ -30,9 +30,7 @@ def _rates(cores: int, **per_clock: int | None) -> Rates:
     return Rates(cores, {"float32": 2 * cores, **per_clock})
 
 
-_ADA_FULL = _rates(
-    128, float64=4, tf32=512, bfloat16=1024, float16=1024, fp8=2048, int8=2048
-)  # fmt: skip
+_ADA_FULL = _rates(128, float64=4, tf32=512, bfloat16=1024, float16=1024, fp8=2048, int8=2048)
 _ADA_HALF = _rates(128, float64=4, tf32=256, bfloat16=512, float16=512, fp8=1024, int8=2048)
 
 RATES: dict[str, dict[str, Rates]] = {
@@ -139,7 +137,7 @@ SHEETS: tuple[tuple[str, Sheet], ...] = (
     (r"H100 80GB HBM3", Sheet(1980, 3352, tensor=1830)),
     (r"H100 PCIe", Sheet(1755, 2039, tensor=1620)),
     (r"H200", Sheet(1980, 4800, tensor=1830)),
-    (r"B200", Sheet(1965, 8000, tensor=1850, implied=True)),
+    (r"B200", Sheet(1965, 7700, tensor=1850, implied=True)),
     (r"GeForce RTX 5090", Sheet(2407, 1792)),
 )
 """By product name without maker; H100's two clocks are from table 3 of the Hopper white paper."""
