@@ -7,11 +7,14 @@ the white papers. Sheet figures are dense, with sums in FP32.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 
+from gpuwatch.peak_tables import RATES
 from gpuwatch.peaks import DATA_TYPES, dram_peak, peaks, sheet_peaks
 
 T = 1e12
@@ -307,3 +310,21 @@ def test_integers_are_operations_and_not_floating_point() -> None:
         "bandwidth": "By/s", "int8": "OP/s",
         **dict.fromkeys(("float64", "float32", "tf32", "bfloat16", "float16", "fp8"), "FLOP/s"),
     }  # fmt: skip
+
+
+def test_the_table_in_the_docs_is_the_one_that_is_computed_from() -> None:
+    text = (Path(__file__).parent.parent / "docs" / "calibration.md").read_text()
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines()]
+    told = {(row[0], *row[2:]) for row in cells if re.fullmatch(r"\d+\.\d", row[0])}
+    cut = {"H20", "H800", "no tensor cores"}
+    computed = {
+        (capability, *(shown(rates.per_clock.get(name, "-")) for name in DATA_TYPES))
+        for capability, variants in RATES.items()
+        for variant, rates in variants.items()
+        if variant not in cut
+    }
+    assert told == computed
+
+
+def shown(rate: int | str | None) -> str:
+    return "?" if rate is None else str(rate)
