@@ -204,3 +204,9 @@ def test_the_table_in_the_docs_is_the_one_that_is_computed_from() -> None:
 
 def shown(rate: int | str | None) -> str:
     return "?" if rate is None else str(rate)
+
+
+def test_attributes_of_a_hostile_file_give_unknown_peaks() -> None:
+    for capability in ([], {}, ["9.0"], {"9.0": 1}, 9.0, True):
+        hostile = {"compute.capability": capability, "core.count": "x", "clock.sm.max": []}
+        assert all(peak.value is None for peak in peaks(hostile, "NVIDIA H100").values())

@@ -43,7 +43,7 @@ def dram_peak(attributes: Mapping[str, JSON], name: str = "") -> Peak:
     GDDR5 to GDDR7) so that the 2 reproduces the data sheet. The current clock is never used.
     """
     reason = _not_a_whole_gpu(attributes, name)
-    if reason is None and attributes.get("compute.capability") in UNIFIED:
+    if reason is None and str(attributes.get("compute.capability")) in UNIFIED:
         reason = (
             f"this GPU shares the host's memory, whose bandwidth NVML does not tell; {_MEASURE}"
         )
