@@ -13,7 +13,7 @@ import os
 import re
 import tempfile
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gpuwatch import paths
@@ -100,6 +100,20 @@ def matching(among: Iterable[Document], sought: Sought) -> Document | None:
     """
     fitting = [document for document in among if _fits(document, sought)]
     return fitting[0] if len(fitting) == 1 else None
+
+
+def of_another_torch(among: Iterable[Document], sought: Sought) -> Document | None:
+    """The document that fits in all but its torch, with ``run_torch`` beside it, the last measured.
+
+    A container seldom has the torch of the bare machine: its device reaches about the same, and a
+    reader is told whose torch measured it.
+    """
+    if sought.torch is None:
+        return None
+    fitting = [document for document in among if _fits(document, replace(sought, torch=None))]
+    if not fitting:
+        return None
+    return {**max(fitting, key=lambda each: str(each.get("when"))), "run_torch": sought.torch}
 
 
 def _fits(document: Document, sought: Sought) -> bool:

@@ -50,6 +50,13 @@ def test_a_calibration_of_another_card_says_nothing() -> None:
     assert ceilings_of({"ceilings": nameless}, [gpu()])["bandwidth"].kind == "measured"
 
 
+def test_a_ceiling_that_another_torch_measured_says_so() -> None:
+    document = {**calibration(bandwidth=3e12), "run_torch": "2.9.0"}
+    found = ceilings_of({"ceilings": document}, [gpu()])["bandwidth"]
+    assert found.text == "measured copy, by another torch"
+    assert "torch 2.15.0" in found.source and "the run has torch 2.9.0" in found.source
+
+
 def test_several_gpus_have_the_sum_of_their_ceilings_and_it_is_said() -> None:
     documents = [calibration(bandwidth=3e12), calibration(uuid="GPU-2", bandwidth=2e12)]
     both = [gpu(), gpu("gpu1", "GPU-2")]

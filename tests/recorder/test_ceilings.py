@@ -104,11 +104,14 @@ def test_a_run_on_the_cpu_gets_the_document_of_its_threads(
     assert recorded(cli, tmp_path / "out", versions(threads=2), run_on()) == wanted
 
 
-def test_a_run_with_a_torch_that_was_not_measured_gets_none(
+def test_a_run_with_a_torch_that_was_not_measured_is_told_so(
     cli: Cli, driver: FakeDriver, known: Callable[..., dict[str, Any]], tmp_path: Path
 ) -> None:
-    known(0), known(1), known(None)
-    assert recorded(cli, tmp_path / "out", versions("2.13.0"), run_on(0)) is None
+    wanted = known(0)
+    known(1), known(None)
+    found = recorded(cli, tmp_path / "out", versions("2.13.0"), run_on(0))
+    assert found == {**wanted, "run_torch": "2.13.0"}
+    assert recorded(cli, tmp_path / "out", versions(threads=64), run_on()) is None
 
 
 def test_a_program_that_tells_nothing_gets_what_alone_fits_its_devices(

@@ -79,12 +79,20 @@ def test_a_program_that_tells_nothing_gets_none_of_two_documents() -> None:
     assert RunCeilings([GPU, CPU], COMMAND).rows(Intake(0)) == []
 
 
-def test_what_was_taken_on_trust_is_taken_back_when_the_program_tells_another_torch() -> None:
-    measured(GPU)
-    run, intake = RunCeilings([GPU], COMMAND), Intake(0)
+def test_what_was_taken_on_trust_is_taken_back_when_the_program_tells_other_threads() -> None:
+    measured(CPU)
+    run, intake = RunCeilings([CPU], COMMAND), Intake(0)
     assert written(run.rows(intake)) is not None
-    versions(intake, "2.9.0")
+    versions(intake, threads=64)
     assert written(run.rows(intake)) is None
+
+
+def test_of_another_torch_the_last_measured_is_taken_and_the_runs_torch_is_told() -> None:
+    measured(GPU, torch="2.14.0", when="2026-11-20T10:00:00+00:00")
+    newest = measured(GPU, torch="2.15.0", when="2026-11-21T10:00:00+00:00")
+    run, intake = RunCeilings([GPU], COMMAND), Intake(0)
+    versions(intake, "2.9.0")
+    assert written(run.rows(intake)) == {**newest, "run_torch": "2.9.0"}
 
 
 def test_a_recorder_that_takes_a_run_up_keeps_its_ceilings() -> None:

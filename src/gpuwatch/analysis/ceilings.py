@@ -152,6 +152,9 @@ def _measured(name: str, entry: Mapping[str, JSON], document: Mapping[str, JSON]
     if document.get("when"):
         how.append(str(document["when"]))
     text = "measured copy" if name == BANDWIDTH else f"measured {name} product"
+    if document.get("run_torch"):
+        how.append(f"while the run has torch {document['run_torch']}")
+        text += ", by another torch"
     unit = "By/s" if name == BANDWIDTH else "FLOP/s"
     return Ceiling(name, value, unit, MEASURED, text, f"gpuwatch calibrate: {', '.join(how)}")
 

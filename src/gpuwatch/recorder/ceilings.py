@@ -45,7 +45,8 @@ class RunCeilings:
         known = ceilings.documents()
         found: list[Document] = []
         for device in self._chosen(intake):
-            document = ceilings.matching(known, _sought(device, intake.versions))
+            sought = _sought(device, intake.versions)
+            document = ceilings.matching(known, sought) or ceilings.of_another_torch(known, sought)
             if document is not None:
                 found.append(document)
         value = found[0] if len(found) == 1 else found or None
