@@ -113,7 +113,8 @@ def of_another_torch(among: Iterable[Document], sought: Sought) -> Document | No
     fitting = [document for document in among if _fits(document, replace(sought, torch=None))]
     if not fitting:
         return None
-    return {**max(fitting, key=lambda each: str(each.get("when"))), "run_torch": sought.torch}
+    newest: Document = max(fitting, key=lambda each: str(each.get("when")))
+    return {**newest, "run_torch": sought.torch}
 
 
 def _fits(document: Document, sought: Sought) -> bool:
