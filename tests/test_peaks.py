@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.peak_tables import RATES
-from gpuwatch.peaks import DATA_TYPES, dram_peak, peaks, sheet_peaks
+from gpuwatch.peaks import DATA_TYPES, computed_in, dram_peak, peaks, sheet_peaks
 from tests.peak_cards import CARDS, WITHOUT_OUTPUT, Card
 
 T = 1e12
@@ -49,7 +49,9 @@ def test_peaks_at_the_clock_of_the_data_sheet_are_its_figures(card: Card) -> Non
         unit = 1e9 if name == "bandwidth" else T
         assert found[name].value == pytest.approx(figure * unit, rel=card.rounded), name
     for name in card.absent:
-        assert found[name].value is None and "has no cores for it" in (found[name].reason or "")
+        assert found[name].value is None and f"has no cores for {name}" in (
+            found[name].reason or ""
+        )
 
 
 @every_card
@@ -210,3 +212,19 @@ def test_attributes_of_a_hostile_file_give_unknown_peaks() -> None:
     for capability in ([], {}, ["9.0"], {"9.0": 1}, 9.0, True):
         hostile = {"compute.capability": capability, "core.count": "x", "clock.sm.max": []}
         assert all(peak.value is None for peak in peaks(hostile, "NVIDIA H100").values())
+
+
+@pytest.mark.parametrize(
+    ("capability", "reported", "computed"),
+    [
+        ("7.0", "bfloat16", "float32"),
+        ("7.0", "fp8", "float16"),
+        ("8.0", "bfloat16", "bfloat16"),
+        ("8.0", "fp8", "float16"),
+        ("13.7", "bfloat16", "bfloat16"),
+    ],
+)
+def test_a_type_without_cores_is_computed_in_a_wider_one(
+    capability: str, reported: str, computed: str
+) -> None:
+    assert computed_in(reported, {"compute.capability": capability}, "NVIDIA X") == computed

@@ -16,6 +16,7 @@ from gpuwatch.peak_tables import UNIFIED, Rates, is_virtual, rates_of, sheet_of
 
 DATA_TYPES = ("float64", "float32", "tf32", "bfloat16", "float16", "fp8", "int8")
 _MEASURE = "`gpuwatch calibrate` measures what it can do"
+_WIDER = {"fp8": "float16", "bfloat16": "float32", "tf32": "float32"}
 _TENSOR_CLOCK = frozenset({"tf32", "bfloat16", "float16", "fp8", "int8"})
 
 
@@ -77,6 +78,19 @@ def peaks(attributes: Mapping[str, JSON], name: str) -> dict[str, Peak]:
         basis = f"maximum clock {_mhz(clock)}" if clock else ""
         found[data_type] = _compute(data_type, attributes, name, clock, basis, "NVML", reason)
     return found
+
+
+def computed_in(data_type: str, attributes: Mapping[str, JSON], name: str) -> str:
+    """The data type whose arithmetic a GPU uses for ``data_type``: a wider one where it has none.
+
+    bfloat16 and TF32 are computed in float32 before Ampere, FP8 in float16 before Ada.
+    """
+    rates = rates_of(str(attributes.get("compute.capability") or ""), name)
+    if rates is None:
+        return data_type
+    while data_type not in rates.per_clock and data_type in _WIDER:
+        data_type = _WIDER[data_type]
+    return data_type
 
 
 def sheet_peaks(attributes: Mapping[str, JSON], name: str) -> dict[str, Peak]:
@@ -144,9 +158,11 @@ def _not_computed(
             f" to gpuwatch; {_MEASURE}"
         )
     if data_type not in rates.per_clock:
-        return f"{name or 'this GPU'}, compute capability {capability}, has no cores for it"
+        return (
+            f"{name or 'this GPU'}, compute capability {capability}, has no cores for {data_type}"
+        )
     if rates.per_clock[data_type] is None:
-        return f"the rate of {name or 'this GPU'} for it is not known to gpuwatch; {_MEASURE}"
+        return f"the {data_type} rate of {name or 'this GPU'} is not known to gpuwatch; {_MEASURE}"
     if not cores:
         return f"NVML does not give the number of cores; {_MEASURE}"
     if cores % rates.cores:
