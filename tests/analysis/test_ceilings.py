@@ -57,6 +57,21 @@ def test_a_ceiling_that_another_torch_measured_says_so() -> None:
     assert "torch 2.15.0" in found.source and "the run has torch 2.9.0" in found.source
 
 
+def test_a_ceiling_measured_on_a_busy_machine_is_doubted_with_its_warning() -> None:
+    document = {**calibration(bandwidth=3e12, float32=5e13), "warnings": ["all was busy"]}
+    document["ceilings"]["float32"]["warnings"] = []
+    found = ceilings_of({"ceilings": document}, [gpu()])
+    assert (found["bandwidth"].doubt, found["float32"].doubt) == ("all was busy", None)
+    assert found["bfloat16"].doubt is None  # a peak
+
+
+def test_the_sum_of_ceilings_has_the_doubts_of_each() -> None:
+    doubted = {**calibration(uuid="GPU-2", bandwidth=2e12), "warnings": ["it was busy"]}
+    both = [gpu(), gpu("gpu1", "GPU-2")]
+    found = ceilings_of({"ceilings": [calibration(bandwidth=3e12), doubted]}, both)
+    assert found["bandwidth"].doubt == "it was busy"
+
+
 def test_several_gpus_have_the_sum_of_their_ceilings_and_it_is_said() -> None:
     documents = [calibration(bandwidth=3e12), calibration(uuid="GPU-2", bandwidth=2e12)]
     both = [gpu(), gpu("gpu1", "GPU-2")]

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from gpuwatch.models import JSON, mapping, number
 from gpuwatch.peaks import Peak, peaks, sheet_peaks
 from gpuwatch.session.rows import DeviceRow
+from gpuwatch.text import clean
 
 BANDWIDTH = "bandwidth"
 MEASURED, PEAK, SHEET = "measured", "peak", "sheet"
@@ -44,6 +45,8 @@ class Ceiling:
     text: str
     """Short, for people: ``measured copy``, ``peak at maximum clock, sum over 2 GPUs``."""
     source: str
+    doubt: str | None = None
+    """Why a measured ceiling may be too low: what disturbed its measurement, for people."""
 
 
 def ceilings_of(
@@ -149,14 +152,23 @@ def _measured(name: str, entry: Mapping[str, JSON], document: Mapping[str, JSON]
         how.append(f"spread {spread * 100:.1f} %")
     if document.get("torch"):
         how.append(f"torch {document['torch']}")
-    if document.get("when"):
-        how.append(str(document["when"]))
+    when = entry.get("when") or document.get("when")
+    if when:
+        how.append(str(when))
     text = "measured copy" if name == BANDWIDTH else f"measured {name} product"
     if document.get("run_torch"):
         how.append(f"while the run has torch {document['run_torch']}")
         text += ", by another torch"
     unit = "By/s" if name == BANDWIDTH else "FLOP/s"
-    return Ceiling(name, value, unit, MEASURED, text, f"gpuwatch calibrate: {', '.join(how)}")
+    source = f"gpuwatch calibrate: {', '.join(how)}"
+    return Ceiling(name, value, unit, MEASURED, text, source, _doubt(entry, document))
+
+
+def _doubt(entry: Mapping[str, JSON], document: Mapping[str, JSON]) -> str | None:
+    """The warnings of a ceiling; those of its document where it has none of its own."""
+    warnings = entry.get("warnings", document.get("warnings"))
+    told = [clean(each) for each in warnings if each] if isinstance(warnings, list) else []
+    return "; ".join(dict.fromkeys(told)) or None
 
 
 def _peaks(found: Mapping[str, Peak], kind: str) -> list[Ceiling]:
@@ -185,4 +197,5 @@ def _sum(ceilings: Sequence[Ceiling]) -> Ceiling:
         first.kind,
         f"{first.text}, sum over {len(ceilings)} GPUs",
         "; ".join(dict.fromkeys(each.source for each in ceilings)),
+        "; ".join(dict.fromkeys(each.doubt for each in ceilings if each.doubt)) or None,
     )
