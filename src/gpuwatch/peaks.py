@@ -15,7 +15,8 @@ from gpuwatch.models import JSON, number
 from gpuwatch.peak_tables import UNIFIED, Rates, is_virtual, rates_of, sheet_of
 
 DATA_TYPES = ("float64", "float32", "tf32", "bfloat16", "float16", "fp8", "int8")
-_MEASURE = "`gpuwatch calibrate` measures what it can do"
+MEASURE = "`gpuwatch calibrate` measures what it can do"
+"""How most reasons end: it mends the ceiling that a rate is held against, and no gauge."""
 _WIDER = {"fp8": "float16", "bfloat16": "float32", "tf32": "float32"}
 _TENSOR_CLOCK = frozenset({"tf32", "bfloat16", "float16", "fp8", "int8"})
 
@@ -46,13 +47,13 @@ def dram_peak(attributes: Mapping[str, JSON], name: str = "") -> Peak:
     reason = _not_a_whole_gpu(attributes, name)
     if reason is None and str(attributes.get("compute.capability")) in UNIFIED:
         reason = (
-            f"this GPU shares the host's memory, whose bandwidth NVML does not tell; {_MEASURE}"
+            f"this GPU shares the host's memory, whose bandwidth NVML does not tell; {MEASURE}"
         )
     clock, width = number(attributes.get("clock.memory.max")), _width(attributes)
     if reason is None and not clock:
-        reason = f"NVML does not give the maximum memory clock; {_MEASURE}"
+        reason = f"NVML does not give the maximum memory clock; {MEASURE}"
     if reason is None and not width:
-        reason = f"NVML does not give the width of the memory bus; {_MEASURE}"
+        reason = f"NVML does not give the width of the memory bus; {MEASURE}"
     if reason is not None or not clock or not width:
         return _unknown("bandwidth", reason)
     return Peak(
@@ -72,7 +73,7 @@ def peaks(attributes: Mapping[str, JSON], name: str) -> dict[str, Peak]:
     NVML: professional cards and GeForce of one architecture differ.
     """
     clock = number(attributes.get("clock.sm.max"))
-    reason = None if clock else f"NVML does not give the maximum clock; {_MEASURE}"
+    reason = None if clock else f"NVML does not give the maximum clock; {MEASURE}"
     found = {"bandwidth": dram_peak(attributes, name)}
     for data_type in DATA_TYPES:
         basis = f"maximum clock {_mhz(clock)}" if clock else ""
@@ -151,33 +152,33 @@ def _not_computed(
     data_type: str, capability: str, name: str, cores: float | None, rates: Rates | None
 ) -> str | None:
     if not capability:
-        return f"NVML does not give the compute capability; {_MEASURE}"
+        return f"NVML does not give the compute capability; {MEASURE}"
     if rates is None:
         return (
             f"the rates of {name or 'this GPU'}, compute capability {capability}, are not known"
-            f" to gpuwatch; {_MEASURE}"
+            f" to gpuwatch; {MEASURE}"
         )
     if data_type not in rates.per_clock:
         return (
             f"{name or 'this GPU'}, compute capability {capability}, has no cores for {data_type}"
         )
     if rates.per_clock[data_type] is None:
-        return f"the {data_type} rate of {name or 'this GPU'} is not known to gpuwatch; {_MEASURE}"
+        return f"the {data_type} rate of {name or 'this GPU'} is not known to gpuwatch; {MEASURE}"
     if not cores:
-        return f"NVML does not give the number of cores; {_MEASURE}"
+        return f"NVML does not give the number of cores; {MEASURE}"
     if cores % rates.cores:
         return (
             f"{cores:g} cores are no multiple of {rates.cores}, which a multiprocessor of compute"
-            f" capability {capability} has; {_MEASURE}"
+            f" capability {capability} has; {MEASURE}"
         )
     return None
 
 
 def _not_a_whole_gpu(attributes: Mapping[str, JSON], name: str) -> str | None:
     if attributes.get("mig.parent"):
-        return f"NVML does not tell which part of the GPU a MIG device has; {_MEASURE}"
+        return f"NVML does not tell which part of the GPU a MIG device has; {MEASURE}"
     if is_virtual(name):
-        return f"{name} is a virtual GPU, a share of a card that is not told; {_MEASURE}"
+        return f"{name} is a virtual GPU, a share of a card that is not told; {MEASURE}"
     return None
 
 
@@ -190,7 +191,7 @@ def _unit(name: str) -> str:
 
 
 def _unknown(name: str, reason: str | None) -> Peak:
-    return Peak(name, _unit(name), None, "", "", reason or f"not known; {_MEASURE}")
+    return Peak(name, _unit(name), None, "", "", reason or f"not known; {MEASURE}")
 
 
 def _mhz(clock: float) -> str:
