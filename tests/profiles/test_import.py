@@ -249,6 +249,34 @@ def test_files_that_contradict_each_other_are_not_one_run(
     assert "not of a H100" in refused(capsys, winograd, "--device-name", "H100")
 
 
+def test_counters_of_some_launches_are_no_total_of_the_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    counted = [Counted("gemm", 2, {"flop_count_sp": ("5", "5", "5")})]
+    profiles = []
+    for name, text in (
+        ("m.csv", nvprof_metrics_csv(counted)),
+        (
+            "t.csv",
+            nsys_csv("cuda_gpu_kern_sum", [Row("gemm", 150, (3e3, 20.0, 20.0, 9.0, 30.0, 1.0))]),
+        ),
+    ):
+        (tmp_path / name).write_text(text)
+        profiles.append(load(tmp_path / name))
+    counters = merge(profiles).counters
+    assert (counters["flop"], counters["launches"], counters["reason"]) == (None, 2, None)
+    assert counters["kernels"][0]["flop"] == 10
+    assert counters["notes"][0] == "the counters are of 2 of 150 launches: no total is known"
+    assert "flop: 10 in the 2 launches that were counted" in counters["notes"]
+
+
+def test_a_folder_is_named_before_the_label_it_would_give(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert ". is not a file" in refused(capsys, ".")
+
+
 def test_a_folder_that_cannot_be_written_is_one_line(
     samples: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -16,11 +16,19 @@ from gpuwatch.profiles.files import load
 from tests.profiles.conftest import loaded
 from tests.profiles.printed import NSYS_TITLES, Row, nsys_csv, nsys_text
 
+
+def _in_range(values: tuple[float, ...]) -> tuple[float, ...]:
+    """Total, average, median, minimum, maximum, deviation, in an order that can be."""
+    low, average, median, high = sorted(values[:4])
+    return (values[4], average, median, low, high, values[5])
+
+
 names = st.text(
     st.characters(exclude_categories=("Cs", "Cc", "Zl", "Zp", "Zs")), min_size=1, max_size=40
 ).map(lambda text: f"cudaX {text}")
 amounts = st.floats(0, 1e15, allow_nan=False).map(lambda value: round(value, 4))
-rows = st.builds(Row, names, st.integers(0, 10**9), st.tuples(*[amounts] * 6))
+in_range = st.tuples(*[amounts] * 6).map(_in_range)
+rows = st.builds(Row, names, st.integers(0, 10**9), in_range)
 tables = st.lists(rows, min_size=1, max_size=6, unique_by=lambda row: row.name)
 
 
@@ -105,6 +113,28 @@ def test_the_same_report_twice_is_of_two_runs(tmp_path: Path) -> None:
     text = nsys_csv("cuda_gpu_kern_sum", [Row("a", 2, (9.0,) * 6)])
     with pytest.raises(UsageError, match=r"line 6: a second table cuda_gpu_kern_sum"):
         loaded(tmp_path, text + text)
+
+
+def test_an_average_outside_its_own_range_is_a_number_that_was_cut(tmp_path: Path) -> None:
+    text = nsys_csv("cuda_gpu_kern_sum", [Row("k", 10, (4e5, 4e4, 6e4, 5e4, 7e4, 0.0))])
+    with pytest.raises(UsageError, match=r"line 3: the average of k is outside its own range"):
+        loaded(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    ("row", "wrong"),
+    [
+        (Row("k", 10, (6e6, 6e4, 6e4, 5e4, 7e4, 0.0)), True),
+        (Row("k", 10, (6e5, 6e4, 6e4, 5e4, 7e4, 0.0)), False),
+        (Row("k", 3, (2.0, 0.7, 0.7, 0.6, 0.8, 0.0)), False),
+    ],
+)
+def test_a_total_that_is_not_count_times_average_is_told(row: Row, wrong: bool) -> None:
+    found = nsys.read(lines(nsys_csv("cuda_gpu_kern_sum", [row])))
+    assert found is not None
+    assert bool(found.notes) is wrong
+    if wrong:
+        assert "k: 10 times its average is 600000, its total 6e+06" in found.notes[0]
 
 
 @pytest.mark.parametrize("value", ["-1", "nan", "1e999", "0x10", "1_000", "12,34", ""])

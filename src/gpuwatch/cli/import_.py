@@ -30,6 +30,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     if command:
         raise UsageError("import runs no command", "gpuwatch import FILE...")
+    from gpuwatch.profiles.files import load
+    from gpuwatch.profiles.merge import merge
+    from gpuwatch.profiles.save import save
+
+    profiles = [load(path) for path in arguments.file]
     label = arguments.label
     label = clean(arguments.file[0].stem, _LONGEST_LABEL) if label is None else clean(label)
     if not label.strip() or len(label) > _LONGEST_LABEL:
@@ -39,11 +44,6 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     device = arguments.device_name
     if device is not None and not clean(device).strip():
         raise UsageError("the device has no name", "leave --device-name out")
-    from gpuwatch.profiles.files import load
-    from gpuwatch.profiles.merge import merge
-    from gpuwatch.profiles.save import save
-
-    profiles = [load(path) for path in arguments.file]
     imported = merge(profiles, device and clean(device, 200).strip())
     path = save(arguments.out or paths.data_home(), label.strip(), profiles, imported)
     paths.remember_study(path.parent.resolve())

@@ -37,6 +37,9 @@ COUNT_COLUMN = {
 
 NAME_COLUMN = {KERNELS: "Name", API: "Name", COPY_TIME: "Operation", COPY_SIZE: "Operation"}
 
+ROUNDED = 0.01
+"""How far figures of one row may contradict each other: each is rounded by itself."""
+
 _NUMBER = re.compile(r"(\d{1,3}(,\d{3})+|\d+)(\.\d*)?([eE][+-]?\d{1,3})?", re.ASCII)
 _LONGEST_NUMBER = 60
 _LARGEST = 1e30
@@ -117,6 +120,37 @@ def count(text: str) -> int | None:
     """A whole number that is not negative; ``None`` if it is none."""
     value = number(text)
     return int(value) if value is not None and value == int(value) else None
+
+
+def outside(entry: Entry) -> str | None:
+    """What is wrong with a row whose average or median lies outside its own range.
+
+    It is a number that was cut or changed. ``None``: nothing is wrong, or the row has no range.
+    """
+    low, high = entry.minimum, entry.maximum
+    if low is None or high is None:
+        return None
+    for name, value in (("average", entry.average), ("median", entry.median)):
+        if value is not None and not low * (1 - ROUNDED) <= value <= high * (1 + ROUNDED):
+            return f"the {name} of {clean(entry.name, 60)} is outside its own range"
+    return None
+
+
+def not_the_total(entry: Entry, step: float = 0.0) -> str | None:
+    """A note where count times average is not the total, beyond what rounding explains.
+
+    ``step`` is the last printed digit of the average and of the total.
+    """
+    if entry.total is None or entry.average is None or entry.count is None:
+        return None
+    product = entry.count * entry.average
+    slack = max(entry.total, product) * ROUNDED + (entry.count + 1) * step
+    if abs(product - entry.total) <= slack:
+        return None
+    return (
+        f"{clean(entry.name, 60)}: {entry.count} times its average is {product:g}, "
+        f"its total {entry.total:g}: one of them is wrong"
+    )
 
 
 def cells(line: str) -> list[str] | None:

@@ -28,6 +28,8 @@ LONGEST_NAME = 2000
 """Characters of a kernel's name that are kept."""
 
 _BY_ITSELF = "import each run by itself: gpuwatch import FILE"
+_NOTHING_KNOWN = "the files hold no FLOP and no DRAM bytes of all kernels"
+_TOTALS = ("flop", "dram_read_bytes", "dram_write_bytes")
 _OF = {
     "sp": "single precision",
     "dp": "double precision",
@@ -66,7 +68,7 @@ def merge(profiles: Sequence[Profile], device_name: str | None = None) -> Import
     capability = _only("compute capabilities", [(p.name, p.found.capability) for p in profiles])
     notes = [f"{p.name}: {note}" for p in profiles for note in p.found.notes]
     profile = {**_profile(profiles, notes), "notes": notes}
-    counters = _counters(profiles)
+    counters = _counters(profiles, _launches(profiles))
     return Imported(
         device or device_name,
         capability,
@@ -144,8 +146,18 @@ def _table(name: str, entries: Sequence[Entry]) -> dict[str, JSON]:
     }
 
 
-def _counters(profiles: Sequence[Profile]) -> JSON:
-    """FLOP and DRAM bytes of all kernels; a total that is not complete is not given."""
+def _launches(profiles: Sequence[Profile]) -> int | None:
+    """Launches of all kernels in the largest summary of times; ``None`` where there is none."""
+    tables = [p.found.tables[KERNELS] for p in profiles if KERNELS in p.found.tables]
+    known = [[row.count for row in rows if row.count is not None] for rows in tables]
+    return max((sum(counts) for counts in known), default=None)
+
+
+def _counters(profiles: Sequence[Profile], ran: int | None) -> JSON:
+    """FLOP and DRAM bytes of all kernels; a total that is not complete is not given.
+
+    ``ran`` is how many launches there were as far as a summary of times tells.
+    """
     counting = [p for p in profiles if p.found.kernels]
     if not counting:
         return None
@@ -170,13 +182,18 @@ def _counters(profiles: Sequence[Profile]) -> JSON:
         }
         for kernel in kernels
     ]
-    totals = {
-        key: _whole(key, [row[key] for row in rows], own)
-        for key in ("flop", "dram_read_bytes", "dram_write_bytes")
-    }
+    launches = sum(kernel.launches for kernel in kernels)
+    if ran is not None and launches > ran:
+        own.append(
+            f"counted were {launches} launches, timed {ran}: the files are of different runs"
+        )
+    of = None if ran is None or launches >= ran else (launches, ran)
+    totals = {key: _whole(key, [row[key] for row in rows], own, of) for key in _TOTALS}
     rows.sort(key=lambda row: (-(row["flop"] or 0), -(row["dram_read_bytes"] or 0), row["name"]))
     if len(rows) > MOST_KERNELS:
         own.append(f"{len(rows) - MOST_KERNELS} kernels are in the totals, but not in the list")
+    if of is not None:
+        own.insert(0, f"the counters are of {of[0]} of {of[1]} launches: no total is known")
     known = any(value is not None for value in totals.values())
     return {
         "tool": tool,
@@ -187,8 +204,8 @@ def _counters(profiles: Sequence[Profile]) -> JSON:
         "dram_write_bytes_per_step": None,
         **totals,
         "kernels": rows[:MOST_KERNELS],
-        "launches": sum(kernel.launches for kernel in kernels),
-        "reason": None if known else "the files hold no FLOP and no DRAM bytes of all kernels",
+        "launches": launches,
+        "reason": None if known or of else _NOTHING_KNOWN,
         "notes": own,
     }
 
@@ -245,8 +262,17 @@ def _total(values: Sequence[float | None]) -> float | None:
     return sum(v for v in values if v is not None) if values and None not in values else None
 
 
-def _whole(key: str, values: Sequence[float | None], notes: list[str]) -> float | None:
-    """The sum over all kernels; none, and a note, where one of them is not known."""
+def _whole(
+    key: str, values: Sequence[float | None], notes: list[str], of: tuple[int, int] | None
+) -> float | None:
+    """The sum over all kernels; none, and a note, where one of them is not known.
+
+    ``of``: how many launches were counted, of how many, where those are not all.
+    """
+    if of is not None:
+        if (part := _total(values)) is not None:
+            notes.append(f"{key}: {part:g} in the {of[0]} launches that were counted")
+        return None
     missing = values.count(None)
     if 0 < missing < len(values):
         part = sum(value for value in values if value is not None)

@@ -17,6 +17,7 @@ from gpuwatch.profiles.base import (
     cells,
     count,
     number,
+    outside,
 )
 from gpuwatch.profiles.ncu_metrics import DURATION, parts_of, wanted
 
@@ -121,6 +122,12 @@ def _details(text: Text, at: int, header: Sequence[str], report: _Report) -> int
         launch = _launch(report, row, many)
         metric = row["Metric Name"]
         raw = row["Average" if summary else "Metric Value"]
+        if summary and wanted(metric):
+            figures = (number(row.get(name, "")) for name in ("Average", "Minimum", "Maximum"))
+            average, low, high = figures
+            entry = Entry(metric, many, None, average, minimum=low, maximum=high)
+            if wrong := outside(entry):
+                raise text.error(line_at, wrong, _TOOL)
         if wanted(metric):
             launch.values[metric] = _value(
                 text, line_at, metric, row["Metric Unit"], raw, report.notes

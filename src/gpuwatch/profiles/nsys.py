@@ -22,7 +22,9 @@ from gpuwatch.profiles.base import (
     cells,
     count,
     merged,
+    not_the_total,
     number,
+    outside,
 )
 
 _TOOL = "nsys"
@@ -92,7 +94,8 @@ def read(text: Text) -> Found | None:
         if layout is None:
             at = first
             continue
-        rows, behind = _rows(text, first, len(header), split, layout)
+        doubts: list[str] = []
+        rows, behind = _rows(text, first, len(header), split, layout, doubts)
         at, header_at = behind, at
         if not rows:
             raise text.error(header_at, "a header without rows", _TOOL)
@@ -104,6 +107,7 @@ def read(text: Text) -> Found | None:
             why = f"a second table {layout.table}: import each run by itself"
             raise text.error(header_at, why, _TOOL)
         tables[layout.table] = merged(rows)
+        notes += doubts
         if layout.table == COPY_SIZE and layout.factors["total"] is None:
             notes.append("the sizes of the copies are left out: the file does not say their unit")
     if not seen:
@@ -174,8 +178,9 @@ def _rows(
     width: int,
     split: Callable[[str], list[str] | None],
     layout: _Layout,
+    doubts: list[str],
 ) -> tuple[list[Entry], int]:
-    """The rows from line ``first`` on, and the line behind them."""
+    """The rows from line ``first`` on, and the line behind them; notes go to ``doubts``."""
     rows: list[Entry] = []
     at = first
     while at < len(text.lines):
@@ -188,8 +193,20 @@ def _rows(
         if fields is None or len(fields) != width:
             raise text.error(at, "a row that ends early: the file is cut off or damaged", _TOOL)
         rows.append(_entry(text, at, fields, layout))
+        if doubt := not_the_total(rows[-1], _step(fields, layout)):
+            doubts.append(doubt)
         at += 1
     return rows, at
+
+
+def _step(fields: Sequence[str], layout: _Layout) -> float:
+    """The last printed digit of the total and of the average, the coarser of both."""
+    return max(
+        (layout.factors[meaning] or 0.0)
+        * 10.0 ** -len(fields[layout.columns[meaning]].partition(".")[2])
+        for meaning in ("total", "average")
+        if meaning in layout.columns
+    )
 
 
 def _entry(text: Text, at: int, fields: Sequence[str], layout: _Layout) -> Entry:
@@ -204,4 +221,7 @@ def _entry(text: Text, at: int, fields: Sequence[str], layout: _Layout) -> Entry
         if value is None and raw.strip():
             raise text.error(at, f"{raw[:40]!r} is not a number", _TOOL)
         values[meaning] = None if value is None or factor is None else value * factor
-    return Entry(name, many, values.pop("total"), **values)
+    entry = Entry(name, many, values.pop("total"), **values)
+    if wrong := outside(entry):
+        raise text.error(at, wrong, _TOOL)
+    return entry

@@ -10,6 +10,7 @@ from gpuwatch.profiles.base import (
     API,
     COPY_TIME,
     KERNELS,
+    ROUNDED,
     Entry,
     Found,
     Kernel,
@@ -18,12 +19,12 @@ from gpuwatch.profiles.base import (
     cells,
     count,
     merged,
+    not_the_total,
+    outside,
 )
 from gpuwatch.profiles.nvprof_metrics import NS, PARTS, average_of, kernel_of, scaled
 
 _TOOL = "nvprof"
-_ROUNDED = 0.01
-"""How far the printed average may lie outside the printed range: each is rounded by itself."""
 
 _TALK = re.compile(r"==(\d+|=+)==")
 _COMMAND = re.compile(r"==(?:\d+|=+)== .*?(?:process \d+, command|application): (.*)")
@@ -148,6 +149,10 @@ def _time(log: _Log, at: int, section: str, calls: str, values: Sequence[str], n
         log.notes[f"the section {section[:40]} is left out"] = None
         return
     entry = Entry(name.strip(), many, total, average, minimum=low, maximum=high)
+    if wrong := outside(entry):
+        raise log.text.error(at, wrong, _TOOL)
+    if doubt := not_the_total(entry):
+        log.notes[doubt] = None
     log.times.setdefault(table, []).append(entry)
 
 
@@ -224,7 +229,7 @@ def _value(
     if not three[2].startswith("<"):
         if low is None or high is None or average is None:
             raise log.text.error(at, f"a row of {metric} that cannot be read", _TOOL)
-        if not low * (1 - _ROUNDED) <= average <= high * (1 + _ROUNDED):
+        if not low * (1 - ROUNDED) <= average <= high * (1 + ROUNDED):
             raise log.text.error(at, f"an average of {metric} outside its own range", _TOOL)
     return metric, many, three[2]
 
