@@ -46,9 +46,7 @@ def dram_peak(attributes: Mapping[str, JSON], name: str = "") -> Peak:
     """
     reason = _not_a_whole_gpu(attributes, name)
     if reason is None and str(attributes.get("compute.capability")) in UNIFIED:
-        reason = (
-            f"this GPU shares the host's memory, whose bandwidth NVML does not tell; {MEASURE}"
-        )
+        reason = f"this GPU shares the host's memory, whose bandwidth NVML does not tell; {MEASURE}"
     clock, width = number(attributes.get("clock.memory.max")), _width(attributes)
     if reason is None and not clock:
         reason = f"NVML does not give the maximum memory clock; {MEASURE}"
