@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gpuwatch.analysis.ceilings import devices_of_run
+from gpuwatch.analysis.cpu_time import logical_cores
 from gpuwatch.analysis.crosscheck import findings_of
 from gpuwatch.analysis.profile import Counters, counters_of
+from gpuwatch.analysis.program import Program
 from gpuwatch.models import mapping
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.session.rows import DeviceRow, EventRow
@@ -112,13 +114,21 @@ class Checks:
 
     def _record(self) -> Record:
         of_run = devices_of_run(self._meta, self._devices)
+        workload = mapping(self._meta.get("workload"))
         return Record(
-            name=str(mapping(self._meta.get("workload")).get("name") or self._reader.path.stem),
+            program=Program(
+                str(workload.get("name") or self._reader.path.stem),
+                str(workload.get("kind")),
+                self._steps.any,
+                self._steps.timed_start is not None,
+                mapping(self._meta.get("count")),
+            ),
             gpus=tuple(device.id for device in of_run if device.kind == "gpu"),
             series=self._series,
             interval=self._interval,
             steps=self._steps,
             threads=self._threads_now(),
+            cores=logical_cores(self._devices),
             counters=self._counters,
         )
 

@@ -12,8 +12,10 @@ from dataclasses import dataclass
 
 from rich.cells import cell_len
 
-from gpuwatch.analysis.ceilings import MEND, Ceiling
-from gpuwatch.analysis.roofline import ALGORITHMIC, EXECUTED, MEASURED, Point, Roofline
+from gpuwatch.analysis.ceilings import Ceiling
+from gpuwatch.analysis.points import ALGORITHMIC, EXECUTED, MEASURED, Point
+from gpuwatch.analysis.program import IMPORTED, MACHINE
+from gpuwatch.analysis.roofline import Roofline
 from gpuwatch.text import clean
 from gpuwatch.tui.canvas import Line
 from gpuwatch.tui.cells import fit, wrap
@@ -75,13 +77,12 @@ def roofline_rows(snapshot: Snapshot, options: Options, width: int, height: int)
     rows = [title_row(snapshot, width, paused=options.paused)]
     if snapshot.machine_only:
         return _filled(
-            [*rows, *_said("the machine alone has no roofline: no work is counted", width)],
+            [*rows, *_said(MACHINE, width)],
             width,
             height,
         )
     if snapshot.imported:
-        text = "an imported profile has no roofline: it says nothing of rates"
-        return _filled([*rows, *_said(text, width)], width, height)
+        return _filled([*rows, *_said(IMPORTED, width)], width, height)
     if snapshot.roofline is None:
         return _filled([*rows, Line(width), *_said("working it out …", width)], width, height)
     minute, steady = snapshot.roofline.minute, snapshot.roofline.steady
@@ -130,19 +131,11 @@ def _verdict(roofline: Roofline, width: int) -> list[Line]:
     rows = []
     for index, line in enumerate(wrap(clean(roofline.verdict.text), width - 4, 4)):
         rows.append(Line(width).add(" = " if index == 0 else "   ", "key").add(line, "text"))
-    mends = [roofline.verdict.mend] if roofline.verdict.mend else []
-    if not _measured(roofline) and MEND not in mends:
-        mends.append(MEND)
+    mends = dict.fromkeys(each for each in (roofline.verdict.mend, roofline.missing) if each)
     for text in mends:
         for index, line in enumerate(wrap(clean(text), width - 4, 2)):
             rows.append(Line(width).add(" → " if index == 0 else "   ", "key").add(line, "muted"))
     return rows
-
-
-def _measured(roofline: Roofline) -> bool:
-    """Whether both ceilings of the run are measured ones."""
-    of_run = (roofline.bandwidth, roofline.ceilings.get(roofline.data_type or ""))
-    return all(each is not None and each.kind == "measured" for each in of_run)
 
 
 def _plot(

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from gpuwatch.analysis.ceilings import Ceiling
+from gpuwatch.analysis.cpu_time import cpu_shares, resolution
 from gpuwatch.analysis.crosscheck import Means
+from gpuwatch.analysis.points import Rates
 from gpuwatch.analysis.profile import Counters
-from gpuwatch.analysis.roofline import Rates, roofline_of
+from gpuwatch.analysis.program import Program
+from gpuwatch.analysis.roofline import roofline_of
 from gpuwatch.analysis.samples import FULL
 from gpuwatch.tui.graph import Window
 from gpuwatch.tui.series import NS, Series
@@ -28,7 +32,7 @@ CORES = "cores"
 class Record:
     """What was recorded of a run so far."""
 
-    name: str
+    program: Program
     gpus: tuple[str, ...]
     """Ids of the GPUs that the run uses; empty: it runs on the CPU."""
     series: Mapping[tuple[str, str], Series]
@@ -36,6 +40,8 @@ class Record:
     steps: Steps
     threads: int | None
     """Of the workload, on the CPU."""
+    cores: int | None
+    """Logical cores of the machine."""
     counters: Counters | None
 
     @property
@@ -57,9 +63,9 @@ def rooflines_of(
     record: Record, ceilings: Mapping[str, Ceiling], data_type: str | None
 ) -> Rooflines:
     """The roofline of the last minute, and of all timed steps."""
-    minute = roofline_of(record.name, rates(record, *record.minute), ceilings, data_type)
+    minute = roofline_of(record.program, rates(record, *record.minute), ceilings, data_type)
     whole = rates(record, *record.timed, counters=record.counters)
-    return Rooflines(minute, roofline_of(record.name, whole, ceilings, data_type))
+    return Rooflines(minute, roofline_of(record.program, whole, ceilings, data_type))
 
 
 def rates(record: Record, start: int, end: int, counters: Counters | None = None) -> Rates:
@@ -115,13 +121,17 @@ def _mean(record: Record, device: str, metric: str, start: int, end: int) -> flo
     return sum(known) / len(known) if len(known) >= FULL * _PIECES else None
 
 
-def _busy_cores(record: Record, start: int, end: int) -> dict[str, float | None]:
-    """``busy`` and ``cores_busy`` of :class:`Rates` on a CPU."""
+def _busy_cores(record: Record, start: int, end: int) -> dict[str, Any]:
+    """What :class:`Rates` says of a CPU."""
     own = _mean(record, "workload", CORES, start, end)
-    cores = _mean(record, "cpu", "hw.cpu.utilization", start, end)
-    if own is None or not record.threads:
-        return {"busy": cores}
-    return {"busy": min(1.0, own / record.threads), "cores_busy": cores}
+    least = resolution((end - start) / NS)
+    return cpu_shares(
+        None if own is None else max(own, least),
+        own is not None and own <= least,
+        record.threads,
+        record.cores,
+        _mean(record, "cpu", "hw.cpu.utilization", start, end),
+    )
 
 
 def _sane(rate: float | None) -> float | None:

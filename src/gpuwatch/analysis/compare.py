@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from gpuwatch.analysis.efficiency_rows import efficiency_rows, kernel_rows
 from gpuwatch.analysis.kernels import KernelRow, differing_kernels
 from gpuwatch.analysis.row import Row as Row
-from gpuwatch.analysis.row import Value, row_of
+from gpuwatch.analysis.row import Value, ceiling_notes, row_of, same_ceiling
 from gpuwatch.analysis.statistics import Statistic
 from gpuwatch.analysis.summary import DeviceSummary, Summary
 from gpuwatch.metrics import CATALOGUE, Kind, Method
@@ -117,7 +117,7 @@ def compare(sessions: Sequence[Summary]) -> Comparison:
             if any(value is not None for value in row.values)
         ),
         differences=_differences(sessions),
-        notes=_notes(sessions),
+        notes=(*_notes(sessions), *ceiling_notes(rows)),
         kernels=differing_kernels([session.profile for session in sessions]),
     )
 
@@ -187,7 +187,8 @@ def _statistic_row(
 ) -> Row:
     values = tuple(None if each is None else value(each) for each in statistics)
     methods = tuple(Method.UNAVAILABLE if each is None else each.method for each in statistics)
-    return Row(group, name, unit, values, methods)
+    at_most = tuple(method is Method.BOUND for method in methods)
+    return Row(group, name, unit, values, methods, at_most=at_most)
 
 
 def used_gpus(session: Summary) -> list[DeviceSummary]:
@@ -218,9 +219,13 @@ def _with_ratios(row: Row, sessions: Sequence[Summary]) -> Row:
     window = sessions[base].window.kind
     ratios = tuple(
         None
-        if value is None or not _sound(session) or (sampled and session.window.kind != window)
+        if value is None
+        or not _sound(session)
+        or (sampled and session.window.kind != window)
+        or any(row.at_most[at : at + 1] + row.at_most[base : base + 1])
+        or not same_ceiling(row, base, at)
         else value / first
-        for value, session in zip(row.values, sessions, strict=True)
+        for at, (value, session) in enumerate(zip(row.values, sessions, strict=True))
     )
     return replace(row, ratios=ratios)
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from gpuwatch import units
 from gpuwatch.analysis.ceilings import (
     BANDWIDTH,
-    MEASURED,
-    MEND,
     PEAK,
     Ceiling,
     ceilings_of,
@@ -18,18 +17,22 @@ from gpuwatch.analysis.ceilings import (
     every_ceiling_of,
     peaks_of,
 )
+from gpuwatch.analysis.cpu_time import cpu_shares, logical_cores
+from gpuwatch.analysis.conditions import clocks_of, held_down, shared
 from gpuwatch.analysis.crosscheck import Finding, Means, findings_of
 from gpuwatch.analysis.energy import COUNTER, CPU_POWER, POWER, Energy, energy_of
 from gpuwatch.analysis.figure import Figure, unknown
+from gpuwatch.analysis.points import Rates
 from gpuwatch.analysis.profile import Counters
-from gpuwatch.analysis.roofline import Rates, Roofline, roofline_of
+from gpuwatch.analysis.program import Program
+from gpuwatch.analysis.roofline import Roofline, roofline_of
 from gpuwatch.analysis.samples import Samples
 from gpuwatch.analysis.statistics import Statistic
 from gpuwatch.analysis.traffic import METRIC, Traffic, traffic_of
 from gpuwatch.analysis.window import Window
 from gpuwatch.metrics import Method
 from gpuwatch.models import JSON, mapping
-from gpuwatch.session.rows import DeviceRow
+from gpuwatch.session.rows import DeviceRow, GpuProcessRow
 
 SAMPLED = (METRIC, COUNTER, POWER, CPU_POWER)
 """Metrics whose samples are needed one by one."""
@@ -91,7 +94,7 @@ class Work:
 
 
 def efficiency_of(
-    label: str,
+    program: Program,
     meta: Mapping[str, JSON],
     facts: Mapping[str, Mapping[str, JSON]],
     devices: Sequence[DeviceRow],
@@ -101,6 +104,7 @@ def efficiency_of(
     samples: Sequence[Samples],
     work: Work,
     counters: Counters | None,
+    processes: Sequence[GpuProcessRow] = (),
 ) -> Efficiency:
     """Everything at once; ``metrics`` and ``by_device`` are the statistics over ``window``."""
     run, count = mapping(meta.get("run")), mapping(meta.get("count"))
@@ -119,14 +123,21 @@ def efficiency_of(
         flop=flop.value,
         bytes=size.value,
         measured_bytes=moved,
+        unmeasured=traffic.missing,
+        clocks=clocks_of(gpus, means),
         executed_flop=_per_second(None if counters is None else counters.flop_per_step, work),
         executed_bytes=_per_second(_dram(counters), work),
         on_gpu=bool(gpus),
-        **_busy(gpus, metrics, window, facts) if steady else {},
+        **_busy(gpus, devices, metrics, window, facts) if steady else {},
         sm_activity=_mean(metrics, "hw.gpu.sm.activity") if steady and gpus else None,
         data_share=_data_share(work),
     )
-    roofline = roofline_of(label, rates, ceilings_of(meta, devices), data_type)
+    roofline = roofline_of(program, rates, ceilings_of(meta, devices), data_type)
+    findings = [
+        *findings_of(gpus, means, data_type, flop.value, size.value, moved, count, counters),
+        *([held] if (held := held_down(gpus, means)) else []),
+        *shared(gpus, processes, window, run, metrics),
+    ]
     return Efficiency(
         covers=tuple(device.id for device in of_run),
         data_type=data_type,
@@ -141,9 +152,7 @@ def efficiency_of(
         traffic=traffic,
         energy=energy_of(samples, ids, window, steps, work.samples),
         roofline=roofline,
-        findings=findings_of(
-            gpus, means, data_type, flop.value, size.value, moved, count, counters
-        ),
+        findings=tuple(sorted(findings, key=lambda each: not each.warning)),
     )
 
 
@@ -184,10 +193,10 @@ def _mfu(
 ) -> Figure:
     if flop.value is None:
         return unknown("1", flop.reason or "no FLOP/s are known")
-    if data_type is None:
-        return unknown("1", "the workload did not report a data type whose peak is known")
     if not gpus:
         return unknown("1", "a CPU's peak is not known: see the share of the measured product")
+    if data_type is None:
+        return unknown("1", "the workload did not report a data type whose peak is known")
     peak = next((each for each in every.get(data_type, ()) if each.kind == PEAK), None)
     if peak is None:
         found = (peaks_of(gpu).get(data_type) for gpu in gpus)
@@ -228,30 +237,24 @@ def _data_share(work: Work) -> float | None:
 
 def _busy(
     gpus: Sequence[DeviceRow],
+    devices: Sequence[DeviceRow],
     metrics: Metrics,
     window: Window,
     facts: Mapping[str, Mapping[str, JSON]],
-) -> dict[str, float | None]:
-    """``busy`` and ``cores_busy`` of :class:`Rates`."""
+) -> dict[str, Any]:
+    """What :class:`Rates` says of the time in which the device, or the program, ran."""
     if gpus:
         return {"busy": _mean(metrics, "hw.gpu.utilization")}
-    used, threads = metrics["process.cpu.time"].max, _threads(facts)
-    cores = _mean(metrics, "hw.cpu.utilization")
-    if used is None or not threads or window.seconds <= 0:
-        return {"busy": cores}
-    return {"busy": min(1.0, used / (window.seconds * threads)), "cores_busy": cores}
+    used = metrics["process.cpu.time"].max
+    return cpu_shares(
+        None if used is None or window.seconds <= 0 else used / window.seconds,
+        metrics["process.cpu.time"].method is Method.BOUND,
+        _threads(facts),
+        logical_cores(devices),
+        _mean(metrics, "hw.cpu.utilization"),
+    )
 
 
 def _threads(facts: Mapping[str, Mapping[str, JSON]]) -> int | None:
     told = str(mapping(facts.get("workload")).get("threads") or "")
     return int(told) if told.isdecimal() and len(told) < 6 else None
-
-
-def missing_ceiling(efficiency: Efficiency) -> str | None:
-    """What would give shares of measured ceilings; ``None`` where they are there, or no rate is."""
-    names = (BANDWIDTH, efficiency.data_type)
-    known = efficiency.roofline.ceilings
-    if not efficiency.roofline.points:
-        return None
-    measured = all(name in known and known[name].kind == MEASURED for name in names if name)
-    return None if measured else MEND

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from gpuwatch.analysis.ceilings import MEASURED, PEAK, SHEET
+from gpuwatch.analysis.ceilings import BANDWIDTH, MEASURED, PEAK, SHEET, Ceiling
 from gpuwatch.analysis.efficiency import Efficiency, Share
 from gpuwatch.analysis.figure import Figure
 from gpuwatch.analysis.kernels import times_of
+from gpuwatch.analysis.points import KINDS
 from gpuwatch.analysis.profile import Counters
-from gpuwatch.analysis.roofline import KINDS
 from gpuwatch.analysis.row import Row, Value, row_of
 from gpuwatch.analysis.summary import Summary
 from gpuwatch.metrics import Method
@@ -37,8 +37,6 @@ _EFFICIENCY: tuple[tuple[str, str, Callable[[Efficiency], Figure]], ...] = (
     ("CPU energy per step", "J", lambda of: of.energy.cpu_per_step),
     ("device memory traffic per step", "By", lambda of: of.traffic.per_step),
 )
-_KINDS = {MEASURED: "measured", PEAK: "peak", SHEET: "data sheet"}
-"""The kind of ceiling that a share is of, as short as a row's name must be."""
 
 
 def kernel_rows(sessions: Sequence[Summary]) -> list[Row]:
@@ -137,13 +135,22 @@ def _share_row(
     common = set.intersection(*kinds) if kinds else set()
     kind = next((each for each in (MEASURED, PEAK, SHEET) if each in common), None)
     chosen = [next((e for e in of if e.ceiling.kind == kind), None) for of in found]
-    told = f"{name}, % of {_KINDS[kind]}" if kind else name
+    known = [None if each is None else each.ceiling for each in chosen]
+    told = f"{name}, % of {_kind(known)}" if kind else name
     values = tuple(None if each is None else each.value for each in chosen)
     methods = tuple(
         Method.UNAVAILABLE if value is None else _share_method(name, session)
         for value, session in zip(values, sessions, strict=True)
     )
-    return Row("efficiency", told, "1", values, methods)
+    return Row("efficiency", told, "1", values, methods, ceilings=tuple(known))
+
+
+def _kind(ceilings: Sequence[Ceiling | None]) -> str:
+    """What kind of ceiling a row's shares are of, as short as a row's name must be."""
+    first = next(each for each in ceilings if each is not None)
+    if first.kind == MEASURED:
+        return "measured copy" if first.name == BANDWIDTH else "measured product"
+    return {PEAK: "peak", SHEET: "data-sheet peak"}[first.kind]
 
 
 def _share_method(name: str, session: Summary) -> Method:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from gpuwatch import units
+from gpuwatch.analysis.rates import intervals
 from gpuwatch.analysis.window import Window
+from gpuwatch.models import JSON, mapping
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.session.rows import EventRow, StepRow
 
@@ -30,6 +33,15 @@ _TOLD = {
 """Kinds of events that matter, with a sentence where the event's own says less."""
 
 _FEW = 3
+_MENDED = ("install ", "NVreg_RestrictProfilingToAdminUsers")
+"""Words of reasons that name their mend."""
+_MENDS = {
+    True: "run it on an NVIDIA GPU (--device cuda), or without --counters",
+    False: "`gpuwatch doctor` says what ncu lacks; record it anew with --counters",
+}
+"""By whether the run was on the CPU."""
+COVERED = 0.9
+"""Share of the window that the steps' own times must cover, lest a reader be told."""
 
 
 def notes(reader: SessionReader, window: Window, steps: Sequence[StepRow]) -> tuple[str, ...]:
@@ -45,6 +57,8 @@ def notes(reader: SessionReader, window: Window, steps: Sequence[StepRow]) -> tu
             "launch, import and first step are not known: the program prints no `started` and "
             "`startup` lines (docs/step-lines.md)"
         )
+    found += _denominators(steps)
+    found += _no_counters(reader.meta())
     by_kind: dict[str, list[EventRow]] = {}
     for row in reader.events(limit=100_000):
         if row.kind in _TOLD:
@@ -58,6 +72,35 @@ def notes(reader: SessionReader, window: Window, steps: Sequence[StepRow]) -> tu
         if not sentence and len(rows) > _FEW:
             found.append(f"and {len(rows) - _FEW} more events of kind {kind}")
     return tuple(found)
+
+
+def _denominators(steps: Sequence[StepRow]) -> list[str]:
+    """Where FLOP/s and throughput are over clearly different times."""
+    spans = [(start, end, row) for start, end, row in intervals(steps) if not row.warmup]
+    if not spans or not all(row.seconds for _, _, row in spans):
+        return []
+    whole = (spans[-1][1] - spans[0][0]) / 1e9
+    own = sum(sum(row.seconds or ()) for _, _, row in spans)
+    if own >= COVERED * whole:
+        return []
+    return [
+        f"the steps' own times are {units.milliseconds(own)} of the {units.milliseconds(whole)} "
+        "from the start of the first timed step to the end of the last: step time and throughput "
+        "are over the former, FLOP/s and bytes/s over the latter"
+    ]
+
+
+def _no_counters(meta: Mapping[str, JSON]) -> list[str]:
+    """Why a run that was asked to read counters has none, and what mends it."""
+    reason = mapping(meta.get("counters")).get("reason")
+    asked = mapping(mapping(meta.get("workload")).get("parameters")).get("counters")
+    if not reason and asked and "counters" not in meta and "result" in meta:
+        reason = "the run ended before it came to them"
+    if not reason:
+        return []
+    mend = _MENDS[mapping(meta.get("run")).get("device") == "cpu"]
+    known = any(word in str(reason) for word in _MENDED)
+    return [f"--counters gave nothing: {reason}" + ("" if known else f"; {mend}")]
 
 
 def _sentence(row: EventRow) -> str:

@@ -9,9 +9,11 @@ from datetime import datetime, timezone
 import numpy as np
 
 from gpuwatch.analysis.efficiency import SAMPLED, Efficiency, Work, efficiency_of
-from gpuwatch.analysis.metrics import device_statistics, session_statistics
+from gpuwatch.analysis.energy import with_energy
+from gpuwatch.analysis.metrics import device_statistics, partly_sampled, session_statistics
 from gpuwatch.analysis.notes import notes
 from gpuwatch.analysis.profile import Counters, Profile, counters_of, profile_of
+from gpuwatch.analysis.program import Program
 from gpuwatch.analysis.rates import full_times
 from gpuwatch.analysis.samples import samples_of
 from gpuwatch.analysis.statistics import Statistic
@@ -114,7 +116,7 @@ def summarise(reader: SessionReader) -> Summary:
     tick_times = [row[1] for row in reader.all_ticks(())]
     window = timed_window(steps, tick_times)
     session, count = mapping(meta.get("session")), mapping(meta.get("count"))
-    run = mapping(meta.get("run"))
+    run, workload = mapping(meta.get("run")), mapping(meta.get("workload"))
     ended = number(mapping(meta.get("result")).get("t"))
     if ended is None and tick_times:
         ended = tick_times[-1]
@@ -123,17 +125,24 @@ def summarise(reader: SessionReader) -> Summary:
     rows, facts, described = reader.devices(), reader.facts(), _steps(steps, run)
     of_device = {row.id: device_statistics(reader, row.id, window) for row in rows}
     counters = counters_of(meta)
+    samples = samples_of(reader, SAMPLED, {row.id for row in rows})
+    gpus = [row.id for row in rows if row.kind == "gpu" and row.used]
+    statistics = with_energy(statistics, samples, gpus, window)
+    of_device = {
+        each: with_energy(found, samples, [each], window) for each, found in of_device.items()
+    }
     efficiency = efficiency_of(
-        label,
+        Program(label, str(workload.get("kind")), bool(steps), bool(described.count), count),
         meta,
         facts,
         rows,
         window,
         statistics,
         of_device,
-        samples_of(reader, SAMPLED, {row.id for row in rows if row.used}),
+        samples,
         _work(steps, described),
         counters,
+        reader.gpu_processes(),
     )
     return Summary(
         id=str(session.get("id", "")),
@@ -144,7 +153,7 @@ def summarise(reader: SessionReader) -> Summary:
         status=status(meta, reader.path),
         notice=reader.notice,
         seconds=None if ended is None else ended / 1e9,
-        workload=mapping(meta.get("workload")),
+        workload=workload,
         environment=mapping(meta.get("environment")),
         interval_seconds=number(meta.get("interval_seconds")),
         timing=_timing(meta, steps),
@@ -159,7 +168,7 @@ def summarise(reader: SessionReader) -> Summary:
         ),
         facts=facts,
         error=mapping(meta.get("error")),
-        notes=notes(reader, window, steps),
+        notes=(*notes(reader, window, steps), *partly_sampled(statistics, window)),
         efficiency=efficiency,
         profile=profile_of(meta),
         counters=counters,

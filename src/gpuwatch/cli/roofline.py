@@ -57,8 +57,9 @@ def render(found: list[Path], form: str) -> str:
     picture = roofline_svg.svg(rooflines)
     if picture is None:
         reasons = dict.fromkeys(each.reason or each.verdict.text for each in rooflines)
+        mends = dict.fromkeys(each.verdict.mend for each in rooflines if each.verdict.mend)
         raise NotAvailable(
             f"there is no point to draw: {'; '.join(reasons)}",
-            "record a workload of gpuwatch's own, or print `count` (docs/step-lines.md)",
+            "; ".join(mends) or "record a workload of gpuwatch's own",
         )
     return picture

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from gpuwatch import units
+from gpuwatch.analysis.bound import OVER
 from gpuwatch.analysis.ceilings import MEASURED, Ceiling
-from gpuwatch.analysis.efficiency import Efficiency, Share, missing_ceiling
+from gpuwatch.analysis.efficiency import Efficiency, Share
 from gpuwatch.analysis.figure import Figure
 from gpuwatch.analysis.kernels import KernelRow, short_name
-from gpuwatch.analysis.roofline import OVER
 from gpuwatch.analysis.summary import Summary
 from gpuwatch.metrics import Method
 from gpuwatch.report.values import shown
@@ -28,7 +28,7 @@ def efficiency_rows(session: Summary) -> list[tuple[str, str]]:
         ("memory traffic", _traffic(of)),
         ("algorithmic bytes", _rate(of.bytes_rate, of.bytes_shares, cached=True)),
         ("intensity", _figure(of.intensity)),
-        ("bound", _bound(of)),
+        ("verdict", _verdict(of)),
         ("energy", _energy(of)),
     ]
     return _merged(rows) + [("warning", each) for each in of.warnings]
@@ -86,7 +86,8 @@ def _rate(figure: Figure, shares: Sequence[Share], *, cached: bool = False) -> s
 
 
 def _share(share: Share) -> str:
-    return f"{units.percent(share.value)} of the {_ceiling(share.ceiling)}"
+    doubt = f" (doubtful: {share.ceiling.doubt})" if share.ceiling.doubt else ""
+    return f"{units.percent(share.value)} of the {_ceiling(share.ceiling)}{doubt}"
 
 
 def _ceiling(ceiling: Ceiling) -> str:
@@ -107,9 +108,9 @@ def _figure(figure: Figure) -> str:
     return f"{shown(figure.value, figure.unit)} {figure.method.value}, by {figure.source}"
 
 
-def _bound(of: Efficiency) -> str:
+def _verdict(of: Efficiency) -> str:
     verdict = of.roofline.verdict
-    mends = dict.fromkeys(each for each in (verdict.mend, missing_ceiling(of)) if each)
+    mends = dict.fromkeys(each for each in (verdict.mend, of.roofline.missing) if each)
     return "; ".join((verdict.text, *mends))
 
 

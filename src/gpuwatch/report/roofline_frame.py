@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gpuwatch import units
-from gpuwatch.analysis.roofline import Point, Roofline
+from gpuwatch.analysis.ceilings import Ceiling
+from gpuwatch.analysis.points import Point
+from gpuwatch.analysis.roofline import Roofline
 from gpuwatch.report.values import shown
 
 _MOST_DECADES = 12
@@ -22,10 +24,17 @@ class Roof:
     value: float
     text: str
     """What kind of ceiling, how much."""
+    doubt: str | None = None
+    """Why it may have been measured too low."""
+    points: tuple[int, ...] = ()
+    """Numbers of the points that it is of; empty: of all."""
 
     @property
     def label(self) -> str:
-        return f"{', '.join(self.names)}: {self.text}" if self.names else self.text
+        of = f" (of {', '.join(map(str, self.points))})" if self.points else ""
+        doubtful = ", doubtful" if self.doubt else ""
+        named = f"{', '.join(self.names)}: {self.text}" if self.names else self.text
+        return f"{named}{doubtful}{of}"
 
 
 @dataclass(frozen=True)
@@ -40,6 +49,8 @@ class Frame:
     flats: tuple[Roof, ...]
     """Highest first."""
     points: tuple[Point, ...]
+    numbers: tuple[tuple[int, ...], ...]
+    """Of each roofline, the numbers of its points among these, from 1 on."""
 
     def across(self, intensity: float) -> float:
         """Place of an intensity, 0 at the left to 1 at the right; what lies outside is moved in."""
@@ -57,23 +68,24 @@ class Frame:
 
 def frame_of(rooflines: Sequence[Roofline]) -> Frame | None:
     """The plane that holds all points and ceilings; ``None`` where there is no point to draw."""
-    points = [
-        point
-        for each in rooflines
-        for point in each.points
-        if _drawable(point.intensity) and _drawable(point.rate)
-    ][:_MOST_POINTS]
+    points: list[Point] = []
+    numbers: list[tuple[int, ...]] = []
+    for each in rooflines:
+        of_run = [p for p in each.points if _drawable(p.intensity) and _drawable(p.rate)]
+        of_run = of_run[: _MOST_POINTS - len(points)]
+        numbers.append(tuple(range(len(points) + 1, len(points) + len(of_run) + 1)))
+        points += of_run
     if not points:
         return None
-    slopes = _roofs(rooflines, slope=True)
-    flats = _roofs(rooflines, slope=False)
+    slopes = _roofs(rooflines, numbers, slope=True)
+    flats = _roofs(rooflines, numbers, slope=False)
     intensities = [point.intensity for point in points]
     intensities += [flat.value / slope.value for flat in flats for slope in slopes]
     rates = [point.rate for point in points] + [flat.value for flat in flats]
     rates += [min(intensities) * slope.value for slope in slopes]
     left, right = _range(intensities, 3, 8)
     bottom, top = _range(rates, 3, 3)
-    return Frame(left, right, bottom, top, slopes, flats, tuple(points))
+    return Frame(left, right, bottom, top, slopes, flats, tuple(points), tuple(numbers))
 
 
 def ticks(low: float, high: float, most: int = 13) -> list[int]:
@@ -90,28 +102,44 @@ def tick_label(power: int, unit: str) -> str:
     return f"{10.0**power:g}"
 
 
-def _roofs(rooflines: Sequence[Roofline], *, slope: bool) -> tuple[Roof, ...]:
-    """Distinct ceilings, the highest first; those that read the same as one."""
-    found: list[Roof] = []
-    ceilings = [
-        ceiling
-        for each in rooflines
-        for ceiling in (([each.bandwidth] if each.bandwidth else []) if slope else each.compute)
-    ]
-    for ceiling in sorted(ceilings, key=lambda each: -each.value):
-        if not _drawable(ceiling.value):
+def numbered(numbers: Sequence[int], label: str) -> str:
+    """A run's label behind the numbers of its points."""
+    return f"{', '.join(map(str, numbers))} {label}" if numbers else label
+
+
+def _roofs(
+    rooflines: Sequence[Roofline], numbers: Sequence[tuple[int, ...]], *, slope: bool
+) -> tuple[Roof, ...]:
+    """Distinct ceilings, the highest first; those that read the same as one.
+
+    Of several runs each has the ceiling of its own data type alone, where that is known.
+    """
+    of_text: dict[str, list[tuple[Ceiling, tuple[int, ...]]]] = {}
+    for each, of_run in zip(rooflines, numbers, strict=True):
+        if not of_run:
             continue
-        names = () if slope else (ceiling.name,)
-        # The name of the data type stands before it already.
-        kind = ceiling.text.replace(f"{ceiling.name} ", "")
-        text = f"{kind}, {shown(ceiling.value, ceiling.unit)}"
-        last = found[-1] if found else None
-        if last is not None and last.text == text:
-            joined = tuple(dict.fromkeys((*last.names, *names)))
-            found[-1] = Roof(joined, last.value, last.text)
-        else:
-            found.append(Roof(names, ceiling.value, text))
-    return tuple(found)
+        for ceiling in _ceilings(each, alone=len(rooflines) == 1, slope=slope):
+            if _drawable(ceiling.value):
+                # The name of the data type stands before it already.
+                kind = ceiling.text.replace(f"{ceiling.name} ", "")
+                text = f"{kind}, {shown(ceiling.value, ceiling.unit)}"
+                of_text.setdefault(text, []).append((ceiling, of_run))
+    everything = {number for of_run in numbers for number in of_run}
+    found = []
+    for text, ceilings in of_text.items():
+        names = () if slope else tuple(dict.fromkeys(ceiling.name for ceiling, _ in ceilings))
+        points = sorted({number for _, of_run in ceilings for number in of_run})
+        doubt = next((ceiling.doubt for ceiling, _ in ceilings if ceiling.doubt), None)
+        of = () if set(points) == everything else tuple(points)
+        found.append(Roof(names, ceilings[0][0].value, text, doubt, of))
+    return tuple(sorted(found, key=lambda roof: -roof.value))
+
+
+def _ceilings(of: Roofline, *, alone: bool, slope: bool) -> Sequence[Ceiling]:
+    if slope:
+        return [of.bandwidth] if of.bandwidth else []
+    own = of.ceilings.get(of.data_type or "")
+    return of.compute if alone or own is None else [own]
 
 
 def _drawable(value: float) -> bool:

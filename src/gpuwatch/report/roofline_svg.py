@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from xml.sax.saxutils import escape
 
 from gpuwatch import units
-from gpuwatch.analysis.roofline import EXECUTED, MEASURED, Point, Roofline
-from gpuwatch.report.roofline_frame import Frame, frame_of, tick_label, ticks
+from gpuwatch.analysis.points import EXECUTED, KINDS, MEASURED, Point
+from gpuwatch.analysis.roofline import Roofline
+from gpuwatch.report.roofline_frame import Frame, frame_of, numbered, tick_label, ticks
 from gpuwatch.report.values import shown
 from gpuwatch.text import clean
 
@@ -99,6 +100,7 @@ def _roofs(frame: Frame) -> list[str]:
             at += 2
         taken.append(at)
         parts.append(_outlined(_LEFT + _WIDTH - 4, at, clean(flat.label, 80), "end"))
+    beside: list[float] = []
     highest = max((flat.value for flat in frame.flats), default=10.0**frame.top)
     for slope in frame.slopes:
         low = max(10.0**frame.left, 10.0**frame.bottom / slope.value)
@@ -108,7 +110,11 @@ def _roofs(frame: Frame) -> list[str]:
         x, y = _x(frame, low), _y(frame, low * slope.value)
         end_x, end_y = _x(frame, high), _y(frame, high * slope.value)
         parts.append(_line(x, y, end_x, end_y, "slope"))
-        beside_x, beside_y = x + 0.15 * (end_x - x) + 10, y + 0.15 * (end_y - y) + 12
+        for share in (0.15, 0.3, 0.45, 0.6, 0.75, 0.05, 0.9):
+            beside_x, beside_y = x + share * (end_x - x) + 10, y + share * (end_y - y) + 12
+            if all(abs(beside_y - other) >= _LINE - 3 for other in beside):
+                break
+        beside.append(beside_y)
         parts.append(_outlined(beside_x, beside_y, clean(slope.label, 80)))
     return parts
 
@@ -146,14 +152,18 @@ def _below(frame: Frame, rooflines: Sequence[Roofline]) -> list[str]:
     shape = {EXECUTED: "diamond", MEASURED: "circle"}
     told = [
         f"{at} {clean(point.label, 60)}: {shown(point.intensity, 'FLOP/By')}, "
-        f"{units.si(point.rate, 'FLOP/s')}, {point.method.value} "
-        f"({shape.get(point.bytes_kind, 'triangle')}: {point.text})"
+        f"{units.si(point.rate, 'FLOP/s')}, {point.method.value}"
         for at, point in enumerate(frame.points, 1)
     ]
-    for each in rooflines[:_MOST_RUNS]:
-        told += ["", f"{clean(each.label, 60)}: {clean(each.verdict.text, 400)}"]
-        if each.verdict.mend:
-            told.append(each.verdict.mend)
+    kinds = {point.bytes_kind: point.text for point in frame.points}
+    told += [f"{shape.get(kind, 'triangle')}: {kinds[kind]}" for kind in KINDS if kind in kinds]
+    for roof in (*frame.slopes, *frame.flats):
+        if roof.doubt:
+            told.append(clean(f"{roof.label}: {roof.doubt}", 400))
+    for each, of_run in list(zip(rooflines, frame.numbers, strict=True))[:_MOST_RUNS]:
+        label = numbered(of_run if len(rooflines) > 1 else (), clean(each.label, 60))
+        told += ["", f"{label}: {clean(each.verdict.text, 400)}"]
+        told += dict.fromkeys(mend for mend in (each.verdict.mend, each.missing) if mend)
     return [part for line in told for part in textwrap.wrap(line, _LONGEST) or [""]]
 
 

@@ -6,8 +6,9 @@ import textwrap
 from collections.abc import Sequence
 
 from gpuwatch import units
-from gpuwatch.analysis.roofline import ALGORITHMIC, EXECUTED, MEASURED, Point, Roofline
-from gpuwatch.report.roofline_frame import Frame, frame_of, tick_label, ticks
+from gpuwatch.analysis.points import ALGORITHMIC, EXECUTED, MEASURED, Point
+from gpuwatch.analysis.roofline import Roofline
+from gpuwatch.report.roofline_frame import Frame, Roof, frame_of, numbered, tick_label, ticks
 from gpuwatch.report.values import shown
 from gpuwatch.text import clean
 
@@ -23,13 +24,17 @@ def text(rooflines: Sequence[Roofline]) -> str:
     lines = [] if frame is None else _plot(frame)
     if frame is not None:
         lines.append("")
-        lines += [line for at, point in enumerate(frame.points, 1) for line in _legend(at, point)]
+        under = _hidden(frame)
+        for at, point in enumerate(frame.points, 1):
+            lines += _legend(at, point, under.get(at))
         for sign, roofs in (("╱", frame.slopes), ("─", frame.flats)):
-            lines += [line for r in roofs for line in _wrapped(f"{sign}  {clean(r.label, 300)}")]
-    for each in rooflines:
-        lines += ["", *_wrapped(f"{clean(each.label, 200)}: {clean(each.verdict.text, 600)}")]
-        if each.verdict.mend:
-            lines += _wrapped(f"  {each.verdict.mend}")
+            lines += [line for roof in roofs for line in _roof(sign, roof)]
+    for at, each in enumerate(rooflines):
+        of_run = frame.numbers[at] if frame is not None and len(rooflines) > 1 else ()
+        label = numbered(of_run, clean(each.label, 200))
+        lines += ["", *_wrapped(f"{label}: {clean(each.verdict.text, 600)}")]
+        for mend in dict.fromkeys(m for m in (each.verdict.mend, each.missing) if m):
+            lines += _wrapped(f"  {mend}")
     return "\n".join(lines).lstrip("\n") + "\n"
 
 
@@ -46,10 +51,9 @@ def _plot(frame: Frame) -> list[str]:
         for column in range(first, _WIDTH):
             cells[_row(frame, flat.value)][column] = "─"
     _name_flats(frame, cells)
-    for at, point in reversed(list(enumerate(frame.points, 1))):
-        mark = f"{_MARKS[point.bytes_kind]}{at}"
-        column = min(_column(frame, point.intensity), _WIDTH - len(mark))
-        cells[_row(frame, point.rate)][column : column + len(mark)] = mark
+    for at in range(len(frame.points), 0, -1):
+        row, column, mark = _marked(frame, at)
+        cells[row][column : column + len(mark)] = mark
     rate_ticks = {_row(frame, 10.0**power): power for power in ticks(frame.bottom, frame.top)}
     lines = [f"{'FLOP/s':>{_MARGIN - 2}} │"]
     for row, of_row in enumerate(cells):
@@ -85,11 +89,39 @@ def _intensity_axis(frame: Frame) -> list[str]:
     ]
 
 
-def _legend(at: int, point: Point) -> list[str]:
+def _marked(frame: Frame, at: int) -> tuple[int, int, str]:
+    """Row, first column and text of a point's mark."""
+    point = frame.points[at - 1]
+    mark = f"{_MARKS[point.bytes_kind]}{at}"
+    column = min(_column(frame, point.intensity), _WIDTH - len(mark))
+    return _row(frame, point.rate), column, mark
+
+
+def _hidden(frame: Frame) -> dict[int, int]:
+    """By number of a point whose mark is covered, the first one that covers it."""
+    found: dict[int, int] = {}
+    for at in range(2, len(frame.points) + 1):
+        row, column, mark = _marked(frame, at)
+        for other in range(1, at):
+            its_row, its_column, its_mark = _marked(frame, other)
+            apart = column >= its_column + len(its_mark) or its_column >= column + len(mark)
+            if row == its_row and not apart:
+                found[at] = other
+                break
+    return found
+
+
+def _roof(sign: str, roof: Roof) -> list[str]:
+    doubt = f": {roof.doubt}" if roof.doubt else ""
+    return _wrapped(f"{sign}  {clean(f'{roof.label}{doubt}', 500)}")
+
+
+def _legend(at: int, point: Point, under: int | None) -> list[str]:
     told = (
         f"{_MARKS[point.bytes_kind]}{at} {clean(point.label, 200)}: "
         f"{shown(point.intensity, 'FLOP/By')}, {units.si(point.rate, 'FLOP/s')}, "
         f"{point.method.value}; {point.text}"
+        + ("" if under is None else f"; in the plot under {under}")
     )
     return _wrapped(told)
 

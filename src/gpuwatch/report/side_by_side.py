@@ -174,6 +174,8 @@ def _line(row: Row, escape: Callable[[object], str], baseline: int | None) -> li
     cells = []
     for at, value in enumerate(row.values):
         cell = shown(value, row.unit)
+        if any(row.at_most[at : at + 1]):
+            cell = f"under {cell}"
         if sessions > 2 and at != baseline and row.ratios[at] is not None:
             cell += f" ({ratio(row.ratios[at])})"
         cells.append(escape(cell))

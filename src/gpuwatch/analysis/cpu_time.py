@@ -1,0 +1,67 @@
+"""The CPU time of the workload's processes: what the kernel's account of it can tell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from gpuwatch.analysis.statistics import Statistic
+from gpuwatch.metrics import Method
+from gpuwatch.models import number
+from gpuwatch.session.rows import DeviceRow
+
+TICK_SECONDS = 0.01
+"""/proc/PID/stat counts user and system time in ticks of USER_HZ, 100 a second (time(7))."""
+_MOST_SECONDS = 3 * TICK_SECONDS
+"""What a process can have used where less than a tick was added: a tick of user and a tick of
+system time may have been all but full."""
+
+
+def resolved(time: Statistic) -> Statistic:
+    """``process.cpu.time``, a bound where the window added less than the account resolves."""
+    if time.max is None or time.max >= TICK_SECONDS:
+        return time
+    most = _MOST_SECONDS
+    source = f"{time.source}; at most: it counts in ticks of {TICK_SECONDS * 1e3:.0f} ms"
+    return replace(
+        time, method=Method.BOUND, source=source, mean=most, p50=most, p95=most, max=most
+    )
+
+
+def resolution(seconds: float) -> float:
+    """Cores that a process may have kept busy where less than a tick was added in ``seconds``."""
+    return _MOST_SECONDS / seconds if seconds > 0 else 0.0
+
+
+def cpu_shares(
+    cores: float | None,
+    at_most: bool,
+    threads: int | None,
+    logical: int | None,
+    all_programs: float | None,
+) -> dict[str, Any]:
+    """What ``Rates`` says of a CPU: ``cores`` that the processes kept busy, over what there is.
+
+    Args:
+        cores: CPU seconds a second of the workload's processes; ``None`` is unknown, as below.
+        at_most: ``cores`` is a bound.
+        threads: of the workload.
+        logical: cores of the machine.
+        all_programs: share of all cores' time in use.
+    """
+    return {
+        "busy": None if cores is None or not threads else min(1.0, cores / threads),
+        "own_cores": None if cores is None or not logical else min(1.0, cores / logical),
+        "own_at_most": at_most,
+        "cores_busy": all_programs,
+    }
+
+
+def logical_cores(devices: Sequence[DeviceRow]) -> int | None:
+    """Of the machine; ``None`` where it is not known."""
+    of_cpu = (
+        number(each.attributes.get("core.logical.count")) for each in devices if each.kind == "cpu"
+    )
+    known = next(of_cpu, None)
+    return int(known) if known is not None and 1 <= known < 1e6 else None
