@@ -11,6 +11,9 @@ A bound is named by two shares, that of the compute ceiling and that of the band
   quarter shorter or more.
 - algorithmic bytes over ``OVER`` times the bandwidth never reached memory: caches served them, and
   then they show no bound. Five per cent is left for the error of a measured ceiling.
+- a counted rate over the arithmetic peak is impossible, and shows no bound either.
+- clocks that power or temperature held down lower the compute ceiling: where it is the peak at the
+  maximum clock, the share at the clock that the run had decides.
 - any other rate over ``OVER`` times a measured ceiling says that the ceiling was measured too low,
   and nothing of what bounds the run.
 """
@@ -21,7 +24,8 @@ from dataclasses import dataclass
 
 from gpuwatch import units
 from gpuwatch.analysis.ceilings import MEASURED as CALIBRATED
-from gpuwatch.analysis.ceilings import MEND, Ceiling
+from gpuwatch.analysis.ceilings import MEND, PEAK, Ceiling
+from gpuwatch.analysis.limits import is_over
 from gpuwatch.analysis.points import ALGORITHMIC, EXECUTED, MEASURED, Point, Rates
 
 NEAR = 0.5
@@ -61,7 +65,13 @@ def verdict_of(
     """
     of_compute = None if compute is None else point.rate / compute.value
     of_bandwidth = None if bandwidth is None else point.bytes_rate / bandwidth.value
-    shares = _shares(of_compute, compute, of_bandwidth, bandwidth, point)
+    shares = _shares(of_compute, compute, of_bandwidth, bandwidth, point, rates)
+    of_compute = _at_clock(of_compute, compute, rates) or of_compute
+    limit = compute if rates.limit is None and compute and compute.kind == PEAK else rates.limit
+    if limit is not None and rates.flop is not None and is_over(limit, rates.flop):
+        share = units.percent(rates.flop / limit.value)
+        text = f"{share} of the {limit.text}, which no run can pass: {_IMPOSSIBLE}"
+        return Verdict(UNKNOWN, f"cannot tell what bounds the run: {text}")
     algorithmic = point.bytes_kind == ALGORITHMIC
     near_compute = of_compute is not None and of_compute >= NEAR
     low = [
@@ -84,12 +94,11 @@ def verdict_of(
         if near_compute:
             return _bound(COMPUTE, f"{shares}: {saved}", None, compute)
         text = f"cannot tell what bounds the run: {shares}: {saved}, so they show no bound"
-        return Verdict(UNKNOWN, text, _COUNTERS if rates.on_gpu else None)
+        return Verdict(UNKNOWN, text, _measured(rates))
     near_bandwidth = of_bandwidth is not None and of_bandwidth >= NEAR
     if near_bandwidth and (of_compute is None or (of_bandwidth or 0) >= of_compute):
         if algorithmic:
-            mend = _COUNTERS if rates.on_gpu else None
-            return _bound(MEMORY, shares, mend, bandwidth, "caches save little")
+            return _bound(MEMORY, shares, _measured(rates), bandwidth, "caches save little")
         return _bound(MEMORY, shares, None, bandwidth)
     if near_compute:
         return _bound(COMPUTE, shares, None, compute)
@@ -101,9 +110,24 @@ def verdict_of(
     return _below(f"{where} both ceilings", shares, rates, profiled=profiled)
 
 
+_IMPOSSIBLE = "too much is counted, or a faster data type than the reported one was in use"
 AGAIN = "`gpuwatch calibrate` anew, while nothing else runs"
-_COUNTERS = "measured bytes would tell: GPM (Hopper and later), DCGM, or ncu by --counters"
 _DATA_TYPE = "a `run` line with `device` and `dtype` tells the data type (docs/step-lines.md)"
+
+
+def _measured(rates: Rates) -> str | None:
+    """That measured bytes would tell more, and why there are none."""
+    if not rates.on_gpu:
+        return None
+    return f"measured bytes would tell: {rates.unmeasured or 'they are not known'}"
+
+
+def _at_clock(share: float | None, compute: Ceiling | None, rates: Rates) -> float | None:
+    """The share of a peak at the clock that the run had, where it was held down."""
+    down = None if rates.clocks is None else rates.clocks.share
+    if share is None or compute is None or compute.kind != PEAK or not down:
+        return None
+    return share / down
 
 
 def _bound(
@@ -142,14 +166,20 @@ def _shares(
     of_bandwidth: float | None,
     bandwidth: Ceiling | None,
     point: Point,
+    rates: Rates,
 ) -> str:
     told = []
     if compute is not None:
-        told.append(f"{units.percent(of_compute)} of the {compute.text}")
+        at_clock = _at_clock(of_compute, compute, rates)
+        also = "" if at_clock is None else f" ({units.percent(at_clock)} at the clock it had)"
+        told.append(f"{units.percent(of_compute)} of the {compute.text}{also}")
     if bandwidth is not None:
         told.append(
             f"{_SHORT[point.bytes_kind]} at {units.percent(of_bandwidth)} of the {bandwidth.text}"
         )
+    if told and rates.clocks is not None:
+        held = units.percent(rates.clocks.held)
+        told.append(f"while the clocks were held down {held} of the time")
     return ", ".join(told)
 
 

@@ -20,7 +20,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from gpuwatch import units
-from gpuwatch.analysis.ceilings import peaks_of
+from gpuwatch.analysis.ceilings import Ceiling, peaks_of
+from gpuwatch.analysis.limits import is_over, limit_of
 from gpuwatch.analysis.profile import Counters
 from gpuwatch.models import JSON, mapping, number
 from gpuwatch.session.rows import DeviceRow
@@ -33,7 +34,10 @@ UNCOUNTED = 0.3
 _TENSOR, _FP32 = "hw.gpu.tensor.activity", "hw.gpu.fp32.activity"
 _FP16, _FP64 = "hw.gpu.fp16.activity", "hw.gpu.fp64.activity"
 _CLOCK = "hw.gpu.clock.sm"
-_TENSOR_TYPES = ("tf32", "bfloat16", "float16", "fp8")
+_TENSOR_TYPES = ("float64", "tf32", "bfloat16", "float16", "fp8")
+_FP64_ON_TENSOR = ("8.0", "9.0")
+"""Compute capabilities whose tensor cores multiply FP64, at twice the speed of the FP64 pipes
+(white papers of A100 and H100); the float64 peak is theirs."""
 _FP16_OVER_FP32 = 4.0
 """Vector FP16 against FP32: 4 on GA100, 2 or 1 elsewhere (NVIDIA's architecture white papers); the
 largest, as the figure is an upper one."""
@@ -46,7 +50,8 @@ class Finding:
     """Two numbers for one thing, and what their ratio means."""
 
     kind: str
-    """``pipes``, ``bytes``, ``executed``, ``tensor`` or ``uncounted``."""
+    """``peak``, ``pipes``, ``bytes``, ``executed``, ``tensor``, ``uncounted``, ``clocks`` or
+    ``sharing``."""
     warning: bool
     """They disagree beyond what is explained; else an explanation."""
     text: str
@@ -66,8 +71,8 @@ def rate_by_pipes(
     """At most how many FLOP/s the pipes executed, over all GPUs; and how that was had, or why not.
 
     The activity of each kind of pipe times its peak at the present clock. Tensor pipes count with
-    the peak of ``data_type``, of TF32 for float32. An active pipe need not be full: this is an
-    upper figure.
+    the peak of ``data_type``, float64 too, and with that of TF32 for float32. An active pipe need
+    not be full: this is an upper figure.
     """
     total, told = 0.0, "share of cycles the pipes were active x their peak at the present clock"
     for gpu in gpus:
@@ -84,7 +89,9 @@ def rate_by_pipes(
         clock = min(1.0, of[_CLOCK] / maximum) if _CLOCK in of else 1.0
         pipes = of[_FP32] * fp32 + of[_TENSOR] * (tensor or 0.0)
         pipes += of.get(_FP16, 0.0) * fp32 * _FP16_OVER_FP32
-        pipes += of.get(_FP64, 0.0) * (at_maximum.get("float64") or 0.0)
+        on_tensor = gpu.attributes.get("compute.capability") in _FP64_ON_TENSOR
+        float64 = (at_maximum.get("float64") or 0.0) * (0.5 if on_tensor else 1.0)
+        pipes += of.get(_FP64, 0.0) * float64
         total += clock * pipes
     return (total, told) if gpus else (None, "the run used no GPU")
 
@@ -104,6 +111,7 @@ def findings_of(
     Rates are per second over the timed steps and over all GPUs of the run.
     """
     found = [
+        _peak(limit_of(gpus, data_type), data_type, flop_rate),
         _pipes(gpus, means, data_type, flop_rate),
         _bytes(bytes_rate, measured_bytes),
         _executed(count, counters),
@@ -112,6 +120,19 @@ def findings_of(
     ]
     known = [each for each in found if each is not None]
     return tuple(sorted(known, key=lambda each: not each.warning))
+
+
+def _peak(limit: Ceiling | None, data_type: str | None, counted: float | None) -> Finding | None:
+    if limit is None or counted is None or not is_over(limit, counted):
+        return None
+    faster = "TF32 or another faster type" if data_type == "float32" else "a faster type"
+    text = (
+        f"counted {units.si(counted, 'FLOP/s')}, {units.percent(counted / limit.value)} of "
+        f"the {limit.text}, {units.si(limit.value, 'FLOP/s')}, which no run can pass: the count is "
+        f"too high, steps do less than was counted, or {faster} than the reported {data_type} was "
+        "in use"
+    )
+    return Finding("peak", True, text, counted, limit.value, "FLOP/s")
 
 
 def _pipes(

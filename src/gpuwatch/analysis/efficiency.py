@@ -17,11 +17,12 @@ from gpuwatch.analysis.ceilings import (
     every_ceiling_of,
     peaks_of,
 )
-from gpuwatch.analysis.cpu_time import cpu_shares, logical_cores
 from gpuwatch.analysis.conditions import clocks_of, held_down, shared
+from gpuwatch.analysis.cpu_time import cpu_shares, logical_cores
 from gpuwatch.analysis.crosscheck import Finding, Means, findings_of
 from gpuwatch.analysis.energy import COUNTER, CPU_POWER, POWER, Energy, energy_of
 from gpuwatch.analysis.figure import Figure, unknown
+from gpuwatch.analysis.limits import limit_of
 from gpuwatch.analysis.points import Rates
 from gpuwatch.analysis.profile import Counters
 from gpuwatch.analysis.program import Program
@@ -125,6 +126,7 @@ def efficiency_of(
         measured_bytes=moved,
         unmeasured=traffic.missing,
         clocks=clocks_of(gpus, means),
+        limit=limit_of(gpus, data_type),
         executed_flop=_per_second(None if counters is None else counters.flop_per_step, work),
         executed_bytes=_per_second(_dram(counters), work),
         on_gpu=bool(gpus),

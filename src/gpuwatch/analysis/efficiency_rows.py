@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from gpuwatch.analysis.ceilings import BANDWIDTH, MEASURED, PEAK, SHEET, Ceiling
 from gpuwatch.analysis.efficiency import Efficiency, Share
@@ -31,7 +32,6 @@ _PROFILED = (
     ("memset", "memset"),
 )
 _EFFICIENCY: tuple[tuple[str, str, Callable[[Efficiency], Figure]], ...] = (
-    ("MFU", "1", lambda of: of.mfu),
     ("energy per step", "J", lambda of: of.energy.gpu_per_step),
     ("energy per sample", "J", lambda of: of.energy.gpu_per_sample),
     ("CPU energy per step", "J", lambda of: of.energy.cpu_per_step),
@@ -71,6 +71,7 @@ def efficiency_rows(sessions: Sequence[Summary]) -> list[Row]:
     """MFU, intensity, energy, traffic, and shares of ceilings of one kind."""
     return [
         _intensity_row(sessions),
+        _mfu_row(sessions),
         *(_figure_row(name, unit, sessions, figure) for name, unit, figure in _EFFICIENCY),
         _share_row("FLOP/s", sessions, lambda of: of.flop_shares),
         _share_row("algorithmic bytes/s", sessions, lambda of: of.bytes_shares),
@@ -106,6 +107,15 @@ def _figure_row(
     return Row(
         "efficiency", name, unit, tuple(e.value for e in found), tuple(e.method for e in found)
     )
+
+
+def _mfu_row(sessions: Sequence[Summary]) -> Row:
+    """MFU, with the peaks that it is of."""
+    row = _figure_row("MFU", "1", sessions, lambda of: of.mfu)
+    shares = [session.efficiency.flop_shares for session in sessions]
+    peaks = [next((e.ceiling for e in of if e.ceiling.kind == PEAK), None) for of in shares]
+    known = zip(peaks, row.values, strict=True)
+    return replace(row, ceilings=tuple(None if value is None else peak for peak, value in known))
 
 
 def _intensity_row(sessions: Sequence[Summary]) -> Row:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from statistics import fmean, median, stdev
 
 from gpuwatch import units
 from gpuwatch.analysis.figure import Figure, divided, unknown
 from gpuwatch.analysis.samples import FULL, Samples, added, integral
+from gpuwatch.analysis.statistics import Statistic, unavailable
 from gpuwatch.analysis.window import Window
 from gpuwatch.metrics import Method
 
@@ -15,6 +19,11 @@ COUNTER, POWER, CPU_POWER = "hw.gpu.energy", "hw.gpu.power", "hw.cpu.power"
 SHORTEST = 1.0
 """Seconds: sensors of power look only now and then (those of A100 and H100 a quarter of the time:
 Z. Yang et al., arXiv 2312.02741), and energy counters are renewed some ten times a second."""
+COUNTER_FROM = 10.0
+"""Seconds: the counter is read once a second and dated by the sample that shows it first, which is
+up to an interval late. In shorter windows that is more than power sampled all along is off by."""
+
+_NEGLIGIBLE = 0.001
 
 
 @dataclass(frozen=True)
@@ -46,7 +55,7 @@ def energy_of(
     if short:
         gpu = cpu = unknown("J", short)
     else:
-        gpu = _gpus(samples, gpus, window)
+        gpu = gpu_energy(samples, gpus, window)
         cpu = _cpu(samples, window)
     return Energy(
         gpu, _per_step(gpu, steps), _per_sample(gpu, batch),
@@ -73,7 +82,35 @@ def _unfit(window: Window, steps: int | None) -> str:
     return ""
 
 
-def _gpus(samples: Sequence[Samples], gpus: Sequence[str], window: Window) -> Figure:
+def with_energy(
+    metrics: Mapping[str, Statistic],
+    samples: Sequence[Samples],
+    gpus: Sequence[str],
+    window: Window,
+) -> Mapping[str, Statistic]:
+    """``metrics`` with the energy of ``gpus`` that :func:`gpu_energy` gives, as everywhere."""
+    found = metrics.get(COUNTER)
+    if found is None or found.max is None:
+        return metrics
+    figure = gpu_energy(samples, gpus, window)
+    if figure.value is None:
+        told = unavailable(found.unit, found.source, figure.reason or "not known")
+        return {**metrics, COUNTER: told}
+    scale = figure.value / found.max if found.max > 0 else 1.0
+    mean, p50, p95 = (None if v is None else v * scale for v in (found.mean, found.p50, found.p95))
+    told = replace(found, source=figure.source, mean=mean, p50=p50, p95=p95, max=figure.value)
+    return {**metrics, COUNTER: told}
+
+
+def gpu_energy(samples: Sequence[Samples], gpus: Sequence[str], window: Window) -> Figure:
+    """Joules that all ``gpus`` together took in ``window``, with the error that is to be expected.
+
+    By the integral of power in windows under :data:`COUNTER_FROM`, else by the energy counter; by
+    the other where the one is not there.
+    """
+    if window.seconds < SHORTEST:
+        told = units.milliseconds(window.seconds)
+        return unknown("J", f"the window is {told}: no energy can be told of less than a second")
     if not gpus:
         return unknown("J", "the run used no GPU")
     figures = [_gpu(samples, gpu, window) for gpu in gpus]
@@ -92,23 +129,40 @@ def _gpus(samples: Sequence[Samples], gpus: Sequence[str], window: Window) -> Fi
 
 
 def _gpu(samples: Sequence[Samples], gpu: str, window: Window) -> Figure:
-    """By the energy counter, else by the integral of power."""
     of_gpu = {each.channel.metric: each for each in samples if each.channel.device == gpu}
+    by_counter = (COUNTER, added, _dated, "energy counter")
+    by_power = (POWER, integral, _scattered, "integral of power over time")
+    ways = (by_counter, by_power) if window.seconds >= COUNTER_FROM else (by_power, by_counter)
     reasons = []
-    for metric, over, name in (
-        (COUNTER, added, "energy counter"),
-        (POWER, integral, "integral of power over time"),
-    ):
+    for metric, over, error, name in ways:
         found = of_gpu.get(metric)
         if found is None:
             reasons.append(f"{name}: not sampled")
             continue
         part = over(found.values, window)
         if part.coverage >= FULL:
-            source = f"{name} ({found.channel.source})"
+            source = f"{name} ({found.channel.source}){error(found.values, window)}"
             return Figure(part.total / part.coverage, "J", Method.MEASURED, source)
         reasons.append(f"{name}: {found.channel.reason or _covers(part.coverage)}")
     return unknown("J", "; ".join(reasons))
+
+
+def _dated(values: Sequence[tuple[int, float]], window: Window) -> str:
+    """What the dates of readings leave open: an interval between samples, over the window."""
+    late = median(after - before for (before, _), (after, _) in pairwise(values))
+    error = late / (window.end - window.start)
+    return f", within {units.percent(error)}: readings are dated to {late / 1e9:.3g} s"
+
+
+def _scattered(values: Sequence[tuple[int, float]], window: Window) -> str:
+    """Two standard errors of the mean of power, from the scatter of its samples."""
+    inside = [value for t, value in values if window.start <= t <= window.end]
+    if len(inside) < 2 or fmean(inside) <= 0:
+        return ""
+    error = 2 * stdev(inside) / math.sqrt(len(inside)) / fmean(inside)
+    if error < _NEGLIGIBLE:
+        return ""
+    return f", within {units.percent(error)} by the scatter of {len(inside)} samples"
 
 
 def _cpu(samples: Sequence[Samples], window: Window) -> Figure:

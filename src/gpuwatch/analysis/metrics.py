@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
+from gpuwatch import units
+from gpuwatch.analysis.cpu_time import resolved
+from gpuwatch.analysis.program import uncounted
 from gpuwatch.analysis.rates import bytes_of, flop_of, intervals, rate_series, samples_of
+from gpuwatch.analysis.samples import FULL, integral
 from gpuwatch.analysis.statistics import Statistic, describe, unavailable
 from gpuwatch.analysis.window import Window
 from gpuwatch.metrics import CATALOGUE, DERIVED, Kind, Method
@@ -16,6 +20,19 @@ from gpuwatch.session.rows import ChannelRow, StepRow
 _Tick = tuple[int, Sequence[float | None]]
 """When, in nanoseconds since the session's start, and the values of the channels asked for."""
 
+
+@dataclass(frozen=True)
+class _Column:
+    """A channel's samples in a window."""
+
+    values: Sequence[float | None]
+    coverage: float | None
+    """Share of the window that they cover; of a gauge."""
+
+
+CPU_TIME = "process.cpu.time"
+_SPAN = ", from the start of the first timed step to the end of the last"
+_MOST_NAMED = 4
 _NO_STEPS = "the workload reported no steps"
 _IMPORTED = "an imported profile holds no samples and no steps"
 
@@ -54,13 +71,14 @@ def session_statistics(
         if not of_metric:
             found[name] = unavailable(metric.unit, "", missing(name))
             continue
-        found[name] = _describe(of_metric, [columns[channel.id] for channel in of_metric])
+        described = _describe(of_metric, [columns[channel.id] for channel in of_metric])
+        found[name] = resolved(described) if name == CPU_TIME else described
     return found
 
 
 def _columns(
     reader: SessionReader, channels: Sequence[ChannelRow], window: Window
-) -> dict[int, list[float | None]]:
+) -> dict[int, _Column]:
     """The samples of each channel within the window; a counter's also at its two ends.
 
     There they are interpolated linearly between the samples on both sides, so that what a counter
@@ -77,15 +95,21 @@ def _columns(
             inside.append((t, values))
         elif after is None:
             after = (t, values)
-    found: dict[int, list[float | None]] = {}
+    found: dict[int, _Column] = {}
+    around = [each for each in (before, *inside, after) if each is not None]
     for place, channel in enumerate(channels):
         column = [values[place] for _, values in inside]
+        coverage = None
         if channel.kind == Kind.COUNTER.value:
             first = inside[0] if inside else after
             last = inside[-1] if inside else before
             column.insert(0, _at(window.start, before, first, place))
             column.append(_at(window.end, last, after, place))
-        found[channel.id] = column
+        else:
+            timed = [(t, values[place]) for t, values in around]
+            known = [(t, value) for t, value in timed if value is not None]
+            coverage = integral(known, window).coverage
+        found[channel.id] = _Column(column, coverage)
     return found
 
 
@@ -99,25 +123,43 @@ def _at(t: int, left: _Tick | None, right: _Tick | None, place: int) -> float | 
     return float(low + (high - low) * (t - left[0]) / (right[0] - left[0]))
 
 
-def _describe(
-    channels: Sequence[ChannelRow], columns: Sequence[Sequence[float | None]]
-) -> Statistic:
+def _describe(channels: Sequence[ChannelRow], columns: Sequence[_Column]) -> Statistic:
     first = channels[0]
     reason = "no sample fell into the window"
     if first.kind == Kind.COUNTER.value:
-        values = _added([_from_start(column) for column in columns])
+        values = _added([_from_start(column.values) for column in columns])
         if sum(value is not None for value in values) < 2:
             values, reason = [], "a difference takes two samples, and the window has fewer"
     else:
-        values = [value for column in columns for value in column]
+        values = [value for column in columns for value in column.values]
     sampled = next((c for c in channels if c.sampled_as is not Method.UNAVAILABLE), first)
-    return describe(
+    described = describe(
         values,
         unit=first.unit,
         method=sampled.sampled_as,
         source=sampled.source,
         reason=first.reason or reason,
     )
+    known = [column.coverage for column in columns if column.coverage is not None]
+    if not described.count or not known:
+        return described
+    return replace(described, coverage=min(known))
+
+
+def partly_sampled(metrics: Mapping[str, Statistic], window: Window) -> list[str]:
+    """What a reader must know of means of GPU metrics that are not over all of the timed steps."""
+    if window.kind != "timed steps":
+        return []
+    by_share: dict[str, list[str]] = {}
+    for name, each in metrics.items():
+        if name.startswith("hw.gpu.") and each.coverage is not None and each.coverage < FULL:
+            by_share.setdefault(units.percent(each.coverage), []).append(name)
+    return [
+        f"sampled over only {share} of the timed steps, so that statistics are of that part: "
+        + ", ".join(names[:_MOST_NAMED])
+        + (f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else "")
+        for share, names in by_share.items()
+    ]
 
 
 def _from_start(column: Sequence[float | None]) -> list[float | None]:
@@ -172,17 +214,11 @@ def _work(
 ) -> tuple[Callable[[StepRow], float | None], str, str]:
     """The work of a step line for a derived metric, its source, and why it may be unknown."""
     if name == "gpuwatch.flop.rate":
-        work = flop_of(count)
-        source, missing = "FLOP per step x step rate", "the workload reported no FLOP per step"
-    elif name == "gpuwatch.bytes.rate":
-        work = bytes_of(count)
-        source, missing = (
-            "algorithmic bytes per step x step rate",
-            "the workload reported no bytes per step",
-        )
-    else:
-        return samples_of, "samples / step time", "the workload reported no samples"
-    return work, source, str(count.get("method") or missing) if count else missing
+        return flop_of(count), f"FLOP per step x step rate{_SPAN}", uncounted(count, "FLOP")
+    if name == "gpuwatch.bytes.rate":
+        source = f"algorithmic bytes per step x step rate{_SPAN}"
+        return bytes_of(count), source, uncounted(count, "bytes")
+    return samples_of, "samples / step time", "the workload reported no samples"
 
 
 def _missing_reason(reader: SessionReader) -> Callable[[str], str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from gpuwatch.analysis.ceilings import Ceiling
 from gpuwatch.analysis.limits import Clocks
 from gpuwatch.metrics import Method
 
@@ -44,6 +45,8 @@ class Rates:
     """CPU: share of all cores' time in use, by any program."""
     clocks: Clocks | None = None
     """GPUs: how far power or temperature held their clocks down; ``None``: not, or not known."""
+    limit: Ceiling | None = None
+    """FLOP/s that no run on these GPUs can pass."""
     unmeasured: str | None = None
     """Why ``measured_bytes`` is not known."""
     sm_activity: float | None = None

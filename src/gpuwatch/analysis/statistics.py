@@ -26,6 +26,8 @@ class Statistic:
     p95: float | None
     max: float | None
     reason: str | None
+    coverage: float | None = None
+    """Share of the window that the samples of a gauge cover, 0 to 1; not of counters and rates."""
 
 
 def describe(

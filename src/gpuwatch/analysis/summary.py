@@ -122,7 +122,7 @@ def summarise(reader: SessionReader) -> Summary:
         ended = tick_times[-1]
     statistics = session_statistics(reader, window, steps, count)
     label = str(session.get("label", reader.path.stem))
-    rows, facts, described = reader.devices(), reader.facts(), _steps(steps, run)
+    rows, facts, described = reader.devices(), reader.facts(), steps_of(steps)
     of_device = {row.id: device_statistics(reader, row.id, window) for row in rows}
     counters = counters_of(meta)
     samples = samples_of(reader, SAMPLED, {row.id for row in rows})
@@ -231,7 +231,8 @@ def _launch(meta: Mapping[str, JSON]) -> float | None:
     return seconds if seconds >= 0 else None
 
 
-def _steps(rows: Sequence[StepRow], run: Mapping[str, JSON]) -> Steps:
+def steps_of(rows: Sequence[StepRow]) -> Steps:
+    """Times, throughput and losses of step lines; the first lines of a run are enough for them."""
     timed = [row for row in rows if not row.warmup]
     count = sum(row.count for row in timed)
     partial = {number for row in timed for number in row.partial}

@@ -33,6 +33,11 @@ class Traffic:
     coverage: float | None
     """Share of the window that samples cover, of the GPU with the least."""
 
+    @property
+    def missing(self) -> str | None:
+        """Why no measured bytes are known for all of the window; ``None`` where they are."""
+        return None if self.total.method is Method.MEASURED else self.total.reason
+
 
 def traffic_of(
     samples: Sequence[Samples],
@@ -66,7 +71,7 @@ def traffic_of(
         source += f", scaled from the {known} of the window that its samples cover"
         total = Figure(value, "By", Method.MEASURED, source)
     else:
-        reason = f"at least this: samples cover only {known} of the window"
+        reason = f"samples cover only {known} of the window"
         value = sum(each.total for each in integrals)
         total = Figure(value, "By", Method.BOUND, source, reason)
     return Traffic(

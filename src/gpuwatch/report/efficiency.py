@@ -77,9 +77,10 @@ def _rate(figure: Figure, shares: Sequence[Share], *, cached: bool = False) -> s
         return f"unavailable: {figure.reason}"
     text = f"{shown(figure.value, figure.unit)} {figure.method.value}"
     if figure.method is Method.BOUND:
-        text += f" ({figure.reason})"
+        text = f"at least {text} ({figure.reason})"
     if shares:
-        text += ": " + ", ".join(_share(each) for each in shares)
+        least = "at least " if figure.method is Method.BOUND else ""
+        text += f": {least}" + ", ".join(_share(each) for each in shares)
     if cached and any(e.value > OVER and e.ceiling.kind == MEASURED for e in shares):
         text += "; over the ceiling: caches served the rest"
     return text
@@ -138,5 +139,6 @@ def _traffic(of: Efficiency) -> str:
     told = [shown(total.value, "By"), f"{shown(sectors.value, '{sector}')} of 32 bytes"]
     if per_step.value is not None:
         told.append(f"{shown(per_step.value, 'By')} a step")
-    why = f" ({total.reason})" if total.method is Method.BOUND else ""
-    return f"{', '.join(told)} {total.method.value}{why}"
+    if total.method is Method.BOUND:
+        return f"at least {', '.join(told)} {total.method.value} ({total.reason})"
+    return f"{', '.join(told)} {total.method.value}"
