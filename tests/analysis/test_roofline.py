@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuwatch.analysis.ceilings import Ceiling
-from gpuwatch.analysis.roofline import Rates, Roofline, points_of, roofline_of
+from gpuwatch.analysis.points import Rates, points_of
+from gpuwatch.analysis.program import Program
+from gpuwatch.analysis.roofline import Roofline, roofline_of
 
 CEILINGS = {
     "bandwidth": Ceiling("bandwidth", 1e12, "By/s", "measured", "measured copy", "s"),
@@ -16,7 +21,7 @@ CEILINGS = {
 
 
 def of(**rates: float | bool) -> Roofline:
-    return roofline_of("run", Rates(**rates), CEILINGS, "bfloat16")  # type: ignore[arg-type]
+    return roofline_of(Program("run"), Rates(**rates), CEILINGS, "bfloat16")  # type: ignore[arg-type]
 
 
 def test_a_point_is_flop_over_bytes() -> None:
@@ -80,30 +85,98 @@ def test_algorithmic_bytes_over_the_ceiling_are_cache_reuse_and_show_no_bound() 
 
 
 def test_without_ceilings_nothing_is_said_and_the_mend_is_named() -> None:
-    found = roofline_of("run", Rates(flop=1e12, bytes=1e10), {}, "bfloat16").verdict
+    found = roofline_of(Program("run"), Rates(flop=1e12, bytes=1e10), {}, "bfloat16").verdict
     assert found.bound == "unknown" and "gpuwatch calibrate" in (found.mend or "")
-    assert "compute and the bandwidth ceilings are not known" in found.text
-    other = roofline_of("run", Rates(flop=1e12, bytes=1e10), CEILINGS, None).verdict
-    assert "the compute ceiling is not known" in other.text
+    assert "compute (bfloat16) and the bandwidth ceilings are not known" in found.text
+    other = roofline_of(Program("run"), Rates(flop=1e12, bytes=1e10), CEILINGS, None).verdict
+    assert "no data type is known of its products" in other.text
+    assert "`dtype`" in (other.mend or "") and "calibrate" not in (other.mend or "")
 
 
 def test_one_known_ceiling_is_enough_where_the_run_is_near_it() -> None:
     alone = {"bandwidth": CEILINGS["bandwidth"]}
     rates = Rates(flop=1e12, measured_bytes=9e11)
-    assert roofline_of("run", rates, alone, "bfloat16").verdict.bound == "memory"
+    assert roofline_of(Program("run"), rates, alone, "bfloat16").verdict.bound == "memory"
 
 
 def test_on_a_cpu_idle_cores_show_it() -> None:
-    found = of(flop=1e12, bytes=1e10, on_gpu=False, busy=0.5).verdict
+    found = of(flop=1e12, bytes=1e10, on_gpu=False, cores_busy=0.5).verdict
     assert found.bound == "host" and "50 % of the cores' time was idle" in found.text
     found = of(flop=1e12, bytes=1e10, on_gpu=False, busy=0.5, cores_busy=0.6).verdict
-    assert "the workload's threads did not run 50 % of the time" in found.text
+    assert "the workload's threads ran 50 % of the time" in found.text
+
+
+def test_what_the_program_used_of_the_cores_tells_where_its_threads_are_not_known() -> None:
+    found = of(flop=1e12, bytes=1e10, on_gpu=False, own_cores=0.003, cores_busy=1.0).verdict
+    assert found.bound == "host" and "idle" not in found.text
+    assert (
+        "the program's processes used 0.3 % of the cores' time, all programs together 100 %"
+        in found.text
+    )
+    most = of(flop=1e12, bytes=1e10, on_gpu=False, own_cores=0.01, own_at_most=True).verdict
+    assert "used at most 1.0 % of the cores' time" in most.text
+
+
+def test_busy_cores_do_not_say_that_the_program_itself_was_busy() -> None:
+    found = of(flop=1e12, bytes=1e10, on_gpu=False, cores_busy=1.0).verdict
+    assert found.bound == "neither" and "the program itself ran is not known" in found.text
+
+
+def test_kernels_are_the_mend_for_workloads_of_gpuwatch_alone() -> None:
+    rates = Rates(flop=1e12, bytes=1e10, busy=1.0)
+    own = roofline_of(Program("run", "command"), rates, CEILINGS, "bfloat16").verdict
+    assert own.bound == "neither" and own.mend is None
+    assert "gpuwatch kernels" in (of(flop=1e12, bytes=1e10, busy=1.0).verdict.mend or "")
+
+
+def measured(**doubts: str) -> dict[str, Ceiling]:
+    return {
+        name: replace(each, kind="measured", doubt=doubts.get(name))
+        for name, each in CEILINGS.items()
+    }
+
+
+def test_a_run_over_a_measured_ceiling_shows_the_ceiling_wrong_and_no_bound() -> None:
+    rates = Rates(flop=1.86e14, bytes=1e11)
+    found = roofline_of(Program("run"), rates, measured(), "bfloat16").verdict
+    assert found.bound == "unknown" and "measured too low" in found.text
+    assert "gpuwatch calibrate" in (found.mend or "")
+    near = roofline_of(Program("run"), Rates(flop=1.04e14, bytes=1e11), measured(), "bfloat16")
+    assert near.verdict.text.startswith("compute-bound: 104 %")
+
+
+def test_a_doubtful_ceiling_makes_the_verdict_conditional() -> None:
+    doubted = measured(bfloat16="other programs took 64 %")
+    found = roofline_of(Program("run"), Rates(flop=6e13, bytes=1e11), doubted, "bfloat16").verdict
+    assert found.bound == "compute"
+    assert found.text.startswith("compute-bound, if the bfloat16 peak was not measured too low")
+    assert "gpuwatch calibrate" in (found.mend or "")
+
+
+@pytest.mark.parametrize(
+    ("program", "told", "mend"),
+    [
+        (Program("a", "import"), "an imported profile has no roofline", None),
+        (Program("a", "machine"), "the machine alone has no roofline", "gpuwatch run WORKLOAD"),
+        (Program("a", "command", steps=False, timed=False), "reported no steps", "`step`"),
+        (Program("a", "command", timed=False), "no step after its warm-up", "`step`"),
+        (Program("a", "command"), "the workload reported no FLOP per step", "`count`"),
+        (Program("a", count={"method": "no formula"}), "no FLOP/s are known: no formula", None),
+        (Program("a", count={"flop_per_step": 1.0}), "the steps' times are not known", None),
+    ],
+)
+def test_a_run_without_a_point_says_why_and_what_mends_it(
+    program: Program, told: str, mend: str | None
+) -> None:
+    found = roofline_of(program, Rates(), {}, None)
+    assert told in (found.reason or "") and told in found.verdict.text
+    assert found.verdict.mend is None if mend is None else mend in (found.verdict.mend or "")
 
 
 def test_cores_that_other_programs_hold_are_not_called_idle() -> None:
     found = of(flop=1e12, bytes=1e10, on_gpu=False, busy=0.4, cores_busy=0.98).verdict
     assert found.bound == "host" and "idle" not in found.text
-    assert "busy 98 % of the time, while the workload's threads ran 40 % of it" in found.text
+    assert "busy 98 % of the time, the workload's threads ran 40 % of the time" in found.text
 
 
 def test_without_work_there_is_no_point_and_a_reason() -> None:
@@ -121,8 +194,12 @@ def test_a_bound_is_named_only_with_the_share_that_shows_it(
     flop: float, size: float, busy: float | None, data: float | None, on_gpu: bool
 ) -> None:
     rates = Rates(flop=flop, measured_bytes=size, busy=busy, data_share=data, on_gpu=on_gpu)
-    verdict = roofline_of("run", rates, CEILINGS, "bfloat16").verdict
-    if verdict.bound == "memory":
+    verdict = roofline_of(Program("run"), rates, CEILINGS, "bfloat16").verdict
+    if size / 1e12 > 1.05 or flop / 1e14 > 1.05:
+        assert verdict.bound == "unknown"
+    elif verdict.bound == "unknown":
+        assert flop / 1e14 > 1
+    elif verdict.bound == "memory":
         assert size / 1e12 >= 0.5
     elif verdict.bound == "compute":
         assert flop / 1e14 >= 0.5

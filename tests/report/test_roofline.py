@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuwatch.analysis.ceilings import Ceiling
-from gpuwatch.analysis.roofline import Rates, Roofline, roofline_of
+from gpuwatch.analysis.points import Rates
+from gpuwatch.analysis.program import Program
+from gpuwatch.analysis.roofline import Roofline, roofline_of
 from gpuwatch.cli import main
 from gpuwatch.report.roofline_svg import svg
 from gpuwatch.report.roofline_text import text
@@ -35,7 +38,7 @@ def ceilings(bandwidth: float = 3e12, **compute: float) -> dict[str, Ceiling]:
 
 def roofline(label: str = "resnet50 (bare)", **rates: Any) -> Roofline:
     given_rates = rates or {"flop": 4e12, "bytes": 8e10, "measured_bytes": 4e10}
-    return roofline_of(label, Rates(**given_rates), ceilings(), "bfloat16")
+    return roofline_of(Program(label), Rates(**given_rates), ceilings(), "bfloat16")
 
 
 def places(plot: str, mark: str) -> list[tuple[int, int]]:
@@ -94,7 +97,7 @@ def test_points_stand_where_the_scales_say() -> None:
 
 def test_hostile_names_stay_text() -> None:
     hostile = roofline_of(
-        HOSTILE, Rates(flop=4e12, bytes=8e10), {"bandwidth": Ceiling(
+        Program(HOSTILE), Rates(flop=4e12, bytes=8e10), {"bandwidth": Ceiling(
             "bandwidth", 1e12, "By/s", "measured", HOSTILE, HOSTILE)}, "bfloat16",
     )  # fmt: skip
     picture = svg([hostile]) or ""
@@ -108,6 +111,50 @@ def test_forty_runs_stay_under_sixty_kilobytes() -> None:
     assert len((svg(many) or "").encode()) < 60_000
 
 
+def two_runs() -> list[Roofline]:
+    rates = Rates(flop=4e12, bytes=8e10)
+    first = roofline_of(Program("first"), rates, ceilings(), "bfloat16")
+    other = roofline_of(
+        Program("other"), Rates(flop=2e12, bytes=8e10), ceilings(2.9e12), "bfloat16"
+    )
+    return [first, other]
+
+
+def test_ceilings_of_several_runs_say_whose_they_are() -> None:
+    found = text(two_runs())
+    assert "measured copy, 3.00 TB/s (of 1)" in found
+    assert "measured copy, 2.90 TB/s (of 2)" in found
+    # Of both runs, and of no other data type than theirs.
+    assert "bfloat16: measured product, 800 TFLOP/s\n" in found and "float32" not in found
+    assert "\n1 first: " in found and "\n2 other: " in found
+
+
+def test_labels_of_near_slopes_do_not_lie_over_each_other() -> None:
+    root = ElementTree.fromstring(svg(two_runs()) or "")
+    labels = [
+        float(each.get("y", 0))
+        for each in root.iter()
+        if "measured copy" in (each.text or "")
+        and each.get("class") != "halo"
+        and float(each.get("y", 0)) < 450
+    ]
+    assert len(labels) == 2 and abs(labels[0] - labels[1]) >= 15
+
+
+def test_a_point_under_another_is_told() -> None:
+    twice = text([roofline("first"), roofline("second")])
+    assert "in the plot under 1" in " ".join(twice.split())
+    assert "in the plot under" not in text(two_runs())
+
+
+def test_a_doubtful_ceiling_is_doubtful_in_text_and_picture() -> None:
+    doubt = "other programs took 64 % of the processors' time"
+    known = {name: replace(each, doubt=doubt) for name, each in ceilings().items()}
+    found = roofline_of(Program("run"), Rates(flop=4e12, bytes=8e10), known, "bfloat16")
+    assert f"measured copy, 3.00 TB/s, doubtful: {doubt}" in " ".join(text([found]).split())
+    assert doubt in (svg([found]) or "")
+
+
 absurd = st.floats(1e-300, 1e300)
 
 
@@ -116,7 +163,7 @@ def test_no_figure_however_absurd_stops_the_drawing(
     flop: float, size: float, bandwidth: float, compute: float
 ) -> None:
     known = ceilings(bandwidth, bfloat16=compute)
-    found = roofline_of("run", Rates(flop=flop, bytes=size), known, "bfloat16")
+    found = roofline_of(Program("run"), Rates(flop=flop, bytes=size), known, "bfloat16")
     assert max(map(len, text([found]).splitlines())) <= 80
     picture = svg([found])
     if picture is not None:
