@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import shlex
 import subprocess
 import sys
 import time
@@ -153,15 +154,18 @@ def test_gpus_are_named_and_asked_for(cli: Cli, driver: FakeDriver, without_torc
     assert "NVIDIA H100 80GB HBM3" in told and "driver 580.65.06" in told
 
 
-@pytest.mark.torch
-def test_only_the_gpus_that_are_named_are_asked_for(cli: Cli, driver: FakeDriver) -> None:
-    chosen = asked(cli, "--env", "bare", "--gpus", "1")
+def test_only_the_gpus_that_are_named_are_asked_for(
+    cli: Cli, driver: FakeDriver, without_torch: Path
+) -> None:
+    bare = with_torch(without_torch, cuda="12.6")
+    chosen = asked(cli, *bare, "--gpus", "1", code=0)
     assert [gpu["uuid"] for gpu in chosen["gpus"]] == [uuid(1)]
-    none = asked(cli, "--env", "bare", "--gpus", "none", code=0)
+    none = asked(cli, *bare, "--gpus", "none", code=0)
     assert row(none, "bare")["with_gpu"]["ready"] is None
     assert none["gpu_unavailable"]["code"] == "gpus-none"
-    told = cli("doctor", "--env", "bare", "--gpus", "none").stdout
-    assert "not asked" in told and told.endswith("next: gpuwatch run mnist-cnn --gpus none\n")
+    told = cli("doctor", *bare, "--gpus", "none").stdout
+    next_ = f"next: gpuwatch run mnist-cnn {shlex.join(bare)} --gpus none\n"
+    assert "not asked" in told and told.endswith(next_)
 
 
 def test_gpus_that_are_not_there_are_an_error(cli: Cli, driver: FakeDriver) -> None:
@@ -332,6 +336,34 @@ def test_what_measures_bandwidth_is_told_and_what_would(
     assert "--dcgm" in gpu["bandwidth"]["fix"]
     told = " ".join(cli("doctor", *with_torch(without_torch)).stdout.split())
     assert "memory bandwidth of gpu1: not measured: " in told
+
+
+@pytest.mark.parametrize(
+    ("gpu", "version", "fix", "never"),
+    [
+        (
+            {"compute_capability": "8.9", "name": "NVIDIA GeForce RTX 4090"},
+            "580.65.06",
+            "none on this GPU",
+            "dcgm",
+        ),
+        (
+            {"compute_capability": "13.7", "name": "NVIDIA Z999"},
+            "580.65.06",
+            "none on this GPU",
+            "525",
+        ),
+        ({}, "515.65.01", "update the driver to 525 or later", "dcgm"),
+    ],
+)
+def test_the_mend_for_no_counters_is_one_that_works_and_is_not_fulfilled(
+    cli: Cli, driver: FakeDriver, gpu: dict[str, str], version: str, fix: str, never: str
+) -> None:
+    driver.set_machine(driver=version)
+    driver.set(gpm=0, **gpu)
+    told = asked(cli)["gpus"][0]["bandwidth"]
+    assert fix in told["fix"] and never not in told["fix"]
+    assert f"run --{never}" not in told["text"]
 
 
 def test_ncu_and_the_right_to_use_it_decide_about_executed_flop(

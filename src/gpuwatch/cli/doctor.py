@@ -98,9 +98,8 @@ def _report(
         reason = Problem("gpus-none", "--gpus none was given", "leave --gpus out")
     uuids = () if reason else tuple(device.uuid for device in devices if device.uuid)
     driver = next((device.attributes.get("driver.version") for device in devices), None)
-    python, build = _python(
-        next((env.python for _, env in asked if env.kind == "bare"), None), gpu=bool(devices)
-    )
+    bare = next((env for _, env in asked if env.kind == "bare"), None)
+    python, build = _python(bare.python if bare else None, ask_torch=bool(bare and devices))
     refusals = [_refusal(python.path, build, device) for device in devices]
     return report.Report(
         gpuwatch=__version__,
@@ -217,7 +216,7 @@ def _with_torch(each: report.Checked, refusals: Sequence[Problem | None]) -> rep
 
 
 def _python(
-    asked: str | None, *, gpu: bool
+    asked: str | None, *, ask_torch: bool
 ) -> tuple[report.Python, doctor_torch.TorchBuild | None]:
     """The interpreter of bare runs, the versions by its packages' own metadata, and its torch."""
     chosen = choose(asked, os.environ)
@@ -233,7 +232,7 @@ def _python(
         version, torch, torchvision = json.loads(done.stdout)
     except (OSError, subprocess.SubprocessError, ValueError):
         version = torch = torchvision = None
-    build = doctor_torch.probe(chosen.path) if gpu and torch else None
+    build = doctor_torch.probe(chosen.path) if ask_torch and torch else None
     return report.Python(chosen.path, chosen.origin, version, torch, torchvision), build
 
 
