@@ -14,6 +14,9 @@ OLDEST = (5, 0)
 OLDEST_OF_CUDA_13 = (7, 5)
 """CUDA 13 compiles for Turing and later (its release notes, "deprecated architectures")."""
 
+_NEWEST_MAJOR = 12
+"""Blackwell's; of later GPUs nothing is known but that a torch must carry code for them."""
+
 _LAST_CUDA_12 = "2.15"
 """The first torch without a build for CUDA 12.6, the last to carry Maxwell, Pascal and Volta."""
 
@@ -63,6 +66,11 @@ def build_for(capability: Capability | None, driver: str | None) -> str | None:
     if capability is not None and capability < OLDEST:
         return None
     old_driver = is_too_old(driver, "13")
+    if capability is not None and capability[0] > _NEWEST_MAJOR:
+        return (
+            "a newer torch than this, with code for compute capability {}.{} (a nightly build "
+            "where no release has it)".format(*capability)
+        )
     if capability is not None and capability >= (10, 0):
         return "torch 2.7 or later, built for CUDA 12.8 or later" + (
             f" (its default build needs driver {_DRIVERS[13]} or later)" if old_driver else ""

@@ -64,6 +64,7 @@ _GPU: dict[str, object] = {
     "ecc_uncorrected": 0,
     "clocks_event_reasons": 1,  # bits: the GPU is idle
     "event_types": 8,  # bits: Xid errors are told
+    "mig_answers": 0,  # 1: calls on a MIG device answer for its whole GPU
 }
 
 

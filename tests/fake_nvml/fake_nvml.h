@@ -66,5 +66,5 @@ void gpm_continue(State *s);
     if (entered) return entered
 #define ENTER_GPU(device)                             \
     ENTER(device);                                    \
-    if ((device)->mig >= 0) return INVALID_ARGUMENT
+    if ((device)->mig >= 0 && !number_of(s, (device)->gpu, "mig_answers")) return INVALID_ARGUMENT
 #define NUMBER(key) number_of(s, d->gpu, key)

@@ -87,7 +87,7 @@ int nvmlEventSetWait_v2(EventSet *set, EventData *out, unsigned milliseconds) {
             *out = (EventData){&gpu_handles[g], XID_CRITICAL_ERROR, (unsigned long long)number, ~0u, ~0u};
             return SUCCESS;
         }
-        nanosleep(&(struct timespec){0, 2000000}, NULL);
+        nanosleep(&(struct timespec){0, 20000000}, NULL);
     } while (now_us() < until);
     return TIMEOUT;
 }

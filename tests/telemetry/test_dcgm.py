@@ -93,7 +93,7 @@ def test_a_row_is_read_by_the_order_of_the_fields_that_were_asked_for(
 @pytest.mark.parametrize(
     ("lines", "helps"),
     [
-        (["Error: unable to establish a connection to the specified host: localhost"], "start it"),
+        (["Error: unable to establish a connection to the specified host: localhost"], "start the"),
         (
             [
                 "Error setting watches. Result: The third-party Profiling module returned an "
@@ -322,6 +322,7 @@ def test_a_host_engine_that_goes_and_comes_back_is_told_once_each(
     seen.until(lambda values: values["gpu0", DRAM] == 0.5)
     seen.sample()
     assert [event.kind for event in seen.events] == ["dcgm", "dcgm-lost", "dcgm-back"]
+    assert seen.events[1].text.startswith("DCGM gives no values: ")
     assert "nv-hostengine" in seen.events[1].text
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from gpuwatch.telemetry import gpm_metrics
-from gpuwatch.telemetry.gpm_metrics import WANTED, due, judged, not_offered, period
+from gpuwatch.telemetry.gpm_metrics import WANTED, due, judged, period
 from tests.cli.test_record import sessions
 from tests.conftest import Cli
 from tests.fake_nvml import NO_PERMISSION, NOT_SUPPORTED, FakeDriver
@@ -236,6 +236,12 @@ def test_a_call_that_hangs_delays_no_other_reading_and_no_other_gpu(
     # Never the mean over the whole silence.
     assert given(source)[DRAM] == pytest.approx(0.1, rel=1e-3)
     assert source.channels["gpu0", DRAM]["method"] == "measured"
+    source.sample()
+    assert [(event["kind"], event["device"]) for event in source.events] == [
+        ("gpm-lost", "gpu0"),
+        ("gpm-back", "gpu0"),
+    ]
+    assert "nvmlGpmSampleGet has not answered" in source.events[0]["text"]
     driver.delay("nvmlGpmSampleGet", 60, gpu=0)
     time.sleep(0.3)
     assert source.ask("close") < 1.2
@@ -258,7 +264,22 @@ def test_a_mig_device_is_read_by_its_gpu_instance(driver: FakeDriver, remote: St
     driver.gpm(RATES | {10: 20.0}, instance=2)
     source = remote(driver, gpus=["MIG-bbbb"], interval_s=FAST)
     assert given(source, "gpu0.mig1")[DRAM] == pytest.approx(0.20, rel=1e-3)
-    assert "MIG device" in source.channels["gpu0.mig1", BANDWIDTH]["reason"]
+    why = source.channels["gpu0.mig1", BANDWIDTH]["reason"]
+    assert "MIG device" in why and "calibrate" not in why
+    for metric in (PCIE, "hw.gpu.nvlink.receive"):
+        assert "whole GPU" in source.channels["gpu0.mig1", metric]["reason"]
+    assert source.sample()["gpu0.mig1", PCIE] is None
+
+
+def test_every_sample_of_a_recording_has_a_pair_also_off_the_beat(
+    driver: FakeDriver, remote: Start
+) -> None:
+    source = remote(driver, interval_s=0.5)
+    begin, moments = time.monotonic(), [0.15, 0.5, 1.0, 1.5, 1.65]
+    for moment in moments:
+        time.sleep(max(0.0, begin + moment - time.monotonic()))
+        assert source.sample()["gpu0", DRAM] == pytest.approx(0.455, rel=1e-3), moment
+        assert source.took < 0.1
 
 
 @pytest.mark.parametrize(
@@ -394,5 +415,7 @@ def test_pairs_end_shortly_before_the_recording_s_samples(interval: float) -> No
     assert all(0 < before <= gpm_metrics.LEAD_S for before in early)
 
 
-def test_the_reason_of_an_unknown_gpu_promises_nothing_it_may_lack() -> None:
-    assert "from Volta on" in not_offered(None)
+def test_what_a_mig_device_s_links_move_is_the_whole_gpu_s() -> None:
+    for wanted in WANTED:
+        given = judged(wanted, 0, 10.0, mig=True)
+        assert (given.value is None) == ("pcie" in wanted.metric or "nvlink" in wanted.metric)

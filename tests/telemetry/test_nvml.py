@@ -281,6 +281,16 @@ def test_a_driver_that_never_answers_is_given_up(tmp_path: Path, remote: Start) 
     assert "did not answer" in told["reason"]
 
 
+def told_of_hanging(source: Any, gpu: str, call: str) -> None:
+    """One event when a call hung, one when it had answered, each naming GPU and call."""
+    source.sample()
+    assert [(event["kind"], event["device"]) for event in source.events] == [
+        ("nvml-silent", gpu),
+        ("nvml-back", gpu),
+    ]
+    assert all(event["text"].startswith(call) for event in source.events)
+
+
 def test_a_slow_call_that_hangs_costs_its_own_gpu_s_slow_values_only(
     tmp_path: Path, remote: Start
 ) -> None:
@@ -299,6 +309,7 @@ def test_a_slow_call_that_hangs_costs_its_own_gpu_s_slow_values_only(
     assert values["gpu1", "hw.gpu.pcie.transmit"] == 7000
     driver.work(PCIE, gpu=0)
     source.until(lambda values: values[receive] == 340_000_000)
+    told_of_hanging(source, "gpu0", PCIE)
 
 
 def test_a_fast_call_that_hangs_holds_up_one_sample_and_close_returns(
@@ -314,8 +325,10 @@ def test_a_fast_call_that_hangs_holds_up_one_sample_and_close_returns(
     assert source.took < 0.2
     assert values["gpu0", "hw.gpu.power"] == values["gpu2", "hw.gpu.power"] == 252.5
     source.until(lambda values: source.channels[power]["method"] == "unavailable")
+    assert source.channels[power]["reason"].startswith("nvmlDeviceGetUtilizationRates has not")
     driver.work("nvmlDeviceGetUtilizationRates", gpu=1)
     source.until(lambda values: values[power] == 252.5)
+    told_of_hanging(source, "gpu1", "nvmlDeviceGetUtilizationRates")
     driver.delay("nvmlDeviceGetUtilizationRates", 60, gpu=1)
     driver.delay(PCIE, 60, gpu=0)
     source.until(lambda values: values[power] is None)
@@ -347,6 +360,25 @@ def test_a_mig_device_is_watched_with_what_nvml_gives_for_it(tmp_path: Path, rem
     values = source.sample()
     assert values["gpu1.mig1", "hw.gpu.memory.usage"] == 12 * 2**30
     assert values["gpu1.mig1", "hw.gpu.utilization"] is None
+
+
+def test_what_the_driver_answers_for_a_mig_device_of_its_whole_gpu_is_not_taken(
+    tmp_path: Path, remote: Start
+) -> None:
+    driver = FakeDriver(tmp_path)
+    driver.set(mig="MIG-aaaa", mig_answers=1)
+    source = remote(driver, gpus=["MIG-aaaa"])
+    for _ in range(2):
+        given = {metric for (_, metric), value in source.sample().items() if value is not None}
+        assert given == {"hw.gpu.memory.usage"}
+        driver.lose(0)
+        source.until(lambda values: not any(values.values()))
+        driver.restore(0)
+        source.until(lambda values: any(values.values()))
+    for metric in ("power", "energy", "temperature", "clock.sm", "throttle.power", "ecc.corrected"):
+        assert "whole GPU" in source.channels["gpu0.mig0", f"hw.gpu.{metric}"]["reason"]
+    attributes = source.first["devices"][0]["attributes"]
+    assert attributes["power.limit"] is attributes["core.count"] is None
 
 
 def test_processes_are_listed_with_unknown_memory_as_none(tmp_path: Path, remote: Start) -> None:

@@ -63,6 +63,12 @@ def test_a_torch_without_cuda_is_told_to_be_replaced(monkeypatch: pytest.MonkeyP
         ((9, 0), "575.57.08", "torch before 2.15, built for CUDA 12.6"),
         ((9, 0), "580.65.06", "torch's default build"),
         ((12, 0), "590.44.01", "torch 2.7 or later, built for CUDA 12.8 or later"),
+        (
+            (13, 7),
+            "590.44.01",
+            "a newer torch than this, with code for compute capability 13.7 (a nightly build where "
+            "no release has it)",
+        ),
         (None, None, "torch's default build"),
     ],
 )

@@ -12,6 +12,14 @@ from pathlib import Path
 from gpuwatch.metrics import Method
 from gpuwatch.models import Problem
 from gpuwatch.telemetry.base import Channel, Device
+from gpuwatch.telemetry.counters import (
+    GPM_DRIVER,
+    driver_is_old,
+    is_mig,
+    may_have_gpm,
+    read_by_dcgm,
+)
+from gpuwatch.telemetry.nvml_errors import NO_PERMISSION, describe
 
 PARAMETERS = Path("/proc/driver/nvidia/params")
 """The kernel module's settings, one ``Name: value`` a line."""
@@ -46,15 +54,22 @@ def _tier(device: Device, channel: Channel | None) -> Tier:
     if channel is not None and channel.method is Method.MEASURED:
         return Tier(device.id, channel.source, None)
     reason = (channel.reason if channel else None) or "no counter of memory traffic is read"
-    return Tier(device.id, None, Problem("no-counters", reason, _mend(device)))
+    return Tier(device.id, None, Problem("no-counters", reason, _mend(device, reason)))
 
 
-def _mend(device: Device) -> str:
-    capability = re.match(r"(\d+)\.", str(device.attributes.get("compute.capability") or ""))
-    if capability is None or int(capability[1]) < 7:
+def _mend(device: Device, reason: str) -> str:
+    """What would give the bandwidth; never what is fulfilled already."""
+    permission = describe(NO_PERMISSION)
+    if permission.reason in reason:
+        return permission.mend
+    if may_have_gpm(device) and driver_is_old(device):
+        return f"update the driver to {GPM_DRIVER} or later"
+    if may_have_gpm(device) and "says " not in reason and "peak" not in reason:
+        return "see whether nvidia-smi answers, and look for Xid errors in the kernel log"
+    if is_mig(device):
+        return "watch the whole GPU; of a MIG device the share of its time alone can be measured"
+    if not device.attributes.get("compute.capability") or not read_by_dcgm(device):
         return "none on this GPU: bytes are counted per step (algorithmic), run a workload"
-    if int(capability[1]) >= 9:
-        return "nvidia-smi must work for this user, with driver 525 or later, outside of vGPU"
     if shutil.which("dcgmi"):
         return "add --dcgm to the run: it reads DCGM's host engine (nv-hostengine must run)"
     return _HOST_ENGINE

@@ -14,6 +14,7 @@ from dataclasses import replace
 from gpuwatch.metrics import Method
 from gpuwatch.peaks import Peak, dram_peak
 from gpuwatch.telemetry.base import Change, Channel, Device, Event, Source, Value
+from gpuwatch.telemetry.counters import no_bandwidth
 from gpuwatch.telemetry.dcgm_fields import BASIC, DRAM_ACTIVE, FIELDS, gpu_ids, mend, trouble
 from gpuwatch.telemetry.dcgm_stream import DcgmStream, Reading
 from gpuwatch.telemetry.nvml_errors import Unavailable
@@ -114,6 +115,7 @@ class DcgmSource:
         self._stream = stream
         self._fresh_s = max(FRESH_S, 3 * period_s)
         self._uuids = {gpu.id: str(gpu.uuid) for gpu in gpus}
+        self._gpus = {gpu.id: gpu for gpu in gpus}
         self._peaks = {gpu.id: dram_peak(gpu.attributes, gpu.name) for gpu in gpus}
         self._own = {(c.device, c.metric): c for c in inner.channels}
         ours = [(gpu.id, metric) for gpu in gpus for metric in (*FIELDS.values(), BANDWIDTH)]
@@ -200,7 +202,7 @@ class DcgmSource:
         peak: Peak = self._peaks[device]
         source = f"{offer.source} (DRAM active) x peak DRAM bandwidth"
         if peak.value is None:
-            reason = f"the peak DRAM bandwidth of this GPU is not known: {peak.reason}"
+            reason = no_bandwidth(self._gpus[device], peak)
             channel = replace(offer, metric=BANDWIDTH, method=Method.UNAVAILABLE, source=source)
             return replace(channel, reason=offer.reason or reason), None
         source = f"{source} {peak.value / 1e9:.0f} GB/s ({peak.basis})"

@@ -30,6 +30,7 @@ bytes a second with their protocol's headers; each a mean over the time between 
 BASIC = (1002, 1003, 1004, DRAM_ACTIVE)
 """The fields that every GPU with profiling fields has."""
 
+_START = "start the host engine as root: nv-hostengine, or systemctl start nvidia-dcgm"
 _ROW = re.compile(r"^\s*GPU\s+(\d+)\s+(\S.*)$")
 _GPU_ID = re.compile(r"^\|\s*(\d*)\s*\|\s*(.*?)\s*\|\s*$")
 _UUID = re.compile(r"\bUUID:\s*(GPU-[0-9A-Fa-f-]+)")
@@ -84,12 +85,16 @@ def mend(said: str) -> str:
             "end what else holds the GPU's counters (ncu, nsys, another host engine such as "
             "dcgm-exporter's), then start again"
         ),
-        "not supported": "profiling fields need a data-centre GPU from Volta on; leave --dcgm away",
-        "not currently loaded": (
-            "install DCGM's profiling module, and see: dcgmi modules --list; GeForce has none"
+        "not supported": (
+            "profiling fields need a data-centre or professional GPU from Volta on; leave --dcgm "
+            "away"
         ),
-        "host engine": "start it as root: nv-hostengine, or systemctl start nvidia-dcgm",
-        "establish a connection": "start it as root: nv-hostengine, or systemctl start nvidia-dcgm",
+        "not currently loaded": (
+            "install DCGM's profiling module, and see: dcgmi modules --list; GeForce before "
+            "Blackwell has none"
+        ),
+        "host engine": _START,
+        "establish a connection": _START,
     }
     for words, what in known.items():
         if words.lower() in said.lower():

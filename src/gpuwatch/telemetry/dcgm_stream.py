@@ -101,7 +101,9 @@ class DcgmStream:
                 self._readings.clear()
             if self.settled.is_set() and not self._lost:
                 self._lost = True
-                self.events.append(Event("dcgm-lost", f"{said}; {mend(said)}"))
+                self.events.append(
+                    Event("dcgm-lost", f"DCGM gives no values: {said}; {mend(said)}")
+                )
             self.reason = said
             self.settled.set()
             self._closing.wait(RETRY_S)
@@ -129,7 +131,7 @@ class DcgmStream:
                 self._readings[names[number]] = Reading(self._heard, values)
             if self._lost:
                 self._lost = False
-                self.events.append(Event("dcgm-back", "DCGM's host engine answers again"))
+                self.events.append(Event("dcgm-back", "DCGM gives values again"))
             self.reason = None
             if min(counts.values()) > 1 or counts[number] > _LINES_ENOUGH:
                 self.settled.set()

@@ -12,23 +12,24 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from gpuwatch.models import JSON
 from gpuwatch.peaks import Peak
-from gpuwatch.telemetry.base import Event
+from gpuwatch.telemetry.base import Device, Event
+from gpuwatch.telemetry.counters import is_mig, no_bandwidth, not_offered
 from gpuwatch.telemetry.gpm_metrics import (
     FRESH_S,
+    HASTE_S,
     METRICS,
     SHORTEST_S,
     WANTED,
     Reading,
     due,
     judged,
-    not_offered,
     period,
     with_bandwidth,
 )
 from gpuwatch.telemetry.gpm_pairs import NotOffered, Pair, Pairs
 from gpuwatch.telemetry.nvml_errors import LOST, NO_PERMISSION, NOT_SUPPORTED, PERMANENT, describe
+from gpuwatch.telemetry.silence import unanswered
 
 RETRY_S, RETRY_LONGEST_S = 1.0, 10.0
 """Until a failed GPM is tried again, in seconds: doubled at every failure up to the longest."""
@@ -58,7 +59,7 @@ class Gpm:
     """GPM of one GPU or MIG device. :meth:`run` is a thread; the rest is for others to call."""
 
     def __init__(
-        self, nvml: Any, owner: Owner, interval_s: float, peak: Peak, capability: JSON, mig: bool
+        self, nvml: Any, owner: Owner, interval_s: float, peak: Peak, device: Device
     ) -> None:
         self.settled = threading.Event()
         """Set when it is known whether GPM gives anything."""
@@ -68,8 +69,9 @@ class Gpm:
         self._owner = owner
         self._interval_s = interval_s
         self._peak = peak
-        self._capability = capability
-        self._pairs = Pairs(nvml, self._watched, mig)
+        self._device = device
+        self._no_peak = no_bandwidth(device, peak)
+        self._pairs = Pairs(nvml, self._watched, is_mig(device))
         self._wake = threading.Event()
         self._closing = False
         self._lock = threading.Lock()
@@ -82,6 +84,8 @@ class Gpm:
         self._last_call = ""
         self._worked = False
         self._missed = False
+        self._hurried = False
+        self._arrived = threading.Event()
         self._retry_s = RETRY_S
         self._well_since = math.inf
 
@@ -109,6 +113,24 @@ class Gpm:
         self._closing = True
         self._wake.set()
 
+    def hurry(self, now: float) -> None:
+        """Have a pair end now where none has since the last :meth:`taken`: an ask off the beat.
+
+        The first asks are, before their beat is known, and a recording's last.
+        """
+        since, calling = self._pairs.since, self.calling
+        if self._sums or self._epoch is None or since is None or now - since < SHORTEST_S:
+            return
+        if calling is None or now - calling[1] < HASTE_S:
+            self._arrived.clear()
+            self._hurried = True
+            self._wake.set()
+
+    def await_hurried(self, until: float) -> None:
+        """Wait for the pair that :meth:`hurry` asked for, at most until then (monotonic)."""
+        if self._hurried:
+            self._arrived.wait(max(0.0, until - time.monotonic()))
+
     def taken(self) -> dict[str, float]:
         """Means over the pairs since the last call, by metric; empty where there is no fresh one.
 
@@ -125,7 +147,9 @@ class Gpm:
         """Say so where a call has not returned for ``FRESH_S`` seconds."""
         calling, epoch = self.calling, self._epoch
         if calling is not None and epoch is not None and now - calling[1] > FRESH_S:
-            self._tell(epoch, f"{calling[0]} has not answered for over {FRESH_S:g} s")
+            reason = unanswered(calling[0])
+            self._tell(epoch, reason)
+            self._miss(f"{reason}; look for Xid errors in the kernel log")
 
     def run(self) -> None:
         """Sample until closed; what a pair gave is at :meth:`taken` and told to the owner."""
@@ -142,15 +166,18 @@ class Gpm:
             self._turned, self._due, self._worked = epoch, -math.inf, False
         if epoch is None:
             return None
-        if self._due <= time.monotonic():
+        if self._hurried or self._due <= time.monotonic():
             try:
                 if not self._pairs.aimed:
                     self._pairs.aim(self._owner.handle)
                 self._took(epoch, self._pairs.take())
             except NotOffered:
-                self._refuse(epoch, not_offered(self._capability))
+                self._refuse(epoch, not_offered(self._device))
             except self._nvml.NVMLError as error:
                 self._failed(epoch, error.value)
+            finally:
+                self._hurried = False
+                self._arrived.set()
         return None if self._due == math.inf else max(0.0, self._due - time.monotonic())
 
     def _took(self, epoch: int, pair: Pair | None) -> None:
@@ -170,10 +197,11 @@ class Gpm:
             return
         readings = with_bandwidth(
             {
-                wanted.metric: judged(wanted, code, raw)
+                wanted.metric: judged(wanted, code, raw, is_mig(self._device))
                 for wanted, (code, raw) in zip(WANTED, pair.raw, strict=True)
             },
             self._peak,
+            self._no_peak,
         )
         self._keep(epoch, readings, seconds, pair.end)
         self._owner.tell_gpm(epoch, {metric: r.reason for metric, r in readings.items()})
@@ -215,7 +243,7 @@ class Gpm:
         reason = f"{name}: {describe(code).reason}"
         if code in PERMANENT and not self._worked:
             if name == "nvmlGpmQueryDeviceSupport" and code == NOT_SUPPORTED:
-                reason = not_offered(self._capability)
+                reason = not_offered(self._device)
             elif aimed:
                 reason = (
                     f"{reason} (tried on the GPU, whose nvmlGpmQueryDeviceSupport says yes: "
@@ -228,11 +256,14 @@ class Gpm:
         self._retry_s = min(2 * self._retry_s, RETRY_LONGEST_S)
         self._well_since = math.inf
         self._tell(epoch, reason)
+        self._miss(f"{reason}; {_mend(code)}")
+        self.settled.set()
+
+    def _miss(self, why: str) -> None:
+        """Say once that GPM, which gave values, gives none."""
         if self._worked and not self._missed:
             self._missed = True
-            text = f"GPM gives no values: {reason}; {_mend(code)}"
-            self._owner.announce(Event("gpm-lost", text, self._owner.id))
-        self.settled.set()
+            self._owner.announce(Event("gpm-lost", f"GPM gives no values: {why}", self._owner.id))
 
     def _refuse(self, epoch: int, reason: str) -> None:
         """There is no GPM here until the GPU is opened anew."""

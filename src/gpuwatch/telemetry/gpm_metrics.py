@@ -9,9 +9,9 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from gpuwatch.models import JSON
 from gpuwatch.peaks import Peak
 from gpuwatch.telemetry.base import Value
+from gpuwatch.telemetry.counters import OF_THE_WHOLE_GPU
 from gpuwatch.telemetry.nvml_errors import describe
 
 SHORTEST_S = 0.11
@@ -22,6 +22,8 @@ LONGEST_S = 1.0
 LEAD_S = 0.05
 """How long before a sample of the recording the GPM sample is due, in seconds, so that a value is
 of the interval that it is recorded for."""
+HASTE_S = 0.02
+"""How long a sample of the recording that comes off the beat waits for a pair, in seconds."""
 FRESH_S = 3.0
 """Age in seconds up to which a pair counts; two samples farther apart than a period and this are
 no pair."""
@@ -90,45 +92,37 @@ def source_of(metric: str, peak: Peak) -> str:
     return f"{share} x peak DRAM bandwidth {peak.value / 1e9:.0f} GB/s ({peak.basis})"
 
 
-def judged(wanted: Wanted, code: int, raw: float) -> Reading:
-    """What one metric's own return code and value (percent or MiB/s) are worth."""
+def judged(wanted: Wanted, code: int, raw: float, mig: bool = False) -> Reading:
+    """What one metric's own return code and value (percent or MiB/s) are worth.
+
+    PCIe and NVLink are no MIG device's own: ``nvml.h`` calls them the traffic of the GPU.
+    """
+    percent = wanted.scale == _PERCENT
+    if mig and not percent:
+        return Reading(None, OF_THE_WHOLE_GPU)
     if code:
         return Reading(None, f"{wanted.source}: {describe(code).reason}")
     if math.isnan(raw):
         return Reading(None, f"{wanted.source}: the driver gave no number")
-    percent = wanted.scale == _PERCENT
     if math.copysign(1.0, raw) < 0 or raw > (_OVER_PERCENT if percent else _MOST_MIB):
         unit = "%" if percent else "MiB/s"
         return Reading(None, f"{wanted.source}: the driver gave {raw:.4g} {unit}, which cannot be")
     return Reading(min(raw, 100.0) * wanted.scale if percent else raw * wanted.scale)
 
 
-def with_bandwidth(readings: Mapping[str, Reading], peak: Peak) -> dict[str, Reading]:
-    """The readings and, from the share of the peak DRAM bandwidth, the bandwidth in bytes/s."""
+def with_bandwidth(readings: Mapping[str, Reading], peak: Peak, no_peak: str) -> dict[str, Reading]:
+    """The readings and, from the share of the peak DRAM bandwidth, the bandwidth in bytes/s.
+
+    Where the peak is unknown ``no_peak`` says why.
+    """
     share = readings[DRAM_ACTIVITY]
     if peak.value is None:
-        bandwidth = Reading(None, f"the peak DRAM bandwidth is not known: {peak.reason}")
+        bandwidth = Reading(None, no_peak)
     elif share.value is None:
         bandwidth = share
     else:
         bandwidth = Reading(share.value * peak.value)
     return {**readings, BANDWIDTH: bandwidth}
-
-
-def not_offered(capability: JSON) -> str:
-    """Why a GPU of this compute capability (``"8.0"``) has no GPM, and what else there is."""
-    major = int(capability.split(".")[0]) if isinstance(capability, str) else None
-    if major is not None and major >= 9:
-        return (
-            "GPM is not offered by this GPU and driver (nvmlGpmQueryDeviceSupport says no): "
-            "a virtual GPU may lack it, and an old driver"
-        )
-    if major is None or major == 7 or major == 8:
-        return (
-            "GPM needs Hopper or later (GeForce: Blackwell); before that, from Volta on and with "
-            "DCGM's host engine running, gpuwatch run --dcgm reads it"
-        )
-    return "GPM needs Hopper or later (GeForce: Blackwell)"
 
 
 def period(interval_s: float) -> float:

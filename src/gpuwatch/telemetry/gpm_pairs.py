@@ -54,6 +54,11 @@ class Pairs:
         return self._target is not None
 
     @property
+    def since(self) -> float | None:
+        """When the first sample of the next pair was taken, in monotonic seconds."""
+        return self._first
+
+    @property
     def held(self) -> bool:
         """Whether memory of the driver is held."""
         return bool(self._samples)

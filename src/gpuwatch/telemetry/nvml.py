@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from gpuwatch.peaks import dram_peak
 from gpuwatch.telemetry.base import Change, Channel, Device, Event, Value
+from gpuwatch.telemetry.gpm_metrics import HASTE_S
 from gpuwatch.telemetry.health_processes import ProcessShares
 from gpuwatch.telemetry.lane import Lane
 from gpuwatch.telemetry.nvml_errors import NO_BINDING, Unavailable, describe
@@ -21,6 +22,7 @@ from gpuwatch.telemetry.nvml_fields import GpuProcess, facts
 from gpuwatch.telemetry.nvml_gpu import RETRY_S, Gpu
 from gpuwatch.telemetry.nvml_probe import FRESH_S, Journal
 from gpuwatch.telemetry.nvml_select import Found, present, select
+from gpuwatch.telemetry.silence import Call, Place, Silences, unanswered
 from gpuwatch.telemetry.xid import XidWatch
 
 __all__ = ["GpuProcess", "NvmlSource", "Unavailable", "open_nvml"]
@@ -57,7 +59,9 @@ def open_nvml(
         except (ValueError, nvml.NVMLError):
             nvml.nvmlShutdown()
             raise
-        return chosen, [facts(nvml, one.handle) if one.handle else {} for one in chosen]
+        return chosen, [
+            facts(nvml, one.handle, one.parent is not None) if one.handle else {} for one in chosen
+        ]
 
     deadline = time.monotonic() + patience_s
     try:
@@ -114,6 +118,7 @@ class NvmlSource:
         self._lane = Lane("gpuwatch-nvml", Gpu.read_fast, SAMPLE_PATIENCE_S)
         self._closing = threading.Event()
         self._revival = threading.Lock()
+        self._silences = Silences()
         self._restarted = time.monotonic()
         ready = [threading.Event() for _ in self._gpus]
         self._threads = [
@@ -150,8 +155,14 @@ class NvmlSource:
         if self._closing.is_set():
             return [None] * len(self._channels)
         start = time.monotonic()
+        sampled = [gpu.gpm for gpu in self._gpus if gpu.gpm is not None]
+        for gpm in sampled:
+            gpm.hurry(start)
         self._lane.run(self._gpus)
         self._report_silence()
+        until = time.monotonic() + HASTE_S
+        for gpm in sampled:
+            gpm.await_hurried(until)
         values: list[Value] = []
         for gpu in self._gpus:
             values += gpu.values(start)
@@ -232,16 +243,21 @@ class NvmlSource:
 
     def _report_silence(self) -> None:
         now = time.monotonic()
-        for gpu, since in self._lane.stuck.items():
-            if now - since > FRESH_S:
-                gpu.report_silence(False, f"NVML has not answered for over {FRESH_S:g} s")
+        stuck = self._lane.stuck
+        calls: dict[Place, Call] = {}
         for gpu in self._gpus:
-            calling = gpu.calling
-            if calling is not None and now - calling[1] > FRESH_S:
-                reason = f"{calling[0]} has not answered for over {FRESH_S:g} s"
-                gpu.report_silence(True, reason)
+            if gpu in stuck:
+                calls[gpu.id, False] = (gpu.fast_call, stuck[gpu])
+            if (calling := gpu.calling) is not None:
+                calls[gpu.id, True] = calling
+            for slow in (False, True):
+                call = calls.get((gpu.id, slow))
+                if call is not None and now - call[1] > FRESH_S:
+                    gpu.report_silence(slow, unanswered(call[0]))
             if gpu.gpm is not None:
                 gpu.gpm.report_silence(now)
+        lost = [gpu.id for gpu in self._gpus if gpu.lost is not None]
+        self._journal.events.extend(self._silences.seen(calls, lost, now))
 
 
 def _taken(queue: deque[Any]) -> list[Any]:

@@ -31,6 +31,8 @@ class Reading:
 
     metrics: tuple[str, ...]
     ways: tuple[Way, ...]
+    of_a_part: bool = False
+    """A MIG device has one of its own; the others are the whole GPU's."""
     slow: bool = False
     """Read once a second by the GPU's own thread instead of at every sample."""
     watch: Callable[[], Watch] | None = None
@@ -115,6 +117,7 @@ READINGS = (
             Way("NVML nvmlDeviceGetMemoryInfo_v2", _memory_v2),
             Way("NVML nvmlDeviceGetMemoryInfo (v1: the driver's reserve included)", _memory_v1),
         ),
+        of_a_part=True,
     ),
     Reading(
         ("hw.gpu.power",),
@@ -195,10 +198,17 @@ FACTS: dict[str, Callable[[Any, Any], Fact]] = {
 """Facts that do not change during a run: bytes, watts, hertz, and the bus width in bits."""
 
 
-def facts(nvml: Any, handle: Any) -> dict[str, Fact]:
-    """Every fact of one GPU; ``None`` for those that NVML does not give."""
+_OF_THE_WHOLE = ("core.count", "memory.bus.width", "power.limit")
+"""Facts that a MIG device would have a part of, which NVML does not tell."""
+
+
+def facts(nvml: Any, handle: Any, mig: bool = False) -> dict[str, Fact]:
+    """Every fact of one GPU or MIG device; ``None`` for those that NVML does not give."""
     found: dict[str, Fact] = {}
     for name, read in FACTS.items():
+        if mig and name in _OF_THE_WHOLE:
+            found[name] = None
+            continue
         try:
             found[name] = read(nvml, handle)
         except nvml.NVMLError:

@@ -11,6 +11,7 @@ from typing import Any
 from gpuwatch.metrics import CATALOGUE, Method
 from gpuwatch.peaks import Peak
 from gpuwatch.telemetry.base import Change, Channel, Device, Event, Value
+from gpuwatch.telemetry.counters import OF_THE_WHOLE_GPU, is_mig
 from gpuwatch.telemetry.gpm import PATIENCE_S, Gpm
 from gpuwatch.telemetry.gpm_metrics import METRICS, PCIE, source_of
 from gpuwatch.telemetry.health import HEALTH
@@ -46,6 +47,8 @@ class Gpu:
         self.reopen = reopen
         self.lost: str | None = "the GPU has not answered yet"
         """Why no call is made on this GPU; ``None`` while it is there."""
+        self.fast_call = ""
+        """The newest call of the fast readings."""
         self.calling: tuple[str, float] | None = None
         """The slow call in progress and the monotonic time at which it began."""
         self.handle = handle
@@ -55,17 +58,26 @@ class Gpu:
         self._epoch = 0
         self._announced = False
         self._processes = ProcessLists(nvml, self._watched)
-        self.probes = tuple(Probe(reading) for reading in (*READINGS, *HEALTH))
+        readings = (*READINGS, *HEALTH)
+        of_the_whole = [each for each in readings if is_mig(device) and not each.of_a_part]
+        self._of_the_whole = frozenset(name for each in of_the_whole for name in each.metrics)
+        self.probes = tuple(Probe(each) for each in readings if each not in of_the_whole)
         self._fast = tuple(probe for probe in self.probes if not probe.reading.slow)
         self._slow = tuple(probe for probe in self.probes if probe.reading.slow)
         self._contested = tuple(probe for probe in self._slow if probe.reading.metrics[0] in PCIE)
         self._by_gpm = set(METRICS) - set(PCIE)
         self._gpm_sources = {metric: source_of(metric, peak) for metric in METRICS}
         sources = self._gpm_sources | {
-            metric: probe.source for probe in self.probes for metric in probe.reading.metrics
+            metric: reading.ways[0].source for reading in readings for metric in reading.metrics
         }
         self._channels = {
-            metric: Channel(self.id, metric, Method.UNAVAILABLE, source, self.lost)
+            metric: Channel(
+                self.id,
+                metric,
+                Method.UNAVAILABLE,
+                source,
+                OF_THE_WHOLE_GPU if metric in self._of_the_whole else self.lost,
+            )
             for metric, source in sources.items()
         }
         self._order = [name for name in CATALOGUE if name in self._channels]
@@ -75,18 +87,7 @@ class Gpu:
             for k, metric in enumerate(probe.reading.metrics)
         }
         self._places = [(name, places.get(name)) for name in self._order]
-        self.gpm = (
-            Gpm(
-                nvml,
-                self,
-                interval_s,
-                peak,
-                device.attributes.get("compute.capability"),
-                "mig.parent" in device.attributes,
-            )
-            if interval_s is not None
-            else None
-        )
+        self.gpm = Gpm(nvml, self, interval_s, peak, device) if interval_s is not None else None
 
     @property
     def channels(self) -> tuple[Channel, ...]:
@@ -236,6 +237,7 @@ class Gpu:
                 if watched:
                     values = self._watched(way.source, way.read, self._nvml, self.handle)
                 else:
+                    self.fast_call = way.source.removeprefix("NVML ")
                     values = way.read(self._nvml, self.handle)
             except self._nvml.NVMLError as error:
                 code: int = error.value
@@ -277,6 +279,8 @@ class Gpu:
                 self._set(name, probe.source, f"{tried}: {describe(code).reason}")
 
     def _set(self, metric: str, source: str, reason: str | None) -> None:
+        if metric in self._of_the_whole:
+            reason = OF_THE_WHOLE_GPU
         method = Method.MEASURED if reason is None else Method.UNAVAILABLE
         channel = Channel(self.id, metric, method, source, reason)
         if channel != self._channels[metric]:

@@ -1,0 +1,85 @@
+"""Who reads the hardware counters of which GPU, and why nobody does. All of it is pure.
+
+GPM is NVML's own, DCGM a program of NVIDIA's beside it. DCGM's profiling fields: from Volta on, of
+data-centre and professional cards; of GeForce from Blackwell on (its developers in NVIDIA/DCGM
+issue 234 and NVIDIA/dcgm-exporter issues 5 and 404). From Hopper on DCGM takes them from GPM (its
+API reference, "Profiling"), so where GPM is not offered DCGM has none.
+"""
+
+from __future__ import annotations
+
+import re
+
+from gpuwatch.peaks import MEASURE, Peak
+from gpuwatch.telemetry.base import Device
+
+GPM_FROM, _DCGM_FROM = 9, 7
+"""Major numbers of compute capabilities: Hopper, Volta."""
+GPM_DRIVER = 525
+"""The first driver branch that gpuwatch expects GPM of."""
+
+OF_THE_WHOLE_GPU = "belongs to the whole GPU, of which the MIG device is a part"
+NO_PART = "NVML does not tell which part of the GPU's bandwidth this MIG device has"
+_NEEDS = "GPM needs Hopper or later (GeForce: Blackwell)"
+_GEFORCE = re.compile(r"\b(GeForce|GTX|MX\d+)\b")
+
+
+def is_mig(device: Device) -> bool:
+    """Whether it is a part of a GPU."""
+    return bool(device.attributes.get("mig.parent"))
+
+
+def may_have_gpm(device: Device) -> bool:
+    """Whether GPUs of this compute capability have GPM; False where that is not known."""
+    major = _leading(device, "compute.capability")
+    return major is not None and major >= GPM_FROM
+
+
+def read_by_dcgm(device: Device) -> bool:
+    """Whether DCGM reads counters of this GPU that GPM does not give.
+
+    Of an unknown compute capability it may.
+    """
+    major = _leading(device, "compute.capability")
+    generation = major is None or _DCGM_FROM <= major < GPM_FROM
+    return generation and not is_mig(device) and not _GEFORCE.search(device.name)
+
+
+def driver_is_old(device: Device) -> bool:
+    """Whether its driver is known to be older than GPM."""
+    branch = _leading(device, "driver.version")
+    return branch is not None and branch < GPM_DRIVER
+
+
+def not_offered(device: Device) -> str:
+    """Why there is no GPM where ``nvmlGpmQueryDeviceSupport`` says no, and what else there is."""
+    if may_have_gpm(device):
+        driver = device.attributes.get("driver.version") or "of unknown version"
+        why = (
+            f"GPM needs driver {GPM_DRIVER} or later"
+            if driver_is_old(device)
+            else "seen on virtual GPUs"
+        )
+        said = "nvmlGpmQueryDeviceSupport says no"
+        return f"GPM is not offered by this GPU with driver {driver} ({said}; {why})"
+    if read_by_dcgm(device):
+        return (
+            f"{_NEEDS}; before that, from Volta on and with DCGM's host engine running, "
+            "gpuwatch run --dcgm reads it"
+        )
+    if _GEFORCE.search(device.name):
+        return f"{_NEEDS}; DCGM reads no counters of older GeForce cards"
+    return _NEEDS
+
+
+def no_bandwidth(device: Device, peak: Peak) -> str:
+    """Why a share of the peak gives no bytes a second where the peak is unknown."""
+    if is_mig(device):
+        return NO_PART
+    reason = (peak.reason or "").removesuffix(f"; {MEASURE}")
+    return f"the peak DRAM bandwidth is not known: {reason}"
+
+
+def _leading(device: Device, attribute: str) -> int | None:
+    digits = re.match(r"\d+", str(device.attributes.get(attribute) or ""))
+    return int(digits[0]) if digits else None
