@@ -120,6 +120,7 @@ def efficiency_of(
     traffic = traffic_of(samples, ids, window, steps, metrics[METRIC].reason)
     moved = traffic.rate.value if steady and traffic.rate.method is Method.MEASURED else None
     means = _means(by_device, ids) if steady else {}
+    rate = _step_rate(work, window)
     rates = Rates(
         flop=flop.value,
         bytes=size.value,
@@ -127,8 +128,8 @@ def efficiency_of(
         unmeasured=traffic.missing,
         clocks=clocks_of(gpus, means),
         limit=limit_of(gpus, data_type),
-        executed_flop=_per_second(None if counters is None else counters.flop_per_step, work),
-        executed_bytes=_per_second(_dram(counters), work),
+        executed_flop=_times(None if counters is None else counters.flop_per_step, rate),
+        executed_bytes=_times(_dram(counters), rate),
         on_gpu=bool(gpus),
         **_busy(gpus, devices, metrics, window, facts) if steady else {},
         sm_activity=_mean(metrics, "hw.gpu.sm.activity") if steady and gpus else None,
@@ -218,10 +219,15 @@ def _intensity(roofline: Roofline) -> Figure:
     return Figure(point.intensity, "FLOP/By", point.method, point.text)
 
 
-def _per_second(per_step: float | None, work: Work) -> float | None:
-    if per_step is None or not work.mean_seconds:
-        return None
-    return per_step / work.mean_seconds
+def _step_rate(work: Work, window: Window) -> float | None:
+    """Timed steps per second of the window, as FLOP/s are; else by the steps' own times."""
+    if window.kind == "timed steps" and work.count and window.seconds > 0:
+        return work.count / window.seconds
+    return 1 / work.mean_seconds if work.mean_seconds else None
+
+
+def _times(per_step: float | None, rate: float | None) -> float | None:
+    return None if per_step is None or rate is None else per_step * rate
 
 
 def _dram(counters: Counters | None) -> float | None:
