@@ -66,14 +66,16 @@ def record(
     extra: Mapping[str, Any] | None = None,
     facts: Mapping[str, Any] | None = None,
     phases: Mapping[str, float] | None = None,
+    steps: Sequence[Mapping[str, Any]] | None = None,
     events: Sequence[tuple[str, str]] = (),
+    processes: Sequence[tuple[str, int, str, bool, int | None]] = (),
     interval: float = 0.5,
     label: str = "bare",
 ) -> Path:
     """Twenty steps of ``step_seconds`` from second 5 on, sampled every ``interval``.
 
     A gauge has one value, or one for each tick in turn; a counter its growth each second; ``extra``
-    are further keys of ``meta``.
+    are further keys of ``meta``. ``steps`` are step lines in place of those.
     """
     gauges, counters = gauges or {}, counters or {}
     names = [*gauges, *counters]
@@ -93,17 +95,21 @@ def record(
         {"event": "run", **default_run, **(run or {})},
         {"event": "count", **(COUNT if count is None else count)},
     ]
-    lines += [
-        {
-            "event": "step",
-            "step": step,
-            "samples": BATCH,
-            "seconds": step_seconds,
-            "monotonic_ns": round((WARM + step * step_seconds) * SECOND),
-            "phases": dict(phases or {}),
-        }
-        for step in range(1, STEPS + 1)
-    ]
+    lines += (
+        [dict(each) for each in steps]
+        if steps is not None
+        else [
+            {
+                "event": "step",
+                "step": step,
+                "samples": BATCH,
+                "seconds": step_seconds,
+                "monotonic_ns": round((WARM + step * step_seconds) * SECOND),
+                "phases": dict(phases or {}),
+            }
+            for step in range(1, STEPS + 1)
+        ]
+    )
     text = "".join(f":::GPUWATCH {json.dumps(line)}\n" for line in lines)
     writer.put(
         meta("session", {"id": label, "label": f"resnet50 ({label})"}),
@@ -116,6 +122,14 @@ def record(
         *(fact("workload", key, value) for key, value in (facts or {}).items()),
         *Intake(0).take([Output(int(end * SECOND), "stdout", text.encode())]),
         *(meta(key, value) for key, value in (extra or {}).items()),
+        *(
+            (
+                "INSERT INTO gpu_process (t, device, pid, name, owned, bytes, running) "
+                "VALUES (?, ?, ?, ?, ?, ?, 1)",
+                (6 * SECOND, device, pid, name, int(owned), size),
+            )
+            for device, pid, name, owned, size in processes
+        ),
         *(event(6 * SECOND, kind, told, "gpu0") for kind, told in events),
         meta("result", {"code": 0, "signal": None, "t": int(end * SECOND)}),
     )

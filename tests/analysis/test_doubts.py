@@ -1,0 +1,153 @@
+"""What a summary says where its figures are easily taken for something else."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpuwatch.analysis.compare import compare
+from gpuwatch.metrics import Method
+from gpuwatch.report import json as as_json
+from gpuwatch.report import side_by_side
+from gpuwatch.report.efficiency import efficiency_rows
+from tests.analysis.sessions import BATCH, COUNT, CPU, SECOND, STEPS, calibration, summary
+
+CORES = ("cpu", "cpu", "AMD EPYC", None, {"core.logical.count": 2})
+WORKLOAD = ("workload", "workload", "sleep.py", None, {})
+CPU_TIME = ("workload", "process.cpu.time")
+OWN_PROGRAM = {"workload": {"name": "sleep.py", "kind": "command"}}
+
+
+def on_cpu(used: float, **extra: Any) -> dict[str, Any]:
+    """A program of one's own on a busy CPU: ``used`` CPU seconds a second, 4 TFLOP/s counted."""
+    return {
+        "devices": (CORES, WORKLOAD),
+        "run": {"device": "cpu", "dtype": "float32"},
+        "gauges": {("cpu", "hw.cpu.utilization"): 1.0},
+        "counters": {CPU_TIME: used},
+        "extra": {
+            "ceilings": calibration("cpu", None, bandwidth=1e13, float32=1e15),
+            **OWN_PROGRAM,
+            **extra,
+        },
+    }
+
+
+def test_a_program_that_sleeps_among_busy_ones_is_not_called_busy(tmp_path: Path) -> None:
+    found = summary(tmp_path / "a.gpuwatch", **on_cpu(0.006)).efficiency.roofline.verdict
+    assert found.bound == "host" and found.mend is None
+    assert "the program's processes used 0.3 % of the cores' time" in found.text
+    busy = summary(tmp_path / "b.gpuwatch", **on_cpu(1.9)).efficiency.roofline.verdict
+    assert busy.bound == "neither" and "used 95 % of the cores' time" in busy.text
+    assert busy.mend is None
+
+
+def test_less_cpu_time_than_a_tick_is_a_bound_and_never_zero(tmp_path: Path) -> None:
+    found = summary(tmp_path / "a.gpuwatch", **on_cpu(0.0))
+    time = found.metrics["process.cpu.time"]
+    assert (time.method, time.max) == (Method.BOUND, pytest.approx(0.03))
+    assert "at most" in found.efficiency.roofline.verdict.text
+    text = side_by_side.terminal(compare([found]))
+    assert "under 30.0 ms" in text
+    other = summary(tmp_path / "b.gpuwatch", **on_cpu(1.0))
+    (row,) = [each for each in compare([other, found]).rows if each.name == "process.cpu.time"]
+    assert row.ratios == (1, None)
+
+
+def test_shares_of_different_ceilings_have_no_ratio_and_a_note(tmp_path: Path) -> None:
+    one = {"ceilings": calibration(bandwidth=3e12, bfloat16=6e14)}
+    other = {"ceilings": calibration(bandwidth=3e12, bfloat16=8e14)}
+    compared = compare(
+        [
+            summary(tmp_path / "a.gpuwatch", extra=one),
+            summary(tmp_path / "b.gpuwatch", extra=other, step_seconds=0.25),
+        ]
+    )
+    rows = {row.name: row for row in compared.rows}
+    assert rows["FLOP/s, % of measured product"].ratios == (1, None)
+    assert rows["algorithmic bytes/s, % of measured copy"].ratios[1] == pytest.approx(2)
+    note = "no ratio of FLOP/s, % of measured product: 600 TFLOP/s against 800 TFLOP/s"
+    assert any(note in each for each in compared.notes)
+
+
+def test_a_doubtful_calibration_is_told_beside_the_share_in_text_and_json(tmp_path: Path) -> None:
+    doubted = calibration(bandwidth=3e12, bfloat16=5e12)
+    doubted["warnings"] = ["other programs took 64 % of the processors' time"]
+    found = summary(tmp_path / "a.gpuwatch", extra={"ceilings": doubted})
+    rows = dict(efficiency_rows(found))
+    assert "(doubtful: " in rows["FLOP/s"] and "64 %" in rows["FLOP/s"]
+    assert rows["verdict"].startswith("compute-bound, if the measured bfloat16 product was not")
+    told = json.loads(as_json.dumps(as_json.summary(found)))
+    assert "64 %" in told["efficiency"]["flop_rate"]["shares"][0]["ceiling"]["doubt"]
+    assert "64 %" in told["roofline"]["ceilings"]["bfloat16"]["doubt"]
+
+
+def test_steps_that_cover_a_part_of_the_window_are_told_with_both_times(tmp_path: Path) -> None:
+    steps = [
+        {
+            "event": "step",
+            "step": step,
+            "samples": BATCH,
+            "seconds": 0.1,
+            "monotonic_ns": round((5 + step * 0.5) * SECOND),
+        }
+        for step in range(1, STEPS + 1)
+    ]
+    found = summary(tmp_path / "a.gpuwatch", steps=steps)
+    (note,) = [each for each in found.notes if "own times" in each]
+    assert "2.00 s of the 9.60 s" in note and "throughput are over the former" in note
+    assert not [each for each in summary(tmp_path / "b.gpuwatch").notes if "own times" in each]
+    # 2 TFLOP a step over the window, as executed FLOP are: neither over the steps' own time.
+    assert found.efficiency.flop_rate.value == pytest.approx(STEPS * 2e12 / 9.6)
+    counters = {"tool": "ncu", "steps": 2, "flop_per_step": 2e12}
+    counters |= {"dram_read_bytes_per_step": 1e10, "dram_write_bytes_per_step": 0}
+    executed = summary(tmp_path / "c.gpuwatch", steps=steps, extra={"counters": counters})
+    point = executed.efficiency.roofline.points[0]
+    assert point.bytes_kind == "executed" and point.rate == pytest.approx(STEPS * 2e12 / 9.6)
+
+
+@pytest.mark.parametrize(
+    ("device", "reason", "mend"),
+    [
+        ("cpu", "the run was on the CPU", "--device cuda"),
+        ("cuda", "ncu ended with code 1", "gpuwatch doctor"),
+        ("cuda", "ncu is not installed in this environment: install Nsight Compute", "install"),
+    ],
+)
+def test_counters_that_were_asked_for_and_failed_are_a_note_with_reason_and_mend(
+    tmp_path: Path, device: str, reason: str, mend: str
+) -> None:
+    extra = {"counters": {"tool": "ncu", "reason": reason}}
+    found = summary(tmp_path / "a.gpuwatch", run={"device": device}, extra=extra)
+    (note,) = [each for each in found.notes if "--counters" in each]
+    assert reason in note and mend in note
+
+
+def test_counters_that_never_came_are_told(tmp_path: Path) -> None:
+    asked = {"workload": {"name": "x", "kind": "workload", "parameters": {"counters": True}}}
+    found = summary(tmp_path / "a.gpuwatch", extra=asked)
+    assert any("the run ended before it came to them" in each for each in found.notes)
+
+
+def test_without_a_data_type_the_mend_is_a_run_line_and_not_calibration(tmp_path: Path) -> None:
+    known = {"ceilings": calibration("cpu", None, bandwidth=1e13, float32=1e15)}
+    found = summary(
+        tmp_path / "a.gpuwatch", devices=(CPU,), run={"device": "cpu", "dtype": None}, extra=known
+    ).efficiency
+    assert "`dtype`" in (found.roofline.verdict.mend or "")
+    assert "calibrate" not in dict(efficiency_rows(summary(tmp_path / "b.gpuwatch", devices=(CPU,),
+        run={"device": "cpu", "dtype": None}, extra=known)))["verdict"]  # fmt: skip
+    assert "a CPU's peak is not known" in (found.mfu.reason or "")
+
+
+def test_how_flop_were_counted_is_no_reason_for_bytes_that_were_not(tmp_path: Path) -> None:
+    count = {**COUNT, "bytes_per_step": None, "method": "by hand"}
+    found = summary(tmp_path / "a.gpuwatch", count=count).efficiency
+    assert found.bytes_rate.reason == "the workload reported no bytes per step"
+    nothing = {"flop_per_step": None, "bytes_per_step": None, "method": "no formula for it"}
+    assert summary(tmp_path / "b.gpuwatch", count=nothing).efficiency.flop_rate.reason == (
+        "no formula for it"
+    )
