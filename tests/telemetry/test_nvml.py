@@ -285,7 +285,7 @@ def told_of_hanging(source: Any, gpu: str, call: str) -> None:
     """One event when a call hung, one when it had answered, each naming GPU and call."""
     source.sample()
     assert [(event["kind"], event["device"]) for event in source.events] == [
-        ("nvml-silent", gpu),
+        ("nvml-lost", gpu),
         ("nvml-back", gpu),
     ]
     assert all(event["text"].startswith(call) for event in source.events)

@@ -19,6 +19,8 @@ _TOLD = {
     "xid": None,
     "ecc": None,
     "throttle": None,
+    "nvml-lost": None,
+    "nvml-back": None,
     "gpm-lost": None,
     "gpm-back": None,
     "dcgm-lost": None,

@@ -42,5 +42,5 @@ class Silences:
                     f"{unanswered(call[0])}; until it does, none of this GPU's {kind} readings is "
                     "sampled; look for Xid errors in the kernel log"
                 )
-                events.append(Event("nvml-silent", text, place[0]))
+                events.append(Event("nvml-lost", text, place[0]))
         return events
