@@ -27,7 +27,10 @@ class Happened:
 
 Happenings = Mapping[tuple[str, str | None], Happened]
 
-TOLD = ("throttle", "ecc", "xid", "gpm-lost", "gpm-back", "dcgm-lost", "dcgm-back")
+TOLD = (
+    *("throttle", "ecc", "xid", "gpu-lost", "gpu-back"),
+    *("nvml-lost", "nvml-back", "gpm-lost", "gpm-back", "dcgm-lost", "dcgm-back"),
+)
 """Kinds of events that are remembered."""
 
 
@@ -39,15 +42,19 @@ def alerts_of(
     *,
     live: bool,
 ) -> tuple[str, ...]:
-    """Sentences, the gravest first: errors of the GPU, held clocks, lost counters, cross-checks.
+    """Sentences, the gravest first: lost GPUs, errors, held clocks, lost counters, cross-checks.
 
-    ``throttled``: by GPU the share of the run in which its clocks were held down.
+    ``throttled``: by GPU the share of the run in which its clocks were held down. While a GPU is
+    lost cross-checks are of the past: they are left out of a run that goes on.
     """
-    errors, clocks, losses = [], [], []
+    gone, errors, clocks, losses = [], [], [], []
     for device in devices:
         if device.row.kind != "gpu":
             continue
         name = f"GPU {number_of(device)}"
+        lost = _still(happened, "gpu", device.row.id)
+        if lost:
+            gone.append(_gone(name, lost))
         for kind in ("xid", "ecc"):
             found = happened.get((kind, device.row.id))
             if found is not None:
@@ -58,7 +65,14 @@ def alerts_of(
             clocks.append(f"{name}: {text}")
         losses += [f"{name}: {text}" for text in _lost(happened, device.row.id)]
     losses += _lost(happened, None)
-    return (*errors, *clocks, *losses, *(clean(text) for text in findings))
+    checks = () if live and gone else tuple(clean(text) for text in findings)
+    return (*gone, *errors, *clocks, *losses, *checks)
+
+
+def _gone(name: str, text: str) -> str:
+    """``GPU 3 is lost: it has fallen off the bus``, in the driver's meaning where it tells one."""
+    about = text.removeprefix("the GPU ")
+    return f"{name} {about}" if about != text else f"{name} is lost: {text}"
 
 
 def _clocks(device: DeviceNow, happened: Happenings, share: float, *, live: bool) -> str:
@@ -75,10 +89,12 @@ def _clocks(device: DeviceNow, happened: Happenings, share: float, *, live: bool
 
 def _lost(happened: Happenings, device: str | None) -> list[str]:
     """Counters that went away and are not back."""
-    found = []
-    for source in _LOSSES:
-        lost = happened.get((f"{source}-lost", device))
-        back = happened.get((f"{source}-back", device))
-        if lost is not None and (back is None or back.event.n < lost.event.n):
-            found.append(clean(lost.event.text))
-    return found
+    return [text for source in _LOSSES if (text := _still(happened, source, device))]
+
+
+def _still(happened: Happenings, source: str, device: str | None) -> str:
+    """What was said when ``source`` went away, empty where it did not or is back."""
+    lost = happened.get((f"{source}-lost", device))
+    back = happened.get((f"{source}-back", device))
+    away = lost is not None and (back is None or back.event.n < lost.event.n)
+    return clean(lost.event.text) if lost is not None and away else ""

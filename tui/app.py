@@ -111,7 +111,9 @@ class GpuwatchApp(App[int]):
         if len(found) > 1 or unstarted(path.parent):
             self.compare(found, beside=path)
         else:
-            self.go_home(path, [path], "mark another session with Space, then press c")
+            self.go_home(
+                path, [path], "this run is marked: mark another session with Space, then press c"
+            )
 
     def leave(self, path: Path | None = None, snapshot: Snapshot | None = None) -> None:
         """End the program; a run that goes on is told how to come back to."""

@@ -52,7 +52,7 @@ class Checks:
         self._devices: tuple[DeviceRow, ...] = ()
         self._happened: dict[tuple[str, str | None], Happened] = {}
         self._stored: object = None
-        self._counters: Counters | None = None
+        self.counters: Counters | None = None
         self._threads: int | None = None
         self._findings: tuple[str, ...] = ()
         self._checked = -_EVERY_NS
@@ -63,7 +63,7 @@ class Checks:
         self.ceilings.update(meta, devices)
         stored = meta.get("counters")
         if stored != self._stored:
-            self._stored, self._counters = stored, counters_of(meta)
+            self._stored, self.counters = stored, counters_of(meta)
 
     def happened(self, events: Sequence[EventRow]) -> None:
         """Remember what warnings are made of."""
@@ -99,7 +99,7 @@ class Checks:
             now.bytes,
             now.measured_bytes,
             mapping(self._meta.get("count")),
-            self._counters,
+            self.counters,
         )
         return tuple(each.text for each in found if each.warning)
 
@@ -129,7 +129,7 @@ class Checks:
             steps=self._steps,
             threads=self._threads_now(),
             cores=logical_cores(self._devices),
-            counters=self._counters,
+            counters=self.counters,
         )
 
     def _threads_now(self) -> int | None:

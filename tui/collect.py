@@ -213,6 +213,7 @@ class Collector:
             algorithmic=algorithmic_bytes(sources),
             warnings=self._checks.warnings(devices, t, live=state.live),
             roofline=self._checks.rooflines() if view.roofline and kind != "machine" else None,
+            counters=self._checks.counters,
             place=self._study.place,
             tally=self._study.tally,
             view=view,

@@ -16,7 +16,7 @@ from gpuwatch.text import clean
 from gpuwatch.tui.canvas import Line
 from gpuwatch.tui.cells import pad, wrap
 from gpuwatch.tui.head_rows import MARKS
-from gpuwatch.tui.page import shown
+from gpuwatch.tui.numbers import shown
 from gpuwatch.units import UNKNOWN, clock_time, fact, milliseconds
 
 _METHOD = 10
@@ -122,7 +122,8 @@ def body_rows(compared: Comparison, place: Layout, missing_runs: Sequence[NotRun
         rows += _told(each.text, width, "✗", "bad")
     if len(missing_runs) > _MOST_TOLD:
         rows.append(Line(width).add(f"   and {len(missing_runs) - _MOST_TOLD} more", "muted"))
-    for group, of_group in groupby(compared.rows, key=lambda row: row.group):
+    seen = [row for row in compared.rows if any(row.values[at] is not None for at in place.order)]
+    for group, of_group in groupby(seen, key=lambda row: row.group):
         rows.append(_rule(group, width))
         rows += [_quantity(row, compared, place) for row in of_group]
     rows.append(_rule("what differs around the runs", width))
@@ -162,10 +163,14 @@ def _quantity(row: Row, compared: Comparison, place: Layout) -> Line:
     for at in place.order:
         value, ratio = row.values[at], row.ratios[at]
         role = "muted" if value is None else "strong"
-        line.add(pad(_value(value, row.unit), place.value, ">"), role)
+        text = _value(value, row.unit)
+        if cell_len(text) > place.value:
+            text = text.replace(" ", "")
+        line.add(pad(text, place.value, ">"), role)
         shown_ratio = "" if at == compared.baseline or ratio is None else _ratio(ratio)
         line.add(f" {pad(shown_ratio, _RATIO - 2)} ", "text")
-    known = dict.fromkeys(m.value for m in row.methods if m is not Method.UNAVAILABLE)
+    methods = [row.methods[at] for at in place.order]
+    known = dict.fromkeys(m.value for m in methods if m is not Method.UNAVAILABLE)
     return line.add("/".join(known) or Method.UNAVAILABLE.value, "muted")
 
 
@@ -193,6 +198,8 @@ def _value(value: float | None, unit: str) -> str:
         return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
     if unit == "{step}":
         return f"{value:,.0f}"
+    if unit == "FLOP/By":
+        return f"{value:.3g} FLOP/B" if value < 1000 else f"{value:,.0f} FLOP/B"
     return shown(value, unit)
 
 

@@ -11,6 +11,8 @@ from gpuwatch.tui.graph import bar
 from gpuwatch.tui.snapshot import DeviceNow
 from gpuwatch.units import UNKNOWN, digits, number, of_total, percent, si
 
+_ONE_ROW = 144
+"""From this width on a GPU's six numbers fit in a row, at their longest."""
 _TOTAL, _POWER_LIMIT, _CORES = "memory.total", "power.limit", "core.logical.count"
 
 
@@ -79,7 +81,7 @@ def _cell(gpu: DeviceNow, selected: bool, width: int, mark_used: bool) -> Line:
 
 
 class Fields:
-    """Named numbers side by side, in columns of equal width."""
+    """Named numbers side by side, in columns of equal width; a long one moves the next along."""
 
     def __init__(self, width: int, per_row: int) -> None:
         self._width = width
@@ -96,7 +98,8 @@ class Fields:
         for first in range(0, len(self._fields), self._per_row):
             line = Line(self._width)
             for index, (name, value) in enumerate(self._fields[first : first + self._per_row]):
-                line.to(1 + index * step).add(f"{name} ", "muted")
+                line.to(max(1 + index * step, line.used + 2 * (index > 0)))
+                line.add(f"{name} ", "muted")
                 line.add(value, "muted" if value.startswith(UNKNOWN) else "strong")
             lines.append(line)
         return lines
@@ -104,7 +107,7 @@ class Fields:
 
 def detail_rows(device: DeviceNow, width: int) -> list[Line]:
     """Memory, power, temperature, clocks, PCIe of the selected device, in two rows or one."""
-    fields = Fields(width, 6 if width >= 120 else 3)
+    fields = Fields(width, 6 if width >= _ONE_ROW else 3)
     if device.row.kind == "cpu":
         fields.add("memory", of_total(device.value("hw.memory.usage"), memory_total(device))).add(
             "clock", si(device.value("hw.cpu.frequency"), "Hz")

@@ -101,8 +101,9 @@ def badge(gauge: Gauge, width: int) -> str:
     """How the number was obtained, over what, and what is odd about it, in ``width`` cells."""
     plain = _badge(gauge)
     odd = over_texts(gauge)
-    return (
-        fitting([f"{plain}, {text}" for text in (odd if width < 32 else odd[:1])], width) or plain
+    whole = [f"{plain}, {text}" for text in odd]
+    return fitting([*whole, *(f"{gauge.reading.method.value}, {text}" for text in odd)], width) or (
+        plain
     )
 
 
@@ -115,10 +116,20 @@ def _badge(gauge: Gauge) -> str:
             parts.append(gauge.note)
         if gauge.mean:
             parts.append("mean")
-    known = any(value is not None for value in gauge.history)
-    if gauge.reading.reason and known:
+    if gauge.reading.reason and _drawn(gauge):
         parts.append(clean(gauge.reading.reason))
     return ", ".join(parts)
+
+
+def _drawn(gauge: Gauge) -> bool:
+    """A history is drawn, so that a reason has no place there."""
+    return any(value is not None for value in gauge.history)
+
+
+def _silent(gauge: Gauge) -> bool:
+    """The value went away during the run: the reason stands under its title."""
+    unavailable = gauge.reading.method is Method.UNAVAILABLE
+    return unavailable and bool(gauge.reading.reason) and _drawn(gauge)
 
 
 def _badge_role(gauge: Gauge) -> str:
@@ -132,6 +143,10 @@ def _block(gauge: Gauge, height: int, width: int) -> list[Line]:
         rows[0].add(f"{_short(gauge, _SHORTEST)} ", "text")
         rows[0].add(f"{number} {unit}".strip(), "strong")
         rows[0].add(f" {gauge.reading.method.value}", _badge_role(gauge))
+        return rows
+    if height > 2 and _silent(gauge):
+        rows[0].add(gauge.title, "text").end(UNKNOWN, "strong")
+        _say(rows[1:], wrap(_badge(gauge), width, height - 1), "warn")
         return rows
     if height < 6:
         rows[0].add(gauge.title, "text")
@@ -166,7 +181,9 @@ def _block(gauge: Gauge, height: int, width: int) -> list[Line]:
     rows[3].add(f" {unit}", "strong")
     _share(gauge, rows[4], width)
     rows[5].add(badge(gauge, width), _badge_role(gauge))
-    odd = fitting(over_texts(gauge), width) if badge(gauge, width) == _badge(gauge) else ""
+    odd = _below(gauge, width) if height > 6 else ""
+    if odd:
+        rows[5] = Line(width).add(_badge(gauge), _badge_role(gauge))
     below = _told(gauge, width, height - 6 - bool(odd))
     if not below and gauge.against is not None:
         # No room below: the words stand in place of the bar.
@@ -175,9 +192,16 @@ def _block(gauge: Gauge, height: int, width: int) -> list[Line]:
     return rows
 
 
-def _say(rows: list[Line], texts: list[str]) -> None:
+def _below(gauge: Gauge, width: int) -> str:
+    """What is odd, where it is said whole only in a row of its own."""
+    odd = over_texts(gauge)
+    beside = f"{_badge(gauge)}, {odd[0]}" if odd else ""
+    return fitting(odd, width) if odd and len(beside) > width else ""
+
+
+def _say(rows: list[Line], texts: list[str], role: str = "text") -> None:
     for row, text in zip(rows, texts, strict=False):
-        row.add(text, "text")
+        row.add(text, role)
 
 
 def _told(gauge: Gauge, width: int, lines: int) -> list[str]:
@@ -216,7 +240,7 @@ def _graph(gauge: Gauge, height: int, width: int) -> list[Line]:
     for index, row in enumerate(rows):
         label = top_label if index == 0 else "0" if index == height - 1 else ""
         if height == 1:
-            label = f"≤{top_label}"
+            label = top_label
         elif index == mark:
             label = _scale_label(gauge.ceiling or 0.0, gauge.unit)
         tick = "╪" if index == mark else "┤" if label else "│"

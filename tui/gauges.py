@@ -17,6 +17,7 @@ _STALE_NS = 5 * NS
 """Without a step line for so long, and three times the usual pause, the rate of now is unknown."""
 
 
+_IMPORTED = "an imported profile has no samples and no steps"
 _LARGEST = 1e24
 """No scale goes beyond; a value from a file of someone else's may."""
 _NEAR = 0.1
@@ -68,6 +69,8 @@ def _utilization(sources: Sources, shown: Window) -> Gauge:
     metric = "hw.cpu.utilization" if kind == "cpu" else "hw.gpu.utilization"
     title = "CPU utilization" if kind == "cpu" else "GPU utilization"
     reading = device.get(metric) if device else MISSING
+    if reading is MISSING and sources.imported:
+        reading = replace(MISSING, reason=_IMPORTED)
     history = _series(sources, metric, shown)
     return _finish(
         Gauge("utilization", title, "1", reading, 1.0, history, 1.0, mean=False), sources
@@ -172,7 +175,7 @@ def _counted(
 
 def _no_work(sources: Sources, what: str) -> str:
     if sources.imported:
-        return "an imported profile has no samples and no steps"
+        return _IMPORTED
     if not sources.steps.any:
         if sources.live:
             return "no step line yet"

@@ -144,9 +144,16 @@ class HomeScreen(PaintedScreen):
             self._say(complaint)
             return
         paths = [item.path for item in entries]
-        cursor = paths.index(wanted) if wanted in paths else 0
+        listed = {path.resolve(): path for path in paths}
+        wanted = listed.get(wanted.resolve()) if wanted else None
+        cursor = paths.index(wanted) if wanted else 0
         self._wanted = None
-        marked = tuple(path for path in self.state.marked if path in paths)
+        # A session from another folder is in no list and can be compared all the same.
+        marked = tuple(
+            listed.get(path.resolve(), path)
+            for path in self.state.marked
+            if path.resolve() in listed or path.exists()
+        )
         self.state = replace(
             self.state, entries=tuple(entries), complaint=complaint, cursor=cursor, marked=marked
         )

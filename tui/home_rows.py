@@ -202,10 +202,17 @@ def started(text: str) -> str:
 
 
 def _foot(state: HomeState, width: int) -> list[Line]:
+    """Marked sessions that are not in the list, and a word or the path under the cursor."""
+    entries = state.entries or ()
+    listed = {item.path for item in entries}
+    rows = [
+        Line(width).add(f"  {place} ", "key").add(clean(path), "text").add("  not listed", "muted")
+        for place, path in enumerate(state.marked, 1)
+        if entries and path not in listed
+    ]
     row = Line(width).add(" ")
     if state.message:
-        return [row.add("» ", "key").add(state.message, "strong")]
-    entries = state.entries or ()
-    if entries and 0 <= state.cursor < len(entries):
-        return [row.add(clean(entries[state.cursor].path), "faint")]
-    return [row]
+        row.add("» ", "key").add(state.message, "strong")
+    elif entries and 0 <= state.cursor < len(entries):
+        row.add(clean(entries[state.cursor].path), "faint")
+    return [*rows, row]

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from gpuwatch.analysis.kernels import short_name
-from gpuwatch.analysis.profile import TABLES, Cell, Profile, Table
+from gpuwatch.analysis.profile import (
+    COUNTERS,
+    TABLES,
+    Cell,
+    Counters,
+    Profile,
+    Table,
+    counters_table,
+)
 from gpuwatch.models import number
 from gpuwatch.text import clean
-from gpuwatch.tui.cells import pad, wrap
+from gpuwatch.tui.cells import pad
+from gpuwatch.tui.counter_rows import counter_rows, wrapped
 from gpuwatch.tui.page import Row
-from gpuwatch.units import UNKNOWN, digits, milliseconds
+from gpuwatch.units import UNKNOWN, digits, milliseconds, si
 
 _COLUMNS = {
     "Time (%)": ("time", 8),
@@ -24,6 +35,9 @@ _COLUMNS = {
     "Med (ns)": ("median", 9),
     "Min (ns)": ("least", 9),
     "Max (ns)": ("most", 9),
+    "FLOP": ("FLOP", 9),
+    "DRAM Read (bytes)": ("read", 9),
+    "DRAM Write (bytes)": ("written", 9),
 }
 """Columns that are shown, their heading and width; a name comes last."""
 _WIDE = ("Med (ns)", "Min (ns)", "Max (ns)")
@@ -34,29 +48,38 @@ _TIME, _SIZE = "Total Time (ns)", "Total (MB)"
 Cells = tuple[Cell, ...]
 
 
-def kernel_rows(profile: Profile, width: int) -> list[Row]:
+@dataclass(frozen=True)
+class Seen:
+    """What a session says of its kernels."""
+
+    profile: Profile | None
+    counters: Counters | None
+    why_none: tuple[str, str | None]
+    """Why there is no profile, and what would give one."""
+
+
+def kernel_rows(seen: Seen, width: int) -> list[Row]:
     """All tables, each sorted by its time or size; or the reason why there is none."""
-    rows = _about(profile, width)
-    order = {name: index for index, name in enumerate(TABLES)}
-    for table in sorted(profile.tables.values(), key=lambda each: order.get(each.name, len(order))):
+    profile, counters = seen.profile, seen.counters
+    known = profile is not None and bool(profile.tables or profile.reason)
+    rows = _about(profile, width) if profile is not None and known else []
+    tables = dict(profile.tables) if profile is not None else {}
+    if counters is not None:
+        rows += [*([(("", "text"),)] if rows else []), *counter_rows(counters, width)]
+        if counters.kernels:
+            tables[COUNTERS] = counters_table(counters)
+    if not tables and not known:
+        rows = [*_absent(*seen.why_none, width), *rows]
+    order = {name: index for index, name in enumerate((*TABLES, COUNTERS))}
+    for table in sorted(tables.values(), key=lambda each: order.get(each.name, len(order))):
         if table.rows:
             rows += [(("", "text"),), *_table(table, width)]
     return rows
 
 
-def absent_rows(*, live: bool, width: int) -> list[Row]:
-    """A session that says nothing of a profile."""
-    texts = ["this session has no profile"]
-    if live:
-        texts = [
-            "no profile yet: a workload of gpuwatch's own profiles some steps after its last one"
-        ]
-    else:
-        texts.append(
-            "gpuwatch's own workloads profile some steps after the timed window (--profile N); "
-            "`gpuwatch import` makes a session of a profile by nsys, ncu or nvprof"
-        )
-    return [((f" {line}", "text"),) for text in texts for line in wrap(text, width - 2, 3)]
+def _absent(reason: str, mend: str | None, width: int) -> list[Row]:
+    rows = wrapped(reason, width, role="text")
+    return rows + (wrapped(mend, width, mark="→", role="text") if mend else [])
 
 
 def _about(profile: Profile, width: int) -> list[Row]:
@@ -70,12 +93,9 @@ def _about(profile: Profile, width: int) -> list[Row]:
             what += f", {milliseconds(profile.step_seconds)} each"
     rows: list[Row] = [((f" {what}", "strong"),)]
     if profile.reason:
-        lines = wrap(clean(profile.reason), width - 4, 4)
-        rows += [
-            ((" ! " if n == 0 else "   ", "warn"), (text, "text")) for n, text in enumerate(lines)
-        ]
+        rows += wrapped(profile.reason, width, mark="!", role="text")
     for note in profile.notes:
-        rows += [((f" {line}", "muted"),) for line in wrap(clean(note), width - 2, 3)]
+        rows += wrapped(note, width)
     return rows
 
 
@@ -86,7 +106,7 @@ def _table(table: Table, width: int) -> list[Row]:
         if column in _COLUMNS and (width >= 120 or column not in _WIDE)
     ]
     name = next((column for column in _NAMES if column in table.columns), None)
-    title = TABLES.get(table.name)
+    title = {**TABLES, COUNTERS: "kernels by hardware counters"}.get(table.name)
     heading = f" {clean(table.name)}" + (f": {title}" if title else "")
     head = "".join(f"{_COLUMNS[column][0]:>{_COLUMNS[column][1]}}" for column in shown)
     rows: list[Row] = [((heading, "strong"),), ((f"{head}  {(name or '').lower()}", "muted"),)]
@@ -125,4 +145,6 @@ def _cell(value: Cell, column: str) -> str:
         return milliseconds(known / 1e9)
     if column.endswith("(%)"):
         return f"{known:.1f} %"
+    if column == "FLOP" or column.endswith("(bytes)"):
+        return si(known, "B" if column.endswith("(bytes)") else "")
     return digits(known) if column.endswith("(MB)") else f"{known:,.0f}"

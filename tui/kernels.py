@@ -8,23 +8,21 @@ from pathlib import Path
 
 from textual.message import Message
 
-from gpuwatch.analysis.profile import Profile, profile_of
+from gpuwatch.analysis.profile import counters_of, profile_of, why_none
 from gpuwatch.errors import GpuwatchError
 from gpuwatch.session.reader import SessionReader
-from gpuwatch.session.status import status
 from gpuwatch.text import clean
-from gpuwatch.tui.kernel_rows import absent_rows, kernel_rows
+from gpuwatch.tui.kernel_rows import Seen, kernel_rows
 from gpuwatch.tui.page import PageScreen, Row
 from gpuwatch.tui.snapshot import Trouble
 
 
 class Read(Message):
-    """The thread is done: the profile, none, or what hindered it."""
+    """The thread is done."""
 
-    def __init__(self, profile: Profile | Trouble | None, *, live: bool) -> None:
+    def __init__(self, found: Seen | Trouble) -> None:
         super().__init__()
-        self.profile = profile
-        self.live = live
+        self.found = found
 
 
 class KernelsScreen(PageScreen):
@@ -47,16 +45,14 @@ class KernelsScreen(PageScreen):
 
     def _look(self) -> None:
         """In the thread: read the profile once."""
-        live = False
         try:
             with SessionReader(self._path) as reader:
                 meta = reader.meta()
-                live = status(meta, self._path).live
-                found: Profile | Trouble | None = profile_of(meta)
+            found: Seen | Trouble = Seen(profile_of(meta), counters_of(meta), why_none(meta))
         except GpuwatchError as error:
             found = Trouble(error.message, error.mend)
         if not self._over.is_set():
-            self.post_message(Read(found, live=live))
+            self.post_message(Read(found))
 
     def on_read(self, message: Read) -> None:
         self._read = message
@@ -65,12 +61,10 @@ class KernelsScreen(PageScreen):
     def _now(self, width: int) -> Sequence[Row]:
         if self._read is None:
             return [((" reading the session …", "muted"),)]
-        found = self._read.profile
+        found = self._read.found
         if isinstance(found, Trouble):
             return [
                 ((f" ✗ {clean(found.text)}", "bad"),),
                 ((f" → {clean(found.mend or '')}", "text"),),
             ]
-        if found is None:
-            return absent_rows(live=self._read.live, width=width)
         return kernel_rows(found, width)

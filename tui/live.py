@@ -237,7 +237,8 @@ class LiveScreen(PaintedScreen):
 
     def action_numbers(self) -> None:
         if self.snapshot is not None:
-            from gpuwatch.tui.page import PageScreen, number_lines
+            from gpuwatch.tui.numbers import number_lines
+            from gpuwatch.tui.page import PageScreen
 
             shown = self.snapshot
             page = PageScreen("every number", lambda width: number_lines(shown, width))

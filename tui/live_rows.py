@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from rich.cells import cell_len
+
 from gpuwatch.text import clean
 from gpuwatch.tui.canvas import Line
-from gpuwatch.tui.cells import fit, pad
+from gpuwatch.tui.cells import fit, wrap
 from gpuwatch.tui.device_rows import (
     Fields,
     columns_for,
@@ -14,6 +16,7 @@ from gpuwatch.tui.device_rows import (
     grid_rows,
     host_row,
     name_of,
+    number_of,
     pipe_row,
 )
 from gpuwatch.tui.gauge_rows import axis_row, gauge_rows
@@ -47,7 +50,7 @@ def live_rows(snapshot: Snapshot, options: Options, width: int, height: int) -> 
     """The whole screen, without its line of keys."""
     top = [title_row(snapshot, width, paused=options.paused), *banner_rows(snapshot, width)]
     if snapshot.machine_only:
-        bottom = _events(snapshot, options, width)
+        bottom = _events(snapshot, options, width, 2 if height >= 30 else 1)
     else:
         bottom = [*_workload(snapshot, width)]
     middle_fixed = 0
@@ -185,7 +188,7 @@ def _progress(snapshot: Snapshot, work: Work, width: int) -> Line:
 
 def _log(snapshot: Snapshot, options: Options, width: int, height: int) -> list[Line]:
     """The end of the log, and the last event."""
-    footer = _events(snapshot, options, width)
+    footer = _events(snapshot, options, width, 2 if height > 4 else 1)
     space = height - len(footer) - 1
     if height <= 3:
         rows, space = [], height - len(footer)
@@ -210,12 +213,21 @@ def _log(snapshot: Snapshot, options: Options, width: int, height: int) -> list[
     return rows + footer
 
 
-def _events(snapshot: Snapshot, options: Options, width: int) -> list[Line]:
+def _events(snapshot: Snapshot, options: Options, width: int, most: int) -> list[Line]:
+    """The answer to a key, else the last event and the GPU it is of, in at most ``most`` rows."""
     row = Line(width).add(" ")
     if options.message:
         return [row.add("» ", "key").add(clean(options.message), "strong")]
     event = snapshot.event
     if event is None:
         return [row.add("no events", "faint")]
-    row.add(pad(clock_time(event.t / NS), len(clock_time(event.t / NS))), "muted").add(" event ")
-    return [row.add(f"{clean(event.kind)}: ", "warn").add(clean(event.text), "text")]
+    row.add(clock_time(event.t / NS), "muted").add(" event ")
+    device = snapshot.device(event.device)
+    if device is not None and device.row.kind == "gpu":
+        row.add(f"GPU {number_of(device)} ", "strong")
+    row.add(f"{clean(event.kind)}: ", "warn")
+    text, indent = clean(event.text), row.used
+    if cell_len(text) > row.left and most > 1:
+        first, *rest = wrap(text, width - indent - 1, most)
+        return [row.add(first), *(Line(width).to(indent).add(each) for each in rest)]
+    return [row.add(text)]

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from gpuwatch.analysis.ceilings import Ceiling
+from gpuwatch.analysis.profile import Counters
 from gpuwatch.analysis.roofline import Roofline
 from gpuwatch.metrics import Method
 from gpuwatch.session.progress import Place
@@ -158,6 +159,8 @@ class Snapshot:
     """Algorithmic bytes per second, whatever the gauge of the bandwidth shows."""
     warnings: tuple[str, ...] = ()
     """What should be known before the numbers are believed, the gravest first."""
+    counters: Counters | None = None
+    """What ncu counted, of a run of gpuwatch's own or an imported profile."""
     roofline: Rooflines | None = None
     """Only while it is looked at."""
     view: View = field(default_factory=View)

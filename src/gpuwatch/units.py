@@ -8,7 +8,13 @@ import re
 UNKNOWN = "—"
 
 _PREFIXES = ("", "k", "M", "G", "T", "P", "E")
+_ANNOTATIONS = re.compile(r"\{(\w+)\}")
 _BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+
+
+def plain_unit(unit: str) -> str:
+    """A catalogue's unit as people write it: ``B/s`` of ``By/s``, ``errors`` of ``{error}``."""
+    return _ANNOTATIONS.sub(r"\1s", unit).replace("By", "B")
 
 
 def digits(value: float) -> str:
@@ -78,6 +84,8 @@ def percent(fraction: float | None) -> str:
     if fraction is None:
         return UNKNOWN
     value = fraction * 100
+    if 0 < value < 0.05:
+        return "<0.1 %"
     return f"{value:.1f} %" if 0 < value < 9.95 else f"{value:.0f} %"
 
 

@@ -31,11 +31,20 @@ def shown(value: float | None, unit: str) -> str:
         return f"{value:.3g} FLOP/B" if value < 1000 else units.si(value, "FLOP/B")
     if unit == "{sector}":
         return f"{units.si(value, '')} sectors"
-    return units.si(value, unit)
+    if unit == "{error}":
+        return f"{value:,.0f} errors"
+    return units.si(value, units.plain_unit(unit))
+
+
+def moved(value: float | None) -> str:
+    """Bytes that were read or written, in the powers of ten of their rates: ``1.50 MB``."""
+    return units.si(value, "B")
 
 
 def ratio(value: float | None) -> str:
     """A ratio with three decimals, or digits where it is small or large; empty for unknown."""
     if value is None:
         return ""
-    return f"x{value:.3f}" if 0.0995 < value < 1000 else f"x{value:.3g}"
+    if 0.0995 < value < 9.9995:
+        return f"x{value:.3f}"
+    return f"x{units.digits(value)}" if 1 < value < 1e5 else f"x{value:.3g}"
