@@ -39,16 +39,72 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_a_stored_document_is_found_again_and_is_its_owners_alone() -> None:
-    path = ceilings.store(document(GPU))
-    assert path.parent == paths.ceilings_home()
+    assert ceilings.store(document(GPU)) == document(GPU)
+    (path,) = paths.ceilings_home().iterdir()
     assert stat.S_IMODE(path.stat().st_mode) & 0o077 == 0
     assert ceilings.documents() == [document(GPU)]
 
 
-def test_measuring_again_replaces_the_document_of_the_same_device_driver_and_torch() -> None:
-    ceilings.store(document(GPU, 3e12))
+LATER = "2026-11-22T13:00:00+00:00"
+
+
+def with_(of: Any, **entries: Any) -> Any:
+    return {**of, "ceilings": {**of["ceilings"], **entries}}
+
+
+def test_of_two_measurements_of_the_same_the_higher_ceilings_stay_each_with_its_time() -> None:
+    older = with_(document(GPU, 4e12), tf32={"value": 1e14, "how": "older"})
+    newer = with_(document(GPU, 3e12, LATER), tf32={"value": 2e14, "how": "newer"})
+    ceilings.store(older)
+    ceilings.store(newer)
+    (known,) = ceilings.documents()
+    bandwidth, tf32 = known["ceilings"]["bandwidth"], known["ceilings"]["tf32"]
+    assert (bandwidth["value"], bandwidth["when"]) == (4e12, older["when"])
+    assert (tf32["value"], tf32["how"], tf32["when"]) == (2e14, "newer", LATER)
+    assert known["when"] == LATER
+
+
+def test_a_fresh_measurement_takes_the_place_of_a_higher_one() -> None:
     ceilings.store(document(GPU, 4e12))
-    assert ceilings.documents() == [document(GPU, 4e12)]
+    ceilings.store(document(GPU, 3e12), fresh=True)
+    assert ceilings.documents() == [document(GPU, 3e12)]
+
+
+def test_a_failure_now_does_not_take_away_what_was_reached_before() -> None:
+    failed = with_(document(GPU, when=LATER), bandwidth={"value": None, "reason": "no memory"})
+    known = ceilings.merged(document(GPU, 4e12), failed)
+    assert known["ceilings"]["bandwidth"]["value"] == 4e12
+
+
+@pytest.mark.parametrize(
+    ("older", "newer", "kept"),
+    [
+        ((4e12, ["busy"]), (3e12, ["busier"]), (4e12, ["busy"])),
+        ((3e12, ["busy"]), (4e12, ["busier"]), (4e12, ["busier"])),
+        ((3e12, ["busy"]), (4e12, []), (4e12, [])),
+        # An undisturbed measurement that gave no more: there is no more.
+        ((4e12, ["busy"]), (3e12, []), (4e12, [])),
+    ],
+)
+def test_the_kept_ceiling_has_its_warning_unless_an_undisturbed_one_gave_no_more(
+    older: tuple[float, list[str]], newer: tuple[float, list[str]], kept: tuple[float, list[str]]
+) -> None:
+    known = ceilings.merged(
+        *(
+            with_(document(GPU), bandwidth={"value": value, "warnings": warnings})
+            for value, warnings in (older, newer)
+        )
+    )
+    entry = known["ceilings"]["bandwidth"]
+    assert (entry["value"], entry["warnings"]) == kept
+
+
+def test_warnings_of_a_whole_document_are_those_of_its_ceilings() -> None:
+    older = {**document(GPU, 4e12), "warnings": ["busy"]}
+    known = ceilings.merged(older, document(GPU, 5e12))
+    assert known["ceilings"]["bandwidth"]["warnings"] == []
+    known = ceilings.merged(older, {**document(GPU, 3e12), "warnings": ["busier"]})
+    assert known["ceilings"]["bandwidth"]["warnings"] == ["busy"]
 
 
 @pytest.mark.parametrize(
@@ -105,6 +161,45 @@ def test_an_unknown_torch_takes_the_only_document_and_none_of_two(
 ) -> None:
     assert ceilings.matching([document(one)], unknown) == document(one)
     assert ceilings.matching([document(one), document(other)], unknown) is None
+
+
+def test_a_program_that_tells_its_torch_and_no_threads_gets_none_of_two_documents() -> None:
+    known = [document(CPU), document(replace(CPU, threads=1))]
+    sought = replace(CPU, threads=None)
+    assert ceilings.matching(known, sought) is None
+    assert ceilings.of_another_torch(known, sought) is None
+
+
+@pytest.mark.parametrize(
+    ("others", "sought", "reason", "mend"),
+    [
+        (
+            [replace(CPU, threads=1)],
+            replace(CPU, torch=None, threads=None),
+            "(threads 8; threads 1), and the run does not tell its threads",
+            "a `versions` line with `threads`",
+        ),
+        (
+            [replace(CPU, threads=1, torch="2.14.0")],
+            replace(CPU, torch=None, threads=None),
+            "does not tell its torch and threads",
+            "a `versions` line with `torch` and `threads`",
+        ),
+        ([], replace(CPU, threads=4), "threads 8, and the run has 4", "OMP_NUM_THREADS=4"),
+    ],
+)
+def test_why_a_calibrated_cpu_has_no_ceilings_is_told_with_what_helps(
+    others: list[Sought], sought: Sought, reason: str, mend: str
+) -> None:
+    found = ceilings.undecided([document(CPU), *map(document, others)], sought)
+    assert found is not None
+    assert reason in found.reason and mend in found.mend
+
+
+def test_a_gpu_with_another_driver_is_measured_again_and_one_never_measured_is_not_told() -> None:
+    found = ceilings.undecided([document(GPU), document(CPU)], replace(GPU, driver="580.10"))
+    assert found is not None and "driver 575.57, and the run has 580.10" in found.reason
+    assert ceilings.undecided([document(CPU)], GPU) is None
 
 
 def test_documents_are_listed_the_latest_first_and_damaged_files_by_their_trouble() -> None:

@@ -9,18 +9,18 @@ gets. Each figure is the best median of several sets of samples: disturbances on
 from __future__ import annotations
 
 import contextlib
-import os
-import statistics
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from pathlib import Path
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
 
 import torch
 
+from .bench import Bench, Measured, Pace
 from .device import choose, describe
 from .errors import translate
 from .lines import emit
+from .load import BUSY, OtherLoad
+from .processor import arithmetic, free_memory, largest_cache, threads
 from .versions import versions
 
 COPY_BYTES = 1 << 30
@@ -38,91 +38,38 @@ _DATA_TYPES = {
     "float64": torch.float64,
 }
 _ON_CPU = ("float32", "float64", "bfloat16")
-_FLAGS = ("amx_bf16", "avx512_bf16", "bf16")
-"""What the kernel calls bfloat16 arithmetic of a processor (x86 and ARM)."""
-
-
-@dataclass(frozen=True)
-class Pace:
-    """How long to look."""
-
-    seconds: float
-    """For each copy or size of matrix, about at most."""
-    sets: int
-    """At least so many; as soon as so many in a row gave no better median, no more."""
-    samples: int
-    """In a set."""
-    sample_seconds: float
-    """A sample repeats the operation for about so long."""
-    product_seconds: float
-    """The largest matrices whose product takes no longer than this are multiplied."""
-
-
 GPU = Pace(3.0, 4, 5, 0.02, 0.06)
 CPU = Pace(5.0, 4, 5, 0.02, 0.4)
 QUICK = Pace(0.6, 2, 3, 0.01, 0.02)
 """For a look at the machinery, not for a ceiling to rely on."""
 
-
-@dataclass(frozen=True)
-class Measured:
-    """Seconds of one operation."""
-
-    seconds: float
-    """The best median of a set."""
-    spread: float
-    """How far the slowest set's median lies above it, as a share of it."""
-    sets: int
+LONGEST = 45.0
+"""Seconds after which nothing is measured again: with torch's import it stays under a minute."""
 
 
 @dataclass(frozen=True)
-class Bench:
-    """A device, and the stopwatch that is right for it."""
+class Figure:
+    """A ceiling, or why there is none."""
 
-    device: torch.device
-    pace: Pace
-
-    def time(self, operation: Callable[[], object], repeats: int) -> float:
-        """Seconds of one operation, mean over ``repeats`` of them without a pause."""
-        if self.device.type == "cuda":
-            start = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
-            end = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
-            start.record()
-            for _ in range(repeats):
-                operation()
-            end.record()
-            end.synchronize()
-            return float(start.elapsed_time(end)) / 1e3 / repeats
-        begin = time.perf_counter()
-        for _ in range(repeats):
-            operation()
-        return (time.perf_counter() - begin) / repeats
-
-    def best(self, operation: Callable[[], object]) -> Measured:
-        """Sets of samples until none gets better, or time is up."""
-        pace = self.pace
-        self.time(operation, 2)  # the library chooses its kernel, the clock rises
-        repeats = max(1, round(pace.sample_seconds / max(1e-9, self.time(operation, 1))))
-        deadline = time.perf_counter() + pace.seconds
-        medians: list[float] = []
-        since_best = 0
-        while len(medians) < pace.sets or since_best < pace.sets:
-            found = statistics.median(self.time(operation, repeats) for _ in range(pace.samples))
-            better = not medians or found < min(medians) * 0.995
-            since_best = 0 if better else since_best + 1
-            medians.append(found)
-            if time.perf_counter() > deadline:
-                break
-        best = min(medians)
-        return Measured(best, max(medians) / best - 1, len(medians))
+    value: float | None
+    """By/s or FLOP/s."""
+    spread: float | None
+    how: str | None
+    reason: str | None
+    others: float | None
+    """Share of the processors' time that other programs took meanwhile; of a CPU."""
+    took: float
+    """Seconds."""
 
 
-def calibrate(asked: str, *, quick: bool = False) -> int:
+def calibrate(asked: str, *, quick: bool = False, patient: bool = False) -> int:
     """Measure the device that ``asked`` names, and tell each ceiling as soon as it is known.
 
     Events: ``calibration`` with the device, then ``ceiling`` for each, with ``value`` in By/s or
-    FLOP/s, or ``None`` and a reason; ``calibrated`` at the end. A ceiling that cannot be measured
-    does not keep the others from it.
+    FLOP/s, or ``None`` and a reason, and ``others``, the share of the processors' time that other
+    programs took meanwhile; ``calibrated`` at the end. A ceiling that cannot be measured does not
+    keep the others from it. What was disturbed is measured again as long as ``LONGEST`` lasts, and
+    told again where that gave more; ``patient``: everything is taken for disturbed.
 
     Raises:
         Failure: the device cannot be used.
@@ -134,20 +81,68 @@ def calibrate(asked: str, *, quick: bool = False) -> int:
         torch.cuda.set_device(device)
     emit("calibration", **describe(device), versions=versions(), threads=torch.get_num_threads())
     torch.manual_seed(0)
+    found: dict[str, Figure] = {}
     for name in ("bandwidth", *(_DATA_TYPES if device.type == "cuda" else _ON_CPU)):
-        unit = "By/s" if name == "bandwidth" else "FLOP/s"
-        value = spread = how = None
-        reason = None if name == "bandwidth" else _missing(device, name)
-        if reason is None:
-            try:
-                value, spread, how = _copy(bench) if name == "bandwidth" else _product(bench, name)
-            except Exception as error:
-                reason = translate(error, None).message
-        if device.type == "cuda":
-            torch.cuda.empty_cache()
-        emit("ceiling", name=name, value=value, unit=unit, how=how, spread=spread, reason=reason)
+        found[name] = _figure(bench, name)
+        _tell(name, found[name])
+    if not quick:
+        _insist(bench, found, begin + LONGEST, patient=patient)
     emit("calibrated", seconds=time.perf_counter() - begin)
     return 0
+
+
+def _insist(bench: Bench, found: dict[str, Figure], until: float, *, patient: bool) -> None:
+    """Measure what was disturbed again, in turns, until it was not or time is up."""
+    turns = [name for name, figure in found.items() if figure.value is not None]
+    while turns:
+        name = turns.pop(0)
+        figure = found[name]
+        late = time.perf_counter() + figure.took > until
+        if late or not (patient or _disturbed(figure)):
+            continue
+        anew = _figure(bench, name)
+        if anew.value is None:
+            continue
+        found[name] = better(figure, anew)
+        if (found[name].value, found[name].others) != (figure.value, figure.others):
+            _tell(name, found[name])
+        turns.append(name)
+
+
+def better(one: Figure, other: Figure) -> Figure:
+    """The higher of two measurements; it is undisturbed where either of them was.
+
+    What a disturbed one reached is reached, and the other says that there is no more to reach.
+    """
+    higher, lower = sorted((one, other), key=lambda each: each.value or 0.0, reverse=True)
+    quiet = not _disturbed(lower) and _disturbed(higher)
+    return replace(higher, others=lower.others if quiet else higher.others, took=other.took)
+
+
+def _disturbed(figure: Figure) -> bool:
+    return figure.others is not None and figure.others > BUSY
+
+
+def _figure(bench: Bench, name: str) -> Figure:
+    begin, load = time.perf_counter(), OtherLoad()
+    value = spread = how = None
+    reason = None if name == "bandwidth" else _missing(bench.device, name)
+    if reason is None:
+        try:
+            value, spread, how = _copy(bench) if name == "bandwidth" else _product(bench, name)
+        except Exception as error:
+            reason = translate(error, None).message
+    others = load.share() if bench.device.type == "cpu" else None
+    if bench.device.type == "cuda":
+        torch.cuda.empty_cache()
+    return Figure(value, spread, how, reason, others, time.perf_counter() - begin)
+
+
+def _tell(name: str, figure: Figure) -> None:
+    unit = "By/s" if name == "bandwidth" else "FLOP/s"
+    told = asdict(figure)
+    del told["took"]
+    emit("ceiling", name=name, unit=unit, **told)
 
 
 def _copy(bench: Bench) -> tuple[float, float, str]:
@@ -158,7 +153,7 @@ def _copy(bench: Bench) -> tuple[float, float, str]:
     measured = bench.best(lambda: target.copy_(source))
     how = f"copy of {size >> 20} MiB, bytes read plus written, {_sets(bench, measured)}"
     if bench.device.type == "cpu":
-        how += f", {torch.get_num_threads()} threads"
+        how += f", {threads()}"
     return 2 * size / measured.seconds, measured.spread, how
 
 
@@ -167,8 +162,8 @@ def _copy_bytes(device: torch.device) -> int:
     if device.type == "cuda":
         free, _ = torch.cuda.mem_get_info(device)
         return min(COPY_BYTES, free // 8 // 4096 * 4096)
-    wanted = max(CPU_COPY_BYTES, CACHES * _largest_cache())
-    return min(wanted, _free_memory() // 8) // 4096 * 4096
+    wanted = max(CPU_COPY_BYTES, CACHES * largest_cache())
+    return min(wanted, free_memory() // 8) // 4096 * 4096
 
 
 def _product(bench: Bench, name: str) -> tuple[float, float, str]:
@@ -187,7 +182,7 @@ def _product(bench: Bench, name: str) -> tuple[float, float, str]:
     size = max(found, key=lambda each: each**3 / found[each].seconds)
     how = f"{size} x {size} x {size} product, {_sets(bench, found[size])}"
     if bench.device.type == "cpu":
-        how += f", {torch.get_num_threads()} threads, {_arithmetic(name)}"
+        how += f", {threads()}, {arithmetic(name)}"
     return 2 * size**3 / found[size].seconds, found[size].spread, how
 
 
@@ -240,49 +235,6 @@ def _missing(device: torch.device, name: str) -> str | None:
     if major >= 8:
         return None
     return f"compute capability {major}.{minor} has no {name} arithmetic"
-
-
-def _arithmetic(name: str) -> str:
-    """What a CPU computes such products with, as torch and the kernel tell."""
-    capability = torch.backends.cpu.get_cpu_capability()
-    if name != "bfloat16":
-        return capability
-    flags = _cpu_flags()
-    if flags is None:
-        return f"{capability}; whether the processor has bfloat16 arithmetic is not known"
-    own = [flag for flag in _FLAGS if flag in flags]
-    if own:
-        return f"{capability}, {' '.join(own)}"
-    return f"{capability}; the processor has no bfloat16 arithmetic: in float32 underneath"
-
-
-def _cpu_flags() -> frozenset[str] | None:
-    try:
-        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
-            key, _, value = line.partition(":")
-            if key.strip() in ("flags", "Features"):
-                return frozenset(value.split())
-    except OSError:
-        return None
-    return None
-
-
-def _largest_cache() -> int:
-    """Bytes of the CPU's last cache; 0 where the system does not tell."""
-    with contextlib.suppress(OSError, ValueError):
-        return max(0, os.sysconf("SC_LEVEL3_CACHE_SIZE"))
-    return 0
-
-
-def _free_memory() -> int:
-    """Bytes that are free without swapping."""
-    try:
-        for line in Path("/proc/meminfo").read_text(encoding="utf-8").splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(line.split()[1]) * 1024
-    except OSError:
-        pass
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")
 
 
 def _sets(bench: Bench, measured: Measured) -> str:

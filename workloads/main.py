@@ -76,13 +76,16 @@ def _calibrate(argv: Sequence[str]) -> int:
     parser.add_argument("--calibrate", action="store_true")
     parser.add_argument("--device", default="auto", help="cpu, cuda or cuda:INDEX")
     parser.add_argument("--quick", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--patient", action="store_true", help="others use the device: measure for most of a minute"
+    )
     flags = parser.parse_args(argv)
     if not re.fullmatch(r"auto|cpu|cuda(:\d+)?", flags.device):
         raise UsageFailure(f"there is no device {flags.device!r}", "use cpu, cuda or cuda:INDEX")
     _import_torch("calibration")
     from .calibration import calibrate
 
-    return calibrate(flags.device, quick=flags.quick)
+    return calibrate(flags.device, quick=flags.quick, patient=flags.patient)
 
 
 def _parser(description: str) -> argparse.ArgumentParser:

@@ -1,7 +1,8 @@
 """What `gpuwatch calibrate` measured on this machine: stored, looked up, matched to a run.
 
 One JSON document for each device, driver and torch (`docs/calibration.md` has its keys), in
-``$XDG_DATA_HOME/gpuwatch/ceilings``. A new measurement of the same replaces the old one.
+``$XDG_DATA_HOME/gpuwatch/ceilings``. Of two measurements of the same the higher ceilings stay:
+disturbances only ever slow down.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from pathlib import Path
 
 from gpuwatch import paths
 from gpuwatch.errors import StorageError
-from gpuwatch.models import JSON, mapping
+from gpuwatch.models import JSON, mapping, number
 
 SCHEMA = 1
 _LARGEST = 1 << 20
@@ -52,14 +53,19 @@ class Stored:
     trouble: str | None = None
 
 
-def store(document: Document) -> Path:
-    """Keep a document in place of an older one of the same device, driver, torch and threads.
+def store(document: Document, *, fresh: bool = False) -> Document:
+    """Keep a document, :func:`merged` with an older one of the same device, driver and torch.
+
+    ``fresh``: the older one is forgotten. Returns what is stored now.
 
     Raises:
         StorageError: the folder cannot be written.
     """
     folder = paths.private_folder(paths.ceilings_home())
     path = folder / _file_name(document)
+    older = None if fresh or not path.exists() else _read(path).document
+    if older is not None:
+        document = merged(older, document)
     try:
         handle, temporary = tempfile.mkstemp(prefix=".", suffix=".new", dir=folder)
         try:
@@ -74,7 +80,42 @@ def store(document: Document) -> Path:
         raise StorageError(
             f"cannot write {path}: {error.strerror}", "free some space, or set XDG_DATA_HOME"
         ) from error
-    return path
+    return document
+
+
+def merged(older: Document, newer: Document) -> Document:
+    """The newer document with the higher one of each ceiling: what was reached can be reached.
+
+    Each keeps its ``when``, ``how`` and ``warnings``. A ceiling loses its warnings where the other
+    measurement was not disturbed and did not give more.
+    """
+    entries = {}
+    of_older, of_newer = mapping(older.get("ceilings")), mapping(newer.get("ceilings"))
+    for name in (*of_newer, *(name for name in of_older if name not in of_newer)):
+        measured = [
+            {**entry, "when": when_of(entry, document), "warnings": warnings_of(entry, document)}
+            for document, entry in (
+                (older, mapping(of_older.get(name))),
+                (newer, mapping(of_newer.get(name))),
+            )
+            if entry
+        ]
+        *lower, higher = sorted(measured, key=lambda entry: number(entry.get("value")) or 0.0)
+        if any(number(entry.get("value")) and not entry["warnings"] for entry in lower):
+            higher["warnings"] = []
+        entries[name] = higher
+    return {**newer, "ceilings": entries}
+
+
+def warnings_of(entry: Document, document: Document) -> list[str]:
+    """What disturbed the measurement of one ceiling; what its document says where it has none."""
+    told = entry.get("warnings", document.get("warnings"))
+    return [str(each) for each in told if each] if isinstance(told, list) else []
+
+
+def when_of(entry: Document, document: Document) -> JSON:
+    """When a ceiling was measured; when its document was where it does not say."""
+    return entry.get("when") or document.get("when")
 
 
 def stored() -> list[Stored]:
@@ -96,7 +137,8 @@ def documents() -> list[Document]:
 def matching(among: Iterable[Document], sought: Sought) -> Document | None:
     """The one document that fits; ``None`` where none does, or more than one.
 
-    More than one fits only where something is not known: a program that does not tell its torch.
+    More than one fits only where something is not known: a program that does not tell its torch;
+    see :func:`undecided`.
     """
     fitting = [document for document in among if _fits(document, sought)]
     return fitting[0] if len(fitting) == 1 else None
@@ -106,15 +148,71 @@ def of_another_torch(among: Iterable[Document], sought: Sought) -> Document | No
     """The document that fits in all but its torch, with ``run_torch`` beside it, the last measured.
 
     A container seldom has the torch of the bare machine: its device reaches about the same, and a
-    reader is told whose torch measured it.
+    reader is told whose torch measured it. ``None`` where documents differ in what is not known.
     """
     if sought.torch is None:
         return None
     fitting = [document for document in among if _fits(document, replace(sought, torch=None))]
-    if not fitting:
+    if not fitting or _unknown(fitting, sought):
         return None
     newest: Document = max(fitting, key=lambda each: str(each.get("when")))
     return {**newest, "run_torch": sought.torch}
+
+
+@dataclass(frozen=True)
+class Undecided:
+    """Why a run gets no document although its device was measured."""
+
+    reason: str
+    mend: str
+
+
+def undecided(among: Iterable[Document], sought: Sought) -> Undecided | None:
+    """Why neither :func:`matching` nor :func:`of_another_torch` gave one of those of this device.
+
+    ``None`` where the device was never measured.
+    """
+    known = [
+        document
+        for document in among
+        if _fits(document, replace(sought, driver=None, torch=None, threads=None))
+    ]
+    if not known:
+        return None
+    fitting = [document for document in known if _fits(document, replace(sought, torch=None))]
+    unknown = _unknown(fitting, sought)
+    if unknown:
+        keys = " and ".join(unknown)
+        stored = "; ".join(
+            ", ".join(f"{key} {document.get(key)}" for key in unknown) for document in fitting
+        )
+        return Undecided(
+            f"{len(fitting)} calibrations of {sought.name} are stored ({stored}), and the run"
+            f" does not tell its {keys}",
+            f"a `versions` line with {' and '.join(f'`{key}`' for key in unknown)}"
+            " tells which (docs/step-lines.md)",
+        )
+    key = "driver" if sought.kind == "gpu" else "threads"
+    has = sorted({str(document.get(key)) for document in known})
+    runs = sought.driver if sought.kind == "gpu" else sought.threads
+    mend = "`gpuwatch calibrate`"
+    if sought.kind == "cpu":
+        mend = f"`OMP_NUM_THREADS={runs} gpuwatch calibrate --device cpu`"
+    return Undecided(
+        f"{sought.name} is calibrated with {key} {', '.join(has)}, and the run has {runs}",
+        f"{mend} measures these ceilings",
+    )
+
+
+def _unknown(documents: Iterable[Document], sought: Sought) -> list[str]:
+    """What the run does not tell and documents differ in."""
+    several = list(documents)
+    of_kind = ("driver", sought.driver) if sought.kind == "gpu" else ("threads", sought.threads)
+    return [
+        key
+        for key, told in (("torch", sought.torch), of_kind)
+        if told is None and len({str(document.get(key)) for document in several}) > 1
+    ]
 
 
 def _fits(document: Document, sought: Sought) -> bool:

@@ -67,6 +67,11 @@ def figure(name: str, value: float | None, reason: str | None = None) -> dict[st
     }  # fmt: skip
 
 
+def asked(folder: Path) -> list[str]:
+    """The words that the interpreter was last started with, the visible GPU first."""
+    return (folder / "asked").read_text().splitlines()[-1].split()
+
+
 def listed(cli: Cli) -> list[dict[str, Any]]:
     told = json.loads(cli("calibrate", "--list", "--format", "json").stdout)
     found: list[dict[str, Any]] = told["measured"]
@@ -83,6 +88,7 @@ def test_the_cpu_is_measured_stored_and_given_to_the_next_run(cli: Cli, tmp_path
     assert "in a hurry" in shown.stderr
     (document,) = listed(cli)
     assert document["device"]["kind"] == "cpu" and document["threads"] == 1
+    assert "  1 thread  " in cli("calibrate", "--list").stdout
     assert all(each["value"] > 0 for each in document["ceilings"].values())
 
     flags = ("--python", sys.executable, "--device", "cpu", "--steps", "3", "--profile", "0")
@@ -90,6 +96,7 @@ def test_the_cpu_is_measured_stored_and_given_to_the_next_run(cli: Cli, tmp_path
     with SessionReader(sessions(tmp_path / "out")[-1]) as reader:
         assert reader.meta()["ceilings"] == document
     assert "measured copy" in cli("roofline", sessions(tmp_path / "out")[-1]).stdout
+    assert "in a hurry" in cli("show", sessions(tmp_path / "out")[-1]).stdout
 
 
 def test_a_gpu_is_measured_by_its_uuid_and_held_against_its_peaks(
@@ -99,8 +106,8 @@ def test_a_gpu_is_measured_by_its_uuid_and_held_against_its_peaks(
     driver.set(utilization=0)
     python = torch_of_gpus([figure("bandwidth", 2.7e12), figure("float64", None, "out of memory")])
     shown = cli("calibrate", "--python", python, "--gpus", "1")
-    asked = (tmp_path / "asked").read_text().split()
-    assert asked[0] == uuid(1) and asked[-3:] == ["--calibrate", "--device", "cuda"]
+    words = asked(tmp_path)
+    assert words[0] == uuid(1) and words[-3:] == ["--calibrate", "--device", "cuda"]
     row = next(line for line in shown.stdout.splitlines() if line.startswith("bandwidth"))
     # 2.7 TB/s of 2619 MHz x 2 x 5120 bits / 8 = 3.35 TB/s
     assert "2.70 TB/s" in row and "81 %" in row
@@ -109,17 +116,31 @@ def test_a_gpu_is_measured_by_its_uuid_and_held_against_its_peaks(
     (document,) = listed(cli)
     assert document["device"] == {"kind": "gpu", "uuid": uuid(1), "name": H100}
     assert (document["driver"], document["torch"]) == ("575.57.08", "2.15.0+cu132")
-    assert document["threads"] is None and document["warnings"] == []
+    assert document["threads"] is None
+    assert document["ceilings"]["bandwidth"]["warnings"] == []
     assert document["ceilings"]["float64"]["value"] is None
 
 
-def test_measuring_again_replaces_what_is_listed(
+def test_measuring_again_keeps_the_higher_ceiling_and_tells_it(
     cli: Cli, driver: FakeDriver, torch_of_gpus: Callable[..., Path]
 ) -> None:
-    for value in (1e12, 2e12):
-        cli("calibrate", "--python", torch_of_gpus([figure("bandwidth", value)]))
+    cli("calibrate", "--python", torch_of_gpus([figure("bandwidth", 2e12), figure("tf32", 1e14)]))
+    lower = torch_of_gpus([figure("bandwidth", 1e12), figure("tf32", 2e14)])
+    told = cli("calibrate", "--python", lower)
+    assert "bandwidth: 2.00 TB/s of 2" in told.stderr and "--fresh" in told.stderr
+    assert "2.00 TB/s" in told.stdout and "tf32: 1" not in told.stderr
     (document,) = listed(cli)
-    assert document["ceilings"]["bandwidth"]["value"] == 2e12
+    values = {name: each["value"] for name, each in document["ceilings"].items()}
+    assert values == {"bandwidth": 2e12, "tf32": 2e14}
+
+
+def test_fresh_forgets_what_was_measured_before(
+    cli: Cli, driver: FakeDriver, torch_of_gpus: Callable[..., Path]
+) -> None:
+    cli("calibrate", "--python", torch_of_gpus([figure("bandwidth", 2e12)]))
+    cli("calibrate", "--fresh", "--python", torch_of_gpus([figure("bandwidth", 1e12)]))
+    (document,) = listed(cli)
+    assert document["ceilings"]["bandwidth"]["value"] == 1e12
 
 
 def test_all_gpus_are_measured_one_by_one(
@@ -129,19 +150,32 @@ def test_all_gpus_are_measured_one_by_one(
     driver.set(utilization=0)
     cli("calibrate", "--python", torch_of_gpus([figure("bandwidth", 1e12)]))
     assert {each["device"]["uuid"] for each in listed(cli)} == {uuid(0), uuid(1), uuid(2)}
-    asked = [line.split()[0] for line in (tmp_path / "asked").read_text().splitlines()]
-    assert asked == [uuid(0), uuid(1), uuid(2)]
+    told = [line.split()[0] for line in (tmp_path / "asked").read_text().splitlines()]
+    assert told == [uuid(0), uuid(1), uuid(2)]
 
 
-def test_a_busy_gpu_is_told_and_the_warning_kept(
-    cli: Cli, driver: FakeDriver, torch_of_gpus: Callable[..., Path]
+def test_a_busy_gpu_is_measured_longer_and_the_warning_kept(
+    cli: Cli, driver: FakeDriver, torch_of_gpus: Callable[..., Path], tmp_path: Path
 ) -> None:
     driver.set(utilization=60)
     driver.processes(0, (os.getpid(), 1 << 30, "compute"))
     told = cli("calibrate", "--python", torch_of_gpus([figure("bandwidth", 1e12)])).stderr
     assert str(os.getpid()) in told and "60 %" in told and "too low" in told
-    assert "too low" in " ".join(listed(cli)[0]["warnings"])
-    assert "too low" in cli("calibrate", "--list").stdout
+    assert asked(tmp_path)[-1] == "--patient"
+    assert "too low" in " ".join(listed(cli)[0]["ceilings"]["bandwidth"]["warnings"])
+    assert "warning: bandwidth: process" in cli("calibrate", "--list").stdout
+
+
+def test_a_ceiling_that_was_told_again_counts_as_it_was_told_last(
+    cli: Cli, driver: FakeDriver, torch_of_gpus: Callable[..., Path]
+) -> None:
+    disturbed = {**figure("bandwidth", 1e12), "others": 0.64}
+    told = [disturbed, {**figure("tf32", 1e14), "others": 0.5}, figure("bandwidth", 2e12)]
+    shown = cli("calibrate", "--python", torch_of_gpus(told)).stderr
+    assert "2.00 TB/s, measured again" in shown and "64 %" not in shown
+    assert "warning: tf32: other programs took 50 %" in shown
+    entries = listed(cli)[0]["ceilings"]
+    assert entries["bandwidth"]["warnings"] == [] and "50 %" in entries["tf32"]["warnings"][0]
 
 
 def test_where_nothing_could_be_measured_the_older_ceilings_stay(
@@ -172,6 +206,9 @@ def test_a_measurement_that_breaks_off_is_told_with_its_last_word(
         (("--device", "cuda", "--gpus", "none"), 2, "contradict"),
         (("--device", "cpu", "--python", "/no/such/python"), 3, "--python"),
         (("--", "true"), 2, "no command"),
+        (("--list", "--gpus", "0"), 2, "--list shows all"),
+        (("--list", "--device", "cuda"), 2, "--list shows all"),
+        (("--list", "--fresh"), 2, "--list shows all"),
     ],
 )
 def test_what_cannot_be_measured_is_told_in_one_line(

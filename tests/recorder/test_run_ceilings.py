@@ -56,9 +56,9 @@ def versions(intake: Intake, torch: str = "2.15.0", threads: int = 2) -> None:
     tell(intake, event="versions", torch=torch, threads=str(threads))
 
 
-def written(rows: list[Row]) -> Any:
-    """The value of the row; ``None`` where it is taken back."""
-    ((sql, parameters),) = rows
+def written(rows: list[Row], key: str = "ceilings") -> Any:
+    """The value of the key's row; ``None`` where it is taken back."""
+    ((sql, parameters),) = [row for row in rows if row[1][0] == key]
     return json.loads(str(parameters[1])) if sql.startswith("INSERT") else None
 
 
@@ -76,7 +76,17 @@ def test_a_workload_gets_its_ceilings_once_it_has_told_torch_and_device() -> Non
 def test_a_program_that_tells_nothing_gets_none_of_two_documents() -> None:
     measured(GPU)
     measured(GPU, torch="2.14.0")
-    assert RunCeilings([GPU, CPU], COMMAND).rows(Intake(0)) == []
+    run, intake = RunCeilings([GPU, CPU], COMMAND), Intake(0)
+    told = written(run.rows(intake), "ceilings_missing")
+    assert "2 calibrations of NVIDIA H200" in told["reason"] and "`torch`" in told["mend"]
+    versions(intake)
+    rows = run.rows(intake)
+    assert written(rows)["torch"] == "2.15.0" and written(rows, "ceilings_missing") is None
+
+
+def test_a_device_that_was_never_measured_has_neither_ceilings_nor_a_reason() -> None:
+    measured(GPU)
+    assert RunCeilings([CPU], COMMAND).rows(Intake(0)) == []
 
 
 def test_what_was_taken_on_trust_is_taken_back_when_the_program_tells_other_threads() -> None:
@@ -84,7 +94,9 @@ def test_what_was_taken_on_trust_is_taken_back_when_the_program_tells_other_thre
     run, intake = RunCeilings([CPU], COMMAND), Intake(0)
     assert written(run.rows(intake)) is not None
     versions(intake, threads=64)
-    assert written(run.rows(intake)) is None
+    rows = run.rows(intake)
+    assert written(rows) is None
+    assert "OMP_NUM_THREADS=64" in written(rows, "ceilings_missing")["mend"]
 
 
 def test_of_another_torch_the_last_measured_is_taken_and_the_runs_torch_is_told() -> None:

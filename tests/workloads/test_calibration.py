@@ -112,7 +112,8 @@ def test_every_ceiling_of_the_cpu_says_how_it_was_measured(
     for each in told.all("ceiling"):
         assert each["reason"] is None and each["value"] > 0 and each["spread"] >= 0, each
         assert each["unit"] == ("By/s" if each["name"] == "bandwidth" else "FLOP/s")
-        assert "1 threads" in each["how"]
+        assert "1 thread" in each["how"] and "1 threads" not in each["how"]
+        assert 0 <= each["others"] <= 1
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from gpuwatch.ceilings import warnings_of, when_of
 from gpuwatch.models import JSON, mapping, number
 from gpuwatch.peaks import Peak, peaks, sheet_peaks
 from gpuwatch.session.rows import DeviceRow
@@ -63,6 +64,16 @@ def ceilings_of(
         for name, of_name in every.items()
     }
     return {name: ceiling for name, ceiling in best.items() if ceiling is not None}
+
+
+def missing(meta: Mapping[str, JSON]) -> tuple[str | None, str]:
+    """Why the run has no measured ceilings although its device was calibrated, and the mend.
+
+    Without such a reason the mend is a calibration.
+    """
+    told = mapping(meta.get("ceilings_missing"))
+    reason, mend = told.get("reason"), told.get("mend")
+    return (clean(reason) if reason else None), (clean(mend) if mend else MEND)
 
 
 def every_ceiling_of(
@@ -149,10 +160,10 @@ def _measured(name: str, entry: Mapping[str, JSON], document: Mapping[str, JSON]
     how = [str(entry.get("how") or "measured")]
     spread = number(entry.get("spread"))
     if spread is not None:
-        how.append(f"spread {spread * 100:.1f} %")
+        how.append(f"spread {spread * 100:.1f} % (no error bound)")
     if document.get("torch"):
         how.append(f"torch {document['torch']}")
-    when = entry.get("when") or document.get("when")
+    when = when_of(entry, document)
     if when:
         how.append(str(when))
     text = "measured copy" if name == BANDWIDTH else f"measured {name} product"
@@ -160,15 +171,10 @@ def _measured(name: str, entry: Mapping[str, JSON], document: Mapping[str, JSON]
         how.append(f"while the run has torch {document['run_torch']}")
         text += ", by another torch"
     unit = "By/s" if name == BANDWIDTH else "FLOP/s"
+    warnings = dict.fromkeys(clean(each) for each in warnings_of(entry, document))
+    doubt = "; ".join(warnings) or None
     source = f"gpuwatch calibrate: {', '.join(how)}"
-    return Ceiling(name, value, unit, MEASURED, text, source, _doubt(entry, document))
-
-
-def _doubt(entry: Mapping[str, JSON], document: Mapping[str, JSON]) -> str | None:
-    """The warnings of a ceiling; those of its document where it has none of its own."""
-    warnings = entry.get("warnings", document.get("warnings"))
-    told = [clean(each) for each in warnings if each] if isinstance(warnings, list) else []
-    return "; ".join(dict.fromkeys(told)) or None
+    return Ceiling(name, value, unit, MEASURED, text, source, doubt)
 
 
 def _peaks(found: Mapping[str, Peak], kind: str) -> list[Ceiling]:

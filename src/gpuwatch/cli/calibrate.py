@@ -1,11 +1,13 @@
 """Measure the ceilings of this machine: what a large copy and large matrix products reach.
 
 Each GPU that is there (or --gpus names), or the CPU where there is none, is measured with the torch
-that bare runs take, in well under a minute. Later runs with the same device, driver and torch hold
-their rates against these ceilings. Measure on an idle machine: other work makes them too low.
+that bare runs take, in under a minute. Later runs with the same device, driver and torch hold
+their rates against these ceilings. Measure on an idle machine: other work makes them too low. Of
+what was measured before the higher ceilings stay.
 
   gpuwatch calibrate                       all GPUs, else the CPU
   gpuwatch calibrate --device cpu          the CPU, with all threads that torch takes
+  gpuwatch calibrate --fresh               forget what was measured before of these devices
   gpuwatch calibrate --list                what was measured before
 """
 
@@ -13,7 +15,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from gpuwatch.errors import ExitCode, NotAvailable, UsageError
 from gpuwatch.models import JSON, mapping, number
@@ -28,6 +30,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--list", action="store_true", help="show what was measured, and measure nothing"
     )
+    parser.add_argument(
+        "--fresh", action="store_true", help="keep no ceiling that was measured before"
+    )
     parser.add_argument("--format", choices=("table", "json"), default="table")
     parser.add_argument("--quick", action="store_true", help=argparse.SUPPRESS)
 
@@ -36,6 +41,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     if command:
         raise UsageError("calibrate takes no command", "see `gpuwatch calibrate --help`")
     if arguments.list:
+        _refuse_choices(arguments)
         return _list(arguments.format)
     if arguments.device == "cpu" and arguments.gpus not in (None, "none"):
         raise UsageError("--device cpu and --gpus contradict each other", "give one of them")
@@ -50,11 +56,11 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     found: Sequence[Target] = targets(chosen, arguments.device)
     measured = []
     for target in found:
-        document = measure(target, arguments.python, quick=arguments.quick, say=_say)
-        for warning in document["warnings"]:
+        now = measure(target, arguments.python, quick=arguments.quick, say=_say)
+        document = ceilings.store(now, fresh=arguments.fresh) if _any(now) else now
+        _tell_kept(now, document)
+        for warning in _warnings(document):
             _say(f"warning: {warning}")
-        if _any(document):
-            ceilings.store(document)
         measured.append((target, document))
     if arguments.format == "json":
         from gpuwatch.report.json import dumps
@@ -70,6 +76,41 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
                 "see `gpuwatch doctor`",
             )
     return ExitCode.DONE
+
+
+def _refuse_choices(arguments: argparse.Namespace) -> None:
+    """--list shows all that is stored: it measures nothing, and chooses nothing."""
+    for name in ("gpus", "device", "python", "fresh"):
+        if getattr(arguments, name):
+            raise UsageError(
+                f"--list shows all that was measured; --{name} chooses what to measure",
+                "give one of them",
+            )
+
+
+def _tell_kept(now: JSON, stored: JSON) -> None:
+    """Say which ceilings stay although they were measured again."""
+    from gpuwatch.report.values import shown
+
+    for name, entry in stored["ceilings"].items():
+        value, unit = number(mapping(now["ceilings"].get(name)).get("value")), entry["unit"]
+        if value is not None and value < entry["value"]:
+            _say(
+                f"{name}: {shown(entry['value'], unit)} of {entry['when']} stays, since"
+                f" {shown(value, unit)} is less (--fresh forgets it)"
+            )
+
+
+def _warnings(document: JSON) -> list[str]:
+    """What disturbed a document's ceilings, each warning with the ceilings that it is of."""
+    from gpuwatch import ceilings
+
+    of: dict[str, list[str]] = {}
+    for name, entry in mapping(document.get("ceilings")).items():
+        if number(mapping(entry).get("value")):
+            for warning in ceilings.warnings_of(mapping(entry), document):
+                of.setdefault(warning, []).append(str(name))
+    return [f"{', '.join(names)}: {warning}" for warning, names in of.items()]
 
 
 def _say(text: str) -> None:
@@ -94,7 +135,7 @@ def _list(form: str) -> int:
     if not known:
         _say(f"nothing is measured yet in {paths.ceilings_home()}; measure: gpuwatch calibrate")
         return ExitCode.DONE
-    print("\n".join(_table(document, None) for document in known))
+    print("\n".join(_table(document, None, listed=True) for document in known))
     return ExitCode.DONE
 
 
@@ -102,8 +143,11 @@ def _any(document: JSON) -> bool:
     return any(number(each.get("value")) for each in document["ceilings"].values())
 
 
-def _table(document: JSON, attributes: JSON) -> str:
-    """The ceilings of one document; ``attributes`` of a GPU give the share of its peaks."""
+def _table(document: JSON, attributes: JSON, *, listed: bool = False) -> str:
+    """The ceilings of one document; ``attributes`` of a GPU give the share of its peaks.
+
+    ``listed``: with the warnings, which a measurement has told already.
+    """
     from gpuwatch import units
     from gpuwatch.peaks import peaks
     from gpuwatch.report.table import table
@@ -124,7 +168,7 @@ def _table(document: JSON, attributes: JSON) -> str:
                 shown(value, clean(mapping(entry).get("unit"), 8)),
                 units.percent(spread),
                 *([units.percent(share)] if known else []),
-                clean(mapping(entry).get("how") or mapping(entry).get("reason") or "", 200),
+                clean(_how(mapping(entry), document), 240),
             ]
         )
     head = ["ceiling", "value", "spread", *(["of peak"] if known else []), "how"]
@@ -133,10 +177,19 @@ def _table(document: JSON, attributes: JSON) -> str:
         str(device.get("uuid") or ""),
         f"driver {document['driver']}" if document.get("driver") else "",
         f"torch {document.get('torch')}",
-        f"{document['threads']} threads" if document.get("threads") else "",
+        _threads(document.get("threads")),
         str(document.get("when")),
     ]
     lines = [clean("  ".join(fact for fact in facts if fact)), table(head, rows, last_left=True)]
-    warnings = document.get("warnings")
-    lines += [f"warning: {clean(each)}" for each in warnings or ()] if not attributes else []
+    lines += [f"warning: {clean(each)}" for each in _warnings(document)] if listed else []
     return "\n".join(lines) + "\n"
+
+
+def _how(entry: Mapping[str, JSON], document: Mapping[str, JSON]) -> str:
+    """How a ceiling was measured, and when, where that is before its document."""
+    how, when = str(entry.get("how") or entry.get("reason") or ""), str(entry.get("when") or "")
+    return f"{how}, {when}" if when and when < str(document.get("when")) else how
+
+
+def _threads(count: JSON) -> str:
+    return "" if not count else "1 thread" if count == 1 else f"{count} threads"

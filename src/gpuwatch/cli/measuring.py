@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import socket
 import subprocess
 import tempfile
@@ -23,9 +22,10 @@ from gpuwatch.telemetry.base import Device
 from gpuwatch.telemetry.nvml import NvmlSource, Unavailable, open_nvml
 from gpuwatch.workloads import archive
 from gpuwatch.workloads.lines import PREFIX
+from gpuwatch.workloads.load import BUSY
 
-BUSY = 0.05
-"""Share of the machine that others may take before it is told."""
+_LOW = "the ceiling may be too low"
+_HURRY = f"measured in a hurry: {_LOW}"
 
 
 @dataclass(frozen=True)
@@ -78,9 +78,8 @@ def measure(
     """
     interpreter = choose(python, os.environ)
     _check(interpreter)
-    began, cpu_before = datetime.now(timezone.utc), _cpu_times()
-    own_before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    told = _Told()
+    began = datetime.now(timezone.utc)
+    told = _Told((*target.warnings, *([_HURRY] if quick else [])))
     with tempfile.TemporaryDirectory(prefix="gpuwatch-") as folder:
         pyz = Path(folder) / "workloads.pyz"
         archive.build(pyz)
@@ -91,12 +90,8 @@ def measure(
             variables["CUDA_VISIBLE_DEVICES"] = target.uuid
         what = "the CPU" if target.kind == "cpu" else target.name
         say(f"measuring {what} with {interpreter.path} ({interpreter.origin})")
-        _run([*command, *(["--quick"] if quick else [])], variables, folder, told, say)
-    warnings = [*target.warnings]
-    if quick:
-        warnings.append("measured in a hurry: the ceilings may be too low")
-    if target.kind == "cpu":
-        warnings += _busy_cpu(cpu_before, own_before)
+        command += ["--quick"] if quick else ["--patient"] if target.warnings else []
+        _run(command, variables, folder, told, say)
     return {
         "schema": ceilings.SCHEMA,
         "device": {
@@ -111,7 +106,6 @@ def measure(
         "when": began.isoformat(timespec="seconds"),
         "seconds": told.seconds,
         "ceilings": told.ceilings,
-        "warnings": warnings,
     }
 
 
@@ -119,6 +113,8 @@ def measure(
 class _Told:
     """What the measuring process has told so far."""
 
+    warnings: tuple[str, ...]
+    """Of every ceiling."""
     device: Mapping[str, JSON] = field(default_factory=dict)
     ceilings: dict[str, JSON] = field(default_factory=dict)
     seconds: float | None = None
@@ -187,10 +183,15 @@ def _take(line: str, told: _Told, say: Callable[[str], None]) -> None:
             told.device = body
         elif event == "ceiling":
             keys = ("value", "unit", "how", "spread", "reason")
-            told.ceilings[str(body.get("name"))] = {key: body.get(key) for key in keys}
+            entry: dict[str, JSON] = {key: body.get(key) for key in keys}
+            entry["when"] = datetime.now(timezone.utc).isoformat(timespec="seconds")
+            entry["warnings"] = [*told.warnings, *_busy_cpu(number(body.get("others")))]
+            name = str(body.get("name"))
+            again = name in told.ceilings
+            told.ceilings[name] = entry
             value = number(body.get("value"))
             told_value = shown(value, str(body.get("unit"))) if value else body.get("reason")
-            say(f"  {body.get('name')}: {told_value}")
+            say(f"  {name}: {told_value}{', measured again' if again else ''}")
         elif event == "calibrated":
             told.seconds = number(body.get("seconds"))
         elif event == "error":
@@ -211,7 +212,7 @@ def _busy_gpus(nvml: NvmlSource) -> dict[str, tuple[str, ...]]:
             of_gpu = (channel.device, channel.metric) == (gpu.id, "hw.gpu.utilization")
             if of_gpu and value is not None and value > BUSY:
                 told.append(f"{_named(gpu)} was {units.percent(value)} busy before")
-        found[gpu.id] = tuple(f"{each}: its ceilings may be too low" for each in told)
+        found[gpu.id] = tuple(f"{each}: {_LOW}" for each in told)
     return found
 
 
@@ -226,28 +227,8 @@ def _named(gpu: Device) -> str:
     return f"{gpu.id} ({gpu.name})"
 
 
-def _busy_cpu(before: tuple[float, float] | None, own_before: resource.struct_rusage) -> list[str]:
+def _busy_cpu(others: float | None) -> list[str]:
     """What other programs, and a hypervisor, took of the processors meanwhile."""
-    after = _cpu_times()
-    if before is None or after is None or after[1] <= before[1]:
+    if others is None or others <= BUSY:
         return []
-    own = resource.getrusage(resource.RUSAGE_CHILDREN)
-    mine = own.ru_utime + own.ru_stime - own_before.ru_utime - own_before.ru_stime
-    others = (after[0] - before[0] - mine) / (after[1] - before[1])
-    if others <= BUSY:
-        return []
-    return [
-        f"other programs took {units.percent(others)} of the processors' time meanwhile:"
-        " the ceilings may be too low"
-    ]
-
-
-def _cpu_times() -> tuple[float, float] | None:
-    """Seconds of all processors since boot that were not idle (stolen ones too), and in all."""
-    try:
-        words = Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]
-        fields = [int(word) for word in words][:8]
-    except (OSError, ValueError):
-        return None
-    tick = os.sysconf("SC_CLK_TCK")
-    return (sum(fields) - fields[3] - fields[4]) / tick, sum(fields) / tick
+    return [f"other programs took {units.percent(others)} of the processors' time: {_LOW}"]

@@ -10,13 +10,15 @@ import socket
 from collections.abc import Mapping, Sequence
 
 from gpuwatch import ceilings
-from gpuwatch.ceilings import Document, Sought
+from gpuwatch.ceilings import Document, Sought, Undecided
 from gpuwatch.models import JSON
 from gpuwatch.recorder.intake import Intake
 from gpuwatch.session.store import Row, meta
 from gpuwatch.telemetry.base import Device
 
 KEY = "ceilings"
+MISSING = "ceilings_missing"
+"""Why a device that was calibrated has no ceilings in this session: ``reason`` and ``mend``."""
 
 
 class RunCeilings:
@@ -26,7 +28,7 @@ class RunCeilings:
         """``known`` is the session's meta, also as a recorder before this one left it."""
         self._devices = devices
         self._waits = (known.get("workload") or {}).get("kind") == "workload"
-        self._written = known.get(KEY)
+        self._written = {key: known.get(key) for key in (KEY, MISSING)}
         self._told: object = None
 
     def rows(self, intake: Intake) -> list[Row]:
@@ -39,21 +41,32 @@ class RunCeilings:
         told = (intake.versions, intake.device_type, tuple(intake.device_uuids))
         if told == self._told or (self._waits and not (told[0] and told[1])):
             return []
-        if not intake.versions and self._written is not None:
+        if not intake.versions and self._written[KEY] is not None:
             return []
         self._told = told
         known = ceilings.documents()
         found: list[Document] = []
+        without: list[Undecided] = []
         for device in self._chosen(intake):
             sought = _sought(device, intake.versions)
             document = ceilings.matching(known, sought) or ceilings.of_another_torch(known, sought)
-            if document is not None:
-                found.append(document)
-        value = found[0] if len(found) == 1 else found or None
-        if value == self._written:
+            undecided = None if document is not None else ceilings.undecided(known, sought)
+            found += [document] if document is not None else []
+            without += [undecided] if undecided is not None else []
+        missing = {
+            "reason": "; ".join(dict.fromkeys(each.reason for each in without)),
+            "mend": "; ".join(dict.fromkeys(each.mend for each in without)),
+        }
+        return [
+            *self._row(KEY, found[0] if len(found) == 1 else found or None),
+            *self._row(MISSING, missing if without else None),
+        ]
+
+    def _row(self, key: str, value: JSON) -> list[Row]:
+        if value == self._written[key]:
             return []
-        self._written = value
-        return [meta(KEY, value)] if found else [("DELETE FROM meta WHERE key = ?", (KEY,))]
+        self._written[key] = value
+        return [("DELETE FROM meta WHERE key = ?", (key,)) if value is None else meta(key, value)]
 
     def _chosen(self, intake: Intake) -> Sequence[Device]:
         """The devices that the run says it uses; all where it does not say."""

@@ -1,0 +1,60 @@
+"""What a CPU has: threads of torch, arithmetic, caches, free memory."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+import torch
+
+_FLAGS = ("amx_bf16", "avx512_bf16", "bf16")
+"""What the kernel calls bfloat16 arithmetic of a processor (x86 and ARM)."""
+
+
+def threads() -> str:
+    count = torch.get_num_threads()
+    return f"{count} thread" if count == 1 else f"{count} threads"
+
+
+def arithmetic(name: str) -> str:
+    """What a CPU computes such products with, as torch and the kernel tell."""
+    capability = torch.backends.cpu.get_cpu_capability()
+    if name != "bfloat16":
+        return capability
+    flags = _cpu_flags()
+    if flags is None:
+        return f"{capability}; whether the processor has bfloat16 arithmetic is not known"
+    own = [flag for flag in _FLAGS if flag in flags]
+    if own:
+        return f"{capability}, {' '.join(own)}"
+    return f"{capability}; the processor has no bfloat16 arithmetic: in float32 underneath"
+
+
+def _cpu_flags() -> frozenset[str] | None:
+    try:
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
+            key, _, value = line.partition(":")
+            if key.strip() in ("flags", "Features"):
+                return frozenset(value.split())
+    except OSError:
+        return None
+    return None
+
+
+def largest_cache() -> int:
+    """Bytes of the CPU's last cache; 0 where the system does not tell."""
+    with contextlib.suppress(OSError, ValueError):
+        return max(0, os.sysconf("SC_LEVEL3_CACHE_SIZE"))
+    return 0
+
+
+def free_memory() -> int:
+    """Bytes that are free without swapping."""
+    try:
+        for line in Path("/proc/meminfo").read_text(encoding="utf-8").splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    except OSError:
+        pass
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")
