@@ -14,7 +14,7 @@ from gpuwatch.units import percent
 _THROTTLES = {"hw.gpu.throttle.power": "power", "hw.gpu.throttle.thermal": "temperature"}
 _SOME = 0.01
 """Share of a run from which on held clocks are told when it is over."""
-_LOSSES = ("gpm", "dcgm")
+_LOSSES = ("nvml", "gpm", "dcgm")
 
 
 @dataclass
