@@ -16,7 +16,9 @@ from gpuwatch.report.efficiency import efficiency_rows
 from tests.analysis.sessions import BATCH, COUNT, CPU, SECOND, STEPS, calibration, summary
 
 CORES = ("cpu", "cpu", "AMD EPYC", None, {"core.logical.count": 2})
-WORKLOAD = ("workload", "workload", "sleep.py", None, {})
+WORKLOAD: tuple[str, str, str, None, dict[str, Any]] = (
+    "workload", "workload", "sleep.py", None, {},
+)  # fmt: skip
 CPU_TIME = ("workload", "process.cpu.time")
 OWN_PROGRAM = {"workload": {"name": "sleep.py", "kind": "command"}}
 
@@ -48,7 +50,7 @@ def test_a_program_that_sleeps_among_busy_ones_is_not_called_busy(tmp_path: Path
 def test_less_cpu_time_than_a_tick_is_a_bound_and_never_zero(tmp_path: Path) -> None:
     found = summary(tmp_path / "a.gpuwatch", **on_cpu(0.0))
     time = found.metrics["process.cpu.time"]
-    assert (time.method, time.max) == (Method.BOUND, pytest.approx(0.03))
+    assert time.method is Method.BOUND and time.max == pytest.approx(0.03)
     assert "at most" in found.efficiency.roofline.verdict.text
     text = side_by_side.terminal(compare([found]))
     assert "under 30.0 ms" in text

@@ -3,35 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
-from gpuwatch.analysis.statistics import Statistic
-from gpuwatch.metrics import Method
 from gpuwatch.models import number
 from gpuwatch.session.rows import DeviceRow
 
 TICK_SECONDS = 0.01
 """/proc/PID/stat counts user and system time in ticks of USER_HZ, 100 a second (time(7))."""
-_MOST_SECONDS = 3 * TICK_SECONDS
+MOST_SECONDS = 3 * TICK_SECONDS
 """What a process can have used where less than a tick was added: a tick of user and a tick of
 system time may have been all but full."""
 
 
-def resolved(time: Statistic) -> Statistic:
-    """``process.cpu.time``, a bound where the window added less than the account resolves."""
-    if time.max is None or time.max >= TICK_SECONDS:
-        return time
-    most = _MOST_SECONDS
-    source = f"{time.source}; at most: it counts in ticks of {TICK_SECONDS * 1e3:.0f} ms"
-    return replace(
-        time, method=Method.BOUND, source=source, mean=most, p50=most, p95=most, max=most
-    )
-
-
 def resolution(seconds: float) -> float:
     """Cores that a process may have kept busy where less than a tick was added in ``seconds``."""
-    return _MOST_SECONDS / seconds if seconds > 0 else 0.0
+    return MOST_SECONDS / seconds if seconds > 0 else 0.0
 
 
 def cpu_shares(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from gpuwatch import units
-from gpuwatch.analysis.cpu_time import resolved
+from gpuwatch.analysis.cpu_time import MOST_SECONDS, TICK_SECONDS
 from gpuwatch.analysis.program import uncounted
 from gpuwatch.analysis.rates import bytes_of, flop_of, intervals, rate_series, samples_of
 from gpuwatch.analysis.samples import FULL, integral
@@ -72,7 +72,7 @@ def session_statistics(
             found[name] = unavailable(metric.unit, "", missing(name))
             continue
         described = _describe(of_metric, [columns[channel.id] for channel in of_metric])
-        found[name] = resolved(described) if name == CPU_TIME else described
+        found[name] = _resolved(described) if name == CPU_TIME else described
     return found
 
 
@@ -219,6 +219,17 @@ def _work(
         source = f"algorithmic bytes per step x step rate{_SPAN}"
         return bytes_of(count), source, uncounted(count, "bytes")
     return samples_of, "samples / step time", "the workload reported no samples"
+
+
+def _resolved(time: Statistic) -> Statistic:
+    """``process.cpu.time``, a bound where the window added less than the account resolves."""
+    if time.max is None or time.max >= TICK_SECONDS:
+        return time
+    most = MOST_SECONDS
+    source = f"{time.source}; at most: it counts in ticks of {TICK_SECONDS * 1e3:.0f} ms"
+    return replace(
+        time, method=Method.BOUND, source=source, mean=most, p50=most, p95=most, max=most
+    )
 
 
 def _missing_reason(reader: SessionReader) -> Callable[[str], str]:
