@@ -18,6 +18,7 @@ from gpuwatch.telemetry.counters import (
     is_mig,
     may_have_gpm,
     read_by_dcgm,
+    read_by_ncu,
 )
 from gpuwatch.telemetry.nvml_errors import NO_PERMISSION, describe
 
@@ -69,7 +70,9 @@ def _mend(device: Device, reason: str) -> str:
     if is_mig(device):
         return "watch the whole GPU; of a MIG device the share of its time alone can be measured"
     if not device.attributes.get("compute.capability") or not read_by_dcgm(device):
-        return "none on this GPU: bytes are counted per step (algorithmic), run a workload"
+        counted = "none on this GPU; bytes per step are counted (algorithmic)"
+        by_ncu = ", or read by ncu: gpuwatch run --counters"
+        return f"{counted}{by_ncu if read_by_ncu(device) else ''}"
     if shutil.which("dcgmi"):
         return "add --dcgm to the run: it reads DCGM's host engine (nv-hostengine must run)"
     return _HOST_ENGINE

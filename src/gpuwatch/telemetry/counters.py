@@ -13,7 +13,7 @@ import re
 from gpuwatch.peaks import MEASURE, Peak
 from gpuwatch.telemetry.base import Device
 
-GPM_FROM, _DCGM_FROM = 9, 7
+_HOPPER, _VOLTA = 9, 7
 """Major numbers of compute capabilities: Hopper, Volta."""
 GPM_DRIVER = 525
 """The first driver branch that gpuwatch expects GPM of."""
@@ -32,7 +32,7 @@ def is_mig(device: Device) -> bool:
 def may_have_gpm(device: Device) -> bool:
     """Whether GPUs of this compute capability have GPM; False where that is not known."""
     major = _leading(device, "compute.capability")
-    return major is not None and major >= GPM_FROM
+    return major is not None and major >= _HOPPER
 
 
 def read_by_dcgm(device: Device) -> bool:
@@ -41,8 +41,14 @@ def read_by_dcgm(device: Device) -> bool:
     Of an unknown compute capability it may.
     """
     major = _leading(device, "compute.capability")
-    generation = major is None or _DCGM_FROM <= major < GPM_FROM
+    generation = major is None or _VOLTA <= major < _HOPPER
     return generation and not is_mig(device) and not _GEFORCE.search(device.name)
+
+
+def read_by_ncu(device: Device) -> bool:
+    """Whether Nsight Compute supports GPUs of this compute capability: Volta and later."""
+    major = _leading(device, "compute.capability")
+    return major is not None and major >= _VOLTA
 
 
 def driver_is_old(device: Device) -> bool:
