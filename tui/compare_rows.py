@@ -8,7 +8,8 @@ from itertools import groupby
 
 from rich.cells import cell_len
 
-from gpuwatch.analysis.compare import Comparison, Row, missing
+from gpuwatch.analysis.compare import Comparison, Row
+from gpuwatch.analysis.missing import missing
 from gpuwatch.analysis.summary import Summary
 from gpuwatch.metrics import Method
 from gpuwatch.session.study import NotRun

@@ -75,7 +75,8 @@ def record(
     """Twenty steps of ``step_seconds`` from second 5 on, sampled every ``interval``.
 
     A gauge has one value, or one for each tick in turn; a counter its growth each second; ``extra``
-    are further keys of ``meta``. ``steps`` are step lines in place of those.
+    are further keys of ``meta``. ``steps`` are step lines in place of those;
+    ``processes`` hold memory of a GPU: its id, PID, name, whether it is the workload's, bytes.
     """
     gauges, counters = gauges or {}, counters or {}
     names = [*gauges, *counters]

@@ -9,7 +9,7 @@ import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from gpuwatch.analysis.efficiency_rows import efficiency_rows, kernel_rows
+from gpuwatch.analysis.efficiency_rows import efficiency_rows, energy_notes, kernel_rows
 from gpuwatch.analysis.kernels import KernelRow, differing_kernels
 from gpuwatch.analysis.row import Row as Row
 from gpuwatch.analysis.row import Value, ceiling_notes, row_of, same_ceiling
@@ -117,7 +117,7 @@ def compare(sessions: Sequence[Summary]) -> Comparison:
             if any(value is not None for value in row.values)
         ),
         differences=_differences(sessions),
-        notes=(*_notes(sessions), *ceiling_notes(rows)),
+        notes=(*_notes(sessions), *ceiling_notes(rows), *energy_notes(sessions)),
         kernels=differing_kernels([session.profile for session in sessions]),
     )
 

@@ -79,6 +79,16 @@ def efficiency_rows(sessions: Sequence[Summary]) -> list[Row]:
     ]
 
 
+def energy_notes(sessions: Sequence[Summary]) -> list[str]:
+    """Whether energies that stand side by side were had in different ways."""
+    sources = [session.efficiency.energy.gpu.source for session in sessions]
+    ways = dict.fromkeys(source.partition(" (")[0] for source in sources if source)
+    if len(ways) < 2:
+        return []
+    told = " and by ".join(ways)
+    return [f"energy was had in different ways, by {told}: small differences of it mean little"]
+
+
 def _from_counters(key: str) -> Value:
     return lambda session: _counter(session.counters, key)
 

@@ -1,0 +1,268 @@
+"""What cannot be, what held a run back, and who shared its GPUs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpuwatch.analysis.compare import compare
+from gpuwatch.analysis.summary import DeviceSummary, Summary
+from gpuwatch.metrics import Method
+from gpuwatch.report.efficiency import efficiency_rows
+from tests.analysis.sessions import COUNT, CPU, GPU, H100, OTHER_GPU, calibration, summary
+
+FLOAT32 = 132 * 256 * 1.98e9
+"""FLOP/s of the H100: multiprocessors x FLOP per clock x maximum clock."""
+FLOAT64 = 132 * 256 * 1.98e9
+"""Of its tensor cores; the FP64 pipes do half of it."""
+V100 = {
+    "compute.capability": "7.0",
+    "core.count": 5120,
+    "clock.sm.max": 1.53e9,
+    "clock.memory.max": 8.77e8,
+    "memory.bus.width": 4096,
+}
+WORKLOAD: tuple[str, str, str, None, dict[str, Any]] = (
+    "workload",
+    "workload",
+    "resnet50",
+    None,
+    {},
+)
+GIB = 2**30
+
+
+def at(rate: float) -> dict[str, Any]:
+    """The count of a run at this many FLOP/s; a step takes half a second."""
+    return {**COUNT, "flop_per_step": rate / 2}
+
+
+def test_a_rate_over_the_arithmetic_peak_is_a_warning_and_shows_no_bound(tmp_path: Path) -> None:
+    found = summary(
+        tmp_path / "a.gpuwatch", run={"dtype": "float32"}, count=at(1.5 * FLOAT32)
+    ).efficiency
+    (warning,) = found.warnings
+    assert "150 % of the float32 peak at maximum clock" in warning and "TF32" in warning
+    assert found.roofline.verdict.bound == "unknown"
+    assert "which no run can pass" in found.roofline.verdict.text
+
+
+@pytest.mark.parametrize(("times", "warns"), [(1.01, False), (1.03, True)])
+def test_two_per_cent_over_the_peak_are_left_for_the_step_times(
+    tmp_path: Path, times: float, warns: bool
+) -> None:
+    found = summary(
+        tmp_path / "a.gpuwatch", run={"dtype": "float32"}, count=at(times * FLOAT32)
+    ).efficiency
+    assert bool(found.warnings) is warns
+
+
+def test_a_measured_ceiling_does_not_hide_that_a_rate_is_impossible(tmp_path: Path) -> None:
+    found = summary(
+        tmp_path / "a.gpuwatch",
+        run={"dtype": "float32"},
+        count=at(1.5 * FLOAT32),
+        extra={"ceilings": calibration(bandwidth=3e12, float32=5e13)},
+    ).efficiency
+    assert "which no run can pass" in found.roofline.verdict.text
+
+
+def test_a_type_without_cores_is_held_against_the_type_it_is_computed_in(tmp_path: Path) -> None:
+    card = ("gpu0", "gpu", "Tesla V100-SXM2-16GB", "GPU-1", V100)
+    found = summary(tmp_path / "a.gpuwatch", devices=(card, CPU), count=at(5e13)).efficiency
+    (warning,) = found.warnings
+    assert "319 % of the float32 peak" in warning and "no cores for bfloat16" in warning
+    assert "has no cores for bfloat16" in (found.mfu.reason or "")
+
+
+@pytest.mark.parametrize(
+    ("tensor", "fp64", "counted"), [(0.8, 0.02, 0.77), (0.0, 0.9, 0.4), (0.85, 0.0, 0.3)]
+)
+def test_products_in_float64_on_tensor_cores_agree_with_their_activity(
+    tmp_path: Path, tensor: float, fp64: float, counted: float
+) -> None:
+    gauges = {
+        ("gpu0", "hw.gpu.tensor.activity"): tensor,
+        ("gpu0", "hw.gpu.fp64.activity"): fp64,
+        ("gpu0", "hw.gpu.fp32.activity"): 0.01,
+        ("gpu0", "hw.gpu.clock.sm"): 1.98e9,
+    }
+    found = summary(
+        tmp_path / "a.gpuwatch",
+        gauges=gauges,
+        run={"dtype": "float64"},
+        count=at(counted * FLOAT64),
+    ).efficiency
+    assert found.warnings == ()
+
+
+HELD = {("gpu0", "hw.gpu.throttle.power"): 1.0, ("gpu0", "hw.gpu.clock.sm"): 0.99e9}
+
+
+def test_clocks_that_were_held_down_are_told_with_share_of_time_and_mean(tmp_path: Path) -> None:
+    peak = 132 * 4096 * 1.98e9
+    found = summary(tmp_path / "a.gpuwatch", gauges=HELD, count=at(0.4 * peak)).efficiency
+    (warning,) = found.warnings
+    assert "gpu0 were held down by power 100 % of the time" in warning
+    assert "on average 990 MHz of at most 1.98 GHz" in warning
+    verdict = found.roofline.verdict
+    # 40 % of the peak at the maximum clock is 80 % of what half the clock allows.
+    assert verdict.bound == "compute" and "(80 % at the clock it had)" in verdict.text
+
+
+def test_one_glimpse_of_clocks_that_are_held_down_is_no_warning(tmp_path: Path) -> None:
+    power = [0.0] * 25 + [1.0] + [0.0] * 100
+    gauges = {**HELD, ("gpu0", "hw.gpu.throttle.power"): power}
+    assert summary(tmp_path / "a.gpuwatch", gauges=gauges).efficiency.warnings == ()
+
+
+def test_another_process_on_the_gpu_is_named(tmp_path: Path) -> None:
+    processes = [
+        ("gpu0", 4242, "python", False, 50 * GIB),
+        ("gpu0", 77, "python", True, GIB),
+        ("gpu1", 5, "other", False, GIB),
+    ]
+    found = summary(tmp_path / "a.gpuwatch", processes=processes).efficiency
+    (warning,) = found.warnings
+    assert "python (PID 4242, 50.0 GiB) on gpu0" in warning
+    assert "77" not in warning and "gpu1" not in warning
+
+
+def absent(**gauges: float) -> dict[str, Any]:
+    return {
+        "devices": (GPU, CPU, WORKLOAD),
+        "gauges": {
+            ("workload", "process.gpu.memory.usage"): gauges.get("held", 0),
+            ("gpu0", "hw.gpu.utilization"): gauges.get("busy", 0.96),
+        },
+    }
+
+
+def test_a_workload_that_is_on_none_of_the_busy_gpus_is_told(tmp_path: Path) -> None:
+    (warning,) = summary(tmp_path / "a.gpuwatch", **absent()).efficiency.warnings
+    assert "none of its processes on gpu0, busy 96 % of the time" in warning
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        absent(held=GIB),
+        absent(busy=0.01),
+        {**absent(), "run": {"device": "cpu"}},
+        {**absent(), "processes": [("gpu0", 9, "nvidia-cuda-mps-server", False, GIB)]},
+    ],
+)
+def test_a_workload_that_may_be_on_the_gpu_is_not_said_to_be_elsewhere(
+    tmp_path: Path, options: dict[str, Any]
+) -> None:
+    assert summary(tmp_path / "a.gpuwatch", **options).efficiency.warnings == ()
+
+
+BANDWIDTH = ("gpu0", "hw.gpu.memory.bandwidth")
+
+
+def test_what_was_sampled_in_part_is_told_as_the_least_it_can_be(tmp_path: Path) -> None:
+    values = [1e12] * 21 + [None] * 8 + [1e12] * 100
+    found = summary(tmp_path / "a.gpuwatch", gauges={BANDWIDTH: values})
+    assert found.metrics[BANDWIDTH[1]].coverage == pytest.approx(0.65)
+    assert any("only 65 % of the timed steps" in note for note in found.notes)
+    told = dict(efficiency_rows(found))["memory bandwidth"]
+    assert told.startswith("at least 650 GB/s bound (samples cover only 65 % of the window)")
+    assert "at least 19 % of the peak" in told
+
+
+def test_the_verdict_says_why_there_are_no_measured_bytes(tmp_path: Path) -> None:
+    values = [1e12] * 21 + [None] * 8 + [1e12] * 100
+    count = {**COUNT, "bytes_per_step": 1.2e12}
+    found = summary(tmp_path / "a.gpuwatch", gauges={BANDWIDTH: values}, count=count)
+    mend = found.efficiency.roofline.verdict.mend or ""
+    assert "samples cover only 65 % of the window" in mend and "Hopper" not in mend
+
+
+def stair(watts: float, late: int = 0) -> list[float]:
+    """A counter that is renewed every second, sampled every half a second."""
+    return [1000 + watts * ((n - late) // 2) for n in range(64)]
+
+
+ENERGY, POWER = ("gpu0", "hw.gpu.energy"), ("gpu0", "hw.gpu.power")
+
+
+def of_gpu(found: Summary, name: str) -> DeviceSummary:
+    return next(device for device in found.devices if device.id == name)
+
+
+def test_energy_is_one_figure_everywhere(tmp_path: Path) -> None:
+    gauges = {ENERGY: stair(600, late=1), POWER: 590.0}
+    found = summary(tmp_path / "a.gpuwatch", gauges=gauges)
+    total = found.efficiency.energy.gpu
+    assert total.value == pytest.approx(6000) and "energy counter" in total.source
+    for statistic in (found.metrics[ENERGY[1]], of_gpu(found, "gpu0").metrics[ENERGY[1]]):
+        assert (statistic.max, statistic.source) == (total.value, total.source)
+
+
+def test_the_error_of_the_counters_dates_is_stated(tmp_path: Path) -> None:
+    found = summary(tmp_path / "a.gpuwatch", gauges={ENERGY: stair(600)}).efficiency.energy.gpu
+    # Half a second between samples, in a window of ten.
+    assert "within 5.0 %: readings are dated to 0.5 s" in found.source
+
+
+def test_short_runs_take_the_integral_of_power_with_its_scatter(tmp_path: Path) -> None:
+    found = summary(
+        tmp_path / "a.gpuwatch",
+        step_seconds=0.2,
+        gauges={ENERGY: stair(600), POWER: [500.0, 700.0]},
+    )
+    total = found.efficiency.energy.gpu
+    assert "integral of power" in total.source and "by the scatter of" in total.source
+    assert total.value == pytest.approx(2400, rel=0.1) and total.method is Method.MEASURED
+    assert found.metrics[ENERGY[1]].max == total.value
+
+
+def test_two_gpus_of_one_kind_of_energy_are_added_up_in_the_table_too(tmp_path: Path) -> None:
+    gauges = {ENERGY: stair(600), ("gpu1", ENERGY[1]): stair(300)}
+    found = summary(tmp_path / "a.gpuwatch", devices=(GPU, OTHER_GPU, CPU), gauges=gauges)
+    assert found.metrics[ENERGY[1]].max == found.efficiency.energy.gpu.value
+    assert of_gpu(found, "gpu1").metrics[ENERGY[1]].max == pytest.approx(3000)
+
+
+def test_no_energy_is_told_of_less_than_a_second_in_any_table(tmp_path: Path) -> None:
+    gauges = {ENERGY: stair(600), POWER: 600.0}
+    found = summary(tmp_path / "a.gpuwatch", step_seconds=0.04, interval=0.1, gauges=gauges)
+    assert found.efficiency.energy.gpu.value is None
+    assert found.metrics[ENERGY[1]].max is None and found.metrics[ENERGY[1]].reason
+
+
+def test_mfu_of_different_data_types_has_no_ratio_and_a_note(tmp_path: Path) -> None:
+    compared = compare(
+        [
+            summary(tmp_path / "a.gpuwatch"),
+            summary(tmp_path / "b.gpuwatch", run={"dtype": "float32"}),
+        ]
+    )
+    (row,) = [row for row in compared.rows if row.name == "MFU"]
+    assert None not in row.values and row.ratios == (1, None)
+    assert any("no ratio of MFU" in note and "float32" in note for note in compared.notes)
+
+
+def test_energies_had_in_different_ways_are_told_beside_their_ratio(tmp_path: Path) -> None:
+    gauges = {ENERGY: stair(600), POWER: 600.0}
+    compared = compare(
+        [
+            summary(tmp_path / "a.gpuwatch", gauges=gauges),
+            summary(tmp_path / "b.gpuwatch", gauges=gauges, step_seconds=0.2),
+        ]
+    )
+    assert any("energy was had in different ways" in note for note in compared.notes)
+
+
+def test_hostile_rows_of_processes_and_clocks_stop_nothing(tmp_path: Path) -> None:
+    strange = ("gpu0", "gpu", "Card", "GPU-1", {**H100, "clock.sm.max": 0})
+    found = summary(
+        tmp_path / "a.gpuwatch",
+        devices=(strange, CPU),
+        gauges=HELD,
+        processes=[("gpu0", -1, "\x1b[31m", False, None)],
+    ).efficiency
+    assert any("held down" in warning for warning in found.warnings)
