@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from gpuwatch.analysis.compare import compare
 from gpuwatch.tui.compare import CompareScreen
+from gpuwatch.tui.compare_rows import body_rows, layout
+from tests.analysis.sessions import CPU, GPU, OTHER_GPU, summary
 
 from .harness import live, running, screen_text, shows, until
 from .sessions import finished, plan
@@ -140,3 +143,27 @@ async def test_a_file_that_cannot_be_read_is_told(session: Make, tmp_path: Path)
         await shows(pilot, "no such file")
         await pilot.press("question_mark")
         await shows(pilot, "other sessions beside the baseline")
+
+
+def test_gpus_of_runs_that_are_not_shown_have_no_rows(tmp_path: Path) -> None:
+    gauges = {("gpu0", "hw.gpu.power"): 600.0}
+    two = {**gauges, ("gpu1", "hw.gpu.power"): 600.0}
+    compared = compare(
+        [
+            summary(tmp_path / "a.gpuwatch", gauges=gauges),
+            summary(tmp_path / "b.gpuwatch", gauges=gauges),
+            summary(tmp_path / "c.gpuwatch", gauges=two, devices=(GPU, OTHER_GPU, CPU)),
+        ]
+    )
+    beside = [
+        "".join(text for text, _ in row.spans())
+        for row in body_rows(compared, layout(compared, 80, 0), ())
+    ]
+    other = [
+        "".join(text for text, _ in row.spans())
+        for row in body_rows(compared, layout(compared, 80, 1), ())
+    ]
+    assert any("GPU power gpu0" in row for row in beside)
+    assert not any("GPU power gpu1" in row for row in beside)
+    assert any("GPU power gpu1" in row for row in other)
+    assert not any("FLOP/…" in row or "FLOP…" in row for row in (*beside, *other))
