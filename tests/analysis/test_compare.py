@@ -11,13 +11,15 @@ from typing import Any
 
 import pytest
 
-from gpuwatch.analysis.compare import Comparison, compare, missing
+from gpuwatch.analysis.compare import Comparison, compare, headings
+from gpuwatch.analysis.missing import missing
 from gpuwatch.analysis.summary import Summary, summarise
 from gpuwatch.metrics import CATALOGUE, Method
 from gpuwatch.models import Output
 from gpuwatch.recorder.intake import Intake
 from gpuwatch.report import json as as_json
 from gpuwatch.report import series, side_by_side
+from gpuwatch.report.values import moved, ratio, shown
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.session.store import SessionStore, device_row, fact, meta
 from gpuwatch.session.writer import SessionWriter
@@ -183,6 +185,28 @@ def test_other_parameters_workloads_and_failures_are_said(tmp_path: Path) -> Non
     assert any("exit code 3" in note for note in notes)
     third = session(tmp_path / "c.gpuwatch", step_seconds=1.0, workload="gcn")
     assert any("different workloads" in note for note in compare([first, third]).notes)
+
+
+def test_a_parameter_that_was_not_given_is_the_default(tmp_path: Path) -> None:
+    first = session(tmp_path / "a.gpuwatch", step_seconds=1.0)
+    asked = {**first.workload, "parameters": {"profile": 0, "counters": True}}
+    notes = compare([first, replace(first, workload=asked)]).notes
+    assert "different profile: the default against 0" in notes
+    assert "different counters: the default against yes" in notes
+
+
+def test_the_ratios_name_the_baseline_as_its_column_does(tmp_path: Path) -> None:
+    first = session(tmp_path / "a.gpuwatch", step_seconds=1.0)
+    compared = compare([replace(first, id="abcdef12"), replace(first, id="123456ab")])
+    above = headings(compared.sessions)
+    assert above[0].endswith("abcdef") and above[0] != above[1]
+    assert any(f"are against {above[0]};" in note for note in compared.notes)
+
+
+def test_bytes_that_were_moved_are_in_powers_of_ten_and_those_held_are_not() -> None:
+    assert moved(1.5e6) == "1.50 MB"
+    assert shown(1.5e6, "By") == "1.43 MiB"
+    assert ratio(783.708) == "x784" and ratio(1.2345) == "x1.234" and ratio(23.45) == "x23.4"
 
 
 def test_the_json_is_strict_and_versioned(pair: tuple[Summary, Summary]) -> None:

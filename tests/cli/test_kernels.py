@@ -59,7 +59,7 @@ def test_the_kernels_are_shown_in_every_form_and_the_run_keeps_its_times(
     assert "    75.0        3,000,000          8  void gemm<float>(int, int)\n" in text
     assert "\x1b" not in text and max(map(len, text.splitlines())) < 220
     assert "3 rows of little time were not recorded" in text
-    assert "other tables: cuda_gpu_mem_size_sum, ncu_kernel_sum" in text
+    assert "other tables: cuda_gpu_mem_size_sum, kernel_counters" in text
 
     rows = list(csv.reader(io.StringIO(cli("kernels", recorded, "--format", "csv").stdout)))
     assert rows[0] == ["Time (%)", "Total Time (ns)", "Instances", "Name"]
@@ -71,18 +71,33 @@ def test_the_kernels_are_shown_in_every_form_and_the_run_keeps_its_times(
     assert "\\<b\\>" in markdown
 
     found: dict[str, Any] = json.loads(
-        cli("kernels", recorded, "--format", "json", "--table", "all", "--limit", 1).stdout
+        cli("kernels", recorded, "--format", "json", "--limit", 1).stdout
     )
     assert found["schema"] == 1
     assert found["profile"]["steps"] == 4 and found["counters"]["flop_per_step"] == 3.4e9
-    assert found["tables"]["cuda_gpu_kern_sum"]["rows_left_out"] == 4
-    assert found["tables"]["ncu_kernel_sum"]["rows"] == [
+    assert found["tables"]["cuda_gpu_kern_sum"]["rows_left_out"] == 3
+    assert found["tables"]["cuda_gpu_kern_sum"]["rows_not_printed"] == 1
+    assert found["tables"]["kernel_counters"]["rows"] == [
         [3e6, 8, 6.8e9, 4e9, None, "void gemm<float>(int, int)"]
     ]
 
     timing = json.loads(cli("show", recorded, "--format", "json").stdout)["timing"]
     assert timing["ending_seconds"] < 1, "the 1.5 s behind the end are the profile's"
     assert timing["real_seconds"] < 1.4
+
+
+def test_a_negative_number_of_rows_is_refused(cli: Cli, tmp_path: Path) -> None:
+    told = cli("kernels", tmp_path, "--limit", -1, code=2).stderr
+    assert "--limit -1 is no number of rows" in told and len(told.splitlines()) == 1
+
+
+def test_json_holds_every_row_of_every_table(cli: Cli, tmp_path: Path) -> None:
+    rows = "".join(f"1.0,{n},1,kernel{n}\n" for n in range(1, 61))
+    (tmp_path / "t.csv").write_text(f"Time (%),Total Time (ns),Instances,Name\n{rows}")
+    path = cli("import", tmp_path / "t.csv", "--out", tmp_path / "out").stdout.strip()
+    found = json.loads(cli("kernels", path, "--format", "json").stdout)
+    assert len(found["tables"]["cuda_gpu_kern_sum"]["rows"]) == 60
+    assert "40 more rows" in cli("kernels", path).stdout
 
 
 def test_a_table_that_is_not_there_names_those_that_are(cli: Cli, recorded: Path) -> None:
@@ -96,6 +111,33 @@ def test_without_a_profile_the_reason_and_what_gives_one_are_told(cli: Cli, tmp_
     told = cli("kernels", sessions(tmp_path / "out")[0], code=2).stderr
     assert "a command of your own is not profiled" in told and "gpuwatch import" in told
     assert len(told.splitlines()) == 1
+
+
+def test_steps_without_times_have_one_speed_everywhere_and_80_columns_are_enough(
+    cli: Cli, tmp_path: Path
+) -> None:
+    program = """
+import json, time
+for step in range(1, 5):
+    print(":::GPUWATCH", json.dumps({"event": "step", "step": step, "samples": 8}), flush=True)
+    time.sleep(0.05)
+"""
+    out = tmp_path / "out"
+    cli("--record", "--quiet", "--out", out, "--", sys.executable, "-c", program)
+    (path,) = sessions(out)
+    shown = json.loads(cli("show", path, "--format", "json").stdout)["step"]
+    (listed,) = json.loads(cli("sessions", out, "--format", "json").stdout)["sessions"]
+    assert listed["step_median_seconds"] == shown["median_seconds"]
+    assert listed["step_median_seconds"] == pytest.approx(0.05, rel=0.5)
+    assert listed["samples_per_second"] == pytest.approx(8 / 0.05, rel=0.5)
+
+    (one,) = cli("sessions", out).stdout.splitlines()[1:]
+    assert one.endswith(str(path.resolve()))
+    cli.variables["COLUMNS"] = "80"
+    head, row, file = cli("sessions", out).stdout.splitlines()
+    assert max(len(head), len(row)) <= 80 and file.strip() == str(path.resolve())
+    wide = [line for line in cli("show", path).stdout.splitlines() if len(line) > 80]
+    assert all(str(path) in line for line in wide)
 
 
 @pytest.mark.torch

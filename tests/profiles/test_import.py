@@ -6,6 +6,7 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -98,6 +99,17 @@ def test_imported_runs_are_shown_and_compared(
     assert "the run used no GPU" not in said
     assert main(["sessions"]) == 0
     assert capsys.readouterr().out.count("imported profile") == 2
+
+
+def test_what_an_import_cannot_have_is_told_in_one_line_and_its_limits_beside_the_figures(
+    samples: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = imported(capsys, samples / "nvprof-winograd-metrics.log")
+    assert main(["show", str(path)]) == 0
+    said = capsys.readouterr().out
+    assert said.count("unavailable") == 1 and "unavailable: every metric: an imported" in said
+    assert "counters: operations that were not counted: double precision" in said
+    assert re.search(r"DRAM bytes read +502 MB", said)
 
 
 async def test_an_imported_profile_can_be_replayed(
@@ -266,8 +278,10 @@ def test_counters_of_some_launches_are_no_total_of_the_run(
     counters = merge(profiles).counters
     assert (counters["flop"], counters["launches"], counters["reason"]) == (None, 2, None)
     assert counters["kernels"][0]["flop"] == 10
-    assert counters["notes"][0] == "the counters are of 2 of 150 launches: no total is known"
-    assert "flop: 10 in the 2 launches that were counted" in counters["notes"]
+    assert counters["notes"][0] == (
+        "the counters are of 2 of 150 launches, so no total is known; in these: 10.0 FLOP, "
+        "DRAM — read, — written"
+    )
 
 
 def test_a_folder_is_named_before_the_label_it_would_give(

@@ -139,3 +139,25 @@ def test_cgroup_1_limits(tmp_path: Path) -> None:
 def test_a_process_without_cgroup_has_unknown_limits(tmp_path: Path) -> None:
     found = limits(7, tmp_path)
     assert (found.version, found.cpus, found.memory) == (None, None, None)
+
+
+@pytest.mark.parametrize(
+    ("flags", "method"),
+    [("fpu hypervisor", Method.UNAVAILABLE), ("fpu aperfmperf", Method.MEASURED)],
+)
+def test_a_nominal_frequency_is_not_called_measured(
+    tmp_path: Path, flags: str, method: Method
+) -> None:
+    (tmp_path / "proc").mkdir()
+    for name in ("stat", "meminfo"):
+        (tmp_path / "proc" / name).write_text((Path("/proc") / name).read_text())
+    (tmp_path / "proc/cpuinfo").write_text(f"cpu MHz\t\t: 2596.120\nflags\t\t: {flags}\n")
+    source = CpuSource(tmp_path)
+    (channel,) = [each for each in source.channels if each.metric == "hw.cpu.frequency"]
+    value = _named(source)["hw.cpu.frequency"]
+    source.close()
+    assert channel.method is method
+    if method is Method.MEASURED:
+        assert value == 2596.12e6
+    else:
+        assert value is None and "nominal" in str(channel.reason)

@@ -18,6 +18,7 @@ from gpuwatch.analysis.summary import DeviceSummary, Summary
 from gpuwatch.metrics import CATALOGUE, Kind, Method
 from gpuwatch.models import JSON, mapping, number
 from gpuwatch.session.status import State
+from gpuwatch.text import clean
 
 SCHEMA = 1
 
@@ -260,7 +261,7 @@ def _notes(sessions: Sequence[Summary]) -> tuple[str, ...]:
     if len(set(used)) > 1:
         notes.append("not on the same GPU: even identical cards differ by several per cent")
     for session in sessions:
-        own = list(session.notes)
+        own = [*session.notes, *_profile_notes(session)]
         if session.status.exit_code not in (0, None) or session.status.state.value == "lost":
             own.insert(0, session.status.text)
         named = f"{session.label}: " if len(sessions) > 1 else ""
@@ -269,11 +270,32 @@ def _notes(sessions: Sequence[Summary]) -> tuple[str, ...]:
         notes.append("run at the same time on the same machine: they disturbed each other")
     base = baseline(sessions)
     if len(sessions) > 1 and base is not None:
-        name = sessions[base].environment.get("label") or sessions[base].label
+        name = headings(sessions)[base]
         notes.append(f"ratios (x...) are against {name}; none from or to a run that failed")
     if len(sessions) > 1:
         notes.append("one run each: this describes the runs; it does not say which is faster")
     return tuple(notes)
+
+
+def _profile_notes(session: Summary) -> list[str]:
+    """What limits the rows of counters and of an imported profile."""
+    counters, profile = session.counters, session.profile
+    notes = [] if counters is None else [f"counters: {note}" for note in counters.notes]
+    if profile is not None and session.workload.get("kind") == "import":
+        notes += [f"profile: {note}" for note in profile.notes]
+    return notes
+
+
+def headings(sessions: Sequence[Summary]) -> list[str]:
+    """What each session is called above its column: short, and no two the same."""
+    names = {str(session.workload.get("name")) for session in sessions}
+    found = [
+        clean(session.environment.get("label") if len(names) == 1 else session.label, 30)
+        for session in sessions
+    ]
+    if len(set(found)) == len(found):
+        return found
+    return [f"{name} {clean(s.id, 6)}" for name, s in zip(found, sessions, strict=True)]
 
 
 def _at_once(sessions: Sequence[Summary]) -> bool:
@@ -297,37 +319,13 @@ def _parameter_notes(sessions: Sequence[Summary]) -> list[str]:
     keys = sorted({key for each in parameters for key in each})
     differing = [key for key in keys if len({str(each.get(key)) for each in parameters}) > 1]
     return [
-        f"different {key}: " + " against ".join(str(each.get(key)) for each in parameters)
+        f"different {key}: " + " against ".join(_setting(each.get(key)) for each in parameters)
         for key in differing
     ]
 
 
-def missing(sessions: Sequence[Summary]) -> dict[str, list[str]]:
-    """Each reason why something is not known, with what it concerns.
-
-    A reason that does not hold for all sessions names those for which it does.
-    """
-    reasons: dict[str, dict[str, None]] = {}
-    holds: dict[str, dict[str, None]] = {}
-    for session in sessions:
-        label = str(session.environment.get("label") or session.label)
-        unknown = {name: each.reason for name, each in session.metrics.items() if each.reason}
-        if session.steps.reason:
-            unknown["step time"] = session.steps.reason
-        for name, why in unknown.items():
-            reasons.setdefault(why, {})[name] = None
-            holds.setdefault(why, {})[f"{label} {session.id}"] = None
-    told = {}
-    for why, names in reasons.items():
-        some = len(holds[why]) < len({session.id for session in sessions})
-        of = ", ".join(key.rpartition(" ")[0] for key in holds[why])
-        told[f"{why} ({of})" if some else why] = _together(list(names))
-    return told
-
-
-def _together(names: list[str]) -> list[str]:
-    """``hw.gpu.*`` where every metric of the catalogue that begins so is among ``names``."""
-    whole = [name for name in CATALOGUE if name.startswith("hw.gpu.")]
-    if not set(whole) <= set(names):
-        return names
-    return ["hw.gpu.*", *(name for name in names if name not in whole)]
+def _setting(value: JSON) -> str:
+    """The value of a parameter; one that is not recorded was left to the workload's default."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "the default" if value is None else str(value)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timezone
 
-import numpy as np
-
-from gpuwatch.analysis.rates import full_times
+from gpuwatch.analysis.summary import steps_of
 from gpuwatch.models import JSON
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.session.status import status
@@ -23,10 +21,7 @@ def listing(reader: SessionReader) -> dict[str, JSON]:
     last = reader.last_tick()
     if ended is None and last is not None:
         ended = last[1]
-    timed = [row for row in reader.steps(limit=_FIRST_STEP_LINES) if not row.warmup]
-    times = [value for row in timed for value in full_times(row)]
-    samples = sum(row.samples or 0 for row in timed if row.seconds)
-    seconds = sum(sum(row.seconds or ()) for row in timed)
+    steps = steps_of(list(reader.steps(limit=_FIRST_STEP_LINES)))
     unix = clock.get("unix_ns")
     started = (
         datetime.fromtimestamp(unix / 1e9, tz=timezone.utc).isoformat(timespec="seconds")
@@ -43,7 +38,7 @@ def listing(reader: SessionReader) -> dict[str, JSON]:
         "started": started,
         "seconds": ended / 1e9 if isinstance(ended, (int, float)) else None,
         "steps": reader.step_count(),
-        "step_median_seconds": float(np.median(times)) if times else None,
-        "samples_per_second": samples / seconds if seconds and samples else None,
+        "step_median_seconds": steps.median_seconds,
+        "samples_per_second": steps.samples_per_second,
         "study": reader.path.parent.name,
     }

@@ -30,8 +30,8 @@ TABLES = {
 }
 """The tables that gpuwatch makes, in the order in which they are shown, and what each holds."""
 
-COUNTERS = "ncu_kernel_sum"
-"""The table of what hardware counters say of each kernel."""
+COUNTERS = "kernel_counters"
+"""The table of what hardware counters say of each kernel, by whatever tool."""
 
 _COUNTERS_COLUMNS = (
     "Total Time (ns)",

@@ -51,4 +51,4 @@ def render(found: list[Path], form: str) -> str:
         return side_by_side.as_markdown(compared, found[0].parent.name, notices)
     if form == "csv":
         return side_by_side.as_csv(compared)
-    return side_by_side.terminal(compared, notices)
+    return side_by_side.terminal(compared, notices, columns=screen.columns())

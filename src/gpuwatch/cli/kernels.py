@@ -1,7 +1,7 @@
 """Which kernels ran: the profile of some steps after the timed ones, or one that was imported.
 
 SESSION as for `gpuwatch show`. The tables have nsys stats' names and columns; without --table the
-kernels on the GPU are shown, else the operators on the CPU.
+kernels on the GPU are shown, else the operators on the CPU; as JSON all tables in full.
 """
 
 from __future__ import annotations
@@ -13,17 +13,24 @@ from gpuwatch.cli import find
 from gpuwatch.errors import UsageError
 from gpuwatch.text import clean
 
+_ROWS = 20
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("session", metavar="SESSION")
     parser.add_argument("--table", metavar="NAME", help="another table, or `all`")
     parser.add_argument(
-        "--limit", type=int, default=20, metavar="N", help="rows shown (default: 20; 0: all)"
+        "--limit", type=int, metavar="N", help="rows shown (default: 20, of json all; 0: all)"
     )
     parser.add_argument("--format", choices=("table", "json", "md", "csv"), default="table")
 
 
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
+    limit = arguments.limit
+    if limit is not None and limit < 0:
+        raise UsageError(f"--limit {limit} is no number of rows", "0 shows all")
+    if limit is None and arguments.format != "json":
+        limit = _ROWS
     path = find.session(arguments.session)
     from gpuwatch.analysis.profile import COUNTERS, counters_of, profile_of, why_none
     from gpuwatch.models import mapping, number
@@ -39,19 +46,20 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         if counters is not None and counters.reason:
             reason += f"; nor has it counters: {counters.reason}"
         raise UsageError(reason, mend)
-    limit = None if arguments.limit <= 0 else arguments.limit
-    if arguments.table is None:
+    wanted = arguments.table
+    if wanted == "all" or (wanted is None and arguments.format == "json"):
+        shown = list(tables.values())
+    elif wanted is None:
         main = profile.main_table() if profile is not None else None
         shown = [main] if main is not None else [t for n, t in tables.items() if n == COUNTERS]
-    elif arguments.table == "all":
-        shown = list(tables.values())
-    elif arguments.table in tables:
-        shown = [tables[arguments.table]]
+    elif wanted in tables:
+        shown = [tables[wanted]]
     else:
         raise UsageError(
-            f"the session has no table {arguments.table!r}",
+            f"the session has no table {wanted!r}",
             f"choose one of {', '.join(tables)}, or all",
         )
+    limit = limit or None
     if arguments.format == "json":
         sys.stdout.write(json.dumps(kernels.document(profile, counters, shown, limit)))
         return 0

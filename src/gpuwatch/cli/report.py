@@ -7,6 +7,7 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
+from gpuwatch.cli import screen
 from gpuwatch.errors import StorageError, UsageError
 from gpuwatch.session import study
 
@@ -35,7 +36,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
             summaries.append(summarise(reader))
     compared = compare(summaries)
     if arguments.format == "table":
-        sys.stdout.write(side_by_side.terminal(compared, not_run=not_run))
+        sys.stdout.write(side_by_side.terminal(compared, not_run=not_run, columns=screen.columns()))
     elif arguments.format == "csv":
         sys.stdout.write(side_by_side.as_csv(compared))
     else:

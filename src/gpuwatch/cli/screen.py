@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 
 from gpuwatch.errors import UsageError
@@ -12,6 +13,11 @@ def usable() -> bool:
     """Standard input and output are a terminal, and it can place text."""
     capable = os.environ.get("TERM", "") not in ("", "dumb", "unknown")
     return sys.stdin.isatty() and sys.stdout.isatty() and capable
+
+
+def columns() -> int:
+    """The terminal's width, 80 where there is none; the variable COLUMNS comes before both."""
+    return shutil.get_terminal_size((80, 24)).columns
 
 
 def require(instead: str) -> None:

@@ -6,12 +6,16 @@ Without DIR: the default folder of studies, those recorded with --out, and every
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
 from pathlib import Path
 
 from gpuwatch.cli import find
 from gpuwatch.errors import GpuwatchError, StorageError
 from gpuwatch.models import JSON
+
+_UNBOUNDED = 10_000
+"""Columns where the list goes to a file or a pipe: each session stays one line."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -37,7 +41,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     if not listed:
         print("no session was recorded yet; start one: gpuwatch run mnist-cnn", file=sys.stderr)
         return 0
-    print(_table(listed))
+    print(_table(listed, shutil.get_terminal_size((_UNBOUNDED, 24)).columns))
     return 0
 
 
@@ -66,7 +70,8 @@ def _row(path: Path) -> dict[str, JSON]:
         }
 
 
-def _table(listed: list[dict[str, JSON]]) -> str:
+def _table(listed: list[dict[str, JSON]], columns: int) -> str:
+    """One line each; where that is wider than the terminal, the file on a line of its own."""
     from gpuwatch import units
     from gpuwatch.report.table import table
     from gpuwatch.report.values import shown
@@ -81,9 +86,20 @@ def _table(listed: list[dict[str, JSON]]) -> str:
             clean(row["started"]),
             "" if row["seconds"] is None else units.clock_time(row["seconds"]),
             shown(row["step_median_seconds"], "s"),
-            clean(row["path"]),
         ]
         for row in listed
     ]
-    head = ["id", "status", "workload", "environment", "started", "took", "step", "file"]
-    return table(head, rows, left=5, last_left=True)
+    head = ["id", "status", "workload", "environment", "started", "took", "step"]
+    files = [clean(row["path"]) for row in listed]
+    wide = table(
+        [*head, "file"],
+        [[*row, file] for row, file in zip(rows, files, strict=True)],
+        left=5,
+        last_left=True,
+    )
+    if max(map(len, wide.splitlines())) <= columns:
+        return wide
+    for row in rows:
+        row[0], row[4] = row[0][:8], row[4][:16].replace("T", " ")
+    first, *lines = table([*head[:4], "started (UTC)", *head[5:]], rows, left=5).splitlines()
+    return "\n".join([first, *(f"{a}\n  {b}" for a, b in zip(lines, files, strict=True))])

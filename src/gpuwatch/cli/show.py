@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from gpuwatch.cli import find
+from gpuwatch.cli import find, screen
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -35,5 +35,5 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     elif arguments.format == "csv":
         sys.stdout.write(side_by_side.as_csv(compared))
     else:
-        sys.stdout.write(side_by_side.terminal(compared, notices))
+        sys.stdout.write(side_by_side.terminal(compared, notices, columns=screen.columns()))
     return 0

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
+from gpuwatch import units
 from gpuwatch.errors import UsageError
 from gpuwatch.models import JSON
 from gpuwatch.profiles.base import (
@@ -188,12 +189,19 @@ def _counters(profiles: Sequence[Profile], ran: int | None) -> JSON:
             f"counted were {launches} launches, timed {ran}: the files are of different runs"
         )
     of = None if ran is None or launches >= ran else (launches, ran)
-    totals = {key: _whole(key, [row[key] for row in rows], own, of) for key in _TOTALS}
+    totals = {key: _whole(key, [row[key] for row in rows], own) for key in _TOTALS}
     rows.sort(key=lambda row: (-(row["flop"] or 0), -(row["dram_read_bytes"] or 0), row["name"]))
     if len(rows) > MOST_KERNELS:
         own.append(f"{len(rows) - MOST_KERNELS} kernels are in the totals, but not in the list")
     if of is not None:
-        own.insert(0, f"the counters are of {of[0]} of {of[1]} launches: no total is known")
+        read, written = totals["dram_read_bytes"], totals["dram_write_bytes"]
+        own.insert(
+            0,
+            f"the counters are of {of[0]} of {of[1]} launches, so no total is known; in these: "
+            f"{units.si(totals['flop'], 'FLOP')}, DRAM {units.si(read, 'B')} read, "
+            f"{units.si(written, 'B')} written",
+        )
+        totals = dict.fromkeys(_TOTALS)
     known = any(value is not None for value in totals.values())
     return {
         "tool": tool,
@@ -262,17 +270,8 @@ def _total(values: Sequence[float | None]) -> float | None:
     return sum(v for v in values if v is not None) if values and None not in values else None
 
 
-def _whole(
-    key: str, values: Sequence[float | None], notes: list[str], of: tuple[int, int] | None
-) -> float | None:
-    """The sum over all kernels; none, and a note, where one of them is not known.
-
-    ``of``: how many launches were counted, of how many, where those are not all.
-    """
-    if of is not None:
-        if (part := _total(values)) is not None:
-            notes.append(f"{key}: {part:g} in the {of[0]} launches that were counted")
-        return None
+def _whole(key: str, values: Sequence[float | None], notes: list[str]) -> float | None:
+    """The sum over all kernels; none, and a note, where one of them is not known."""
     missing = values.count(None)
     if 0 < missing < len(values):
         part = sum(value for value in values if value is not None)

@@ -12,7 +12,7 @@ from gpuwatch.analysis.figure import Figure
 from gpuwatch.analysis.kernels import KernelRow, short_name
 from gpuwatch.analysis.summary import Summary
 from gpuwatch.metrics import Method
-from gpuwatch.report.values import shown
+from gpuwatch.report.values import moved, shown
 from gpuwatch.text import clean
 
 
@@ -62,14 +62,11 @@ def _distinct(rows: Sequence[KernelRow]) -> list[str]:
 
 
 def _merged(rows: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    """One line for neighbours that say the same, such as why nothing is known."""
-    merged: list[tuple[str, str]] = []
+    """One line for all that say the same, such as why nothing is known."""
+    names: dict[str, list[str]] = {}
     for name, text in rows:
-        if merged and merged[-1][1] == text:
-            merged[-1] = (f"{merged[-1][0]}, {name}", text)
-        else:
-            merged.append((name, text))
-    return merged
+        names.setdefault(text, []).append(name)
+    return [(", ".join(of), text) for text, of in names.items()]
 
 
 def _rate(figure: Figure, shares: Sequence[Share], *, cached: bool = False) -> str:
@@ -136,9 +133,9 @@ def _traffic(of: Efficiency) -> str:
     total, sectors, per_step = of.traffic.total, of.traffic.sectors, of.traffic.per_step
     if total.value is None:
         return f"unavailable: {total.reason}"
-    told = [shown(total.value, "By"), f"{shown(sectors.value, '{sector}')} of 32 bytes"]
+    told = [moved(total.value), f"{shown(sectors.value, '{sector}')} of 32 bytes"]
     if per_step.value is not None:
-        told.append(f"{shown(per_step.value, 'By')} a step")
+        told.append(f"{moved(per_step.value)} a step")
     if total.method is Method.BOUND:
         return f"at least {', '.join(told)} {total.method.value} ({total.reason})"
     return f"{', '.join(told)} {total.method.value}"

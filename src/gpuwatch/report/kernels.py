@@ -103,7 +103,10 @@ def as_csv(shown: Table, limit: int | None) -> str:
 def document(
     profile: Profile | None, counters: Counters | None, shown: Sequence[Table], limit: int | None
 ) -> dict[str, Any]:
-    """Everything as JSON, schema 1; null is unknown."""
+    """Everything as JSON, schema 1; null is unknown.
+
+    ``rows_left_out`` were not recorded, ``rows_not_printed`` are behind ``limit``.
+    """
     return {
         "schema": 1,
         "profile": None
@@ -124,7 +127,8 @@ def document(
             each.name: {
                 "columns": each.columns,
                 "rows": each.rows[:limit],
-                "rows_left_out": each.rows_left_out + len(each.rows) - len(each.rows[:limit]),
+                "rows_left_out": each.rows_left_out,
+                "rows_not_printed": len(each.rows) - len(each.rows[:limit]),
             }
             for each in shown
         },
@@ -149,11 +153,14 @@ def _counted(counters: Counters, model: float | None) -> list[str]:
     flop = counters.flop if imported else counters.flop_per_step
     read = counters.dram_read_bytes if imported else counters.dram_read_bytes_per_step
     write = counters.dram_write_bytes if imported else counters.dram_write_bytes_per_step
-    per = "in all" if imported else "per step"
-    lines = [
-        f"executed, {per}, by {tool}: {units.si(flop, 'FLOP')}; DRAM {units.si(read, 'B')} read, "
-        f"{units.si(write, 'B')} written"
-    ]
+    many = "all" if counters.launches is None else f"{counters.launches} launches"
+    per = f"in {many}" if imported else "per step"
+    lines = []
+    if (flop, read, write) != (None, None, None):
+        lines.append(
+            f"executed, {per}, by {tool}: {units.si(flop, 'FLOP')}; "
+            f"DRAM {units.si(read, 'B')} read, {units.si(write, 'B')} written"
+        )
     if flop is not None and model and not imported:
         lines.append(
             f"the model's count is {units.si(model, 'FLOP')} per step; executed to counted "

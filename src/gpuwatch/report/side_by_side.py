@@ -10,28 +10,40 @@ from collections.abc import Callable, Sequence
 from itertools import groupby
 
 from gpuwatch import units
-from gpuwatch.analysis.compare import Comparison, Row, missing, used_gpus
+from gpuwatch.analysis.compare import Comparison, Row, headings, used_gpus
+from gpuwatch.analysis.missing import missing
 from gpuwatch.analysis.summary import Summary
 from gpuwatch.metrics import Method
 from gpuwatch.models import mapping
 from gpuwatch.report import efficiency
 from gpuwatch.report.table import markdown_table, table
-from gpuwatch.report.values import ratio, shown
+from gpuwatch.report.values import moved, ratio, shown
 from gpuwatch.session.study import NotRun
 from gpuwatch.text import clean, markdown
 
-_COLUMNS, _NAMES = 100, 36
-"""Of sentences in a terminal, and of the names before them."""
+_COLUMNS, _NAMES = (40, 100), 20
+"""The narrowest and the widest sentences in a terminal; columns of the names before them."""
+_MOVED = frozenset({"work per step", "profile, all of it", "efficiency", "over the window"})
+"""Groups of rows whose bytes are read or written, and not held."""
 _ROOM_FOR_VALUES = 120
 """Characters for the values of one row of the fingerprint, however many sessions there are."""
 
 
 def terminal(
-    compared: Comparison, notices: Sequence[str] = (), *, not_run: Sequence[NotRun] = ()
+    compared: Comparison,
+    notices: Sequence[str] = (),
+    *,
+    not_run: Sequence[NotRun] = (),
+    columns: int = 80,
 ) -> str:
     """The whole comparison for a terminal; ``not_run``: what is missing in it, and why."""
-    parts = [_heading(session) for session in compared.sessions]
-    parts += [clean(each.text, 600) for each in not_run]
+    wrap = textwrap.TextWrapper(
+        max(_COLUMNS[0], min(_COLUMNS[1], columns)),
+        break_on_hyphens=False,
+        break_long_words=False,
+    )
+    parts = [_wrapped(wrap, "", _heading(session)) for session in compared.sessions]
+    parts += [_wrapped(wrap, "", clean(each.text, 600)) for each in not_run]
     if not compared.sessions:
         return "\n".join(parts) + "\n"
     parts.append("")
@@ -39,23 +51,18 @@ def terminal(
     parts.append(table(head, rows))
     for title, lines in _efficiency(compared):
         width = min(_NAMES, max(len(name) for name, _ in lines))
-        parts += ["", clean(title)]
+        parts += ["", _wrapped(wrap, "", clean(title))]
         parts += [
-            textwrap.fill(
-                clean(text, 1000),
-                _COLUMNS,
-                initial_indent=f"  {name:{width}}  ",
-                subsequent_indent=" " * (width + 4),
-            )
+            _wrapped(wrap, f"  {name:{width}}  ", clean(text, 1000), width + 4)
             for name, text in lines
         ]
     if compared.kernels:
-        labels = _labels(compared.sessions)
+        labels = headings(compared.sessions)
         parts += ["", table(*efficiency.kernel_grid(labels, compared.kernels, clean))]
     if compared.differences:
         parts += ["", _differences(compared, clean, table)]
     notes = [*notices, *compared.notes, *_unavailable(compared)]
-    parts += ["", *(f"note: {clean(note)}" for note in notes)] if notes else []
+    parts += ["", *(_wrapped(wrap, "note: ", clean(note)) for note in notes)] if notes else []
     return "\n".join(parts) + "\n"
 
 
@@ -84,7 +91,7 @@ def as_markdown(
     if roofline:
         parts += ["", "## Roofline", "", f"![Roofline of the runs]({roofline})"]
     if compared.kernels:
-        labels = _labels(compared.sessions)
+        labels = headings(compared.sessions)
         grid = efficiency.kernel_grid(labels, compared.kernels, markdown)
         parts += ["", "## Kernels", "", markdown_table(*grid)]
     if compared.differences:
@@ -121,9 +128,14 @@ def as_csv(compared: Comparison) -> str:
     return out.getvalue()
 
 
+def _wrapped(wrap: textwrap.TextWrapper, name: str, text: str, indent: int = 2) -> str:
+    wrap.initial_indent, wrap.subsequent_indent = name, " " * indent
+    return wrap.fill(text)
+
+
 def _efficiency(compared: Comparison) -> list[tuple[str, list[tuple[str, str]]]]:
     """Title and lines of each session that has a workload."""
-    labels = _labels(compared.sessions)
+    labels = headings(compared.sessions)
     found = []
     for label, session in zip(labels, compared.sessions, strict=True):
         named = f"{label}: " if len(labels) > 1 else ""
@@ -157,7 +169,7 @@ def _what(session: Summary) -> str:
 def _grid(
     compared: Comparison, escape: Callable[[object], str]
 ) -> tuple[list[str], list[list[str]]]:
-    labels = _labels(compared.sessions)
+    labels = headings(compared.sessions)
     head = ["", *(escape(label) for label in labels)]
     if len(labels) == 2:
         head.append("ratio")
@@ -173,7 +185,7 @@ def _line(row: Row, escape: Callable[[object], str], baseline: int | None) -> li
     sessions = len(row.values)
     cells = []
     for at, value in enumerate(row.values):
-        cell = shown(value, row.unit)
+        cell = _cell(row, value)
         if any(row.at_most[at : at + 1]):
             cell = f"under {cell}"
         if sessions > 2 and at != baseline and row.ratios[at] is not None:
@@ -185,13 +197,17 @@ def _line(row: Row, escape: Callable[[object], str], baseline: int | None) -> li
     return [f"  {escape(row.name)}", *cells, "/".join(methods)]
 
 
+def _cell(row: Row, value: float | None) -> str:
+    return moved(value) if row.unit == "By" and row.group in _MOVED else shown(value, row.unit)
+
+
 def _differences(
     compared: Comparison,
     escape: Callable[[object], str],
     layout: Callable[[Sequence[str], Sequence[Sequence[str]]], str],
 ) -> str:
     longest = max(20, _ROOM_FOR_VALUES // len(compared.sessions))
-    head = ["fingerprint", *(escape(label) for label in _labels(compared.sessions))]
+    head = ["fingerprint", *(escape(label) for label in headings(compared.sessions))]
     rows = [
         [
             escape(f"{each.scope}: {each.key}"),
@@ -200,17 +216,6 @@ def _differences(
         for each in compared.differences
     ]
     return layout(head, rows)
-
-
-def _labels(sessions: Sequence[Summary]) -> list[str]:
-    names = {str(session.workload.get("name")) for session in sessions}
-    labels = [
-        clean(session.environment.get("label") if len(names) == 1 else session.label, 30)
-        for session in sessions
-    ]
-    if len(set(labels)) == len(labels):
-        return labels
-    return [f"{label} {clean(s.id, 6)}" for label, s in zip(labels, sessions, strict=True)]
 
 
 def _unavailable(compared: Comparison) -> list[str]:

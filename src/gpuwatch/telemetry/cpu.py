@@ -140,9 +140,14 @@ class CpuSource:
         if not self._cpuinfo_frequencies():
             reason = "the kernel gives no frequency: neither cpufreq nor MHz in /proc/cpuinfo"
             return self._channel(name, "/proc/cpuinfo", reason)
-        virtual = b" hypervisor" in os.pread(self._cpuinfo, 16384, 0)
-        hint = " (virtual machine: may be nominal)" if virtual else ""
-        return self._channel(name, f"/proc/cpuinfo cpu MHz{hint}")
+        # Without APERF and MPERF the kernel prints its clock's rate, whatever the core does.
+        if b" aperfmperf" not in os.pread(self._cpuinfo, 16384, 0):
+            reason = (
+                "the kernel does not see the cores' real frequency (no cpufreq, no APERF/MPERF: "
+                "as in most virtual machines); the one in /proc/cpuinfo is nominal"
+            )
+            return self._channel(name, "/proc/cpuinfo", reason)
+        return self._channel(name, "/proc/cpuinfo cpu MHz, by APERF and MPERF")
 
     def _describe(self, root: Path) -> Device:
         import psutil
