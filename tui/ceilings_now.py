@@ -43,6 +43,11 @@ class CeilingsNow:
             self._found[device] = ceilings_of(self._meta, self._devices, device)
         return self._found[device]
 
+    def doubts(self) -> tuple[str, ...]:
+        """What disturbed the measurement of the ceilings that the run's shares are of."""
+        used = [self.of(None).get(name) for name in (BANDWIDTH, self.data_type or "")]
+        return tuple(f"{each.text}: {each.doubt}" for each in used if each and each.doubt)
+
     def peak_bandwidth(self, device: str | None) -> float | None:
         """What the device's memory cannot exceed, By/s; a measured ceiling is no such limit."""
         if device is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gpuwatch.analysis.ceilings import devices_of_run
+from gpuwatch.analysis.ceilings import devices_of_run, missing_of
 from gpuwatch.analysis.cpu_time import logical_cores
 from gpuwatch.analysis.crosscheck import findings_of
 from gpuwatch.analysis.profile import Counters, counters_of
@@ -82,7 +82,8 @@ class Checks:
             self._findings = self._cross_check(live=live)
             self._checked = self._steps.newest
         throttled = {} if live else self._throttled(t)
-        return alerts_of(devices, self._happened, throttled, self._findings, live=live)
+        findings = (*self._findings, *self.ceilings.doubts())
+        return alerts_of(devices, self._happened, throttled, findings, live=live)
 
     def _cross_check(self, *, live: bool) -> tuple[str, ...]:
         """Hold counted work against the hardware's counters: the last minute, or all of it."""
@@ -122,6 +123,7 @@ class Checks:
                 self._steps.any,
                 self._steps.timed_start is not None,
                 mapping(self._meta.get("count")),
+                missing_of(self._meta),
             ),
             gpus=tuple(device.id for device in of_run if device.kind == "gpu"),
             series=self._series,

@@ -8,7 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuwatch.analysis.ceilings import ceilings_of, data_type_of, every_ceiling_of
+from gpuwatch.analysis.ceilings import (
+    MEND,
+    Missing,
+    ceilings_of,
+    data_type_of,
+    every_ceiling_of,
+    missing_of,
+)
 from gpuwatch.session.rows import DeviceRow
 from tests.analysis.sessions import H100, calibration
 
@@ -63,6 +70,12 @@ def test_a_ceiling_measured_on_a_busy_machine_is_doubted_with_its_warning() -> N
     found = ceilings_of({"ceilings": document}, [gpu()])
     assert (found["bandwidth"].doubt, found["float32"].doubt) == ("all was busy", None)
     assert found["bfloat16"].doubt is None  # a peak
+
+
+def test_why_no_ceiling_was_chosen_is_told_in_the_recorders_words() -> None:
+    told = {"reason": "2 calibrations are stored", "mend": "a `versions` line"}
+    assert missing_of({"ceilings_missing": told}) == Missing(told["reason"], told["mend"])
+    assert missing_of({}) == missing_of({"ceilings_missing": [1]}) == Missing(None, MEND)
 
 
 def test_the_sum_of_ceilings_has_the_doubts_of_each() -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuwatch.analysis.ceilings import Ceiling
+from gpuwatch.analysis.ceilings import Ceiling, Missing
 from gpuwatch.analysis.points import Rates, points_of
 from gpuwatch.analysis.program import Program
 from gpuwatch.analysis.roofline import Roofline, roofline_of
@@ -91,6 +91,13 @@ def test_without_ceilings_nothing_is_said_and_the_mend_is_named() -> None:
     other = roofline_of(Program("run"), Rates(flop=1e12, bytes=1e10), CEILINGS, None).verdict
     assert "no data type is known of its products" in other.text
     assert "`dtype`" in (other.mend or "") and "calibrate" not in (other.mend or "")
+
+
+def test_ceilings_that_could_not_be_chosen_are_told_with_what_helps() -> None:
+    program = Program("run", no_ceilings=Missing("2 calibrations are stored", "`versions` helps"))
+    found = roofline_of(program, Rates(flop=1e12, bytes=1e10), {}, "bfloat16")
+    assert found.verdict.text.endswith("ceilings are not known: 2 calibrations are stored")
+    assert found.verdict.mend == found.missing == "`versions` helps"
 
 
 def test_one_known_ceiling_is_enough_where_the_run_is_near_it() -> None:

@@ -69,9 +69,31 @@ async def test_a_data_type_that_is_not_told_gets_no_share(session: Make) -> None
     assert "%" not in row
 
 
+async def test_a_ceiling_that_was_disturbed_is_warned_of_and_doubted_beside_its_share(
+    session: Make,
+) -> None:
+    meta = measured()
+    meta["ceilings"]["ceilings"]["float32"]["warnings"] = ["other programs took 64 % of the time"]
+    async with live(session(meta=meta), (120, 40)) as (app, pilot):
+        assert "measured float32 product: other programs took 64 %" in screen_text(app)
+        await pilot.press("i")
+        await shows(pilot, "measured float32 product: other programs took 64 %")
+        await shows(pilot, "       other programs took 64 % of the time")
+
+
+async def test_a_doubt_of_a_ceiling_that_nothing_is_compared_with_is_no_warning(
+    session: Make,
+) -> None:
+    meta = measured()
+    entry = {"value": 1e14, "unit": "FLOP/s", "warnings": ["other programs took 64 %"]}
+    meta["ceilings"]["ceilings"]["float64"] = entry
+    async with live(session(known_card=True, meta=meta), (120, 40)) as (app, _):
+        assert "64 % of the" not in screen_text(app) and "took" not in screen_text(app)
+
+
 async def test_several_gpus_are_compared_with_the_sum_of_theirs(session: Make) -> None:
     async with live(session(gpus=2, known_card=True), (160, 50)) as (app, pilot):
-        assert "204 % of sum of float32 peak 134" in screen_text(app)
+        assert "204 % of sum of float32 peak" in screen_text(app)
         await pilot.press("i")
         await shows(pilot, "of float32 peak at maximum clock 134 TFLOP/s, sum over 2 GPUs")
 

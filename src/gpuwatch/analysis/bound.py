@@ -24,7 +24,7 @@ from dataclasses import dataclass
 
 from gpuwatch import units
 from gpuwatch.analysis.ceilings import MEASURED as CALIBRATED
-from gpuwatch.analysis.ceilings import MEND, PEAK, Ceiling
+from gpuwatch.analysis.ceilings import NEVER_MEASURED, PEAK, Ceiling, Missing
 from gpuwatch.analysis.limits import is_over
 from gpuwatch.analysis.points import ALGORITHMIC, EXECUTED, MEASURED, Point, Rates
 
@@ -58,10 +58,12 @@ def verdict_of(
     bandwidth: Ceiling | None,
     *,
     profiled: bool,
+    missing: Missing = NEVER_MEASURED,
 ) -> Verdict:
     """Name what bounds a run; thresholds and their reasons stand at the top of this module.
 
-    ``profiled``: gpuwatch looks at the kernels of such a run.
+    ``profiled``: gpuwatch looks at the kernels of such a run. ``missing``: what is told
+    of a ceiling that was not measured.
     """
     of_compute = None if compute is None else point.rate / compute.value
     of_bandwidth = None if bandwidth is None else point.bytes_rate / bandwidth.value
@@ -104,7 +106,7 @@ def verdict_of(
         return _bound(COMPUTE, shares, None, compute)
     if of_compute is None or of_bandwidth is None:
         known = f" ({shares})" if shares else ""
-        which, mend = _unknown_ceilings(data_type, compute, bandwidth)
+        which, mend = _unknown_ceilings(data_type, compute, bandwidth, missing)
         return Verdict(UNKNOWN, f"cannot tell what bounds the run: {which}{known}", mend)
     where = "far below" if max(of_compute, of_bandwidth) < FAR else "under half of"
     return _below(f"{where} both ceilings", shares, rates, profiled=profiled)
@@ -119,7 +121,8 @@ def _measured(rates: Rates) -> str | None:
     """That measured bytes would tell more, and why there are none."""
     if not rates.on_gpu:
         return None
-    return f"measured bytes would tell: {rates.unmeasured or 'they are not known'}"
+    why = f" ({rates.unmeasured})" if rates.unmeasured else ""
+    return f"measured bytes would tell{why}"
 
 
 def _at_clock(share: float | None, compute: Ceiling | None, rates: Rates) -> float | None:
@@ -143,13 +146,18 @@ def _bound(
 
 
 def _unknown_ceilings(
-    data_type: str | None, compute: Ceiling | None, bandwidth: Ceiling | None
+    data_type: str | None,
+    compute: Ceiling | None,
+    bandwidth: Ceiling | None,
+    missing: Missing,
 ) -> tuple[str, str]:
     """Which ceilings are not known, and what would tell them."""
+    why = f": {missing.reason}" if missing.reason else ""
     if compute is None and data_type is None:
         told = "no data type is known of its products, and so no compute ceiling"
         if bandwidth is None:
-            return f"{told}, nor the bandwidth ceiling", f"{_DATA_TYPE}; {MEND}"
+            text = f"{told}, nor the bandwidth ceiling{why}"
+            return text, f"{_DATA_TYPE}; {missing.mend}"
         return told, _DATA_TYPE
     names = [
         name
@@ -157,7 +165,7 @@ def _unknown_ceilings(
         if ceiling is None
     ]
     are = "s are" if len(names) > 1 else " is"
-    return f"the {' and the '.join(names)} ceiling{are} not known", MEND
+    return f"the {' and the '.join(names)} ceiling{are} not known{why}", missing.mend
 
 
 def _shares(

@@ -50,6 +50,27 @@ class Ceiling:
     """Why a measured ceiling may be too low: what disturbed its measurement, for people."""
 
 
+@dataclass(frozen=True)
+class Missing:
+    """What is told where a measured ceiling is not known."""
+
+    reason: str | None = None
+    """Why there is none although the device was calibrated; ``None``: that is not known."""
+    mend: str = MEND
+
+
+NEVER_MEASURED = Missing()
+
+
+def missing_of(meta: Mapping[str, JSON]) -> Missing:
+    """What the recorder told of ceilings that it could not choose."""
+    told = mapping(meta.get("ceilings_missing"))
+    reason, mend = told.get("reason"), told.get("mend")
+    if not reason or not mend:
+        return NEVER_MEASURED
+    return Missing(clean(reason), clean(mend))
+
+
 def ceilings_of(
     meta: Mapping[str, JSON], devices: Sequence[DeviceRow], device_id: str | None = None
 ) -> dict[str, Ceiling]:
@@ -64,16 +85,6 @@ def ceilings_of(
         for name, of_name in every.items()
     }
     return {name: ceiling for name, ceiling in best.items() if ceiling is not None}
-
-
-def missing(meta: Mapping[str, JSON]) -> tuple[str | None, str]:
-    """Why the run has no measured ceilings although its device was calibrated, and the mend.
-
-    Without such a reason the mend is a calibration.
-    """
-    told = mapping(meta.get("ceilings_missing"))
-    reason, mend = told.get("reason"), told.get("mend")
-    return (clean(reason) if reason else None), (clean(mend) if mend else MEND)
 
 
 def every_ceiling_of(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from gpuwatch.analysis.ceilings import NEVER_MEASURED, Missing
 from gpuwatch.analysis.points import Rates
 from gpuwatch.models import JSON, number
 
@@ -32,6 +33,8 @@ class Program:
     """It reported steps after its warm-up."""
     count: Mapping[str, JSON] = field(default_factory=dict)
     """Its ``count`` report."""
+    no_ceilings: Missing = NEVER_MEASURED
+    """What is told of ceilings that were not measured."""
 
 
 def no_point(program: Program, rates: Rates) -> tuple[str, str | None]:

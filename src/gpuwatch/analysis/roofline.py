@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from gpuwatch.analysis.bound import UNKNOWN, Verdict, verdict_of
-from gpuwatch.analysis.ceilings import BANDWIDTH, MEASURED, MEND, Ceiling
+from gpuwatch.analysis.ceilings import BANDWIDTH, MEASURED, NEVER_MEASURED, Ceiling, Missing
 from gpuwatch.analysis.points import Point, Rates, points_of
 from gpuwatch.analysis.program import Program, no_point
 
@@ -28,6 +28,8 @@ class Roofline:
     verdict: Verdict
     reason: str | None
     """Why there is no point."""
+    no_ceilings: Missing = NEVER_MEASURED
+    """What is told of ceilings that were not measured."""
 
     @property
     def bandwidth(self) -> Ceiling | None:
@@ -46,7 +48,7 @@ class Roofline:
         known = [self.ceilings.get(name) for name in names]
         if not self.points or all(each and each.kind == MEASURED for each in known):
             return None
-        return MEND
+        return self.no_ceilings.mend
 
 
 def roofline_of(
@@ -65,5 +67,8 @@ def roofline_of(
         ceilings.get(data_type or ""),
         ceilings.get(BANDWIDTH),
         profiled=program.kind == "workload",
+        missing=program.no_ceilings,
     )
-    return Roofline(program.label, points, dict(ceilings), data_type, verdict, None)
+    return Roofline(
+        program.label, points, dict(ceilings), data_type, verdict, None, program.no_ceilings
+    )

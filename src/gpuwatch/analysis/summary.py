@@ -8,6 +8,7 @@ from datetime import datetime, timezone
 
 import numpy as np
 
+from gpuwatch.analysis.ceilings import missing_of
 from gpuwatch.analysis.efficiency import SAMPLED, Efficiency, Work, efficiency_of
 from gpuwatch.analysis.energy import with_energy
 from gpuwatch.analysis.metrics import device_statistics, partly_sampled, session_statistics
@@ -132,7 +133,14 @@ def summarise(reader: SessionReader) -> Summary:
         each: with_energy(found, samples, [each], window) for each, found in of_device.items()
     }
     efficiency = efficiency_of(
-        Program(label, str(workload.get("kind")), bool(steps), bool(described.count), count),
+        Program(
+            label,
+            str(workload.get("kind")),
+            bool(steps),
+            bool(described.count),
+            count,
+            missing_of(meta),
+        ),
         meta,
         facts,
         rows,
