@@ -116,8 +116,11 @@ class Gpm:
     def hurry(self, now: float) -> None:
         """Have a pair end now where none has since the last :meth:`taken`: an ask off the beat.
 
-        The first asks are, before their beat is known, and a recording's last.
+        The first asks are, before their beat is known, and a recording's last. One that asks more
+        often than GPM may be sampled is never held up.
         """
+        if self._interval_s < SHORTEST_S:
+            return
         since, calling = self._pairs.since, self.calling
         if self._sums or self._epoch is None or since is None or now - since < SHORTEST_S:
             return
