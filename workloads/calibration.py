@@ -86,12 +86,12 @@ def calibrate(asked: str, *, quick: bool = False, patient: bool = False) -> int:
         found[name] = _figure(bench, name)
         _tell(name, found[name])
     if not quick:
-        _insist(bench, found, begin + LONGEST, patient=patient)
+        insist(bench, found, begin + LONGEST, patient=patient)
     emit("calibrated", seconds=time.perf_counter() - begin)
     return 0
 
 
-def _insist(bench: Bench, found: dict[str, Figure], until: float, *, patient: bool) -> None:
+def insist(bench: Bench, found: dict[str, Figure], until: float, *, patient: bool) -> None:
     """Measure what was disturbed again, in turns, until it was not or time is up."""
     turns = [name for name, figure in found.items() if figure.value is not None]
     while turns:

@@ -87,3 +87,25 @@ class TestBetter:
 
         found = better(self.figure(*one), self.figure(*other))
         assert (found.value, found.others, found.how) == (*kept, f"reached {kept[0]}")
+
+    def test_what_is_disturbed_is_measured_again_and_the_rest_is_left_alone(self) -> None:
+        import torch
+
+        from gpuwatch.workloads.calibration import QUICK, Bench, insist
+
+        far_beyond = self.figure(1e30, 0.0)
+        found = {"bandwidth": self.figure(1.0, 1.0), "float32": far_beyond}
+        bench = Bench(torch.device("cpu"), QUICK)
+        insist(bench, found, time.perf_counter() + 1.5, patient=False)
+        assert found["bandwidth"].value > 1e8 and "copy of" in found["bandwidth"].how
+        assert found["float32"] is far_beyond
+
+    def test_when_time_is_up_nothing_is_measured_again(self) -> None:
+        import torch
+
+        from gpuwatch.workloads.calibration import QUICK, Bench, insist
+
+        found = {"bandwidth": self.figure(1.0, 1.0)}
+        before = dict(found)
+        insist(Bench(torch.device("cpu"), QUICK), found, time.perf_counter() + 0.5, patient=True)
+        assert found == before, "a turn that took 1 s does not fit into half a second"
