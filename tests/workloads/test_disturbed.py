@@ -91,7 +91,8 @@ class TestBetter:
     def test_what_is_disturbed_is_measured_again_and_the_rest_is_left_alone(self) -> None:
         import torch
 
-        from gpuwatch.workloads.calibration import QUICK, Bench, insist
+        from gpuwatch.workloads.bench import Bench
+        from gpuwatch.workloads.calibration import QUICK, insist
 
         far_beyond = self.figure(1e30, 0.0)
         found = {"bandwidth": self.figure(1.0, 1.0), "float32": far_beyond}
@@ -103,7 +104,8 @@ class TestBetter:
     def test_when_time_is_up_nothing_is_measured_again(self) -> None:
         import torch
 
-        from gpuwatch.workloads.calibration import QUICK, Bench, insist
+        from gpuwatch.workloads.bench import Bench
+        from gpuwatch.workloads.calibration import QUICK, insist
 
         found = {"bandwidth": self.figure(1.0, 1.0)}
         before = dict(found)
