@@ -34,17 +34,20 @@ _DIGITS = {
 }
 
 
-_SHORT = {"utilization": "utilization", "flops": "est.", "bandwidth": "bandwidth"}
-_SHORT_COUNTED = "alg. bytes"
+_SHORT = {
+    "utilization": "utilization",
+    "flops": "est.",
+    "bandwidth": "bandwidth",
+    "counted": "alg. bytes",
+}
 """Titles where a gauge has two rows."""
-_SHORTEST = {"utilization": "busy", "bandwidth": "memory", "flops": "est."}
-"""Titles where a gauge has one row."""
+_SHORTEST = {"utilization": "busy", "flops": "est.", "bandwidth": "memory", "counted": "bytes"}
+"""Titles where a gauge has one row; ``counted``: of a counted bandwidth."""
 
 
 def _short(gauge: Gauge, titles: Mapping[str, str]) -> str:
-    if gauge.key == "bandwidth" and gauge.reading.method is Method.COUNTED:
-        return _SHORT_COUNTED
-    return titles.get(gauge.key, gauge.title)
+    counted = gauge.key == "bandwidth" and gauge.reading.method is Method.COUNTED
+    return titles["counted" if counted else gauge.key]
 
 
 def value_width(width: int) -> int:

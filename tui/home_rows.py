@@ -206,7 +206,10 @@ def _foot(state: HomeState, width: int) -> list[Line]:
     entries = state.entries or ()
     listed = {item.path for item in entries}
     rows = [
-        Line(width).add(f"  {place} ", "key").add(clean(path), "text").add("  not listed", "muted")
+        Line(width)
+        .add(f" {place} ", "key")
+        .add("not listed: ", "muted")
+        .add(clean(f"{path.parent.name}/{path.name}"))
         for place, path in enumerate(state.marked, 1)
         if entries and path not in listed
     ]

@@ -45,7 +45,8 @@ def number_lines(snapshot: Snapshot, width: int) -> list[Row]:
             rows += _number(metric, device.readings[metric], width)
     if snapshot.event is not None:
         rows += [(("", "text"),), ((" last event", "strong"),)]
-        rows += wrapped(f"{snapshot.event.kind}: {snapshot.event.text}", width, role="text")
+        of = f"{snapshot.event.device} " if snapshot.event.device else ""
+        rows += wrapped(f"{of}{snapshot.event.kind}: {snapshot.event.text}", width, role="text")
     return rows
 
 

@@ -21,7 +21,7 @@ from gpuwatch.tui.live import LiveScreen
 from gpuwatch.tui.new_run import NewRunScreen
 
 from .conftest import ROOT, Fake, entry
-from .harness import running, screen_text, shows, until
+from .harness import live, running, screen_text, shows, until
 from .sessions import finished, plan
 
 Make = Callable[..., Path]
@@ -298,3 +298,35 @@ async def test_a_refusal_is_shown_and_the_form_stays(fake: Fake) -> None:
         assert isinstance(app.screen, NewRunScreen)
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(app.screen, HomeScreen))
+
+
+@pytest.mark.parametrize("listed", ["the same way", "by another path", "not at all"])
+async def test_a_run_that_c_was_pressed_on_stays_marked_until_another_is(
+    session: Make, fake: Fake, tmp_path: Path, listed: str
+) -> None:
+    folder = session(meta=finished(), alive=False).parent
+    other = session("elsewhere", meta=finished(), alive=False)
+    (tmp_path / "link").symlink_to(folder)
+    path = folder / "01-bare.gpuwatch"
+    apart = tmp_path / "apart"
+    apart.mkdir()
+    other = other.rename(apart / other.name)
+    opened = tmp_path / "link" / path.name if listed == "by another path" else path
+    fake.list(entry(other), *([entry(path)] if listed != "not at all" else []))
+    async with live(opened) as (app, pilot):
+        await pilot.press("c")
+        await shows(pilot, "this run is marked")
+        home = app.screen
+        assert isinstance(home, HomeScreen)
+        await until(pilot, lambda: bool(home.state.entries))
+        if listed == "not at all":
+            await shows(pilot, "not listed")
+            await pilot.press("c")
+        else:
+            assert home.state.marked == (path,)
+            assert home.state.entries is not None
+            assert home.state.entries[home.state.cursor].path == path
+            await pilot.press("home", "space", "c")
+        await until(pilot, lambda: isinstance(app.screen, CompareScreen))
+        assert isinstance(app.screen, CompareScreen)
+        assert app.screen.paths == [opened if listed == "not at all" else path, other]

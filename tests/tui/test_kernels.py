@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -127,14 +128,68 @@ async def test_the_screen_of_an_import_leads_to_its_kernels(session: Make) -> No
 async def test_without_a_profile_it_says_what_would_give_one(session: Make) -> None:
     async with live(session(meta=finished(), alive=False)) as (_, pilot):
         await pilot.press("K")
-        await shows(pilot, "this session has no profile")
-        await shows(pilot, "--profile")
+        await shows(pilot, "the run ended before its last timed step")
 
 
 async def test_of_a_run_that_goes_on_it_says_that_the_profile_is_to_come(session: Make) -> None:
     async with live(session()) as (_, pilot):
         await pilot.press("K")
-        await shows(pilot, "no profile yet")
+        await shows(pilot, "the run goes on, and the profile comes after its timed steps")
+
+
+async def test_of_a_program_of_ones_own_it_says_how_to_profile_that(session: Make) -> None:
+    path = session(kind="command", meta=finished(), alive=False)
+    async with live(path) as (_, pilot):
+        await pilot.press("K")
+        await shows(pilot, "a command of your own is not profiled by gpuwatch")
+        await shows(pilot, "gpuwatch import")
+        await pilot.press("K")
+        await shows(pilot, "the run is over")
+
+
+COUNTERS: dict[str, Any] = {
+    "tool": "ncu",
+    "version": "2025.1",
+    "steps": None,
+    "flop": 2.01e6,
+    "dram_read_bytes": 1.5e6,
+    "dram_write_bytes": None,
+    "kernels": [{"name": HOSTILE, "launches": 2, "flop": 2.01e6, "duration_ns": 5000}],
+    "launches": 2,
+    "notes": ["counters are of 2 of 150 launches"],
+}
+
+
+@pytest.mark.parametrize("key", ["K", "i"])
+async def test_what_ncu_counted_of_an_import_stands_with_its_notes(session: Make, key: str) -> None:
+    meta = {**finished(), "counters": COUNTERS}
+    path = session(kind="import", steps=False, gpus=0, meta=meta, alive=False)
+    async with live(path, (80, 40)) as (app, pilot):
+        await pilot.press(key)
+        await shows(pilot, "counted by ncu 2025.1, in 2 launches")
+        text = screen_text(app)
+    assert "executed FLOP       2.01 MFLOP" in text and "DRAM bytes read     1.50 MB" in text
+    assert "DRAM bytes written  —" in text and "counters are of 2 of 150 launches" in text
+    assert ("5.00 µs       2   2.01 M        —        —  [bold]gemm[/]<4>" in text) == (key == "K")
+
+
+async def test_counters_that_could_not_be_read_say_why(session: Make) -> None:
+    reason = "ncu is not installed in this environment"
+    meta = {**finished(), "counters": {"tool": "ncu", "steps": 2, "reason": reason}}
+    async with live(session(meta=meta, alive=False)) as (_, pilot):
+        await pilot.press("K")
+        await shows(pilot, f"no hardware counters: {reason}")
+
+
+async def test_the_utilization_of_an_imported_profile_has_the_imports_reason(session: Make) -> None:
+    path = session(
+        **over({**PROFILE, "tool": "nsys", "steps": None}), kind="import", steps=False, gpus=0
+    )
+    with sqlite3.connect(path) as database:
+        database.execute("DELETE FROM channel")
+    async with live(path) as (app, pilot):
+        await shows(pilot, "an imported profile: K")
+        assert screen_text(app).count("an imported profile has no samples") == 3
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from gpuwatch.session.store import SessionStore
 
 from .harness import live, screen_text, shows
@@ -73,6 +75,46 @@ async def test_counters_that_went_away_are_told_until_they_are_back(session: Mak
     add_event(path, 5, "gpm-back", "GPM answers again")
     async with live(path) as (app, _):
         assert " ! " not in screen_text(app)
+
+
+LOST = "the GPU is lost: it has fallen off the bus; reset the GPU"
+
+
+async def test_a_lost_gpu_is_the_gravest_until_it_is_back(session: Make) -> None:
+    meta = {"count": {"flop_per_step": 1.5e12, "bytes_per_step": 1e6}}
+    path = session(bandwidth_measured=True, gpus=4, meta=meta)
+    add_event(path, 4, "xid", "Xid 79: GPU has fallen off the bus", "gpu3")
+    add_event(path, 5, "gpu-lost", LOST, "gpu3")
+    async with live(path) as (app, _):
+        assert second_row(app).startswith(" ! GPU 3 is lost: it has fallen off the bus; reset")
+        assert second_row(app).endswith("and 1 more, press i"), "cross-checks are of the past"
+    add_event(path, 6, "gpu-back", "the GPU answers again", "gpu3")
+    async with live(path) as (app, _):
+        assert second_row(app).startswith(" ! GPU 3: Xid 79")
+        assert second_row(app).endswith("and 1 more, press i"), "the cross-check is of now again"
+
+
+async def test_a_loss_without_the_drivers_word_names_the_gpu_all_the_same(session: Make) -> None:
+    path = session()
+    add_event(path, 4, "gpu-lost", "NVML was ended")
+    async with live(path) as (app, _):
+        assert second_row(app) == " ! GPU 0 is lost: NVML was ended"
+
+
+@pytest.mark.parametrize(("gpus", "size"), [(1, (80, 24)), (8, (120, 40)), (8, (80, 24))])
+async def test_the_last_event_names_its_gpu_and_is_whole_there_or_on_the_page(
+    session: Make, gpus: int, size: tuple[int, int]
+) -> None:
+    path = session(gpus=gpus, bandwidth_measured=True)
+    text = "clocks are held down: software power cap, hardware thermal slowdown"
+    add_event(path, 8, "throttle", text, f"gpu{gpus - 1}")
+    async with live(path, size) as (app, pilot):
+        assert f" 0:08 event GPU {gpus - 1} throttle: clocks are held" in screen_text(app)
+        if (gpus, size) == (8, (80, 24)):
+            await pilot.press("i", "end")
+            await shows(pilot, f"gpu{gpus - 1} throttle: ")
+        words = " ".join(screen_text(app).split())
+        assert "hardware thermal slowdown" in words
 
 
 async def test_counts_that_disagree_with_the_hardware_are_told_with_both_numbers(

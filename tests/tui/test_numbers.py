@@ -1,0 +1,116 @@
+"""The page on ``i``, and numbers in narrow places: whole, and none into another."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpuwatch.tui.device_rows import Fields, detail_rows
+from gpuwatch.tui.live import LiveScreen
+from gpuwatch.units import plain_unit
+
+from .harness import live, screen_text, shows, until
+
+Make = Callable[..., Path]
+
+REASON = "nvmlGpmSampleGet: no permission; record from outside containers, or ask who runs them"
+
+
+def text_of(lines: Any) -> list[str]:
+    return ["".join(text for text, _ in line.spans()).rstrip() for line in lines]
+
+
+def take_away(path: Path, metric: str) -> None:
+    """The channel is unavailable from now on; what it gave before stays."""
+    with sqlite3.connect(path) as database:
+        database.execute(
+            "UPDATE channel SET method = 'unavailable', reason = ? WHERE metric = ?",
+            (REASON, metric),
+        )
+
+
+async def test_a_bound_is_at_most_on_the_page_too(session: Make) -> None:
+    async with live(session(memory_busy=True, known_card=True, count=False)) as (_, pilot):
+        await pilot.press("i")
+        await shows(pilot, "Memory bandwidth              ≤1.34 TB/s  bound")
+
+
+@pytest.mark.parametrize("size", [(60, 80), (80, 80)])
+async def test_reasons_and_sources_are_wrapped_and_not_cut(
+    session: Make, size: tuple[int, int]
+) -> None:
+    path = session(bandwidth_measured=True, known_card=True)
+    take_away(path, "hw.gpu.temperature")
+    with sqlite3.connect(path) as database:
+        database.execute("UPDATE channel SET source = 'NVML field 186, instant power of the board'")
+    async with live(path, size) as (app, pilot):
+        await pilot.press("i")
+        await shows(pilot, "every number")
+        text = screen_text(app)
+    assert "…" not in text
+    words = " ".join(text.split())
+    assert REASON in words and "measured NVML field 186, instant power of the board" in words
+
+
+@pytest.mark.parametrize("size", [(120, 40), (120, 50), (80, 30)])
+async def test_of_a_counter_that_went_away_the_reason_stands_below_its_title(
+    session: Make, size: tuple[int, int]
+) -> None:
+    path = session(bandwidth_measured=True)
+    take_away(path, "hw.gpu.memory.bandwidth")
+    async with live(path, size) as (app, _):
+        rows = screen_text(app).splitlines()
+    at = next(i for i, row in enumerate(rows) if row.startswith(" Memory bandwidth"))
+    below = " ".join(row[:33].split("│")[0].strip() for row in rows[at + 1 : at + 4])
+    assert rows[at][:34].rstrip(" 0123456789.PT┤").endswith("—")
+    assert below.startswith("unavailable, nvmlGpmSampleGet: no")
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (120, 50), (160, 50)])
+async def test_bytes_beyond_the_ceiling_are_called_cache_reuse(
+    session: Make, size: tuple[int, int]
+) -> None:
+    meta = {"count": {"flop_per_step": 2e11, "bytes_per_step": 2.2e10}}
+    async with live(session(known_card=True, meta=meta), size) as (_, pilot):
+        await shows(pilot, "cache reuse")
+
+
+async def test_the_axis_of_a_gauge_in_one_row_stands_under_its_history(session: Make) -> None:
+    path = session(gpus=8, pipes=True, bandwidth_measured=True)
+    async with live(path) as (app, pilot):
+        screen = app.screen
+        assert isinstance(screen, LiveScreen)
+        await until(pilot, lambda: screen.snapshot is not None and "busy" in screen_text(app))
+        rows = screen_text(app).splitlines()
+    busy = next(row for row in rows if row.startswith(" busy"))
+    axis = next(row for row in rows if "└" in row)
+    assert busy.index("┤") == axis.index("└") and "≤" not in busy and "…" not in busy
+
+
+@pytest.mark.parametrize("width", range(60, 200, 7))
+async def test_columns_of_a_device_never_run_into_each_other(session: Make, width: int) -> None:
+    async with live(session(), (width, 40)) as (app, _):
+        screen = app.screen
+        assert isinstance(screen, LiveScreen) and screen.snapshot is not None
+        rows = text_of(detail_rows(screen.snapshot.gpus[0], width))
+    assert len(rows) == (1 if width >= 144 else 2)
+    names = ("memory 36.3", "power", "temperature", "SM clock", "memory clock", "PCIe")
+    found = [(row, row.index(name)) for row in rows for name in names if name in row]
+    assert len(found) == len(names)
+    assert all(row[:at].endswith("  ") for row, at in found if at > 1)
+
+
+def test_a_long_field_moves_the_next_one_along() -> None:
+    fields = Fields(40, 2).add("memory", "1234567890/1234567890 GiB").add("b", "2")
+    assert text_of(fields.rows()) == [" memory 1234567890/1234567890 GiB  b 2"]
+
+
+@pytest.mark.parametrize(
+    ("unit", "plain"), [("{error}/s", "errors/s"), ("By/s", "B/s"), ("FLOP/s", "FLOP/s")]
+)
+def test_units_are_written_as_people_do(unit: str, plain: str) -> None:
+    assert plain_unit(unit) == plain
