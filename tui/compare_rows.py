@@ -18,7 +18,7 @@ from gpuwatch.tui.canvas import Line
 from gpuwatch.tui.cells import pad, wrap
 from gpuwatch.tui.head_rows import MARKS
 from gpuwatch.tui.numbers import shown
-from gpuwatch.units import UNKNOWN, clock_time, fact, milliseconds
+from gpuwatch.units import UNKNOWN, clock_time, fact, joules, milliseconds, si
 
 _METHOD = 10
 """Columns of the method at the end of a row."""
@@ -26,6 +26,8 @@ _RATIO = 10
 """Columns of a ratio with a blank on either side."""
 _NARROWEST, _WIDE = 21, 30
 """Columns of a session: at least, and at most unless its name is longer."""
+_NAME, _WIDEST_NAME = 27, 46
+"""Columns of the names: at least, and where there is room."""
 _MOST_TOLD = 20
 _WORDS = {"gpu": "GPU", "cpu": "CPU", "sm": "SM", "pcie": "PCIe"}
 _LABELS = {
@@ -57,7 +59,7 @@ class Layout:
 
 def layout(compared: Comparison, width: int, first: int) -> Layout:
     """The baseline always, of the others as many as fit from the ``first`` on, in their order."""
-    name = 27 if width < 120 else 36
+    name = _NAME if width < 120 else _WIDEST_NAME
     room = width - name - _METHOD
     sessions = len(compared.sessions)
     fitting = max(1, min(sessions, room // _NARROWEST))
@@ -66,7 +68,8 @@ def layout(compared: Comparison, width: int, first: int) -> Layout:
     rest = others(compared)
     kept = [at for at in range(sessions) if at not in rest]
     order = sorted([*kept, *rest[first : first + fitting - len(kept)]])
-    return Layout(width, name, size, tuple(order))
+    spare = width - name - _METHOD - size * len(order)
+    return Layout(width, min(_WIDEST_NAME, name + max(0, spare)), size, tuple(order))
 
 
 def others(compared: Comparison) -> list[int]:
@@ -164,7 +167,7 @@ def _quantity(row: Row, compared: Comparison, place: Layout) -> Line:
     for at in place.order:
         value, ratio = row.values[at], row.ratios[at]
         role = "muted" if value is None else "strong"
-        text = _value(value, row.unit)
+        text = si(value, "B") if row.is_traffic else _value(value, row.unit)
         if cell_len(text) > place.value:
             text = text.replace(" ", "")
         line.add(pad(text, place.value, ">"), role)
@@ -199,6 +202,8 @@ def _value(value: float | None, unit: str) -> str:
         return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
     if unit == "{step}":
         return f"{value:,.0f}"
+    if unit == "J":
+        return joules(value)
     if unit == "FLOP/By":
         return f"{value:.3g} FLOP/B" if value < 1000 else f"{value:,.0f} FLOP/B"
     return shown(value, unit)

@@ -61,6 +61,13 @@ def binary(value: float | None) -> str:
     return f"{number} {unit}" if unit else number
 
 
+def joules(value: float) -> str:
+    """Energy with the prefix that people know: ``44.1 mJ``, ``123 J``, ``4.92 kJ``."""
+    if 0 < abs(value) < 1:
+        return f"{value * 1e3:.3g} mJ" if abs(value) >= 1e-3 else f"{value * 1e6:.3g} µJ"
+    return si(value, "J")
+
+
 def binary_parts(value: float | None) -> tuple[str, str]:
     if value is None:
         return UNKNOWN, ""

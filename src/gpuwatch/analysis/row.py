@@ -12,6 +12,9 @@ from gpuwatch.metrics import Method
 
 Value = Callable[[Summary], float | None]
 
+_TRAFFIC = frozenset({"work per step", "profile, all of it", "efficiency", "over the window"})
+"""Groups of rows whose bytes are read or written, and not held."""
+
 
 @dataclass(frozen=True)
 class Row:
@@ -30,6 +33,11 @@ class Row:
     """Of a row of shares, what each is a share of."""
     at_most: tuple[bool, ...] = ()
     """Of a row of bounds, whether each value is the most it can be."""
+
+    @property
+    def is_traffic(self) -> bool:
+        """Whether the values are bytes read or written: in powers of ten, as their rates are."""
+        return self.unit == "By" and self.group in _TRAFFIC
 
 
 def row_of(

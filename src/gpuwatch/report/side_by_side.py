@@ -23,8 +23,6 @@ from gpuwatch.text import clean, markdown
 
 _COLUMNS, _NAMES = (40, 100), 20
 """The narrowest and the widest sentences in a terminal; columns of the names before them."""
-_MOVED = frozenset({"work per step", "profile, all of it", "efficiency", "over the window"})
-"""Groups of rows whose bytes are read or written, and not held."""
 _ROOM_FOR_VALUES = 120
 """Characters for the values of one row of the fingerprint, however many sessions there are."""
 
@@ -198,7 +196,7 @@ def _line(row: Row, escape: Callable[[object], str], baseline: int | None) -> li
 
 
 def _cell(row: Row, value: float | None) -> str:
-    return moved(value) if row.unit == "By" and row.group in _MOVED else shown(value, row.unit)
+    return moved(value) if row.is_traffic else shown(value, row.unit)
 
 
 def _differences(

@@ -25,8 +25,8 @@ def shown(value: float | None, unit: str) -> str:
         return f"{value:,.1f} /s"
     if unit == "{step}":
         return f"{value:.0f}"
-    if unit == "J" and 0 < abs(value) < 1:
-        return units.si(value * 1e3, "mJ") if abs(value) >= 1e-3 else f"{value * 1e6:.3g} µJ"
+    if unit == "J":
+        return units.joules(value)
     if unit == "FLOP/By":
         return f"{value:.3g} FLOP/B" if value < 1000 else units.si(value, "FLOP/B")
     if unit == "{sector}":
