@@ -41,7 +41,7 @@ def terminal(
         break_long_words=False,
     )
     parts = [_wrapped(wrap, "", _heading(session)) for session in compared.sessions]
-    parts += [_wrapped(wrap, "", clean(each.text, 600)) for each in not_run]
+    parts += [_did_not_run(wrap, each) for each in not_run]
     if not compared.sessions:
         return "\n".join(parts) + "\n"
     parts.append("")
@@ -124,6 +124,12 @@ def as_csv(compared: Comparison) -> str:
                 )
             )
     return out.getvalue()
+
+
+def _did_not_run(wrap: textwrap.TextWrapper, run: NotRun) -> str:
+    """Why, and the mend on a line of its own, whole, to be copied."""
+    told = _wrapped(wrap, "", clean(run.why, 600))
+    return f"{told}\n    mend: {clean(run.fix)}" if run.fix else told
 
 
 def _wrapped(wrap: textwrap.TextWrapper, name: str, text: str, indent: int = 2) -> str:

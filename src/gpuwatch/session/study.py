@@ -103,10 +103,19 @@ class NotRun:
     problems: tuple[Problem, ...]
 
     @property
+    def why(self) -> str:
+        """The first problem."""
+        return f"{self.label} did not run: {self.problems[0].text}"
+
+    @property
+    def fix(self) -> str | None:
+        """What mends it."""
+        return self.problems[0].fix
+
+    @property
     def text(self) -> str:
         """One line: the first problem and what mends it."""
-        first = self.problems[0]
-        return f"{self.label} did not run: {first.text}" + (f"; {first.fix}" if first.fix else "")
+        return f"{self.why}; {self.fix}" if self.fix else self.why
 
 
 def not_run(folder: Path) -> list[NotRun]:
