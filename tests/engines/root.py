@@ -100,6 +100,11 @@ def _site_packages() -> str:
     return Path(done.stdout.strip()).name
 
 
+def site_folders() -> list[str]:
+    """Where this Python looks for packages, in its order."""
+    return [each for each in sys.path if Path(each).name in ("site-packages", "dist-packages")]
+
+
 def make_torch(root: Path, small: Path) -> Path:
     """Fill ``root`` with ``small`` and torch and torchvision of the test environment.
 
@@ -107,9 +112,6 @@ def make_torch(root: Path, small: Path) -> Path:
     maps: the others take 1 GB and are opened when a GPU is used. Files are links to the
     originals where the file system allows; nobody may write to them.
     """
-    import torch
-    import torchvision
-
     shutil.copytree(small, root, symlinks=True, copy_function=_link, dirs_exist_ok=True)
     target = root / PREFIX / "lib" / VERSION / _site_packages()
     done = subprocess.run(
@@ -130,19 +132,19 @@ def make_torch(root: Path, small: Path) -> Path:
             }
         return left_out
 
-    for site in {Path(module.__file__).parents[1] for module in (torch, torchvision)}:
-        for pattern in _TORCH_NEEDS.split():
-            for source in site.glob(pattern):
+    # Of an environment that sees another's packages some lie in each, and the first one counts.
+    taken: set[str] = set()
+    for site in map(Path, site_folders()):
+        found = [source for pattern in _TORCH_NEEDS.split() for source in site.glob(pattern)]
+        for source in found:
+            if source.name.partition("-")[0] not in taken:
                 if source.is_dir():
                     shutil.copytree(
-                        source,
-                        target / source.name,
-                        ignore=ignore,
-                        copy_function=_link,
-                        dirs_exist_ok=True,
+                        source, target / source.name, ignore=ignore, copy_function=_link
                     )
                 else:
                     _link(source, target / source.name)
+        taken |= {source.name.partition("-")[0] for source in found}
     inside = [path for path in map(Path, mapped) if target.parent not in path.parents]
     _libraries([path for path in inside if path.exists()], root)
     return root
