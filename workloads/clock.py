@@ -81,7 +81,6 @@ class CudaClock:
         self._device = device
         self._spare: list[Any] = []
         self._marks: deque[Any] = deque()
-        self._pending_marks = 0
         self._end_ns = 0
         self._slow = False
 
