@@ -1,0 +1,79 @@
+"""The plan of a study: which runs, in which order, in which blocks; ``plan.json``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from gpuwatch.models import JSON, Environment, Workload
+
+PLAN = "plan.json"
+SCHEMA = 2
+MARGIN = 0.01
+"""Relative change of the step time under which two environments count as the same."""
+WARM_UP = 0
+"""Number of the block whose runs are shown and never judged."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Workloads and environments that are compared with each other, in blocks of their own."""
+
+    name: str
+    workloads: tuple[Workload, ...]
+    """The cases: one for each workload and set of parameters."""
+    environments: tuple[Environment, ...]
+    """The first is what the others are compared with."""
+    blocks: int | None = None
+    """Judged blocks, each with every case in every environment once; ``None``: each once, and
+    described only."""
+    warmup_blocks: int = 0
+    """0 or 1: a block before the others, which is discarded."""
+    margin: float = MARGIN
+    cool_down: float = 0.0
+    """Seconds of rest before every run but the first."""
+    sweep: Mapping[str, tuple[JSON, ...]] = field(default_factory=dict)
+    """Parameters that the part goes through, by the workload's flag (``batch_size``)."""
+
+
+@dataclass(frozen=True)
+class PlannedRun:
+    """One run of a study: ``index`` counts from 1, ``file`` is its session's name."""
+
+    index: int
+    file: str
+    workload: Workload
+    environment: Environment
+    part: int = 0
+    """Place of its part in the plan."""
+    block: int | None = None
+    """``WARM_UP``, or from 1 on; ``None`` where there are no blocks."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a study set out to do."""
+
+    study: str
+    """The folder's name."""
+    parts: tuple[Part, ...]
+    runs: tuple[PlannedRun, ...]
+    """In the order in which they are to be run."""
+    seed: int | None = None
+    """Of the order within the blocks."""
+    title: str | None = None
+    question: str | None = None
+    """What a preset or a study file says that it asks."""
+    preset: str | None = None
+    settings: Mapping[str, JSON] = field(default_factory=dict)
+    """``interval_seconds``, ``duration_seconds``, ``gpus``, ``dcgm``, ``working_directory``."""
+
+
+def read(folder: Path) -> Plan | None:
+    """The plan in ``folder``; ``None`` where there is none that can be read.
+
+    A plan of schema 1 is one part without blocks. Files from elsewhere are hostile: at most 4 MiB,
+    names of runs are plain file names, unknown kinds and values of a wrong type make it unreadable.
+    """
+    raise NotImplementedError
