@@ -1,0 +1,1 @@
+"""A study as one HTML file that needs nothing else: ``page.page`` makes it."""
