@@ -1,0 +1,138 @@
+"""Changes and their intervals as rows of characters, under each other on one axis.
+
+::
+
+    docker     :    |    :     [---*--]   +3.1 % (+2.4 to +3.8)
+    apptainer  :  [-|*-] :                +0.1 % (-0.4 to +0.6)
+              -1 %  0  +1 %        +4 %
+
+``|`` is no change, ``:`` the margin, ``*`` the estimate, ``[`` and ``]`` the ends of its interval.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TypeGuard
+
+from gpuwatch.analysis.results import Interval, Verdict
+from gpuwatch.text import clean
+
+_LABEL = 28
+"""Columns of the longest label."""
+_NARROWEST = 21
+"""Columns of the axis, from which on what stands beside it may take room."""
+
+
+def rows(contrasts: Sequence[tuple[str, Verdict]], width: int) -> list[str]:
+    """One row for each verdict behind its name, and the axis below; ASCII but for the names.
+
+    Each row has at most ``width`` characters. The axis reaches over every interval and the widest
+    margin. A verdict without an estimate has its word in place of an interval. Empty where nothing
+    has an estimate, or ``width`` has no room for an axis.
+    """
+    known = [verdict.change for _, verdict in contrasts if _drawable(verdict.change)]
+    names = [clean(name) for name, _ in contrasts]
+    label = min(_LABEL, max(map(len, names), default=0), max(0, width // 3))
+    texts = [_text(verdict) for _, verdict in contrasts]
+    room = width - label - 2
+    beside = max(map(len, texts), default=0) + 2
+    if room - beside < _NARROWEST:
+        texts, beside = [""] * len(texts), 0
+    if not known or room < _NARROWEST:
+        return []
+    margin = max(verdict.margin for _, verdict in contrasts)
+    axis = _Axis(known, margin, room - beside)
+    drawn = [
+        f"{_cut(name, label):{label}}  {axis.row(verdict)}  {text}".rstrip()
+        for name, (_, verdict), text in zip(names, contrasts, texts, strict=True)
+    ]
+    return [*drawn, f"{'':{label}}  {axis.scale()}".rstrip()]
+
+
+class _Axis:
+    """Columns of relative changes."""
+
+    def __init__(self, changes: Sequence[Interval], margin: float, columns: int) -> None:
+        ends = [each for change in changes for each in _ends(change)]
+        low, high = min(-margin, *ends), max(margin, *ends)
+        space = 0.04 * (high - low) or 0.01
+        self._low, self._high = low - space, high + space
+        self._margin, self._columns = margin, columns
+
+    def _at(self, change: float) -> int:
+        share = (change - self._low) / (self._high - self._low)
+        return min(self._columns - 1, max(0, round(share * (self._columns - 1))))
+
+    def row(self, verdict: Verdict) -> str:
+        cells = [" "] * self._columns
+        for margin in (-verdict.margin, verdict.margin):
+            cells[self._at(margin)] = ":"
+        cells[self._at(0.0)] = "|"
+        change = verdict.change
+        if not _drawable(change):
+            word = f" {verdict.kind.value} "
+            start = min(self._at(0.0) + 2, self._columns - len(word))
+            cells[start : start + len(word)] = word
+            return "".join(cells)
+        low, high = (self._at(each) for each in _ends(change))
+        for column in range(low, high + 1):
+            cells[column] = cells[column].replace(" ", "-")
+        if low < high:
+            cells[low], cells[high] = "[", "]"
+        cells[self._at(change.estimate)] = "*"
+        return "".join(cells)
+
+    def scale(self) -> str:
+        """The numbers below the axis, as many as have room."""
+        cells = [" "] * self._columns
+        ticks = [0.0, -self._margin, self._margin, self._low, self._high]
+        for tick in ticks:
+            text = f"{_short(100 * tick)} %" if tick else "0"
+            start = min(max(0, self._at(tick) - len(text) // 2), self._columns - len(text))
+            around = cells[max(0, start - 1) : start + len(text) + 1]
+            if all(cell == " " for cell in around):
+                cells[start : start + len(text)] = text
+        return "".join(cells)
+
+
+def percent(change: float) -> str:
+    """A relative change with its sign and three digits at most: ``+3.1 %``, ``-0.25 %``."""
+    value = 100 * change
+    size = abs(value)
+    digits = 0 if size >= 99.95 else 1 if size >= 0.995 or size < 1e-9 else 2
+    return f"{value:+.{digits}f} %"
+
+
+def _text(verdict: Verdict) -> str:
+    """The numbers of a row."""
+    change = verdict.change
+    if not _drawable(change):
+        return ""
+    low, high = _ends(change)
+    if low == high:
+        return percent(change.estimate)
+    return f"{percent(change.estimate)} ({_bare(low)} to {_bare(high)})"
+
+
+def _short(value: float) -> str:
+    return f"{value:+.3g}" if abs(value) < 1 else f"{value:+.1f}".removesuffix(".0")
+
+
+def _bare(change: float) -> str:
+    return percent(change).removesuffix(" %")
+
+
+def _cut(name: str, width: int) -> str:
+    return name if len(name) <= width else f"{name[: width - 2]}.."
+
+
+def _drawable(change: Interval | None) -> TypeGuard[Interval]:
+    return change is not None and math.isfinite(change.estimate)
+
+
+def _ends(change: Interval) -> tuple[float, float]:
+    """The interval's ends; the estimate alone where they are not known."""
+    if math.isfinite(change.low) and math.isfinite(change.high):
+        return change.low, change.high
+    return change.estimate, change.estimate
