@@ -117,7 +117,7 @@ def compare(sessions: Sequence[Summary]) -> Comparison:
             for row in rows
             if any(value is not None for value in row.values)
         ),
-        differences=_differences(sessions),
+        differences=differences(sessions),
         notes=(*_notes(sessions), *ceiling_notes(rows), *energy_notes(sessions)),
         kernels=differing_kernels([session.profile for session in sessions]),
     )
@@ -231,7 +231,8 @@ def _with_ratios(row: Row, sessions: Sequence[Summary]) -> Row:
     return replace(row, ratios=ratios)
 
 
-def _differences(sessions: Sequence[Summary]) -> tuple[Difference, ...]:
+def differences(sessions: Sequence[Summary]) -> tuple[Difference, ...]:
+    """What differs of fingerprints and environments, without what explains nothing."""
     fingerprints = [{**session.facts, "environment": session.environment} for session in sessions]
     keys = {
         (scope, key)

@@ -66,10 +66,13 @@ def _seconds(table: Table | None, pattern: re.Pattern[str] | None) -> float | No
     return total / 1e9
 
 
-def differing_kernels(profiles: Sequence[Profile | None]) -> tuple[KernelRow, ...]:
+def differing_kernels(
+    profiles: Sequence[Profile | None], most: int | None = MOST
+) -> tuple[KernelRow, ...]:
     """Kernels that ran in one session and not in all the others, the largest share first.
 
-    Of the GPU's kernels; where no session has any, of the CPU's operators.
+    Of the GPU's kernels; where no session has any, of the CPU's operators. ``most``: how many at
+    most; ``None``: all.
     """
     for table in (KERNELS, OPERATORS):
         shares = [_shares(profile, table) for profile in profiles]
@@ -90,7 +93,7 @@ def differing_kernels(profiles: Sequence[Profile | None]) -> tuple[KernelRow, ..
         ]
         differing = [row for row in rows if any(row.shares) and 0.0 in row.shares]
         differing.sort(key=lambda row: -max(share or 0.0 for share in row.shares))
-        return tuple(differing[:MOST])
+        return tuple(differing[:most])
     return ()
 
 
