@@ -5,20 +5,22 @@ This is a description: one run per environment does not say which is faster; tha
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from gpuwatch.analysis.compare_notes import session_notes
 from gpuwatch.analysis.efficiency_rows import efficiency_rows, energy_notes, kernel_rows
+from gpuwatch.analysis.identity import baseline
+from gpuwatch.analysis.identity import headings as headings
+from gpuwatch.analysis.identity import used_gpus as used_gpus
 from gpuwatch.analysis.kernels import KernelRow, differing_kernels
+from gpuwatch.analysis.ratios import with_ratios
 from gpuwatch.analysis.row import Row as Row
-from gpuwatch.analysis.row import Value, ceiling_notes, row_of, same_ceiling
+from gpuwatch.analysis.row import Value, ceiling_notes, row_of
 from gpuwatch.analysis.statistics import Statistic
-from gpuwatch.analysis.summary import DeviceSummary, Summary
+from gpuwatch.analysis.summary import Summary
 from gpuwatch.metrics import CATALOGUE, Kind, Method
 from gpuwatch.models import JSON, mapping, number
-from gpuwatch.session.status import State
-from gpuwatch.text import clean
 
 SCHEMA = 1
 
@@ -81,8 +83,6 @@ _MAXIMA = (
     "gpuwatch.flop.rate",
     "gpuwatch.bytes.rate",
 )
-_SAMPLED = frozenset({"mean", "over the window", "maximum"})
-"""Groups of rows that are over the session's window, whichever that is."""
 _SHOWN_ELSEWHERE = frozenset({"gpuwatch.throughput"})
 """Its mean is the steps' throughput."""
 
@@ -113,12 +113,12 @@ def compare(sessions: Sequence[Summary]) -> Comparison:
         sessions=tuple(sessions),
         baseline=baseline(sessions),
         rows=tuple(
-            _with_ratios(row, sessions)
+            with_ratios(row, sessions)
             for row in rows
             if any(value is not None for value in row.values)
         ),
         differences=differences(sessions),
-        notes=(*_notes(sessions), *ceiling_notes(rows), *energy_notes(sessions)),
+        notes=(*session_notes(sessions), *ceiling_notes(rows), *energy_notes(sessions)),
         kernels=differing_kernels([session.profile for session in sessions]),
     )
 
@@ -192,43 +192,8 @@ def _statistic_row(
     return Row(group, name, unit, values, methods, at_most=at_most)
 
 
-def used_gpus(session: Summary) -> list[DeviceSummary]:
-    """The GPUs that the run used."""
-    return [device for device in session.devices if device.used and device.kind == "gpu"]
-
-
 def _of_gpu(session: Summary, gpu: str, name: str) -> Statistic | None:
     return next((d.metrics.get(name) for d in used_gpus(session) if d.id == gpu), None)
-
-
-def baseline(sessions: Sequence[Summary]) -> int | None:
-    """The place of the first session that others may be compared with; ``None``: all failed."""
-    return next((at for at, session in enumerate(sessions) if _sound(session)), None)
-
-
-def _sound(session: Summary) -> bool:
-    status = session.status
-    return status.live or status.state in (State.FINISHED, State.STOPPED)
-
-
-def _with_ratios(row: Row, sessions: Sequence[Summary]) -> Row:
-    base = baseline(sessions)
-    first = None if base is None else row.values[base]
-    if base is None or not first:
-        return replace(row, ratios=(None,) * len(row.values))
-    sampled = row.group in _SAMPLED and not row.name.startswith("gpuwatch.")
-    window = sessions[base].window.kind
-    ratios = tuple(
-        None
-        if value is None
-        or not _sound(session)
-        or (sampled and session.window.kind != window)
-        or any(row.at_most[at : at + 1] + row.at_most[base : base + 1])
-        or not same_ceiling(row, base, at)
-        else value / first
-        for at, (value, session) in enumerate(zip(row.values, sessions, strict=True))
-    )
-    return replace(row, ratios=ratios)
 
 
 def differences(sessions: Sequence[Summary]) -> tuple[Difference, ...]:
@@ -247,86 +212,3 @@ def differences(sessions: Sequence[Summary]) -> tuple[Difference, ...]:
         if any(value != values[0] for value in values):
             found.append(Difference(scope, key, values))
     return tuple(found)
-
-
-def _notes(sessions: Sequence[Summary]) -> tuple[str, ...]:
-    notes = []
-    if len({str(session.workload.get("name")) for session in sessions}) > 1:
-        notes.append("different workloads: ratios of times and rates mean little")
-    else:
-        notes += _parameter_notes(sessions)
-    used = [
-        tuple(sorted(str(d.uuid or d.name) for d in session.devices if d.used and d.kind == "gpu"))
-        for session in sessions
-    ]
-    if len(set(used)) > 1:
-        notes.append("not on the same GPU: even identical cards differ by several per cent")
-    for session in sessions:
-        own = [*session.notes, *_profile_notes(session)]
-        if session.status.exit_code not in (0, None) or session.status.state.value == "lost":
-            own.insert(0, session.status.text)
-        named = f"{session.label}: " if len(sessions) > 1 else ""
-        notes += [f"{named}{note}" for note in own]
-    if _at_once(sessions):
-        notes.append("run at the same time on the same machine: they disturbed each other")
-    base = baseline(sessions)
-    if len(sessions) > 1 and base is not None:
-        name = headings(sessions)[base]
-        notes.append(f"ratios (x...) are against {name}; none from or to a run that failed")
-    if len(sessions) > 1:
-        notes.append("one run each: this describes the runs; it does not say which is faster")
-    return tuple(notes)
-
-
-def _profile_notes(session: Summary) -> list[str]:
-    """What limits the rows of counters and of an imported profile."""
-    counters, profile = session.counters, session.profile
-    notes = [] if counters is None else [f"counters: {note}" for note in counters.notes]
-    if profile is not None and session.workload.get("kind") == "import":
-        notes += [f"profile: {note}" for note in profile.notes]
-    return notes
-
-
-def headings(sessions: Sequence[Summary]) -> list[str]:
-    """What each session is called above its column: short, and no two the same."""
-    names = {str(session.workload.get("name")) for session in sessions}
-    found = [
-        clean(session.environment.get("label") if len(names) == 1 else session.label, 30)
-        for session in sessions
-    ]
-    if len(set(found)) == len(found):
-        return found
-    return [f"{name} {clean(s.id, 6)}" for name, s in zip(found, sessions, strict=True)]
-
-
-def _at_once(sessions: Sequence[Summary]) -> bool:
-    """Whether two of the sessions overlap in time on one host."""
-    spans = sorted(
-        (str(s.facts.get("host", {}).get("host.name")), s.started_unix, s.started_unix + s.seconds)
-        for s in {session.id: session for session in sessions}.values()
-        if s.started_unix is not None and s.seconds is not None
-    )
-    return any(
-        first[0] == second[0] and second[1] < first[2]
-        for first, second in itertools.pairwise(spans)
-    )
-
-
-def _parameter_notes(sessions: Sequence[Summary]) -> list[str]:
-    parameters = [
-        {**mapping(session.workload.get("parameters")), **mapping(session.run.get("parameters"))}
-        for session in sessions
-    ]
-    keys = sorted({key for each in parameters for key in each})
-    differing = [key for key in keys if len({str(each.get(key)) for each in parameters}) > 1]
-    return [
-        f"different {key}: " + " against ".join(_setting(each.get(key)) for each in parameters)
-        for key in differing
-    ]
-
-
-def _setting(value: JSON) -> str:
-    """The value of a parameter; one that is not recorded was left to the workload's default."""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return "the default" if value is None else str(value)

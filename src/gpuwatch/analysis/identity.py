@@ -1,0 +1,67 @@
+"""What a session is of: its GPUs, its settings, its time; what tells it from another."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+
+from gpuwatch.analysis.summary import DeviceSummary, Summary
+from gpuwatch.models import JSON, mapping
+from gpuwatch.session.status import State
+from gpuwatch.text import clean
+
+
+def used_gpus(session: Summary) -> list[DeviceSummary]:
+    """The GPUs that the run used."""
+    return [device for device in session.devices if device.used and device.kind == "gpu"]
+
+
+def baseline(sessions: Sequence[Summary]) -> int | None:
+    """The place of the first session that others may be compared with; ``None``: all failed."""
+    return next((at for at, session in enumerate(sessions) if sound(session)), None)
+
+
+def sound(session: Summary) -> bool:
+    """Whether what the session says is of a run that did not fail."""
+    status = session.status
+    return status.live or status.state in (State.FINISHED, State.STOPPED)
+
+
+def headings(sessions: Sequence[Summary]) -> list[str]:
+    """What each session is called above its column: short, and no two the same."""
+    names = {str(session.workload.get("name")) for session in sessions}
+    found = [
+        clean(session.environment.get("label") if len(names) == 1 else session.label, 30)
+        for session in sessions
+    ]
+    if len(set(found)) == len(found):
+        return found
+    return [f"{name} {clean(s.id, 6)}" for name, s in zip(found, sessions, strict=True)]
+
+
+def at_once(sessions: Sequence[Summary]) -> bool:
+    """Whether two of the sessions overlap in time on one host."""
+    spans = sorted(
+        (str(s.facts.get("host", {}).get("host.name")), s.started_unix, s.started_unix + s.seconds)
+        for s in {session.id: session for session in sessions}.values()
+        if s.started_unix is not None and s.seconds is not None
+    )
+    return any(
+        first[0] == second[0] and second[1] < first[2]
+        for first, second in itertools.pairwise(spans)
+    )
+
+
+def settings(session: Summary) -> dict[str, JSON]:
+    """What it ran with: the flags that were given, and over them what it said of itself."""
+    return {
+        **mapping(session.workload.get("parameters")),
+        **mapping(session.run.get("parameters")),
+    }
+
+
+def told(value: JSON) -> str:
+    """The value of a parameter; one that is not recorded was left to the workload's default."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "the default" if value is None else str(value)
