@@ -25,13 +25,14 @@ MAY: dict[str, tuple[set[str], set[str]]] = {
     "session": (ENGINE | {"telemetry.base"}, set()),
     "recorder": (ENGINE | {"telemetry", "runners", "session"}, set()),
     "profiles": (ENGINE | {"session", "telemetry.base"}, set()),
+    "studies": (ENGINE | {"workloads.names", "workloads.options"}, {"tomli"}),
     "analysis": (ENGINE | {"session"}, {"numpy", "scipy"}),
     "report": (ENGINE | {"analysis", "session"}, set()),
     "tui": (ENGINE | {"session", "analysis", "workloads.names"}, {"textual", "rich"}),
     "cli": (
         ENGINE
         | {"session", "analysis", "report", "runners", "recorder", "telemetry", "tui", "workloads"}
-        | {"profiles"},
+        | {"profiles", "studies"},
         set(),
     ),
 }

@@ -1,0 +1,64 @@
+"""Studies that are written down: the presets, and files of the user's own.
+
+A study file is TOML. The presets are such files, in this folder.
+"""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from importlib.resources import files
+from pathlib import Path
+
+from gpuwatch.errors import UsageError
+from gpuwatch.studies.format import load, study_of
+from gpuwatch.studies.study import MOST_RUNS, Study, StudyPart, with_parameters
+
+__all__ = [
+    "MOST_RUNS",
+    "Study",
+    "StudyPart",
+    "find",
+    "load",
+    "preset_text",
+    "presets",
+    "study_of",
+    "with_parameters",
+]
+
+_ENDING = ".toml"
+
+
+def presets() -> tuple[str, ...]:
+    """The names of the presets, in alphabetical order."""
+    found = (each.name for each in files(__name__).iterdir())
+    return tuple(sorted(name[: -len(_ENDING)] for name in found if name.endswith(_ENDING)))
+
+
+def preset_text(name: str) -> str:
+    """The TOML of a preset.
+
+    Raises:
+        UsageError: there is none of that name.
+    """
+    if name not in presets():
+        close = get_close_matches(name, presets(), n=2)
+        hint = (
+            f"did you mean {' or '.join(close)}?" if close else f"there are: {', '.join(presets())}"
+        )
+        raise UsageError(
+            f"no study is named {name!r}: {hint}",
+            f"a file of your own is named by its path: gpuwatch study ./{name}{_ENDING}",
+        )
+    return files(__name__).joinpath(name + _ENDING).read_text(encoding="utf-8")
+
+
+def find(name: str) -> Study:
+    """The study of a preset's name, or of a file: what ends in ``.toml`` or names a folder.
+
+    Raises:
+        UsageError: there is no such preset, or the file is no study file.
+        StorageError: the file cannot be read.
+    """
+    if name.endswith(_ENDING) or "/" in name:
+        return load(Path(name).expanduser())
+    return study_of(preset_text(name), name)

@@ -1,0 +1,186 @@
+"""The keys of a study file, and what stands behind them (docs/studies.md)."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+
+from gpuwatch.errors import UsageError
+from gpuwatch.models import JSON, Workload
+from gpuwatch.studies import parameters
+from gpuwatch.studies.study import MOST_RUNS, Study, StudyPart
+from gpuwatch.studies.table import Table, parse, read
+
+MOST_BLOCKS = 1_000
+LARGEST_SEED = 2**32 - 1
+_SHORT, _LONG = 120, 2_000
+"""Characters of a name or title, and of a longer text."""
+_ENVIRONMENTS = 'environments = ["bare", "docker"]'
+_WORKLOADS = 'workloads = ["mnist-cnn"]'
+_OF_A_PART = ("name", "workloads", "command", "environments", "sweep")
+_OF_A_STUDY = (
+    "title",
+    "question",
+    "afterwards",
+    "quick",
+    "rigorous",
+    "margin",
+    "cool_down",
+    "order_seed",
+    "part",
+)
+
+
+def load(path: Path) -> Study:
+    """The study that a file describes.
+
+    Raises:
+        UsageError: it is no study file, with the key at fault and what would be right.
+        StorageError: it cannot be read.
+    """
+    return study_of(read(path), str(path))
+
+
+def study_of(text: str, name: str) -> Study:
+    """The study that the ``text`` of a file describes; ``name`` names it in errors.
+
+    Raises:
+        UsageError: as `load`.
+    """
+    table = parse(text, name)
+    common = _parameters(table)
+    parts = tuple(_part(each, place, common) for place, each in enumerate(table.tables("part"), 1))
+    study = Study(
+        name=name,
+        parts=parts,
+        title=table.text("title", _SHORT),
+        question=table.text("question", _LONG),
+        afterwards=table.text("afterwards", _LONG),
+        blocks=table.integer("blocks", 1, MOST_BLOCKS),
+        quick=table.switch("quick"),
+        rigorous=table.switch("rigorous"),
+        margin=table.quantity("margin", 'margin = "1%"'),
+        cool_down=table.quantity("cool_down", 'cool_down = "2s"'),
+        order_seed=table.integer("order_seed", 0, LARGEST_SEED),
+    )
+    table.done(_OF_A_PART, "it stands in a [[part]]")
+    if not parts:
+        raise table.refuse("there is no part", f"write [[part]], and below it {_WORKLOADS}")
+    if (study.blocks is not None) + study.quick + study.rigorous > 1:
+        raise table.refuse("blocks, quick and rigorous exclude each other", "keep one of them")
+    names = [part.name for part in parts]
+    if twice := next((each for each in names if names.count(each) > 1), None):
+        raise table.refuse(f"two parts are named {twice!r}", "name them differently")
+    if common and not any(part.workloads for part in parts):
+        raise table.refuse(
+            "parameters are for gpuwatch's own workloads, and there is none",
+            "write the flags of a command into it",
+        )
+    return study
+
+
+def _part(table: Table, place: int, common: Mapping[str, JSON]) -> StudyPart:
+    name = table.text("name", _SHORT) or f"part {place}"
+    command = _command(table)
+    given = {**common, **_parameters(table)}
+    sweep = _sweep(table, given)
+    workloads = _workloads(table, given, sweep)
+    if not workloads and not command:
+        raise table.refuse("it has nothing to run", f'write {_WORKLOADS} or command = "..."')
+    if sweep and command:
+        raise table.refuse(
+            "a sweep goes through the parameters of gpuwatch's own workloads, not of a command",
+            "write a [[part]] with its own command for each value",
+        )
+    parameters.refuse_twins(workloads, table.where)
+    environments = table.texts("environments", _ENVIRONMENTS)
+    part = StudyPart(
+        name=name,
+        workloads=workloads,
+        command=command,
+        environments=environments or ("bare",),
+        blocks=table.integer("blocks", 1, MOST_BLOCKS),
+        sweep=sweep,
+    )
+    table.done(_OF_A_STUDY, "it stands above the first [[part]], for the whole study")
+    return part
+
+
+def _parameters(table: Table) -> dict[str, JSON]:
+    items = table.items("parameters")
+    where = f"{table.where}, parameters"
+    return {name: parameters.checked(name, value, where) for name, value in items.items()}
+
+
+def _command(table: Table) -> tuple[str, ...]:
+    """The user's command: a list, or one text that is split as a shell would."""
+    value = table.value("command")
+    example = 'command = "python train.py"'
+    if not isinstance(value, str):
+        return table.texts("command", example)
+    try:
+        words = tuple(shlex.split(value))
+    except ValueError as error:
+        raise table.refuse(f"command cannot be split: {error}", f"write {example}") from None
+    if not words or not words[0]:
+        raise table.refuse("command is empty", f"write {example}")
+    return words
+
+
+def _sweep(table: Table, given: Mapping[str, JSON]) -> dict[str, tuple[JSON, ...]]:
+    where = f"{table.where}, sweep"
+    found = {}
+    for name, values in table.items("sweep").items():
+        if not isinstance(values, list) or len(values) < 2:
+            raise UsageError(
+                f"{where}: {name} must be a list of two or more values, not {values!r}",
+                f"write {name} = [16, 32], or one value under parameters",
+            )
+        if name in given:
+            raise UsageError(
+                f"{where}: {name} is among the parameters as well", "give it in one place"
+            )
+        found[name] = parameters.axis(name, values, where)
+        if parameters.points(found) > MOST_RUNS:
+            raise UsageError(
+                f"{where}: {parameters.points(found):,} combinations, more than {MOST_RUNS:,} runs",
+                "leave values out",
+            )
+    return found
+
+
+def _workloads(
+    table: Table, common: Mapping[str, JSON], sweep: Mapping[str, tuple[JSON, ...]]
+) -> tuple[Workload, ...]:
+    """A case for each workload, or table with name and parameters, and point of the sweep."""
+    value = table.value("workloads")
+    if value is None:
+        return ()
+    listed = [value] if isinstance(value, (str, dict)) else value
+    if not isinstance(listed, list) or not listed:
+        raise table.refuse("workloads must be a list that is not empty", f"write {_WORKLOADS}")
+    found: list[Workload] = []
+    for place, each in enumerate(listed, 1):
+        own: dict[str, JSON] = {}
+        where = f"{table.where}, workload {place}"
+        if isinstance(each, dict):
+            inner = Table(each, where)
+            name, own = inner.text("name", _SHORT), _parameters(inner)
+            inner.done()
+        else:
+            name = each if isinstance(each, str) else None
+        if name is None:
+            raise UsageError(
+                f"{where} has no name",
+                'write "mnist-cnn" or { name = "mnist-cnn", parameters = { steps = 100 } }',
+            )
+        swept = next((key for key in own if key in sweep), None)
+        if swept:
+            raise UsageError(
+                f"{where}: {swept} is what the part's sweep goes through", "give it in one place"
+            )
+        found += parameters.cases(name, {**common, **own}, sweep, where)
+        if len(found) > MOST_RUNS:
+            raise table.refuse(f"more than {MOST_RUNS:,} cases", "leave some out")
+    return tuple(found)

@@ -1,0 +1,139 @@
+"""Parameters of gpuwatch's own workloads, as files and lists give them: checked as their flags."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import NoReturn
+
+from gpuwatch.errors import UsageError
+from gpuwatch.models import JSON, Workload
+from gpuwatch.workloads import names, options
+
+SWEEPABLE = tuple(
+    name for name in options.TRAINING_FLAGS if name not in ("device", "data", "download")
+)
+"""What a sweep may go through: what changes the training and neither the device nor the data."""
+
+
+class _Parser(argparse.ArgumentParser):
+    """Refusals as a ``ValueError`` that says what a value must be."""
+
+    def error(self, message: str) -> NoReturn:
+        raise ValueError(message.removeprefix("argument ").partition(": ")[2] or message)
+
+
+def _parser() -> _Parser:
+    parser = _Parser(add_help=False, allow_abbrev=False)
+    options.add_arguments(parser)
+    return parser
+
+
+_PARSER = _parser()
+SWITCHES = frozenset(name for name, value in vars(_PARSER.parse_args([])).items() if value is False)
+"""Parameters that are there or not."""
+
+
+def flag(name: str) -> str:
+    """``--batch-size`` of ``batch_size``."""
+    return "--" + name.replace("_", "-")
+
+
+def value_of(name: str, text: str) -> JSON:
+    """The value that a flag's ``text`` stands for.
+
+    Raises:
+        ValueError: it is none, with what it must be.
+    """
+    return getattr(_PARSER.parse_args([f"{flag(name)}={text}"]), name)
+
+
+def checked(name: str, value: JSON, where: str) -> JSON:
+    """``value`` of the parameter ``name`` as its flag would give it.
+
+    Raises:
+        UsageError: there is no such parameter, or it cannot have that value.
+    """
+    if name not in options.FLAGS:
+        close = get_close_matches(name.replace("-", "_"), options.FLAGS, n=2)
+        hint = f"did you mean {' or '.join(close)}?" if close else None
+        raise UsageError(
+            f"{where}: no parameter {name!r}", hint or f"choose from: {', '.join(options.FLAGS)}"
+        )
+    if name in SWITCHES:
+        if not isinstance(value, bool):
+            raise UsageError(f"{where}: {name} is a switch, not {value!r}", f"write {name} = true")
+        return value
+    try:
+        if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+            raise ValueError(f"must be one value, not {value!r}")
+        found = value_of(name, str(value))
+        if isinstance(value, str) != isinstance(found, str):
+            raise ValueError(f"must be a number without quotes, not {value!r}")
+    except ValueError as error:
+        raise UsageError(f"{where}: {name}: {error}", "see `gpuwatch run --help`") from None
+    return str(Path(found).expanduser().absolute()) if name == "data" else found
+
+
+def workload(name: str, given: Mapping[str, JSON], where: str) -> Workload:
+    """The workload ``name`` with parameters that are each `checked`.
+
+    Raises:
+        UsageError: there is no such workload, or the parameters contradict each other.
+    """
+    try:
+        names.check(name)
+    except ValueError as error:
+        raise UsageError(f"{where}: {error}", 'a program of your own is command = "..."') from None
+    kept = {key: given[key] for key in options.FLAGS if given.get(key) not in (None, False)}
+    argv = options.parameters_to_argv(kept)
+    if clash := options.conflict(_PARSER.parse_args(argv)):
+        raise UsageError(f"{where}: {clash[0]}", clash[1])
+    return Workload(name, "workload", tuple(argv), kept)
+
+
+def cases(
+    name: str, given: Mapping[str, JSON], sweep: Mapping[str, Sequence[JSON]], where: str
+) -> Iterator[Workload]:
+    """The workload with every combination of the values in ``sweep``, the last running fastest."""
+    for values in itertools.product(*sweep.values()):
+        yield workload(name, {**given, **dict(zip(sweep, values, strict=True))}, where)
+
+
+def points(sweep: Mapping[str, Sequence[JSON]]) -> int:
+    """How many combinations there are; 1 without a sweep."""
+    return math.prod(len(values) for values in sweep.values())
+
+
+def axis(name: str, values: Sequence[JSON], where: str) -> tuple[JSON, ...]:
+    """The values of one parameter that a sweep goes through, each `checked`.
+
+    Raises:
+        UsageError: it is none that a sweep goes through, or two values are the same.
+    """
+    if name in options.FLAGS and name not in SWEEPABLE:
+        raise UsageError(
+            f"{where}: a sweep does not go through {name}", f"choose from: {', '.join(SWEEPABLE)}"
+        )
+    found = tuple(checked(name, value, where) for value in values)
+    twice = [value for place, value in enumerate(found) if value in found[:place]]
+    if twice:
+        raise UsageError(f"{where}: {name} has {twice[0]} twice", "give every value once")
+    return found
+
+
+def refuse_twins(workloads: Sequence[Workload], where: str) -> None:
+    """Raise UsageError where two cases are the same."""
+    seen = set()
+    for each in workloads:
+        case = (each.name, each.arguments)
+        if case in seen:
+            flags = f" {' '.join(each.arguments)}" if each.arguments else ""
+            raise UsageError(
+                f"{where}: {each.name}{flags} is there twice", "blocks repeat a run: blocks = 7"
+            )
+        seen.add(case)

@@ -1,0 +1,92 @@
+"""What a study file asks for, checked as far as a file alone can be."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from gpuwatch.errors import UsageError
+from gpuwatch.models import JSON, Workload
+from gpuwatch.studies import parameters
+
+MOST_RUNS = 2_000
+"""Runs of one study."""
+
+
+@dataclass(frozen=True)
+class StudyPart:
+    """Cases and environments that are compared with each other."""
+
+    name: str
+    workloads: tuple[Workload, ...]
+    """The cases of gpuwatch's own workloads, one for each set of parameters."""
+    command: tuple[str, ...]
+    """A command of the user's: a case of its own; empty: none."""
+    environments: tuple[str, ...]
+    """As behind ``--env``."""
+    blocks: int | None = None
+    """``None``: those of the study."""
+    sweep: Mapping[str, tuple[JSON, ...]] = field(default_factory=dict)
+    """Parameters that the cases go through, by the workload's flag."""
+
+    @property
+    def cases(self) -> int:
+        return len(self.workloads) + bool(self.command)
+
+
+@dataclass(frozen=True)
+class Study:
+    """A preset, or a file of the user's."""
+
+    name: str
+    """What it was asked for by: the preset's name or the file's."""
+    parts: tuple[StudyPart, ...]
+    title: str | None = None
+    question: str | None = None
+    afterwards: str | None = None
+    """What to do next, told when all runs are over."""
+    blocks: int | None = None
+    """``None``, without ``quick`` or ``rigorous``: each run once."""
+    quick: bool = False
+    rigorous: bool = False
+    margin: str | None = None
+    """As behind ``--margin``."""
+    cool_down: str | None = None
+    """As behind ``--cool-down``."""
+    order_seed: int | None = None
+
+
+def with_parameters(study: Study, given: Mapping[str, JSON]) -> Study:
+    """``study`` with the parameters ``given`` in every workload of gpuwatch's own.
+
+    Raises:
+        UsageError: a part goes through one of them, they contradict what a part has, two cases
+            become the same, or there is no such workload in it.
+    """
+    if not given:
+        return study
+    if not any(part.workloads for part in study.parts):
+        flag = parameters.flag(next(iter(given)))
+        raise UsageError(
+            f"{flag} is a flag of gpuwatch's own workloads, and {study.name} has none",
+            f"leave {flag} out",
+        )
+    for part in study.parts:
+        swept = [name for name in given if name in part.sweep]
+        if swept:
+            raise UsageError(
+                f"{parameters.flag(swept[0])} is what part {part.name!r} of {study.name} goes"
+                " through",
+                f"leave it out, or change a copy: gpuwatch study --show {study.name}",
+            )
+    return replace(study, parts=tuple(_changed(part, given, study.name) for part in study.parts))
+
+
+def _changed(part: StudyPart, given: Mapping[str, JSON], where: str) -> StudyPart:
+    place = f"{where}, part {part.name!r}"
+    workloads = tuple(
+        parameters.workload(each.name, {**each.parameters, **given}, place)
+        for each in part.workloads
+    )
+    parameters.refuse_twins(workloads, place)
+    return replace(part, workloads=workloads)
