@@ -25,7 +25,7 @@ MAY: dict[str, tuple[set[str], set[str]]] = {
     "session": (ENGINE | {"telemetry.base"}, set()),
     "recorder": (ENGINE | {"telemetry", "runners", "session"}, set()),
     "profiles": (ENGINE | {"session", "telemetry.base"}, set()),
-    "studies": (ENGINE | {"workloads.names", "workloads.options"}, {"tomli"}),
+    "studies": (ENGINE | {"workloads.names", "workloads.options"}, {"tomli", "tomllib"}),
     "analysis": (ENGINE | {"session"}, {"numpy", "scipy"}),
     "report": (ENGINE | {"analysis", "session"}, set()),
     "tui": (ENGINE | {"session", "analysis", "workloads.names"}, {"textual", "rich"}),

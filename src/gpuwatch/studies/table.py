@@ -55,7 +55,9 @@ def parse(text: str, where: str) -> Table:
     except RecursionError:
         raise UsageError(f"{where} is nested too deep for a study file", _SEE) from None
     except ValueError as error:
-        raise UsageError(f"{where} is not TOML: {error}", _SEE) from None
+        end = f"line {text.count(chr(10)) + 1}, column {len(text) - text.rfind(chr(10))}"
+        what = str(error).replace("end of document", end)
+        raise UsageError(f"{where} is not TOML: {what}", _SEE) from None
 
 
 class Table:
