@@ -1,4 +1,4 @@
-"""Text from outside made harmless for a terminal and for Markdown."""
+"""Text from outside made harmless for a terminal, for Markdown and for spreadsheets."""
 
 from __future__ import annotations
 
@@ -31,6 +31,12 @@ def markdown(text: object) -> str:
     """``text`` for a cell of a Markdown table."""
     escaped = "".join("\\" + c if c in "\\`*_{}[]<>|#!&~" else c for c in clean(text).strip())
     return escaped.replace("://", ":\u200b//")
+
+
+def spreadsheet(text: object, longest: int = _LONGEST) -> str:
+    """``text`` for a cell of CSV that no spreadsheet takes for a formula; empty for ``None``."""
+    cleaned = clean("" if text is None else text, longest)
+    return f"'{cleaned}" if cleaned.startswith(("=", "+", "-", "@")) else cleaned
 
 
 def _safe(character: str) -> str:

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from gpuwatch.models import JSON, number
 from gpuwatch.session.rows import StepRow
 
+Span = tuple[int, int, StepRow]
+"""Start and end in nanoseconds of the time that a step line covers, and the line."""
 
-def intervals(steps: Iterable[StepRow]) -> list[tuple[int, int, StepRow]]:
-    """``(start, end, row)`` in nanoseconds: the time each step line covers.
+
+def intervals(steps: Iterable[StepRow]) -> list[Span]:
+    """The time that each step line covers; see :func:`spans`."""
+    return list(spans(steps))
+
+
+def spans(steps: Iterable[StepRow]) -> Iterator[Span]:
+    """The time that each step line covers, one line after the other.
 
     It ends when the line's last step ended. With step times it is as long as they are together,
     otherwise it begins where the line before ended; a first line without times covers no time.
     """
-    found: list[tuple[int, int, StepRow]] = []
     before: int | None = None
     for row in steps:
         if row.seconds:
@@ -23,9 +30,8 @@ def intervals(steps: Iterable[StepRow]) -> list[tuple[int, int, StepRow]]:
             start = row.t if before is None else before
         if before is not None:
             start = max(start, before)
-        found.append((min(start, row.t), row.t, row))
+        yield min(start, row.t), row.t, row
         before = row.t
-    return found
 
 
 def rate_series(
@@ -36,9 +42,16 @@ def rate_series(
     A step line's work is spread evenly over the time it covers. ``None`` where the work is unknown
     or no step line reaches; where steps were still to come at the end, the known part counts.
     """
+    return spread(spans(steps), work, edges)
+
+
+def spread(
+    covered: Iterable[Span], work: Callable[[StepRow], float | None], edges: Sequence[int]
+) -> list[float | None]:
+    """:func:`rate_series` of lines whose spans are known already."""
     totals: list[float | None] = [None] * max(0, len(edges) - 1)
     first = 0
-    for start, end, row in intervals(steps):
+    for start, end, row in covered:
         amount = work(row)
         if amount is None or end <= start:
             continue

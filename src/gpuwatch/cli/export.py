@@ -1,36 +1,126 @@
-"""A session's time series: every tick, every metric, in SI base units; empty or null is unknown."""
+"""A session's or a study's data, whole: in SI base units; empty or null is unknown.
+
+SESSION is a file, a study's folder, the start of a session's id, or `last`. Of a study all runs
+stand under each other, behind columns that say which run a row is of.
+
+what is exported:
+  series  every tick, every metric: what the gauges show
+  steps   every step: its time, loss, samples, phases
+  log     what the runs wrote
+  events  what happened: throttling, errors, epochs
+  runs    one row per run: status, steady step time, every quantity of a comparison
+"""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import os
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gpuwatch.cli import find
-from gpuwatch.errors import StorageError
+from gpuwatch.errors import StorageError, UsageError
+
+if TYPE_CHECKING:
+    from gpuwatch.report.export import Export
+
+_WHAT = ("series", "steps", "log", "events", "runs")
+_FORMATS = ("csv", "json", "parquet")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("session", metavar="SESSION")
-    parser.add_argument("--format", choices=("csv", "json"), default="csv")
+    parser.add_argument("--what", choices=_WHAT, default="series", help="default: series")
+    parser.add_argument(
+        "--format",
+        choices=_FORMATS,
+        help="json is lines of JSON; default: as FILE is named, else csv",
+    )
     parser.add_argument("--output", type=Path, metavar="FILE", help="instead of standard output")
 
 
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
-    path = find.session(arguments.session)
-    from gpuwatch.report import series
+    paths = find.sessions(arguments.session)
+    output: Path | None = arguments.output
+    form = arguments.format or _named(output)
+    if form == "parquet" and output is None:
+        raise UsageError("Parquet is written to a file", "add --output FILE.parquet")
+    if output is not None:
+        _check(output, paths, form)
+    with contextlib.ExitStack() as stack:
+        several = len(paths) > 1 or _is_study(arguments.session, paths[0])
+        export = _export(paths, arguments.what, stack, several=several)
+        if output is None:
+            sys.stdout.writelines(_text(form)(export))
+        else:
+            _save(output, form, export)
+    return 0
+
+
+def _is_study(text: str, first: Path) -> bool:
+    """Whether a study of several runs was named, however many of them there are by now."""
+    from gpuwatch.session.progress import place
+
+    folder = first.resolve().parent
+    return Path(text).resolve().name == folder.name and place(first) is not None
+
+
+def _export(paths: list[Path], what: str, stack: contextlib.ExitStack, *, several: bool) -> Export:
+    """The table that was asked for; a session by itself has no columns that name it."""
+    from gpuwatch.report import export_study
+    from gpuwatch.report.session_tables import TABLES
     from gpuwatch.session.reader import SessionReader
 
-    write = series.as_csv if arguments.format == "csv" else series.as_json_lines
-    with SessionReader(path) as reader:
-        if arguments.output is None:
-            sys.stdout.writelines(write(reader))
-            return 0
-        try:
-            with arguments.output.open("w", encoding="utf-8", newline="") as file:
-                file.writelines(write(reader))
-        except OSError as error:
-            raise StorageError(
-                f"cannot write {arguments.output}: {error.strerror}", "choose another --output"
-            ) from error
-    return 0
+    if what == "runs":
+        from gpuwatch.analysis.read import read_sessions, read_study
+
+        folders = {path.parent for path in paths}
+        whole = several and len(folders) == 1
+        return export_study.runs(read_study(folders.pop()) if whole else read_sessions(paths))
+    if several:
+        return export_study.under_each_other(paths, TABLES[what])
+    return TABLES[what](stack.enter_context(SessionReader(paths[0])))
+
+
+def _text(form: str) -> Callable[[Export], Iterator[str]]:
+    from gpuwatch.report import export
+
+    return export.as_csv if form == "csv" else export.as_json_lines
+
+
+def _named(output: Path | None) -> str:
+    ending = "" if output is None else output.suffix.lower().removeprefix(".")
+    return "json" if ending == "jsonl" else ending if ending in _FORMATS else "csv"
+
+
+def _check(output: Path, paths: list[Path], form: str) -> None:
+    if output.resolve() in {path.resolve() for path in paths}:
+        raise UsageError(f"{output} is the session itself", "choose another --output")
+    if form == "parquet" and output.exists() and not output.is_file():
+        raise UsageError(f"{output} is no plain file", "choose another --output")
+
+
+def _save(output: Path, form: str, export: Export) -> None:
+    """Write beside ``output`` and put it there when it is whole; a pipe is written to as it is."""
+    plain = output.is_file() or not output.exists()
+    new = output.with_name(f".{output.name}.{os.getpid()}") if plain else output
+    try:
+        if form == "parquet":
+            from gpuwatch.report import parquet
+
+            parquet.write(new, export)
+        else:
+            with new.open("w", encoding="utf-8", newline="") as file:
+                file.writelines(_text(form)(export))
+        if plain:
+            new.replace(output)
+    except OSError as error:
+        raise StorageError(
+            f"cannot write {output}: {error.strerror or error}", "choose another --output"
+        ) from error
+    finally:
+        if plain:
+            new.unlink(missing_ok=True)

@@ -1,0 +1,91 @@
+"""A table on its way out: its columns, its rows in batches, CSV and JSON lines of it."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from gpuwatch.models import JSON
+from gpuwatch.text import spreadsheet
+
+SCHEMA = 1
+Value = float | int | bool | str | None
+Row = tuple[Value, ...]
+_LONGEST_TEXT = 64 * 1024
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: what its values are, and how they were obtained."""
+
+    name: str
+    """The heading, unlike the others' of its table."""
+    type: Literal["float", "int", "bool", "text"] = "float"
+    unit: str = ""
+    key: bool = False
+    """It says which row this is: the run, the time."""
+    device: str | None = None
+    metric: str | None = None
+    method: str = ""
+    source: str = ""
+    reason: str | None = None
+    """Why there are no values, if there are none."""
+
+
+@dataclass(frozen=True)
+class Export:
+    """A table that may be longer than memory."""
+
+    what: str
+    columns: tuple[Column, ...]
+    batches: Callable[[], Iterator[Sequence[Row]]]
+    """Reads the rows anew, some thousands at a time; ``None`` is unknown."""
+
+
+def as_csv(export: Export) -> Iterator[str]:
+    """A line of headings, then a line per row; an empty cell is unknown."""
+    yield from _csv([[spreadsheet(column.name) for column in export.columns]])
+    for batch in export.batches():
+        yield from _csv([[_cell(value) for value in row] for row in batch])
+
+
+def as_json_lines(export: Export) -> Iterator[str]:
+    """A first line that names the columns, then a list per row: its keys, then the columns.
+
+    Unknown is null, and so is a number that is not finite, which JSON has no word for.
+    """
+    keys = [column.name for column in export.columns if column.key]
+    columns = [_described(column) for column in export.columns if not column.key]
+    yield json.dumps({"schema": SCHEMA, "keys": keys, "columns": columns}) + "\n"
+    for batch in export.batches():
+        for row in batch:
+            yield json.dumps([_finite(value) for value in row]) + "\n"
+
+
+def _described(column: Column) -> dict[str, JSON]:
+    if column.metric is None:
+        return {"name": column.name, "unit": column.unit or None}
+    return {"device": column.device, "metric": column.metric, "unit": column.unit}
+
+
+def _finite(value: Value) -> Value:
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _cell(value: Value) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return spreadsheet(value, _LONGEST_TEXT) if isinstance(value, str) else repr(value)
+
+
+def _csv(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerows(rows)
+    yield out.getvalue()
