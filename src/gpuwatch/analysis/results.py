@@ -77,6 +77,8 @@ class Verdict:
     would."""
     reasons: tuple[str, ...] = ()
     """Why it cannot be told, or is invalid: each a clause without a full stop."""
+    estimate: float | None = None
+    """The relative change itself, from one pair on: also where no interval can be drawn."""
 
 
 @dataclass(frozen=True)

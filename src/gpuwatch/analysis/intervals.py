@@ -1,0 +1,152 @@
+"""Student's t on the mean of a few values: intervals, tests, and Holm's procedure over several.
+
+Sources: Student (1908), "The probable error of a mean", Biometrika 6; Welch (1947), Biometrika 34,
+with Satterthwaite's degrees of freedom (1946), Biometrics Bulletin 2; Holm (1979), "A simple
+sequentially rejective multiple test procedure", Scandinavian Journal of Statistics 6.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import stdtr, stdtrit
+
+from gpuwatch.analysis.results import Interval
+
+ALPHA = 0.05
+"""Error that all comparisons of a question share."""
+
+
+@dataclass(frozen=True)
+class Mean:
+    """What is known of a mean, or of a difference of two."""
+
+    value: float
+    error: float
+    """Standard error."""
+    freedom: float
+    """Degrees of freedom of Student's t."""
+
+    def bounds(self, level: float) -> tuple[float, float]:
+        """Of the two-sided interval at ``level``."""
+        half = float(stdtrit(self.freedom, (1 + level) / 2)) * self.error
+        return self.value - half, self.value + half
+
+    def p_above(self, bound: float) -> float:
+        """One-sided: small where the mean lies above ``bound``."""
+        return float(stdtr(self.freedom, (bound - self.value) / self.error))
+
+    def p_below(self, bound: float) -> float:
+        return float(stdtr(self.freedom, (self.value - bound) / self.error))
+
+    def p_zero(self) -> float:
+        """Two-sided, of a mean of zero."""
+        return min(1.0, 2 * min(self.p_above(0), self.p_below(0)))
+
+    def p_beyond(self, margin: float) -> float:
+        """Of a mean within ``margin`` of zero: the smaller of two one-sided tests, doubled."""
+        return min(1.0, 2 * min(self.p_above(margin), self.p_below(-margin)))
+
+    def p_within(self, margin: float) -> float:
+        """Of a mean ``margin`` or more from zero: the larger of two one-sided tests (TOST)."""
+        return max(self.p_above(-margin), self.p_below(margin))
+
+    def change(self, level: float) -> Interval:
+        """Of a mean of log-ratios: the relative change."""
+        low, high = self.bounds(level)
+        return Interval(relative(self.value), relative(low), relative(high), level)
+
+
+def mean_of(values: np.ndarray) -> Mean | None:
+    """``None`` under two values."""
+    if values.size < 2:
+        return None
+    error = float(np.std(values, ddof=1)) / math.sqrt(values.size)
+    return Mean(float(np.mean(values)), error, values.size - 1.0)
+
+
+def welch(baseline: np.ndarray, other: np.ndarray) -> Mean | None:
+    """Mean of ``other`` less that of ``baseline``; ``None`` with under two values in either."""
+    if min(baseline.size, other.size) < 2:
+        return None
+    value = float(np.mean(other) - np.mean(baseline))
+    shares = [float(np.var(each, ddof=1)) / each.size for each in (baseline, other)]
+    total = sum(shares)
+    if not total:
+        return Mean(value, 0.0, baseline.size + other.size - 2.0)
+    rests = (baseline.size - 1, other.size - 1)
+    # As shares of the total, so that variances near the smallest number do not vanish.
+    freedom = 1 / sum(
+        (share / total) ** 2 / rest for share, rest in zip(shares, rests, strict=True)
+    )
+    return Mean(value, math.sqrt(total), freedom)
+
+
+def interval(log_ratios: Sequence[float], level: float = 0.95) -> Interval | None:
+    """Student's t interval of the mean log-ratio, as a relative change; ``None`` under two.
+
+    Raises:
+        ValueError: a value is not finite.
+    """
+    mean = mean_of(finite(log_ratios))
+    return None if mean is None else mean.change(level)
+
+
+def difference(values: Sequence[float], level: float = 0.95) -> Interval | None:
+    """Student's t interval of the mean of ``values``, in their own unit; ``None`` under two.
+
+    Raises:
+        ValueError: a value is not finite.
+    """
+    mean = mean_of(finite(values))
+    return None if mean is None else Interval(mean.value, *mean.bounds(level), level)
+
+
+def holm_levels(p_values: Sequence[float]) -> tuple[float, ...]:
+    """The level at which Holm's procedure tests each, so that all together err in ``ALPHA``.
+
+    The i-th smallest of k is tested at ALPHA/(k-i+1); from the first that is not rejected on, all
+    have that one's level. So a p value is at most its level exactly where Holm rejects it.
+    """
+    levels = [ALPHA] * len(p_values)
+    level, open_ = ALPHA, True
+    for place, index in enumerate(_order(p_values)):
+        if open_:
+            level = ALPHA / (len(p_values) - place)
+            open_ = p_values[index] <= level
+        levels[index] = level
+    return tuple(levels)
+
+
+def holm_adjusted(p_values: Sequence[float]) -> tuple[float, ...]:
+    """p values that may be held against ``ALPHA`` itself, by Holm's procedure."""
+    adjusted = [1.0] * len(p_values)
+    largest = 0.0
+    for place, index in enumerate(_order(p_values)):
+        largest = max(largest, min(1.0, (len(p_values) - place) * p_values[index]))
+        adjusted[index] = largest
+    return tuple(adjusted)
+
+
+def relative(log_ratio: float) -> float:
+    """The relative change that a log-ratio is; the largest number where it is beyond that."""
+    return math.expm1(min(log_ratio, 700.0))
+
+
+def finite(values: Sequence[float]) -> np.ndarray:
+    """``values`` as an array.
+
+    Raises:
+        ValueError: a value is not finite.
+    """
+    array = np.asarray(values, dtype=float)
+    if not np.isfinite(array).all():
+        raise ValueError("values must be finite")
+    return array
+
+
+def _order(p_values: Sequence[float]) -> list[int]:
+    return sorted(range(len(p_values)), key=lambda index: p_values[index])
