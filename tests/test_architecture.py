@@ -27,7 +27,8 @@ MAY: dict[str, tuple[set[str], set[str]]] = {
     "profiles": (ENGINE | {"session", "telemetry.base"}, set()),
     "studies": (ENGINE | {"workloads.names", "workloads.options"}, {"tomli", "tomllib"}),
     "analysis": (ENGINE | {"session"}, {"numpy", "scipy"}),
-    "report": (ENGINE | {"analysis", "session"}, set()),
+    "report": (ENGINE | {"analysis", "session"}, {"pyarrow"}),
+    "notebook": (ENGINE | {"analysis", "report", "session"}, {"numpy", "pandas"}),
     "tui": (ENGINE | {"session", "analysis", "workloads.names"}, {"textual", "rich"}),
     "cli": (
         ENGINE
@@ -113,6 +114,7 @@ def loaded(*arguments: str) -> set[str]:
 
 
 HEAVY = {"docker", "spython", "pynvml", "psutil", "torch", "textual", "numpy", "scipy", "rich"}
+HEAVY |= {"pyarrow", "pandas"}
 
 
 @pytest.mark.parametrize("argument", ["--help", "--version"])

@@ -74,7 +74,7 @@ def under_each_other(paths: Sequence[Path], table: Callable[[SessionReader], Exp
 def runs(result: StudyResult) -> Export:
     """One row per run: how it stands in its study, and every quantity of a comparison.
 
-    ``reason`` says why a run has no value to judge; ``steady_first`` counts full timed steps from 0.
+    ``reason``: why a run has no value to judge; ``steady_first`` counts full timed steps from 0.
     """
     judged = {
         id(run.session): run

@@ -1,0 +1,9 @@
+"""Sessions and studies as arrays and tables: what ``gpuwatch.load`` gives a notebook."""
+
+from __future__ import annotations
+
+from gpuwatch.notebook.loading import Series as Series
+from gpuwatch.notebook.loading import Session as Session
+from gpuwatch.notebook.loading import Study as Study
+from gpuwatch.notebook.loading import load as load
+from gpuwatch.notebook.table import Table as Table

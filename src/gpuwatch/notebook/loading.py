@@ -1,0 +1,150 @@
+"""Saved sessions and studies as frozen objects of arrays and tables."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuwatch.analysis.read import read_study
+from gpuwatch.analysis.results import StudyResult
+from gpuwatch.analysis.summary import summarise
+from gpuwatch.errors import UsageError
+from gpuwatch.metrics import Method
+from gpuwatch.models import JSON
+from gpuwatch.notebook.table import Table, arrays, table
+from gpuwatch.report import export_study, json, session_tables
+from gpuwatch.report.export import Column
+from gpuwatch.report.series import series
+from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.study import sessions_in
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Series:
+    """One metric of one device over time; numpy takes it as the array of its values."""
+
+    device: str
+    metric: str
+    unit: str
+    """UCUM, in base units: ``1`` (0 to 1), ``By``, ``By/s``, ``W``, ``FLOP/s``."""
+    method: Method
+    source: str
+    reason: str | None
+    """Why values are unknown, where that is known."""
+    values: Floats
+    """One for each of the session's ``time``; NaN is unknown. Read-only."""
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+        return self.values.astype(float if dtype is None else dtype, copy=bool(copy))
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __repr__(self) -> str:
+        known = int(np.count_nonzero(~np.isnan(self.values)))
+        told = f"{self.method.value}, {known} of {len(self)} known"
+        return f"Series({self.device} {self.metric} [{self.unit}], {told})"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Session:
+    """One run, whole."""
+
+    path: Path
+    meta: Mapping[str, JSON]
+    """What is known of the session; the keys are those of ``docs/session-format.md``."""
+    time: Floats
+    """Seconds since the session's start, one for each sample."""
+    series: Mapping[tuple[str, str], Series]
+    """By device and metric: ``series["gpu0", "hw.gpu.utilization"]``."""
+    steps: Table
+    """One row per step; the columns are those of ``gpuwatch export --what steps``."""
+    log: Table
+    events: Table
+    summary: Mapping[str, JSON]
+    """As ``gpuwatch show --format json`` gives it."""
+
+    def __repr__(self) -> str:
+        known = self.summary["session"]
+        size = f"{len(self.time)} samples, {self.steps.rows} steps"
+        return f"Session({known['label']}, {known['status']}, {size})"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Study:
+    """The runs of one folder, and what they say together."""
+
+    path: Path
+    result: StudyResult
+    runs: Table
+    """One row per run; the columns are those of ``gpuwatch export --what runs``."""
+
+    @cached_property
+    def sessions(self) -> tuple[Session, ...]:
+        """The sessions in the order of ``runs``; each file is read when this is first asked for."""
+        return tuple(_session(Path(each.path)) for each in self.result.sessions)
+
+    def __repr__(self) -> str:
+        return f"Study({self.result.title}, {self.runs.rows} runs)"
+
+
+def load(path: str | os.PathLike[str]) -> Session | Study:
+    """A session file as a :class:`Session`, a study's folder as a :class:`Study`.
+
+    >>> import gpuwatch
+    >>> run = gpuwatch.load("study/01-bare.gpuwatch")
+    >>> run.series["gpu0", "hw.gpu.utilization"].unit
+    '1'
+
+    Raises:
+        GpuwatchError: there is no session, or the file is none; its message says what mends it.
+    """
+    place = Path(path)
+    return _study(place) if place.is_dir() else _session(place)
+
+
+def _session(path: Path) -> Session:
+    with SessionReader(path) as reader:
+        sampled = series(reader)
+        time, *values = arrays(sampled)
+        return Session(
+            path=path,
+            meta=reader.meta(),
+            time=time,
+            series={
+                (str(column.device), str(column.metric)): _series(column, array)
+                for column, array in zip(sampled.columns[1:], values, strict=True)
+            },
+            steps=table(session_tables.steps(reader)),
+            log=table(session_tables.log(reader)),
+            events=table(session_tables.events(reader)),
+            summary=json.summary(summarise(reader)),
+        )
+
+
+def _series(column: Column, values: Floats) -> Series:
+    return Series(
+        device=str(column.device),
+        metric=str(column.metric),
+        unit=column.unit,
+        method=Method(column.method),
+        source=column.source,
+        reason=column.reason,
+        values=values,
+    )
+
+
+def _study(folder: Path) -> Study:
+    if not sessions_in(folder):
+        raise UsageError(f"no session in {folder}", "name a study's folder or a session file")
+    result = read_study(folder)
+    return Study(folder, result, table(export_study.runs(result)))

@@ -1,0 +1,98 @@
+"""A table as arrays of equal length."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpuwatch.report.export import Column, Export, Row
+
+if TYPE_CHECKING:
+    import pandas
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Table(Mapping[str, Array]):
+    """Columns by name, in order; arrays are read-only.
+
+    A number that is unknown is NaN, any other value ``None`` in an array of objects.
+    """
+
+    columns: Mapping[str, Array]
+    units: Mapping[str, str]
+    """UCUM unit of the columns that have one."""
+
+    def __getitem__(self, name: str) -> Array:
+        return self.columns[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.columns)
+
+    def __len__(self) -> int:
+        """Number of columns, as of every mapping; see ``rows``."""
+        return len(self.columns)
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return next((len(array) for array in self.columns.values()), 0)
+
+    def __repr__(self) -> str:
+        return f"Table({self.rows} rows: {', '.join(self.columns)})"
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """The same as a ``DataFrame``.
+
+        Raises:
+            ImportError: pandas is not installed.
+        """
+        try:
+            import pandas
+        except ImportError as error:
+            raise ImportError("to_pandas() needs pandas: pip install pandas") from error
+        return pandas.DataFrame({name: array.copy() for name, array in self.columns.items()})
+
+
+def table(export: Export) -> Table:
+    """All rows of ``export``."""
+    found = arrays(export)
+    names = [column.name for column in export.columns]
+    units = {column.name: column.unit for column in export.columns if column.unit}
+    return Table(dict(zip(names, found, strict=True)), units)
+
+
+def arrays(export: Export) -> list[Array]:
+    """One array for each column of ``export``, of all its rows."""
+    parts: list[list[Array]] = [[] for _ in export.columns]
+    for batch in export.batches():
+        for part, column, values in zip(parts, export.columns, _turned(batch), strict=False):
+            part.append(_array(column, values))
+    found = [
+        np.concatenate(part) if part else _array(column, ())
+        for part, column in zip(parts, export.columns, strict=True)
+    ]
+    for each in found:
+        each.flags.writeable = False
+    return found
+
+
+def _turned(batch: Sequence[Row]) -> Iterator[tuple[Any, ...]]:
+    return zip(*batch, strict=True)
+
+
+def _array(column: Column, values: Sequence[Any]) -> Array:
+    if column.type == "float" or (column.type == "int" and None in values):
+        return np.array([np.nan if value is None else value for value in values], dtype=float)
+    if column.type == "int":
+        return np.array(values, dtype=np.int64)
+    if column.type == "bool" and None not in values:
+        return np.array(values, dtype=bool)
+    found = np.empty(len(values), dtype=object)
+    found[:] = values
+    return found
