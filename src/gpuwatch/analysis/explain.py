@@ -1,10 +1,39 @@
-"""Why two environments differ: what goes with the change, down the ladder of explanation."""
+"""Why two environments differ: what goes with the change, down the ladder of explanation.
+
+Versions, kernels, clocks, GPU kernel time, copies, the host, limits, start-up. It says what goes
+with a change and never what caused it: ``docs/explanation.md``.
+"""
 
 from __future__ import annotations
 
+from gpuwatch.analysis.explain_conditions import conditions
+from gpuwatch.analysis.explain_kernels import differing, executed
+from gpuwatch.analysis.explain_setting import fingerprint, limits, versions
+from gpuwatch.analysis.explain_sides import Sides
+from gpuwatch.analysis.explain_startup import start_up
+from gpuwatch.analysis.explain_time import where
 from gpuwatch.analysis.results import Cell, Explanation
 
 
 def explain(baseline: Cell, other: Cell, margin: float) -> Explanation:
-    """What goes with the change from ``baseline`` to ``other``, by the judged runs of both."""
-    raise NotImplementedError
+    """What goes with the change from ``baseline`` to ``other``, by the judged runs of both.
+
+    Parts of the step first, the largest change first; then versions, kernels, clocks and limits
+    that differ; start-up last. What is not known is left out. ``margin`` is relative: extra
+    start-up is told with the steps after which it is below that share of the whole time.
+    """
+    sides = Sides(baseline, other)
+    found = fingerprint(sides)
+    kernels, ran = differing(sides)
+    start, started = start_up(sides, margin)
+    parts = sorted(where(sides), key=lambda each: -each[0])
+    rungs = (
+        *(evidence for _, evidence in parts),
+        versions(sides, found),
+        ran,
+        executed(sides),
+        conditions(sides),
+        limits(sides, found),
+        started,
+    )
+    return Explanation(tuple(each for each in rungs if each is not None), found, kernels, start)

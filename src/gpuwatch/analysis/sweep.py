@@ -3,10 +3,44 @@ from it."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from gpuwatch.analysis.results import Cell, Sweep
-from gpuwatch.models import JSON
+from gpuwatch.analysis.explain_sides import median, step_seconds
+from gpuwatch.analysis.results import Cell, Interval, Run, Sweep, SweepPoint
+from gpuwatch.analysis.sweep_words import MEMORY, sentence
+from gpuwatch.analysis.verdict import paired, unpaired
+from gpuwatch.models import JSON, mapping, number
+
+_SAME_WORK = frozenset(
+    {"workers", "dtype", "device", "lr", "seed", "epochs", "steps", "warmup", "profile"}
+)
+"""Flags of workloads that leave the work of a step as it is: without samples the step times may be
+compared."""
+
+
+@dataclass(frozen=True)
+class _Measured:
+    """One value of the parameter, and what its judged runs gave."""
+
+    value: JSON
+    cell: Cell | None
+    why: str | None
+    steps: tuple[float, ...]
+    """Steady step times, seconds."""
+    rates: tuple[float, ...]
+    """Samples per second."""
+    speeds: tuple[tuple[int | None, float], ...]
+    """By block: what is compared, more is better."""
+
+    @property
+    def speed(self) -> float | None:
+        return median([speed for _, speed in self.speeds])
+
+    @property
+    def by_block(self) -> dict[int, float]:
+        return {block: speed for block, speed in self.speeds if block is not None}
 
 
 def sweep_of(
@@ -16,5 +50,128 @@ def sweep_of(
     points: Sequence[tuple[JSON, Cell | None, str | None]],
     margin: float,
 ) -> Sweep:
-    """The sweep of ``points``: value of the parameter, its cell, and why there is none."""
-    raise NotImplementedError
+    """The sweep of ``points``: value of the parameter, its cell, and why there is none.
+
+    Throughput is samples of a step over the steady step time of each run, and its median over the
+    judged runs. The best has the highest; the others are compared with it, paired by block where
+    all of them share blocks with it. Where samples are not known, the step times are compared if
+    the parameter leaves the work of a step as it is; else there is no figure, and why.
+    """
+    runs = [(value, cell, why, _timed(cell)) for value, cell, why in points]
+    by_time = parameter in _SAME_WORK and any(
+        samples_of(run) is None for *_, timed in runs for run in timed
+    )
+    found = [_measured(*each, by_time=by_time) for each in runs]
+    known = [at for at, each in enumerate(found) if each.speeds]
+    best = max(known, key=lambda at: found[at].speed or 0.0, default=None)
+    changes = {} if best is None else _against(found, best, margin)
+    tied = {at for at, change in changes.items() if change is not None and _has_zero(change)}
+    if tied and best is not None:
+        tied.add(best)
+    made = tuple(
+        SweepPoint(
+            value=each.value,
+            cell=each.cell,
+            samples_per_second=median(each.rates),
+            step_seconds=median(each.steps),
+            throughput=changes.get(at),
+            tied=at in tied,
+            why=None if each.speeds else each.why,
+        )
+        for at, each in enumerate(found)
+    )
+    shared = None if best is None else _blocks(found, best)
+    return Sweep(
+        label=label,
+        parameter=parameter,
+        environment=environment,
+        points=made,
+        best=best,
+        sentence=sentence(parameter, made, best, shared, by_time=by_time),
+    )
+
+
+def samples_of(run: Run) -> float | None:
+    """Samples of one full step, as the program reports its batch; else as they were counted."""
+    for reported in (run.session.run.get("batch_size"), run.session.count.get("samples")):
+        known = number(reported)
+        if known is not None and known > 0:
+            return known
+    return None
+
+
+def _timed(cell: Cell | None) -> tuple[Run, ...]:
+    judged = () if cell is None else cell.judged
+    return tuple(run for run in judged if step_seconds(run) is not None)
+
+
+def _measured(
+    value: JSON, cell: Cell | None, why: str | None, timed: Sequence[Run], *, by_time: bool
+) -> _Measured:
+    steps = [(run, seconds) for run in timed if (seconds := step_seconds(run)) is not None]
+    rates = [
+        (run, samples / seconds)
+        for run, seconds in steps
+        if (samples := samples_of(run)) is not None
+    ]
+    speeds = [(run, 1 / seconds) for run, seconds in steps] if by_time else rates
+    if not speeds:
+        why = "samples of a step are not known" if steps else _why(cell, why)
+    return _Measured(
+        value,
+        cell,
+        why,
+        tuple(seconds for _, seconds in steps),
+        tuple(rate for _, rate in rates),
+        tuple((run.block, speed) for run, speed in speeds),
+    )
+
+
+def _why(cell: Cell | None, told: str | None) -> str:
+    """Why no run of the cell has a step time."""
+    runs = () if cell is None else cell.runs
+    problems = () if cell is None else cell.not_run
+    for run in runs:
+        said = (run.session.status.text, mapping(run.session.error).get("message"), run.reason)
+        if any(MEMORY in str(each).casefold() for each in said):
+            return MEMORY
+    if told:
+        return told
+    reasons = [run.reason or run.steady.reason or run.session.status.text for run in runs]
+    reasons += [problem.text for each in problems for problem in each.problems]
+    return reasons[0] if reasons else "not run"
+
+
+def _blocks(found: Sequence[_Measured], best: int) -> int | None:
+    """Fewest blocks that a value shares with the best; ``None`` where not all share any."""
+    others = [each for at, each in enumerate(found) if at != best and each.speeds]
+    shared = [len(each.by_block.keys() & found[best].by_block.keys()) for each in others]
+    return min(shared, default=0) or None
+
+
+def _against(found: Sequence[_Measured], best: int, margin: float) -> dict[int, Interval | None]:
+    """Change of the throughput against the best, of every other that has one."""
+    others = {at: each for at, each in enumerate(found) if at != best and each.speeds}
+    if not others:
+        return {}
+    first = found[best]
+    if _blocks(found, best) is None:
+        logs = [[math.log(speed) for _, speed in each.speeds] for each in others.values()]
+        verdicts = unpaired([math.log(speed) for _, speed in first.speeds], logs, margin)
+    else:
+        verdicts = paired(
+            [
+                [
+                    math.log(speed / first.by_block[block])
+                    for block, speed in sorted(each.by_block.items())
+                    if block in first.by_block
+                ]
+                for each in others.values()
+            ],
+            margin,
+        )
+    return {at: verdict.change for at, verdict in zip(others, verdicts, strict=True)}
+
+
+def _has_zero(change: Interval) -> bool:
+    return change.low <= 0 <= change.high

@@ -1,0 +1,85 @@
+"""Clocks, power and other programs, where they were not the same in two environments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from gpuwatch import units
+from gpuwatch.analysis.explain_sides import Sides
+from gpuwatch.analysis.results import Evidence
+from gpuwatch.analysis.summary import Summary
+from gpuwatch.metrics import Method
+from gpuwatch.models import mapping, number
+
+RELATIVE = 0.02
+"""Clocks and power differ from here on."""
+SHARES = 0.05
+"""Shares of the time or of the cores differ from here on."""
+
+_RATES = (
+    ("hw.gpu.clock.sm", "SM clock", "Hz"),
+    ("hw.gpu.clock.memory", "memory clock", "Hz"),
+    ("hw.gpu.power", "GPU power", "W"),
+    ("hw.cpu.frequency", "CPU frequency", "Hz"),
+)
+_HELD = (
+    ("hw.gpu.throttle.power", "clocks held down by power"),
+    ("hw.gpu.throttle.thermal", "clocks held down by temperature"),
+)
+
+
+def conditions(sides: Sides) -> Evidence | None:
+    """Clocks and power that differ by 2 % or more, and by five points or more how long clocks were
+    held down and how much of the cores' time other programs used.
+
+    Means over the window, medians over the runs. ``None`` too where the windows are of different
+    parts of the runs, so that their means say nothing.
+    """
+    kinds = {session.window.kind for of in sides.sessions for session in of}
+    if len(kinds) != 1:
+        return None
+    told = [text for name, label, unit in _RATES if (text := _rate(sides, name, label, unit))]
+    for name, label in _HELD:
+        share = _share(sides, *sides.medians(_of(name)))
+        told += [f"{label} {share} of the time"] if share else []
+    others = _share(sides, *sides.medians(others_share))
+    told += [f"other programs used {others} of the CPU's time"] if others else []
+    if not told:
+        return None
+    source = f"means over the {kinds.pop()}, median over the runs"
+    return Evidence("clocks", "; ".join(told), None, Method.MEASURED, source)
+
+
+def others_share(session: Summary) -> float | None:
+    """Share of all cores' time that was not idle and not the workload's, 0 to 1; time that the
+    hypervisor took away is in it. ``None`` where the workload's own is not measured."""
+    busy, own = _mean(session, "hw.cpu.utilization"), session.metrics.get("process.cpu.time")
+    cores = number(mapping(session.facts.get("host")).get("cpu.core.logical.count"))
+    seconds = session.window.seconds
+    if busy is None or own is None or own.method is not Method.MEASURED or own.max is None:
+        return None
+    if not cores or cores < 1 or seconds <= 0:
+        return None
+    return max(0.0, busy - own.max / seconds / cores)
+
+
+def _of(name: str) -> Callable[[Summary], float | None]:
+    return lambda session: _mean(session, name)
+
+
+def _mean(session: Summary, name: str) -> float | None:
+    found = session.metrics.get(name)
+    return None if found is None else found.mean
+
+
+def _rate(sides: Sides, name: str, label: str, unit: str) -> str | None:
+    first, second = sides.medians(_of(name))
+    if not first or second is None or abs(second / first - 1) < RELATIVE:
+        return None
+    return f"{label} {sides.both(units.si(first, unit), units.si(second, unit))}"
+
+
+def _share(sides: Sides, first: float | None, second: float | None) -> str | None:
+    if first is None or second is None or abs(second - first) < SHARES:
+        return None
+    return sides.both(units.percent(first), units.percent(second))

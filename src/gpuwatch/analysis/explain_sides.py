@@ -1,0 +1,173 @@
+"""Two cells side by side: figures of their judged runs, and what each part of a step adds.
+
+A *point* is a hundredth of the baseline's step time: what one part of a step adds, over the step
+time of the baseline in the same block. The parts of a step add up to it, so their points add up to
+the relative change of the step time.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from gpuwatch.analysis.results import Cell, Interval, Run
+from gpuwatch.analysis.summary import Summary
+from gpuwatch.analysis.verdict import FEWEST, difference
+from gpuwatch.text import clean
+
+LEAST_POINTS = 0.003
+"""Under 0.3 points a part of the step counts as unchanged."""
+_LONGEST_LABEL = 40
+
+Value = Callable[[Run], float | None]
+
+
+@dataclass(frozen=True)
+class Points:
+    """What a part of the step adds, as a share of the baseline's step time (0.029: 2.9 points)."""
+
+    estimate: float
+    interval: Interval | None
+    """Of ``FEWEST`` pairs or more."""
+    pairs: int
+    """0: of medians, as the runs share no blocks."""
+
+    @property
+    def changed(self) -> bool:
+        """Whether it is more than the least, and told from none where there is an interval."""
+        known = self.interval is None or not self.interval.low <= 0 <= self.interval.high
+        return abs(self.estimate) >= LEAST_POINTS and known
+
+    def __str__(self) -> str:
+        """``+2.9 points (+2.4 to +3.4)``; without an interval, why."""
+        if self.interval is not None:
+            why = f"{signed(self.interval.low)} to {signed(self.interval.high)}"
+        elif self.pairs:
+            why = f"{self.pairs} block{'s' if self.pairs > 1 else ''}: described"
+        else:
+            why = "of medians: described"
+        return f"{signed(self.estimate)} points ({why})"
+
+
+@dataclass(frozen=True)
+class Part:
+    """One part of the step in both cells."""
+
+    name: str
+    seconds: tuple[float, float]
+    """Medians of baseline and other."""
+    points: Points
+
+
+@dataclass(frozen=True)
+class Split:
+    """The step's parts, and what of its change is in none of them."""
+
+    parts: tuple[Part, ...]
+    remainder: Points
+
+
+@dataclass(frozen=True)
+class Sides:
+    """A baseline and what is compared with it."""
+
+    baseline: Cell
+    other: Cell
+
+    @property
+    def cells(self) -> tuple[Cell, Cell]:
+        return self.baseline, self.other
+
+    @property
+    def names(self) -> tuple[str, str]:
+        """The cells' labels, fit for a sentence."""
+        return clean(self.baseline.label, _LONGEST_LABEL), clean(self.other.label, _LONGEST_LABEL)
+
+    @property
+    def sessions(self) -> tuple[tuple[Summary, ...], tuple[Summary, ...]]:
+        """Of the judged runs."""
+        return _sessions(self.baseline), _sessions(self.other)
+
+    def medians(
+        self, value: Callable[[Summary], float | None]
+    ) -> tuple[float | None, float | None]:
+        """Of each cell over the judged runs where it is known."""
+        first, second = (
+            [known for session in of if (known := value(session)) is not None]
+            for of in self.sessions
+        )
+        return median(first), median(second)
+
+    def both(self, first: str, second: str) -> str:
+        """``5.12 ms in bare, 5.27 ms in docker``."""
+        one, two = self.names
+        return f"{first} in {one}, {second} in {two}"
+
+    def split(self, values: Mapping[str, Value]) -> Split | None:
+        """The step time in parts; ``values`` are seconds a step of one run.
+
+        Paired by block, over the blocks in which both runs know every part. Where the runs share no
+        blocks the points are of medians, and ``remainder`` holds what these do not add up to.
+        ``None``: in one of the cells no run knows them all.
+        """
+        wanted: tuple[Value, ...] = (step_seconds, *values.values())
+        runs = [_rows(cell, wanted) for cell in self.cells]
+        if not all(runs):
+            return None
+        of_block = [{block: row for block, row in of if block is not None} for of in runs]
+        shared = sorted(of_block[0].keys() & of_block[1].keys())
+        if shared:
+            rows = [[of[block] for block in shared] for of in of_block]
+        else:
+            rows = [[row for _, row in of] for of in runs]
+        middle = [[statistics.median(column) for column in zip(*of, strict=True)] for of in rows]
+        if not shared:
+            rows = [[each] for each in middle]
+        added = [
+            [(after - before) / first[0] for before, after in zip(first, second, strict=True)]
+            for first, second in zip(*rows, strict=True)
+        ]
+        columns = list(zip(*added, strict=True))
+        rest = [each[0] - sum(each[1:]) for each in added]
+        parts = tuple(
+            Part(name, (middle[0][at], middle[1][at]), _points(columns[at], len(shared)))
+            for at, name in enumerate(values, 1)
+        )
+        return Split(parts, _points(rest, len(shared)))
+
+
+def step_seconds(run: Run) -> float | None:
+    """The steady step time of a run that counts; ``None`` where the metric is another."""
+    seconds = run.steady.seconds if run.value is not None else None
+    return seconds if seconds is not None and seconds > 0 else None
+
+
+def median(values: Sequence[float]) -> float | None:
+    """``None`` of no values."""
+    return statistics.median(values) if values else None
+
+
+def signed(share: float) -> str:
+    """A share in points or per cent with its sign: ``+2.9``; ``0.0`` has none."""
+    text = f"{share * 100:+.1f}"
+    return text if float(text) else "0.0"
+
+
+def _sessions(cell: Cell) -> tuple[Summary, ...]:
+    return tuple(run.session for run in cell.judged)
+
+
+def _rows(cell: Cell, wanted: Sequence[Value]) -> list[tuple[int | None, list[float]]]:
+    """Block and values of the judged runs that know them all."""
+    rows = []
+    for run in cell.judged:
+        found = [known for value in wanted if (known := value(run)) is not None]
+        if len(found) == len(wanted):
+            rows.append((run.block, found))
+    return rows
+
+
+def _points(added: Sequence[float], pairs: int) -> Points:
+    interval = difference(added) if pairs >= FEWEST else None
+    return Points(statistics.mean(added), interval, pairs)

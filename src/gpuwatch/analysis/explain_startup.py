@@ -1,0 +1,93 @@
+"""What starting cost, apart from the steady state, and after how many steps it no longer counts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from gpuwatch import units
+from gpuwatch.analysis.explain_sides import Sides, median, step_seconds
+from gpuwatch.analysis.results import Cell, Evidence, Interval, StartUp
+from gpuwatch.analysis.summary import Summary
+from gpuwatch.analysis.verdict import FEWEST, difference
+from gpuwatch.metrics import Method
+from gpuwatch.models import number
+
+_STAGES = (
+    ("launch", "launch_seconds"),
+    ("import", "import_seconds"),
+    ("model and data", "model_seconds"),
+    ("first step", "first_step_seconds"),
+)
+
+
+def start_up(sides: Sides, margin: float) -> tuple[StartUp | None, Evidence | None]:
+    """What the other environment's start took, and the sentence about it.
+
+    ``None`` where a stage of the start is not known. ``margin``: relative, of the whole time.
+    """
+    first, second = sides.medians(seconds_of)
+    if second is None:
+        return None, None
+    if first is None:
+        return StartUp(second, None, None), None
+    extra = second - first
+    interval = _interval(sides)
+    told = interval is None or not interval.low <= 0 <= interval.high
+    step = median([known for run in sides.baseline.judged if (known := step_seconds(run))])
+    steps = None
+    if told and extra > 0 and step is not None and margin > 0:
+        steps = math.ceil(extra / (margin * step))
+    text = f"start-up {sides.both(_time(first), _time(second))}"
+    if told and extra:
+        text += f": {_time(abs(extra))} {'more' if extra > 0 else 'less'}{_stage(sides, extra)}"
+    else:
+        text += ": the same within its error"
+    if steps is not None:
+        text += f"; under {units.percent(margin)} of the time after {steps:,} steps"
+    source = "launch, import, model and data, first step; no part of the step time"
+    return (
+        StartUp(second, extra, steps),
+        Evidence("start-up", text, None, Method.MEASURED, source),
+    )
+
+
+def seconds_of(session: Summary) -> float | None:
+    """Launch, import, model and first step of one run; ``None`` unless all are known."""
+    stages = [getattr(session.timing, key) for _, key in _STAGES]
+    known = [float(stage) for stage in stages if stage is not None]
+    return sum(known) if len(known) == len(stages) else None
+
+
+def _interval(sides: Sides) -> Interval | None:
+    """Of the difference in seconds, paired by block; ``None`` under ``FEWEST`` pairs."""
+    first, second = (_by_block(cell) for cell in sides.cells)
+    added = [second[block] - first[block] for block in sorted(first.keys() & second.keys())]
+    return difference(added) if len(added) >= FEWEST else None
+
+
+def _by_block(cell: Cell) -> dict[int, float]:
+    return {
+        run.block: known
+        for run in cell.judged
+        if run.block is not None and (known := seconds_of(run.session)) is not None
+    }
+
+
+def _stage(sides: Sides, extra: float) -> str:
+    """The stage that took most of the difference."""
+    added = []
+    for name, key in _STAGES:
+        first, second = sides.medians(_of(key))
+        if first is not None and second is not None:
+            added.append(((second - first) * math.copysign(1.0, extra), name))
+    most, name = max(added)
+    return f", {_time(most)} of it {name}"
+
+
+def _of(key: str) -> Callable[[Summary], float | None]:
+    return lambda session: number(getattr(session.timing, key))
+
+
+def _time(seconds: float) -> str:
+    return units.milliseconds(seconds) if seconds < 1 else f"{seconds:.2f} s"
