@@ -16,9 +16,9 @@ from gpuwatch.analysis.summary import Summary
 from gpuwatch.metrics import Method
 from gpuwatch.models import mapping
 from gpuwatch.report import efficiency
-from gpuwatch.report.table import markdown_table, table
+from gpuwatch.report.fitted import fitted
+from gpuwatch.report.table import markdown_table
 from gpuwatch.report.values import moved, ratio, shown
-from gpuwatch.session.study import NotRun
 from gpuwatch.text import clean, markdown
 
 _COLUMNS, _NAMES = (40, 100), 20
@@ -31,22 +31,20 @@ def terminal(
     compared: Comparison,
     notices: Sequence[str] = (),
     *,
-    not_run: Sequence[NotRun] = (),
     columns: int = 80,
 ) -> str:
-    """The whole comparison for a terminal; ``not_run``: what is missing in it, and why."""
+    """The whole comparison for a terminal; tables that are too wide become several."""
     wrap = textwrap.TextWrapper(
         max(_COLUMNS[0], min(_COLUMNS[1], columns)),
         break_on_hyphens=False,
         break_long_words=False,
     )
     parts = [_wrapped(wrap, "", _heading(session)) for session in compared.sessions]
-    parts += [_did_not_run(wrap, each) for each in not_run]
     if not compared.sessions:
         return "\n".join(parts) + "\n"
     parts.append("")
     head, rows = _grid(compared, clean)
-    parts.append(table(head, rows))
+    parts.append(fitted(head, rows, columns, repeat_last=True))
     for title, lines in _efficiency(compared):
         width = min(_NAMES, max(len(name) for name, _ in lines))
         parts += ["", _wrapped(wrap, "", clean(title))]
@@ -56,9 +54,10 @@ def terminal(
         ]
     if compared.kernels:
         labels = headings(compared.sessions)
-        parts += ["", table(*efficiency.kernel_grid(labels, compared.kernels, clean))]
+        grid = efficiency.kernel_grid(labels, compared.kernels, clean)
+        parts += ["", fitted(*grid, columns)]
     if compared.differences:
-        parts += ["", _differences(compared, clean, table)]
+        parts += ["", fitted(*_differences(compared, clean), columns)]
     notes = [*notices, *compared.notes, *_unavailable(compared)]
     parts += ["", *(_wrapped(wrap, "note: ", clean(note)) for note in notes)] if notes else []
     return "\n".join(parts) + "\n"
@@ -69,16 +68,16 @@ def as_markdown(
     title: str,
     notices: Sequence[str] = (),
     *,
-    not_run: Sequence[NotRun] = (),
+    answer: Sequence[str] = (),
     roofline: str | None = None,
 ) -> str:
     """The whole comparison as Markdown that fits a pull request.
 
-    ``not_run`` is what is missing, ``roofline`` the name of the picture beside the file.
+    ``answer`` are lines of Markdown that stand first, ``roofline`` is the name of the picture
+    beside the file.
     """
-    parts = [f"# {markdown(title)}", ""]
+    parts = [f"# {markdown(title)}", "", *answer]
     parts += [f"- {markdown(_heading(session))}" for session in compared.sessions]
-    parts += [f"- {markdown(clean(each.text, 600))}" for each in not_run]
     if not compared.sessions:
         return "\n".join(parts) + "\n"
     head, rows = _grid(compared, markdown)
@@ -94,7 +93,7 @@ def as_markdown(
         parts += ["", "## Kernels", "", markdown_table(*grid)]
     if compared.differences:
         parts += ["", "## What differs around the runs", ""]
-        parts.append(_differences(compared, markdown, markdown_table))
+        parts.append(markdown_table(*_differences(compared, markdown)))
     notes = [*notices, *compared.notes, *_unavailable(compared)]
     if notes:
         parts += ["", "## Notes", "", *(f"- {markdown(note)}" for note in notes)]
@@ -124,12 +123,6 @@ def as_csv(compared: Comparison) -> str:
                 )
             )
     return out.getvalue()
-
-
-def _did_not_run(wrap: textwrap.TextWrapper, run: NotRun) -> str:
-    """Why, and the mend on a line of its own, whole, to be copied."""
-    told = _wrapped(wrap, "", clean(run.why, 600))
-    return f"{told}\n    mend: {clean(run.fix)}" if run.fix else told
 
 
 def _wrapped(wrap: textwrap.TextWrapper, name: str, text: str, indent: int = 2) -> str:
@@ -206,20 +199,18 @@ def _cell(row: Row, value: float | None) -> str:
 
 
 def _differences(
-    compared: Comparison,
-    escape: Callable[[object], str],
-    layout: Callable[[Sequence[str], Sequence[Sequence[str]]], str],
-) -> str:
+    compared: Comparison, escape: Callable[[object], str]
+) -> tuple[list[str], list[list[str]]]:
     longest = max(20, _ROOM_FOR_VALUES // len(compared.sessions))
     head = ["fingerprint", *(escape(label) for label in headings(compared.sessions))]
     rows = [
         [
             escape(f"{each.scope}: {each.key}"),
-            *(escape(_short(each.key, value, longest)) for value in each.values),
+            *(escape(short_fact(each.key, value, longest)) for value in each.values),
         ]
         for each in compared.differences
     ]
-    return layout(head, rows)
+    return head, rows
 
 
 def _unavailable(compared: Comparison) -> list[str]:
@@ -229,7 +220,8 @@ def _unavailable(compared: Comparison) -> list[str]:
     ]
 
 
-def _short(key: str, value: object, longest: int) -> str:
+def short_fact(key: str, value: object, longest: int) -> str:
+    """A fact of the fingerprint in at most ``longest`` characters."""
     text = units.fact(key, value)
     return text if len(text) <= longest else text[: longest - 1] + "…"
 

@@ -1,0 +1,14 @@
+"""Two values of one quantity as people read them."""
+
+from __future__ import annotations
+
+from gpuwatch.report.values import moved, shown
+
+
+def between(low: float, high: float, unit: str, *, is_traffic: bool = False) -> str:
+    """``499..506 ms``; one value where both read the same; a unit of each where these differ."""
+    first, last = (moved(each) if is_traffic else shown(each, unit) for each in (low, high))
+    if first == last:
+        return first
+    number, _, prefixed = first.rpartition(" ")
+    return f"{number if number and last.endswith(f' {prefixed}') else first}..{last}"

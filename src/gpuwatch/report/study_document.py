@@ -1,0 +1,52 @@
+"""What a report of a study is made of, before it is text or Markdown: unescaped, in order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gpuwatch.analysis.results import Verdict
+
+
+@dataclass(frozen=True)
+class Said:
+    """A sentence behind a word, such as a verdict or a name."""
+
+    word: str
+    text: str
+    mend: str | None = None
+    """The command that mends what the sentence says."""
+
+
+@dataclass(frozen=True)
+class Heading:
+    """What the items below are of."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A table. A row with nothing behind its first cell is a heading; cells may have lines."""
+
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    repeat_last: bool = False
+    """The last column belongs to all others, wherever these stand."""
+
+
+@dataclass(frozen=True)
+class Plot:
+    """Changes with their intervals on one axis."""
+
+    contrasts: tuple[tuple[str, Verdict], ...]
+
+
+Item = Said | Heading | Grid | Plot
+
+
+@dataclass(frozen=True)
+class Section:
+    """Items under a title that is gpuwatch's own; the answer has none."""
+
+    title: str
+    items: tuple[Item, ...]

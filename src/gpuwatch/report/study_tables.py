@@ -1,0 +1,173 @@
+"""The tables of one question: what every cell measured, its runs, and its verdicts in numbers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from itertools import groupby
+from pathlib import Path
+
+from gpuwatch import units
+from gpuwatch.analysis.interval_plot import percent
+from gpuwatch.analysis.results import Cell, Interval, Kind, Question, Run, TableRow, Verdict
+from gpuwatch.metrics import Method
+from gpuwatch.report.study_answer import word
+from gpuwatch.report.study_document import Grid, Item, Said, Section
+from gpuwatch.report.ranges import between
+from gpuwatch.report.values import moved, ratio, shown
+from gpuwatch.session.plan import Plan
+
+_BADGES = {Method.MEASURED: "m", Method.COUNTED: "c", Method.BOUND: "b"}
+_OUTLIER = "*"
+
+
+def orders(plan: Plan | None) -> Mapping[str, int]:
+    """The number of each run of the plan, by the name of its session's file."""
+    return {} if plan is None else {run.file: run.index for run in plan.runs}
+
+
+def cells(question: Question) -> Section:
+    """One row for each quantity: medians, their ratios, and below them the range of the runs."""
+    ratios = _ratios_of(question)
+    rows: list[tuple[str, ...]] = []
+    for group, of_group in groupby(question.table, key=lambda row: row.group):
+        rows.append((group, *[""] * (len(question.cells) + 1)))
+        rows += [_row(row, ratios) for row in of_group]
+    head = ("", *(cell.label for cell in question.cells), "")
+    badges = dict.fromkeys(method for row in question.table for method in row.methods)
+    legend = ", ".join(f"{_BADGES[each]} {each.value}" for each in badges if each in _BADGES)
+    told = "median over the judged runs, and their range where it shows"
+    if any(ratios):
+        told += f"; x: against {question.cells[baseline_of(question)].label}"
+    items = (Grid(head, tuple(rows), repeat_last=True), Said("", f"{told}; {legend}"))
+    return Section("what was measured", items if rows else ())
+
+
+def baseline_of(question: Question) -> int:
+    """Place of the cell that the others are compared with."""
+    return question.contrasts[0].baseline if question.contrasts else 0
+
+
+def _ratios_of(question: Question) -> tuple[bool, ...]:
+    """Of which cells a ratio means something."""
+    good = {each.other for each in question.contrasts if each.verdict.kind is not Kind.INVALID} - {
+        baseline_of(question)
+    }
+    return tuple(at in good for at in range(len(question.cells)))
+
+
+def _row(row: TableRow, ratios: tuple[bool, ...]) -> tuple[str, ...]:
+    found = []
+    for at, value in enumerate(row.values):
+        text = moved(value) if row.is_traffic else shown(value, row.unit)
+        if row.at_most:
+            text = f"under {text}"
+        if ratios[at] and row.ratios[at] is not None:
+            text += f" {ratio(row.ratios[at])}"
+        low, high = row.lows[at], row.highs[at]
+        if low is not None and high is not None:
+            span = between(low, high, row.unit, is_traffic=row.is_traffic)
+            text += f"\n{span}" if ".." in span else ""
+        found.append(text)
+    badges = dict.fromkeys(_BADGES[each] for each in row.methods if each in _BADGES)
+    return (f"  {row.name}", *found, "/".join(badges))
+
+
+def runs(question: Question, order: Mapping[str, int]) -> Section:
+    """Every run: its place in the study (or its session), its value, and why there is none."""
+    of_cell = [_by_place(cell) for cell in question.cells]
+    places = sorted({place for of in of_cell for place in of})
+    ratio_of = {each.other: each.ratios for each in question.contrasts}
+    several = Counter(block for block, _ in places)
+    rows = []
+    for block, again in places:
+        name = _block(block, again, several[block])
+        texts = []
+        for at, of in enumerate(of_cell):
+            run = of.get((block, again))
+            text = "" if run is None else _value(run, order)
+            paired = ratio_of.get(at, ())
+            if run is not None and run.value is not None and block and again == 0:
+                known = paired[block - 1] if block <= len(paired) else None
+                text += f" {ratio(known)}" if known is not None else ""
+            texts.append(text)
+        rows.append((name, *texts))
+    items: list[Item] = [Grid(("", *(cell.label for cell in question.cells)), tuple(rows))]
+    items += [
+        Said("", f"{cell.label}, {_name(run, order)}: no {question.metric}: {run.reason}")
+        for cell in question.cells
+        for run in cell.runs
+        if run.value is None
+    ]
+    if any(run.outlier for cell in question.cells for run in cell.runs):
+        far = "more than ten scaled median absolute deviations from its cell's median"
+        items.append(Said("", f"{_OUTLIER} outlier, {far}: shown and kept"))
+    return Section("runs", tuple(items))
+
+
+def _by_place(cell: Cell) -> dict[tuple[int, int], Run]:
+    """Runs by their block (-1: none) and how many of the block came before them."""
+    found: dict[tuple[int, int], Run] = {}
+    seen: Counter[int] = Counter()
+    for run in cell.runs:
+        block = -1 if run.block is None else run.block
+        found[block, seen[block]] = run
+        seen[block] += 1
+    return found
+
+
+def _block(block: int, again: int, several: int) -> str:
+    if block < 0:
+        return f"run {again + 1}"
+    name = "warm-up, not judged" if block == 0 else f"block {block}"
+    return f"{name}, run {again + 1}" if several > 1 else name
+
+
+def _value(run: Run, order: Mapping[str, int]) -> str:
+    value = "none" if run.value is None else shown(run.value, "s")
+    return f"{_name(run, order)} {value}{_OUTLIER if run.outlier else ''}"
+
+
+def _name(run: Run, order: Mapping[str, int]) -> str:
+    """``#12`` in its study, else the beginning of its session's id."""
+    index = order.get(Path(run.session.path).name)
+    return run.session.id[:6] if index is None else f"#{index}"
+
+
+def verdicts(question: Question) -> Section:
+    """The numbers behind the verdicts: one column for each contrast."""
+    contrasts = question.contrasts
+    if not any(each.verdict.change for each in contrasts):
+        return Section("verdicts in numbers", ())
+    base = question.cells[baseline_of(question)].label
+    head = (f"against {base}", *(question.cells[each.other].label for each in contrasts))
+    found = [_verdict(each.verdict) for each in contrasts]
+    names = list(dict.fromkeys(name for of in found for name in of))
+    rows = tuple((name, *(of.get(name, units.UNKNOWN) for of in found)) for name in names)
+    return Section("verdicts in numbers", (Grid(head, rows),))
+
+
+def _verdict(verdict: Verdict) -> dict[str, str]:
+    found = {"verdict": word(verdict), "margin": f"{100 * verdict.margin:g} %"}
+    if verdict.change is not None:
+        found["change"] = percent(verdict.change.estimate)
+        found["interval"] = _interval(verdict.change)
+    if verdict.equivalence is not None:
+        found["equivalence interval"] = _interval(verdict.equivalence)
+    found["pairs" if verdict.paired else "runs"] = str(verdict.pairs)
+    if verdict.noise is not None:
+        found["noise of one run"] = f"{100 * verdict.noise:.2g} %"
+    if verdict.p_zero is not None:
+        found["p of no difference, t test"] = f"{verdict.p_zero:.2g}"
+    if verdict.p_rank is not None:
+        found["p of no difference, ranks"] = f"{verdict.p_rank:.2g}"
+    found["comparisons, by Holm"] = str(verdict.comparisons)
+    if verdict.more_blocks is not None:
+        found["blocks to decide, about"] = str(verdict.more_blocks)
+    return found
+
+
+def _interval(interval: Interval) -> str:
+    """``-0.1 to +0.5 % at 95 %``."""
+    low = percent(interval.low).removesuffix(" %")
+    return f"{low} to {percent(interval.high)}\nat {100 * interval.level:.3g} %"
