@@ -10,6 +10,9 @@ from gpuwatch.models import JSON, mapping
 from gpuwatch.session.status import State
 from gpuwatch.text import clean
 
+_NO_TRAINING = frozenset({"profile", "counters", "device", "data", "download"})
+"""What is looked at after the timed steps, and what ``run`` tells the outcome of."""
+
 
 def used_gpus(session: Summary) -> list[DeviceSummary]:
     """The GPUs that the run used."""
@@ -57,6 +60,15 @@ def settings(session: Summary) -> dict[str, JSON]:
     return {
         **mapping(session.workload.get("parameters")),
         **mapping(session.run.get("parameters")),
+    }
+
+
+def training(session: Summary) -> dict[str, JSON]:
+    """Of the settings those that decide what a step is; what they resolve to is reported apart."""
+    return {
+        key: value
+        for key, value in settings(session).items()
+        if key not in _NO_TRAINING and value is not None and value is not False
     }
 
 

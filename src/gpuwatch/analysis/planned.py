@@ -1,0 +1,121 @@
+"""The cells of a plan: its cases, each in its environments, and what of them took place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from gpuwatch.analysis.cells import Case, Group, Placed, Read, numbered
+from gpuwatch.session.plan import WARM_UP, Plan, PlannedRun, case_label
+from gpuwatch.session.study import NotRun
+from gpuwatch.text import clean
+
+LONGEST = 60
+"""Characters of a label."""
+
+Runs = dict[tuple[int, int, int], list[PlannedRun]]
+"""By the places of part, case and environment."""
+
+
+def planned_cases(
+    reads: Sequence[Read], plan: Plan, not_run: Sequence[NotRun], margin: float | None
+) -> tuple[list[Case], list[Read]]:
+    """The cases of ``plan`` in its order, and the sessions that it does not name.
+
+    An environment without a session is no group: ``Case.why`` says why it has none.
+    """
+    by_file = {Path(read.summary.path).name: read for read in reads}
+    runs = _runs(plan)
+    missing = {each.index: each for each in not_run if each.index is not None}
+    names = _case_labels(plan)
+    cases = []
+    for index, part in enumerate(plan.parts):
+        planned = {run.block for run in plan.runs if run.part == index and run.block is not None}
+        environments = [clean(each.label, LONGEST) for each in part.environments]
+        called = numbered(environments)
+        for at, workload in enumerate(part.workloads):
+            groups = []
+            why: dict[str, str] = {}
+            for place, environment in enumerate(environments):
+                mine = runs.get((index, at, place), [])
+                group = _group(called[place], environment, mine, by_file, missing)
+                if group.placed:
+                    groups.append(group)
+                elif group.not_run:
+                    why[called[place]] = group.not_run[0].problems[0].text
+            cases.append(
+                Case(
+                    label=names[index][at],
+                    part=index,
+                    groups=tuple(groups),
+                    margin=part.margin if margin is None else margin,
+                    blocks=None if part.blocks is None else tuple(sorted(planned - {WARM_UP})),
+                    workload=workload,
+                    environments=tuple(called),
+                    why=why,
+                )
+            )
+    named = {run.file for run in plan.runs}
+    return cases, [read for name, read in by_file.items() if name not in named]
+
+
+def _group(
+    label: str,
+    environment: str,
+    runs: Sequence[PlannedRun],
+    by_file: dict[str, Read],
+    missing: dict[int, NotRun],
+) -> Group:
+    absent = [run for run in runs if run.index in missing and run.file not in by_file]
+    return Group(
+        label=label,
+        environment=environment,
+        placed=tuple(Placed(by_file[run.file], run.block) for run in runs if run.file in by_file),
+        not_run=tuple(missing[run.index] for run in absent),
+        absent=sum(run.block != WARM_UP for run in absent),
+    )
+
+
+def _runs(plan: Plan) -> Runs:
+    found: Runs = {}
+    cases = [_places(part.workloads) for part in plan.parts]
+    environments = [_places(part.environments) for part in plan.parts]
+    for run in plan.runs:
+        part = plan.parts[run.part]
+        key = (
+            run.part,
+            _place(run.workload, part.workloads, cases[run.part]),
+            _place(run.environment, part.environments, environments[run.part]),
+        )
+        found.setdefault(key, []).append(run)
+    return found
+
+
+Item = TypeVar("Item")
+
+
+def _places(items: Sequence[Item]) -> dict[int, int]:
+    return {id(item): place for place, item in enumerate(items)}
+
+
+def _place(item: Item, items: Sequence[Item], known: dict[int, int]) -> int:
+    """Where ``item`` stands: a large plan's runs share their part's own objects."""
+    place = known.get(id(item))
+    return items.index(item) if place is None else place
+
+
+def _case_labels(plan: Plan) -> list[list[str]]:
+    """By part and case, no two the same: the part's name in front where cases alone are not."""
+    found = [
+        [clean(case_label(each, part.workloads), LONGEST) for each in part.workloads]
+        for part in plan.parts
+    ]
+    flat = [name for names in found for name in names]
+    if len(set(flat)) < len(flat):
+        found = [
+            [f"{clean(part.name, LONGEST)}: {name}" if part.name else name for name in names]
+            for part, names in zip(plan.parts, found, strict=True)
+        ]
+    unlike = iter(numbered([name for names in found for name in names]))
+    return [[next(unlike) for _ in names] for names in found]
