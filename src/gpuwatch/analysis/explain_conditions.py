@@ -40,10 +40,10 @@ def conditions(sides: Sides) -> Evidence | None:
         return None
     told = [text for name, label, unit in _RATES if (text := _rate(sides, name, label, unit))]
     for name, label in _HELD:
-        share = _share(sides, *sides.medians(_of(name)))
-        told += [f"{label} {share} of the time"] if share else []
-    others = _share(sides, *sides.medians(others_share))
-    told += [f"other programs used {others} of the CPU's time"] if others else []
+        share = _share(sides, " of the time", _of(name))
+        told += [f"{label} {share}"] if share else []
+    others = _share(sides, " of the CPU's time", others_share)
+    told += [f"other programs used {others}"] if others else []
     if not told:
         return None
     source = f"means over the {kinds.pop()}, median over the runs"
@@ -79,7 +79,8 @@ def _rate(sides: Sides, name: str, label: str, unit: str) -> str | None:
     return f"{label} {sides.both(units.si(first, unit), units.si(second, unit))}"
 
 
-def _share(sides: Sides, first: float | None, second: float | None) -> str | None:
+def _share(sides: Sides, of: str, value: Callable[[Summary], float | None]) -> str | None:
+    first, second = sides.medians(value)
     if first is None or second is None or abs(second - first) < SHARES:
         return None
-    return sides.both(units.percent(first), units.percent(second))
+    return sides.both(units.percent(first) + of, units.percent(second))

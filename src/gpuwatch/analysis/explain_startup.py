@@ -37,7 +37,7 @@ def start_up(sides: Sides, margin: float) -> tuple[StartUp | None, Evidence | No
     step = median([known for run in sides.baseline.judged if (known := step_seconds(run))])
     steps = None
     if told and extra > 0 and step is not None and margin > 0:
-        steps = math.ceil(extra / (margin * step))
+        steps = math.ceil(round(extra / (margin * step), 6))
     text = f"start-up {sides.both(_time(first), _time(second))}"
     if told and extra:
         text += f": {_time(abs(extra))} {'more' if extra > 0 else 'less'}{_stage(sides, extra)}"

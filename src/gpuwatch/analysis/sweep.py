@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gpuwatch.analysis.explain_sides import median, step_seconds
-from gpuwatch.analysis.results import Cell, Interval, Run, Sweep, SweepPoint
+from gpuwatch.analysis.results import Cell, Kind, Run, Sweep, SweepPoint, Verdict
 from gpuwatch.analysis.sweep_words import MEMORY, sentence
 from gpuwatch.analysis.verdict import paired, unpaired
 from gpuwatch.models import JSON, mapping, number
@@ -64,8 +64,8 @@ def sweep_of(
     found = [_measured(*each, by_time=by_time) for each in runs]
     known = [at for at, each in enumerate(found) if each.speeds]
     best = max(known, key=lambda at: found[at].speed or 0.0, default=None)
-    changes = {} if best is None else _against(found, best, margin)
-    tied = {at for at, change in changes.items() if change is not None and _has_zero(change)}
+    verdicts = {} if best is None else _against(found, best, margin)
+    tied = {at for at, verdict in verdicts.items() if _is_tie(verdict)}
     if tied and best is not None:
         tied.add(best)
     made = tuple(
@@ -74,7 +74,7 @@ def sweep_of(
             cell=each.cell,
             samples_per_second=median(each.rates),
             step_seconds=median(each.steps),
-            throughput=changes.get(at),
+            throughput=verdicts[at].change if at in verdicts else None,
             tied=at in tied,
             why=None if each.speeds else each.why,
         )
@@ -149,8 +149,8 @@ def _blocks(found: Sequence[_Measured], best: int) -> int | None:
     return min(shared, default=0) or None
 
 
-def _against(found: Sequence[_Measured], best: int, margin: float) -> dict[int, Interval | None]:
-    """Change of the throughput against the best, of every other that has one."""
+def _against(found: Sequence[_Measured], best: int, margin: float) -> dict[int, Verdict]:
+    """On the throughput of every other that has one, against the best."""
     others = {at: each for at, each in enumerate(found) if at != best and each.speeds}
     if not others:
         return {}
@@ -170,8 +170,14 @@ def _against(found: Sequence[_Measured], best: int, margin: float) -> dict[int, 
             ],
             margin,
         )
-    return {at: verdict.change for at, verdict in zip(others, verdicts, strict=True)}
+    return dict(zip(others, verdicts, strict=True))
 
 
-def _has_zero(change: Interval) -> bool:
-    return change.low <= 0 <= change.high
+def _is_tie(verdict: Verdict) -> bool:
+    """Whether no difference is not excluded: by the interval, by the ranks where so few values
+    allow it, or since all values are the same."""
+    change = verdict.change
+    if change is None:
+        return verdict.kind is Kind.CANT_TELL
+    ranks_object = verdict.p_rank is not None and verdict.p_rank > 1 - change.level
+    return change.low <= 0 <= change.high or ranks_object
