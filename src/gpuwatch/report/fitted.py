@@ -23,13 +23,15 @@ def fitted(
     """One table, or several below each other, each at most ``columns`` wide (40 at the least).
 
     The first column is in all of them, and the last one too with ``repeat_last``. A name that is
-    too long for its column has lines of its own, a heading too, and a value is cut. A cell may have
-    several lines.
+    too long for its column has lines of its own, a heading too, and a value is cut. A newline in a
+    cell begins a line, a tab one where there is no room for a space.
     """
     columns = max(40, columns)
-    lines = [_lines(row) for row in rows]
+    lines = [_lines([cell.replace("\t", " ") for cell in row]) for row in rows]
     if _width([list(head), *(line for of in lines for line in of)]) <= columns:
         return table(head, [line for of in lines for line in of])
+    narrow = (columns * 2 // 3) // max(1, len(head) - 1) - _GAP
+    lines = [_lines([_broken(cell, narrow) for cell in row]) for row in rows]
     names = min(
         max((len(line[0]) for of in lines for line in of if any(line[1:])), default=0),
         max(_SHORTEST_NAMES, columns // 3),
@@ -51,6 +53,12 @@ def fitted(
     return "\n\n".join(
         "\n".join(_page(head, lines, names, [*page, *last], widths, columns)) for page in pages
     )
+
+
+def _broken(cell: str, width: int) -> str:
+    """``cell`` with its tabs as new lines where a line of it would be wider."""
+    wide = any(len(line) > width for line in cell.split("\n") if "\t" in line)
+    return cell.replace("\t", "\n" if wide else " ")
 
 
 def _lines(row: Sequence[str]) -> list[list[str]]:

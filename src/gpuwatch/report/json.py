@@ -13,10 +13,35 @@ from gpuwatch.analysis.summary import Summary
 from gpuwatch.models import JSON, mapping
 from gpuwatch.report import efficiency_json
 
+_LINE = 240
+"""Characters of a line that holds a whole list or object, of numbers and short words any."""
+_SHORT = 24
+
 
 def dumps(value: JSON) -> str:
-    """Indented JSON; numbers that are not finite become null."""
-    return json.dumps(_finite(value), indent=2, ensure_ascii=False) + "\n"
+    """JSON in lines, what is short on one; numbers that are not finite become null."""
+    return _written(_finite(value), 0) + "\n"
+
+
+def _written(value: JSON, indent: int) -> str:
+    """``value`` on one line where that has the room, else each of its parts on lines of its own."""
+    if not value or not isinstance(value, (dict, list)):
+        return json.dumps(value, ensure_ascii=False)
+    inner = indent + 2
+    if isinstance(value, dict):
+        parts = [
+            f"{json.dumps(key, ensure_ascii=False)}: {_written(each, inner)}"
+            for key, each in value.items()
+        ]
+    else:
+        parts = [_written(each, inner) for each in value]
+    begin, end = "{}" if isinstance(value, dict) else "[]"
+    short = indent + sum(len(part) + 2 for part in parts) <= _LINE
+    flat = isinstance(value, list) and all(len(part) <= _SHORT for part in parts)
+    if (short or flat) and not any("\n" in part for part in parts):
+        return f"{begin}{', '.join(parts)}{end}"
+    lines = f",\n{' ' * inner}".join(parts)
+    return f"{begin}\n{' ' * inner}{lines}\n{' ' * indent}{end}"
 
 
 def summary(session: Summary) -> dict[str, JSON]:

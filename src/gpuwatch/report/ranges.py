@@ -12,3 +12,11 @@ def between(low: float, high: float, unit: str, *, is_traffic: bool = False) -> 
         return first
     number, _, prefixed = first.rpartition(" ")
     return f"{number if number and last.endswith(f' {prefixed}') else first}..{last}"
+
+
+def below(middle: str, span: str) -> str:
+    """``span`` without its unit where it stands below a value of the same; empty for no span."""
+    if ".." not in span:
+        return ""
+    number, _, unit = span.rpartition(" ")
+    return number if number and middle.endswith(f" {unit}") else span

@@ -111,9 +111,9 @@ def as_csv(compared: Comparison) -> str:
         for at, session in enumerate(compared.sessions):
             writer.writerow(
                 (
-                    _spreadsheet(session.id),
-                    _spreadsheet(session.label),
-                    _spreadsheet(session.environment.get("label")),
+                    spreadsheet(session.id),
+                    spreadsheet(session.label),
+                    spreadsheet(session.environment.get("label")),
                     row.group,
                     row.name,
                     row.unit,
@@ -226,7 +226,7 @@ def short_fact(key: str, value: object, longest: int) -> str:
     return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
-def _spreadsheet(value: object) -> str:
+def spreadsheet(value: object) -> str:
     """A cell that no spreadsheet takes for a formula."""
     text = clean(value if value is not None else "")
     return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text

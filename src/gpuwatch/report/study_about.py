@@ -82,9 +82,9 @@ def _resolves(floor: NoiseFloor) -> Grid:
 def notes(result: StudyResult) -> Section:
     """What to know before believing a number: of the study, its questions and its runs."""
     found = list(dict.fromkeys([*study_compared.notes(result), *result.notices]))
-    items = [Said("note", each) for each in found[:_MOST_NOTES]]
+    items = [Said("", each) for each in found[:_MOST_NOTES]]
     if more := len(found) - len(items):
-        items.append(Said("note", f"{more} more notes: summary.json has all of them"))
+        items.append(Said("", f"{more} more notes: summary.json has all of them"))
     return Section("notes", tuple(items))
 
 
@@ -99,6 +99,16 @@ def method(result: StudyResult) -> Section:
         for name, each in session.metrics.items():
             if each.method is not Method.UNAVAILABLE:
                 sources.setdefault(f"{each.method.value}: {each.source}", {})[name] = None
+    evidence = [
+        each
+        for question in result.questions
+        for contrast in question.contrasts
+        for each in contrast.explanation.evidence
+        if each.source
+    ]
+    for one in evidence:
+        how = f"{one.method.value if one.method else 'recorded'}: {one.source}"
+        sources.setdefault(how, {})[one.rung] = None
     items += [Said("", f"{how}: {', '.join(names)}") for how, names in sources.items()]
     items += [
         Said("", f"unavailable: {', '.join(names)}: {why}")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gpuwatch.analysis.results import Cell, Question, StudyResult, Verdict
-from gpuwatch.report.study_document import Heading, Item, Plot, Said, Section
 from gpuwatch.report.ranges import between
+from gpuwatch.report.study_document import Heading, Item, Plot, Said, Section
 from gpuwatch.report.values import shown
 
 

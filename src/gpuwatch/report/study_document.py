@@ -26,12 +26,13 @@ class Heading:
 
 @dataclass(frozen=True)
 class Grid:
-    """A table. A row with nothing behind its first cell is a heading; cells may have lines."""
+    """A table. A row with nothing behind its first cell is a heading.
+
+    A newline in a cell begins a line, a tab one where the table has not the room for a space.
+    """
 
     head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
-    repeat_last: bool = False
-    """The last column belongs to all others, wherever these stand."""
 
 
 @dataclass(frozen=True)

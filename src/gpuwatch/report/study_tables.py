@@ -10,14 +10,15 @@ from pathlib import Path
 from gpuwatch import units
 from gpuwatch.analysis.interval_plot import percent
 from gpuwatch.analysis.results import Cell, Interval, Kind, Question, Run, TableRow, Verdict
+from gpuwatch.analysis.summary import Summary
 from gpuwatch.metrics import Method
+from gpuwatch.report.ranges import below, between
 from gpuwatch.report.study_answer import word
 from gpuwatch.report.study_document import Grid, Item, Said, Section
-from gpuwatch.report.ranges import between
 from gpuwatch.report.values import moved, ratio, shown
 from gpuwatch.session.plan import Plan
 
-_BADGES = {Method.MEASURED: "m", Method.COUNTED: "c", Method.BOUND: "b"}
+_BADGES = {Method.COUNTED: "c", Method.BOUND: "b"}
 _OUTLIER = "*"
 
 
@@ -26,20 +27,28 @@ def orders(plan: Plan | None) -> Mapping[str, int]:
     return {} if plan is None else {run.file: run.index for run in plan.runs}
 
 
+def order_of(session: Summary, order: Mapping[str, int]) -> int | None:
+    """The session's number in the plan; ``None`` where that does not have it."""
+    return order.get(Path(session.path).name)
+
+
 def cells(question: Question) -> Section:
     """One row for each quantity: medians, their ratios, and below them the range of the runs."""
     ratios = _ratios_of(question)
     rows: list[tuple[str, ...]] = []
     for group, of_group in groupby(question.table, key=lambda row: row.group):
-        rows.append((group, *[""] * (len(question.cells) + 1)))
+        rows.append((f"{group}:", *[""] * len(question.cells)))
         rows += [_row(row, ratios) for row in of_group]
-    head = ("", *(cell.label for cell in question.cells), "")
-    badges = dict.fromkeys(method for row in question.table for method in row.methods)
-    legend = ", ".join(f"{_BADGES[each]} {each.value}" for each in badges if each in _BADGES)
+    head = ("", *(cell.label for cell in question.cells))
     told = "median over the judged runs, and their range where it shows"
     if any(ratios):
         told += f"; x: against {question.cells[baseline_of(question)].label}"
-    items = (Grid(head, tuple(rows), repeat_last=True), Said("", f"{told}; {legend}"))
+    badges = {method for row in question.table for method in row.methods}
+    told += "; measured, but "
+    told += ", ".join(
+        f"({badge}) {each.value}" for each, badge in _BADGES.items() if each in badges
+    )
+    items = (Grid(head, tuple(rows)), Said("", told.removesuffix(", but ")))
     return Section("what was measured", items if rows else ())
 
 
@@ -63,14 +72,17 @@ def _row(row: TableRow, ratios: tuple[bool, ...]) -> tuple[str, ...]:
         if row.at_most:
             text = f"under {text}"
         if ratios[at] and row.ratios[at] is not None:
-            text += f" {ratio(row.ratios[at])}"
+            text += f"\t{ratio(row.ratios[at])}"
         low, high = row.lows[at], row.highs[at]
         if low is not None and high is not None:
-            span = between(low, high, row.unit, is_traffic=row.is_traffic)
-            text += f"\n{span}" if ".." in span else ""
+            span = below(
+                text.partition("\t")[0],
+                between(low, high, row.unit, is_traffic=row.is_traffic),
+            )
+            text += f"\n{span}" if span else ""
         found.append(text)
-    badges = dict.fromkeys(_BADGES[each] for each in row.methods if each in _BADGES)
-    return (f"  {row.name}", *found, "/".join(badges))
+    badges = "/".join(dict.fromkeys(_BADGES[each] for each in row.methods if each in _BADGES))
+    return (f"{row.name} ({badges})" if badges else row.name, *found)
 
 
 def runs(question: Question, order: Mapping[str, int]) -> Section:
@@ -92,9 +104,11 @@ def runs(question: Question, order: Mapping[str, int]) -> Section:
                 text += f" {ratio(known)}" if known is not None else ""
             texts.append(text)
         rows.append((name, *texts))
-    items: list[Item] = [Grid(("", *(cell.label for cell in question.cells)), tuple(rows))]
+    items: list[Item] = [
+        Grid(("number: value", *(cell.label for cell in question.cells)), tuple(rows))
+    ]
     items += [
-        Said("", f"{cell.label}, {_name(run, order)}: no {question.metric}: {run.reason}")
+        Said("", f"{cell.label}, run {_place(run, order)}: no {question.metric}: {run.reason}")
         for cell in question.cells
         for run in cell.runs
         if run.value is None
@@ -125,13 +139,13 @@ def _block(block: int, again: int, several: int) -> str:
 
 def _value(run: Run, order: Mapping[str, int]) -> str:
     value = "none" if run.value is None else shown(run.value, "s")
-    return f"{_name(run, order)} {value}{_OUTLIER if run.outlier else ''}"
+    return f"{_place(run, order)}: {value}{_OUTLIER if run.outlier else ''}"
 
 
-def _name(run: Run, order: Mapping[str, int]) -> str:
-    """``#12`` in its study, else the beginning of its session's id."""
-    index = order.get(Path(run.session.path).name)
-    return run.session.id[:6] if index is None else f"#{index}"
+def _place(run: Run, order: Mapping[str, int]) -> str:
+    """Its number in the study, else the beginning of its session's id."""
+    index = order_of(run.session, order)
+    return run.session.id[:6] if index is None else str(index)
 
 
 def verdicts(question: Question) -> Section:
@@ -151,9 +165,9 @@ def _verdict(verdict: Verdict) -> dict[str, str]:
     found = {"verdict": word(verdict), "margin": f"{100 * verdict.margin:g} %"}
     if verdict.change is not None:
         found["change"] = percent(verdict.change.estimate)
-        found["interval"] = _interval(verdict.change)
+        found["interval"] = interval(verdict.change)
     if verdict.equivalence is not None:
-        found["equivalence interval"] = _interval(verdict.equivalence)
+        found["equivalence interval"] = interval(verdict.equivalence)
     found["pairs" if verdict.paired else "runs"] = str(verdict.pairs)
     if verdict.noise is not None:
         found["noise of one run"] = f"{100 * verdict.noise:.2g} %"
@@ -167,7 +181,7 @@ def _verdict(verdict: Verdict) -> dict[str, str]:
     return found
 
 
-def _interval(interval: Interval) -> str:
+def interval(of: Interval) -> str:
     """``-0.1 to +0.5 % at 95 %``."""
-    low = percent(interval.low).removesuffix(" %")
-    return f"{low} to {percent(interval.high)}\nat {100 * interval.level:.3g} %"
+    low = percent(of.low).removesuffix(" %")
+    return f"{low} to {percent(of.high)}\nat {100 * of.level:.3g} %"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterator
 
@@ -17,6 +18,7 @@ _NARROWEST, _WIDEST = 40, 100
 """Columns of sentences, however wide the terminal is."""
 _LONGEST_WORD = 20
 _LONGEST_TEXT = 1000
+_BREAKS = re.compile(r"[\n\t]|[^\n\t]+")
 
 
 def terminal(result: StudyResult, *, columns: int = 80) -> str:
@@ -34,9 +36,11 @@ def terminal(result: StudyResult, *, columns: int = 80) -> str:
     for section in _sections(result):
         if isinstance(section, Heading):
             lines += ["", clean(section.text, 200), "-" * min(columns, len(clean(section.text)))]
+        elif section.items and section.title:
+            lines += ["", section.title]
+            lines += [f"  {line}".rstrip() for line in _items(section, columns - 2)]
         elif section.items:
-            lines += ["", section.title] if section.title else [""]
-            lines += _items(section, columns)
+            lines += ["", *_items(section, columns)]
     return "\n".join(lines) + "\n"
 
 
@@ -48,7 +52,6 @@ def _sections(result: StudyResult) -> Iterator[Section | Heading]:
         if len(result.questions) > 1:
             yield Heading(question.label)
         yield study_why.evidence(question)
-        yield study_why.start_up(question)
         yield study_why.kernels(question)
         yield study_why.differences(question)
         yield study_tables.cells(question)
@@ -61,29 +64,34 @@ def _sections(result: StudyResult) -> Iterator[Section | Heading]:
 
 def _items(section: Section, columns: int) -> list[str]:
     said = [clean(item.word) for item in section.items if isinstance(item, Said)]
-    width = min(_LONGEST_WORD, max(map(len, said), default=0))
+    width = max((len(word) for word in said if len(word) <= _LONGEST_WORD), default=0)
     lines: list[str] = []
-    for item in section.items:
-        if isinstance(item, (Grid, Plot)) and lines:
-            lines.append("")
-        lines += _item(item, width, columns)
-        if isinstance(item, (Grid, Plot)):
-            lines.append("")
-    return lines[:-1] if lines and not lines[-1] else lines
+    for before, item in zip((None, *section.items), section.items, strict=False):
+        apart = isinstance(item, (Grid, Plot)) or isinstance(before, (Grid, Plot))
+        new = _item(item, width, columns)
+        lines += ["", *new] if apart and lines and new else new
+    return lines
 
 
 def _item(item: Item, width: int, columns: int) -> list[str]:
     if isinstance(item, Said):
-        name = f"{clean(item.word):{width}}  " if width else ""
-        lines = _wrap(name, item.text, columns)
+        word = clean(item.word)
+        fits = 0 < len(word) <= _LONGEST_WORD
+        text = item.text if fits or not word else f"{word}: {item.text}"
+        lines = _wrap(f"{word:{width}}  " if fits else "", text, columns)
         return [*lines, f"    mend: {clean(item.mend)}"] if item.mend else lines
     if isinstance(item, Heading):
         return _wrap("", f"{item.text}:", columns)
     if isinstance(item, Plot):
         return interval_plot.rows(item.contrasts, columns)
     head = [clean(cell) for cell in item.head]
-    rows = [["\n".join(map(clean, cell.split("\n"))) for cell in row] for row in item.rows]
-    return fitted(head, rows, columns, repeat_last=item.repeat_last).split("\n")
+    rows = [[_BREAKS.sub(_kept, cell) for cell in row] for row in item.rows]
+    return fitted(head, rows, columns).split("\n")
+
+
+def _kept(found: re.Match[str]) -> str:
+    """Breaks of a cell stay, what is between them is cleaned."""
+    return found[0] if found[0] in "\n\t" else clean(found[0])
 
 
 def _wrap(name: str, text: str, columns: int) -> list[str]:
@@ -91,7 +99,7 @@ def _wrap(name: str, text: str, columns: int) -> list[str]:
         clean(text, _LONGEST_TEXT),
         min(columns, _WIDEST),
         initial_indent=name,
-        subsequent_indent=" " * len(name) if len(name) <= _LONGEST_WORD + 2 else "  ",
+        subsequent_indent=" " * len(name) or "  ",
         break_on_hyphens=False,
         break_long_words=False,
     ) or [name.rstrip()]
