@@ -2,10 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import base64
+import hashlib
+from collections.abc import Mapping, Sequence
+from importlib import resources
 
 from gpuwatch.analysis.gauges import RunSeries
-from gpuwatch.analysis.results import StudyResult
+from gpuwatch.analysis.results import Question, StudyResult
+from gpuwatch.report.html.curves import curves
+from gpuwatch.report.html.figures import figures
+from gpuwatch.report.html.header import header
+from gpuwatch.report.html.intervals import intervals
+from gpuwatch.report.html.marks import shapes
+from gpuwatch.report.html.markup import bullets, folded, section, text
+from gpuwatch.report.html.reasons import reasons
+from gpuwatch.report.html.rooflines import roofline
+from gpuwatch.report.html.runs import methods, not_run, runs
+from gpuwatch.report.html.sweeps import noise, sweep
+from gpuwatch.report.html.values import values
+
+_Section = tuple[str, str, str]
+"""Anchor, title, body."""
 
 
 def page(result: StudyResult, series: Sequence[RunSeries]) -> str:
@@ -15,4 +32,104 @@ def page(result: StudyResult, series: Sequence[RunSeries]) -> str:
     text of ``result`` and ``series`` may come from anywhere: it is cleaned and escaped here.
     ``series`` are matched with the runs by the session's path; a run without one is not drawn.
     """
-    raise NotImplementedError
+    style, script = _file("style.css"), _file("script.js")
+    by_path = {each.path: each for each in series}
+    parts = [*_findings(result), *_details(result, by_path), *_foundations(result)]
+    contents = bullets([f'<a href="#{anchor}">{text(title)}</a>' for anchor, title, _ in parts])
+    body = "\n".join(section(anchor, 2, title, part) for anchor, title, part in parts)
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{_policy(style, script)}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="referrer" content="no-referrer">
+<title>{text(_title(result))}</title>
+<style>{style}</style>
+</head>
+<body>
+{shapes()}
+<main>
+{header(result, _title(result))}
+<nav aria-label="Contents">{contents}</nav>
+{body}
+</main>
+<footer><p>Made by gpuwatch. This file loads nothing from elsewhere.</p></footer>
+<script>{script}</script>
+</body>
+</html>
+"""
+
+
+def _title(result: StudyResult) -> str:
+    plan = result.plan
+    return (plan and (plan.title or plan.question)) or result.title
+
+
+def _file(name: str) -> str:
+    return resources.files("gpuwatch.report.html").joinpath(name).read_text(encoding="utf-8")
+
+
+def _policy(style: str, script: str) -> str:
+    """Nothing may be loaded; only this style and this script, by their hashes, may act."""
+    return (
+        f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _hash(content: str) -> str:
+    digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode("ascii")
+    return f"'sha256-{digest}'"
+
+
+def _findings(result: StudyResult) -> list[_Section]:
+    found = []
+    if compared := intervals(result.questions):
+        found.append(("comparisons", "Comparisons", compared))
+    for at, each in enumerate(result.sweeps):
+        found.append((f"sweep-{at}", f"Sweep: {each.label}", sweep(each)))
+    if result.noise:
+        found.append(("noise", "Noise floor", noise(result.noise)))
+    if result.not_run:
+        found.append(("not-run", "What did not run", not_run(result.not_run)))
+    return found
+
+
+def _details(result: StudyResult, series: Mapping[str, RunSeries]) -> list[_Section]:
+    many = len(result.questions) > 2
+    return [
+        (f"case-{at}", question.label, _question(question, series, f"case-{at}", many))
+        for at, question in enumerate(result.questions)
+    ]
+
+
+def _question(question: Question, series: Mapping[str, RunSeries], anchor: str, many: bool) -> str:
+    parts = [bullets([text(note) for note in question.notes], "notes")] if question.notes else []
+    parts.append(section(f"{anchor}-runs", 3, "Every run", values(question)))
+    parts.append(section(f"{anchor}-gauges", 3, "Gauges", curves(question, series)))
+    if question.contrasts:
+        parts.append(
+            section(f"{anchor}-why", 3, "What goes with the differences", reasons(question, 4))
+        )
+    parts.append(section(f"{anchor}-roofline", 3, "Roofline", roofline(question)))
+    if table := figures(question):
+        body = folded("Medians, ranges and ratios", table, is_open=not many)
+        parts.append(section(f"{anchor}-figures", 3, "Figures", body))
+    return "\n".join(parts)
+
+
+def _foundations(result: StudyResult) -> list[_Section]:
+    notes = [text(note) for note in (*result.notices, *result.notes)]
+    found = [("notes", "Notes", bullets(notes, "notes"))] if notes else []
+    if result.sessions:
+        found.append(("runs", "All runs", folded("Every session of the study", runs(result))))
+        found.append(
+            (
+                "methods",
+                "How each number was obtained",
+                folded("Method and source of every metric", methods(result.sessions)),
+            )
+        )
+    return found

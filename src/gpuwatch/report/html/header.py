@@ -1,0 +1,70 @@
+"""The head of the page: title, verdict, and what the study was made of."""
+
+from __future__ import annotations
+
+from gpuwatch import units
+from gpuwatch.analysis.results import StudyResult
+from gpuwatch.report.html.axis import label
+from gpuwatch.report.html.markup import text
+from gpuwatch.report.html.runs import device, host
+from gpuwatch.report.html.verdicts import verdicts
+from gpuwatch.session.plan import Part
+
+_MOST = 4
+"""Hosts, devices and parts that are named."""
+
+
+def header(result: StudyResult, title: str) -> str:
+    """Title, question and verdicts, then when, where and how it was measured."""
+    question = result.plan.question if result.plan else None
+    asked = f'<p class="question">{text(question)}</p>\n' if question and question != title else ""
+    facts = "".join(
+        f"<div><dt>{name}</dt><dd>{text(value, 300)}</dd></div>"
+        for name, value in _facts(result)
+        if value
+    )
+    return (
+        f"<header>\n<h1>{text(title)}</h1>\n{asked}"
+        f'<section aria-labelledby="verdict-h">\n<h2 id="verdict-h">Verdict</h2>\n'
+        f"{verdicts(result)}\n</section>\n"
+        f"<dl>{facts}</dl>\n</header>"
+    )
+
+
+def _facts(result: StudyResult) -> list[tuple[str, str]]:
+    sessions = result.sessions
+    moments = sorted(each.started for each in sessions if each.started)
+    ends = dict.fromkeys(each[:16].replace("T", " ") for each in (moments[:1] + moments[-1:]))
+    when = " to ".join(ends)
+    plan = result.plan
+    return [
+        ("Study", result.title),
+        ("When", f"{when} UTC" if when else ""),
+        ("Host", _named([host(each) for each in sessions])),
+        ("Device", _named([device(each) for each in sessions])),
+        ("Runs", str(len(sessions))),
+        (
+            "Design",
+            "; ".join(_design(part) for part in plan.parts[:_MOST])
+            if plan
+            else "sessions put together by hand",
+        ),
+        ("Seed of the order", "" if plan is None or plan.seed is None else str(plan.seed)),
+        ("Preset", (plan.preset or "") if plan else ""),
+    ]
+
+
+def _named(names: list[str]) -> str:
+    known = list(dict.fromkeys(name for name in names if name))
+    rest = f" and {len(known) - _MOST} more" if len(known) > _MOST else ""
+    return ", ".join(known[:_MOST]) + rest
+
+
+def _design(part: Part) -> str:
+    if part.blocks is None:
+        blocks = "each once, described only"
+    else:
+        blocks = f"{part.blocks} judged block{'' if part.blocks == 1 else 's'}"
+        blocks += ", a warm-up block" if part.warmup_blocks else ""
+    rest = f", {units.digits(part.cool_down)} s of rest between runs" if part.cool_down else ""
+    return f"{part.name}: {blocks}, margin {label(100 * part.margin)} %{rest}"

@@ -1,0 +1,208 @@
+"""Every comparison as an interval on one axis, and the same numbers as a table."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from gpuwatch import units
+from gpuwatch.analysis.interval_plot import percent
+from gpuwatch.analysis.results import Contrast, Interval, Question, Verdict
+from gpuwatch.report.html.axis import Axis, label, over
+from gpuwatch.report.html.markup import Row, table, text
+from gpuwatch.report.html.verdicts import badge, name
+
+_HEIGHT = 34
+_MIDDLE = 20
+_FARTHEST = 3.0
+"""Ratios of blocks farther out than so many times the intervals' range are drawn at the edge."""
+
+
+def intervals(questions: Sequence[Question]) -> str:
+    """The plot and its table; empty where nothing is compared."""
+    found = [(question, each) for question in questions for each in question.contrasts]
+    if not found:
+        return ""
+    several = len(questions) > 1
+    named = [
+        (f"{question.label}: {name(question, each)}" if several else name(question, each), each)
+        for question, each in found
+    ]
+    contrasts = [each for _, each in found]
+    drawn = any(each.verdict.change for each in contrasts)
+    plot = _plot(named, _axis(contrasts)) if drawn else ""
+    return plot + _table(named)
+
+
+def _axis(contrasts: Sequence[Contrast]) -> Axis:
+    ends = [
+        bound
+        for each in contrasts
+        for interval in (each.verdict.change, each.verdict.equivalence)
+        if interval is not None
+        for bound in (interval.low, interval.high, interval.estimate)
+    ]
+    margin = 1.25 * max(each.verdict.margin for each in contrasts)
+    inner = over([*ends, margin, -margin])
+    far = _FARTHEST * (inner.high - inner.low)
+    moved = [ratio for each in contrasts for ratio in _changes(each)]
+    near = [each for each in moved if inner.low - far <= each <= inner.high + far]
+    return over([*ends, margin, -margin, *near])
+
+
+def _changes(contrast: Contrast) -> list[float]:
+    """Of each block that has both runs."""
+    return [ratio - 1 for ratio in contrast.ratios if ratio is not None and math.isfinite(ratio)]
+
+
+def _plot(named: Sequence[tuple[str, Contrast]], axis: Axis) -> str:
+    rows = "\n".join(
+        f'<div class="name">{text(each, 120)}</div>{_row(each, contrast, axis)}'
+        for each, contrast in named
+    )
+    return (
+        '<figure class="intervals">\n'
+        f"{rows}\n<div></div>{_scale(axis)}\n"
+        "<figcaption>Change of the primary metric, in per cent: right of zero is slower. "
+        '<span class="key">Line and dot</span>: the interval of the mean change; '
+        '<span class="key">small marks</span>: the blocks one by one, at the edge with an arrow '
+        'where they lie beyond it; <span class="key">band</span>: the margin within which '
+        "a change counts as none.</figcaption>\n</figure>"
+    )
+
+
+def _row(title: str, contrast: Contrast, axis: Axis) -> str:
+    verdict = contrast.verdict
+    told = f"{title}: {_numbers(contrast)}"
+    low, high = axis.share(-verdict.margin), axis.share(verdict.margin)
+    parts = [
+        f"<title>{text(told, 1000)}</title>",
+        f'<rect class="band" x="{low:.2f}%" y="0" width="{high - low:.2f}%" height="{_HEIGHT}"/>',
+        *(
+            _upright(axis.share(tick), "axis" if abs(tick) < 1e-12 else "grid")
+            for tick in _ticks(axis)
+        ),
+    ]
+    for change in _changes(contrast):
+        x = axis.share(change)
+        if axis.holds(change):
+            parts.append(
+                f'<line class="block" x1="{x:.2f}%" x2="{x:.2f}%" y1="{_MIDDLE - 15}" '
+                f'y2="{_MIDDLE - 8}"/>'
+            )
+        else:
+            anchor, arrow = ("start", "◂") if change < axis.low else ("end", "▸")
+            parts.append(
+                f'<text x="{x:.2f}%" y="{_MIDDLE - 7}" text-anchor="{anchor}">{arrow}</text>'
+            )
+    if verdict.change is None:
+        parts.append(f'<text x="50%" y="{_MIDDLE + 4}" class="said">{_why_none(verdict)}</text>')
+    else:
+        parts += _interval(verdict.change, axis)
+    return (
+        f'<svg class="row" tabindex="0" role="img" width="100%" height="{_HEIGHT}">'
+        + "".join(parts)
+        + "</svg>"
+    )
+
+
+def _interval(change: Interval, axis: Axis) -> list[str]:
+    low, high = axis.share(change.low), axis.share(change.high)
+    ends = "".join(
+        f'<line class="range" x1="{x:.2f}%" x2="{x:.2f}%" y1="{_MIDDLE - 5}" y2="{_MIDDLE + 5}"/>'
+        for x in (low, high)
+    )
+    return [
+        f'<line class="range" x1="{low:.2f}%" x2="{high:.2f}%" y1="{_MIDDLE}" y2="{_MIDDLE}"/>',
+        ends,
+        f'<circle class="mean" cx="{axis.share(change.estimate):.2f}%" cy="{_MIDDLE}" r="5"/>',
+    ]
+
+
+def _upright(x: float, kind: str) -> str:
+    return f'<line class="{kind}" x1="{x:.2f}%" x2="{x:.2f}%" y1="0" y2="{_HEIGHT}"/>'
+
+
+def _scale(axis: Axis) -> str:
+    numbers = "".join(
+        f'<text x="{axis.share(tick):.2f}%" y="13" text-anchor="middle">{text(_tick(tick))}</text>'
+        for tick in _ticks(axis)
+    )
+    return f'<svg class="scale" aria-hidden="true" width="100%" height="18">{numbers}</svg>'
+
+
+def _ticks(axis: Axis) -> list[float]:
+    return axis.ticks(6)
+
+
+def _tick(value: float) -> str:
+    shown = label(100 * value)
+    return f"{'+' if value > 1e-12 else ''}{shown} %" if shown != "0" else "0"
+
+
+def _why_none(verdict: Verdict) -> str:
+    return text(f"no interval: {'; '.join(verdict.reasons) or verdict.kind.value}", 90)
+
+
+def _numbers(contrast: Contrast) -> str:
+    verdict = contrast.verdict
+    blocks = ", ".join(percent(each) for each in _changes(contrast))
+    told = [
+        verdict.kind.value.upper(),
+        "" if verdict.change is None else _told(verdict.change, level=True),
+        f"noise of one run {units.percent(verdict.noise)}" if verdict.noise is not None else "",
+        f"blocks: {blocks}" if blocks else "",
+        *verdict.reasons,
+    ]
+    return "; ".join(part for part in told if part)
+
+
+def _told(change: Interval | None, *, level: bool = False) -> str:
+    if change is None:
+        return units.UNKNOWN
+    of = f", {label(round(100 * change.level, 2))} % interval" if level else ""
+    if not math.isfinite(change.low) or not math.isfinite(change.high):
+        return percent(change.estimate)
+    return f"{percent(change.estimate)} ({percent(change.low)} to {percent(change.high)}{of})"
+
+
+def _table(named: Sequence[tuple[str, Contrast]]) -> str:
+    head = [
+        "comparison",
+        "verdict",
+        "change (interval)",
+        "interval for sameness",
+        "margin",
+        "pairs of runs",
+        "noise of one run",
+        "p of no change",
+        "p by ranks",
+        "blocks to decide",
+        "why",
+    ]
+    return table("Every comparison in numbers", head, [("", [_line(*each) for each in named])])
+
+
+def _line(title: str, contrast: Contrast) -> Row:
+    verdict = contrast.verdict
+    pairs = f"{verdict.pairs}" if verdict.paired else f"{verdict.pairs}, unpaired"
+    shared = f" (one of {verdict.comparisons})" if verdict.comparisons > 1 else ""
+    return [
+        text(title, 120),
+        badge(verdict.kind),
+        text(_told(verdict.change, level=True)),
+        text(_told(verdict.equivalence, level=True)),
+        text(f"±{label(100 * verdict.margin)} %"),
+        pairs,
+        units.UNKNOWN if verdict.noise is None else text(percent(verdict.noise).lstrip("+")),
+        text(_p(verdict.p_zero) + (shared if verdict.p_zero is not None else "")),
+        text(_p(verdict.p_rank)),
+        units.UNKNOWN if verdict.more_blocks is None else f"about {verdict.more_blocks}",
+        text("; ".join(verdict.reasons)),
+    ]
+
+
+def _p(value: float | None) -> str:
+    if value is None:
+        return units.UNKNOWN
+    return f"{value:.3f}" if value >= 0.001 else f"{value:.1g}"

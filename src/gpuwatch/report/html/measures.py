@@ -1,0 +1,85 @@
+"""The metrics of a picture: which are known, in which unit, over which range."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gpuwatch import units
+from gpuwatch.analysis.gauges import SHOWN, RunSeries
+from gpuwatch.report.html.axis import Axis, from_zero
+
+_TITLES = {
+    "hw.gpu.utilization": "GPU utilization",
+    "hw.gpu.memory.bandwidth": "GPU memory bandwidth",
+    "gpuwatch.flop.rate": "model FLOP/s",
+    "hw.gpu.power": "GPU power",
+    "hw.gpu.memory.usage": "GPU memory in use",
+    "hw.gpu.clock.sm": "GPU clock (SM)",
+    "hw.gpu.temperature": "GPU temperature",
+    "hw.cpu.utilization": "CPU utilization, all cores",
+    "process.memory.usage": "memory of the workload's processes",
+    "gpuwatch.throughput": "throughput",
+}
+
+
+@dataclass(frozen=True)
+class Measure:
+    name: str
+    title: str
+    divisor: float
+    """From the metric's own unit to ``unit``."""
+    unit: str
+    axis: Axis
+    how: str
+    """Method and source, of every way in which the runs got it."""
+
+    def of(self, series: RunSeries) -> tuple[float | None, ...] | None:
+        """A run's values in ``unit``, four digits; ``None`` where it has none."""
+        if self.name not in series.metrics:
+            return None
+        values = series.metrics[self.name].values
+        return tuple(None if v is None else short(v / self.divisor) for v in values)
+
+
+def measures(series: Sequence[RunSeries]) -> list[Measure]:
+    """Those that some run knows, in the order in which people look at them."""
+    found = []
+    for name in SHOWN:
+        gauges = [each.metrics[name] for each in series if name in each.metrics]
+        if not gauges:
+            continue
+        unit = gauges[0].unit
+        largest = max((abs(v) for each in gauges for v in each.values if v is not None), default=0)
+        divisor, shown = _display(unit, largest)
+        hows = dict.fromkeys(
+            f"{each.method.value}, {each.source}"
+            + (f", mean of {each.devices} devices" if each.devices > 1 else "")
+            for each in gauges
+        )
+        axis = Axis(0.0, 100.0) if unit == "1" else from_zero(largest / divisor)
+        found.append(Measure(name, _TITLES[name], divisor, shown, axis, "; ".join(hows)))
+    return found
+
+
+def short(value: float) -> float:
+    """Four significant digits."""
+    return float(f"{value:.4g}")
+
+
+def _display(unit: str, largest: float) -> tuple[float, str]:
+    """What to divide by, and the unit that people read: ``(1e12, "TFLOP/s")``."""
+    if unit == "1":
+        return 0.01, "%"
+    if unit == "Cel":
+        return 1.0, "°C"
+    if unit == "By":
+        for power, prefix in ((40, "T"), (30, "G"), (20, "M"), (10, "K")):
+            if largest >= 2**power:
+                return 2.0**power, f"{prefix}iB"
+        return 1.0, "B"
+    plain = {"{sample}/s": "samples/s"}.get(unit, units.plain_unit(unit))
+    for power, prefix in ((12, "T"), (9, "G"), (6, "M"), (3, "k")):
+        if largest >= 10**power:
+            return 10.0**power, prefix + plain
+    return 1.0, plain

@@ -1,0 +1,63 @@
+"""The roofline of a question: one run of each cell, as a picture and as a table."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import replace
+
+from gpuwatch import units
+from gpuwatch.analysis.results import Cell, Question, Run
+from gpuwatch.analysis.roofline import Roofline
+from gpuwatch.report.html.markup import table, text
+from gpuwatch.report.roofline_svg import svg
+from gpuwatch.report.values import shown
+
+
+def roofline(question: Question) -> str:
+    """Of each cell the judged run nearest to its median; why there is no picture where no run has
+    a point."""
+    found = [
+        replace(run.session.efficiency.roofline, label=cell.label)
+        for cell in question.cells
+        if (run := _typical(cell)) is not None
+    ]
+    picture = svg(found)
+    if picture is None:
+        told = dict.fromkeys(f"{each.label}: {each.reason}" for each in found if each.reason)
+        return "".join(f"<p>{text(f'No point. {each}.')}</p>" for each in told)
+    data = base64.b64encode(picture.encode()).decode("ascii")
+    verdicts = "; ".join(f"{each.label}: {each.verdict.text}" for each in found)
+    return (
+        f'<figure class="roofline"><img src="data:image/svg+xml;base64,{data}" '
+        f'alt="{text(f"Roofline, FLOP/s against FLOP per byte. {verdicts}", 1000)}">'
+        "<figcaption>Of each cell the judged run nearest to its median.</figcaption></figure>\n"
+        + _table(found)
+    )
+
+
+def _typical(cell: Cell) -> Run | None:
+    known = [
+        (abs(run.value - (cell.median or 0)), at, run)
+        for at, run in enumerate(cell.judged)
+        if run.value is not None
+    ]
+    if known:
+        return min(known, key=lambda each: each[:2])[2]
+    return cell.runs[0] if cell.runs else None
+
+
+def _table(rooflines: list[Roofline]) -> str:
+    rows = [
+        [
+            text(each.label, 80),
+            text(shown(point.intensity, "FLOP/By")),
+            text(units.si(point.rate, "FLOP/s")),
+            point.method.value,
+            text(point.text),
+            text(each.verdict.text),
+        ]
+        for each in rooflines
+        for point in each.points
+    ]
+    head = ["cell", "intensity", "rate", "method", "bytes", "what bounds the run"]
+    return table("Points of the roofline", head, [("", rows)])

@@ -1,0 +1,129 @@
+"""Sweeps of a parameter, and noise floors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gpuwatch import units
+from gpuwatch.analysis.interval_plot import percent
+from gpuwatch.analysis.results import Interval, NoiseFloor, Sweep, SweepPoint
+from gpuwatch.report.html.axis import Axis, from_zero, label
+from gpuwatch.report.html.marks import mark
+from gpuwatch.report.html.markup import Row, table, text
+from gpuwatch.report.values import shown
+
+_HEIGHT, _TOP, _BOTTOM = 200, 24, 176
+
+
+def sweep(of: Sweep) -> str:
+    """What is best, a picture of the throughput, and its numbers."""
+    known = [p.samples_per_second for p in of.points if p.samples_per_second is not None]
+    picture = _picture(of, from_zero(max(known))) if known else ""
+    head = [
+        text(of.parameter.replace("_", " "), 60),
+        "throughput",
+        "against the best",
+        "step time",
+        "which",
+    ]
+    rows = [_line(of, at, point) for at, point in enumerate(of.points)]
+    return f"<p>{text(of.sentence)}</p>\n{picture}{table(of.label, head, [('', rows)])}"
+
+
+def _which(of: Sweep, at: int) -> str:
+    if of.points[at].why:
+        return str(of.points[at].why)
+    if at == of.best:
+        return "best"
+    return "cannot be told from the best" if of.points[at].tied else ""
+
+
+def _line(of: Sweep, at: int, point: SweepPoint) -> Row:
+    return [
+        text(point.value, 60),
+        text(shown(point.samples_per_second, "{sample}/s")),
+        text(_interval(point.throughput)),
+        text(shown(point.step_seconds, "s")),
+        text(_which(of, at)),
+    ]
+
+
+def _interval(change: Interval | None) -> str:
+    if change is None:
+        return units.UNKNOWN
+    return f"{percent(change.estimate)} ({percent(change.low)} to {percent(change.high)})"
+
+
+def _picture(of: Sweep, up: Axis) -> str:
+    width = 100 / len(of.points)
+    best = None if of.best is None else of.points[of.best].samples_per_second
+    parts = [f"<title>{text(f'Throughput by {of.parameter}, {of.label}')}</title>"]
+    parts += [
+        f'<line class="grid" x1="0" x2="100%" y1="{_y(up, t):.1f}" y2="{_y(up, t):.1f}"/>'
+        for t in up.ticks(4)
+    ]
+    for at, point in enumerate(of.points):
+        x = f"{(at + 0.5) * width:.2f}%"
+        parts.append(_said(x, _HEIGHT - 6, text(point.value, 16)))
+        rate = point.samples_per_second
+        if rate is None:
+            parts.append(_said(x, _BOTTOM - 20, "✕"))
+            parts.append(_said(x, _BOTTOM - 4, text(_brief(point.why or "unknown"), 24)))
+            continue
+        if point.throughput is not None and best is not None:
+            low, high = (
+                _y(up, best * (1 + e)) for e in (point.throughput.low, point.throughput.high)
+            )
+            parts.append(f'<line class="range" x1="{x}" x2="{x}" y1="{low:.1f}" y2="{high:.1f}"/>')
+        title = f"{point.value}: {shown(rate, '{sample}/s')}, {_which(of, at)}".rstrip(", ")
+        parts.append(mark(0, x, _y(up, rate), title=title))
+        which = "★ best" if at == of.best else "≈ tied" if point.tied else ""
+        if which:
+            parts.append(_said(x, _y(up, rate) - 10, which))
+    scale = "".join(
+        f'<text x="100%" y="{_y(up, t) + 4:.1f}" text-anchor="end">{label(t)}</text>'
+        for t in up.ticks(4)
+    )
+    return (
+        '<figure class="chart"><p class="what">throughput, samples per second</p>'
+        f'<div class="plot"><svg class="up" aria-hidden="true" width="56" height="{_HEIGHT}">'
+        f'{scale}</svg><svg role="img" width="100%" height="{_HEIGHT}">{"".join(parts)}</svg>'
+        "</div><figcaption>Bars: the interval of the difference from the best.</figcaption>"
+        "</figure>"
+    )
+
+
+def _said(x: str, y: float, markup: str) -> str:
+    return f'<text x="{x}" y="{y:.1f}" text-anchor="middle">{markup}</text>'
+
+
+def _brief(why: str) -> str:
+    return "out of memory" if "out of memory" in why.lower() else why
+
+
+def _y(axis: Axis, value: float) -> float:
+    return _BOTTOM - (_BOTTOM - _TOP) * axis.share(value) / 100
+
+
+def noise(floors: Sequence[NoiseFloor]) -> str:
+    """What this machine can tell, by each environment against itself."""
+    head = [
+        "blocks",
+        "told from no change",
+        "called SLOWER or FASTER",
+        "no change is called SAME",
+    ]
+    parts = []
+    for floor in floors:
+        rows = [
+            [
+                str(each.blocks),
+                text(f"from {percent(each.excludes_zero).lstrip('+')} on"),
+                text(f"from {percent(each.beyond_margin).lstrip('+')} on"),
+                "yes" if each.same else "no",
+            ]
+            for each in floor.resolves
+        ]
+        parts.append(f"<p>{text(floor.sentence)}</p>")
+        parts.append(table(f"What {floor.label} resolves, at a power of 80 %", head, [("", rows)]))
+    return "\n".join(parts)

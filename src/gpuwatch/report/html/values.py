@@ -1,0 +1,157 @@
+"""The value of every run: a picture of the blocks, and a table with the steady states."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gpuwatch import units
+from gpuwatch.analysis.results import Cell, Question, Run, Steady
+from gpuwatch.report.html.axis import Axis, over
+from gpuwatch.report.html.marks import colour, legend, mark
+from gpuwatch.report.html.markup import Row, folded, table, text
+from gpuwatch.report.values import shown
+
+_HEIGHT, _TOP, _BOTTOM = 210, 10, 190
+
+
+def values(question: Question) -> str:
+    """Every run of a question as a dot, and as a row."""
+    places = _places(question.cells)
+    known = [run.value for cell in question.cells for run in cell.runs if run.value is not None]
+    picture = _picture(question, places, over(known, space=0.12)) if known else ""
+    return picture + folded("The runs in numbers", _table(question), is_open=not known)
+
+
+def _places(cells: Sequence[Cell]) -> list[str]:
+    """What stands across: the blocks, else the runs of a cell in their order."""
+    blocks = {run.block for cell in cells for run in cell.runs if run.block is not None}
+    longest = max((len(cell.runs) for cell in cells), default=0)
+    if not blocks:
+        return [f"run {number}" for number in range(1, longest + 1)]
+    return [_block(block) for block in sorted(blocks)]
+
+
+def _block(block: int) -> str:
+    return f"block {block}" if block else "warm-up"
+
+
+def _place(run: Run, at: int, places: Sequence[str]) -> int | None:
+    """Which of ``places`` a run belongs to; ``at`` is its place among its cell's runs."""
+    name = f"run {at + 1}" if run.block is None else _block(run.block)
+    return places.index(name) if name in places else None
+
+
+def _picture(question: Question, places: Sequence[str], axis: Axis) -> str:
+    cells, width = question.cells, 100 / len(places)
+    ticks = axis.ticks(4)
+    parts = [f"<title>{text(f'{question.metric} of every run, {question.label}')}</title>"]
+    if places[0] == _block(0):
+        parts.append(f'<rect class="aside" x="0" y="0" width="{width:.2f}%" height="{_BOTTOM}"/>')
+    parts += [
+        f'<line class="grid" x1="0" x2="100%" y1="{_y(axis, t):.1f}" y2="{_y(axis, t):.1f}"/>'
+        for t in ticks
+    ]
+    for at, name in enumerate(places):
+        words = name.split(" ")
+        shown_name = words[-1] if at and words[0] in ("block", "run") else name
+        if _crowded(at, len(places)):
+            continue
+        parts.append(
+            f'<text x="{(at + 0.5) * width:.2f}%" y="{_HEIGHT - 4}" text-anchor="middle">'
+            f"{text(shown_name)}</text>"
+        )
+    for number, cell in enumerate(cells):
+        if cell.median is not None:
+            y = _y(axis, cell.median)
+            parts.append(
+                f'<line class="median {colour(number)}" x1="0" x2="100%" y1="{y:.1f}" '
+                f'y2="{y:.1f}"/>'
+            )
+    for number, cell in enumerate(cells):
+        for at, run in enumerate(cell.runs):
+            place = _place(run, at, places)
+            if place is not None:
+                x = (place + (number + 1) / (len(cells) + 1)) * width
+                parts.append(_dot(cell, number, run, x, axis))
+    scale = "".join(
+        f'<text x="100%" y="{_y(axis, t) + 4:.1f}" text-anchor="end">{text(shown(t, "s"))}</text>'
+        for t in ticks
+    )
+    extra = [
+        (mark(0, "8", 7, hollow=True), "warm-up block: shown, not judged"),
+        ('<circle class="ring" cx="8" cy="7" r="6"/>', "outlier: kept"),
+        ('<text x="8" y="12" text-anchor="middle">✕</text>', "no value"),
+    ]
+    return (
+        '<figure class="chart">\n'
+        f"{legend([cell.label for cell in cells], extra)}"
+        f'<div class="plot"><svg class="up" aria-hidden="true" width="74" height="{_HEIGHT}">'
+        f'{scale}</svg><svg role="img" width="100%" height="{_HEIGHT}">{"".join(parts)}</svg>'
+        f"</div>\n<figcaption>{text(question.metric.capitalize())} of every run, the "
+        "thin lines the medians of the judged ones. The axis does not start at 0.</figcaption>"
+        "\n</figure>"
+    )
+
+
+def _crowded(at: int, places: int) -> bool:
+    every = -(-places // 12)
+    return at % every != 0
+
+
+def _y(axis: Axis, value: float) -> float:
+    return _BOTTOM - (_BOTTOM - _TOP) * axis.share(value) / 100
+
+
+def _dot(cell: Cell, number: int, run: Run, x: float, axis: Axis) -> str:
+    title = f"{cell.label}, {_where(run)}: {_value(run)}{', outlier' if run.outlier else ''}"
+    if run.value is None:
+        return (
+            f'<text class="{colour(number)} none" x="{x:.2f}%" y="{_BOTTOM - 4}" '
+            f'text-anchor="middle">✕<title>{text(title)}</title></text>'
+        )
+    y = _y(axis, run.value)
+    ring = f'<circle class="ring" cx="{x:.2f}%" cy="{y:.1f}" r="8.5"/>' if run.outlier else ""
+    return ring + mark(number, f"{x:.2f}%", y, hollow=run.warm_up, title=title)
+
+
+def _where(run: Run) -> str:
+    return "not in a block" if run.block is None else _block(run.block)
+
+
+def _value(run: Run) -> str:
+    return f"no value: {run.reason or 'not known'}" if run.value is None else shown(run.value, "s")
+
+
+def _table(question: Question) -> str:
+    head = ["run", "block", question.metric, "steady state", "spread of its steps", "marks"]
+    groups = [
+        (cell.label, [_line(at, run) for at, run in enumerate(cell.runs, 1)])
+        for cell in question.cells
+    ]
+    return table(f"Runs of {question.label}", [text(each) for each in head], groups)
+
+
+def _line(at: int, run: Run) -> Row:
+    marks = [
+        *(["warm-up, not judged"] if run.warm_up else []),
+        *(["outlier, kept"] if run.outlier else []),
+    ]
+    spread = run.steady.spread
+    return [
+        str(at),
+        units.UNKNOWN if run.block is None else str(run.block),
+        text(_value(run)),
+        text(_steady(run.steady)),
+        units.UNKNOWN if spread is None else text(units.percent(spread)),
+        text(", ".join(marks)),
+    ]
+
+
+def _steady(steady: Steady) -> str:
+    if steady.seconds is None:
+        return f"none: {steady.reason or 'not known'}"
+    last = steady.first + steady.count
+    told = f"steps {steady.first + 1} to {last}, median {shown(steady.seconds, 's')}"
+    if not steady.changes:
+        return told
+    return f"{told}; the level changed at {', '.join(str(each + 1) for each in steady.changes)}"

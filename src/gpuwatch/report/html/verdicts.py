@@ -1,0 +1,104 @@
+"""What the study says, above everything else: the answer, and a sentence for each comparison."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from gpuwatch.analysis.interval_plot import percent
+from gpuwatch.analysis.results import Contrast, Kind, Question, StudyResult
+from gpuwatch.report.html.markup import bullets, text
+
+_SIGNS = {
+    Kind.SAME: "=",
+    Kind.SLOWER: "▲",
+    Kind.FASTER: "▼",
+    Kind.SMALL: "≈",
+    Kind.CANT_TELL: "?",
+    Kind.INVALID: "✕",
+    Kind.DESCRIBED: "○",
+}
+_MOST_NAMED = 4
+"""Comparisons that the answer names one by one; of more it says how many came out how."""
+
+
+def badge(kind: Kind) -> str:
+    """The verdict as a sign and a word; its colour says nothing more."""
+    return (
+        f'<span class="badge {kind.name.lower()}"><span aria-hidden="true">{_SIGNS[kind]} </span>'
+        f"{text(kind.value.upper())}</span>"
+    )
+
+
+def name(question: Question, contrast: Contrast) -> str:
+    """``docker against bare``, unescaped."""
+    cells = question.cells
+    return f"{cells[contrast.other].label} against {cells[contrast.baseline].label}"
+
+
+def verdicts(result: StudyResult) -> str:
+    """The answer in one line, and below it every sentence with its verdict."""
+    parts = [f'<p class="answer">{_answer(result)}</p>']
+    if result.to_come:
+        runs = "run" if result.to_come == 1 else "runs"
+        parts.append(
+            f'<p class="warning"><strong>Not complete:</strong> {result.to_come} {runs} of the '
+            "plan are still to come.</p>"
+        )
+    if result.overall:
+        parts.append(bullets([text(each.sentence) for each in result.overall], "sentences"))
+    for question in result.questions:
+        if not question.contrasts:
+            continue
+        if len(result.questions) > 1:
+            parts.append(f"<h3>{text(question.label)}</h3>")
+        parts.append(
+            bullets(
+                [f"{badge(each.verdict.kind)} {_sentence(each)}" for each in question.contrasts],
+                "sentences",
+            )
+        )
+    alone = [text(each.sentence) for each in result.sweeps]
+    alone += [text(each.sentence) for each in result.noise]
+    if alone:
+        parts.append(bullets(alone, "sentences"))
+    return "\n".join(parts)
+
+
+def _sentence(contrast: Contrast) -> str:
+    return f"<span>{text(contrast.sentence, 1000)}</span>"
+
+
+def _answer(result: StudyResult) -> str:
+    found = [(question, each) for question in result.questions for each in question.contrasts]
+    if not found:
+        return _without_comparison(result)
+    if len(found) <= _MOST_NAMED:
+        told = []
+        for question in result.questions:
+            if question.contrasts:
+                of = f"{text(question.label)}, " if len(result.questions) > 1 else ""
+                base = text(question.cells[question.contrasts[0].baseline].label)
+                each = "; ".join(_short(question, contrast) for contrast in question.contrasts)
+                told.append(f"{of}against {base}: {each}.")
+        line = " ".join(told)
+        return line[:1].upper() + line[1:]
+    counts = Counter(each.verdict.kind for _, each in found)
+    of_kind = ", ".join(f"{counts[kind]} {badge(kind)}" for kind in Kind if counts[kind])
+    return f"{len(found)} comparisons: {of_kind}."
+
+
+def _short(question: Question, contrast: Contrast) -> str:
+    change = contrast.verdict.change
+    told = "" if change is None else f" <span>{percent(change.estimate)}</span>"
+    label = text(question.cells[contrast.other].label)
+    return f"{label} {badge(contrast.verdict.kind)}{told}"
+
+
+def _without_comparison(result: StudyResult) -> str:
+    if result.sweeps:
+        count = len(result.sweeps)
+        return f"{count} sweep{'s' if count > 1 else ''} of a parameter."
+    if result.noise:
+        return "The noise of this machine, by one environment against itself."
+    runs = len(result.sessions)
+    return f"Nothing to compare: {runs} run{'' if runs == 1 else 's'}, one environment or none."
