@@ -23,6 +23,7 @@ class Command(Protocol):
 COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("gpuwatch.cli.run", "start a workload and watch it live"),
     "--record": ("gpuwatch.cli.record", "the same without a screen; or record the machine"),
+    "resume": ("gpuwatch.cli.resume", "go on with a study that broke off"),
     "attach": ("gpuwatch.cli.attach", "watch a run that goes on; --record takes up a lost one"),
     "replay": ("gpuwatch.cli.replay", "watch a saved session"),
     "stop": ("gpuwatch.cli.stop", "end a run"),

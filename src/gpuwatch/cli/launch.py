@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 import re
+import secrets
 import shlex
 import shutil
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from gpuwatch import paths
@@ -16,19 +18,51 @@ from gpuwatch.errors import NotAvailable, UsageError
 from gpuwatch.models import Workload
 from gpuwatch.recorder.record import Request
 from gpuwatch.recorder.sources import Dcgm
+from gpuwatch.session.plan import MARGIN, Part, unique
 from gpuwatch.workloads import archive, names, options
 
 _SHORTEST, _LONGEST = 0.01, 60.0
+_MOST_BLOCKS = 1000
+_SMALLEST_MARGIN, _LARGEST_MARGIN = 0.001, 0.5
+_LONGEST_REST = 3600.0
+QUICK, RIGOROUS = 3, 20
+"""Blocks of ``--quick`` and ``--rigorous``."""
+COOL_DOWN = 2.0
+"""Seconds of rest before a run in blocks, unless asked otherwise."""
+MOST_RUNS = 2000
 _UNITS = {"": 1.0, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d": 86400.0}
 
 
+@dataclass(frozen=True)
+class Design:
+    """How a part is to be run: the fields of :class:`gpuwatch.session.plan.Part` of these names."""
+
+    blocks: int | None
+    warmup_blocks: int
+    margin: float
+    cool_down: float
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """All that ``run`` and ``--record`` take."""
+    add_workload_arguments(parser)
+    add_recording_arguments(parser)
+    add_design_arguments(parser)
+
+
+def add_workload_arguments(parser: argparse.ArgumentParser) -> None:
+    """What to run: names of workloads, and their flags."""
     parser.add_argument(
         "workload",
         nargs="*",
         metavar="WORKLOAD",
         help=f"{', '.join(names.known())}, torchvision:MODEL; or a command of yours behind --",
     )
+    options.add_arguments(parser)
+
+
+def add_recording_arguments(parser: argparse.ArgumentParser) -> None:
+    """Where to run it, what to watch, and where the study goes."""
     add = parser.add_argument_group("recording").add_argument
     add("--out", type=_folder, metavar="DIR", help="where the study goes (default: XDG data home)")
     add(
@@ -38,7 +72,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help="between samples, 0.01 to 60 (default: 0.5)",
     )
-    add("--duration", type=seconds, metavar="TIME", help="stop after this time, such as 90s or 5m")
+    add(
+        "--duration",
+        type=seconds,
+        metavar="TIME",
+        help="stop each run after this time, such as 90s or 5m",
+    )
     add(
         "--gpus",
         metavar="INDEX|UUID,...",
@@ -62,7 +101,85 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--python", metavar="PATH", help="interpreter of the bare environment")
     add("--pull", action="store_true", help="fetch images that are not here")
-    options.add_arguments(parser)
+
+
+def add_design_arguments(parser: argparse.ArgumentParser) -> None:
+    """In which blocks and in what order."""
+    group = parser.add_argument_group("study")
+    blocks = group.add_mutually_exclusive_group()
+    blocks.add_argument(
+        "--blocks",
+        type=_blocks,
+        metavar="N",
+        help="repeat everything in N blocks, in random order, after a warm-up block (7 do for "
+        "most questions; without: each once, and no verdict)",
+    )
+    blocks.add_argument(
+        "--quick",
+        dest="blocks",
+        action="store_const",
+        const=QUICK,
+        help=f"{QUICK} blocks: describes, is no verdict",
+    )
+    blocks.add_argument(
+        "--rigorous", dest="blocks", action="store_const", const=RIGOROUS, help=f"{RIGOROUS} blocks"
+    )
+    group.add_argument(
+        "--margin",
+        type=margin,
+        default=MARGIN,
+        metavar="PERCENT",
+        help="change of the step time that does not matter, such as 0.5%% (default: 1%%)",
+    )
+    group.add_argument(
+        "--order-seed",
+        type=options.seed_value,
+        metavar="N",
+        help="of the order within the blocks (default: drawn, and recorded)",
+    )
+    group.add_argument(
+        "--cool-down",
+        type=_rest,
+        metavar="TIME",
+        help="rest before every run but the first (default: 2s with blocks, else none)",
+    )
+    group.add_argument("--plan", action="store_true", help="print the order, and run nothing")
+
+
+def _blocks(text: str) -> int:
+    count = options.positive_int(text)
+    if count > _MOST_BLOCKS:
+        raise argparse.ArgumentTypeError(f"must be at most {_MOST_BLOCKS}, not {text}")
+    return count
+
+
+def margin(text: str) -> float:
+    """A margin such as ``1%`` or ``0.01``, as a share: 0.001 to 0.5."""
+    found = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+) ?(%?)", text.strip())
+    value = float(found[1]) / (100 if found[2] else 1) if found else 0.0
+    if not _SMALLEST_MARGIN <= value <= _LARGEST_MARGIN:
+        raise argparse.ArgumentTypeError(
+            f"{text!r} is no margin from 0.1% to 50%: write 1%, 0.5% or 0.01"
+        )
+    return value
+
+
+def _rest(text: str) -> float:
+    value = 0.0 if re.fullmatch(r"0+(\.0*)?(ms|min|[smh]?)", text.strip()) else seconds(text)
+    if value > _LONGEST_REST:
+        raise argparse.ArgumentTypeError(f"{text!r} is too long: at most an hour")
+    return value
+
+
+def design(arguments: argparse.Namespace) -> Design:
+    """What ``--blocks``, ``--quick``, ``--rigorous``, ``--margin`` and ``--cool-down`` ask for."""
+    blocks, rest = arguments.blocks, arguments.cool_down
+    return Design(
+        blocks=blocks,
+        warmup_blocks=0 if blocks is None else 1,
+        margin=arguments.margin,
+        cool_down=rest if rest is not None else 0.0 if blocks is None else COOL_DOWN,
+    )
 
 
 def _folder(text: str) -> Path:
@@ -98,10 +215,43 @@ def need_linux() -> None:
 
 
 def request(arguments: argparse.Namespace, command: tuple[str, ...]) -> Request:
-    """What the command line asks for.
+    """What the command line of ``run`` and ``--record`` asks for.
 
     Raises:
         UsageError: it asks for something unknown or contradictory.
+        NotAvailable: this is not Linux.
+    """
+    need_linux()
+    cases, asked = workloads(arguments, command), design(arguments)
+    if asked.blocks is not None and cases[0].kind == "machine":
+        raise UsageError(
+            "--blocks without a workload: the machine alone is recorded once",
+            "name a workload, or a command of your own behind --",
+        )
+    part = Part(
+        name=", ".join(case.name for case in cases),
+        workloads=cases,
+        environments=environments(arguments.env or ["bare"], arguments.python, pull=arguments.pull),
+        **vars(asked),
+    )
+    return request_of(arguments, [part])
+
+
+def request_of(
+    arguments: argparse.Namespace,
+    parts: Sequence[Part],
+    *,
+    title: str | None = None,
+    question: str | None = None,
+    preset: str | None = None,
+) -> Request:
+    """The request for ``parts``, recorded as the rest of ``arguments`` says.
+
+    ``arguments`` has what :func:`add_recording_arguments` and :func:`add_design_arguments` add. The
+    order's seed is drawn where a part has blocks and none was given.
+
+    Raises:
+        UsageError: something is out of range or contradicts itself.
         NotAvailable: this is not Linux.
     """
     need_linux()
@@ -110,23 +260,39 @@ def request(arguments: argparse.Namespace, command: tuple[str, ...]) -> Request:
             f"--interval {arguments.interval:g} is out of range",
             f"choose from {_SHORTEST:g} to {_LONGEST:g} seconds",
         )
-    clash = options.conflict(arguments)
-    if clash:
-        raise UsageError(*clash)
-    if arguments.dcgm and arguments.counters:
+    cases = [case for part in parts for case in part.workloads]
+    if arguments.dcgm and any(case.parameters.get("counters") for case in cases):
         raise UsageError(
             "--dcgm holds the counters that ncu needs for --counters", "give one of them"
         )
-    return Request(
-        workloads=_workloads(arguments, command),
-        environments=environments(arguments.env or ["bare"], arguments.python, pull=arguments.pull),
+    for part in parts:
+        twice = [case.name for case in unique(part.workloads) if part.workloads.count(case) > 1]
+        if part.blocks is not None and twice:
+            raise UsageError(
+                f"{twice[0]} is asked for twice in the same way", "name it once: blocks repeat it"
+            )
+    drawn = secrets.randbelow(options.LARGEST_SEED + 1)
+    given = arguments.order_seed
+    asked = Request(
+        parts=tuple(parts),
         out=(arguments.out or paths.data_home()).absolute(),
         interval=arguments.interval,
         gpus=gpus(arguments.gpus),
         duration=arguments.duration,
         build_archive=archive.build,
         dcgm=Dcgm(arguments.dcgm, arguments.interval) if arguments.dcgm else None,
+        seed=(drawn if given is None else given) if any(p.blocks for p in parts) else None,
+        title=title,
+        question=question,
+        preset=preset,
     )
+    count = sum(
+        len(part.workloads) * len(part.environments) * ((part.blocks or 1) + part.warmup_blocks)
+        for part in parts
+    )
+    if count > MOST_RUNS:
+        raise UsageError(f"that would be {count} runs", f"ask for at most {MOST_RUNS}")
+    return asked
 
 
 def gpus(text: str | None) -> tuple[str, ...] | None:
@@ -169,7 +335,15 @@ def _own_program(words: Sequence[str]) -> str | None:
     return None
 
 
-def _workloads(arguments: argparse.Namespace, command: tuple[str, ...]) -> tuple[Workload, ...]:
+def workloads(arguments: argparse.Namespace, command: tuple[str, ...]) -> tuple[Workload, ...]:
+    """The cases that the command line names: workloads of ours, a command, or the machine.
+
+    Raises:
+        UsageError: it names something unknown, or flags that do not go together.
+    """
+    clash = options.conflict(arguments)
+    if clash:
+        raise UsageError(*clash)
     given = {
         name: value
         for name in options.FLAGS

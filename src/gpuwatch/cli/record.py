@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from gpuwatch.cli import launch
+from gpuwatch.cli import launch, planned
 from gpuwatch.errors import ExitCode, UsageError
 from gpuwatch.models import mapping
 from gpuwatch.recorder.control import exit_code_of
@@ -30,32 +30,55 @@ _READ_ONLY = os.strerror(errno.EROFS)
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     launch.add_arguments(parser)
+    add_start_arguments(parser)
+    parser.add_argument("--while-pid", type=int, metavar="PID", help=argparse.SUPPRESS)
+
+
+def add_start_arguments(parser: argparse.ArgumentParser) -> None:
+    """How :func:`start` goes about it."""
     parser.add_argument(
         "--detach", action="store_true", help="go on in the background; prints the session's path"
     )
     parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
-    parser.add_argument("--while-pid", type=int, metavar="PID", help=argparse.SUPPRESS)
 
 
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     request = replace(launch.request(arguments, command), while_pid=arguments.while_pid)
+    return start(request, arguments)
+
+
+def start(request: Request, arguments: argparse.Namespace) -> int:
+    """Record what ``request`` asks for without a screen; returns the exit code.
+
+    ``arguments`` has what :func:`add_start_arguments` adds, and ``plan``: with that the plan is
+    printed and nothing is run.
+    """
+    if arguments.plan:
+        print(planned.order(request))
+        return ExitCode.DONE
+    if not arguments.quiet:
+        planned.announce(request, say)
     if arguments.detach:
         return tell(*start_detached(request))
     if not arguments.quiet:
         tell_of_orphans()
     studies: list[Path] = []
     sessions: list[Path] = []
+    alone = len(request.plan().runs) == 1
 
     def on_session(path: Path) -> None:
         sessions.append(path)
-        if not arguments.quiet:
-            say(f"recording to {path}")
+        if not arguments.quiet and (alone or len(sessions) == 1):
+            say(f"recording to {path if alone else path.parent}")
 
-    code = record(request, say=say, on_session=on_session, on_study=studies.append)
+    def on_turn(text: str) -> None:
+        if not arguments.quiet:
+            say(text)
+
+    code = record(request, say=say, on_session=on_session, on_study=studies.append, on_turn=on_turn)
     for path in sessions:
         if code is not ExitCode.DONE and _failed(path):
             _last_words(path)
-    alone = len(request.workloads) * len(request.environments) == 1
     refused = alone and code in (ExitCode.USAGE, ExitCode.NOT_AVAILABLE)
     if not arguments.quiet and not refused:
         for folder in studies:
@@ -102,13 +125,13 @@ def start_detached(request: Request) -> tuple[ExitCode, str]:
     """Start a recorder in the background; its first session's path, or its error."""
     from gpuwatch.recorder.detach import detach
 
-    if request.workloads[0].kind == "machine" and request.duration is None:
+    if request.parts[0].workloads[0].kind == "machine" and request.duration is None:
         raise UsageError(
             "a recording of the machine in the background would never end", "add --duration TIME"
         )
 
     def work(on_session: Callable[[Path], None]) -> int:
-        return record(request, say=say, on_session=on_session)
+        return record(request, say=say, on_session=on_session, on_turn=say)
 
     return detach(work)
 

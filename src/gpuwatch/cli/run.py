@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from gpuwatch.cli import launch, record, screen
+from gpuwatch.cli import launch, planned, record, screen
 from gpuwatch.errors import ExitCode, UsageError
 from gpuwatch.models import mapping
 from gpuwatch.recorder.control import exit_code_of
@@ -28,8 +28,13 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     if not screen.usable():
         arguments.detach, arguments.quiet, arguments.while_pid = False, False, None
         return record.run(arguments, command)
+    request = launch.request(arguments, command)
+    if arguments.plan:
+        print(planned.order(request))
+        return ExitCode.DONE
+    planned.announce(request, record.say)
     record.tell_of_orphans()
-    code, text = record.start_detached(launch.request(arguments, command))
+    code, text = record.start_detached(request)
     if code is not ExitCode.DONE:
         return record.tell(code, text)
     from gpuwatch.tui.app import run_live
@@ -41,6 +46,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
 
 def _ended(folder: Path) -> int:
     """After the screen: the summary of a study that is over, and its exit code."""
+    from gpuwatch.session.ends import GIVEN_UP
     from gpuwatch.session.progress import recorder_alive
     from gpuwatch.session.reader import SessionReader
     from gpuwatch.session.status import State, status
@@ -48,7 +54,8 @@ def _ended(folder: Path) -> int:
 
     if recorder_alive(folder):
         return ExitCode.DONE
-    missing = [each for each in not_run(folder) if each.problems[0].code != STUDY_ENDED]
+    known = {STUDY_ENDED, *GIVEN_UP}
+    missing = [each for each in not_run(folder) if each.problems[0].code not in known]
     code = ExitCode.NOT_AVAILABLE if missing else ExitCode.DONE
     for path in sessions_in(folder):
         with SessionReader(path) as reader:

@@ -13,6 +13,8 @@ from gpuwatch.models import JSON, Environment, Workload
 from gpuwatch.profiles.files import Profile
 from gpuwatch.profiles.merge import Imported
 from gpuwatch.session import schema, study
+from gpuwatch.session.blocks import plan_runs
+from gpuwatch.session.plan import PLAN, Part, Plan
 from gpuwatch.session.store import SessionStore, device_row, meta
 from gpuwatch.telemetry.base import Device
 
@@ -28,9 +30,9 @@ def save(out: Path, label: str, profiles: Sequence[Profile], imported: Imported)
     """
     workload = Workload(NAME, "import")
     environment = Environment("import", label)
-    (run,) = study.plan_runs([workload], [environment])
-    settings: dict[str, JSON] = {"interval_seconds": None, "duration_seconds": None}
-    folder = study.create(out, [run], {**settings, "gpus": None, "problems": {}})
+    part = Part("", (workload,), (environment,))
+    (run,) = plan_runs([part], 0)
+    folder = study.create(out, Plan("", (part,), (run,)))
     path = folder / run.file
     rows = [
         meta(
@@ -58,7 +60,7 @@ def save(out: Path, label: str, profiles: Sequence[Profile], imported: Imported)
     try:
         SessionStore.create(path, (), rows).close()
     except StorageError:
-        (folder / study.PLAN).unlink(missing_ok=True)
+        (folder / PLAN).unlink(missing_ok=True)
         folder.rmdir()
         raise
     return path

@@ -16,6 +16,7 @@ from gpuwatch.errors import ExitCode
 from gpuwatch.models import JSON
 from gpuwatch.recorder.run import Outcome, Recording
 
+_LOOK_SECONDS = 0.05
 _EXIT_BY_ERROR = {"usage": ExitCode.USAGE, "environment": ExitCode.NOT_AVAILABLE}
 
 
@@ -32,6 +33,14 @@ class Stop:
         self.number = self.number or number
         if self.recording is not None:
             self.recording.stop(self.why)
+
+    def rest(self, seconds: float) -> bool:
+        """Wait so long; whether no stop was asked for meanwhile."""
+        end = time.monotonic() + seconds
+        # A stop comes by a signal, whose handler may not touch a lock that is waited on.
+        while self.why is None and (left := end - time.monotonic()) > 0:
+            time.sleep(min(left, _LOOK_SECONDS))
+        return self.why is None
 
 
 @contextmanager
@@ -55,13 +64,16 @@ def stopping_signals(stop: Stop) -> Iterator[None]:
 def run_to_end(
     recording: Recording, stop: Stop, duration: float | None = None, while_pid: int | None = None
 ) -> Outcome:
-    """Run a recording until its end, a stop, the time limit, or the end of another process."""
+    """Run a recording until its end, a stop, the time limit, or the end of another process.
+
+    The time limit is that of this run; a stop is for all that would come after it as well.
+    """
     stop.recording = recording
     if stop.why is not None:
         recording.stop(stop.why)
     timers: list[threading.Thread] = []
     if duration is not None:
-        timers.append(threading.Timer(duration, stop.ask, (f"--duration {duration:g}s",)))
+        timers.append(threading.Timer(duration, recording.stop, (f"--duration {duration:g}s",)))
     if while_pid is not None:
         timers.append(threading.Thread(target=_wait_for_pid, args=(while_pid, stop), daemon=True))
     for timer in timers:

@@ -35,6 +35,28 @@ def take_up(
         UsageError: the session needs no recorder.
         StorageError: the file cannot be written, or another recorder has it.
     """
+    hang_up = partial(signal.signal, signal.SIGHUP, signal.SIG_IGN)
+    code, stop = to_end(path, say=say, on_session=on_session, stopping=stopping, begun=hang_up)
+    with stopping_signals(stop):
+        why = "the recorder of the study died before its turn"
+        mend = f"gpuwatch resume {path.parent.name}"
+        study.note_rest(path.parent, Problem(study.STUDY_ENDED, why, mend))
+        summarise(path.parent, say)
+    return ExitCode.INTERRUPTED if stop.number == signal.SIGINT else code
+
+
+def to_end(
+    path: Path,
+    *,
+    say: Callable[[str], None],
+    on_session: Callable[[Path], None] = lambda path: None,
+    stopping: str | None = None,
+    begun: Callable[[], object] = lambda: None,
+) -> tuple[ExitCode, Stop]:
+    """As :func:`take_up`, but of the run alone; also gives the stop that was asked for, if any.
+
+    ``begun`` is called once it is sure that there is something to take up.
+    """
     with SessionReader(path) as reader:
         known = reader.meta()
         state = status(known, path)
@@ -51,7 +73,7 @@ def take_up(
     at = (known.get("cursor") or {}).get("at")
     runner = load(str(handle["kind"]))
     run = runner.attach(handle, at)
-    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    begun()
     interval, contained = float(known["interval_seconds"]), runner.contained
     open_sources = partial(Sources.open, workload=True, contained=contained, interval=interval)
     dcgm = Dcgm(str(host), interval) if host else None
@@ -73,8 +95,4 @@ def take_up(
         say(f"took up {path}")
     on_session(path)
     with stopping_signals(stop):
-        code = conclude(run_to_end(recording, stop), say)
-        why = "the recorder of the study died before its turn"
-        study.note_rest(path.parent, Problem(study.STUDY_ENDED, why, "start it again"))
-        summarise(path.parent, say)
-    return ExitCode.INTERRUPTED if stop.number == signal.SIGINT else code
+        return conclude(run_to_end(recording, stop), say), stop

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
-from gpuwatch.models import JSON, Environment, Workload
+from gpuwatch.models import JSON, Environment, Problem, Workload
 
 PLAN = "plan.json"
 SCHEMA = 2
 MARGIN = 0.01
 """Relative change of the step time under which two environments count as the same."""
+LARGEST = 4 << 20
+"""Bytes of ``plan.json``."""
 WARM_UP = 0
 """Number of the block whose runs are shown and never judged."""
 
@@ -67,7 +71,45 @@ class Plan:
     """What a preset or a study file says that it asks."""
     preset: str | None = None
     settings: Mapping[str, JSON] = field(default_factory=dict)
-    """``interval_seconds``, ``duration_seconds``, ``gpus``, ``dcgm``, ``working_directory``."""
+    """``interval_seconds``, ``duration_seconds``, ``gpus``, ``dcgm``, ``working_directory``,
+    ``host``."""
+    problems: Mapping[int, tuple[Problem, ...]] = field(default_factory=dict)
+    """Why runs, by their index, were not or cannot be started."""
+
+
+def case_label(case: Workload, cases: Iterable[Workload]) -> str:
+    """What tells ``case`` from the others: ``mnist-cnn``, ``mnist-cnn, batch size 64``.
+
+    Parameters are named where cases of the same name differ in them.
+    """
+    alike = [each for each in cases if each.name == case.name]
+    names = dict.fromkeys(name for each in alike for name in each.parameters)
+    told = [
+        f"{name.replace('_', ' ')} {case.parameters.get(name, 'default')}"
+        for name in names
+        if any(each.parameters.get(name) != case.parameters.get(name) for each in alike)
+    ]
+    return ", ".join([case.name, *told])
+
+
+def label(run: PlannedRun, runs: Sequence[PlannedRun]) -> str:
+    """What tells ``run`` from the others: its environment, and its case where there are several."""
+    cases = unique(each.workload for each in runs)
+    if len(cases) == 1:
+        return run.environment.label
+    return f"{case_label(run.workload, cases)} in {run.environment.label}"
+
+
+Item = TypeVar("Item")
+
+
+def unique(items: Iterable[Item]) -> tuple[Item, ...]:
+    """Each of ``items`` once, in order; they need not be hashable."""
+    found: list[Item] = []
+    for item in items:
+        if item not in found:
+            found.append(item)
+    return tuple(found)
 
 
 def read(folder: Path) -> Plan | None:
@@ -76,4 +118,14 @@ def read(folder: Path) -> Plan | None:
     A plan of schema 1 is one part without blocks. Files from elsewhere are hostile: at most 4 MiB,
     names of runs are plain file names, unknown kinds and values of a wrong type make it unreadable.
     """
-    raise NotImplementedError
+    from gpuwatch.session.plan_file import parse
+
+    path = folder / PLAN
+    try:
+        if not path.is_file():  # a pipe of that name would be waited for
+            return None
+        with path.open("rb") as file:
+            raw = file.read(LARGEST + 1)
+        return parse(json.loads(raw)) if len(raw) <= LARGEST else None
+    except (OSError, ValueError, TypeError, LookupError, OverflowError, RecursionError):
+        return None

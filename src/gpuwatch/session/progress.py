@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import json
+import time
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gpuwatch.errors import GpuwatchError
-from gpuwatch.models import JSON, mapping
+from gpuwatch.models import JSON, mapping, number
+from gpuwatch.session.estimate import Timing, cell, of_session, of_study
+from gpuwatch.session.plan import WARM_UP, Plan, PlannedRun, read
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.session.status import State, process_id, status
-from gpuwatch.session.study import PLAN, NotRun, not_run, sessions_in
+from gpuwatch.session.study import NotRun, not_run, sessions_in
 
-_LARGEST_PLAN = 4 << 20
 _UNREADABLE, _DID_NOT_RUN = "unreadable", "did not run"
 _ENDS = (*(state.value for state in State), _UNREADABLE, _DID_NOT_RUN)
 _BAD = frozenset({"failed", "killed", "lost", _UNREADABLE})
@@ -33,6 +34,15 @@ class Place:
     """Runs before it that could not be started."""
     to_come: int
     """Runs after it that are to be started; those known to be impossible are left out."""
+    block: int | None = None
+    """Its block: 0 is the warm-up block; ``None``: the study has none."""
+    blocks: int | None = None
+    """Judged blocks of its part."""
+    part: str | None = None
+    """The name of its part, where the study has several."""
+    seconds_left: float | None = None
+    """Until the last run of the study has ended, from what its runs took so far; ``None``: not
+    known, or nothing is running."""
 
 
 @dataclass(frozen=True)
@@ -49,102 +59,135 @@ class Following:
 
 def place(path: Path) -> Place | None:
     """Where ``path`` stands in its study; ``None`` without a plan that has it among several."""
-    plan = _plan(path.parent)
-    names = [_file(run) for run in _runs(plan)]
-    if path.name not in names or len(names) < 2:
+    plan = read(path.parent)
+    run = _run(plan, path.name)
+    if plan is None or run is None or len(plan.runs) < 2:
         return None
-    at = names.index(path.name)
-    problems = mapping(plan.get("problems"))
-    before = set(names[:at])
-    ends = _ends(names[:at], [each for each in sessions_in(path.parent) if each.name in before])
-    later = range(at + 1, len(names))
+    metas = {each.name: _meta(each) for each in sessions_in(path.parent)}
+    before = plan.runs[: run.index - 1]
+    ends = _ends(path.parent, before, metas)
+    rest = [each for each in plan.runs[run.index :] if each.index not in plan.problems]
+    part = plan.parts[run.part]
     return Place(
-        number=at + 1,
-        total=len(names),
+        number=run.index,
+        total=len(plan.runs),
         failed=sum(ends[end] for end in _BAD),
         not_run=ends[_DID_NOT_RUN],
-        to_come=sum(1 for index in later if names[index] and not problems.get(str(index + 1))),
+        to_come=len(rest),
+        block=run.block,
+        blocks=part.blocks,
+        part=part.name if len(plan.parts) > 1 else None,
+        seconds_left=_left(path, run, rest, metas),
     )
+
+
+def place_words(plan: Plan, run: PlannedRun) -> str:
+    """``run 5 of 24 (block 1 of 7)``."""
+    words = f"run {run.index} of {len(plan.runs)}"
+    if run.block is None:
+        return words
+    block = f"block {run.block} of {plan.parts[run.part].blocks}"
+    return f"{words} ({'warm-up block' if run.block == WARM_UP else block})"
+
+
+def seconds_to_go(
+    runs: Sequence[PlannedRun], timings: Sequence[Timing], pause: float | None = None
+) -> float | None:
+    """How long ``runs`` will take, from the others of their study; ``None``: it is not known.
+
+    ``pause`` is one between two runs that no timing shows yet, in seconds.
+    """
+    known = of_study(timings)
+    if pause is not None:
+        known = replace(known, pauses=[*known.pauses, pause])
+    return known.left([cell(run) for run in runs], max(0, len(runs) - 1))
 
 
 def tally(folder: Path) -> str | None:
     """``3 runs: 1 finished, 1 failed, 1 did not run``; ``None`` while the study goes on, and
     without a plan of several runs."""
-    names = [_file(run) for run in _runs(_plan(folder))]
-    if len(names) < 2 or recorder_alive(folder):
+    plan = read(folder)
+    if plan is None or len(plan.runs) < 2 or recorder_alive(folder):
         return None
-    ends = _ends(names, sessions_in(folder))
+    ends = _ends(folder, plan.runs, {each.name: _meta(each) for each in sessions_in(folder)})
     if any(ends[state.value] for state in (State.QUEUED, State.STARTING, State.RUNNING)):
         return None
     told = ", ".join(f"{ends[end]} {end}" for end in _ENDS if ends[end])
-    return f"{len(names)} runs: {told}"
+    return f"{len(plan.runs)} runs: {told}"
 
 
 def unstarted(folder: Path) -> list[NotRun]:
     """The runs that did not take place, of a plan that may be anybody's."""
-    return not_run(folder) if _plan(folder) else []
+    return not_run(folder)
 
 
 def following(path: Path) -> Following | None:
     """The next run of the study that ``path`` belongs to; one that cannot run is left out."""
-    plan = _plan(path.parent)
-    runs = _runs(plan)
-    names = [_file(run) for run in runs]
-    if path.name not in names:
+    plan = read(path.parent)
+    run = _run(plan, path.name)
+    if plan is None or run is None:
         return None
-    problems = mapping(plan.get("problems"))
-    for place in range(names.index(path.name) + 1, len(names)):
-        name = names[place]
-        if name and not problems.get(str(place + 1)):
-            label = mapping(mapping(runs[place]).get("environment")).get("label")
-            return Following(place + 1, len(names), str(label), path.parent / name)
+    for each in plan.runs[run.index :]:
+        if each.index not in plan.problems:
+            label = each.environment.label
+            return Following(each.index, len(plan.runs), label, path.parent / each.file)
     return None
 
 
 def recorder_alive(folder: Path) -> bool:
     """Whether a recorder of the study still runs here: more may come."""
     for path in reversed(sessions_in(folder)):
-        try:
-            with SessionReader(path) as reader:
-                recorder = process_id(reader.meta().get("recorder"))
-        except GpuwatchError:
-            continue
+        recorder = process_id((_meta(path) or {}).get("recorder"))
         if recorder is not None and recorder.alive():
             return True
     return False
 
 
-def _ends(names: Sequence[str], sessions: Sequence[Path]) -> Counter[str]:
-    """How many of the runs ``names`` ended how, as their sessions tell."""
-    states = {path.name: _state(path) for path in sessions}
-    return Counter(states.get(name, _DID_NOT_RUN) for name in names)
+def _run(plan: Plan | None, file: str) -> PlannedRun | None:
+    return next((run for run in plan.runs if run.file == file), None) if plan else None
 
 
-def _state(path: Path) -> str:
+def _left(
+    path: Path,
+    run: PlannedRun,
+    rest: Sequence[PlannedRun],
+    metas: Mapping[str, Mapping[str, JSON] | None],
+) -> float | None:
+    """Seconds until ``run``, which goes on, and ``rest`` after it have ended."""
+    meta = metas.get(path.name)
+    if meta is None or not status(meta, path).live:
+        return None
+    timings = [
+        found
+        for name, each in metas.items()
+        if each is not None and (found := of_session(each, path.with_name(name))) is not None
+    ]
+    started = number(mapping(meta.get("clock")).get("unix_ns"))
+    this, later = seconds_to_go([run], timings), seconds_to_go([run, *rest], timings)
+    if this is None or later is None or started is None:
+        return None
+    return later - min(this, max(0.0, time.time() - started / 1e9))
+
+
+def _ends(
+    folder: Path, runs: Sequence[PlannedRun], metas: Mapping[str, Mapping[str, JSON] | None]
+) -> Counter[str]:
+    """How many of ``runs`` ended how, as their sessions tell."""
+    ends: Counter[str] = Counter()
+    for run in runs:
+        if run.file not in metas:
+            ends[_DID_NOT_RUN] += 1
+        elif (meta := metas[run.file]) is None:
+            ends[_UNREADABLE] += 1
+        else:
+            ends[status(meta, folder / run.file).state.value] += 1
+    return ends
+
+
+def _meta(path: Path) -> dict[str, JSON] | None:
+    """``None`` where the session cannot be read."""
     try:
         with SessionReader(path) as reader:
-            return status(reader.meta(), path).state.value
+            return reader.meta()
     except GpuwatchError:
-        return _UNREADABLE
-
-
-def _plan(folder: Path) -> dict[str, JSON]:
-    if not (folder / PLAN).is_file():  # a pipe of that name would be waited for
-        return {}
-    try:
-        with (folder / PLAN).open(encoding="utf-8") as file:
-            plan = json.loads(file.read(_LARGEST_PLAN))
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return plan if isinstance(plan, dict) else {}
-
-
-def _runs(plan: dict[str, JSON]) -> list[JSON]:
-    runs = plan.get("runs")
-    return runs if isinstance(runs, list) else []
-
-
-def _file(run: JSON) -> str:
-    """The name of a run's session; empty where the plan names no plain file."""
-    name = str(mapping(run).get("file") or "")
-    return name if name == Path(name).name else ""
+        return None

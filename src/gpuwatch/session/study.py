@@ -3,49 +3,24 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 import re
 import time
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from gpuwatch.errors import StorageError
-from gpuwatch.models import JSON, Environment, Problem, Workload
+from gpuwatch.errors import StorageError, UsageError
+from gpuwatch.models import Problem
+from gpuwatch.session.plan import PLAN, Plan, label, read
+from gpuwatch.session.plan_file import document
 from gpuwatch.session.schema import SUFFIX
 
-PLAN = "plan.json"
 SUMMARY_JSON = "summary.json"
 SUMMARY_MARKDOWN = "summary.md"
 ROOFLINE = "roofline.svg"
-
-
-@dataclass(frozen=True)
-class PlannedRun:
-    """One run of a study: ``index`` counts from 1, ``file`` is its session's name."""
-
-    index: int
-    file: str
-    workload: Workload
-    environment: Environment
-
-
-def plan_runs(
-    workloads: Sequence[Workload], environments: Sequence[Environment]
-) -> tuple[PlannedRun, ...]:
-    """Every workload in every environment, environments in turn."""
-    pairs = [(workload, env) for workload in workloads for env in environments]
-    return tuple(
-        PlannedRun(index, f"{index:02d}-{slug(env.label)}{SUFFIX}", workload, env)
-        for index, (workload, env) in enumerate(pairs, 1)
-    )
-
-
-def label(run: PlannedRun, runs: Sequence[PlannedRun]) -> str:
-    """What tells ``run`` from the others: its environment, and its workload where they differ."""
-    several = len({each.workload.name for each in runs}) > 1
-    return (f"{run.workload.name} in " if several else "") + run.environment.label
 
 
 def slug(text: str) -> str:
@@ -53,18 +28,18 @@ def slug(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9._+-]+", "-", text).strip("-.")[:60] or "run"
 
 
-def create(out: Path, runs: Sequence[PlannedRun], settings: dict[str, JSON]) -> Path:
-    """Make ``out/STUDY`` with its plan; returns the new folder.
+def create(out: Path, plan: Plan) -> Path:
+    """Make ``out/STUDY`` with ``plan``, whose name becomes the folder's; returns the new folder.
 
     Raises:
         StorageError: the folder or the plan cannot be written.
     """
-    names = dict.fromkeys(slug(run.workload.name) for run in runs)
-    stem = f"{'+'.join(names)[:80]}-{time.strftime('%Y%m%d-%H%M%S')}"
+    names = dict.fromkeys(slug(run.workload.name) for run in plan.runs)
+    stem = f"{slug(plan.preset or '+'.join(names))[:80]}-{time.strftime('%Y%m%d-%H%M%S')}"
     try:
         out.mkdir(parents=True, exist_ok=True)
         folder = _fresh(out, stem)
-        write_text(folder / PLAN, json.dumps(_plan(folder.name, runs, settings), indent=2) + "\n")
+        write(folder, replace(plan, study=folder.name))
     except OSError as error:
         raise StorageError(
             f"cannot write to {out}: {error.strerror}",
@@ -73,22 +48,33 @@ def create(out: Path, runs: Sequence[PlannedRun], settings: dict[str, JSON]) -> 
     return folder
 
 
-def note_problems(folder: Path, index: int, problems: Sequence[Problem]) -> None:
-    """Write into the plan why a run of it could not be started. Best effort."""
-    with contextlib.suppress(OSError, ValueError, LookupError, TypeError):
-        plan = json.loads((folder / PLAN).read_text())
-        plan["problems"][str(index)] = [asdict(problem) for problem in problems]
-        write_text(folder / PLAN, json.dumps(plan, indent=2) + "\n")
+def write(folder: Path, plan: Plan) -> None:
+    """Replace the plan in ``folder``.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    write_text(folder / PLAN, json.dumps(document(plan), indent=1) + "\n")
+
+
+def note(folder: Path, problems: Mapping[int, Sequence[Problem]]) -> None:
+    """Write into the plan why runs of it, by index, are not started; an empty list takes it back.
+
+    Best effort: a plan that cannot be read or written stays as it is.
+    """
+    known = read(folder)
+    if known is not None and problems:
+        told = {**known.problems, **{index: tuple(found) for index, found in problems.items()}}
+        with contextlib.suppress(OSError):
+            write(folder, replace(known, problems={i: told[i] for i in sorted(told) if told[i]}))
 
 
 def note_rest(folder: Path, problem: Problem) -> None:
     """Write into the plan why the runs that never had their turn did not run. Best effort."""
-    with contextlib.suppress(OSError, ValueError, LookupError, TypeError):
-        plan = json.loads((folder / PLAN).read_text())
-        for run in plan["runs"]:
-            known = plan["problems"].get(str(run["index"]))
-            if not known and not (folder / str(run["file"])).exists():
-                note_problems(folder, run["index"], [problem])
+    known = read(folder)
+    if known is not None:
+        rest = [run for run in known.runs if not (folder / run.file).exists()]
+        note(folder, {run.index: [problem] for run in rest if run.index not in known.problems})
 
 
 STUDY_ENDED = "study-ended"
@@ -101,6 +87,8 @@ class NotRun:
 
     label: str
     problems: tuple[Problem, ...]
+    index: int | None = None
+    """Its place in the plan, from 1 on."""
 
     @property
     def why(self) -> str:
@@ -120,24 +108,13 @@ class NotRun:
 
 def not_run(folder: Path) -> list[NotRun]:
     """The runs of the plan that did not take place; empty where the plan cannot be read."""
-    try:
-        plan = json.loads((folder / PLAN).read_text())
-        several = len({str(run["workload"]["name"]) for run in plan["runs"]}) > 1
-        labels = {
-            str(run["index"]): (f"{run['workload']['name']} in " if several else "")
-            + str(run["environment"]["label"])
-            for run in plan["runs"]
-        }
-        return [
-            NotRun(
-                labels[index],
-                tuple(Problem(str(p["code"]), str(p["text"]), p["fix"]) for p in found),
-            )
-            for index, found in plan["problems"].items()
-            if found
-        ]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    known = read(folder)
+    if known is None:
         return []
+    return [
+        NotRun(label(known.runs[index - 1], known.runs), problems, index)
+        for index, problems in known.problems.items()
+    ]
 
 
 def write_text(path: Path, text: str) -> None:
@@ -150,6 +127,46 @@ def write_text(path: Path, text: str) -> None:
         with contextlib.suppress(OSError):
             new.unlink()
         raise
+
+
+@contextlib.contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """Be the only recorder that goes through the study, for as long as this process lives.
+
+    Raises:
+        UsageError: another one does.
+    """
+    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(fd)
+        raise UsageError(
+            f"another recorder goes through {folder}", "watch it: gpuwatch attach"
+        ) from None
+    except OSError:  # a file system without locks
+        pass
+    try:
+        yield
+    finally:
+        os.close(fd)
+
+
+def set_aside(path: Path) -> Path:
+    """Rename a session that broke off, so that its run can be done again; its new path.
+
+    It stays readable under its new name, and is none of the study's any more.
+
+    Raises:
+        OSError: it cannot be renamed.
+    """
+    number = 1
+    while (new := path.with_name(f"{path.name}.lost-{number}")).exists():
+        number += 1
+    journal = path.with_name(f"{path.name}-journal")
+    if journal.exists():  # first: it must never lie beside another session
+        journal.rename(f"{new}-journal")
+    return path.rename(new)
 
 
 def sessions_in(folder: Path) -> list[Path]:
@@ -166,34 +183,3 @@ def _fresh(out: Path, stem: str) -> Path:
             continue
         return folder
     raise StorageError(f"{out} is full of studies named {stem}", "choose another folder with --out")
-
-
-def _plan(name: str, runs: Sequence[PlannedRun], settings: dict[str, JSON]) -> dict[str, JSON]:
-    return {
-        "schema": 1,
-        "study": name,
-        **settings,
-        "runs": [
-            {
-                "index": run.index,
-                "file": run.file,
-                "workload": {
-                    "name": run.workload.name,
-                    "kind": run.workload.kind,
-                    "arguments": list(run.workload.arguments),
-                    "parameters": dict(run.workload.parameters),
-                },
-                "environment": {
-                    "kind": run.environment.kind,
-                    "label": run.environment.label,
-                    "image": run.environment.image,
-                    "python": run.environment.python,
-                    "mounts": [str(mount) for mount in run.environment.mounts],
-                    "shm_bytes": run.environment.shm_bytes,
-                    "memory_bytes": run.environment.memory_bytes,
-                    "network": run.environment.network,
-                },
-            }
-            for run in runs
-        ],
-    }

@@ -1,0 +1,119 @@
+"""Recording one run of a study, from preparing its environment to its end."""
+
+from __future__ import annotations
+
+import shutil
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+
+from gpuwatch import paths, runners
+from gpuwatch.errors import ExitCode, StorageError
+from gpuwatch.models import JSON, Workload
+from gpuwatch.recorder.control import Stop, conclude, run_to_end
+from gpuwatch.recorder.request import Request, spec
+from gpuwatch.recorder.run import Header, begin
+from gpuwatch.recorder.sources import DCGM_HOST, Sources
+from gpuwatch.session.plan import PlannedRun
+
+
+def record_one(
+    request: Request,
+    planned: PlannedRun,
+    folder: Path,
+    gpus: tuple[str, ...],
+    stop: Stop,
+    say: Callable[[str], None],
+    on_session: Callable[[Path], None],
+) -> ExitCode:
+    """Run and record ``planned`` into its session in ``folder``; returns its exit code.
+
+    Raises:
+        StorageError: the session or the run's folder cannot be written.
+        GpuwatchError: the run could not be started; where there is a session, that says why.
+    """
+    path = folder / planned.file
+    run_id = uuid.uuid4().hex[:12]
+    machine = planned.workload.kind == "machine"
+    runner = None if machine else runners.load(planned.environment.kind)
+    run_folder: Path | None = None
+    sources: Sources | None = None
+    try:
+        launch = prepared = None
+        if runner is not None:
+            run_folder = paths.new_run_folder(run_id)
+            archive, digest = _archive(request, planned.workload, run_folder)
+            launch = spec(request, planned, archive, gpus)
+            with runners.guarded(planned.environment.kind):
+                prepared = runner.prepare(launch, say)
+        sources = Sources.open(
+            request.gpus or None,
+            workload=not machine,
+            contained=bool(runner and runner.contained),
+            interval=request.interval,
+            dcgm=request.dcgm,
+        )
+        if sources.notice is not None and planned.index == 1:
+            say(sources.notice)
+        facts = dict(sources.host_facts())
+        if request.dcgm is not None:
+            facts[DCGM_HOST] = request.dcgm.host
+        environment: dict[str, JSON] = {
+            "kind": planned.environment.kind,
+            "label": planned.environment.label,
+            "image": planned.environment.image,
+        }
+        if runner is not None:
+            assert run_folder is not None and prepared is not None
+            if digest:
+                facts["gpuwatch.workloads.sha256"] = digest
+            environment |= {"engine": runners.engine(planned.environment.kind), **prepared.facts}
+            (run_folder / "session").write_text(str(path.resolve()))
+        header = Header(
+            session={
+                "id": run_id,
+                "label": f"{planned.workload.name} ({planned.environment.label})",
+                "study": folder.name,
+                "index": planned.index,
+            },
+            interval=request.interval,
+            workload={
+                "name": planned.workload.name,
+                "kind": planned.workload.kind,
+                "arguments": list(planned.workload.arguments),
+                "parameters": dict(planned.workload.parameters),
+            },
+            environment=environment,
+            facts=facts,
+        )
+        recording = begin(
+            path,
+            header,
+            sources,
+            runner=runner,
+            spec=launch,
+            prepared=prepared,
+            folder=run_folder,
+            on_trouble=say,
+        )
+    except BaseException as error:
+        if sources is not None:
+            sources.close()
+        if run_folder is not None:
+            shutil.rmtree(run_folder, ignore_errors=True)
+        if isinstance(error, OSError):
+            raise StorageError(
+                f"cannot write to {paths.runs_home()}: {error.strerror}",
+                "free some space, or set XDG_STATE_HOME to another folder",
+            ) from error
+        raise
+    on_session(path)
+    return conclude(run_to_end(recording, stop, request.duration, request.while_pid), say)
+
+
+def _archive(request: Request, workload: Workload, folder: Path) -> tuple[str | None, str | None]:
+    if workload.kind != "workload":
+        return None, None
+    assert request.build_archive is not None
+    target = folder / "workloads.pyz"
+    return str(target), request.build_archive(target)

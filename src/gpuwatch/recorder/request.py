@@ -1,0 +1,99 @@
+"""What a recorder was asked for, and whether it can be done here."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpuwatch import runners
+from gpuwatch.models import LaunchSpec, Problem
+from gpuwatch.recorder.sources import Dcgm, Sources
+from gpuwatch.session.blocks import plan_runs
+from gpuwatch.session.estimate import cell
+from gpuwatch.session.plan import Part, Plan, PlannedRun
+
+
+@dataclass(frozen=True)
+class Request:
+    """What ``gpuwatch --record`` was asked for."""
+
+    parts: tuple[Part, ...]
+    out: Path
+    interval: float = 0.5
+    gpus: tuple[str, ...] | None = None
+    """By index or UUID; ``()``: use none; ``None``: all there are."""
+    duration: float | None = None
+    """Seconds after which each run is stopped."""
+    while_pid: int | None = None
+    build_archive: Callable[[Path], str] | None = None
+    """Writes ``workloads.pyz`` and returns its SHA-256; needed for workloads of ours."""
+    dcgm: Dcgm | None = None
+    """Read GPUs through DCGM where GPM cannot; ``None``: do not."""
+    seed: int | None = None
+    """Of the order within blocks; needed where a part has blocks."""
+    title: str | None = None
+    question: str | None = None
+    preset: str | None = None
+    resume: Path | None = None
+    """Folder of a study whose plan, the rest of this request, is gone on with."""
+
+    def plan(self) -> Plan:
+        """What it sets out to do; without the name, which is the folder's."""
+        return Plan(
+            study="" if self.resume is None else self.resume.name,
+            parts=self.parts,
+            runs=plan_runs(self.parts, self.seed or 0),
+            seed=self.seed,
+            title=self.title,
+            question=self.question,
+            preset=self.preset,
+            settings={
+                "interval_seconds": self.interval,
+                "duration_seconds": self.duration,
+                "gpus": None if self.gpus is None else list(self.gpus),
+                "dcgm": None if self.dcgm is None else self.dcgm.host,
+                "working_directory": os.getcwd(),
+                "host": socket.gethostname(),
+            },
+        )
+
+
+def gpus_of(request: Request) -> tuple[str, ...]:
+    """UUIDs of the GPUs that the runs are to use."""
+    return Sources.gpu_uuids(request.gpus or None) if request.gpus != () else ()
+
+
+def preflight(
+    request: Request, runs: Sequence[PlannedRun], gpus: tuple[str, ...]
+) -> dict[int, list[Problem]]:
+    """Why runs cannot be started here, by index; those that can are left out."""
+    asked: dict[object, list[Problem]] = {}
+    found = {}
+    for run in runs:
+        if run.workload.kind == "machine":
+            continue
+        key = (cell(run), run.environment)
+        if key not in asked:
+            asked[key] = runners.check(spec(request, run, None, gpus))
+        if asked[key]:
+            found[run.index] = asked[key]
+    return found
+
+
+def spec(
+    request: Request, run: PlannedRun, archive: str | None, gpus: tuple[str, ...]
+) -> LaunchSpec:
+    """What the runner of ``run`` needs to know."""
+    on_cpu = run.workload.parameters.get("device") == "cpu"
+    return LaunchSpec(
+        workload=run.workload,
+        environment=run.environment,
+        archive=archive,
+        working_directory=os.getcwd(),
+        variables=dict(os.environ),
+        gpus=() if on_cpu else gpus,
+        gpus_chosen=request.gpus is not None,
+    )

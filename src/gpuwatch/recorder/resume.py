@@ -1,0 +1,142 @@
+"""Going on with a study that broke off: what is missing of it, in the order of its plan."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from collections.abc import Callable
+from pathlib import Path
+
+from gpuwatch.errors import ExitCode, GpuwatchError, NotASession, StorageError, UsageError
+from gpuwatch.models import JSON
+from gpuwatch.recorder.request import Request, gpus_of, preflight
+from gpuwatch.recorder.study_run import StudyRun
+from gpuwatch.recorder.takeup import to_end
+from gpuwatch.session import study
+from gpuwatch.session.ends import end_of, given_up
+from gpuwatch.session.plan import Plan, PlannedRun, read
+from gpuwatch.session.progress import recorder_alive
+from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.status import goes_on_alone
+
+
+def resumable(folder: Path) -> Plan:
+    """The plan of the study in ``folder``, if it can be gone on with here and now.
+
+    Raises:
+        UsageError: it cannot; with why, and what helps.
+    """
+    plan = read(folder)
+    if plan is None or not plan.runs:
+        raise UsageError(
+            f"{folder} has no plan that can be read", "name the folder of a study of several runs"
+        )
+    if any(run.workload.kind not in ("workload", "command") for run in plan.runs):
+        raise UsageError(f"{folder} is no study of a workload", "start it again")
+    host, working = plan.settings.get("host"), plan.settings.get("working_directory")
+    if host is None or working is None:
+        raise UsageError(
+            f"{folder} was recorded by a gpuwatch that did not note all it takes to go on",
+            "start the study again",
+        )
+    if host != socket.gethostname():
+        raise UsageError(
+            f"{folder} was recorded on {host}, and this is {socket.gethostname()}",
+            f"go on with it there: gpuwatch resume {folder}",
+        )
+    if not Path(str(working)).is_dir():
+        raise UsageError(
+            f"the folder that {folder} was started in is gone: {working}", "make it again"
+        )
+    if recorder_alive(folder):
+        raise UsageError(f"{folder} is being recorded now", "watch it: gpuwatch attach")
+    for run in plan.runs:
+        path = folder / run.file
+        meta = _meta(path)
+        if meta is not None and goes_on_alone(meta):
+            raise UsageError(
+                f"the run of {path} goes on without its recorder",
+                f"gpuwatch attach --record {path} takes it up, gpuwatch stop {path} ends it",
+            )
+    rest = missing(folder, plan)
+    if not rest:
+        raise UsageError(f"{folder} is complete", f"its summary: gpuwatch report {folder}")
+    waiting = {run.index for run in rest}
+    ends = {
+        run.index: end
+        for run in plan.runs
+        if run.index not in waiting and (end := end_of(folder / run.file)) is not None
+    }
+    hopeless = given_up(plan, ends)
+    if waiting <= hopeless.keys():
+        raise UsageError(
+            f"what is missing of {folder} is not started again: {hopeless[rest[0].index].text}",
+            "mend that, and start a new study",
+        )
+    return plan
+
+
+def missing(folder: Path, plan: Plan) -> tuple[PlannedRun, ...]:
+    """The runs of ``plan`` that have no session with a result."""
+    return tuple(run for run in plan.runs if not _done(folder / run.file))
+
+
+def go_on(
+    request: Request,
+    folder: Path,
+    say: Callable[[str], None],
+    on_session: Callable[[Path], None],
+    on_study: Callable[[Path], None],
+    on_turn: Callable[[str], None],
+) -> ExitCode:
+    """Do what is missing of the study in ``folder``; see :func:`gpuwatch.recorder.record.record`.
+
+    A session whose recorder died is completed where its run left everything that it takes, and
+    otherwise set aside, and its run done again.
+
+    Raises:
+        UsageError: it cannot be gone on with.
+        StorageError: the study cannot be written.
+    """
+    with study.held(folder):
+        plan = resumable(folder)
+        if request.dcgm is not None:
+            request.dcgm.check()
+        on_study(folder)
+        for run in missing(folder, plan):
+            if (folder / run.file).exists():
+                _settle(folder / run.file, say)
+        todo, gpus = missing(folder, plan), gpus_of(request)
+        problems = preflight(request, todo, gpus)
+        study.note(folder, {run.index: problems.get(run.index, ()) for run in plan.runs})
+        going = StudyRun(request, plan, folder, gpus, say, on_session, on_turn)
+        return going.through(todo, problems)
+
+
+def _settle(path: Path, say: Callable[[str], None]) -> None:
+    """Complete a session that broke off, or set it aside."""
+    with contextlib.suppress(GpuwatchError):
+        to_end(path, say=say)
+    if _done(path):
+        return
+    try:
+        say(f"{path.name} broke off; it is kept as {study.set_aside(path).name}")
+    except OSError as error:
+        raise StorageError(
+            f"cannot rename {path}: {error.strerror}", "free some space, or make it writable"
+        ) from error
+
+
+def _done(path: Path) -> bool:
+    return "result" in (_meta(path) or {})
+
+
+def _meta(path: Path) -> dict[str, JSON] | None:
+    """``None`` where there is no session, or none that can be read."""
+    if not path.exists():
+        return None
+    try:
+        with SessionReader(path) as reader:
+            return reader.meta()
+    except NotASession:
+        return None

@@ -1,0 +1,175 @@
+"""Going through the runs of a plan: rest, run, note how it ended, rewrite the summary."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from gpuwatch.errors import ExitCode, GpuwatchError, NotAvailable, StorageError
+from gpuwatch.models import Problem
+from gpuwatch.recorder.control import Stop, stopping_signals, summarise
+from gpuwatch.recorder.one_run import record_one
+from gpuwatch.recorder.request import Request
+from gpuwatch.session import study
+from gpuwatch.session.ends import End, end_of, given_up
+from gpuwatch.session.estimate import Timing, about, timing
+from gpuwatch.session.plan import Plan, PlannedRun, label
+from gpuwatch.session.progress import place_words, seconds_to_go
+
+
+def unavailable(problems: Sequence[Problem]) -> NotAvailable:
+    """The first of them as an error."""
+    return NotAvailable(problems[0].text, problems[0].fix)
+
+
+class StudyRun:
+    """The runs of a study that are still to be done, or to be done again."""
+
+    def __init__(
+        self,
+        request: Request,
+        plan: Plan,
+        folder: Path,
+        gpus: tuple[str, ...],
+        say: Callable[[str], None],
+        on_session: Callable[[Path], None],
+        on_turn: Callable[[str], None],
+    ) -> None:
+        self._request, self._plan, self._folder, self._gpus = request, plan, folder, gpus
+        self._say, self._on_session, self._on_turn = say, on_session, on_turn
+        self._stop = Stop()
+        self._ends: dict[int, End] = {}
+        self._timings: list[Timing] = []
+        self._before: Timing | None = None
+        """Of the last run that this recorder did."""
+        self._told: set[str] = set()
+        self._summary_is_old = False
+
+    def through(
+        self, todo: Sequence[PlannedRun], problems: Mapping[int, Sequence[Problem]]
+    ) -> ExitCode:
+        """Do ``todo`` in order; ``problems`` say which of them cannot be started at all.
+
+        A run that fails is kept, and the others go on. Returns the highest exit code.
+
+        Raises:
+            StorageError: a session cannot be written.
+            GpuwatchError: the only run of the plan could not be started.
+        """
+        waiting = {run.index for run in todo}
+        for run in self._plan.runs:
+            if run.index not in waiting:
+                self._learn(run)
+        impossible = {index: list(found) for index, found in problems.items()}
+        impossible |= self._give_up(impossible)
+        code, rested = ExitCode.DONE, True
+        with stopping_signals(self._stop):
+            for run in todo:
+                if self._stop.why is not None:
+                    break
+                if found := impossible.get(run.index):
+                    code = max(code, self._pass_over(run, found))
+                    continue
+                if not rested and not self._stop.rest(self._plan.parts[run.part].cool_down):
+                    break
+                rested = False
+                self._announce(run, impossible)
+                code = max(code, self._one(run))
+                impossible |= self._give_up(impossible)
+            self._end()
+        return ExitCode.INTERRUPTED if self._stop.number == signal.SIGINT else code
+
+    def _one(self, run: PlannedRun) -> ExitCode:
+        """Do one run, and rewrite the summary."""
+        path = self._folder / run.file
+        try:
+            code = record_one(
+                self._request,
+                run,
+                self._folder,
+                self._gpus,
+                self._stop,
+                self._say,
+                self._on_session,
+            )
+        except StorageError:
+            raise
+        except GpuwatchError as error:
+            found = [Problem("not-started", error.message, error.mend)]
+            if not path.exists():
+                study.note(self._folder, {run.index: found})
+            if len(self._plan.runs) == 1:
+                summarise(self._folder, self._say)
+                raise
+            code = self._pass_over(run, found)
+        self._learn(run, started=True)
+        if run.workload.kind != "machine":
+            summarise(self._folder, self._say)
+            self._summary_is_old = False
+        return code
+
+    def _learn(self, run: PlannedRun, *, started: bool = False) -> None:
+        """Take note of how a run ended, and of the time it took."""
+        path = self._folder / run.file
+        if not path.exists():
+            if started:
+                self._ends[run.index] = End.FAILED
+            return
+        with contextlib.suppress(GpuwatchError):
+            if (end := end_of(path)) is not None:
+                self._ends[run.index] = end
+        if (found := timing(path)) is not None:
+            self._timings.append(found)
+            self._before = found if started else self._before
+
+    def _give_up(self, known: Mapping[int, object]) -> dict[int, list[Problem]]:
+        """The runs that are not worth starting any more, written into the plan and told."""
+        found = {
+            index: [problem]
+            for index, problem in given_up(self._plan, self._ends).items()
+            if index not in known and not (self._folder / self._plan.runs[index - 1].file).exists()
+        }
+        study.note(self._folder, found)
+        self._summary_is_old |= bool(found)
+        for (problem,) in found.values():
+            self._tell(f"{problem.text}: not started again")
+        return found
+
+    def _pass_over(self, run: PlannedRun, problems: Sequence[Problem]) -> ExitCode:
+        self._summary_is_old = True
+        why = unavailable(problems)
+        self._tell(f"{label(run, self._plan.runs)}: {why}")
+        return why.exit_code
+
+    def _tell(self, text: str) -> None:
+        """Say it once, however many runs it is true of."""
+        if text not in self._told:
+            self._told.add(text)
+            self._say(text)
+
+    def _announce(self, run: PlannedRun, impossible: Mapping[int, object]) -> None:
+        if len(self._plan.runs) == 1:
+            return
+        to_come = [
+            each
+            for each in self._plan.runs[run.index - 1 :]
+            if each.index not in impossible and not (self._folder / each.file).exists()
+        ]
+        pause = None if self._before is None else time.time() - self._before.end
+        left = seconds_to_go(to_come, self._timings, pause)
+        tail = "" if left is None else f"; {about(left)} left"
+        where, name = place_words(self._plan, run), label(run, self._plan.runs)
+        self._on_turn(f"{where}: {name}{tail}")
+
+    def _end(self) -> None:
+        """After the last run, or a stop: what did not have its turn, and the summary."""
+        if self._stop.why is not None and len(self._plan.runs) > 1:
+            text = f"the study was ended before its turn ({self._stop.why})"
+            mend = f"gpuwatch resume {self._folder.name}"
+            study.note_rest(self._folder, Problem(study.STUDY_ENDED, text, mend))
+            self._summary_is_old = True
+        if self._summary_is_old and self._plan.runs[0].workload.kind != "machine":
+            summarise(self._folder, self._say)
