@@ -19,6 +19,9 @@ _SAME_WORK = frozenset(
 """Flags of workloads that leave the work of a step as it is: without samples the step times may be
 compared."""
 
+_EQUAL = 1e-6
+"""Relative difference of what a clock cannot tell apart."""
+
 
 @dataclass(frozen=True)
 class _Measured:
@@ -175,9 +178,9 @@ def _against(found: Sequence[_Measured], best: int, margin: float) -> dict[int, 
 
 def _is_tie(verdict: Verdict) -> bool:
     """Whether no difference is not excluded: by the interval, by the ranks where so few values
-    allow it, or since all values are the same."""
+    allow it, or as the values are the same in every block."""
     change = verdict.change
     if change is None:
-        return verdict.kind is Kind.CANT_TELL
+        return verdict.kind is Kind.CANT_TELL and abs(verdict.estimate or 0.0) < _EQUAL
     ranks_object = verdict.p_rank is not None and verdict.p_rank > 1 - change.level
     return change.low <= 0 <= change.high or ranks_object

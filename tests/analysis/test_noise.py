@@ -1,0 +1,89 @@
+"""The noise floor: what one environment against itself says."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from gpuwatch.analysis.noise import noise_floor
+from gpuwatch.analysis.power import resolves
+from gpuwatch.analysis.results import Contrast, Explanation, NoiseFloor, Verdict
+from gpuwatch.analysis.verdict import invalid, paired, unpaired
+
+MARGIN = 0.01
+QUIET = [0.004, -0.004, 0.002, -0.002, 0.001, -0.001, 0.0]
+"""Log-ratios of seven blocks: their variance is 42e-6 / 6, so one run's is half of it."""
+
+
+def contrast(verdict: Verdict) -> Contrast:
+    return Contrast(0, 1, verdict, (), Explanation((), (), (), None), "")
+
+
+def floor(log_ratios: list[float], margin: float = MARGIN) -> NoiseFloor:
+    (verdict,) = paired([log_ratios], margin)
+    found = noise_floor("mnist-cnn in bare", contrast(verdict), margin)
+    assert found is not None
+    return found
+
+
+def test_the_noise_of_one_run_is_that_of_a_difference_over_the_root_of_two() -> None:
+    found = floor(QUIET)
+    assert found.noise == pytest.approx(math.sqrt(42e-6 / 6 / 2), rel=0.01)
+    assert found.change.low < 0 < found.change.high
+
+
+def test_it_says_what_five_to_twenty_blocks_can_tell() -> None:
+    found = floor(QUIET)
+    assert [each.blocks for each in found.resolves] == [5, 7, 10, 20]
+    assert found.resolves[1] == resolves(found.noise, MARGIN, 7)
+    usual = found.resolves[1]
+    assert found.sentence == (
+        "One run here varies by 0.2 % (drift taken out). 7 blocks find a change of "
+        f"{usual.excludes_zero * 100:.1f} % in 4 of 5 studies, and call "
+        f"{usual.beyond_margin * 100:.1f} % SLOWER; SAME is within reach with 5."
+    )
+
+
+def test_the_number_of_blocks_that_same_takes_is_the_first_that_reaches_it() -> None:
+    found = floor([each * 2.6 for each in QUIET])
+    first = next(each.blocks for each in found.resolves if each.same)
+    assert first > 5
+    assert f"SAME is within reach with {first}." in found.sentence
+
+
+def test_a_machine_too_noisy_for_the_margin_is_told_so() -> None:
+    found = floor([each * 10 for each in QUIET])
+    assert "SAME is not within reach with 20 blocks." in found.sentence
+
+
+def test_a_difference_where_there_is_none_is_said_plainly() -> None:
+    found = floor([each + 0.02 for each in QUIET])
+    assert found.change.low > 0
+    assert "Here the second looked 2.0 % slower (1.8 to 2.3 %), though the two are the same" in (
+        found.sentence
+    )
+    assert "5 in 100 do so by chance" in found.sentence
+    assert "the runs disturb each other" in found.sentence
+
+
+def test_a_faster_second_is_called_faster() -> None:
+    assert "looked 2.0 % faster (1.7 to 2.2 %)" in floor([e - 0.02 for e in QUIET]).sentence
+
+
+def test_three_blocks_give_a_rough_figure() -> None:
+    assert "3 blocks are few: the figure is rough." in floor(QUIET[:3]).sentence
+
+
+def test_runs_without_blocks_keep_their_drift() -> None:
+    (verdict,) = unpaired(QUIET, [QUIET[::-1]], MARGIN)
+    found = noise_floor("x", contrast(verdict), MARGIN)
+    assert found is not None
+    assert "(drift included, as the runs share no blocks)" in found.sentence
+
+
+@pytest.mark.parametrize(
+    "verdict", [invalid(["not the same GPU"], MARGIN, True, 7), paired([[0.001]], MARGIN)[0]]
+)
+def test_without_a_spread_there_is_no_noise_floor(verdict: Verdict) -> None:
+    assert noise_floor("x", contrast(verdict), MARGIN) is None
