@@ -1,10 +1,36 @@
-"""The steady part of a run: where the step time had stopped changing."""
+"""The steady part of a run: where the step time had stopped changing.
+
+That a run has one is not assumed (Barrett et al. 2017, "Virtual machine warmup blows hot and cold",
+Proc. ACM Programming Languages 1, OOPSLA): its step times may change level near the end, or drift.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
+import numpy as np
+
+from gpuwatch import units
+from gpuwatch.analysis.changepoints import (
+    PENALTY,
+    noise_of,
+    partition,
+    squared_error,
+    without_spikes,
+)
 from gpuwatch.analysis.results import Steady
+
+FEWEST_STEPS = 10
+LEAST_SHARE = 0.1
+"""Of all steps, that the steady part has at least."""
+RELEVANT = 0.005
+"""Relative change of level below which it is none; the noise, where that is more."""
+_PASSING = 0.05
+"""Share of the steady part that may lie at other levels, between parts at the last one's."""
+_MOST_VALUES = 500
+_SCALE = 1.4826
+_BENDS = 24
 
 
 def steady_state(seconds: Sequence[float]) -> Steady:
@@ -13,4 +39,99 @@ def steady_state(seconds: Sequence[float]) -> Steady:
     Raises:
         ValueError: a time is not finite and above 0.
     """
-    raise NotImplementedError
+    times = np.asarray(seconds, dtype=float)
+    if not (np.isfinite(times) & (times > 0)).all():
+        raise ValueError("step times must be finite and above 0")
+    if times.size < FEWEST_STEPS:
+        reason = f"{times.size} timed steps are too few for a steady state"
+        return _none(times, 0, (), f"{reason} ({FEWEST_STEPS} are needed: --steps)")
+    width = math.ceil(times.size / _MOST_VALUES)
+    rest = times.size % width  # of the first bin, which is left out; the last one counts
+    values = without_spikes(np.log(np.median(times[rest:].reshape(-1, width), axis=1)))
+    noise = noise_of(values)
+    relevant = max(math.log1p(RELEVANT), noise.deviation)
+    penalty = PENALTY * noise.long_run * math.log(values.size)
+    starts = partition(values, penalty)
+    levels = [float(np.median(each)) for each in np.split(values, starts[1:])]
+    at = [0, *(rest + width * start for start in starts[1:])]
+    changes = tuple(
+        step
+        for step, level, before in zip(at[1:], levels[1:], levels[:-1], strict=True)
+        if abs(level - before) >= relevant
+    )
+    first = _first(at, levels, times.size, relevant)
+    fewest = max(FEWEST_STEPS, math.ceil(LEAST_SHARE * times.size))
+    if times.size - first < fewest:
+        return _none(times, first, changes, _changed(times, at, first))
+    drift = _drift(values, starts, penalty, relevant, math.ceil(fewest / width))
+    if drift is not None:
+        since, bend = drift
+        if bend is None:
+            step = rest + width * since if since else 0
+            return _none(times, first, changes, _drifted(times, step))
+        first = max(first, rest + width * bend)
+    part = times[first:]
+    median = float(np.median(part))
+    spread = _SCALE * float(np.median(np.abs(part - median))) / median
+    return Steady(median, first, part.size, spread, changes)
+
+
+def _first(at: Sequence[int], levels: Sequence[float], count: int, relevant: float) -> int:
+    """First step of the longest end of the run at the last level, passing disturbances within."""
+    first, elsewhere = at[-1], 0
+    for place in range(len(at) - 2, -1, -1):
+        if abs(levels[place] - levels[-1]) >= relevant:
+            elsewhere += at[place + 1] - at[place]
+        elif elsewhere <= _PASSING * (count - at[place]):
+            first = at[place]
+    return first
+
+
+def _drift(
+    values: np.ndarray, starts: Sequence[int], penalty: float, relevant: float, fewest: int
+) -> tuple[int, int | None] | None:
+    """Since where the values drift to their end, and where the drift ended if it did after all.
+
+    A line that fits an end of the series better than levels do is a drift, if it goes on; one that
+    bends into a level of ``fewest`` values or more ended there.
+    """
+    errors = [squared_error(each)[0] for each in np.split(values, starts[1:])]
+    for place, start in enumerate(starts):
+        end = values[start:]
+        time = np.arange(end.size, dtype=float)
+        error, line = squared_error(end, time)
+        stairs = sum(errors[place:]) + penalty * (len(errors) - place - 1)
+        third = math.ceil(end.size / 3)
+        rise = (line[-1] - line[0]) * np.sign(_level(end[-third:]) - _level(end[:third]))
+        if rise < relevant or error + penalty > stairs:
+            continue
+        last = end.size - fewest
+        bends = np.unique(np.linspace(1, last, _BENDS).astype(int)) if last > 1 else []
+        bent = [(squared_error(end, np.minimum(time, bend))[0], int(bend)) for bend in bends]
+        best, bend = min(bent, default=(math.inf, 0))
+        return start, start + bend if best + penalty / PENALTY < error else None
+    return None
+
+
+def _changed(times: np.ndarray, at: Sequence[int], first: int) -> str:
+    before = max(step for step in at if step < first)
+    old, new = (units.milliseconds(_level(each)) for each in (times[before:first], times[first:]))
+    where = f"step {first + 1} of {times.size}"
+    return f"no steady state: the step time still changed at {where} (from {old} to {new})"
+
+
+def _drifted(times: np.ndarray, since: int) -> str:
+    tenth = max(1, (times.size - since) // 10)
+    old, new = _level(times[since : since + tenth]), _level(times[-tenth:])
+    told = "rose" if new > old else "fell"
+    span = f"over the last {times.size - since} of {times.size} steps"
+    figures = f"(from {units.milliseconds(old)} to {units.milliseconds(new)})"
+    return f"no steady state: the step time still {told} at the end, {span} {figures}"
+
+
+def _level(times: np.ndarray) -> float:
+    return float(np.median(times))
+
+
+def _none(times: np.ndarray, first: int, changes: tuple[int, ...], reason: str) -> Steady:
+    return Steady(None, first, times.size - first, None, changes, reason)
