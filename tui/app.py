@@ -174,8 +174,12 @@ def run_live(session: Path) -> int:
     return _run(first)
 
 
-def run_compare(paths: list[Path]) -> int:
+def run_compare(
+    paths: list[Path], *, margin: float | None = None, across_devices: bool = False
+) -> int:
     """Show sessions side by side until it is left; returns the exit code.
+
+    ``margin`` and ``across_devices`` are those of ``gpuwatch compare``.
 
     Raises:
         NotASession, NewerSchema, StorageError: a file is no session that can be read.
@@ -188,6 +192,6 @@ def run_compare(paths: list[Path]) -> int:
     def first() -> Screen[Any]:
         from gpuwatch.tui.compare import CompareScreen
 
-        return CompareScreen(paths)
+        return CompareScreen(paths, margin=margin, across_devices=across_devices)
 
     return _run(first)

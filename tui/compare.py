@@ -1,9 +1,10 @@
-"""The compare screen: sessions side by side."""
+"""The compare screen: what the sessions say together, then what stands side by side."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -11,8 +12,7 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 
 from gpuwatch.errors import GpuwatchError
-from gpuwatch.session.progress import unstarted
-from gpuwatch.session.study import NotRun
+from gpuwatch.session.study import sessions_in
 from gpuwatch.tui.canvas import Canvas, Line
 from gpuwatch.tui.head_rows import trouble_rows
 from gpuwatch.tui.keys import keys_row
@@ -21,26 +21,40 @@ from gpuwatch.tui.snapshot import Trouble
 
 if TYPE_CHECKING:
     from gpuwatch.analysis.compare import Comparison
+    from gpuwatch.analysis.results import StudyResult
+    from gpuwatch.tui.columns import Section
 
 HELP: tuple[tuple[str, str], ...] = (
     ("↑ ↓ PgUp PgDn", "scroll"),
-    ("← →", "other sessions beside the baseline, where not all fit"),
+    ("← →", "other sessions or cells beside the baseline, where not all fit"),
     ("Esc or q", "back"),
     ("t", "colours: dark, light, the terminal's own"),
     ("?", "this page"),
 )
 
 
+@dataclass(frozen=True)
+class Answer:
+    """What the screen shows."""
+
+    study: StudyResult
+    sessions: Comparison | None
+    """Session by session; ``None`` where cells have several runs, whose medians are shown."""
+
+
 class Compared(Message):
     """The thread is done."""
 
-    def __init__(self, result: Comparison | Trouble) -> None:
+    def __init__(self, result: Answer | Trouble) -> None:
         super().__init__()
         self.result = result
 
 
 class CompareScreen(PaintedScreen):
-    """Reads the sessions in a thread of its own and shows what they say."""
+    """Reads the sessions in a thread of its own and shows what they say.
+
+    All sessions of a study's folder in its order are that study, with what did not run.
+    """
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("down,j", "scroll_by(1)", show=False),
@@ -54,13 +68,23 @@ class CompareScreen(PaintedScreen):
         Binding("escape,q", "back", show=False),
     ]
 
-    def __init__(self, paths: Sequence[Path], beside: Path | None = None) -> None:
-        """``beside``: the session to stand next to the baseline where not all fit."""
+    def __init__(
+        self,
+        paths: Sequence[Path],
+        beside: Path | None = None,
+        *,
+        margin: float | None = None,
+        across_devices: bool = False,
+    ) -> None:
+        """``beside``: the session to stand next to the baseline where not all fit.
+
+        ``margin`` and ``across_devices`` are those of ``gpuwatch compare``.
+        """
         super().__init__()
         self.paths = list(paths)
         self._beside = beside
-        self._not_run: list[NotRun] = []
-        self.result: Comparison | Trouble | None = None
+        self._margin, self._across_devices = margin, across_devices
+        self.result: Answer | Trouble | None = None
         self._row = 0
         self._column = 0
         self._over = threading.Event()
@@ -77,32 +101,29 @@ class CompareScreen(PaintedScreen):
     def _compare(self) -> None:
         """In the thread: read every session, then compare."""
         from gpuwatch.analysis.compare import compare
-        from gpuwatch.analysis.summary import summarise
-        from gpuwatch.session.reader import SessionReader
+        from gpuwatch.tui.cell_rows import has_cells
 
-        if len({path.parent for path in self.paths}) == 1:
-            self._not_run = unstarted(self.paths[0].parent)
-        summaries = []
         try:
-            for path in self.paths:
-                if self._over.is_set():
-                    return
-                with SessionReader(path) as reader:
-                    summaries.append(summarise(reader))
-            result: Comparison | Trouble = compare(summaries)
+            study = self._read()
+            sessions = None if has_cells(study) else compare(study.sessions)
+            result: Answer | Trouble = Answer(study, sessions)
         except GpuwatchError as error:
             result = Trouble(error.message, error.mend)
         if not self._over.is_set():
             self.post_message(Compared(result))
 
+    def _read(self) -> StudyResult:
+        from gpuwatch.analysis.read import read_sessions, read_study
+
+        folder, margin, across = self.paths[0].parent, self._margin, self._across_devices
+        if self.paths == sessions_in(folder):
+            return read_study(folder, margin=margin, across_devices=across)
+        return read_sessions(self.paths, margin=margin, across_devices=across)
+
     def on_compared(self, message: Compared) -> None:
         self.result = message.result
-        if not isinstance(self.result, Trouble) and self._beside in self.paths:
-            from gpuwatch.tui.compare_rows import others
-
-            at = self.paths.index(self._beside)
-            rest = others(self.result)
-            self._column = rest.index(at) if at in rest else 0
+        if isinstance(self.result, Answer) and self._beside is not None:
+            self._column = _column_of(self.result, str(self._beside))
         self.paint()
 
     def paint(self) -> None:
@@ -118,36 +139,37 @@ class CompareScreen(PaintedScreen):
             lines.append(Line(width))
             lines += trouble_rows(self.result, width)
         else:
-            lines += self._table(self.result, title, width, height, keys)
+            title.add(f"  {_against(self.result)}", "muted")
+            lines += self._body(self.result, width, height, keys)
         lines += [Line(width) for _ in range(height - 1 - len(lines))]
         lines = lines[: height - 1]
         lines.append(keys_row([*keys, ("?", "help")], width))
         self.query_one(Canvas).show(lines)
 
-    def _table(
-        self,
-        compared: Comparison,
-        title: Line,
-        width: int,
-        height: int,
-        keys: list[tuple[str, str]],
+    def _body(
+        self, answer: Answer, width: int, height: int, keys: list[tuple[str, str]]
     ) -> list[Line]:
-        from gpuwatch.tui.compare_rows import against, body_rows, heading_rows, layout
-
-        hidden = len(compared.sessions) - len(layout(compared, width, 0).order)
+        """What is seen of the sections; the heading of the first of them stays."""
+        hidden = _hidden(answer, width)
         self._column = max(0, min(self._column, hidden))
-        place = layout(compared, width, self._column)
-        title.add(f"  {against(compared)}", "muted")
-        heading = heading_rows(compared, place)
-        body = body_rows(compared, place, self._not_run)
-        space = max(1, height - 2 - len(heading))
-        self._row = max(0, min(self._row, len(body) - space))
-        if len(body) > space:
-            last = min(len(body), self._row + space)
-            keys.append(("↑↓", f"scroll, {last} of {len(body)}"))
+        sections = _sections(answer, width, self._column)
+        rows = [row for each in sections for row in (*each.heading, *each.body)]
+        space = max(1, height - 2)
+        self._row = max(0, min(self._row, len(rows) - space))
+        seen = rows[self._row : self._row + space]
+        start = 0
+        for each in sections:
+            end = start + len(each.heading) + len(each.body)
+            if start < self._row < end:
+                over = each.heading[: end - self._row]
+                seen[: len(over)] = over
+            start = end
+        if len(rows) > space:
+            last = min(len(rows), self._row + space)
+            keys.append(("↑↓", f"scroll, {last} of {len(rows)}"))
         if hidden > 0:
             keys.append(("←→", f"{hidden} more"))
-        return [*heading, *body[self._row : self._row + space]]
+        return seen
 
     def action_scroll_by(self, by: int) -> None:
         self._row += by
@@ -165,3 +187,47 @@ class CompareScreen(PaintedScreen):
 
     def action_help(self) -> None:
         self.gpuwatch.help(HELP)
+
+
+def _sections(answer: Answer, width: int, column: int) -> list[Section]:
+    from gpuwatch.tui import cell_rows, compare_rows
+    from gpuwatch.tui.columns import Section, heading_rows
+    from gpuwatch.tui.verdict_rows import verdict_rows
+
+    first = Section((), tuple(verdict_rows(answer.study, width)))
+    if answer.sessions is None:
+        return [first, *cell_rows.sections(answer.study, width, column)]
+    place = compare_rows.place_of(answer.sessions, width, column)
+    heading = heading_rows(compare_rows.heads(answer.sessions), place)
+    notes = [*answer.study.notices, *answer.study.notes]
+    body = compare_rows.body_rows(answer.sessions, place, notes)
+    return [first, Section(heading, tuple(body))]
+
+
+def _hidden(answer: Answer, width: int) -> int:
+    """Columns that are left out, of the table that leaves out most."""
+    from gpuwatch.tui import cell_rows, compare_rows
+
+    if answer.sessions is not None:
+        return compare_rows.place_of(answer.sessions, width, 0).hidden
+    questions = answer.study.questions
+    return max((cell_rows.place_of(each, width, 0).hidden for each in questions), default=0)
+
+
+def _against(answer: Answer) -> str:
+    from gpuwatch.text import clean
+    from gpuwatch.tui.compare_rows import against
+
+    if answer.sessions is not None:
+        return against(answer.sessions)
+    return f"{clean(answer.study.title)}: medians, ratios are against the first"
+
+
+def _column_of(answer: Answer, path: str) -> int:
+    from gpuwatch.tui import cell_rows
+
+    if answer.sessions is None:
+        return cell_rows.column_of(answer.study, path)
+    kept = answer.sessions.baseline or 0
+    others = [each.path for at, each in enumerate(answer.sessions.sessions) if at != kept]
+    return others.index(path) if path in others else 0

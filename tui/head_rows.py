@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from rich.cells import cell_len
 
+from gpuwatch.session.estimate import about
+from gpuwatch.session.progress import Place
 from gpuwatch.session.status import State
 from gpuwatch.text import clean
 from gpuwatch.tui.canvas import Line
@@ -12,6 +14,8 @@ from gpuwatch.tui.snapshot import Snapshot, Trouble
 from gpuwatch.units import clock_time
 
 NS = 1_000_000_000
+_NAMED = 28
+"""Columns that what runs where keeps beside its place in the study."""
 
 MARKS = {
     State.QUEUED: ("…", "muted"),
@@ -41,22 +45,43 @@ def title_row(snapshot: Snapshot, width: int, *, paused: bool) -> Line:
         right.append(("⏸ view paused  ", "warn"))
     if snapshot.silent_seconds is not None:
         right.append((f"! nothing recorded for {clock_time(snapshot.silent_seconds)}  ", "warn"))
-    if snapshot.place is not None:
-        right.append((f"{snapshot.place.number} of {snapshot.place.total}", "strong"))
-        if snapshot.place.failed:
-            right.append((f", {snapshot.place.failed} failed", "bad"))
-        if snapshot.place.not_run:
-            right.append((f", {snapshot.place.not_run} did not run", "bad"))
-        right.append(("  ", "text"))
-    right.append((f"{mark} {snapshot.status.state.value}", role))
+    end = [(f"{mark} {snapshot.status.state.value}", role)]
     if snapshot.phase:
-        right.append((f", {snapshot.phase}", "muted"))
-    right.append((f"  {clock_time(snapshot.t / NS)} ", "strong"))
+        end.append((f", {snapshot.phase}", "muted"))
+    end.append((f"  {clock_time(snapshot.t / NS)} ", "strong"))
+    if snapshot.place is not None:
+        taken = sum(len(text) for text, _ in [*right, *end])
+        right += _place(snapshot.place, width - taken - min(row.used, _NAMED) - 1)
+    right += end
     size = sum(len(text) for text, _ in right)
     row = Line(width).join(_cut(row, width - size - 1)).to(width - size)
     for text, colour in right:
         row.add(text, colour)
     return row
+
+
+def _place(place: Place, width: int) -> list[tuple[str, str]]:
+    """Block, run and time left, as many words as fit, and what went wrong before it."""
+    wrong = [(place.failed, "failed"), (place.not_run, "did not run")]
+    told = [(f", {number} {word}", "bad") for number, word in wrong if number]
+    width -= sum(len(text) for text, _ in told) + 2
+    texts = _place_texts(place)
+    fitting = next((text for text in texts if len(text) <= width), texts[-1])
+    return [(fitting, "strong"), *told, ("  ", "text")]
+
+
+def _place_texts(place: Place) -> list[str]:
+    """The same from long to short."""
+    blocks = run = f"run {place.number} of {place.total}"
+    if place.block is not None:
+        block = f"block {place.block} of {place.blocks}" if place.block else "warm-up block"
+        blocks = f"{block}, {run}"
+    if place.seconds_left is None:
+        texts = [blocks, run]
+    else:
+        left = f", {about(place.seconds_left)} left"
+        texts = [blocks + left, blocks.replace(" of ", "/") + left, run + left, run]
+    return [*texts, run.replace(" of ", "/")]
 
 
 def _cut(row: Line, width: int) -> Line:

@@ -28,7 +28,8 @@ HELP: tuple[tuple[str, str], ...] = (
     ("Enter", "open the session: live if it runs, else its replay"),
     ("↑ ↓ PgUp PgDn", "another session"),
     ("Space", "mark the session for a comparison"),
-    ("c", "compare the marked sessions, the first mark against the others"),
+    ("c", "compare the marked sessions, the first mark against the others;"),
+    ("", "without a mark: all runs of the session's study"),
     ("a", "record on: take up a run whose recorder died"),
     ("s", "stop the run, after asking"),
     ("r", "read the list again"),
@@ -240,6 +241,9 @@ class HomeScreen(PaintedScreen):
         current = self._current()
         if len(marked) == 1 and current is not None and current.path not in marked:
             marked.append(current.path)
+        if not marked and current is not None and place(current.path) is not None:
+            self.gpuwatch.compare_with_study(current.path)
+            return
         if len(marked) < 2:
             self._say("mark two sessions with Space, then press c")
             return

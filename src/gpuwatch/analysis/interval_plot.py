@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TypeGuard
 
 from gpuwatch.analysis.results import Interval, Verdict
+from gpuwatch.analysis.wording import change_text, signed
 from gpuwatch.text import clean
 
 _LABEL = 28
@@ -31,10 +31,11 @@ def rows(contrasts: Sequence[tuple[str, Verdict]], width: int) -> list[str]:
     margin. A verdict without an estimate has its word in place of an interval. Empty where nothing
     has an estimate, or ``width`` has no room for an axis.
     """
-    known = [verdict.change for _, verdict in contrasts if _drawable(verdict.change)]
+    changes = [_change(verdict) for _, verdict in contrasts]
+    known = [change for change in changes if change is not None]
     names = [clean(name) for name, _ in contrasts]
     label = min(_LABEL, max(map(len, names), default=0), max(0, width // 3))
-    texts = [_text(verdict) for _, verdict in contrasts]
+    texts = ["" if change is None else _text(change) for change in changes]
     room = width - label - 2
     beside = max(map(len, texts), default=0) + 2
     if room - beside < _NARROWEST:
@@ -54,7 +55,7 @@ class _Axis:
     """Columns of relative changes."""
 
     def __init__(self, changes: Sequence[Interval], margin: float, columns: int) -> None:
-        ends = [each for change in changes for each in _ends(change)]
+        ends = [each for change in changes for each in (change.low, change.high)]
         low, high = min(-margin, *ends), max(margin, *ends)
         space = 0.04 * (high - low) or 0.01
         self._low, self._high = low - space, high + space
@@ -69,13 +70,13 @@ class _Axis:
         for margin in (-verdict.margin, verdict.margin):
             cells[self._at(margin)] = ":"
         cells[self._at(0.0)] = "|"
-        change = verdict.change
-        if not _drawable(change):
+        change = _change(verdict)
+        if change is None:
             word = f" {verdict.kind.value} "
             start = min(self._at(0.0) + 2, self._columns - len(word))
             cells[start : start + len(word)] = word
             return "".join(cells)
-        low, high = (self._at(each) for each in _ends(change))
+        low, high = (self._at(each) for each in (change.low, change.high))
         for column in range(low, high + 1):
             cells[column] = cells[column].replace(" ", "-")
         if low < high:
@@ -104,35 +105,26 @@ def percent(change: float) -> str:
     return f"{value:+.{digits}f} %"
 
 
-def _text(verdict: Verdict) -> str:
+def _text(change: Interval) -> str:
     """The numbers of a row."""
-    change = verdict.change
-    if not _drawable(change):
-        return ""
-    low, high = _ends(change)
-    if low == high:
-        return percent(change.estimate)
-    return f"{percent(change.estimate)} ({_bare(low)} to {_bare(high)})"
+    if change.low == change.high:
+        return f"{signed(change.estimate)} %"
+    return change_text(change)
 
 
 def _short(value: float) -> str:
     return f"{value:+.3g}" if abs(value) < 1 else f"{value:+.1f}".removesuffix(".0")
 
 
-def _bare(change: float) -> str:
-    return percent(change).removesuffix(" %")
-
-
 def _cut(name: str, width: int) -> str:
     return name if len(name) <= width else f"{name[: width - 2]}.."
 
 
-def _drawable(change: Interval | None) -> TypeGuard[Interval]:
-    return change is not None and math.isfinite(change.estimate)
-
-
-def _ends(change: Interval) -> tuple[float, float]:
-    """The interval's ends; the estimate alone where they are not known."""
-    if math.isfinite(change.low) and math.isfinite(change.high):
-        return change.low, change.high
-    return change.estimate, change.estimate
+def _change(verdict: Verdict) -> Interval | None:
+    """What is drawn: the interval, or the estimate alone as one without width."""
+    change = verdict.change
+    if change is None and verdict.estimate is not None:
+        change = Interval(verdict.estimate, verdict.estimate, verdict.estimate, 0.0)
+    if change is None or not all(map(math.isfinite, (change.estimate, change.low, change.high))):
+        return None
+    return change

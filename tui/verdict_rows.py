@@ -1,0 +1,114 @@
+"""What a study says, as rows of text: sentences, intervals on one axis, what goes with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gpuwatch.analysis.interval_plot import rows as interval_rows
+from gpuwatch.analysis.results import Contrast, Kind, Question, StudyResult, Sweep, SweepPoint
+from gpuwatch.text import clean
+from gpuwatch.tui.canvas import Line
+from gpuwatch.tui.cells import pad
+from gpuwatch.tui.columns import told_rows
+from gpuwatch.tui.live_rows import rule, samples_rate
+from gpuwatch.units import fact, milliseconds
+
+_MOST_TOLD = 20
+MARKS = {
+    Kind.SAME: ("=", "good"),
+    Kind.SLOWER: ("▲", "bad"),
+    Kind.FASTER: ("▼", "good"),
+    Kind.SMALL: ("≈", "text"),
+    Kind.CANT_TELL: ("?", "warn"),
+    Kind.INVALID: ("✗", "bad"),
+    Kind.DESCRIBED: ("·", "text"),
+}
+"""A mark and a colour for each verdict; the sentence beside it says it in words."""
+
+
+def verdict_rows(result: StudyResult, width: int) -> list[Line]:
+    """Everything before the tables, the verdicts first."""
+    rows = [rule("over all cases", width)] if result.overall else []
+    for each in result.overall:
+        rows += told_rows(each.sentence, width, "·", "text")
+    for question in result.questions:
+        rows += _question(question, width)
+    for sweep in result.sweeps:
+        rows += _sweep(sweep, width)
+    for floor in result.noise:
+        rows.append(rule(f"noise floor: {clean(floor.label)}", width))
+        rows += told_rows(floor.sentence, width, "·", "text")
+    return [*rows, *_missing(result, width), *_evidence(result, width)]
+
+
+def _question(question: Question, width: int) -> list[Line]:
+    if not question.contrasts:
+        return []
+    rows = [rule(f"{clean(question.metric)} of {clean(question.label)}", width)]
+    for contrast in question.contrasts:
+        kind = contrast.verdict.kind
+        word = "" if kind is Kind.DESCRIBED else f"{kind.value.upper()}: "
+        rows += told_rows(word + contrast.sentence, width, *MARKS[kind])
+    names = [question.cells[contrast.other].label for contrast in question.contrasts]
+    verdicts = [contrast.verdict for contrast in question.contrasts]
+    drawn = interval_rows(list(zip(names, verdicts, strict=True)), width - 4)
+    if drawn:
+        roles = [MARKS[verdict.kind][1] for verdict in verdicts]
+        rows.append(Line(width))
+        for text, role in zip(drawn, [*roles, "muted"], strict=True):
+            rows.append(Line(width).add("   ").add(text, role))
+    return rows
+
+
+def _evidence(result: StudyResult, width: int) -> Iterator[Line]:
+    """What goes with a change, of every contrast that has something."""
+    told: list[tuple[Question, Contrast]] = [
+        (question, contrast)
+        for question in result.questions
+        for contrast in question.contrasts
+        if contrast.explanation.evidence
+    ]
+    for question, contrast in told:
+        title = clean(question.cells[contrast.other].label)
+        if len(result.questions) > 1:
+            title = f"{title}, {clean(question.label)}"
+        yield rule(f"what goes with it: {title}", width)
+        for evidence in contrast.explanation.evidence:
+            yield from told_rows(evidence.text, width, "·", "muted")
+
+
+def _sweep(sweep: Sweep, width: int) -> list[Line]:
+    rows = [rule(clean(sweep.label), width)]
+    rows += told_rows(sweep.sentence, width, "·", "text")
+    values = [clean(fact(sweep.parameter, point.value)) for point in sweep.points]
+    column = max(map(len, values), default=0)
+    for at, (value, point) in enumerate(zip(values, sweep.points, strict=True)):
+        row = Line(width).add(f"   {pad(value, min(column, width // 3), '>')}  ", "strong")
+        rows.append(_point(row, point, best=at == sweep.best))
+    return rows
+
+
+def _point(row: Line, point: SweepPoint, *, best: bool) -> Line:
+    if point.samples_per_second is None and point.step_seconds is None:
+        return row.add(clean(point.why or "unknown"), "muted")
+    rate = f"{samples_rate(point.samples_per_second)} samples/s"
+    row.add(pad(rate, 18, ">")).add(pad(milliseconds(point.step_seconds), 12, ">"), "text")
+    if best:
+        row.add("  best", "good")
+    elif point.tied:
+        row.add("  cannot be told from the best", "muted")
+    return row
+
+
+def _missing(result: StudyResult, width: int) -> list[Line]:
+    """Runs that did not take place, and those that still will."""
+    runs = result.not_run
+    rows = [rule("did not run", width)] if runs else []
+    for each in runs[:_MOST_TOLD]:
+        rows += told_rows(each.text, width, "✗", "bad")
+    if len(runs) > _MOST_TOLD:
+        rows.append(Line(width).add(f"   and {len(runs) - _MOST_TOLD} more", "muted"))
+    if result.to_come:
+        to_come = "1 run is" if result.to_come == 1 else f"{result.to_come} runs are"
+        rows.append(Line(width).add(f" … {to_come} still to come", "muted"))
+    return rows
