@@ -36,7 +36,9 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
             summaries.append(summarise(reader))
     compared = compare(summaries)
     if arguments.format == "table":
-        sys.stdout.write(side_by_side.terminal(compared, not_run=not_run, columns=screen.columns()))
+        for each in not_run:
+            print(f"{each.why}\n    mend: {each.fix}" if each.fix else each.why)
+        sys.stdout.write(side_by_side.terminal(compared, columns=screen.columns()))
     elif arguments.format == "csv":
         sys.stdout.write(side_by_side.as_csv(compared))
     else:
@@ -51,7 +53,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         as_markdown = side_by_side.as_markdown(
             compared,
             folder.name,
-            not_run=not_run,
+            answer=[each.text for each in not_run],
             roofline=study.ROOFLINE if picture else None,
         )
         if arguments.format:

@@ -56,18 +56,17 @@ def word(verdict: Verdict) -> str:
 def _said(question: Question, *, alone: bool) -> list[Item]:
     said: list[Item] = [Said(word(each.verdict), each.sentence) for each in question.contrasts]
     if not said and alone:
-        said = [Said("", _of(cell, question.metric)) for cell in question.cells]
+        cells = [cell for cell in question.cells if len(cell.judged) > 1]
+        said = [Said("", _of(cell, question.metric)) for cell in cells]
     return said
 
 
 def _of(cell: Cell, metric: str) -> str:
     """What there is to say of a cell that nothing is compared with."""
-    runs = len(cell.judged)
-    told = f"{cell.label}: {metric} {shown(cell.median, 's')}"
     values = [run.value for run in cell.judged if run.value is not None]
-    if cell.median is None or len(values) < 2:
-        return f"{told}, {runs} run{'s' * (runs != 1)}"
-    return f"{told} ({between(min(values), max(values), 's')}), {runs} runs"
+    told = f"{cell.label}: {metric} {shown(cell.median, 's')}"
+    told += f" ({between(min(values), max(values), 's')})" if len(values) > 1 else ""
+    return f"{told}, {len(values)} of {len(cell.judged)} runs"
 
 
 def _plot(questions: Sequence[Question]) -> Plot | None:

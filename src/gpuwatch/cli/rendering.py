@@ -1,0 +1,67 @@
+"""A study's result in each of its formats."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from gpuwatch.analysis.results import StudyResult
+
+FORMATS = ("table", "json", "md", "csv", "html")
+
+
+def render(
+    result: StudyResult, form: str, *, columns: int = 80, roofline: str | None = None
+) -> str:
+    """``result`` in one of ``FORMATS``.
+
+    ``columns``: of the terminal, for ``table``; ``roofline``: the name of the picture beside it,
+    for ``md``. The curves of ``html`` are read from the session files.
+    """
+    if form == "json":
+        from gpuwatch.report import json, study_json
+
+        return json.dumps(study_json.study(result))
+    if form == "md":
+        from gpuwatch.report import study_markdown
+
+        return study_markdown.as_markdown(result, roofline=roofline)
+    if form == "csv":
+        from gpuwatch.report import study_csv
+
+        return study_csv.as_csv(result)
+    if form == "html":
+        return _page(result)
+    from gpuwatch.report import study_text
+
+    return study_text.terminal(result, columns=columns)
+
+
+def picture(result: StudyResult) -> str | None:
+    """The roofline of one run of each cell, as SVG; ``None`` where none has a point."""
+    from gpuwatch.report import roofline_svg
+    from gpuwatch.report.study_why import middle_runs
+
+    return roofline_svg.svg(
+        [
+            run.session.efficiency.roofline
+            for question in result.questions
+            for run in middle_runs(question)
+            if run is not None
+        ]
+    )
+
+
+def _page(result: StudyResult) -> str:
+    """One session is open at a time."""
+    from gpuwatch.analysis.gauges import points_for, run_series
+    from gpuwatch.report.html.page import page
+    from gpuwatch.session.reader import SessionReader
+
+    points = points_for(len(result.sessions))
+    series = []
+    for session in result.sessions:
+        with SessionReader(Path(session.path)) as reader:
+            series.append(run_series(reader, points))
+    return page(result, series)
