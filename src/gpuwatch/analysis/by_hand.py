@@ -94,8 +94,8 @@ def _where(read: Read) -> str:
     gpus = sorted(str(gpu.uuid or gpu.name) for gpu in used_gpus(session))
     cpu = next((each.name for each in session.devices if each.kind == "cpu"), None)
     host = mapping(session.facts.get("host")).get("host.name")
-    device = gpus or [cpu, host]
-    return _text(session.environment.get("label"), device, str(Path(session.path).parent))
+    folder = str(Path(session.path).parent)
+    return _text(session.environment.get("label"), gpus, None if gpus else [cpu, host], folder)
 
 
 def _text(*values: JSON) -> str:

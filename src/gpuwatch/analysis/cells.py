@@ -67,6 +67,8 @@ class Case:
     """Labels of all that were planned, in order."""
     why: Mapping[str, str] = field(default_factory=dict)
     """Why an environment, by its label, has no run at all."""
+    goes_on: bool = False
+    """Whether runs of it may still come."""
 
 
 @dataclass(frozen=True)

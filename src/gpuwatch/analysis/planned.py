@@ -19,11 +19,17 @@ Runs = dict[tuple[int, int, int], list[PlannedRun]]
 
 
 def planned_cases(
-    reads: Sequence[Read], plan: Plan, not_run: Sequence[NotRun], margin: float | None
+    reads: Sequence[Read],
+    plan: Plan,
+    not_run: Sequence[NotRun],
+    margin: float | None,
+    *,
+    goes_on: bool,
 ) -> tuple[list[Case], list[Read]]:
     """The cases of ``plan`` in its order, and the sessions that it does not name.
 
-    An environment without a session is no group: ``Case.why`` says why it has none.
+    An environment without a session is no group: ``Case.why`` says why it has none. ``goes_on``:
+    runs may still come.
     """
     by_file = {Path(read.summary.path).name: read for read in reads}
     runs = _runs(plan)
@@ -31,7 +37,7 @@ def planned_cases(
     names = _case_labels(plan)
     cases = []
     for index, part in enumerate(plan.parts):
-        planned = {run.block for run in plan.runs if run.part == index and run.block is not None}
+        blocks = None if part.blocks is None else _blocks(plan, index)
         environments = [clean(each.label, LONGEST) for each in part.environments]
         called = numbered(environments)
         for at, workload in enumerate(part.workloads):
@@ -50,10 +56,11 @@ def planned_cases(
                     part=index,
                     groups=tuple(groups),
                     margin=part.margin if margin is None else margin,
-                    blocks=None if part.blocks is None else tuple(sorted(planned - {WARM_UP})),
+                    blocks=blocks,
                     workload=workload,
                     environments=tuple(called),
                     why=why,
+                    goes_on=goes_on,
                 )
             )
     named = {run.file for run in plan.runs}
@@ -75,6 +82,12 @@ def _group(
         not_run=tuple(missing[run.index] for run in absent),
         absent=sum(run.block != WARM_UP for run in absent),
     )
+
+
+def _blocks(plan: Plan, part: int) -> tuple[int, ...]:
+    """The judged blocks of a part: no more than there are runs, whatever the plan says."""
+    last = max((run.block or 0 for run in plan.runs if run.part == part), default=0)
+    return tuple(range(WARM_UP + 1, min(last, len(plan.runs)) + 1))
 
 
 def _runs(plan: Plan) -> Runs:

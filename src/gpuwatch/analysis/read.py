@@ -2,11 +2,40 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
 from gpuwatch.analysis.cells import Read as Read
-from gpuwatch.analysis.results import StudyResult
+from gpuwatch.analysis.results import Steady, StudyResult
+from gpuwatch.analysis.steady import steady_state
+from gpuwatch.analysis.study import study_result
+from gpuwatch.analysis.summary import step_times, summarise
+from gpuwatch.errors import GpuwatchError
+from gpuwatch.session import plan as plans
+from gpuwatch.session import progress, study
+from gpuwatch.session.plan import Plan
+from gpuwatch.session.reader import SessionReader
+from gpuwatch.text import clean
+
+
+def read(path: Path) -> Read:
+    """One session.
+
+    Raises:
+        NotASession, NewerSchema, StorageError: it cannot be read.
+    """
+    with SessionReader(path) as reader:
+        times, reason = step_times([row for row in reader.all_steps() if not row.warmup])
+        return Read(summarise(reader), _steady(times.tolist(), reason))
+
+
+def _steady(seconds: Sequence[float], reason: str | None) -> Steady:
+    if reason is None and not all(math.isfinite(each) and each > 0 for each in seconds):
+        reason = "a step time that was reported is not above 0"
+    if reason is not None:
+        return Steady(None, 0, 0, None, reason=reason)
+    return steady_state(seconds)
 
 
 def read_study(
@@ -16,7 +45,35 @@ def read_study(
 
     A session that cannot be read is a note that names the file.
     """
-    raise NotImplementedError
+    plan = plans.read(folder)
+    reads, notes = [], []
+    for path in study.sessions_in(folder):
+        try:
+            reads.append(read(path))
+        except GpuwatchError as error:
+            notes.append(f"{clean(path.name)} is left out: {clean(error.message)}")
+    not_run = study.not_run(folder)
+    to_come = missing = 0
+    if plan is not None:
+        told = {each.index for each in not_run}
+        rest = [run for run in plan.runs if run.index not in told]
+        missing = sum(not (folder / run.file).exists() for run in rest)
+        to_come = missing if missing and progress.recorder_alive(folder) else 0
+    if missing and not to_come:
+        notes.append(
+            f"ended early: {missing} of {len(plan.runs if plan else ())} runs were never started; "
+            f"`gpuwatch resume {folder}` starts them"
+        )
+    return study_result(
+        reads,
+        plan,
+        not_run,
+        title=_title(plan, folder),
+        to_come=to_come,
+        across_devices=across_devices,
+        margin=margin,
+        notes=notes,
+    )
 
 
 def read_sessions(
@@ -28,6 +85,29 @@ def read_sessions(
     same workload, parameters, environment, device and study, which no block pairs.
 
     Raises:
-        GpuwatchError: a file cannot be read as a session.
+        NotASession, NewerSchema, StorageError: a file cannot be read.
     """
-    raise NotImplementedError
+    files = {path.resolve(): path for path in paths}
+    folders = list(dict.fromkeys(path.parent for path in files))
+    plan = plans.read(folders[0]) if len(folders) == 1 else None
+    if plan is not None and (
+        all(part.blocks is None for part in plan.parts)
+        or not {path.name for path in files} <= {run.file for run in plan.runs}
+    ):
+        plan = None
+    if plan is not None and files.keys() >= set(study.sessions_in(folders[0])):
+        folder = next(iter(files.values())).parent
+        return read_study(folder, across_devices=across_devices, margin=margin)
+    title = _title(plan, folders[0]) if len(folders) == 1 else f"{len(files)} sessions"
+    return study_result(
+        [read(path) for path in files.values()],
+        plan,
+        (),
+        title=title,
+        across_devices=across_devices,
+        margin=margin,
+    )
+
+
+def _title(plan: Plan | None, folder: Path) -> str:
+    return (plan.title if plan is not None else None) or folder.resolve().name

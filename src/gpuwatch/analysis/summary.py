@@ -244,15 +244,7 @@ def steps_of(rows: Sequence[StepRow]) -> Steps:
     timed = [row for row in rows if not row.warmup]
     count = sum(row.count for row in timed)
     partial = {number for row in timed for number in row.partial}
-    times = np.array([value for row in timed for value in full_times(row)])
-    known = all(row.seconds is not None or row.count == 1 for row in timed)
-    reason = None
-    if not timed:
-        reason = "no timed step was reported"
-    elif not known:
-        reason = "the workload reports several steps at once without their times"
-    elif not times.size:
-        times, reason = _gaps(timed)
+    times, reason = step_times(timed)
     seconds = sum(sum(row.seconds) for row in timed if row.seconds)
     samples = [row.samples for row in timed]
     covered = all(row.seconds for row in timed)
@@ -277,6 +269,17 @@ def steps_of(rows: Sequence[StepRow]) -> Steps:
         first_loss=losses[0] if losses else None,
         last_loss=losses[-1] if losses else None,
     )
+
+
+def step_times(timed: Sequence[StepRow]) -> tuple[np.ndarray, str | None]:
+    """Seconds of each full step of these lines, in order; where no line has times, those between
+    the lines. And why they are not the steps' times, if they are not."""
+    times = np.array([value for row in timed for value in full_times(row)])
+    if not timed:
+        return times, "no timed step was reported"
+    if not all(row.seconds is not None or row.count == 1 for row in timed):
+        return times, "the workload reports several steps at once without their times"
+    return (times, None) if times.size else _gaps(timed)
 
 
 def _gaps(timed: Sequence[StepRow]) -> tuple[np.ndarray, str | None]:

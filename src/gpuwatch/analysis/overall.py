@@ -1,0 +1,132 @@
+"""What a part of a study says beyond its cases: means over them, sweeps, noise floors."""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+
+from gpuwatch.analysis.cells import Case
+from gpuwatch.analysis.identity import told
+from gpuwatch.analysis.noise import noise_floor
+from gpuwatch.analysis.results import Cell, Contrast, Kind, NoiseFloor, Overall, Question, Sweep
+from gpuwatch.analysis.sweep import sweep_of
+from gpuwatch.analysis.verdict import interval
+from gpuwatch.analysis.wording import change_text, counted, same_environment
+from gpuwatch.models import JSON
+from gpuwatch.session.plan import Plan
+from gpuwatch.text import clean
+
+Asked = Sequence[tuple[Case, Question | None]]
+"""Cases in the plan's order with their questions; ``None``: nothing of it ran."""
+_LONGEST = 60
+
+
+def overalls(questions: Sequence[Question], plan: Plan | None) -> Iterator[Overall]:
+    """For each part and environment the geometric mean of the ratios over two or more cases.
+
+    A block's value is the mean of the cases' log-ratios in it, so only blocks count that all of
+    them have; the interval is Student's over these blocks. Cases that are not comparable are left
+    out.
+    """
+    by_pair: dict[tuple[int, str, str], list[Contrast]] = {}
+    for question in questions:
+        for each in question.contrasts:
+            if each.ratios and each.verdict.kind is not Kind.INVALID:
+                other, first = (question.cells[at].label for at in (each.other, each.baseline))
+                by_pair.setdefault((question.part, other, first), []).append(each)
+    several = plan is not None and len(plan.parts) > 1
+    for (part, other, first), contrasts in by_pair.items():
+        blocks = [
+            statistics.fmean(math.log(ratio) for ratio in of if ratio is not None)
+            for of in zip(*(each.ratios for each in contrasts), strict=False)
+            if None not in of
+        ]
+        change = interval(blocks)
+        if len(contrasts) < 2 or change is None:
+            continue
+        of_part = clean(plan.parts[part].name, _LONGEST) if several and plan else ""
+        where = f"{of_part}: " if of_part else ""
+        yield Overall(
+            environment=other,
+            baseline=first,
+            change=change,
+            cases=len(contrasts),
+            sentence=f"{where}{other} against {first} over {len(contrasts)} cases: "
+            f"{change_text(change)}, geometric mean of {counted(len(blocks), 'block')}.",
+        )
+
+
+def noise_floors(asked: Asked) -> Iterator[NoiseFloor]:
+    """For each environment that was run against itself."""
+    for case, question in asked:
+        if question is None:
+            continue
+        for contrast in question.contrasts:
+            first = question.cells[contrast.baseline].environment
+            other = question.cells[contrast.other].environment
+            if contrast.verdict.kind is Kind.INVALID or not same_environment(first, other):
+                continue
+            label = f"{case.label} in {first.rpartition('#')[0]}"
+            found = noise_floor(label, contrast, case.margin)
+            if found is not None:
+                yield found
+
+
+def sweeps(asked: Asked, plan: Plan) -> Iterator[Sweep]:
+    """For each parameter that a part goes through, in each environment; where there are several
+    parameters, for each setting of the others."""
+    for index, part in enumerate(plan.parts):
+        of_part = [each for each in asked if each[0].part == index]
+        for parameter, values in part.sweep.items():
+            for of in _alike(of_part, parameter):
+                for environment in of[0][0].environments:
+                    yield _sweep(parameter, values, environment, of, tuple(part.sweep))
+
+
+def _alike(asked: Asked, parameter: str) -> list[list[tuple[Case, Question | None]]]:
+    """Cases that differ in ``parameter`` alone."""
+    found: dict[str, list[tuple[Case, Question | None]]] = {}
+    for case, question in asked:
+        workload = case.workload
+        if workload is not None and parameter in workload.parameters:
+            others = {key: value for key, value in workload.parameters.items() if key != parameter}
+            key = json.dumps([workload.name, workload.kind, others], sort_keys=True, default=str)
+            found.setdefault(key, []).append((case, question))
+    return list(found.values())
+
+
+def _sweep(
+    parameter: str, values: Sequence[JSON], environment: str, asked: Asked, swept: Sequence[str]
+) -> Sweep:
+    first = asked[0][0]
+    parameters: Mapping[str, JSON] = {} if first.workload is None else first.workload.parameters
+    fixed = [
+        f", {_words(name)} {told(parameters.get(name))}" for name in swept if name != parameter
+    ]
+    name = "" if first.workload is None else first.workload.name
+    by_value = {
+        json.dumps(case.workload.parameters.get(parameter), default=str): (case, question)
+        for case, question in asked
+        if case.workload is not None
+    }
+    points: list[tuple[JSON, Cell | None, str | None]] = []
+    for value in values:
+        case, question = by_value.get(json.dumps(value, default=str), (None, None))
+        cell = _cell(question, environment)
+        why = None if cell is not None or case is None else case.why.get(environment)
+        if cell is None and why is None:
+            why = "still to come" if case is not None and case.goes_on else "not run"
+        points.append((value, cell, why))
+    label = clean(f"{name} in {environment}: {_words(parameter)}{''.join(fixed)}", 2 * _LONGEST)
+    return sweep_of(label, parameter, environment, points, first.margin)
+
+
+def _cell(question: Question | None, label: str) -> Cell | None:
+    cells = () if question is None else question.cells
+    return next((cell for cell in cells if cell.label == label), None)
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")
