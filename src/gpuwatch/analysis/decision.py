@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from gpuwatch import units
 from gpuwatch.analysis.intervals import ALPHA, Mean
-from gpuwatch.analysis.power import FEWEST, MOST, NOISE_GATE
+from gpuwatch.analysis.power import FEWEST, MOST, NOISE_GATE, NOISY_ALPHA
 from gpuwatch.analysis.ranks import Ranks
 from gpuwatch.analysis.results import Kind
 
@@ -56,7 +56,7 @@ class Findings:
     outside: bool
     """The interval is wholly beyond the margin."""
     surely_outside: bool
-    """... with all comparisons together."""
+    """... with all comparisons together, and above the noise gate at its own level."""
     inside: bool
     """The equivalence interval is inside the margin."""
     surely_inside: bool
@@ -69,6 +69,7 @@ def findings(
     """``level`` is Holm's for this comparison; ``beyond`` and ``within`` are adjusted p values."""
     edge = math.log1p(margin)
     noise = comparison.noise or 0.0
+    noisy = noise > NOISE_GATE * margin
     low, high = mean.bounds(1 - level)
     lower, upper = mean.bounds(1 - 2 * level)
     outside = low > edge or high < -edge
@@ -79,14 +80,14 @@ def findings(
     )
     return Findings(
         noise=noise,
-        noisy=noise > NOISE_GATE * margin,
+        noisy=noisy,
         slower=mean.value > 0,
         p_rank=None if at_zero is None else at_zero.two_sided,
         excluded=mean.p_zero() <= level,
         ranks_exclude=at_zero is None
         or 2 * (at_zero.above if mean.value > 0 else at_zero.below) <= level,
         outside=outside,
-        surely_outside=outside and beyond <= ALPHA,
+        surely_outside=outside and beyond <= (NOISY_ALPHA if noisy else ALPHA),
         inside=inside,
         surely_inside=inside and within <= ALPHA,
         ranks_inside=ranks_inside,
@@ -113,10 +114,12 @@ def reasons_of(
     limit = f"{margin * 100:.3g} %"
     test = "signed-rank" if comparison.paired else "Mann-Whitney"
     together = f"with {comparisons} comparisons together it is not certain enough that it is"
-    if found.noisy and not found.outside:
+    if found.noisy:
         yield f"noise of {units.percent(found.noise)} is too much for a {limit} question"
     if found.excluded and not found.ranks_exclude:
         yield f"the {test} test does not confirm the difference (p = {found.p_rank:.2g})"
+    elif found.outside and found.noisy:
+        yield f"at such noise the {(1 - NOISY_ALPHA) * 100:g} % interval, too, must be beyond {limit}"
     elif found.outside:
         yield f"{together} more than {limit}"
     elif found.excluded and not found.inside:

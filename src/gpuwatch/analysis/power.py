@@ -21,6 +21,8 @@ FEWEST = 5
 """Pairs, or runs on each side, that a verdict needs; with fewer the figures are described."""
 NOISE_GATE = 2.0
 """Noise in margins, above which nothing is said to be within the margin."""
+NOISY_ALPHA = 0.01
+"""Error of SLOWER and FASTER above the gate, where no difference at all could pass for one."""
 POWER = 0.8
 MOST = 200
 """Blocks that are still called a reasonable number."""
@@ -55,7 +57,7 @@ def resolves(noise: float, margin: float, blocks: int) -> Resolves:
     if blocks < 2:
         raise ValueError("two blocks are needed to know a spread")
     zero = _reach(noise, float(_less_ranks(np.array([blocks]), ALPHA / 2)[0]))
-    beyond = max(zero, math.log1p(margin) + _reach(noise, blocks))
+    beyond = max(zero, math.log1p(margin) + _reach(noise, blocks, _stricter(noise, margin)))
     # No change at all is called different in one study of twenty, and SAME in the others.
     same = (1 - ALPHA) * float(power_within(0.0, noise, margin, np.array([blocks]))[0])
     return Resolves(blocks, relative(zero), relative(beyond), blocks >= FEWEST and same >= POWER)
@@ -71,7 +73,7 @@ def power_beyond(
 ) -> np.ndarray:
     """Share of studies that call a true relative ``change`` SLOWER or FASTER."""
     distance = abs(math.log1p(change)) - math.log1p(margin)
-    beyond = _of_t(distance, noise, blocks, level / 2)
+    beyond = _of_t(distance, noise, blocks, level / 2 * _stricter(noise, margin))
     return np.asarray(np.minimum(beyond, power_zero(change, noise, blocks, level)))
 
 
@@ -87,6 +89,11 @@ def power_within(
     return np.asarray(np.minimum(np.maximum(both, 0.0), quiet))
 
 
+def _stricter(noise: float, margin: float) -> float:
+    """Factor of the level of SLOWER and FASTER."""
+    return NOISY_ALPHA / ALPHA if noise > NOISE_GATE * margin else 1.0
+
+
 def _less_ranks(blocks: np.ndarray, one_sided: float) -> np.ndarray:
     """``blocks``, less the one that the signed-rank test costs where it can reach the level."""
     return blocks - (0.5**blocks <= one_sided)
@@ -99,8 +106,8 @@ def _of_t(distance: float, noise: float, blocks: np.ndarray, one_sided: float) -
     return np.asarray(1 - nctdtr(blocks - 1, shift, stdtrit(blocks - 1, 1 - one_sided)))
 
 
-def _reach(noise: float, blocks: float) -> float:
+def _reach(noise: float, blocks: float, stricter: float = 1.0) -> float:
     """Distance, in log-ratios, at which the two-sided t test of ``ALPHA`` has its power."""
-    needed = stdtrit(blocks - 1, 1 - ALPHA / 2)
+    needed = stdtrit(blocks - 1, 1 - ALPHA / 2 * stricter)
     shift = brentq(lambda x: 1 - nctdtr(blocks - 1, x, needed) - POWER, 0.0, _FARTHEST)
     return float(shift) * max(noise, _QUIETEST) * math.sqrt(2 / blocks)

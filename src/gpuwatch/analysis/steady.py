@@ -106,8 +106,8 @@ def _drift(
         if rise < relevant or error + penalty > stairs:
             continue
         last = end.size - fewest
-        bends = np.unique(np.linspace(1, last, _BENDS).astype(int)) if last > 1 else []
-        bent = [(squared_error(end, np.minimum(time, bend))[0], int(bend)) for bend in bends]
+        bends = sorted({int(bend) for bend in np.linspace(1, last, _BENDS) if last > 1})
+        bent = [(squared_error(end, np.minimum(time, bend))[0], bend) for bend in bends]
         best, bend = min(bent, default=(math.inf, 0))
         return start, start + bend if best + penalty / PENALTY < error else None
     return None
