@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Sequence
 
@@ -109,7 +110,8 @@ def _counted(sides: Sides, name: str, unit: str, keys: Sequence[str]) -> str | N
 def _sum(counters: Counters | None, keys: Sequence[str]) -> float | None:
     values = [None if counters is None else getattr(counters, key) for key in keys]
     known = [float(value) for value in values if value is not None]
-    return sum(known) if len(known) == len(values) else None
+    total = sum(known)
+    return total if len(known) == len(values) and math.isfinite(total) else None
 
 
 def _nearest(cell: Cell) -> Summary | None:

@@ -19,6 +19,8 @@ from gpuwatch.text import clean
 LEAST_POINTS = 0.003
 """Under 0.3 points a part of the step counts as unchanged."""
 _LONGEST_LABEL = 40
+_SHORTEST, _LONGEST = 1e-12, 1e12
+"""Seconds that a step or a part of a run can have: whatever is divided stays finite."""
 
 Value = Callable[[Run], float | None]
 
@@ -140,7 +142,12 @@ class Sides:
 def step_seconds(run: Run) -> float | None:
     """The steady step time of a run that counts; ``None`` where the metric is another."""
     seconds = run.steady.seconds if run.value is not None else None
-    return seconds if seconds is not None and seconds > 0 else None
+    return seconds if seconds is not None and _SHORTEST <= seconds <= _LONGEST else None
+
+
+def plausible(seconds: float | None) -> float | None:
+    """``seconds``, unless no run can have taken them: files may come from anywhere."""
+    return seconds if seconds is not None and abs(seconds) <= _LONGEST else None
 
 
 def median(values: Sequence[float]) -> float | None:
@@ -162,7 +169,7 @@ def _rows(cell: Cell, wanted: Sequence[Value]) -> list[tuple[int | None, list[fl
     """Block and values of the judged runs that know them all."""
     rows = []
     for run in cell.judged:
-        found = [known for value in wanted if (known := value(run)) is not None]
+        found = [each for value in wanted if (each := plausible(value(run))) is not None]
         if len(found) == len(wanted):
             rows.append((run.block, found))
     return rows

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 
 from gpuwatch import units
-from gpuwatch.analysis.explain_sides import Sides, median, step_seconds
+from gpuwatch.analysis.explain_sides import Sides, median, plausible, step_seconds
 from gpuwatch.analysis.results import Cell, Evidence, Interval, StartUp
 from gpuwatch.analysis.summary import Summary
 from gpuwatch.analysis.verdict import FEWEST, difference
@@ -56,7 +56,7 @@ def seconds_of(session: Summary) -> float | None:
     """Launch, import, model and first step of one run; ``None`` unless all are known."""
     stages = [getattr(session.timing, key) for _, key in _STAGES]
     known = [float(stage) for stage in stages if stage is not None]
-    return sum(known) if len(known) == len(stages) else None
+    return plausible(sum(known)) if len(known) == len(stages) else None
 
 
 def _interval(sides: Sides) -> Interval | None:

@@ -11,7 +11,7 @@ from gpuwatch.analysis.results import Evidence, Run
 from gpuwatch.metrics import Method
 from gpuwatch.text import clean
 
-_KERNELS, _COPIES, _REST = "kernels", "copies", "rest"
+_KERNELS, _COPIES, _REST = "GPU kernel time", "copies to the GPU", "host wait"
 _COPY = "copy"
 _MOST_PHASES = 12
 _LONGEST_NAME = 30
@@ -58,37 +58,22 @@ def _by_kernels(sides: Sides) -> list[Weighed] | None:
     if split is None:
         return None
     parts = {part.name: part for part in split.parts}
-    tool = next(
-        run.session.profile.tool
-        for run in sides.baseline.judged
-        if run.session.profile is not None and kernel_seconds(run) is not None
-    )
-    profiled = f"{tool}, a few steps after the timed ones of each run"
+    profiled = "the profile of a few steps after the timed ones of each run"
     phases = _phases(sides)
-    found = [
-        _told(
-            "kernel time", "GPU kernel time (under the profiler)", parts[_KERNELS], profiled, sides
-        )
-    ]
+    name = f"{_KERNELS} (under the profiler)"
+    found = [_told("kernel time", name, _KERNELS, parts[_KERNELS], profiled, sides)]
+    less = "kernels"
     if _COPIES in parts:
-        text = _copy_phase(sides, phases)
-        found.append(
-            _told(
-                "copies",
-                "copies from host to device (under the profiler)",
-                parts[_COPIES],
-                profiled,
-                sides,
-                text,
-            )
-        )
-    name = "host wait (step time less kernels"
-    name += " and copies)" if _COPIES in parts else ")"
+        less += " and copies"
+        name, more = f"{_COPIES} (under the profiler)", _copy_phase(sides, phases)
+        found.append(_told("copies", name, _COPIES, parts[_COPIES], profiled, sides, more))
+    part, name = _REST, f"{_REST} (step time less {less})"
     if min(parts[_REST].seconds) < 0:
-        name = "what is left of the step without kernels and copies, which overlap"
+        part, name = "", f"what is left of the step without {less}, which overlap,"
     source = "steady step time less what the profiler saw"
-    found.append(_told("host", name, parts[_REST], source, sides, _most_changed(phases)))
-    return [*found, *_left_over(split, "kernels, copies and host wait", "", source)]
+    more = _most_changed(phases)
+    found.append(_told("host", name, part, parts[_REST], source, sides, more))
+    return [*found, *_left_over(split, f"{less} and host wait", "", source)]
 
 
 def _rest(run: Run) -> float | None:
@@ -118,6 +103,7 @@ def _by_phases(sides: Sides) -> list[Weighed]:
         _told(
             "copies" if part.name == _COPY else "host",
             f"phase {_name(part)}",
+            f"the phase {_name(part)}",
             part,
             _PHASES_SOURCE,
             sides,
@@ -134,16 +120,17 @@ def _by_phases(sides: Sides) -> list[Weighed]:
 
 
 def _told(
-    rung: str, name: str, part: Part, source: str, sides: Sides, more: str | None = None
+    rung: str, name: str, of: str, part: Part, source: str, sides: Sides, more: str | None = None
 ) -> Weighed:
-    points = part.points
-    both = sides.both(*(_time(each) for each in part.seconds))
+    points, both = part.points, _both(sides, part)
     if points.changed:
-        text = f"{name} {both} a step: {points} of the change go with it"
+        text = f"{name} {both}: goes with {points} of the change"
     else:
-        text = f"{name} unchanged: {both} a step, {points}"
+        text = f"{name} unchanged: {both}, {points}"
     text += f"; {more}" if more else ""
-    return abs(points.estimate), Evidence(rung, text, points.interval, Method.MEASURED, source)
+    return abs(points.estimate), Evidence(
+        rung, text, points.interval, Method.MEASURED, source, of if points.interval else ""
+    )
 
 
 def _left_over(split: Split, parts: str, why: str, source: str) -> Iterator[Weighed]:
@@ -158,7 +145,7 @@ def _copy_phase(sides: Sides, phases: Split | None) -> str | None:
     part = next((each for each in phases.parts if each.name == _COPY), None) if phases else None
     if part is None:
         return None
-    return f"the steps' phase copy {sides.both(*(_time(each) for each in part.seconds))}"
+    return f"the steps' phase copy {_both(sides, part)}"
 
 
 def _most_changed(phases: Split | None) -> str | None:
@@ -168,6 +155,11 @@ def _most_changed(phases: Split | None) -> str | None:
         return None
     most = max(changed, key=lambda part: abs(part.points.estimate))
     return f"of the steps' phases {_name(most)} took most, {most.points}"
+
+
+def _both(sides: Sides, part: Part) -> str:
+    first, second = map(_time, part.seconds)
+    return sides.both(f"{first} a step", second)
 
 
 def _name(part: Part) -> str:

@@ -152,6 +152,9 @@ class Evidence:
     (0.029: 2.9 points), with its interval where there are enough blocks."""
     method: Method | None = None
     source: str = ""
+    part: str = ""
+    """Of the step, that ``points`` are of: ``GPU kernel time``, ``copies to the GPU``, ``host
+    wait``, ``the phase forward``, ...; empty where they are of none, or there are no points."""
 
 
 @dataclass(frozen=True)

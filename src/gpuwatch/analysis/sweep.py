@@ -19,6 +19,8 @@ _SAME_WORK = frozenset(
 """Flags of workloads that leave the work of a step as it is: without samples the step times may be
 compared."""
 
+_MOST_SAMPLES = 1e15
+"""Of a step: files may come from anywhere."""
 _EQUAL = 1e-6
 """Relative difference of what a clock cannot tell apart."""
 
@@ -98,7 +100,7 @@ def samples_of(run: Run) -> float | None:
     """Samples of one full step, as the program reports its batch; else as they were counted."""
     for reported in (run.session.run.get("batch_size"), run.session.count.get("samples")):
         known = number(reported)
-        if known is not None and known > 0:
+        if known is not None and 0 < known <= _MOST_SAMPLES:
             return known
     return None
 
