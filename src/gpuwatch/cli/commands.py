@@ -23,6 +23,9 @@ class Command(Protocol):
 COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("gpuwatch.cli.run", "start a workload and watch it live"),
     "--record": ("gpuwatch.cli.record", "the same without a screen; or record the machine"),
+    "study": ("gpuwatch.cli.study", "run a preset, or a study from a file"),
+    "sweep": ("gpuwatch.cli.sweep", "go through the values of a workload's parameter"),
+    "noise": ("gpuwatch.cli.noise", "what runs vary by here, and what that lets one find"),
     "resume": ("gpuwatch.cli.resume", "go on with a study that broke off"),
     "attach": ("gpuwatch.cli.attach", "watch a run that goes on; --record takes up a lost one"),
     "replay": ("gpuwatch.cli.replay", "watch a saved session"),

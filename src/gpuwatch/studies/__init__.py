@@ -11,10 +11,9 @@ from pathlib import Path
 
 from gpuwatch.errors import UsageError
 from gpuwatch.studies.format import load, study_of
-from gpuwatch.studies.study import MOST_RUNS, Study, StudyPart, with_parameters
+from gpuwatch.studies.study import Study, StudyPart, with_parameters
 
 __all__ = [
-    "MOST_RUNS",
     "Study",
     "StudyPart",
     "find",

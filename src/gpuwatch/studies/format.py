@@ -9,7 +9,8 @@ from pathlib import Path
 from gpuwatch.errors import UsageError
 from gpuwatch.models import JSON, Workload
 from gpuwatch.studies import parameters
-from gpuwatch.studies.study import MOST_RUNS, Study, StudyPart
+from gpuwatch.studies.parameters import MOST_CASES
+from gpuwatch.studies.study import Study, StudyPart
 from gpuwatch.studies.table import Table, parse, read
 
 MOST_BLOCKS = 1_000
@@ -142,11 +143,7 @@ def _sweep(table: Table, given: Mapping[str, JSON]) -> dict[str, tuple[JSON, ...
                 f"{where}: {name} is among the parameters as well", "give it in one place"
             )
         found[name] = parameters.axis(name, values, where)
-        if parameters.points(found) > MOST_RUNS:
-            raise UsageError(
-                f"{where}: {parameters.points(found):,} combinations, more than {MOST_RUNS:,} runs",
-                "leave values out",
-            )
+    parameters.check_size(found, where)
     return found
 
 
@@ -181,6 +178,6 @@ def _workloads(
                 f"{where}: {swept} is what the part's sweep goes through", "give it in one place"
             )
         found += parameters.cases(name, {**common, **own}, sweep, where)
-        if len(found) > MOST_RUNS:
-            raise table.refuse(f"more than {MOST_RUNS:,} cases", "leave some out")
+        if len(found) > MOST_CASES:
+            raise table.refuse(f"more than {MOST_CASES:,} cases", "leave some out")
     return tuple(found)

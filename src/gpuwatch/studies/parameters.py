@@ -14,6 +14,8 @@ from gpuwatch.errors import UsageError
 from gpuwatch.models import JSON, Workload
 from gpuwatch.workloads import names, options
 
+MOST_CASES = 2_000
+"""Of one part of a study."""
 SWEEPABLE = tuple(
     name for name in options.TRAINING_FLAGS if name not in ("device", "data", "download")
 )
@@ -104,9 +106,13 @@ def cases(
         yield workload(name, {**given, **dict(zip(sweep, values, strict=True))}, where)
 
 
-def points(sweep: Mapping[str, Sequence[JSON]]) -> int:
-    """How many combinations there are; 1 without a sweep."""
-    return math.prod(len(values) for values in sweep.values())
+def check_size(sweep: Mapping[str, Sequence[JSON]], where: str) -> None:
+    """Raise UsageError where there are too many combinations, before they are made."""
+    count = math.prod(len(values) for values in sweep.values())
+    if count > MOST_CASES:
+        raise UsageError(
+            f"{where}: {count:,} combinations, more than {MOST_CASES:,}", "leave values out"
+        )
 
 
 def axis(name: str, values: Sequence[JSON], where: str) -> tuple[JSON, ...]:

@@ -9,9 +9,6 @@ from gpuwatch.errors import UsageError
 from gpuwatch.models import JSON, Workload
 from gpuwatch.studies import parameters
 
-MOST_RUNS = 2_000
-"""Runs of one study."""
-
 
 @dataclass(frozen=True)
 class StudyPart:
