@@ -119,7 +119,8 @@ def reasons_of(
     if found.excluded and not found.ranks_exclude:
         yield f"the {test} test does not confirm the difference (p = {found.p_rank:.2g})"
     elif found.outside and found.noisy:
-        yield f"at such noise the {(1 - NOISY_ALPHA) * 100:g} % interval, too, must be beyond {limit}"
+        surer = f"{(1 - NOISY_ALPHA) * 100:g} % interval"
+        yield f"at such noise the {surer}, too, must be beyond {limit}"
     elif found.outside:
         yield f"{together} more than {limit}"
     elif found.excluded and not found.inside:
