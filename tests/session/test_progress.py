@@ -19,7 +19,12 @@ MISSING = [{"code": "image-missing", "text": "there is no image x", "fix": "dock
 def planned(folder: Path, count: int, problems: dict[str, JSON] | None = None) -> list[Path]:
     """The paths of the sessions of a plan of so many runs."""
     names = [f"{number:02d}-bare.gpuwatch" for number in range(1, count + 1)]
-    plan = {"runs": [{"file": name} for name in names], "problems": problems or {}}
+    where = {"kind": "bare", "label": "bare"}
+    runs = [
+        {"index": index, "file": name, "workload": {"name": "x"}, "environment": where}
+        for index, name in enumerate(names, 1)
+    ]
+    plan = {"schema": 1, "runs": runs, "problems": problems or {}}
     (folder / "plan.json").write_text(json.dumps(plan))
     return [folder / name for name in names]
 
@@ -72,7 +77,7 @@ def test_a_session_that_cannot_be_read_is_counted_as_such(tmp_path: Path) -> Non
         "no json",
         "[]",
         "{}",
-        '{"runs": {}}',
+        '{"schema": 1, "runs": {}}',
         '{"runs": [1, null, [], {"file": ["x"]}]}',
         '{"runs": [{"file": "../x"}, {"file": "/etc/passwd"}], "problems": []}',
         "[" * 200_000,

@@ -1,12 +1,17 @@
-"""A study's plan: the order of its runs, their names, and why some of them did not run."""
+"""A study's folder: its plan as it grows, and why some of its runs did not take place."""
 
 from __future__ import annotations
 
-import json
+from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
+from gpuwatch.errors import StorageError, UsageError
 from gpuwatch.models import Environment, Problem, Workload
 from gpuwatch.session import study
+from gpuwatch.session.blocks import plan_runs
+from gpuwatch.session.plan import PLAN, Part, Plan, read
 
 ENVIRONMENTS = (Environment("bare", "bare"), Environment("docker", "docker=a/b:c", "a/b:c"))
 ONE = (Workload("mnist-cnn", "workload"),)
@@ -14,64 +19,112 @@ TWO = (*ONE, Workload("gcn", "workload"))
 MISSING = Problem("image-missing", "there is no image x", "docker pull x")
 
 
-def made(tmp_path: Path, workloads: tuple[Workload, ...], problems: dict[str, object]) -> Path:
-    runs = study.plan_runs(workloads, ENVIRONMENTS)
-    return study.create(tmp_path, runs, {"problems": problems})
+def made(tmp_path: Path, workloads: tuple[Workload, ...] = ONE, blocks: int | None = None) -> Path:
+    parts = (Part("all", workloads, ENVIRONMENTS, blocks=blocks),)
+    return study.create(tmp_path, Plan("", parts, plan_runs(parts, 1)))
 
 
-def test_runs_are_ordered_by_workload_then_environment() -> None:
-    runs = study.plan_runs(TWO, ENVIRONMENTS)
-    assert [(run.index, run.workload.name, run.environment.kind) for run in runs] == [
-        (1, "mnist-cnn", "bare"),
-        (2, "mnist-cnn", "docker"),
-        (3, "gcn", "bare"),
-        (4, "gcn", "docker"),
-    ]
-    assert [run.file for run in runs] == [
-        "01-bare.gpuwatch",
-        "02-docker-a-b-c.gpuwatch",
-        "03-bare.gpuwatch",
-        "04-docker-a-b-c.gpuwatch",
-    ]
+def test_a_study_is_named_by_its_workloads_and_knows_its_name(tmp_path: Path) -> None:
+    folder = made(tmp_path, TWO)
+    assert folder.name.startswith("mnist-cnn+gcn-")
+    plan = read(folder)
+    assert plan is not None and plan.study == folder.name
+    again = made(tmp_path, TWO)
+    assert again != folder
 
 
-def test_a_run_is_told_by_its_environment_and_by_its_workload_where_there_are_several() -> None:
-    alone, both = study.plan_runs(ONE, ENVIRONMENTS), study.plan_runs(TWO, ENVIRONMENTS)
-    assert study.label(alone[1], alone) == "docker=a/b:c"
-    assert study.label(both[2], both) == "gcn in bare"
+def test_a_study_of_a_preset_is_named_by_it(tmp_path: Path) -> None:
+    parts = (Part("all", TWO, ENVIRONMENTS),)
+    plan = Plan("", parts, plan_runs(parts, 1), preset="multi-environment")
+    assert study.create(tmp_path, plan).name.startswith("multi-environment-")
 
 
-def test_a_problem_that_is_noted_later_is_read_with_those_known_before(tmp_path: Path) -> None:
-    before = {"1": [{"code": "c", "text": "no python", "fix": None}]}
-    folder = made(tmp_path, TWO, before)
-    study.note_problems(folder, 4, [MISSING])
+def test_a_folder_that_cannot_be_written_is_an_error_that_names_it(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StorageError, match="cannot write to"):
+        made(tmp_path / "file")
+
+
+def test_a_problem_is_told_with_the_run_that_it_is_of(tmp_path: Path) -> None:
+    folder = made(tmp_path, TWO)
+    study.note(folder, {1: [Problem("c", "no python")]})
+    study.note(folder, {4: [MISSING]})
     first, second = study.not_run(folder)
     assert first.text == "mnist-cnn in bare did not run: no python"
-    assert second == study.NotRun("gcn in docker=a/b:c", (MISSING,))
+    assert second == study.NotRun("gcn in docker=a/b:c", (MISSING,), 4)
     assert second.text == "gcn in docker=a/b:c did not run: there is no image x; docker pull x"
-    assert len(json.loads((folder / study.PLAN).read_text())["runs"]) == 4
 
 
-def test_a_problem_noted_twice_is_the_last_one(tmp_path: Path) -> None:
-    folder = made(tmp_path, ONE, {})
-    study.note_problems(folder, 1, [Problem("a", "first")])
-    study.note_problems(folder, 1, [MISSING])
-    assert study.not_run(folder) == [study.NotRun("bare", (MISSING,))]
+def test_a_problem_noted_twice_is_the_last_one_and_none_takes_it_back(tmp_path: Path) -> None:
+    folder = made(tmp_path)
+    study.note(folder, {1: [Problem("a", "first")]})
+    study.note(folder, {1: [MISSING]})
+    assert study.not_run(folder) == [study.NotRun("bare", (MISSING,), 1)]
+    study.note(folder, {1: []})
+    assert study.not_run(folder) == []
+
+
+def test_noting_changes_nothing_else_of_the_plan_and_leaves_no_other_file(tmp_path: Path) -> None:
+    folder = made(tmp_path, blocks=3)
+    before = read(folder)
+    study.note(folder, {2: [MISSING]})
+    assert before is not None
+    assert read(folder) == replace(before, problems={2: (MISSING,)})
+    assert [path.name for path in folder.iterdir()] == [PLAN]
+
+
+def test_what_never_had_its_turn_is_noted_apart_from_what_ran_and_what_could_not(
+    tmp_path: Path,
+) -> None:
+    folder = made(tmp_path, TWO)
+    plan = read(folder)
+    assert plan is not None
+    (folder / plan.runs[0].file).write_text("a session")
+    study.note(folder, {2: [MISSING]})
+    ended = Problem(study.STUDY_ENDED, "the study was ended before its turn")
+    study.note_rest(folder, ended)
+    assert [(each.index, each.problems[0]) for each in study.not_run(folder)] == [
+        (2, MISSING),
+        (3, ended),
+        (4, ended),
+    ]
 
 
 def test_a_plan_that_is_damaged_or_gone_is_left_as_it_is(tmp_path: Path) -> None:
-    folder = made(tmp_path, ONE, {})
+    folder = made(tmp_path)
     for text in ("no json", "[]", "{}", '{"problems": 1}'):
-        (folder / study.PLAN).write_text(text)
-        study.note_problems(folder, 1, [MISSING])
-        assert (folder / study.PLAN).read_text() == text
+        (folder / PLAN).write_text(text)
+        study.note(folder, {1: [MISSING]})
+        study.note_rest(folder, MISSING)
+        assert (folder / PLAN).read_text() == text
         assert study.not_run(folder) == []
-    (folder / study.PLAN).unlink()
-    study.note_problems(folder, 1, [MISSING])
-    assert study.not_run(folder) == [] and not (folder / study.PLAN).exists()
+    (folder / PLAN).unlink()
+    study.note(folder, {1: [MISSING]})
+    assert study.not_run(folder) == [] and not (folder / PLAN).exists()
 
 
-def test_noting_a_problem_leaves_no_other_file(tmp_path: Path) -> None:
-    folder = made(tmp_path, ONE, {})
-    study.note_problems(folder, 1, [MISSING])
-    assert [path.name for path in folder.iterdir()] == [study.PLAN]
+def test_only_one_recorder_goes_through_a_study(tmp_path: Path) -> None:
+    with (
+        study.held(tmp_path),
+        pytest.raises(UsageError, match="another recorder"),
+        study.held(tmp_path),
+    ):
+        raise AssertionError("two recorders")
+    with study.held(tmp_path):
+        pass
+
+
+def test_a_session_set_aside_is_kept_and_is_none_of_the_study_any_more(tmp_path: Path) -> None:
+    kept = []
+    for text in ("first", "second"):
+        path = tmp_path / "01-bare.gpuwatch"
+        path.write_text(text)
+        path.with_name(f"{path.name}-journal").write_text(f"journal of {text}")
+        kept.append(study.set_aside(path))
+    assert study.sessions_in(tmp_path) == []
+    assert [each.read_text() for each in kept] == ["first", "second"]
+    assert [Path(f"{each}-journal").read_text() for each in kept] == [
+        "journal of first",
+        "journal of second",
+    ]
+    assert len(list(tmp_path.iterdir())) == 4

@@ -35,6 +35,8 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         raise UsageError("name one session, or --all", "see `gpuwatch sessions`")
     targets = find.live_sessions() if arguments.all else find.sessions(arguments.session)
     ended = [line for path in targets if (line := stop(path))]
+    if not ended and arguments.session and Path(arguments.session).is_dir():
+        ended = [line for folder in _folders(targets) if (line := _stop_between_runs(folder))]
     if arguments.all:
         ended += _swept()
     for line in ended:
@@ -42,6 +44,23 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     if not ended:
         say("nothing was running" if arguments.all else _not_running(targets))
     return 0
+
+
+def _folders(paths: list[Path]) -> list[Path]:
+    return list(dict.fromkeys(path.parent for path in paths))
+
+
+def _stop_between_runs(folder: Path) -> str | None:
+    """End a study whose last run is over and whose next one has not begun."""
+    from gpuwatch.session.progress import recorder_of
+
+    recorder = recorder_of(folder)
+    if recorder is None:
+        return None
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(recorder.pid, signal.SIGTERM)
+    _wait(lambda: recorder.alive() is not True, folder)
+    return f"stopped {folder}"
 
 
 def _not_running(paths: list[Path]) -> str:

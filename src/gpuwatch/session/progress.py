@@ -10,6 +10,7 @@ from pathlib import Path
 
 from gpuwatch.errors import GpuwatchError
 from gpuwatch.models import JSON, mapping, number
+from gpuwatch.processes import ProcessId
 from gpuwatch.session.estimate import Timing, cell, of_session, of_study
 from gpuwatch.session.plan import WARM_UP, Plan, PlannedRun, read
 from gpuwatch.session.reader import SessionReader
@@ -136,11 +137,16 @@ def following(path: Path) -> Following | None:
 
 def recorder_alive(folder: Path) -> bool:
     """Whether a recorder of the study still runs here: more may come."""
+    return recorder_of(folder) is not None
+
+
+def recorder_of(folder: Path) -> ProcessId | None:
+    """The process that records the study here, between two runs as well."""
     for path in reversed(sessions_in(folder)):
         recorder = process_id((_meta(path) or {}).get("recorder"))
         if recorder is not None and recorder.alive():
-            return True
-    return False
+            return recorder
+    return None
 
 
 def _run(plan: Plan | None, file: str) -> PlannedRun | None:

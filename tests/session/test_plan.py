@@ -1,0 +1,193 @@
+"""plan.json: what is written is what is read, and a plan from elsewhere cannot do harm."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+import random
+from pathlib import Path
+
+import pytest
+
+from gpuwatch.models import JSON, Environment, Mount, Problem, Workload
+from gpuwatch.session import study
+from gpuwatch.session.blocks import plan_runs
+from gpuwatch.session.plan import LARGEST, PLAN, Part, Plan, case_label, label, read
+from gpuwatch.session.plan_file import document
+
+BARE = Environment("bare", "bare", python="/usr/bin/python3")
+DOCKER = Environment(
+    kind="docker",
+    label="docker=img",
+    image="img",
+    mounts=(Mount("/data", "/data"), Mount("/home/x y", "/out", writable=True)),
+    shm_bytes=1 << 30,
+    memory_bytes=1 << 33,
+    network="none",
+    pull=True,
+)
+SIZES = tuple(
+    Workload("mnist-cnn", "workload", ("--batch-size", str(size)), {"batch_size": size})
+    for size in (16, 32)
+)
+PARTS = (
+    Part(
+        "environments",
+        (Workload("train.py", "command", ("python", "train.py")),),
+        (BARE, DOCKER),
+        blocks=7,
+        warmup_blocks=1,
+        margin=0.005,
+        cool_down=2.0,
+    ),
+    Part("batch size", SIZES, (BARE,), sweep={"batch_size": (16, 32)}),
+)
+FULL = Plan(
+    study="x",
+    parts=PARTS,
+    runs=plan_runs(PARTS, 5),
+    seed=5,
+    title="Two\u00a0questions",
+    question="Does it cost anything?",
+    preset="multi-environment",
+    settings={
+        "interval_seconds": 0.5,
+        "duration_seconds": None,
+        "gpus": ["0"],
+        "dcgm": "localhost",
+        "working_directory": "/home/me",
+        "host": "here",
+    },
+    problems={3: (Problem("image-missing", "there is no image", "docker pull img"),)},
+)
+
+
+def written(folder: Path, value: JSON) -> Path:
+    (folder / PLAN).write_text(json.dumps(value))
+    return folder
+
+
+def test_a_plan_is_read_as_it_was_written(tmp_path: Path) -> None:
+    study.write(tmp_path, FULL)
+    assert read(tmp_path) == FULL
+
+
+def test_a_plan_of_schema_1_is_one_part_without_blocks(tmp_path: Path) -> None:
+    workload = {"name": "gcn", "kind": "workload", "arguments": ["--steps", "5"], "parameters": {}}
+    environments = [
+        {"kind": "bare", "label": "bare", "image": None, "python": None, "mounts": []},
+        {"kind": "docker", "label": "docker", "image": None, "mounts": ["/a:/b:rw"]},
+    ]
+    runs = [
+        {"index": at, "file": f"0{at}-x.gpuwatch", "workload": workload, "environment": where}
+        for at, where in enumerate(environments, 1)
+    ]
+    problems = {"2": [{"code": "c", "text": "why", "fix": None}]}
+    plan = read(written(tmp_path, {"schema": 1, "study": "s", "runs": runs, "problems": problems}))
+    assert plan is not None
+    (part,) = plan.parts
+    assert part.blocks is None and len(part.workloads) == 1
+    assert [each.label for each in part.environments] == ["bare", "docker"]
+    assert part.environments[1].mounts == (Mount("/a", "/b", writable=True),)
+    assert [(run.part, run.block) for run in plan.runs] == [(0, None), (0, None)]
+    assert plan.problems == {2: (Problem("c", "why"),)}
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (["schema"], 3),
+        (["schema"], True),
+        (["runs"], {}),
+        (["runs", 0], None),
+        (["runs", 0, "file"], "../elsewhere.gpuwatch"),
+        (["runs", 0, "file"], "/etc/x.gpuwatch"),
+        (["runs", 0, "file"], "passwd"),
+        (["runs", 0, "file"], "a\0.gpuwatch"),
+        (["runs", 0, "file"], "\ud800.gpuwatch"),
+        (["runs", 0, "file"], FULL.runs[1].file),
+        (["runs", 0, "index"], 2),
+        (["runs", 0, "part"], -1),
+        (["runs", 0, "part"], 9),
+        (["runs", 0, "workload"], -1),
+        (["runs", 0, "workload"], 1),
+        (["runs", 0, "environment"], "bare"),
+        (["runs", 0, "block"], 8),
+        (["runs", 0, "block"], -1),
+        (["parts", 0, "blocks"], 0),
+        (["parts", 0, "blocks"], 1.5),
+        (["parts", 0, "warmup_blocks"], 2),
+        (["parts", 0, "margin"], 0),
+        (["parts", 0, "margin"], float("nan")),
+        (["parts", 0, "cool_down_seconds"], -1),
+        (["parts", 0, "cool_down_seconds"], 10**400),
+        (["parts", 0, "workloads", 0, "name"], None),
+        (["parts", 0, "workloads", 0, "arguments"], "abc"),
+        (["parts", 0, "environments", 1, "mounts"], ["nothing"]),
+        (["parts", 1, "sweep"], {"batch_size": [[1]]}),
+        (["problems"], []),
+        (["problems"], {"x": [1]}),
+        (["problems"], {"1": [{"code": "c"}]}),
+        (["seed"], "5"),
+        (["gpus"], "0"),
+        (["working_directory"], 1),
+    ],
+)
+def test_a_value_of_the_wrong_type_makes_a_plan_unreadable(
+    tmp_path: Path, path: list[str | int], value: JSON
+) -> None:
+    changed: JSON = copy.deepcopy(document(FULL))
+    at = changed
+    for key in path[:-1]:
+        at = at[key]
+    at[path[-1]] = value
+    assert read(written(tmp_path, changed)) is None
+    assert study.not_run(tmp_path) == []
+
+
+def test_damage_anywhere_gives_a_plan_or_none_and_no_exception(tmp_path: Path) -> None:
+    text = json.dumps(document(FULL))
+    rng = random.Random(1)
+    for _ in range(300):
+        at = rng.randrange(len(text))
+        damaged = text[:at] + rng.choice(['"', "{", "[", "-1", "null", ""]) + text[at + 1 :]
+        (tmp_path / PLAN).write_text(damaged)
+        read(tmp_path)
+
+
+def test_a_plan_that_is_too_large_too_deep_or_a_pipe_is_none(tmp_path: Path) -> None:
+    path = tmp_path / PLAN
+    assert read(tmp_path) is None
+    path.write_text(json.dumps(document(FULL)) + " " * LARGEST)
+    assert read(tmp_path) is None
+    path.write_text("[" * 200_000)
+    assert read(tmp_path) is None
+    path.write_bytes(b"\xff\xfe\x00")
+    assert read(tmp_path) is None
+    path.unlink()
+    os.mkfifo(path)
+    assert read(tmp_path) is None
+
+
+def test_a_problem_of_a_run_that_the_plan_does_not_have_is_left_out(tmp_path: Path) -> None:
+    changed = document(FULL)
+    changed["problems"]["9999"] = changed["problems"]["3"]
+    plan = read(written(tmp_path, changed))
+    assert plan is not None and list(plan.problems) == [3]
+
+
+def test_cases_are_told_by_the_parameters_in_which_they_differ() -> None:
+    assert case_label(SIZES[0], SIZES) == "mnist-cnn, batch size 16"
+    assert case_label(SIZES[0], SIZES[:1]) == "mnist-cnn"
+    default = Workload("mnist-cnn", "workload")
+    assert case_label(default, [default, SIZES[0]]) == "mnist-cnn, batch size default"
+    gcn = Workload("gcn", "workload", (), {"steps": 5})
+    assert case_label(gcn, [gcn, SIZES[0]]) == "gcn"
+
+
+def test_a_run_is_told_by_its_environment_and_by_its_case_where_there_are_several() -> None:
+    alone = plan_runs(PARTS[:1], 1)
+    assert label(alone[0], alone) == "bare"
+    sizes = plan_runs(PARTS[1:], 1)
+    assert label(sizes[1], sizes) == "mnist-cnn, batch size 32 in bare"
