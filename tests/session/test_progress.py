@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import time
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
-from gpuwatch.models import JSON
+from gpuwatch.models import JSON, Environment, Workload
 from gpuwatch.processes import boot_id, identify
+from gpuwatch.session import study
+from gpuwatch.session.blocks import plan_runs
+from gpuwatch.session.plan import Part, Plan, read
 from gpuwatch.session.progress import Place, place, tally, unstarted
 from gpuwatch.session.store import SessionStore, meta
 
@@ -95,3 +100,56 @@ def test_a_plan_of_anything_else_tells_nothing(tmp_path: Path, text: str) -> Non
 def test_a_pipe_in_place_of_the_plan_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "plan.json")
     assert place(tmp_path / "01-bare.gpuwatch") is None and unstarted(tmp_path) == []
+
+
+def timed(path: Path, label: str, start: float, seconds: float | None) -> None:
+    """A session in ``label`` that began at a Unix time; ``None``: this process records it now."""
+    me = identify(os.getpid())
+    assert me is not None
+    rows = [
+        meta("session", {"id": path.stem, "index": int(path.name[:2])}),
+        meta("clock", {"unix_ns": int(start * 1e9), "monotonic_ns": 0}),
+        meta("workload", {"name": "w", "kind": "command", "arguments": ["true"]}),
+        meta("environment", {"kind": "bare", "label": label}),
+        meta("recorder", {**asdict(me), "start_time": me.start_time if seconds is None else 1}),
+    ]
+    if seconds is not None:
+        rows += [meta("result", {"code": 0}), meta("closed", {"t": int(seconds * 1e9)})]
+    SessionStore.create(path, [], rows).close()
+
+
+def test_a_run_in_blocks_knows_its_block_and_what_time_is_left(tmp_path: Path) -> None:
+    both = (Environment("bare", "a"), Environment("bare", "b"))
+    parts = (
+        Part("speed", (Workload("w", "command", ("true",)),), both, 2, 1),
+        Part("size", (Workload("w", "command", ("true",)),), both[:1]),
+    )
+    folder = study.create(tmp_path, Plan("", parts, plan_runs(parts, 3)))
+    plan = read(folder)
+    assert plan is not None and len(plan.runs) == 7
+    paths = [folder / run.file for run in plan.runs]
+    now = time.time()
+    timed(paths[0], "a", now - 60, 10)
+    first = place(paths[0])
+    assert first is not None
+    assert (first.block, first.blocks, first.part) == (0, 2, "speed")
+    assert first.seconds_left is None, "it is over, and nothing runs"
+    timed(paths[1], "b", now - 45, 20)
+    third = plan.runs[2].environment.label
+    timed(paths[2], third, now - 4, None)
+    found = place(paths[2])
+    assert found is not None and (found.block, found.number, found.to_come) == (1, 3, 4)
+    # This run and four more: three of "a" and two of "b", each after a pause of 5 s.
+    assert found.seconds_left == pytest.approx(3 * 10 + 2 * 20 + 4 * 5 - 4, abs=1)
+    last = place(paths[6])
+    assert last is not None and (last.block, last.blocks, last.part) == (None, None, "size")
+
+
+def test_the_time_left_is_unknown_while_an_environment_did_not_run_yet(tmp_path: Path) -> None:
+    both = (Environment("bare", "a"), Environment("bare", "b"))
+    parts = (Part("p", (Workload("w", "command", ("true",)),), both, 2, 1),)
+    folder = study.create(tmp_path, Plan("", parts, plan_runs(parts, 3)))
+    path = folder / "01-a.gpuwatch"
+    timed(path, "a", time.time(), None)
+    found = place(path)
+    assert found is not None and found.seconds_left is None
