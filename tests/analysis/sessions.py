@@ -65,6 +65,7 @@ def record(
     count: Mapping[str, Any] | None = None,
     extra: Mapping[str, Any] | None = None,
     facts: Mapping[str, Any] | None = None,
+    host: Mapping[str, Any] | None = None,
     phases: Mapping[str, float] | None = None,
     steps: Sequence[Mapping[str, Any]] | None = None,
     events: Sequence[tuple[str, str]] = (),
@@ -75,7 +76,8 @@ def record(
     """Twenty steps of ``step_seconds`` from second 5 on, sampled every ``interval``.
 
     A gauge has one value, or one for each tick in turn; a counter its growth each second; ``extra``
-    are further keys of ``meta``. ``steps`` are step lines in place of those;
+    are further keys of ``meta``, or others in place of those here. ``facts`` are of the workload's
+    versions, ``host`` of the machine. ``steps`` are step lines in place of those;
     ``processes`` hold memory of a GPU: its id, PID, name, whether it is the workload's, bytes.
     """
     gauges, counters = gauges or {}, counters or {}
@@ -121,8 +123,8 @@ def record(
             for id_, kind, name, uuid, attributes in devices
         ),
         *(fact("workload", key, value) for key, value in (facts or {}).items()),
+        *(fact("host", key, value) for key, value in (host or {}).items()),
         *Intake(0).take([Output(int(end * SECOND), "stdout", text.encode())]),
-        *(meta(key, value) for key, value in (extra or {}).items()),
         *(
             (
                 "INSERT INTO gpu_process (t, device, pid, name, owned, bytes, running) "
@@ -133,6 +135,7 @@ def record(
         ),
         *(event(6 * SECOND, kind, told, "gpu0") for kind, told in events),
         meta("result", {"code": 0, "signal": None, "t": int(end * SECOND)}),
+        *(meta(key, value) for key, value in (extra or {}).items()),
     )
     for n in range(int((end + 2) / interval)):
         t = n * interval
