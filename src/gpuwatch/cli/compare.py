@@ -1,6 +1,8 @@
-"""Sessions side by side: medians, maxima, ratios against the first, and what differs around them.
+"""Sessions and studies against the first: a verdict where there are runs enough, and its reasons.
 
 Each SESSION is a file, a study's folder (all its sessions), the start of a session's id, or `last`.
+A study alone is compared in its own blocks. Sessions saved at different times, and several studies,
+are compared as groups that no block pairs: what drifted between them is in the difference.
 """
 
 from __future__ import annotations
@@ -10,45 +12,52 @@ import sys
 from pathlib import Path
 
 from gpuwatch.cli import find, screen
+from gpuwatch.cli.launch import margin
+from gpuwatch.cli.rendering import FORMATS, render
 from gpuwatch.errors import UsageError
+from gpuwatch.session import study
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("session", nargs="+", metavar="SESSION")
     parser.add_argument(
-        "--format", choices=("table", "json", "md", "csv"), help="instead of the screen"
+        "--across-devices",
+        action="store_true",
+        help="compare runs on different GPUs or processors too, which else is no verdict",
     )
+    parser.add_argument(
+        "--margin",
+        type=margin,
+        metavar="PERCENT",
+        help="change of the step time that does not matter, such as 0.5%% (default: the study's, "
+        "or 1%%)",
+    )
+    parser.add_argument("--format", choices=FORMATS, help="instead of the screen")
 
 
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
-    found = dict.fromkeys(path for text in arguments.session for path in find.sessions(text))
+    found = list(dict.fromkeys(path for text in arguments.session for path in find.sessions(text)))
     if len(found) < 2:
-        raise UsageError("a comparison takes two sessions or more", "see `gpuwatch sessions`")
-    if arguments.format is None and screen.usable():
+        what = f"{found[0]} is one session" if found else "there is no session"
+        raise UsageError(
+            f"{what}; a comparison takes two or more", f"its figures: gpuwatch show {found[0]}"
+        )
+    asked = arguments.across_devices or arguments.margin is not None
+    if arguments.format is None and not asked and screen.usable():
         from gpuwatch.tui.app import run_compare
 
-        return run_compare(list(found))
-    sys.stdout.write(render(list(found), arguments.format or "table"))
+        return run_compare(found)
+    from gpuwatch.analysis.read import read_sessions, read_study
+
+    options = {"across_devices": arguments.across_devices, "margin": arguments.margin}
+    folder = _whole_study(arguments.session, found)
+    result = read_sessions(found, **options) if folder is None else read_study(folder, **options)
+    sys.stdout.write(render(result, arguments.format or "table", columns=screen.columns()))
     return 0
 
 
-def render(found: list[Path], form: str) -> str:
-    """The comparison of these files in one of the formats."""
-    from gpuwatch.analysis.compare import compare
-    from gpuwatch.analysis.summary import summarise
-    from gpuwatch.report import json, side_by_side
-    from gpuwatch.session.reader import SessionReader
-
-    summaries = []
-    for path in found:
-        with SessionReader(path) as reader:
-            summaries.append(summarise(reader))
-    compared = compare(summaries)
-    notices = [f"{each.label}: {each.notice}" for each in summaries if each.notice]
-    if form == "json":
-        return json.dumps(json.comparison(compared))
-    if form == "md":
-        return side_by_side.as_markdown(compared, found[0].parent.name, notices)
-    if form == "csv":
-        return side_by_side.as_csv(compared)
-    return side_by_side.terminal(compared, notices, columns=screen.columns())
+def _whole_study(named: list[str], found: list[Path]) -> Path | None:
+    """The folder, where one study was named and nothing else."""
+    folder = found[0].parent
+    alone = len(named) == 1 and len({path.parent for path in found}) == 1
+    return folder if alone and len(found) == len(study.sessions_in(folder)) else None

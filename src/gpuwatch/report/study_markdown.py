@@ -71,12 +71,13 @@ def _short_table(question: Question) -> str:
         contrast = of.get(at)
         verdict = None if contrast is None else contrast.verdict
         change = None if verdict is None else verdict.change
+        estimate = None if verdict is None else verdict.estimate
         rows.append(
             [
                 markdown(cell.label),
                 "" if verdict is None else study_answer.word(verdict),
                 shown(cell.median, "s"),
-                "" if change is None else ratio(1 + change.estimate),
+                "" if estimate is None else ratio(1 + estimate),
                 "" if change is None else markdown(study_tables.interval(change)),
                 units.UNKNOWN if cell.spread is None else units.percent(cell.spread),
                 str(len([run for run in cell.judged if run.value is not None])),

@@ -44,11 +44,9 @@ def cells(question: Question) -> Section:
     if any(ratios):
         told += f"; x: against {question.cells[baseline_of(question)].label}"
     badges = {method for row in question.table for method in row.methods}
-    told += "; measured, but "
-    told += ", ".join(
-        f"({badge}) {each.value}" for each, badge in _BADGES.items() if each in badges
-    )
-    items = (Grid(head, tuple(rows)), Said("", told.removesuffix(", but ")))
+    marks = [f"({mark}) {each.value}" for each, mark in _BADGES.items() if each in badges]
+    told += f"; {', '.join(marks)}, all else measured" if marks else "; all measured"
+    items = (Grid(head, tuple(rows)), Said("", told))
     return Section("what was measured", items if rows else ())
 
 
@@ -98,10 +96,9 @@ def runs(question: Question, order: Mapping[str, int]) -> Section:
         for at, of in enumerate(of_cell):
             run = of.get((block, again))
             text = "" if run is None else _value(run, order)
-            paired = ratio_of.get(at, ())
-            if run is not None and run.value is not None and block and again == 0:
-                known = paired[block - 1] if block <= len(paired) else None
-                text += f" {ratio(known)}" if known is not None else ""
+            known = ratio_of.get(at, ())
+            if block > 0 and again == 0 and block <= len(known):
+                text += f" {ratio(known[block - 1])}".rstrip()
             texts.append(text)
         rows.append((name, *texts))
     items: list[Item] = [
@@ -151,7 +148,7 @@ def _place(run: Run, order: Mapping[str, int]) -> str:
 def verdicts(question: Question) -> Section:
     """The numbers behind the verdicts: one column for each contrast."""
     contrasts = question.contrasts
-    if not any(each.verdict.change for each in contrasts):
+    if all(each.verdict.estimate is None for each in contrasts):
         return Section("verdicts in numbers", ())
     base = question.cells[baseline_of(question)].label
     head = (f"against {base}", *(question.cells[each.other].label for each in contrasts))
@@ -163,8 +160,9 @@ def verdicts(question: Question) -> Section:
 
 def _verdict(verdict: Verdict) -> dict[str, str]:
     found = {"verdict": word(verdict), "margin": f"{100 * verdict.margin:g} %"}
+    if verdict.estimate is not None:
+        found["change"] = percent(verdict.estimate)
     if verdict.change is not None:
-        found["change"] = percent(verdict.change.estimate)
         found["interval"] = interval(verdict.change)
     if verdict.equivalence is not None:
         found["equivalence interval"] = interval(verdict.equivalence)

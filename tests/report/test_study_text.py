@@ -1,0 +1,165 @@
+"""The report for a terminal: the answer on the first screen, everything that it rests on below."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gpuwatch.analysis.results import Cell, Kind, StudyResult
+from gpuwatch.models import Problem
+from gpuwatch.report.study_text import terminal
+from gpuwatch.session.study import NotRun
+
+from . import results
+
+
+def with_cell(result: StudyResult, at: int, cell: Cell) -> StudyResult:
+    """``result`` with another cell in its first question."""
+    question = result.questions[0]
+    cells = (*question.cells[:at], cell, *question.cells[at + 1 :])
+    return replace(result, questions=(replace(question, cells=cells), *result.questions[1:]))
+
+
+def section(text: str, title: str) -> str:
+    """What stands below ``title``."""
+    lines = text.split("\n")
+    at = lines.index(title) + 1
+    end = next(
+        (n for n in range(at, len(lines)) if lines[n] and not lines[n].startswith(" ")), len(lines)
+    )
+    return "\n".join(lines[at:end])
+
+
+def test_the_first_screen_answers_the_question(result: StudyResult) -> None:
+    screen = terminal(result).split("\n")[:24]
+    told = " ".join(" ".join(screen).split())
+    for contrast in result.questions[0].contrasts:
+        assert contrast.sentence in told
+    assert "What do containers cost?" in told
+    assert any(line.startswith("SAME ") for line in screen)
+    assert any(line.startswith("SLOWER ") for line in screen)
+    (plot,) = [line for line in screen if line.startswith("apptainer") and "*" in line]
+    assert "|" in plot and ":" in plot and plot.endswith("+3.1 % (+2.7 to +3.5)")
+
+
+@pytest.mark.parametrize("columns", [60, 80, 132])
+def test_no_line_is_wider_than_the_terminal(two_cases: StudyResult, columns: int) -> None:
+    assert max(map(len, terminal(two_cases, columns=columns).split("\n"))) <= columns
+
+
+def test_it_reads_without_colour_and_hostile_names_stay_harmless(hostile: StudyResult) -> None:
+    text = terminal(hostile)
+    assert "\x1b" not in text and "\u202e" not in text
+    lines = [line for line in text.split("\n") if "mend:" not in line]
+    assert max(map(len, lines)) <= 80
+
+
+def test_medians_have_their_range_below_them_and_their_ratio_beside(result: StudyResult) -> None:
+    lines = section(terminal(result), "what was measured").split("\n")
+    at = next(n for n, line in enumerate(lines) if "step time, median" in line)
+    assert lines[at].split("median")[1].split() == [
+        "502", "ms", "503", "ms", "x1.002", "518", "ms", "x1.032",
+    ]  # fmt: skip
+    assert lines[at + 1].split() == ["499..506", "501..506", "515..521"]
+    throughput = next(line for line in lines if "throughput" in line)
+    assert throughput.split()[:2] == ["throughput", "(c)"]
+
+
+def test_every_run_is_told_with_its_block_its_place_and_its_ratio(result: StudyResult) -> None:
+    lines = section(terminal(result), "runs").split("\n")
+    (warm_up,) = [line for line in lines if "warm-up" in line]
+    assert "not judged" in warm_up and "x" not in warm_up.split("judged")[1]
+    (third,) = [line for line in lines if line.startswith("  block 3")]
+    cells = ("10: 500 ms", "11: 501 ms x1.003", "12: 518 ms x1.036")
+    assert third.split()[2:] == " ".join(cells).split()
+
+
+def test_a_run_without_a_value_says_why_and_an_outlier_is_marked(result: StudyResult) -> None:
+    cell = result.questions[0].cells[1]
+    first, second, third, *rest = cell.runs
+    lost = replace(second, value=None, reason="the recorder died")
+    far = replace(third, outlier=True)
+    text = terminal(with_cell(result, 1, replace(cell, runs=(first, lost, far, *rest))))
+    runs = section(text, "runs")
+    assert "4: none" in runs and "docker, run 4: no step time: the recorder died" in runs
+    assert "9: 503 ms*" in runs and "* outlier" in runs
+
+
+def test_an_invalid_contrast_has_no_ratio_anywhere(result: StudyResult) -> None:
+    question = result.questions[0]
+    contrast = question.contrasts[0]
+    verdict = replace(
+        contrast.verdict,
+        kind=Kind.INVALID,
+        change=None,
+        equivalence=None,
+        reasons=("not the same",),
+    )
+    invalid = replace(contrast, verdict=verdict, sentence="not comparable: V100 against A100")
+    contrasts = (invalid, *question.contrasts[1:])
+    changed = replace(result, questions=(replace(question, contrasts=contrasts),))
+    text = terminal(changed)
+    assert "INVALID  not comparable: V100 against A100" in text
+    table = section(text, "what was measured")
+    (median,) = [line for line in table.split("\n") if "step time, median" in line]
+    assert median.count("x1") == 1 and "503 ms    " in median
+
+
+def test_a_study_with_two_cases_says_which_is_meant(two_cases: StudyResult) -> None:
+    text = terminal(two_cases)
+    assert "\nresnet50:\n" in text and "\nmnist-cnn:\n" in text
+    assert "overall " in text and text.count("\nruns\n") == 2
+    assert "\nmnist-cnn\n---------\n" in text
+
+
+def test_what_did_not_run_has_its_mend_on_a_line_of_its_own_and_what_comes_is_counted(
+    result: StudyResult,
+) -> None:
+    command = "gpuwatch build apptainer --base docker://" + "x" * 90
+    missing = NotRun("apptainer", (Problem("image-missing", "there is no image", command),))
+    text = terminal(replace(result, not_run=(missing,), to_come=3))
+    assert "\napptainer did not run: there is no image\n    mend: " + command + "\n" in text
+    assert "3 runs are still to come" in text.split("\n\n")[3]
+
+
+def test_versions_kernels_and_sources_are_named(result: StudyResult) -> None:
+    text = terminal(result)
+    (torch,) = [line for line in text.split("\n") if "workload: torch" in line]
+    assert torch.split()[-3:] == ["2.6.0", "2.7.1", "2.7.1"]
+    (kernel,) = [line for line in text.split("\n") if "winograd_nonfused" in line]
+    assert kernel.split() == ["winograd_nonfused", "60", "%", "-", "-"]
+    assert "host wait 250 ms against 265 ms" in section(text, "what goes with it")
+    assert "hw.gpu.power" in section(text, "how each number was obtained")
+
+
+def test_one_run_each_is_told_side_by_side_behind_the_verdict(pair: StudyResult) -> None:
+    text = terminal(pair)
+    assert text.split("\n")[0].startswith("DESCRIBED  docker: one run each: describes")
+    head = next(line for line in text.split("\n") if "ratio" in line)
+    assert head.split() == ["bare", "docker", "ratio", "method"]
+    median = next(line for line in text.split("\n") if "step time, median" in line)
+    assert "x1.007" in median
+
+
+def test_single_runs_of_different_cases_have_no_ratio(pair: StudyResult) -> None:
+    question = pair.questions[0]
+    apart = tuple(
+        replace(question, label=cell.label, cells=(cell,), contrasts=()) for cell in question.cells
+    )
+    text = terminal(replace(pair, questions=apart))
+    assert "x1." not in text and "ratios (x...)" not in text and "step time, median" in text
+
+
+def test_many_single_runs_stay_within_the_terminal(tmp_path: Path) -> None:
+    many = results.one_run_each(tmp_path, results.ENVIRONMENTS * 2)
+    text = terminal(many)
+    paths = [session.path for session in many.sessions]
+    lines = [line for line in text.split("\n") if not any(path in line for path in paths)]
+    assert max(map(len, lines)) <= 80 and text.count("step time, median") > 1
+
+
+def test_nothing_but_what_did_not_run_is_still_a_report(result: StudyResult) -> None:
+    empty = replace(result, questions=(), sweeps=(), noise=(), sessions=(), notes=())
+    assert "charliecloud did not run" in terminal(empty)
