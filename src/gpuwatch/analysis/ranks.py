@@ -1,7 +1,8 @@
 """Rank tests, one-sided both ways: the cross-check of what Student's t says.
 
-Wilcoxon (1945) for paired values, Mann and Whitney (1947) for two samples, both by scipy: exact
-where no ranks are tied and samples are small, else as scipy's ``method="auto"`` decides.
+Wilcoxon (1945), Biometrics Bulletin 1, for paired values, Mann and Whitney (1947), Annals of
+Mathematical Statistics 18, for two samples, both by scipy: exact for small samples, the normal
+approximation for larger ones (scipy's ``method="auto"``).
 """
 
 from __future__ import annotations
@@ -11,6 +12,9 @@ from functools import lru_cache
 
 import numpy as np
 from scipy import stats
+
+_MOST_TIED = 13
+"""Values whose signs are all gone through where ranks are tied."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +37,7 @@ def signed_rank(values: np.ndarray) -> Ranks:
     if not kept.size:
         return Ranks(1.0, 1.0)
     if np.unique(sizes).size < kept.size:
-        return _wilcoxon(kept)
+        return _tied(kept) if kept.size <= _MOST_TIED else _wilcoxon(kept)
     positive = kept[np.argsort(sizes)] > 0
     return _untied(kept.size, int(np.sum(np.flatnonzero(positive) + 1)))
 
@@ -56,6 +60,25 @@ def _untied(count: int, rank_sum: int) -> Ranks:
             signed[rank - 1] = rank
             rank_sum -= rank
     return _wilcoxon(signed)
+
+
+def _tied(values: np.ndarray) -> Ranks:
+    """Exact with tied ranks too: the sum of signed mid-ranks over all signs."""
+    signed = stats.rankdata(np.abs(values)) * np.sign(values)
+    above, below = (
+        float(
+            stats.permutation_test(
+                (signed,),
+                np.sum,
+                permutation_type="samples",
+                n_resamples=np.inf,
+                alternative=side,
+                vectorized=True,
+            ).pvalue
+        )
+        for side in ("greater", "less")
+    )
+    return Ranks(above, below)
 
 
 def _wilcoxon(values: np.ndarray) -> Ranks:

@@ -1,0 +1,380 @@
+"""Verdicts agree with scipy and with published examples, and with themselves."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from gpuwatch.analysis.intervals import holm_adjusted, holm_levels, mean_of, welch
+from gpuwatch.analysis.ranks import mann_whitney, signed_rank
+from gpuwatch.analysis.results import Kind, Verdict
+from gpuwatch.analysis.verdict import (
+    difference,
+    interval,
+    invalid,
+    outliers,
+    paired,
+    unpaired,
+)
+
+MARGIN = 0.01
+MIRRORED = {Kind.SLOWER: Kind.FASTER, Kind.FASTER: Kind.SLOWER}
+
+# Student (1908): hours of sleep gained by ten patients with two drugs; R's data set ``sleep``.
+DRUG_1 = np.array([0.7, -1.6, -0.2, -1.2, -0.1, 3.4, 3.7, 0.8, 0.0, 2.0])
+DRUG_2 = np.array([1.9, 0.8, 1.1, 0.1, -0.1, 4.4, 5.5, 1.6, 4.6, 3.4])
+# Darwin (1876): heights of crossed less self-fertilised maize in eighths of an inch, as in Fisher
+# (1935), "The Design of Experiments", and in scipy's documentation of the signed-rank test.
+MAIZE = np.array([6.0, 8, 14, 16, 23, 24, 28, 29, 41, -48, 49, 56, 60, -67, 75])
+QUIET = [0.001, -0.001, 0.002, -0.002, 0.0005, -0.0004, 0.0001]
+
+
+def one(log_ratios: Sequence[float], margin: float = MARGIN) -> Verdict:
+    return paired([log_ratios], margin)[0]
+
+
+def shifted(change: float, by: Sequence[float] = QUIET) -> list[float]:
+    """Log-ratios about a relative change."""
+    return [math.log1p(change) + each for each in by]
+
+
+def test_students_sleep_gives_the_published_interval_and_p() -> None:
+    # R's documentation of t.test: t = -4.0621, df = 9, p = 0.002833, 95 % -2.4598858 to -0.7001142.
+    found = difference(list(DRUG_1 - DRUG_2))
+    mean = mean_of(DRUG_1 - DRUG_2)
+    assert found is not None
+    assert mean is not None
+    assert (found.estimate, found.low, found.high) == pytest.approx(
+        (-1.58, -2.4598858, -0.7001142), abs=1e-6
+    )
+    assert mean.value / mean.error == pytest.approx(-4.0621, abs=1e-4)
+    assert mean.p_zero() == pytest.approx(0.002833, abs=1e-6)
+
+
+def test_the_sleep_of_two_groups_gives_the_published_welch_and_equivalence_tests() -> None:
+    # R: t = -1.8608, df = 17.776, p = 0.07939, -3.3654832 to 0.2054832; R's TOSTER with bounds of
+    # one hour: p = 0.748.
+    mean = welch(DRUG_2, DRUG_1)
+    assert mean is not None
+    assert mean.freedom == pytest.approx(17.776, abs=1e-3)
+    assert mean.p_zero() == pytest.approx(0.07939, abs=1e-5)
+    assert mean.bounds(0.95) == pytest.approx((-3.3654832, 0.2054832), abs=1e-6)
+    assert mean.p_within(1.0) == pytest.approx(0.748, abs=5e-4)
+
+
+def test_darwins_maize_gives_the_published_t_and_signed_rank() -> None:
+    found = one(list(MAIZE / 1000))
+    assert found.p_zero == pytest.approx(0.0497, abs=5e-5)  # Fisher: t = 2.148, 14 degrees
+    assert found.p_rank == pytest.approx(0.041259765625)
+
+
+def test_ages_at_diagnosis_give_the_published_mann_whitney() -> None:
+    # scipy's documentation, after McDonald: U = 17, p = 0.1111.
+    males, females = np.array([19.0, 22, 16, 29, 24]), np.array([20.0, 11, 17, 12])
+    assert mann_whitney(males, females).two_sided == pytest.approx(1 / 9)
+
+
+def test_holm_rejects_the_two_smallest_of_four_and_stops() -> None:
+    # Worked by hand: 0.005 <= 0.05/4, 0.01 <= 0.05/3, 0.03 > 0.05/2; R's p.adjust(, "holm").
+    p_values = [0.01, 0.04, 0.03, 0.005]
+    levels = holm_levels(p_values)
+    assert levels == pytest.approx([0.05 / 3, 0.05 / 2, 0.05 / 2, 0.05 / 4])
+    assert [p <= level for p, level in zip(p_values, levels, strict=True)] == [
+        True,
+        False,
+        False,
+        True,
+    ]
+    assert holm_adjusted(p_values) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=8))
+def test_a_p_value_is_within_its_level_exactly_where_holm_rejects_it(p_values: list[float]) -> None:
+    levels, adjusted = holm_levels(p_values), holm_adjusted(p_values)
+    for p, level, by_adjusting in zip(p_values, levels, adjusted, strict=True):
+        if abs(p - level) > 1e-12 and abs(by_adjusting - 0.05) > 1e-12:
+            assert (p <= level) == (by_adjusting <= 0.05)
+
+
+@pytest.mark.parametrize("count", [5, 6, 7, 12, 20, 60])
+def test_a_paired_comparison_is_scipys(count: int) -> None:
+    values = np.random.default_rng(count).normal(0.004, 0.01, count)
+    found = one(list(values))
+    assert found.p_zero == pytest.approx(stats.ttest_1samp(values, 0).pvalue)
+    if count >= 6:
+        assert found.p_rank == pytest.approx(stats.wilcoxon(values).pvalue)
+    else:
+        assert found.p_rank is None
+    expected = stats.t.interval(0.95, count - 1, values.mean(), stats.sem(values))
+    assert found.change is not None
+    assert (found.change.low, found.change.high) == pytest.approx(np.expm1(expected))
+    assert found.noise == pytest.approx(values.std(ddof=1) / math.sqrt(2))
+
+
+@pytest.mark.parametrize(("first", "second"), [(5, 5), (7, 7), (6, 20)])
+def test_an_unpaired_comparison_is_scipys(first: int, second: int) -> None:
+    rng = np.random.default_rng(first * second)
+    baseline, other = rng.normal(0, 0.01, first), rng.normal(0.004, 0.02, second)
+    (found,) = unpaired(list(baseline), [list(other)], MARGIN)
+    test = stats.ttest_ind(other, baseline, equal_var=False)
+    assert found.p_zero == pytest.approx(test.pvalue)
+    assert found.p_rank == pytest.approx(stats.mannwhitneyu(other, baseline).pvalue)
+    assert found.change is not None
+    expected = np.expm1(test.confidence_interval(0.95))
+    assert (found.change.low, found.change.high) == pytest.approx(list(expected))
+    assert (found.pairs, found.paired) == (min(first, second), False)
+
+
+def test_tied_values_are_ranked_as_scipy_ranks_them() -> None:
+    values = np.array([1.0, 1, 2, -3, 4, 4, 0])
+    assert signed_rank(values).above == stats.wilcoxon(values, alternative="greater").pvalue
+
+
+def test_the_rank_test_of_nothing_but_zeros_excludes_nothing() -> None:
+    assert signed_rank(np.zeros(7)).two_sided == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "kind"),
+    [
+        (0.0, Kind.SAME),
+        (0.004, Kind.SMALL),
+        (-0.004, Kind.SMALL),
+        (0.03, Kind.SLOWER),
+        (-0.03, Kind.FASTER),
+        (0.01, Kind.CANT_TELL),
+    ],
+)
+def test_quiet_runs_are_told_apart(change: float, kind: Kind) -> None:
+    found = one(shifted(change))
+    assert found.kind is kind
+    assert found.change is not None
+    assert found.change.estimate == pytest.approx(change, abs=1e-3)
+    assert found.estimate == found.change.estimate
+    assert bool(found.reasons) == (kind is Kind.CANT_TELL)
+
+
+def test_a_difference_about_as_large_as_the_margin_names_why_it_cannot_be_told() -> None:
+    found = one(shifted(0.01))
+    assert found.more_blocks is None
+    assert found.reasons == (
+        "there is a difference, but whether it is more than 1 % cannot be told",
+        "no reasonable number of blocks (200 or fewer) would decide it",
+    )
+
+
+def test_a_difference_that_more_blocks_would_show_says_how_many() -> None:
+    found = one(shifted(0.013, [4 * each for each in QUIET]))
+    assert found.kind is Kind.CANT_TELL
+    assert found.more_blocks is not None
+    assert 7 < found.more_blocks <= 200
+
+
+def test_noise_over_twice_the_margin_is_never_the_same() -> None:
+    noisy = [25 * each for each in QUIET] * 30
+    found = one(noisy)
+    assert found.equivalence is not None
+    assert -MARGIN < found.equivalence.low < found.equivalence.high < MARGIN
+    assert found.kind is Kind.CANT_TELL
+    assert found.more_blocks is None
+    (reason,) = found.reasons
+    assert reason.startswith("noise of 2.")
+    assert reason.endswith("is too much for a 1 % question")
+
+
+def test_a_large_difference_is_seen_through_noise() -> None:
+    found = one(shifted(0.2, [20 * each for each in QUIET]))
+    assert found.kind is Kind.SLOWER
+
+
+def test_noise_asks_for_more_than_the_usual_interval() -> None:
+    found = one(shifted(0.065, [25 * each for each in (0.001, -0.001, 0.002, -0.002, 0.0005)]))
+    assert found.change is not None
+    assert found.change.low > MARGIN
+    assert found.kind is Kind.CANT_TELL
+    assert found.reasons[1] == "at such noise the 99 % interval, too, must be beyond 1 %"
+
+
+def test_a_rank_test_that_disagrees_leaves_it_open() -> None:
+    found = one([-0.001, -0.002, 0.010, 0.012, 0.014, 0.011, 0.013])
+    assert found.p_zero is not None
+    assert found.p_rank is not None
+    assert found.p_zero <= 0.05 < found.p_rank
+    assert found.kind is Kind.CANT_TELL
+    assert any("signed-rank test does not confirm the difference" in why for why in found.reasons)
+
+
+def test_five_pairs_are_judged_without_a_rank_test() -> None:
+    found = one(shifted(0.03, QUIET[:5]))
+    assert (found.kind, found.p_rank) == (Kind.SLOWER, None)
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 4])
+def test_fewer_than_five_pairs_are_described(count: int) -> None:
+    found = one(shifted(0.03, QUIET[:count]))
+    assert (found.kind, found.pairs) == (Kind.DESCRIBED, count)
+    assert (found.change is None) == (count < 2)
+    assert (found.estimate is None) == (count == 0)
+    assert (found.p_zero, found.p_rank, found.equivalence) == (None, None, None)
+    assert found.reasons == (f"a verdict needs 5 pairs; there are {count}",)
+
+
+def test_fewer_than_five_runs_of_one_side_are_described() -> None:
+    (found,) = unpaired([0.0, 0.001, 0.002, 0.003, 0.004, 0.005], [[0.03, 0.031, 0.029]], MARGIN)
+    assert (found.kind, found.pairs) == (Kind.DESCRIBED, 3)
+    assert found.change is not None
+
+
+@pytest.mark.parametrize("value", [0.0, 0.05])
+def test_runs_that_are_all_equal_claim_no_certainty(value: float) -> None:
+    found = one([value] * 7)
+    assert (found.kind, found.change, found.p_zero) == (Kind.CANT_TELL, None, None)
+    assert found.estimate == pytest.approx(math.expm1(value))
+    assert "exactly the same ratio" in found.reasons[0]
+    (apart,) = unpaired([1.0] * 7, [[1.0 + value] * 7], MARGIN)
+    assert (apart.kind, apart.change) == (Kind.CANT_TELL, None)
+
+
+def test_several_comparisons_share_the_error() -> None:
+    alone = one(shifted(0.0015))
+    first, second, third = paired([shifted(0.0015), shifted(0.0), shifted(0.0001)], MARGIN)
+    assert (alone.kind, first.kind) == (Kind.SMALL, Kind.SAME)
+    assert {each.comparisons for each in (first, second, third)} == {3}
+    assert first.change is not None
+    assert alone.change is not None
+    assert first.change.level == pytest.approx(1 - 0.05 / 3)
+    assert first.equivalence is not None
+    assert first.equivalence.level == pytest.approx(1 - 0.10 / 3)
+    assert first.change.low < 0 < alone.change.low
+
+
+def test_what_cannot_be_judged_takes_no_share_of_the_error() -> None:
+    judged, few, equal = paired([shifted(0.0015), [0.01, 0.02], [0.01] * 7], MARGIN)
+    assert judged == one(shifted(0.0015))
+    assert (few.kind, equal.kind) == (Kind.DESCRIBED, Kind.CANT_TELL)
+
+
+@pytest.mark.parametrize("wrong", [math.nan, math.inf, -math.inf])
+def test_what_is_no_number_never_enters(wrong: float) -> None:
+    values = [0.0, 0.1, 0.2, wrong, 0.1]
+    for function in (one, interval, difference, outliers):
+        with pytest.raises(ValueError, match="finite"):
+            function(values)
+    with pytest.raises(ValueError, match="finite"):
+        unpaired(values, [[0.0] * 5], MARGIN)
+
+
+@pytest.mark.parametrize("margin", [0.0, -0.01, math.nan, math.inf])
+def test_a_margin_is_above_zero(margin: float) -> None:
+    with pytest.raises(ValueError, match="margin"):
+        one(QUIET, margin)
+
+
+def test_an_invalid_comparison_has_reasons_and_no_figures() -> None:
+    found = invalid(["different GPUs: A and B"], MARGIN, paired=True, pairs=7)
+    assert (found.kind, found.reasons) == (Kind.INVALID, ("different GPUs: A and B",))
+    assert (found.change, found.estimate, found.p_zero) == (None, None, None)
+
+
+def test_an_outlier_is_ten_scaled_deviations_away() -> None:
+    assert outliers([5.0, 5.1, 4.9, 5.05, 9.0]) == (False, False, False, False, True)
+    assert not any(outliers([5.0, 5.1, 4.9, 5.05, 5.5]))
+
+
+def test_values_that_a_clock_cannot_tell_apart_are_no_outliers() -> None:
+    assert not any(outliers([5.0, 5.0, 5.0, 5.0, 5.00004]))
+    assert outliers([5.0, 5.0, 5.0, 5.0, 5.1]) == (False, False, False, False, True)
+
+
+@pytest.mark.parametrize("values", [[], [1.0], [1.0, 100.0]])
+def test_two_values_have_no_outlier(values: list[float]) -> None:
+    assert outliers(values) == (False,) * len(values)
+
+
+def test_under_two_values_there_is_no_interval() -> None:
+    assert interval([]) is interval([0.1]) is difference([0.1]) is None
+
+
+RANKED = settings(max_examples=60, deadline=None)
+"""Equal values, of which there are many here, are ranked exactly, which takes a while."""
+whole = st.integers(-3000, 3000).map(lambda value: value / 1e5)
+several = st.integers(5, 9).flatmap(
+    lambda count: st.lists(st.lists(whole, min_size=count, max_size=count), min_size=1, max_size=3)
+)
+
+
+def figures(verdict: Verdict) -> list[float]:
+    """All numbers of a verdict that do not depend on the sign of the change."""
+    known = (verdict.noise, verdict.p_zero, verdict.p_rank)
+    return [verdict.pairs, verdict.comparisons, *(-1.0 if each is None else each for each in known)]
+
+
+def ends(verdict: Verdict) -> list[float]:
+    """Ends of the intervals as log-ratios."""
+    both = (verdict.change, verdict.equivalence)
+    return [math.log1p(end) for each in both if each for end in (each.low, each.high)]
+
+
+@RANKED
+@given(several, st.randoms(use_true_random=False))
+def test_the_order_of_the_blocks_makes_no_difference(
+    log_ratios: list[list[float]], random: object
+) -> None:
+    order = list(range(len(log_ratios[0])))
+    random.shuffle(order)  # type: ignore[attr-defined]
+    before = paired(log_ratios, MARGIN)
+    after = paired([[values[place] for place in order] for values in log_ratios], MARGIN)
+    for one_, other in zip(before, after, strict=True):
+        assert one_.kind is other.kind
+        assert figures(one_) == pytest.approx(figures(other))
+        assert ends(one_) == pytest.approx(ends(other))
+
+
+@RANKED
+@given(several)
+def test_swapping_the_baseline_inverts_the_ratio(log_ratios: list[list[float]]) -> None:
+    for one_, other in zip(
+        paired(log_ratios, MARGIN),
+        paired([[-value for value in values] for values in log_ratios], MARGIN),
+        strict=True,
+    ):
+        assert other.kind is MIRRORED.get(one_.kind, one_.kind)
+        assert figures(one_) == pytest.approx(figures(other))
+        assert sorted(ends(one_)) == pytest.approx(sorted(-end for end in ends(other)))
+        assert one_.more_blocks == other.more_blocks
+        assert one_.reasons == other.reasons
+
+
+@RANKED
+@given(st.lists(whole, min_size=5, max_size=8), st.lists(whole, min_size=5, max_size=8))
+def test_swapping_two_unpaired_sides_inverts_the_ratio(
+    baseline: list[float], other: list[float]
+) -> None:
+    (there,), (back,) = (
+        unpaired(baseline, [other], MARGIN),
+        unpaired(other, [baseline], MARGIN),
+    )
+    assert back.kind is MIRRORED.get(there.kind, there.kind)
+    assert figures(there) == pytest.approx(figures(back))
+    assert sorted(ends(there)) == pytest.approx(sorted(-end for end in ends(back)))
+
+
+@RANKED
+@given(
+    st.lists(st.tuples(whole, whole), min_size=5, max_size=9),
+    st.floats(1e-3, 1e3),
+)
+def test_scaling_both_sides_makes_no_difference(
+    logs: list[tuple[float, float]], factor: float
+) -> None:
+    times = [(math.exp(a), math.exp(b)) for a, b in logs]
+    plain = one([math.log(b / a) for a, b in times])
+    scaled = one([math.log((b * factor) / (a * factor)) for a, b in times])
+    assert plain.kind is scaled.kind
+    assert ends(plain) == pytest.approx(ends(scaled), abs=1e-9)
