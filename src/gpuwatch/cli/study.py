@@ -61,7 +61,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     )
     code = record.start(request, arguments)
     told = not (arguments.plan or arguments.quiet or arguments.detach)
-    if study.afterwards and told and code == ExitCode.DONE:
+    if study.afterwards and told and code != ExitCode.INTERRUPTED:
         record.say(study.afterwards.strip())
     return code
 
