@@ -8,7 +8,6 @@ from gpuwatch.analysis.compare import Difference
 from gpuwatch.analysis.results import Cell, Question, StudyResult
 from gpuwatch.session.status import State
 from gpuwatch.text import clean
-from gpuwatch.tui.canvas import Line
 from gpuwatch.tui.columns import (
     Head,
     Layout,
@@ -20,6 +19,7 @@ from gpuwatch.tui.columns import (
     told_rows,
 )
 from gpuwatch.tui.live_rows import rule
+from gpuwatch.tui.verdict_rows import evidence_rows
 from gpuwatch.units import percent
 
 _BAD = frozenset({State.FAILED, State.KILLED, State.LOST})
@@ -27,8 +27,9 @@ _NAMES = ("medians over", "judged runs", "standard deviation")
 
 
 def has_cells(result: StudyResult) -> bool:
-    """Whether some cell has several runs, so that values are medians."""
-    return any(len(cell.judged) > 1 for each in result.questions for cell in each.cells)
+    """Whether there are several cells, and one of them has several runs, whose medians to show."""
+    cells = [cell for question in result.questions for cell in question.cells]
+    return len(cells) > 1 and any(len(cell.judged) > 1 for cell in cells)
 
 
 def place_of(question: Question, width: int, first: int) -> Layout:
@@ -37,7 +38,7 @@ def place_of(question: Question, width: int, first: int) -> Layout:
 
 
 def sections(result: StudyResult, width: int, first: int) -> list[Section]:
-    """One section for each question, and what else a reader must know."""
+    """One section for each question, what goes with the changes, what else must be known."""
     found = []
     for question in result.questions:
         place = place_of(question, width, first)
@@ -47,8 +48,10 @@ def sections(result: StudyResult, width: int, first: int) -> list[Section]:
         body = quantity_rows(question.table, place)
         body += difference_rows(_differences(question), place)
         found.append(Section(heading, tuple(body)))
+    rows = evidence_rows(result, width)
     notes = [*result.notices, *result.notes, *(n for each in result.questions for n in each.notes)]
-    rows: list[Line] = [rule("to know before believing it", width)] if notes else []
+    if notes:
+        rows.append(rule("to know before believing it", width))
     for note in dict.fromkeys(notes):
         rows += told_rows(note, width, "!", "warn")
     return [*found, Section((), tuple(rows))]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -29,6 +30,7 @@ _NAME, _WIDEST_NAME = 27, 46
 """Columns of the names: at least, and where there is room."""
 _STUCK = "\ue000"
 """For a blank at which no line is broken; cleaned text has none of these."""
+_BEFORE_UNIT = re.compile(r"(?<=\d) (?=\S{1,3}(?:[\s,.;:)]|$))")
 _WORDS = {"gpu": "GPU", "cpu": "CPU", "sm": "SM", "pcie": "PCIe"}
 _LABELS = {
     "hw.memory.usage": "host memory usage",
@@ -133,8 +135,8 @@ def difference_rows(differences: Iterable[Difference], place: Layout) -> list[Li
 
 
 def told_rows(text: str, width: int, mark: str, role: str) -> list[Line]:
-    """A sentence behind a mark; a number and its per cent stand on one line."""
-    parts = wrap(clean(text).replace(" %", f"{_STUCK}%"), width - 5, 6)
+    """A sentence behind a mark; a number and its unit stand on one line."""
+    parts = wrap(_BEFORE_UNIT.sub(_STUCK, clean(text)), width - 5, 6)
     return [
         Line(width).add("   " if index else f" {mark} ", role).add(part.replace(_STUCK, " "))
         for index, part in enumerate(parts)

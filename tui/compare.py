@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 HELP: tuple[tuple[str, str], ...] = (
     ("↑ ↓ PgUp PgDn", "scroll"),
-    ("← →", "other sessions or cells beside the baseline, where not all fit"),
+    ("← →", "other sessions beside the baseline, where not all fit"),
     ("Esc or q", "back"),
     ("t", "colours: dark, light, the terminal's own"),
     ("?", "this page"),
@@ -192,7 +192,7 @@ class CompareScreen(PaintedScreen):
 def _sections(answer: Answer, width: int, column: int) -> list[Section]:
     from gpuwatch.tui import cell_rows, compare_rows
     from gpuwatch.tui.columns import Section, heading_rows
-    from gpuwatch.tui.verdict_rows import verdict_rows
+    from gpuwatch.tui.verdict_rows import evidence_rows, verdict_rows
 
     first = Section((), tuple(verdict_rows(answer.study, width)))
     if answer.sessions is None:
@@ -201,7 +201,8 @@ def _sections(answer: Answer, width: int, column: int) -> list[Section]:
     heading = heading_rows(compare_rows.heads(answer.sessions), place)
     notes = [*answer.study.notices, *answer.study.notes]
     body = compare_rows.body_rows(answer.sessions, place, notes)
-    return [first, Section(heading, tuple(body))]
+    last = Section((), tuple(evidence_rows(answer.study, width)))
+    return [first, Section(heading, tuple(body)), last]
 
 
 def _hidden(answer: Answer, width: int) -> int:
@@ -220,7 +221,9 @@ def _against(answer: Answer) -> str:
 
     if answer.sessions is not None:
         return against(answer.sessions)
-    return f"{clean(answer.study.title)}: medians, ratios are against the first"
+    first = {clean(question.cells[0].label) for question in answer.study.questions}
+    baseline = first.pop() if len(first) == 1 else "the first"
+    return f"{clean(answer.study.title)}: medians against {baseline}"
 
 
 def _column_of(answer: Answer, path: str) -> int:

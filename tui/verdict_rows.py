@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gpuwatch.analysis.interval_plot import rows as interval_rows
-from gpuwatch.analysis.results import Contrast, Kind, Question, StudyResult, Sweep, SweepPoint
+from gpuwatch.analysis.results import Cell, Contrast, Kind, Question, StudyResult, Sweep, SweepPoint
 from gpuwatch.text import clean
 from gpuwatch.tui.canvas import Line
 from gpuwatch.tui.cells import pad
@@ -38,13 +38,13 @@ def verdict_rows(result: StudyResult, width: int) -> list[Line]:
     for floor in result.noise:
         rows.append(rule(f"noise floor: {clean(floor.label)}", width))
         rows += told_rows(floor.sentence, width, "·", "text")
-    return [*rows, *_missing(result, width), *_evidence(result, width)]
+    return [*rows, *_missing(result, width)]
 
 
 def _question(question: Question, width: int) -> list[Line]:
-    if not question.contrasts:
-        return []
     rows = [rule(f"{clean(question.metric)} of {clean(question.label)}", width)]
+    if not question.contrasts:
+        return [*rows, *(row for cell in question.cells for row in _alone(cell, width))]
     for contrast in question.contrasts:
         kind = contrast.verdict.kind
         word = "" if kind is Kind.DESCRIBED else f"{kind.value.upper()}: "
@@ -60,8 +60,18 @@ def _question(question: Question, width: int) -> list[Line]:
     return rows
 
 
-def _evidence(result: StudyResult, width: int) -> Iterator[Line]:
+def _alone(cell: Cell, width: int) -> list[Line]:
+    """What a cell says that nothing is compared with."""
+    runs = "1 run" if len(cell.judged) == 1 else f"median of {len(cell.judged)} runs"
+    return told_rows(f"{cell.label}: {milliseconds(cell.median)}, {runs}", width, "·", "text")
+
+
+def evidence_rows(result: StudyResult, width: int) -> list[Line]:
     """What goes with a change, of every contrast that has something."""
+    return list(_evidence(result, width))
+
+
+def _evidence(result: StudyResult, width: int) -> Iterator[Line]:
     told: list[tuple[Question, Contrast]] = [
         (question, contrast)
         for question in result.questions

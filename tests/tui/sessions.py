@@ -83,6 +83,8 @@ class Script:
     alive: bool = True
     pace: float = 1.0
     """Factor on the step's time."""
+    start: float = 0.0
+    """Seconds after ``START_UNIX_NS``."""
 
 
 def write(path: Path, script: Script) -> Path:
@@ -164,7 +166,11 @@ def _meta(path: Path, script: Script) -> dict[str, Any]:
         recorder["start_time"] = 1
     meta: dict[str, Any] = {
         "session": {"id": path.stem, "schema": 1, "created_unix_ns": START_UNIX_NS},
-        "clock": {"monotonic_ns": 0, "unix_ns": START_UNIX_NS, "boot_id": boot_id()},
+        "clock": {
+            "monotonic_ns": 0,
+            "unix_ns": START_UNIX_NS + int(script.start * NS),
+            "boot_id": boot_id(),
+        },
         "interval_seconds": script.interval,
         "workload": {"name": script.name, "kind": script.kind, "arguments": [], "parameters": {}},
         "environment": {"kind": script.environment, "label": script.environment},

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
 from gpuwatch.analysis.compare import compare
+from gpuwatch.session.plan import PLAN
+from gpuwatch.session.plan_file import document
+from gpuwatch.session.study import sessions_in
+from gpuwatch.tui.app import GpuwatchApp
+from gpuwatch.tui.cell_rows import sections
 from gpuwatch.tui.compare import CompareScreen
-from gpuwatch.tui.compare_rows import body_rows, layout
+from gpuwatch.tui.compare_rows import body_rows, place_of
+from gpuwatch.tui.home import HomeScreen
+from gpuwatch.tui.verdict_rows import verdict_rows
 from tests.analysis.sessions import CPU, GPU, OTHER_GPU, summary
+from tests.report import results
 
+from .conftest import Fake, entry
 from .harness import live, running, screen_text, shows, until
 from .sessions import finished, plan
 
@@ -20,13 +30,20 @@ def many(session: Make, count: int) -> list[Path]:
     """Sessions of one workload, each a tenth slower than the one before."""
     return [
         session(
-            f"{n:02d}-env", environment=f"env{n}", pace=1 + n / 10, meta=finished(), alive=False
+            f"{n:02d}-env",
+            environment=f"env{n}",
+            pace=1 + n / 10,
+            start=100 * n,
+            meta=finished(),
+            alive=False,
         )
         for n in range(count)
     ]
 
 
-async def test_medians_stand_side_by_side_with_ratios_against_the_first(session: Make) -> None:
+async def test_the_values_of_two_runs_stand_side_by_side_with_ratios_against_the_first(
+    session: Make,
+) -> None:
     async with running(lambda: CompareScreen(many(session, 2))) as (app, pilot):
         await shows(pilot, "step time, median")
         row = next(r for r in screen_text(app).splitlines() if "step time, median" in r)
@@ -49,12 +66,27 @@ async def test_it_scrolls_to_maxima_differences_and_notes(session: Make) -> None
 async def test_sessions_that_do_not_fit_are_a_key_away(session: Make) -> None:
     async with running(lambda: CompareScreen(many(session, 5))) as (app, pilot):
         await shows(pilot, "←→ 3 more")
-        assert "env1" in screen_text(app) and "env4" not in screen_text(app)
+        assert " env1 " in heading(app) and "env4" not in heading(app)
         await pilot.press("right", "right", "right", "right")
-        await shows(pilot, "env4")
-        assert "env0" in screen_text(app), "the first stays beside every other"
+        await until(pilot, lambda: "env4" in heading(app))
+        assert "env0" in heading(app), "the first stays beside every other"
         await pilot.press("left")
-        await until(pilot, lambda: "env4" not in screen_text(app))
+        await until(pilot, lambda: "env4" not in heading(app))
+
+
+def study(folder: Path) -> list[Path]:
+    """The sessions of three environments in seven blocks and a warm-up block, with their plan."""
+    folder.mkdir(exist_ok=True)
+    plan = results.study_result(folder).plan
+    assert plan is not None
+    (folder / PLAN).write_text(json.dumps(document(plan)))
+    return sessions_in(folder)
+
+
+def heading(app: GpuwatchApp) -> str:
+    """The environments over the columns: the row above the states."""
+    rows = screen_text(app).splitlines()
+    return rows[next(at for at, row in enumerate(rows) if "✓ finished" in row) - 1] + " "
 
 
 def row_of(text: str, name: str) -> str:
@@ -157,13 +189,65 @@ def test_gpus_of_runs_that_are_not_shown_have_no_rows(tmp_path: Path) -> None:
     )
     beside = [
         "".join(text for text, _ in row.spans())
-        for row in body_rows(compared, layout(compared, 80, 0), ())
+        for row in body_rows(compared, place_of(compared, 80, 0))
     ]
     other = [
         "".join(text for text, _ in row.spans())
-        for row in body_rows(compared, layout(compared, 80, 1), ())
+        for row in body_rows(compared, place_of(compared, 80, 1))
     ]
     assert any("GPU power gpu0" in row for row in beside)
     assert not any("GPU power gpu1" in row for row in beside)
     assert any("GPU power gpu1" in row for row in other)
     assert not any("FLOP/…" in row or "FLOP…" in row for row in (*beside, *other))
+
+
+async def test_the_verdict_stands_first_then_its_interval_then_medians(tmp_path: Path) -> None:
+    paths = study(tmp_path)
+    async with running(lambda: CompareScreen(paths), (110, 50)) as (app, pilot):
+        await shows(pilot, "SLOWER")
+        rows = screen_text(app).splitlines()
+    order = ["= SAME: docker", "▲ SLOWER: apptainer", "[", "+1 %", "step time, median"]
+    places = [next(at for at, row in enumerate(rows) if word in row) for word in order]
+    assert places == sorted(places)
+    assert "7 runs" in "\n".join(rows), "the warm-up block is not in the medians"
+    assert "×1.031" in row_of("\n".join(rows), "step time, median")
+
+
+async def test_what_the_columns_are_stays_while_their_rows_scroll(tmp_path: Path) -> None:
+    paths = study(tmp_path)
+    async with running(lambda: CompareScreen(paths)) as (app, pilot):
+        await shows(pilot, "SLOWER")
+        assert "judged runs" not in screen_text(app).splitlines()[1]
+        while "── maximum" not in screen_text(app):
+            await pilot.press("pagedown")
+        rows = screen_text(app).splitlines()
+        assert "bare" in rows[1] and "docker" in rows[1] and "judged runs" in rows[2]
+        await pilot.press("right")
+        await until(pilot, lambda: "apptainer" in screen_text(app).splitlines()[1])
+
+
+async def test_a_study_is_compared_from_the_home_screen_without_marks(
+    tmp_path: Path, fake: Fake
+) -> None:
+    paths = study(tmp_path / "study")
+    fake.list(*(entry(path) for path in paths))
+    async with running(HomeScreen) as (_, pilot):
+        await shows(pilot, "mnist-cnn")
+        await pilot.press("c")
+        await shows(pilot, "SLOWER")
+
+
+async def test_marked_in_another_order_the_first_mark_is_the_baseline(session: Make) -> None:
+    paths = many(session, 2)
+    async with running(lambda: CompareScreen(paths[::-1])) as (app, pilot):
+        await shows(pilot, "×0.909")
+        assert "1 mnist-cnn" in screen_text(app) and "env1" in heading(app).split()[0]
+
+
+def test_text_from_outside_is_harmless_in_every_row(tmp_path: Path) -> None:
+    result = results.study_result(tmp_path, hostile=results.HOSTILE, blocks=2)
+    rows = verdict_rows(result, 100)
+    rows += [line for each in sections(result, 100, 0) for line in (*each.heading, *each.body)]
+    text = "".join(text for row in rows for text, _ in row.spans())
+    assert "\x1b" not in text and "\u202e" not in text and "<script>" in text
+    assert max(row.used for row in rows) <= 100

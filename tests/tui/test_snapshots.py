@@ -19,6 +19,7 @@ from .conftest import Fake, entry
 from .harness import check_snapshot, live, running, screen_text, shows, until
 from .sessions import finished
 from .test_ceilings import measured
+from .test_compare import study
 from .test_kernels import PROFILE
 
 Make = Callable[..., Path]
@@ -106,12 +107,28 @@ async def test_new_run(fake: Fake, size: tuple[int, int]) -> None:
 async def test_compare(session: Make, size: tuple[int, int]) -> None:
     paths = [
         session(meta=finished(), alive=False),
-        session("02", environment="docker=img", pace=1.1, meta=finished(), alive=False),
-        session("03", environment="apptainer=x.sif", pace=1.2, gpus=0, meta=FAILED, alive=False),
+        session("02", environment="docker=img", pace=1.1, start=100, meta=finished(), alive=False),
+        session(
+            "03",
+            environment="apptainer=x.sif",
+            pace=1.2,
+            start=200,
+            gpus=0,
+            meta=FAILED,
+            alive=False,
+        ),
     ]
     async with running(lambda: CompareScreen(paths), size) as (app, pilot):
         await shows(pilot, "step time, median")
         check_snapshot(name_of("compare", size), screen_text(app))
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
+async def test_compare_study(tmp_path: Path, size: tuple[int, int]) -> None:
+    paths = study(tmp_path)
+    async with running(lambda: CompareScreen(paths), size) as (app, pilot):
+        await shows(pilot, "SLOWER")
+        check_snapshot(name_of("compare-study", size), screen_text(app))
 
 
 async def test_numbers(session: Make) -> None:
