@@ -45,6 +45,7 @@ class StudyRun:
         self._timings: list[Timing] = []
         self._before: Timing | None = None
         """Of the last run that this recorder did."""
+        self._given_up: set[int] = set()
         self._told: set[str] = set()
         self._summary_is_old = False
 
@@ -63,22 +64,22 @@ class StudyRun:
         for run in self._plan.runs:
             if run.index not in waiting:
                 self._learn(run)
-        impossible = {index: list(found) for index, found in problems.items()}
-        impossible |= self._give_up(impossible)
+        self._give_up()
         code, rested = ExitCode.DONE, True
         with stopping_signals(self._stop):
             for run in todo:
                 if self._stop.why is not None:
                     break
-                if found := impossible.get(run.index):
+                if found := problems.get(run.index):
                     code = max(code, self._pass_over(run, found))
+                if found or run.index in self._given_up:
                     continue
                 if not rested and not self._stop.rest(self._plan.parts[run.part].cool_down):
                     break
                 rested = False
-                self._announce(run, impossible)
+                self._announce(run, problems)
                 code = max(code, self._one(run))
-                impossible |= self._give_up(impossible)
+                self._give_up()
             self._end()
         return ExitCode.INTERRUPTED if self._stop.number == signal.SIGINT else code
 
@@ -125,18 +126,19 @@ class StudyRun:
             self._timings.append(found)
             self._before = found if started else self._before
 
-    def _give_up(self, known: Mapping[int, object]) -> dict[int, list[Problem]]:
-        """The runs that are not worth starting any more, written into the plan and told."""
+    def _give_up(self) -> None:
+        """Find the runs that are not worth starting any more, write it into the plan, tell it."""
         found = {
             index: [problem]
             for index, problem in given_up(self._plan, self._ends).items()
-            if index not in known and not (self._folder / self._plan.runs[index - 1].file).exists()
+            if index not in self._given_up
+            and not (self._folder / self._plan.runs[index - 1].file).exists()
         }
+        self._given_up |= found.keys()
         study.note(self._folder, found)
         self._summary_is_old |= bool(found)
         for (problem,) in found.values():
             self._tell(f"{problem.text}: not started again")
-        return found
 
     def _pass_over(self, run: PlannedRun, problems: Sequence[Problem]) -> ExitCode:
         self._summary_is_old = True
@@ -156,7 +158,9 @@ class StudyRun:
         to_come = [
             each
             for each in self._plan.runs[run.index - 1 :]
-            if each.index not in impossible and not (self._folder / each.file).exists()
+            if each.index not in self._given_up
+            and each.index not in impossible
+            and not (self._folder / each.file).exists()
         ]
         pause = None if self._before is None else time.time() - self._before.end
         left = seconds_to_go(to_come, self._timings, pause)
