@@ -1,0 +1,212 @@
+"""What makes a comparison mean nothing: each is named, with both values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpuwatch.analysis.cells import STEP_TIME, Group, Placed, cell_of
+from gpuwatch.analysis.read import read
+from gpuwatch.analysis.results import Cell
+from gpuwatch.analysis.validity import device_differences, disturbed_alike, invalid_reasons
+from tests.analysis import sessions
+from tests.analysis.studies import FAILED, START, run
+
+PARAMETERS = {"batch_size": 64, "steps": 20, "lr": 0.1}
+V100 = ("gpu0", "gpu", "Tesla V100-SXM2-16GB", "GPU-9", {})
+A100 = ("gpu0", "gpu", "NVIDIA A100-SXM4-40GB", "GPU-8", {})
+OTHER_CPU = ("cpu", "cpu", "Intel Xeon", None, {})
+ON_CPU = {"devices": (sessions.CPU,), "run": {"device": "cpu"}}
+Options = Mapping[str, Any]
+
+
+def cell(folder: Path, label: str, runs: Sequence[Options]) -> Cell:
+    """Runs half an hour apart; those of different cells at different times."""
+    folder.mkdir(exist_ok=True)
+    placed = []
+    for index, options in enumerate(runs, 1):
+        given = {
+            "start": START + 1800 * index + 600 * (label == "docker"),
+            "parameters": PARAMETERS,
+            **options,
+        }
+        path = run(folder / f"{index:02d}-{label}.gpuwatch", label=label, **given)
+        placed.append(Placed(read(path), index))
+    return cell_of(Group(label, label, tuple(placed)), STEP_TIME)
+
+
+def pair(
+    tmp_path: Path, bare: Options | Sequence[Options], docker: Options | Sequence[Options]
+) -> tuple[Cell, Cell]:
+    one, two = ([of] if isinstance(of, Mapping) else of for of in (bare, docker))
+    return cell(tmp_path, "bare", one), cell(tmp_path, "docker", two)
+
+
+def reasons(
+    tmp_path: Path, bare: Options | Sequence[Options], docker: Options | Sequence[Options]
+) -> tuple[str, ...]:
+    return invalid_reasons(*pair(tmp_path, bare, docker), across_devices=False)
+
+
+def test_the_same_on_the_same_is_comparable(tmp_path: Path) -> None:
+    assert reasons(tmp_path, [{}, {}], [{}, {}]) == ()
+
+
+@pytest.mark.parametrize(
+    ("bare", "docker", "reason"),
+    [
+        ({}, {"workload": "alexnet"}, "different workloads: resnet50 against alexnet"),
+        (
+            {"parameters": {**PARAMETERS, "batch_size": 32}},
+            {},
+            "different batch size: 32 against 64",
+        ),
+        (
+            {},
+            {"parameters": {**PARAMETERS, "workers": 4}},
+            "different workers: the default against 4",
+        ),
+        (
+            {"run": {"data": {"kind": "synthetic", "samples": 512}}},
+            {"run": {"data": {"kind": "real", "samples": 1000}}},
+            "different data: synthetic, 512 samples against real, 1000 samples",
+        ),
+        ({}, {"run": {"dtype": "float32"}}, "different data type: bfloat16 against float32"),
+        (
+            {"run": {"batch_size": 16}, "parameters": {}},
+            {"run": {"batch_size": 8}, "parameters": {}},
+            "different batch size: 16 against 8",
+        ),
+        ({}, ON_CPU, "different device: GPU against CPU"),
+        (
+            {},
+            {"count": {**sessions.COUNT, "flop_per_step": 3e12}},
+            "different work per step: 2.00 TFLOP against 3.00 TFLOP",
+        ),
+        (
+            {"host": {"gpuwatch.workloads.sha256": "a" * 64}},
+            {"host": {"gpuwatch.workloads.sha256": "b" * 64}},
+            "different gpuwatch workloads (SHA-256): aaaaaaaaaaaa against bbbbbbbbbbbb",
+        ),
+        (
+            {"devices": (V100, sessions.CPU)},
+            {"devices": (A100, sessions.CPU)},
+            "different accelerators: Tesla V100-SXM2-16GB against NVIDIA A100-SXM4-40GB",
+        ),
+        (
+            {},
+            {"devices": (sessions.OTHER_GPU, sessions.CPU)},
+            "another GPU: GPU-1 against GPU-2",
+        ),
+        (
+            ON_CPU,
+            {**ON_CPU, "devices": (OTHER_CPU,)},
+            "another processor: AMD EPYC against Intel Xeon",
+        ),
+        (
+            {**ON_CPU, "host": {"host.name": "one"}},
+            {**ON_CPU, "host": {"host.name": "two"}},
+            "another host: one against two",
+        ),
+    ],
+)
+def test_what_differs_is_named_with_both_values(
+    tmp_path: Path, bare: Options, docker: Options, reason: str
+) -> None:
+    assert reasons(tmp_path, bare, docker) == (reason,)
+
+
+def test_what_is_looked_at_after_the_steps_makes_no_difference(tmp_path: Path) -> None:
+    docker = {"parameters": {**PARAMETERS, "profile": 8, "counters": True, "data": "/mnt/data"}}
+    assert reasons(tmp_path, {}, docker) == ()
+
+
+def test_ways_of_counting_may_differ_by_a_per_cent(tmp_path: Path) -> None:
+    docker = {"count": {**sessions.COUNT, "flop_per_step": 2.015e12}}
+    assert reasons(tmp_path, {}, docker) == ()
+
+
+def test_what_is_not_known_of_one_is_no_difference(tmp_path: Path) -> None:
+    docker = {"count": {}, "host": {"host.name": "one"}}
+    assert reasons(tmp_path, {"run": {"batch_size": 64}}, docker) == ()
+
+
+def test_other_commands_are_other_work(tmp_path: Path) -> None:
+    def command(*arguments: str) -> Options:
+        of = {"name": "train.py", "kind": "command", "arguments": list(arguments), "parameters": {}}
+        return {"extra": {"workload": of}, "parameters": {}}
+
+    assert reasons(
+        tmp_path, command("python", "train.py", "--big"), command("python", "train.py")
+    ) == ("different command: python train.py --big against python train.py",)
+
+
+def test_other_devices_are_a_note_where_they_are_asked_for(tmp_path: Path) -> None:
+    cells = pair(tmp_path, {"devices": (V100, sessions.CPU)}, {"devices": (A100, sessions.CPU)})
+    assert invalid_reasons(*cells, across_devices=True) == ()
+    assert device_differences(*cells) == [
+        "different accelerators: Tesla V100-SXM2-16GB against NVIDIA A100-SXM4-40GB"
+    ]
+
+
+def test_runs_that_changed_gpu_between_blocks_are_found(tmp_path: Path) -> None:
+    other = {"devices": (sessions.OTHER_GPU, sessions.CPU)}
+    assert reasons(tmp_path, [{}, other], [other, {}]) == (
+        "another GPU in block 1: GPU-1 against GPU-2",
+    )
+
+
+def test_a_foreign_process_on_one_side_is_a_reason(tmp_path: Path) -> None:
+    shared = {"processes": [("gpu0", 7, "python", False, 1 << 30)]}
+    assert reasons(tmp_path, [{}, {}], [{}, shared]) == (
+        "another process was on the GPU in 1 of 2 runs of docker, in none of bare",
+    )
+    alike = pair(tmp_path / "alike", [shared, {}], [{}, shared])
+    assert invalid_reasons(*alike, across_devices=False) == ()
+    assert disturbed_alike(*alike) == ["other processes were on the GPU in runs of bare and docker"]
+
+
+def held(share: float) -> Options:
+    return {
+        "gauges": {("gpu0", "hw.gpu.throttle.power"): share, ("gpu0", "hw.gpu.clock.sm"): 1.5e9}
+    }
+
+
+@pytest.mark.parametrize(
+    ("bare", "docker", "said"),
+    [
+        (0.0, 0.3, "clocks were held down 0 % of the time in bare against 30 % in docker"),
+        (0.2, 0.3, "clocks were held down 20 % of the time in bare against 30 % in docker"),
+        (0.27, 0.3, None),
+        (0.3, 0.3, None),
+        # The finding starts at 5 %: two sides of it may be as good as equal.
+        (0.045, 0.051, None),
+    ],
+)
+def test_clocks_held_down_on_one_side_or_clearly_more_are_a_reason(
+    tmp_path: Path, bare: float, docker: float, said: str | None
+) -> None:
+    assert reasons(tmp_path, held(bare), held(docker)) == ((said,) if said else ())
+
+
+def test_runs_at_the_same_time_disturbed_each_other(tmp_path: Path) -> None:
+    assert reasons(tmp_path, {"start": START}, {"start": START + 3}) == (
+        "runs of bare and docker overlapped in time on one machine: they disturbed each other",
+    )
+    apart = {"host": {"host.name": "two"}, "start": START}
+    assert reasons(tmp_path / "apart", {"host": {"host.name": "one"}, "start": START}, apart) == ()
+
+
+def test_a_run_that_died_before_it_told_its_settings_is_no_difference(tmp_path: Path) -> None:
+    dead = {"result": FAILED, "steps": (), "run": {"parameters": {}}}
+    assert reasons(tmp_path, [{}, {}], [{}, dead]) == ()
+    assert reasons(tmp_path / "all", [{}, {}], [dead, dead]) == ()
+
+
+def test_values_from_elsewhere_are_made_harmless(tmp_path: Path) -> None:
+    hostile = {"run": {"dtype": "x\x1b[31m\u202e" + "y" * 200}}
+    (reason,) = reasons(tmp_path, {}, hostile)
+    assert reason == f"different data type: bfloat16 against x{'y' * 33}"
