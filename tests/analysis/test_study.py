@@ -15,7 +15,7 @@ from gpuwatch.analysis.results import Contrast, Kind, Question, StudyResult
 from gpuwatch.models import Environment, Problem, Workload
 from gpuwatch.session.plan import MARGIN, Part
 from tests.analysis import sessions
-from tests.analysis.studies import (
+from tests.analysis.recorded_studies import (
     APPTAINER,
     BARE,
     DOCKER,

@@ -13,7 +13,7 @@ from gpuwatch.analysis.read import read
 from gpuwatch.analysis.results import Cell
 from gpuwatch.analysis.validity import device_differences, disturbed_alike, invalid_reasons
 from tests.analysis import sessions
-from tests.analysis.studies import FAILED, START, run
+from tests.analysis.recorded_studies import FAILED, START, run
 
 PARAMETERS = {"batch_size": 64, "steps": 20, "lr": 0.1}
 V100 = ("gpu0", "gpu", "Tesla V100-SXM2-16GB", "GPU-9", {})

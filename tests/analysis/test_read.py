@@ -1,0 +1,290 @@
+"""Session files and folders to a result: what is one study, what is put together by hand."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpuwatch.analysis.read import read, read_sessions, read_study
+from gpuwatch.analysis.results import Kind, Question, StudyResult
+from gpuwatch.errors import NewerSchema, NotASession, StorageError
+from gpuwatch.models import Environment, Problem
+from gpuwatch.processes import identify
+from gpuwatch.session import study
+from gpuwatch.session.plan import Part, Plan, PlannedRun
+from gpuwatch.session.study import sessions_in
+from tests.analysis import sessions
+from tests.analysis.recorded_studies import (
+    BARE,
+    DOCKER,
+    FAILED,
+    RESNET,
+    SECONDS,
+    START,
+    WOBBLE,
+    blocks_of,
+    recorded,
+    run,
+)
+
+EFFECTS = {"bare": 1.0, "docker=image": 1.03}
+PAIR = blocks_of(5, BARE, DOCKER)
+
+
+def step(n: int, seconds: float | list[float] | None, **more: Any) -> dict[str, Any]:
+    at = round((sessions.WARM + n * SECONDS) * sessions.SECOND)
+    told = {} if seconds is None else {"seconds": seconds}
+    return {"event": "step", "step": n, "samples": 64, "monotonic_ns": at, **told, **more}
+
+
+def only(result: StudyResult) -> Question:
+    (question,) = result.questions
+    return question
+
+
+def runs(
+    folder: Path, seconds: float, *, count: int = 5, start: float = START, **options: Any
+) -> list[Path]:
+    """A folder of runs of one environment, each with a wobble of its own."""
+    folder.mkdir()
+    return [
+        run(
+            folder / f"{index:02d}.gpuwatch",
+            seconds * WOBBLE[index % len(WOBBLE)],
+            start=start + 1000 * index,
+            **options,
+        )
+        for index in range(1, count + 1)
+    ]
+
+
+def test_the_steady_state_is_over_full_timed_steps_alone(tmp_path: Path) -> None:
+    lines = [step(1, 9.0, warmup=True)]
+    lines += [step(n, 0.5) for n in range(1, 16)]
+    lines += [step(16, 0.1, partial=[16])]
+    found = read(run(tmp_path / "a.gpuwatch", steps=lines))
+    assert (found.steady.seconds, found.steady.count) == (pytest.approx(0.5), 15)
+
+
+def test_without_times_the_gaps_between_lines_are_the_steps(tmp_path: Path) -> None:
+    found = read(run(tmp_path / "a.gpuwatch", steps=[step(n, None) for n in range(1, 17)]))
+    assert (found.steady.seconds, found.steady.count) == (pytest.approx(SECONDS), 15)
+
+
+@pytest.mark.parametrize(
+    ("lines", "reason"),
+    [
+        ((), "no timed step was reported"),
+        ([step(1, 0.5, warmup=True)], "no timed step was reported"),
+        (
+            [step(n, None, count=2) for n in range(2, 41, 2)],
+            "the workload reports several steps at once without their times",
+        ),
+        ([step(n, 0.0) for n in range(1, 21)], "a step time that was reported is not above 0"),
+        (
+            [step(n, 0.5) for n in range(1, 9)],
+            "8 timed steps are too few for a steady state (10 are needed: --steps)",
+        ),
+    ],
+)
+def test_why_there_is_no_steady_state(
+    tmp_path: Path, lines: list[dict[str, Any]], reason: str
+) -> None:
+    found = read(run(tmp_path / "a.gpuwatch", steps=lines)).steady
+    assert (found.seconds, found.reason) == (None, reason)
+
+
+def test_a_session_that_cannot_be_read_is_a_note_that_names_it(tmp_path: Path) -> None:
+    recorded(tmp_path, [PAIR], EFFECTS)
+    (tmp_path / "04-docker.gpuwatch").write_bytes(b"no session at all")
+    result = read_study(tmp_path)
+    assert len(result.sessions) == 11
+    assert result.notes[0].startswith("04-docker.gpuwatch is left out: ")
+    assert "is not a gpuwatch session" in result.notes[0]
+
+
+def test_a_study_that_ended_early_says_what_goes_on_with_it(tmp_path: Path) -> None:
+    recorded(tmp_path, [PAIR], EFFECTS, left_out=range(5, 13))
+    result = read_study(tmp_path)
+    assert result.to_come == 0
+    assert result.notes[0] == (
+        f"ended early: 8 of 12 runs were never started; `gpuwatch resume {tmp_path}` starts them"
+    )
+
+
+def test_a_study_that_goes_on_says_how_many_runs_are_to_come(tmp_path: Path) -> None:
+    me = identify(os.getpid())
+    assert me is not None
+    recorder = asdict(me)
+    here = {"extra": {"recorder": recorder}}
+    gone = {12: Problem("out-of-memory", "no memory")}
+    recorded(
+        tmp_path,
+        [PAIR],
+        EFFECTS,
+        left_out=range(7, 13),
+        options=dict.fromkeys(range(1, 7), here),
+        problems=gone,
+    )
+    result = read_study(tmp_path)
+    assert result.to_come == 5
+    assert only(result).contrasts[0].sentence.endswith("2 blocks so far, 3 to come.")
+
+
+def test_a_folder_without_a_plan_is_read_as_put_together_by_hand(tmp_path: Path) -> None:
+    runs(tmp_path / "s", SECONDS)
+    result = read_study(tmp_path / "s")
+    assert (result.plan, result.title, len(only(result).cells)) == (None, "s", 1)
+    assert only(result).cells[0].label == "bare"
+
+
+def test_files_of_another_study_in_the_folder_are_left_out_and_named(tmp_path: Path) -> None:
+    recorded(tmp_path, [PAIR], EFFECTS)
+    run(tmp_path / "99-other.gpuwatch", 3.0)
+    result = read_study(tmp_path)
+    assert result.notes[0] == "not of this study's plan, and left out: 99-other.gpuwatch"
+    assert [len(cell.runs) for cell in only(result).cells] == [6, 6]
+    assert len(result.sessions) == 13
+
+
+def test_sessions_of_one_study_are_compared_in_its_blocks(tmp_path: Path) -> None:
+    recorded(tmp_path, [PAIR], EFFECTS)
+    found = sessions_in(tmp_path)
+    whole = only(read_sessions(found))
+    assert whole.contrasts[0].verdict.paired
+    assert whole.contrasts[0].verdict == only(read_study(tmp_path)).contrasts[0].verdict
+    some = only(read_sessions(found[:6])).contrasts[0].verdict
+    assert (some.paired, some.pairs, some.kind) == (True, 2, Kind.DESCRIBED)
+
+
+def test_groups_saved_at_different_times_are_not_paired_and_say_so(tmp_path: Path) -> None:
+    before = runs(tmp_path / "before", SECONDS)
+    after = runs(tmp_path / "after", 1.1 * SECONDS, start=START + 86400)
+    result = read_sessions([*before, *after])
+    question = only(result)
+    assert [cell.label for cell in question.cells] == ["bare, before", "bare, after"]
+    (found,) = question.contrasts
+    assert (found.verdict.kind, found.verdict.paired) == (Kind.SLOWER, False)
+    assert found.ratios == ()
+    assert "not paired, so that drift between them is in the difference" in found.sentence
+    assert result.title == "10 sessions"
+
+
+def test_the_order_that_was_asked_for_gives_the_baseline(tmp_path: Path) -> None:
+    before = runs(tmp_path / "before", SECONDS)
+    after = runs(tmp_path / "after", 1.1 * SECONDS, start=START + 86400)
+    there, back = (
+        only(read_sessions(paths)).contrasts[0].verdict
+        for paths in ([*before, *after], [*after, *before])
+    )
+    assert (there.kind, back.kind) == (Kind.SLOWER, Kind.FASTER)
+    assert there.estimate is not None and back.estimate is not None
+    assert (1 + there.estimate) * (1 + back.estimate) == pytest.approx(1)
+
+
+def test_other_parameters_by_mistake_are_named_and_give_no_ratio(tmp_path: Path) -> None:
+    small = runs(tmp_path / "a", SECONDS, parameters={"batch_size": 32})
+    large = runs(
+        tmp_path / "b", SECONDS, start=START + 86400, parameters={"batch_size": 64}, label="docker"
+    )
+    question = only(read_sessions([*small, *large]))
+    (found,) = question.contrasts
+    assert found.verdict.kind is Kind.INVALID
+    assert "different batch size: 32 against 64" in found.sentence
+    assert found.verdict.change is None
+    assert all(row.ratios == (None, None) for row in question.table)
+
+
+def test_of_several_parameters_each_that_two_groups_have_is_a_question(tmp_path: Path) -> None:
+    paths = [
+        *runs(tmp_path / "a", SECONDS, parameters={"batch_size": 32}),
+        *runs(tmp_path / "b", SECONDS, start=START + 86400, parameters={"batch_size": 64}),
+        *runs(tmp_path / "c", SECONDS, start=START + 172800, parameters={"batch_size": 64}),
+    ]
+    result = read_sessions(paths)
+    assert [[cell.label for cell in each.cells] for each in result.questions] == [
+        ["bare, batch size 64, b", "bare, batch size 64, c", "bare, batch size 32, a"]
+    ] or len(result.questions) == 2
+
+
+def test_different_workloads_are_never_a_ratio(tmp_path: Path) -> None:
+    paths = [
+        *runs(tmp_path / "a", SECONDS, count=2),
+        *runs(tmp_path / "b", SECONDS, count=2, start=START + 86400, workload="alexnet"),
+    ]
+    result = read_sessions(paths)
+    assert [question.contrasts for question in result.questions] == [(), ()]
+    assert result.notes == ("nothing to compare: resnet50, alexnet are different workloads",)
+
+
+def test_a_run_that_failed_early_stays_with_the_others_of_its_flags(tmp_path: Path) -> None:
+    flags = {"batch_size": 64}
+    told = {**flags, "lr": 0.1}
+    good = runs(tmp_path / "a", SECONDS, parameters=flags, run={"parameters": told})
+    dead = run(
+        tmp_path / "a" / "99.gpuwatch",
+        start=START + 9000,
+        parameters=flags,
+        run={"parameters": {}},
+        result=FAILED,
+        steps=(),
+    )
+    (cell,) = only(read_sessions([*good, dead])).cells
+    assert [each.value is None for each in cell.runs] == [*[False] * 5, True]
+
+
+def test_two_gpus_of_one_study_are_two_cells_and_not_comparable(tmp_path: Path) -> None:
+    (tmp_path / "s").mkdir()
+    gpus = (sessions.GPU, sessions.OTHER_GPU)
+    paths = [
+        run(
+            tmp_path / "s" / f"{index}.gpuwatch",
+            SECONDS * WOBBLE[index],
+            devices=(gpus[index % 2], sessions.CPU),
+            start=START + 1000 * index,
+        )
+        for index in range(6)
+    ]
+    question = only(read_sessions(paths))
+    assert [cell.label for cell in question.cells] == ["bare, GPU-1", "bare, GPU-2"]
+    assert question.contrasts[0].verdict.reasons == ("another GPU: GPU-1 against GPU-2",)
+    across = only(read_sessions(paths, across_devices=True))
+    assert across.contrasts[0].verdict.kind is Kind.DESCRIBED
+    assert across.notes == ("another GPU: GPU-1 against GPU-2",)
+
+
+def test_a_file_given_twice_counts_once(tmp_path: Path) -> None:
+    (path,) = runs(tmp_path / "a", SECONDS, count=1)
+    assert len(read_sessions([path, path]).sessions) == 1
+
+
+@pytest.mark.parametrize(("content", "error"), [(None, StorageError), (b"no session", NotASession)])
+def test_a_file_that_was_named_must_be_a_session(
+    tmp_path: Path, content: bytes | None, error: type[Exception]
+) -> None:
+    path = tmp_path / "a.gpuwatch"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(error):
+        read_sessions([path])
+
+
+def test_a_session_of_a_newer_schema_is_refused(tmp_path: Path) -> None:
+    (path,) = runs(tmp_path / "a", SECONDS, count=1)
+    with path.open("r+b") as file:
+        file.seek(60)
+        file.write((99).to_bytes(4, "big"))
+    with pytest.raises(NewerSchema):
+        read_sessions([path])
+
+
+def test_a_plan_from_elsewhere_with_absurd_blocks_is_read_at_once(tmp_path: Path) -> None:
+    huge = Part("", (RESNET,), (BARE, Environment("docker", "docker")), blocks=10**9)
+    last = (PlannedRun(1, "1.gpuwatch", RESNET, BARE, 0, 10**9),)
+    study.write(tmp_path, Plan("s", (huge,), last))
+    run(tmp_path / "1.gpuwatch")
+    assert len(only(read_study(tmp_path)).cells) == 1

@@ -1,0 +1,202 @@
+"""Verdicts as sentences: what a person can quote, with nothing left out that it rests on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from gpuwatch.analysis.results import Evidence, Interval, Kind, Verdict
+from gpuwatch.analysis.verdict import invalid
+from gpuwatch.analysis.wording import (
+    Side,
+    change_text,
+    counted,
+    per_cent,
+    same_environment,
+    sentence,
+    signed,
+)
+
+BARE, DOCKER = Side("bare", "bare", 7), Side("docker", "docker", 7)
+FIRST, SECOND = Side("bare#1", "bare#1", 7), Side("bare#2", "bare#2", 7)
+
+
+def interval(estimate: float, low: float, high: float, level: float = 0.95) -> Interval:
+    """Of per cents."""
+    return Interval(estimate / 100, low / 100, high / 100, level)
+
+
+def verdict(kind: Kind, change: Interval | None = None, **options: object) -> Verdict:
+    known = {
+        "equivalence": None,
+        "margin": 0.01,
+        "pairs": 7,
+        "paired": True,
+        "noise": 0.004,
+        "estimate": None if change is None else change.estimate,
+    }
+    return Verdict(kind, change, **{**known, **options})  # type: ignore[arg-type]
+
+
+def said(found: Verdict, one: Side = BARE, two: Side = DOCKER, **options: object) -> str:
+    return sentence(one, two, found, **{"metric": "step time", **options})  # type: ignore[arg-type]
+
+
+def test_the_same() -> None:
+    assert said(verdict(Kind.SAME, interval(0.2, -0.3, 0.7))) == (
+        "docker costs nothing measurable here: +0.2 % (-0.3 to +0.7), within 1 % of bare. "
+        "7 paired blocks, noise 0.4 %."
+    )
+
+
+def test_the_same_shows_the_interval_that_is_within_the_margin() -> None:
+    found = verdict(Kind.SAME, interval(0.3, -0.5, 1.1), equivalence=interval(0.3, -0.3, 0.9, 0.9))
+    assert "+0.3 % (-0.3 to +0.9, 90 % interval), within 1 % of bare" in said(found)
+
+
+def test_slower_with_what_goes_with_it() -> None:
+    evidence = (
+        Evidence("kernel time", "GPU kernel time ...", interval(0.0, -0.1, 0.1)),
+        Evidence("host", "host wait ...", interval(2.9, 2.2, 3.6)),
+        Evidence("copies", "copies ...", interval(0.2, 0.1, 0.3)),
+        Evidence("host", "in none of kernels ...: +3.0 points", interval(3.0, 2.0, 4.0)),
+        Evidence("versions", "torch 2.6 in bare, 2.7 in docker"),
+    )
+    assert said(verdict(Kind.SLOWER, interval(3.1, 2.4, 3.8)), evidence=evidence) == (
+        "docker is slower than bare: +3.1 % (+2.4 to +3.8). "
+        "GPU kernel time unchanged; host wait accounts for 2.9 points."
+    )
+
+
+def test_two_parts_of_like_size_are_both_named_and_their_direction_told() -> None:
+    evidence = (
+        Evidence("host", "phase forward 2 ms in bare", interval(-2.0, -2.2, -1.8)),
+        Evidence("host", "phase optimizer 2 ms in bare", interval(1.0, 0.8, 1.2)),
+        Evidence("copies", "phase copy 1 ms in bare", interval(-0.4, -0.5, -0.3)),
+    )
+    assert said(verdict(Kind.FASTER, interval(-1.4, -1.7, -1.1)), evidence=evidence) == (
+        "docker is faster than bare: -1.4 % (-1.7 to -1.1). "
+        "Phase forward accounts for 2.0 points, phase optimizer for +1.0."
+    )
+
+
+def test_a_level_that_holm_shares_is_said() -> None:
+    found = verdict(Kind.SLOWER, interval(3.1, 2.4, 3.8, 1 - 0.05 / 3), comparisons=3)
+    assert said(found) == (
+        "docker is slower than bare: +3.1 % (+2.4 to +3.8, 98.3 % interval, one of 3 comparisons)."
+    )
+
+
+def test_small() -> None:
+    assert said(verdict(Kind.SMALL, interval(0.5, 0.2, 0.8), noise=0.002)) == (
+        "docker and bare: a real difference, below your margin of 1 %: +0.5 % (+0.2 to +0.8). "
+        "7 paired blocks, noise 0.2 %."
+    )
+
+
+def test_cant_tell_says_how_many_blocks_would_decide() -> None:
+    found = verdict(Kind.CANT_TELL, interval(0.8, -0.9, 2.5), more_blocks=20)
+    assert said(found) == (
+        "docker: can't tell: +0.8 % (-0.9 to +2.5) against bare. About 20 blocks would decide it."
+    )
+
+
+def test_cant_tell_says_why() -> None:
+    found = verdict(Kind.CANT_TELL, reasons=("2 of 7 runs of docker failed", "and more"), pairs=5)
+    assert said(found) == (
+        "docker: can't tell against bare. 2 of 7 runs of docker failed; and more."
+    )
+
+
+def test_invalid_names_why_and_no_number() -> None:
+    found = invalid(("different batch size: 32 against 64",), 0.01, True, 7)
+    assert said(found) == (
+        "docker is not comparable with bare: different batch size: 32 against 64."
+    )
+
+
+@pytest.mark.parametrize(
+    ("pairs", "to_come", "told"),
+    [
+        (3, 0, "docker: +3.1 % (+1.0 to +5.2) against bare. 3 blocks describe; a verdict needs 5."),
+        (3, 4, "docker: +3.1 % (+1.0 to +5.2) against bare. 3 blocks so far, 4 to come."),
+        (1, 0, "docker: +3.1 % (+1.0 to +5.2) against bare. 1 block describes; a verdict needs 5."),
+    ],
+)
+def test_few_blocks_describe(pairs: int, to_come: int, told: str) -> None:
+    found = verdict(Kind.DESCRIBED, interval(3.1, 1.0, 5.2), pairs=pairs)
+    assert said(found, blocks_to_come=to_come) == told
+
+
+def test_one_run_each_describes() -> None:
+    found = verdict(Kind.DESCRIBED, estimate=0.031, pairs=1, paired=False, noise=None)
+    assert said(found, replace(BARE, runs=1), replace(DOCKER, runs=1)) == (
+        "docker: +3.1 % against bare. One run each: describes, does not say which is faster."
+    )
+
+
+def test_nothing_yet_to_compare_with() -> None:
+    found = verdict(Kind.DESCRIBED, pairs=0, noise=None)
+    assert said(found) == "docker: there is nothing to compare with bare yet."
+
+
+def test_runs_that_no_block_pairs_say_so() -> None:
+    found = verdict(Kind.SLOWER, interval(3.1, 2.4, 3.8), pairs=5, paired=False)
+    assert said(found, two=replace(DOCKER, runs=5)) == (
+        "docker is slower than bare: +3.1 % (+2.4 to +3.8). "
+        "5 runs against 7, not paired, so that drift between them is in the difference."
+    )
+
+
+def test_whole_runs_say_so() -> None:
+    found = verdict(Kind.SAME, interval(0.2, -0.3, 0.7))
+    assert said(found, metric="whole run").endswith("Of the whole run, start-up included.")
+
+
+def test_an_environment_against_itself() -> None:
+    assert said(verdict(Kind.SAME, interval(0.1, -0.3, 0.5)), FIRST, SECOND) == (
+        "bare#2 and bare#1: no difference between two runs of the same: "
+        "+0.1 % (-0.3 to +0.5), within 1 %. 7 paired blocks, noise 0.4 %."
+    )
+    assert "They are the same: chance, or runs that disturb each other." in said(
+        verdict(Kind.SLOWER, interval(3.1, 2.4, 3.8)), FIRST, SECOND
+    )
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("bare#1", "bare#2", True),
+        ("bare", "bare", False),
+        ("bare#1", "docker#2", False),
+        ("bare", "bare#2", False),
+        ("bare#1", "bare#1", False),
+    ],
+)
+def test_only_numbered_labels_of_one_environment_are_the_same(
+    one: str, other: str, same: bool
+) -> None:
+    assert same_environment(one, other) is same
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        (interval(3.14, 2.41, 3.83), "+3.1 % (+2.4 to +3.8)"),
+        (interval(0.02, -0.05, 0.08), "+0.02 % (-0.05 to +0.08)"),
+        (interval(-0.04, -0.9, 0.82), "+0.0 % (-0.9 to +0.8)"),
+        (interval(120.0, 40.0, 246.0), "+120 % (+40 to +246)"),
+        (interval(12.04, 12.0, 12.1), "+12.0 % (+12.0 to +12.1)"),
+    ],
+)
+def test_a_change_has_as_many_decimals_as_its_interval_asks_for(
+    change: Interval, text: str
+) -> None:
+    assert change_text(change) == text
+
+
+def test_signs_are_always_shown_in_ascii() -> None:
+    assert (signed(0.031), signed(-0.031), signed(-0.0001)) == ("+3.1", "-3.1", "+0.0")
+    assert (per_cent(0.01), per_cent(0.005)) == ("1 %", "0.5 %")
+    assert (counted(1, "run"), counted(2, "run")) == ("1 run", "2 runs")
