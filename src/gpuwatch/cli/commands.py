@@ -51,6 +51,8 @@ examples:
   gpuwatch run -- python train.py                 the same with a program of your own
   gpuwatch --record resnet18 --steps 100 --out D  in a script, without a screen
   gpuwatch --record --duration 60s                the machine alone, for a minute
+  gpuwatch study --list                           whole studies: bare against containers ...
+  gpuwatch sweep mnist-cnn --batch-size 16,32,64  which batch size is fastest
   gpuwatch compare D/*/*.gpuwatch                 saved runs side by side
 
 exit codes: 0 done, 1 a run failed, 2 usage, 3 environment not available, 130 interrupted
