@@ -48,6 +48,8 @@ class Group:
     not_run: tuple[NotRun, ...] = ()
     absent: int = 0
     """Judged runs that did not take place and will not."""
+    to_come: int = 0
+    """Judged runs that are still to be started."""
 
 
 @dataclass(frozen=True)
@@ -112,22 +114,32 @@ def valued(cell: Cell) -> list[Run]:
     return [run for run in cell.judged if run.value is not None]
 
 
-def lack_of(cell: Cell, absent: int) -> Lack | None:
-    """What of the judged runs gave no value, ``absent`` ones included; a run that goes on is not
-    counted."""
+def lack_of(cell: Cell, absent: int, to_come: int) -> Lack | None:
+    """What of the judged runs gave no value, ``absent`` ones included; of all that there will be,
+    ``to_come`` included. A run that goes on may still give one."""
     over = [run for run in cell.judged if not run.session.status.live]
     lacking = [run for run in over if run.value is None]
-    total = len(over) + absent
+    total = len(cell.judged) + absent + to_come
     if not lacking and not absent:
         return None
-    ways: dict[tuple[str, str], int] = {}
-    for way in [*(_way(run) for run in lacking), *([_ABSENT] * absent)]:
-        ways[way] = ways.get(way, 0) + 1
-    told = [f"{count} {one if count == 1 else many}" for (one, many), count in ways.items()]
-    of = f"of {total} {'run' if total == 1 else 'runs'} of {cell.label}"
-    first, *rest = told
+    ways: dict[tuple[str, str], list[str | None]] = {}
+    for run in lacking:
+        ways.setdefault(_way(run), []).append(run.reason)
+    if absent:
+        ways[_ABSENT] = [None] * absent
+    first, *rest = [_clause(way, reasons) for way, reasons in ways.items()]
     count, _, what = first.partition(" ")
+    of = f"of {total} {'run' if total == 1 else 'runs'} of {cell.label}"
     return Lack(", ".join([f"{count} {of} {what}", *rest]), (len(lacking) + absent) / total)
+
+
+def _clause(way: tuple[str, str], reasons: Sequence[str | None]) -> str:
+    """``2 reached no steady state``, with the reason where it is one."""
+    one, many = way
+    known = set(reasons)
+    why = known.pop() if len(known) == 1 else None
+    text = f"{len(reasons)} {one if len(reasons) == 1 else many}"
+    return f"{text} ({why})" if why else text
 
 
 _ABSENT = ("did not take place", "did not take place")

@@ -45,7 +45,7 @@ def planned_cases(
             why: dict[str, str] = {}
             for place, environment in enumerate(environments):
                 mine = runs.get((index, at, place), [])
-                group = _group(called[place], environment, mine, by_file, missing)
+                group = _group(called[place], environment, mine, by_file, missing, goes_on)
                 if group.placed:
                     groups.append(group)
                 elif group.not_run:
@@ -73,14 +73,18 @@ def _group(
     runs: Sequence[PlannedRun],
     by_file: dict[str, Read],
     missing: dict[int, NotRun],
+    goes_on: bool,
 ) -> Group:
-    absent = [run for run in runs if run.index in missing and run.file not in by_file]
+    without = [run for run in runs if run.file not in by_file]
+    absent = [run for run in without if run.index in missing]
+    later = [run for run in without if run.index not in missing]
     return Group(
         label=label,
         environment=environment,
         placed=tuple(Placed(by_file[run.file], run.block) for run in runs if run.file in by_file),
         not_run=tuple(missing[run.index] for run in absent),
         absent=sum(run.block != WARM_UP for run in absent),
+        to_come=sum(run.block != WARM_UP for run in later) if goes_on else 0,
     )
 
 

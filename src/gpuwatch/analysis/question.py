@@ -6,7 +6,16 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from gpuwatch.analysis.cells import WHOLE_RUN, Case, Lack, cell_of, lack_of, metric_of, valued
+from gpuwatch.analysis.cells import (
+    WHOLE_RUN,
+    Case,
+    Group,
+    Lack,
+    cell_of,
+    lack_of,
+    metric_of,
+    valued,
+)
 from gpuwatch.analysis.explain import explain
 from gpuwatch.analysis.results import Cell, Contrast, Explanation, Kind, Question, Verdict
 from gpuwatch.analysis.study_table import table_of
@@ -35,7 +44,7 @@ class _Side:
 def question_of(case: Case, *, across_devices: bool) -> Question:
     """The question that ``case`` asks; its groups are not empty."""
     metric = metric_of(case.groups)
-    sides = [_side(cell_of(group, metric), group.absent, case.blocks) for group in case.groups]
+    sides = [_side(group, metric, case.blocks) for group in case.groups]
     base = next((at for at, side in enumerate(sides) if side.values), 0)
     others = [at for at in range(len(sides)) if at != base]
     verdicts = _verdicts(case, sides[base], [sides[at] for at in others], across_devices)
@@ -58,7 +67,8 @@ def question_of(case: Case, *, across_devices: bool) -> Question:
     )
 
 
-def _side(cell: Cell, absent: int, blocks: Sequence[int] | None) -> _Side:
+def _side(group: Group, metric: str, blocks: Sequence[int] | None) -> _Side:
+    cell = cell_of(group, metric)
     known = valued(cell)
     judged = set(blocks or ())
     return _Side(
@@ -69,7 +79,7 @@ def _side(cell: Cell, absent: int, blocks: Sequence[int] | None) -> _Side:
             if run.block in judged and run.block is not None and run.value is not None
         },
         values=tuple(run.value for run in known if run.value is not None),
-        lack=lack_of(cell, absent),
+        lack=lack_of(cell, group.absent, group.to_come),
     )
 
 
