@@ -14,7 +14,7 @@ from gpuwatch.tui.snapshot import Snapshot, Trouble
 from gpuwatch.units import clock_time
 
 NS = 1_000_000_000
-_NAMED = 28
+_NAMED = 33
 """Columns that what runs where keeps beside its place in the study."""
 
 MARKS = {
@@ -80,8 +80,12 @@ def _place_texts(place: Place) -> list[str]:
         texts = [blocks, run]
     else:
         left = f", {about(place.seconds_left)} left"
-        texts = [blocks + left, blocks.replace(" of ", "/") + left, run + left, run]
-    return [*texts, run.replace(" of ", "/")]
+        texts = [blocks + left, _short(blocks) + left, run + left, _short(run) + left, run]
+    return [*texts, _short(run)]
+
+
+def _short(text: str) -> str:
+    return text.replace(" of ", "/")
 
 
 def _cut(row: Line, width: int) -> Line:
