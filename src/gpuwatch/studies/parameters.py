@@ -76,6 +76,8 @@ def checked(name: str, value: JSON, where: str) -> JSON:
         found = value_of(name, str(value))
         if isinstance(value, str) != isinstance(found, str):
             raise ValueError(f"must be a number without quotes, not {value!r}")
+        if name == "data" and not found.strip():
+            raise ValueError("names no folder")
     except ValueError as error:
         raise UsageError(f"{where}: {name}: {error}", "see `gpuwatch run --help`") from None
     return str(Path(found).expanduser().absolute()) if name == "data" else found

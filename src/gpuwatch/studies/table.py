@@ -48,16 +48,33 @@ def parse(text: str, where: str) -> Table:
     """The whole of a file's text.
 
     Raises:
-        UsageError: it is not TOML, with line and column.
+        UsageError: it is not TOML, with line and column, or holds a value that cannot be used.
     """
     try:
-        return Table(tomllib.loads(text), where)
+        values = tomllib.loads(text)
     except RecursionError:
         raise UsageError(f"{where} is nested too deep for a study file", _SEE) from None
     except ValueError as error:
         end = f"line {text.count(chr(10)) + 1}, column {len(text) - text.rfind(chr(10))}"
         what = str(error).replace("end of document", end)
         raise UsageError(f"{where} is not TOML: {what}", _SEE) from None
+    _check_values(values, where)
+    return Table(values, where)
+
+
+def _check_values(values: JSON, where: str) -> None:
+    """Refuse what TOML's parser lets through and no program can be given."""
+    left = [values]
+    while left:
+        value = left.pop()
+        if isinstance(value, dict):
+            left += [*value, *value.values()]
+        elif isinstance(value, list):
+            left += value
+        elif isinstance(value, str) and "\0" in value:
+            raise UsageError(f"{where} holds a text with a NUL character", "leave it out")
+        elif isinstance(value, int) and value.bit_length() > 63:
+            raise UsageError(f"{where} holds an integer of more than 64 bits", "leave it out")
 
 
 class Table:
@@ -125,7 +142,7 @@ class Table:
         """The keys and values of a table in this one, as they are."""
         value = self.value(key)
         if not isinstance(value, (dict, type(None))):
-            raise self._wrong(key, "must be a table", f"[{key}]")
+            raise self._wrong(key, "must be a table", f"{key} = {{ ... }}")
         return dict(value or {})
 
     def tables(self, key: str) -> tuple[Table, ...]:
