@@ -29,7 +29,9 @@ def test_the_environment_stands_in_it_twice(ask: partial[Request]) -> None:
     (part,) = ask("mnist-cnn", "--steps", 50, "--env", "docker=a").parts
     assert [each.label for each in part.environments] == ["docker=a#1", "docker=a#2"]
     assert part.blocks == 10 and part.warmup_blocks == 1
+    assert part.workloads[0].parameters == {"steps": 50}
     (part,) = ask("mnist-cnn", "gcn", "--rigorous").parts
+    assert part.workloads[0].parameters == {"steps": 100}
     assert [each.label for each in part.environments] == ["bare#1", "bare#2"]
     assert part.blocks == 20 and [case.name for case in part.workloads] == ["mnist-cnn", "gcn"]
 

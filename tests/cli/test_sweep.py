@@ -45,6 +45,18 @@ def test_several_lists_make_every_combination(ask: partial[Request]) -> None:
     assert part.blocks == 5 and len(part.environments) == 2
 
 
+def test_runs_are_long_enough_for_a_steady_state_unless_asked_otherwise(
+    ask: partial[Request],
+) -> None:
+    def lengths(*argv: object) -> list[dict[str, object]]:
+        (part,) = ask("gcn", "--seed", "1,2", *argv).parts
+        return [{**case.parameters, "seed": None} for case in part.workloads[:1]]
+
+    assert lengths() == [{"steps": 100, "seed": None}]
+    assert lengths("--epochs", 3) == [{"epochs": 3, "seed": None}]
+    assert lengths("--steps", "5,6") == [{"steps": 5, "seed": None}]
+
+
 @pytest.mark.parametrize(
     ("argv", "said"),
     [

@@ -1,10 +1,11 @@
 """Go through the values of a workload's parameter: which is fastest, and which are as good.
 
 Several values, with commas between, make a sweep; several such flags make every combination. A
-single value holds for all runs. Each combination runs once in each block (3 without --blocks). What
-ends out of memory is not tried again, nor any larger batch.
+single value holds for all runs. Each combination runs once in each block (3 without --blocks), for
+100 steps without --steps or --epochs. What ends out of memory is not tried again, nor any larger
+batch.
 
-  gpuwatch sweep mnist-cnn --steps 200 --batch-size 16,32,64,128
+  gpuwatch sweep mnist-cnn --batch-size 16,32,64,128
   gpuwatch sweep resnet18 --dtype float32,tf32,bfloat16 --blocks 5
   gpuwatch sweep alexnet --workers 0,2,4 --env bare --env docker
 """
@@ -20,7 +21,7 @@ from gpuwatch.studies import parameters
 from gpuwatch.workloads import names, options
 
 BLOCKS = 3
-_EXAMPLE = "gpuwatch sweep mnist-cnn --steps 200 --batch-size 16,32,64"
+_EXAMPLE = "gpuwatch sweep mnist-cnn --batch-size 16,32,64"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -59,6 +60,8 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         names.check(name)
     except ValueError as error:
         raise UsageError(str(error), "see `gpuwatch sweep --help`") from None
+    if not {"steps", "epochs"} & {*fixed, *sweep}:
+        fixed["steps"] = study_parts.STEPS
     parameters.check_size(sweep, "sweep")
     part = study_parts.part(
         ", ".join([name, *(axis.replace("_", " ") for axis in sweep)]),
