@@ -74,7 +74,8 @@ def test_one_that_cannot_run_is_a_row_everywhere_and_the_others_run(
     assert path.name == f"{order.index('bare') + 1:02d}-bare.gpuwatch"
     found, markdown = summary(tmp_path)
     assert labels(found) == ["bare"]
-    ((label, problems),) = [each.values() for each in found["not_run"]]
+    (missing,) = found["not_run"]
+    label, problems = missing["label"], missing["problems"]
     assert label == "docker=x" and problems[0]["code"] == "docker-absent"
     for text in (done.stderr, done.stdout, markdown):
         plain = text.replace("\\", "").replace("\u200b", "")
@@ -130,6 +131,7 @@ def test_what_turns_out_only_at_the_start_is_a_row_as_well(cli: Cli, tmp_path: P
         {
             "label": "empty",
             "problems": [{"code": "not-started", "text": "the image is gone", "fix": "empty pull"}],
+            "index": 1,
         }
     ]
     # Alone it is an error, and the plan says why there is no session.
