@@ -11,7 +11,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
 from gpuwatch.analysis.results import Interval, Verdict
@@ -20,6 +19,8 @@ from gpuwatch.text import clean
 
 _LABEL = 28
 """Columns of the longest label."""
+_FARTHEST = 1e6
+"""Change beyond which nothing is drawn: only a broken file has one."""
 _NARROWEST = 21
 """Columns of the axis, from which on what stands beside it may take room."""
 
@@ -125,6 +126,7 @@ def _change(verdict: Verdict) -> Interval | None:
     change = verdict.change
     if change is None and verdict.estimate is not None:
         change = Interval(verdict.estimate, verdict.estimate, verdict.estimate, 0.0)
-    if change is None or not all(map(math.isfinite, (change.estimate, change.low, change.high))):
+    if change is None:
         return None
-    return change
+    values = (change.estimate, change.low, change.high)
+    return change if all(abs(value) <= _FARTHEST for value in values) else None

@@ -36,7 +36,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "kernels": ("gpuwatch.cli.kernels", "which kernels ran, and what they executed"),
     "compare": ("gpuwatch.cli.compare", "sessions side by side"),
     "roofline": ("gpuwatch.cli.roofline", "what bounds a run: FLOP/s against FLOP per byte"),
-    "export": ("gpuwatch.cli.export", "a session's time series as CSV or JSON lines"),
+    "export": ("gpuwatch.cli.export", "a run's or a study's data as CSV, JSON or Parquet"),
     "import": ("gpuwatch.cli.import_", "make a session of what nsys, ncu or nvprof printed"),
     "doctor": ("gpuwatch.cli.doctor", "what can run here, and what mends the rest"),
     "calibrate": ("gpuwatch.cli.calibrate", "measure what this machine's GPUs or CPU reach"),
