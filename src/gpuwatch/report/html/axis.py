@@ -43,6 +43,11 @@ def from_zero(largest: float) -> Axis:
     return Axis(0.0, step * math.ceil(largest / step - 1e-9) if largest > 0 else 1.0)
 
 
+def anchor(share: float) -> str:
+    """How a tick's number stands at ``share`` per cent, so that it stays inside the picture."""
+    return "start" if share < 3 else "end" if share > 97 else "middle"
+
+
 def label(value: float) -> str:
     """A tick's number: no exponent, no trailing zeros."""
     return f"{value:.6g}" if abs(value) > 1e-9 else "0"

@@ -9,15 +9,17 @@ from dataclasses import dataclass
 from gpuwatch.analysis.gauges import RunSeries
 from gpuwatch.analysis.results import Question, Run
 from gpuwatch.models import JSON
-from gpuwatch.report.html.axis import Axis, label
-from gpuwatch.report.html.marks import legend, line
+from gpuwatch.report.html.axis import Axis, anchor, label
+from gpuwatch.report.html.marks import colour, legend, mark, shape
 from gpuwatch.report.html.markup import text
 from gpuwatch.report.html.measures import Measure, measures, short
 from gpuwatch.text import clean
 
-_HEIGHT, _BOTTOM = 250, 226
+_HEIGHT, _TOP, _BOTTOM = 250, 8, 226
 _ACROSS = 1000
 """Width of the picture in its own units, stretched to the page's."""
+_MARKS = 6
+"""Shapes along a cell's line."""
 _BEFORE, _AFTER = 0.2, 0.1
 """Shares of the timed steps' time that are shown before and behind them."""
 _FEWEST = 8
@@ -38,8 +40,11 @@ class _Drawn:
     """For each measure."""
 
 
-def curves(question: Question, series: Mapping[str, RunSeries]) -> str:
-    """Picture, controls and data, or why there is no picture; ``series`` by the session's path."""
+def curves(question: Question, series: Mapping[str, RunSeries], prefix: str) -> str:
+    """Picture, controls and data, or why there is no picture; ``series`` by the session's path.
+
+    Ids within begin with ``prefix``.
+    """
     found = [
         (number, run, series[run.session.path])
         for number, cell in enumerate(question.cells)
@@ -61,16 +66,17 @@ def curves(question: Question, series: Mapping[str, RunSeries]) -> str:
     title = f"{first.title} of every run of {question.label}"
     return (
         '<figure class="chart curves">\n'
-        f"{_controls(known, ranges)}{legend(labels)}"
+        f"{_controls(known, ranges, prefix)}{legend(labels)}"
         f'<p class="what">{text(first.title)}, {text(first.unit)}</p>\n'
         f'<div class="plot">{_scale(first.axis)}'
         f'<svg class="over" role="img" width="100%" height="{_HEIGHT}">'
-        f"<title>{text(title)}</title>{_picture(drawn, first.axis, ranges[mode], mode)}</svg>"
+        f"<title>{text(title)}</title>"
+        f"{_picture(drawn, len(labels), first.axis, ranges[mode])}</svg>"
         f'</div>\n<p class="across" data-time="{text(across)}">{text(across)}</p>\n'
-        '<p class="moment" hidden><label>Read off at '
-        '<input type="range" min="0" max="400" value="200"></label></p>\n'
+        f'<p class="moment" hidden><label for="{prefix}-at">Read off at</label>'
+        f'<input id="{prefix}-at" type="range" min="0" max="400" value="200"></p>\n'
         '<div class="readout" role="status"></div>\n'
-        f"<figcaption>{_caption(known, of_runs)}</figcaption>\n"
+        f"<figcaption>{_caption(first, of_runs)}</figcaption>\n"
         f'<script type="application/json">{_data(labels, drawn, known, ranges, mode)}</script>\n'
         "</figure>"
     )
@@ -121,7 +127,7 @@ def _ranges(drawn: Sequence[_Drawn]) -> dict[str, tuple[float, float]]:
     return found
 
 
-def _controls(known: Sequence[Measure], ranges: Mapping[str, object]) -> str:
+def _controls(known: Sequence[Measure], ranges: Mapping[str, object], prefix: str) -> str:
     names = {
         _NEAR: "time, around the timed steps",
         _ALL: "time, whole recording",
@@ -134,8 +140,11 @@ def _controls(known: Sequence[Measure], ranges: Mapping[str, object]) -> str:
         f'<option value="{mode}">{names[mode]}</option>' for mode in names if mode in ranges
     )
     return (
-        f'<p class="controls" hidden><label>Metric <select name="metric">{metrics}</select></label>'
-        f'<label>Aligned by <select name="mode">{aligned}</select></label></p>\n'
+        '<p class="controls" hidden>'
+        f'<span><label for="{prefix}-metric">Metric</label> '
+        f'<select id="{prefix}-metric">{metrics}</select></span>'
+        f'<span><label for="{prefix}-mode">Aligned by</label> '
+        f'<select id="{prefix}-mode">{aligned}</select></span></p>\n'
     )
 
 
@@ -148,10 +157,10 @@ def _scale(axis: Axis) -> str:
 
 
 def _y(axis: Axis, value: float) -> float:
-    return 8 + (_BOTTOM - 8) * (1 - axis.share(value) / 100)
+    return _TOP + (_BOTTOM - _TOP) * (1 - axis.share(value) / 100)
 
 
-def _picture(drawn: Sequence[_Drawn], up: Axis, span: tuple[float, float], mode: str) -> str:
+def _picture(drawn: Sequence[_Drawn], cells: int, up: Axis, span: tuple[float, float]) -> str:
     """The first measure by time, as the script draws every other."""
     across = Axis(*span)
     parts = [
@@ -160,17 +169,19 @@ def _picture(drawn: Sequence[_Drawn], up: Axis, span: tuple[float, float], mode:
     ]
     for tick in across.ticks(7):
         x = across.share(tick)
-        if mode != _STEPS and abs(tick) < 1e-12:
-            parts.append(f'<line class="axis" x1="{x:.2f}%" x2="{x:.2f}%" y1="8" y2="{_BOTTOM}"/>')
-        anchor = "start" if x < 3 else "end" if x > 97 else "middle"
+        if abs(tick) < 1e-12:
+            parts.append(
+                f'<line class="axis" x1="{x:.2f}%" x2="{x:.2f}%" y1="{_TOP}" y2="{_BOTTOM}"/>'
+            )
         parts.append(
-            f'<text x="{x:.2f}%" y="{_HEIGHT - 6}" text-anchor="{anchor}">{label(tick)}</text>'
+            f'<text x="{x:.2f}%" y="{_HEIGHT - 6}" text-anchor="{anchor(x)}">{label(tick)}</text>'
         )
     lines = "".join(_line(each, up, across) for each in drawn)
-    return (
-        f'{"".join(parts)}<svg width="100%" height="{_HEIGHT}" '
-        f'viewBox="0 0 {_ACROSS} {_HEIGHT}" preserveAspectRatio="none">{lines}</svg>'
+    parts.append(
+        f'<svg width="100%" height="{_HEIGHT}" viewBox="0 0 {_ACROSS} {_HEIGHT}" '
+        f'preserveAspectRatio="none">{lines}</svg>'
     )
+    return "".join([*parts, *_marks(drawn, cells, up, across)])
 
 
 def _line(drawn: _Drawn, up: Axis, across: Axis) -> str:
@@ -185,19 +196,41 @@ def _line(drawn: _Drawn, up: Axis, across: Axis) -> str:
         path.append(f"{pen}{across.share(t) * _ACROSS / 100:.1f} {_y(up, value):.1f}")
         pen = "L"
     faint = " faint" if drawn.warm_up else ""
-    return f'<path class="curve {line(drawn.cell)}{faint}" d="{"".join(path)}"/>'
+    return f'<path class="curve {colour(drawn.cell)}{faint}" d="{"".join(path)}"/>'
 
 
-def _caption(known: Sequence[Measure], series: Sequence[RunSeries]) -> str:
+def _marks(drawn: Sequence[_Drawn], cells: int, up: Axis, across: Axis) -> list[str]:
+    """Shapes along the first judged run of each cell, beside those of the other cells."""
+    found = []
+    for cell in range(cells):
+        run = next((each for each in drawn if each.cell == cell and not each.warm_up), None)
+        if run is None or (values := run.values[0]) is None:
+            continue
+        known = [
+            (t, value)
+            for t, value in zip(run.times, values, strict=True)
+            if value is not None and across.holds(t)
+        ]
+        for place in range(_MARKS if known else 0):
+            share = (place + (cell + 0.5) / cells) / _MARKS
+            wanted = across.low + share * (across.high - across.low)
+            t, value = min(known, key=lambda each: abs(each[0] - wanted))
+            found.append(mark(cell, f"{across.share(t):.2f}%", _y(up, value)))
+    return found
+
+
+def _caption(measure: Measure, series: Sequence[RunSeries]) -> str:
     merged = max(each.merged for each in series)
     thinned = (
-        f"Thinned for this page: a point is the mean of up to {merged} samples; "
-        "the session files have all. "
+        f"Thinned for this page: a point is the mean of up to {merged} samples, and "
+        "the session files have all."
         if merged > 1
-        else "Every sample is drawn. "
+        else "Every sample is drawn."
     )
-    hows = "; ".join(f"{text(each.title)}: {text(each.how, 200)}" for each in known)
-    return f"One line a run; faint: warm-up block. {thinned}How obtained: {hows}."
+    return (
+        "A line for each run, faint for the warm-up block; the shapes stand on one run of each "
+        f'cell. {thinned} Obtained: <span class="how">{text(measure.how)}</span>.'
+    )
 
 
 def _data(
@@ -212,11 +245,16 @@ def _data(
             "mode": mode,
             "ranges": ranges,
             "cells": [
-                {"label": clean(each, 80), "line": line(number)}
+                {"label": clean(each, 80), "colour": colour(number), "shape": shape(number)}
                 for number, each in enumerate(labels)
             ],
             "measures": [
-                {"title": each.title, "unit": clean(each.unit), "top": each.axis.high}
+                {
+                    "title": each.title,
+                    "unit": clean(each.unit),
+                    "top": each.axis.high,
+                    "how": clean(each.how, 600),
+                }
                 for each in known
             ],
             "runs": [

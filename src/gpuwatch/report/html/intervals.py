@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from gpuwatch import units
 from gpuwatch.analysis.interval_plot import percent
 from gpuwatch.analysis.results import Contrast, Interval, Question, Verdict
-from gpuwatch.report.html.axis import Axis, label, over
+from gpuwatch.report.html.axis import Axis, anchor, label, over
 from gpuwatch.report.html.markup import Row, table, text
 from gpuwatch.report.html.verdicts import badge, name
 
@@ -125,8 +125,9 @@ def _upright(x: float, kind: str) -> str:
 
 def _scale(axis: Axis) -> str:
     numbers = "".join(
-        f'<text x="{axis.share(tick):.2f}%" y="13" text-anchor="middle">{text(_tick(tick))}</text>'
+        f'<text x="{x:.2f}%" y="13" text-anchor="{anchor(x)}">{text(_tick(tick))}</text>'
         for tick in _ticks(axis)
+        for x in (axis.share(tick),)
     )
     return f'<svg class="scale" aria-hidden="true" width="100%" height="18">{numbers}</svg>'
 

@@ -1,4 +1,4 @@
-"""How cells are told apart: a colour, and a shape or a dash that says the same without it."""
+"""How cells are told apart: a colour, and a shape that says the same without it."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from gpuwatch.report.html.markup import text
 
-COLOURS, SHAPES, DASHES = 6, 6, 4
-"""``style.css`` has a colour ``.c0`` ... and a dash ``.d0`` ... for each."""
+COLOURS, SHAPES = 6, 6
+"""``style.css`` has a colour ``.c0`` ... for each of the former."""
 
 _SHAPES = (
     '<circle id="m0" r="4.5"/>',
@@ -29,23 +29,22 @@ def colour(cell: int) -> str:
     return f"c{cell % COLOURS}"
 
 
-def line(cell: int) -> str:
-    """Classes of a cell's line: the dash changes with the colour, and goes on when they end."""
-    return f"{colour(cell)} d{(cell + cell // COLOURS) % DASHES}"
+def shape(cell: int) -> str:
+    """Reference of a cell's shape: it changes with the colour, and goes on when they end."""
+    return f"#m{(cell + cell // COLOURS) % SHAPES}"
 
 
 def mark(cell: int, x: str, y: float, *, hollow: bool = False, title: str = "") -> str:
     """A cell's shape at ``x`` (a length or a percentage) and ``y``; ``title`` is plain text."""
     kind = f"mark {colour(cell)}" + (" hollow" if hollow else "")
-    shape = f"#m{(cell + cell // COLOURS) % SHAPES}"
     inner = f"<title>{text(title)}</title>" if title else ""
-    return f'<use class="{kind}" href="{shape}" x="{x}" y="{y:.1f}">{inner}</use>'
+    return f'<use class="{kind}" href="{shape(cell)}" x="{x}" y="{y:.1f}">{inner}</use>'
 
 
 def legend(labels: Sequence[str], extra: Sequence[tuple[str, str]] = ()) -> str:
     """Line, shape and name of each cell; ``extra`` are further signs (SVG) and what they mean."""
     items = [
-        f'<svg width="44" height="14" aria-hidden="true"><line class="curve {line(cell)}" '
+        f'<svg width="44" height="14" aria-hidden="true"><line class="curve {colour(cell)}" '
         f'x1="0" x2="44" y1="7" y2="7"/>{mark(cell, "22", 7)}</svg>{text(label, 80)}'
         for cell, label in enumerate(labels)
     ]

@@ -108,7 +108,7 @@ def _details(result: StudyResult, series: Mapping[str, RunSeries]) -> list[_Sect
 def _question(question: Question, series: Mapping[str, RunSeries], anchor: str, many: bool) -> str:
     parts = [bullets([text(note) for note in question.notes], "notes")] if question.notes else []
     parts.append(section(f"{anchor}-runs", 3, "Every run", values(question)))
-    parts.append(section(f"{anchor}-gauges", 3, "Gauges", curves(question, series)))
+    parts.append(section(f"{anchor}-gauges", 3, "Gauges", curves(question, series, anchor)))
     if question.contrasts:
         parts.append(
             section(f"{anchor}-why", 3, "What goes with the differences", reasons(question, 4))

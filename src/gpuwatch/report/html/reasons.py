@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpuwatch import units
-from gpuwatch.analysis.results import Contrast, Evidence, Interval, Question, StartUp
+from gpuwatch.analysis.results import Contrast, Evidence, Question
 from gpuwatch.report import efficiency
 from gpuwatch.report.html.markup import table, text
 from gpuwatch.report.html.verdicts import badge, name
@@ -31,8 +31,9 @@ def _explained(question: Question, contrast: Contrast) -> str:
             + "".join(f"<li>{_evidence(e)}</li>" for e in of.evidence)
             + "</ol>"
         )
-    if of.start_up is not None:
-        parts.append(f"<p>{_start_up(of.start_up)}</p>")
+    if of.start_up is not None and all(each.rung != "start-up" for each in of.evidence):
+        seconds = shown(of.start_up.seconds, "s")
+        parts.append(f"<p>Starting took {text(seconds)}; the baseline's start is not known.</p>")
     if of.kernels:
         head, rows = efficiency.kernel_grid(labels, of.kernels, text)
         parts.append(table("Kernels that ran in one of the two", head, [("", rows)]))
@@ -50,25 +51,7 @@ def _explained(question: Question, contrast: Contrast) -> str:
 
 
 def _evidence(evidence: Evidence) -> str:
-    points = "" if evidence.points is None else f" <strong>{_points(evidence.points)}</strong>"
     how = [evidence.method.value] if evidence.method is not None else []
     how += [evidence.source] if evidence.source else []
     told = f" <small>({text(', '.join(how), 200)})</small>" if how else ""
-    return f'<span class="rung">{text(evidence.rung)}</span> {text(evidence.text)}{points}{told}'
-
-
-def _points(points: Interval) -> str:
-    estimate, low, high = (100 * each for each in (points.estimate, points.low, points.high))
-    return text(f"{estimate:+.1f} points ({low:+.1f} to {high:+.1f})")
-
-
-def _start_up(start: StartUp) -> str:
-    if start.seconds is None:
-        return "What starting cost is not known."
-    told = f"Starting took {shown(start.seconds, 's')}, apart from the steady state"
-    if start.extra_seconds is not None:
-        side = "longer" if start.extra_seconds >= 0 else "shorter"
-        told += f", {shown(abs(start.extra_seconds), 's')} {side} than the baseline"
-    if start.steps_to_amortise is not None:
-        told += f"; after {start.steps_to_amortise:,} steps that is below the margin"
-    return text(f"{told}.")
+    return f'<span class="rung">{text(evidence.rung)}</span> {text(evidence.text)}{told}'

@@ -17,7 +17,7 @@ def roofline(question: Question) -> str:
     """Of each cell the judged run nearest to its median; why there is no picture where no run has
     a point."""
     found = [
-        replace(run.session.efficiency.roofline, label=cell.label)
+        _named(run.session.efficiency.roofline, cell.label)
         for cell in question.cells
         if (run := _typical(cell)) is not None
     ]
@@ -35,6 +35,11 @@ def roofline(question: Question) -> str:
     )
 
 
+def _named(of: Roofline, label: str) -> Roofline:
+    points = tuple(replace(point, label=label) for point in of.points)
+    return replace(of, label=label, points=points)
+
+
 def _typical(cell: Cell) -> Run | None:
     known = [
         (abs(run.value - (cell.median or 0)), at, run)
@@ -47,17 +52,19 @@ def _typical(cell: Cell) -> Run | None:
 
 
 def _table(rooflines: list[Roofline]) -> str:
-    rows = [
-        [
-            text(each.label, 80),
-            text(shown(point.intensity, "FLOP/By")),
-            text(units.si(point.rate, "FLOP/s")),
-            point.method.value,
-            text(point.text),
-            text(each.verdict.text),
-        ]
+    groups = [
+        (
+            f"{each.label}: {each.verdict.text}",
+            [
+                [
+                    text(units.si(point.rate, "FLOP/s")),
+                    text(shown(point.intensity, "FLOP/By")),
+                    point.method.value,
+                    text(point.text),
+                ]
+                for point in each.points
+            ],
+        )
         for each in rooflines
-        for point in each.points
     ]
-    head = ["cell", "intensity", "rate", "method", "bytes", "what bounds the run"]
-    return table("Points of the roofline", head, [("", rows)])
+    return table("Points of the roofline", ["rate", "intensity", "method", "bytes"], groups)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import PurePath
 
@@ -11,6 +12,9 @@ from gpuwatch.analysis.results import Run, StudyResult
 from gpuwatch.analysis.summary import Summary
 from gpuwatch.report.html.markup import Row, bullets, table, text
 from gpuwatch.session.study import NotRun
+
+_FEW = 3
+"""Notes of more runs stand below the table, once."""
 
 
 def device(session: Summary) -> str:
@@ -32,14 +36,26 @@ def runs(result: StudyResult) -> str:
         for cell in question.cells
         for run in cell.runs
     }
+    noted = Counter(note for each in result.sessions for note in _notes(each))
+    common = [note for note, count in noted.items() if count > _FEW]
     head = ["file", "run", "block", "status", "started", "length", "device", "host", "notes"]
-    rows = [_line(each, of.get(each.path)) for each in result.sessions]
-    return table("All runs", head, [("", rows)])
+    rows = [_line(each, of.get(each.path), common) for each in result.sessions]
+    told = [f"{_share(noted[note], len(result.sessions))}: {text(note)}" for note in common]
+    below = bullets(told, "notes") if told else ""
+    return table("All runs", head, [("", rows)]) + below
 
 
-def _line(session: Summary, run: Run | None) -> Row:
+def _notes(session: Summary) -> list[str]:
+    return [*session.notes, *([session.notice] if session.notice else [])]
+
+
+def _share(count: int, total: int) -> str:
+    return "every run" if count == total else f"{count} of {total} runs"
+
+
+def _line(session: Summary, run: Run | None, common: Sequence[str]) -> Row:
     block = None if run is None else run.block
-    told = [*session.notes, *([session.notice] if session.notice else [])]
+    told = [note for note in _notes(session) if note not in common]
     if run is not None and run.reason:
         told.insert(0, run.reason)
     return [
@@ -87,4 +103,4 @@ _METHODS = ("metric", "method", "source, or why there is none", "runs")
 def _which(of: Sequence[str], total: int) -> str:
     if len(of) == total:
         return "all"
-    return ", ".join(of) if len(of) <= 3 else f"{len(of)} of {total}"
+    return ", ".join(of) if len(of) <= _FEW else f"{len(of)} of {total}"

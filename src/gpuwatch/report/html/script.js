@@ -1,7 +1,7 @@
 "use strict";
 (() => {
   const SVG = "http://www.w3.org/2000/svg";
-  const WIDE = 1000, HIGH = 250, TOP = 8, BOTTOM = 226;
+  const WIDE = 1000, HIGH = 250, TOP = 8, BOTTOM = 226, MARKS = 6;
   const make = (name, attributes, text) => {
     const found = document.createElementNS(SVG, name);
     for (const [key, value] of Object.entries(attributes)) found.setAttribute(key, value);
@@ -66,6 +66,19 @@
     const y = (value) => TOP + (BOTTOM - TOP) * (1 - Math.min(1, Math.max(0, value / measure().top)));
     const share = (x) => (x - range()[0]) / (range()[1] - range()[0]);
 
+    // A run's point nearest to x among those that are shown, as [x, value].
+    const nearest = (run, x, farthest = Infinity) => {
+      const xs = along(run), values = run.v[metric.value];
+      if (!values) return null;
+      let best = null, distance = farthest;
+      for (let i = 0; i < xs.length; i++) {
+        if (xs[i] === null || values[i] === null || xs[i] < range()[0] || xs[i] > range()[1]) continue;
+        const far = Math.abs(xs[i] - x);
+        if (far < distance) { best = [xs[i], values[i]]; distance = far; }
+      }
+      return best;
+    };
+
     const path = (run) => {
       const xs = along(run), values = run.v[metric.value];
       let told = "", pen = "M";
@@ -78,6 +91,19 @@
       }
       return told;
     };
+
+    // Shapes along the first judged run of each cell, beside those of the other cells.
+    const marks = () => data.cells.flatMap((cell, number) => {
+      const run = data.runs.find((each) => each.cell === number && !each.faint);
+      if (!run) return [];
+      return Array.from({ length: MARKS }, (_, place) => {
+        const wanted = (place + (number + 0.5) / data.cells.length) / MARKS;
+        const found = nearest(run, range()[0] + wanted * (range()[1] - range()[0]));
+        if (!found) return [];
+        const x = `${(100 * share(found[0])).toFixed(2)}%`;
+        return [make("use", { class: `mark ${cell.colour}`, href: cell.shape, x, y: y(found[1]) })];
+      }).flat();
+    });
 
     const draw = () => {
       const up = ticks(0, measure().top, 4), parts = [title];
@@ -96,29 +122,17 @@
       });
       for (const run of data.runs) {
         const faint = run.faint ? " faint" : "";
-        inner.append(make("path", { class: `curve ${data.cells[run.cell].line}${faint}`, d: path(run) }));
+        inner.append(make("path", { class: `curve ${data.cells[run.cell].colour}${faint}`, d: path(run) }));
       }
       cursor = make("line", { class: "cursor", y1: TOP, y2: BOTTOM, visibility: "hidden" });
-      plot.replaceChildren(...parts, inner, cursor);
+      plot.replaceChildren(...parts, inner, ...marks(), cursor);
       scale.replaceChildren(
         ...up.map((tick) => make("text", { x: "100%", y: y(tick) + 4, "text-anchor": "end" }, label(tick))),
       );
       figure.querySelector(".what").textContent = `${measure().title}, ${measure().unit}`;
       across.textContent = mode.value === "steps" ? "timed steps done" : across.dataset.time;
+      figure.querySelector(".how").textContent = measure().how;
       readout.replaceChildren();
-    };
-
-    // A run's value at x: of its nearest point, if one is near enough to stand for it.
-    const at = (run, x) => {
-      const xs = along(run), values = run.v[metric.value];
-      if (!values) return null;
-      let best = null, distance = (range()[1] - range()[0]) / 20;
-      for (let i = 0; i < xs.length; i++) {
-        if (xs[i] === null || values[i] === null) continue;
-        const far = Math.abs(xs[i] - x);
-        if (far < distance) { best = values[i]; distance = far; }
-      }
-      return best;
     };
 
     const read = (portion) => {
@@ -130,7 +144,8 @@
       const told = [mode.value === "steps" ? `step ${Math.round(x)}` : `at ${short(x)}`];
       data.cells.forEach((cell, number) => {
         const runs = data.runs.filter((run) => run.cell === number && !run.faint);
-        const values = runs.map((run) => at(run, x)).filter((value) => value !== null);
+        const points = runs.map((run) => nearest(run, x, (high - low) / 20));
+        const values = points.filter((point) => point).map((point) => point[1]);
         if (!values.length) { told.push(`${cell.label}: —`); return; }
         const mean = values.reduce((sum, value) => sum + value, 0) / values.length;
         const span = values.length > 1 ? ` (${short(Math.min(...values))} to ${short(Math.max(...values))}, ${values.length} runs)` : "";

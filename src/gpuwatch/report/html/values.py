@@ -77,11 +77,14 @@ def _picture(question: Question, places: Sequence[str], axis: Axis) -> str:
         f'<text x="100%" y="{_y(axis, t) + 4:.1f}" text-anchor="end">{text(shown(t, "s"))}</text>'
         for t in ticks
     )
-    extra = [
-        (mark(0, "8", 7, hollow=True), "warm-up block: shown, not judged"),
-        ('<circle class="ring" cx="8" cy="7" r="6"/>', "outlier: kept"),
-        ('<text x="8" y="12" text-anchor="middle">✕</text>', "no value"),
-    ]
+    runs = [run for cell in cells for run in cell.runs]
+    extra = []
+    if any(run.warm_up for run in runs):
+        extra.append((mark(0, "8", 7, hollow=True), "warm-up block: shown, not judged"))
+    if any(run.outlier for run in runs):
+        extra.append(('<circle class="ring" cx="8" cy="7" r="6"/>', "outlier: kept"))
+    if any(run.value is None for run in runs):
+        extra.append(('<text x="8" y="12" text-anchor="middle">✕</text>', "no value"))
     return (
         '<figure class="chart">\n'
         f"{legend([cell.label for cell in cells], extra)}"
