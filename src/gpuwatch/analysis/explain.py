@@ -19,13 +19,14 @@ def explain(baseline: Cell, other: Cell, margin: float) -> Explanation:
     """What goes with the change from ``baseline`` to ``other``, by the judged runs of both.
 
     Parts of the step first, the largest change first; then versions, kernels, clocks and limits
-    that differ; start-up last. What is not known is left out. ``margin`` is relative: extra
-    start-up is told with the steps after which it is below that share of the whole time.
+    that differ; start-up last. What is not known is left out. ``margin`` is relative: a part
+    that is within it is unchanged, and extra start-up is told with the steps after which it is
+    below that share of the whole time.
     """
-    sides = Sides(baseline, other)
+    sides = Sides(baseline, other, margin)
     found = fingerprint(sides)
     kernels, ran = differing(sides)
-    start, started = start_up(sides, margin)
+    start, started = start_up(sides)
     parts = sorted(where(sides), key=lambda each: -each[0])
     rungs = (
         *(evidence for _, evidence in parts),

@@ -1,12 +1,14 @@
 """Two cells side by side: figures of their judged runs, and what each part of a step adds.
 
-A *point* is a hundredth of the baseline's step time: what one part of a step adds, over the step
-time of the baseline in the same block. The parts of a step add up to it, so their points add up to
-the relative change of the step time.
+A *point* is a hundredth of the baseline's step time. The parts of a step add up to it, and their
+points to the relative change that the verdict gives: the change of each block's log-ratio is shared
+out by the logarithmic mean of its two step times (LMDI: Ang 2005, Energy Policy 33), so that it
+does not matter which of two noisy runs is the baseline.
 """
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -31,25 +33,40 @@ class Points:
 
     estimate: float
     interval: Interval | None
-    """Of ``FEWEST`` pairs or more."""
+    """Of two pairs or more."""
     pairs: int
     """0: of medians, as the runs share no blocks."""
 
     @property
+    def judged(self) -> Interval | None:
+        """The interval, where there are as many pairs as a verdict needs."""
+        return self.interval if self.pairs >= FEWEST else None
+
+    @property
     def changed(self) -> bool:
         """Whether it is more than the least, and told from none where there is an interval."""
-        known = self.interval is None or not self.interval.low <= 0 <= self.interval.high
-        return abs(self.estimate) >= LEAST_POINTS and known
+        return abs(self.estimate) >= LEAST_POINTS and not self._may_be_none
+
+    def same(self, margin: float) -> bool:
+        """Whether it is less than the least, or told to be within ``margin`` if it is anything."""
+        if self.interval is None:
+            return not self.changed
+        widest = max(margin, LEAST_POINTS)
+        return not self.changed and max(-self.interval.low, self.interval.high) <= widest
+
+    @property
+    def _may_be_none(self) -> bool:
+        return self.interval is not None and self.interval.low <= 0 <= self.interval.high
 
     def __str__(self) -> str:
-        """``+2.9 points (+2.4 to +3.4)``; without an interval, why."""
-        if self.interval is not None:
-            why = f"{signed(self.interval.low)} to {signed(self.interval.high)}"
-        elif self.pairs:
-            why = f"{self.pairs} block{'s' if self.pairs > 1 else ''}: described"
-        else:
-            why = "of medians: described"
-        return f"{signed(self.estimate)} points ({why})"
+        """``+2.9 points (+2.4 to +3.4)``; with few pairs, how many."""
+        between = self.interval
+        told = [] if between is None else [f"{signed(between.low)} to {signed(between.high)}"]
+        if not self.pairs:
+            told.append("of medians: described")
+        elif self.pairs < FEWEST:
+            told.append(f"{self.pairs} block{'s' if self.pairs > 1 else ''}: described")
+        return f"{signed(self.estimate)} points ({'; '.join(told)})"
 
 
 @dataclass(frozen=True)
@@ -76,6 +93,8 @@ class Sides:
 
     baseline: Cell
     other: Cell
+    margin: float
+    """Relative change that does not matter."""
 
     @property
     def cells(self) -> tuple[Cell, Cell]:
@@ -126,17 +145,15 @@ class Sides:
         middle = [[statistics.median(column) for column in zip(*of, strict=True)] for of in rows]
         if not shared:
             rows = [[each] for each in middle]
-        added = [
-            [(after - before) / first[0] for before, after in zip(first, second, strict=True)]
-            for first, second in zip(*rows, strict=True)
-        ]
+        added = [_added(first, second) for first, second in zip(*rows, strict=True)]
         columns = list(zip(*added, strict=True))
+        scale = _scale(statistics.mean(columns[0]))
         rest = [each[0] - sum(each[1:]) for each in added]
         parts = tuple(
-            Part(name, (middle[0][at], middle[1][at]), _points(columns[at], len(shared)))
+            Part(name, (middle[0][at], middle[1][at]), _points(columns[at], scale, len(shared)))
             for at, name in enumerate(values, 1)
         )
-        return Split(parts, _points(rest, len(shared)))
+        return Split(parts, _points(rest, scale, len(shared)))
 
 
 def step_seconds(run: Run) -> float | None:
@@ -175,6 +192,22 @@ def _rows(cell: Cell, wanted: Sequence[Value]) -> list[tuple[int | None, list[fl
     return rows
 
 
-def _points(added: Sequence[float], pairs: int) -> Points:
-    interval = difference(added) if pairs >= FEWEST else None
-    return Points(statistics.mean(added), interval, pairs)
+def _added(first: Sequence[float], second: Sequence[float]) -> list[float]:
+    """Natural logarithm of the ratio of the step times, which come first, and each part's share."""
+    ratio = math.log(second[0] / first[0])
+    # The logarithmic mean; of two that are equal their common value.
+    mean = (second[0] - first[0]) / ratio if ratio else first[0]
+    return [ratio, *((b - a) / mean for a, b in zip(first[1:], second[1:], strict=True))]
+
+
+def _scale(mean_ratio: float) -> float:
+    """What makes shares of a mean log-ratio add up to the relative change that it is."""
+    return math.expm1(mean_ratio) / mean_ratio if mean_ratio else 1.0
+
+
+def _points(added: Sequence[float], scale: float, pairs: int) -> Points:
+    between = difference(added) if pairs > 1 else None
+    if between is not None:
+        low, high = between.low * scale, between.high * scale
+        between = Interval(between.estimate * scale, low, high, between.level)
+    return Points(statistics.mean(added) * scale, between, pairs)

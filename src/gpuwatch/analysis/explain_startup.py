@@ -9,7 +9,7 @@ from gpuwatch import units
 from gpuwatch.analysis.explain_sides import Sides, median, plausible, step_seconds
 from gpuwatch.analysis.results import Cell, Evidence, Interval, StartUp
 from gpuwatch.analysis.summary import Summary
-from gpuwatch.analysis.verdict import FEWEST, difference
+from gpuwatch.analysis.verdict import difference
 from gpuwatch.metrics import Method
 from gpuwatch.models import number
 
@@ -21,10 +21,10 @@ _STAGES = (
 )
 
 
-def start_up(sides: Sides, margin: float) -> tuple[StartUp | None, Evidence | None]:
+def start_up(sides: Sides) -> tuple[StartUp | None, Evidence | None]:
     """What the other environment's start took, and the sentence about it.
 
-    ``None`` where a stage of the start is not known. ``margin``: relative, of the whole time.
+    ``None`` where a stage of the start is not known.
     """
     first, second = sides.medians(seconds_of)
     if second is None:
@@ -36,15 +36,15 @@ def start_up(sides: Sides, margin: float) -> tuple[StartUp | None, Evidence | No
     told = interval is None or not interval.low <= 0 <= interval.high
     step = median([known for run in sides.baseline.judged if (known := step_seconds(run))])
     steps = None
-    if told and extra > 0 and step is not None and margin > 0:
-        steps = math.ceil(round(extra / (margin * step), 6))
+    if told and extra > 0 and step is not None and sides.margin > 0:
+        steps = math.ceil(round(extra / (sides.margin * step), 6))
     text = f"start-up {sides.both(_time(first), _time(second))}"
     if told and extra:
         text += f": {_time(abs(extra))} {'more' if extra > 0 else 'less'}{_stage(sides, extra)}"
     else:
-        text += ": the same within its error"
+        text += ": a difference within its error"
     if steps is not None:
-        text += f"; under {units.percent(margin)} of the time after {steps:,} steps"
+        text += f"; under {units.percent(sides.margin)} of the time after {steps:,} steps"
     source = "launch, import, model and data, first step; no part of the step time"
     return (
         StartUp(second, extra, steps),
@@ -60,10 +60,10 @@ def seconds_of(session: Summary) -> float | None:
 
 
 def _interval(sides: Sides) -> Interval | None:
-    """Of the difference in seconds, paired by block; ``None`` under ``FEWEST`` pairs."""
+    """Of the difference in seconds, paired by block; ``None`` under two pairs."""
     first, second = (_by_block(cell) for cell in sides.cells)
     added = [second[block] - first[block] for block in sorted(first.keys() & second.keys())]
-    return difference(added) if len(added) >= FEWEST else None
+    return difference(added)
 
 
 def _by_block(cell: Cell) -> dict[int, float]:

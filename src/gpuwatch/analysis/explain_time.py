@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from gpuwatch import units
-from gpuwatch.analysis.explain_sides import Part, Sides, Split, Value, step_seconds
+from gpuwatch.analysis.explain_sides import (
+    LEAST_POINTS,
+    Part,
+    Sides,
+    Split,
+    Value,
+    step_seconds,
+)
 from gpuwatch.analysis.kernels import times_of
 from gpuwatch.analysis.results import Evidence, Run
 from gpuwatch.metrics import Method
@@ -110,11 +117,13 @@ def _by_phases(sides: Sides) -> list[Weighed]:
         )
         for part in changed
     ]
-    same = [_name(part) for part in split.parts if part not in changed]
-    if same:
-        each = "phase" if len(same) == 1 else "phases"
-        text = f"{each} {', '.join(same)}: unchanged within 0.3 points or their interval"
-        found.append((0.0, Evidence("host", text, None, Method.MEASURED, _PHASES_SOURCE)))
+    same = [part for part in split.parts if part.points.same(sides.margin)]
+    unclear = [part for part in split.parts if part not in changed and part not in same]
+    for parts, said in ((same, "unchanged"), (unclear, "can't be told apart")):
+        if parts:
+            each = "phase" if len(parts) == 1 else "phases"
+            text = f"{each} {', '.join(map(_name, parts))} {said}: {_widest(parts)}"
+            found.append((0.0, Evidence("host", text, None, Method.MEASURED, _PHASES_SOURCE)))
     why = ": the step time is a median of steady steps, phases are means over all timed steps"
     return [*found, *_left_over(split, "the phases", why, _PHASES_SOURCE)]
 
@@ -125,11 +134,14 @@ def _told(
     points, both = part.points, _both(sides, part)
     if points.changed:
         text = f"{name} {both}: goes with {points} of the change"
-    else:
+    elif points.same(sides.margin):
         text = f"{name} unchanged: {both}, {points}"
+    else:
+        text = f"{name} can't be told apart: {both}, {points}"
     text += f"; {more}" if more else ""
+    judged = points.judged
     return abs(points.estimate), Evidence(
-        rung, text, points.interval, Method.MEASURED, source, of if points.interval else ""
+        rung, text, judged, Method.MEASURED, source, of if judged else ""
     )
 
 
@@ -138,7 +150,7 @@ def _left_over(split: Split, parts: str, why: str, source: str) -> Iterator[Weig
     points = split.remainder
     if points.changed:
         text = f"in none of {parts}: {points}{why}"
-        yield abs(points.estimate), Evidence("host", text, points.interval, Method.MEASURED, source)
+        yield abs(points.estimate), Evidence("host", text, points.judged, Method.MEASURED, source)
 
 
 def _copy_phase(sides: Sides, phases: Split | None) -> str | None:
@@ -155,6 +167,15 @@ def _most_changed(phases: Split | None) -> str | None:
         return None
     most = max(changed, key=lambda part: abs(part.points.estimate))
     return f"of the steps' phases {_name(most)} took most, {most.points}"
+
+
+def _widest(parts: Sequence[Part]) -> str:
+    """How far from none any of them may be."""
+    known = [part.points.interval for part in parts if part.points.interval is not None]
+    if not known:
+        return f"under {LEAST_POINTS * 100:.1f} points"
+    reach = max(abs(end) for each in known for end in (each.low, each.high)) * 100
+    return f"within {reach:.1f} points{' each' if len(parts) > 1 else ''}"
 
 
 def _both(sides: Sides, part: Part) -> str:
