@@ -13,9 +13,11 @@ import pytest
 from gpuwatch.analysis.explain import explain
 from gpuwatch.analysis.explain_kernels import family
 from gpuwatch.analysis.results import Cell, Evidence, Explanation
-from gpuwatch.analysis.summary import Summary, Timing
+from gpuwatch.analysis.summary import Summary, Timing, summarise
 from gpuwatch.analysis.verdict import interval
+from gpuwatch.cli import main
 from gpuwatch.metrics import Method
+from gpuwatch.session.reader import SessionReader
 
 from . import sessions
 from .cells import cell, profile
@@ -26,6 +28,8 @@ DRIFT = [1.0, 1.01, 1.02, 1.0, 0.99, 1.03, 1.0]
 """What both runs of a block share."""
 NOISE = [0.0, 0.001, -0.001, 0.002, -0.002, 0.001, -0.001]
 """Of the other's step, as a share; adds up to 0."""
+
+PROFILES = Path(__file__).parent.parent / "data" / "profiles"
 
 Make = Callable[..., Summary]
 
@@ -308,6 +312,28 @@ def test_the_library_that_chose_them_is_named_with_both_versions(riddle: Explana
     assert [(each.key, each.values) for each in riddle.differences] == [
         ("cudnn", ("9.1.0", "8.9.7"))
     ]
+
+
+def test_printed_profiles_of_nvprof_tell_the_same_of_a_run_as_a_whole(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cells = []
+    for name, label in (("winograd", "bare"), ("implicit-gemm", "docker")):
+        files = map(str, sorted(PROFILES.glob(f"nvprof-{name}-*")))
+        assert main(["import", *files, "--label", label, "--out", str(tmp_path)]) == 0
+        with SessionReader(Path(capsys.readouterr().out.strip())) as reader:
+            cells.append(cell(label, [summarise(reader)], [None], ["no steps"]))
+    ran, executed = explain(cells[0], cells[1], MARGIN).evidence
+    assert ran.text.startswith(
+        "2 kernels ran in docker and not in bare, 84 % of its kernel time: implicit GEMM "
+        "convolution 84 %, the largest implicit_convolve_sgemm<"
+    )
+    assert "4 kernels ran in bare and not in docker, 51 % of its kernel time: Winograd" in ran.text
+    assert executed.text == (
+        "executed FLOP 3.49 GFLOP in bare, 11.0 GFLOP in docker (x3.15) in all; "
+        "DRAM traffic 822 MB in bare, 301 MB in docker (x0.37) in all"
+    )
+    assert executed.source == "hardware counters, nvprof"
 
 
 def test_the_same_time_by_other_kernels_is_no_change_of_kernel_time(riddle: Explanation) -> None:
