@@ -11,8 +11,9 @@ import pytest
 from gpuwatch.analysis.results import Cell, Sweep
 from gpuwatch.analysis.summary import Summary
 from gpuwatch.analysis.sweep import sweep_of
-from gpuwatch.models import JSON
+from gpuwatch.models import JSON, Problem
 from gpuwatch.session.status import State, Status
+from gpuwatch.session.study import NotRun
 
 from . import sessions
 from .cells import cell
@@ -153,6 +154,15 @@ def test_values_that_were_not_tried_beyond_it_are_not_said_to_have_run(make: Mak
     out: list[Point] = [(256, None, "out of memory"), (512, None, "not run: 256 out of memory")]
     found = sweep([point(make, 64, 5000), *out])
     assert found.sentence.endswith("out of memory from 256 on")
+
+
+def test_a_size_that_was_given_up_is_told_by_its_problem(make: Make) -> None:
+    problem = Problem("out-of-memory", "mnist-cnn in docker ran out of memory at batch size 256")
+    left = Cell("512", "docker", (), None, None, (NotRun("docker", (problem,)),))
+    points = [point(make, 64, 5000), ended(make, 256, "x (out of memory)"), (512, left, None)]
+    found = sweep(points)
+    assert found.points[2].why == problem.text
+    assert found.sentence.endswith("; out of memory from 256 on")
 
 
 def test_a_middle_value_out_of_memory_is_named_alone(make: Make) -> None:
