@@ -1,0 +1,244 @@
+"""`gpuwatch resume`: a study that broke off is completed, and nothing of it is lost."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpuwatch.cli.commands import dispatch
+from gpuwatch.errors import StorageError, UsageError
+from gpuwatch.models import Environment, Workload
+from gpuwatch.recorder.record import Request
+from gpuwatch.session import study
+from gpuwatch.session.plan import PLAN, Part, Plan, read
+from gpuwatch.session.reader import SessionReader
+from tests.conftest import Cli
+from tests.runners.packages import installed
+
+from .test_record import STEPS, sessions, until
+
+AA = ("--env", "bare", "--env", "bare")
+BLOCK = ("--blocks", 1, "--order-seed", 3)
+
+
+def only(out: Path) -> Path:
+    (path,) = out.glob(f"*/{PLAN}")
+    return path.parent
+
+
+def planned(folder: Path) -> Plan:
+    plan = read(folder)
+    assert plan is not None
+    return plan
+
+
+def meta(path: Path) -> dict[str, Any]:
+    with SessionReader(path) as reader:
+        return reader.meta()
+
+
+def steps(path: Path) -> list[int]:
+    with SessionReader(path) as reader:
+        return [row.step for row in reader.steps()]
+
+
+def kill_in_run(cli: Cli, out: Path, number: int, *flags: object) -> None:
+    """Start a study and kill its recorder with SIGKILL in the middle of a run of it."""
+    recorder = cli.start("--record", "--quiet", *flags, "--out", out, *work(out))
+    until(lambda: len(sessions(out)) == number and steps(sessions(out)[-1]), 60)
+    os.kill(recorder.pid, signal.SIGKILL)
+    recorder.wait()
+
+
+def work(out: Path) -> tuple[object, ...]:
+    return ("--", sys.executable, STEPS, 60, 0.01)
+
+
+def workload_over(path: Path) -> None:
+    holder = meta(path)["handle"]["holder"]["pid"]
+    until(lambda: not Path(f"/proc/{holder}").exists())
+
+
+def complete(folder: Path) -> None:
+    """Every run of the plan has its session, in its order, and the summary has all of them."""
+    plan = planned(folder)
+    assert [path.name for path in study.sessions_in(folder)] == [run.file for run in plan.runs]
+    assert plan.problems == {}
+    for run in plan.runs:
+        known = meta(folder / run.file)
+        assert known["session"]["index"] == run.index
+        assert known["environment"]["label"] == run.environment.label
+        assert known["result"]["code"] == 0 and steps(folder / run.file) == list(range(1, 61))
+    found = json.loads((folder / "summary.json").read_text())
+    assert found["not_run"] == []
+
+
+def test_a_study_killed_in_a_block_is_completed_and_nothing_of_it_is_lost(
+    cli: Cli, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    kill_in_run(cli, out, 3, *BLOCK, "--cool-down", 0, *AA)
+    folder = only(out)
+    before = planned(folder)
+    broken = folder / before.runs[2].file
+    workload_over(broken)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    done = cli("resume", folder, folder=elsewhere)
+    assert "2 of 4 runs are done" in done.stderr and f"took up {broken}" in done.stderr
+    assert "run 4 of 4 (block 1 of 1)" in done.stderr and "run 3 of 4" not in done.stderr
+    complete(folder)
+    assert planned(folder) == before, "the plan, and with it the order, is as it was"
+    assert not list((cli.home / ".local/state/gpuwatch/runs").iterdir())
+    told = cli("resume", folder, code=2).stderr
+    assert f"{folder} is complete" in told
+
+
+def test_a_run_of_which_nothing_else_is_left_is_kept_aside_and_done_again(
+    cli: Cli, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    kill_in_run(cli, out, 1, *AA)
+    folder = only(out)
+    broken = sessions(out)[0]
+    workload_over(broken)
+    shutil.rmtree(meta(broken)["handle"]["folder"])  # as a restart of the machine does
+    known = steps(broken)
+    done = cli("resume", broken)
+    kept = folder / f"{broken.name}.lost-1"
+    assert f"{broken.name} broke off; it is kept as {kept.name}" in done.stderr
+    assert steps(kept) == known and meta(kept)["session"]["index"] == 1
+    complete(folder)
+
+
+def test_a_workload_that_still_runs_is_not_started_a_second_time(cli: Cli, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    recorder = cli.start("--record", "--quiet", *AA, "--out", out, "--", "sleep", "300")
+    until(lambda: sessions(out) and (meta(sessions(out)[0]).get("handle") or {}).get("holder"))
+    (path,) = sessions(out)
+    folder = only(out)
+    told = cli("resume", folder, code=2).stderr
+    assert "is being recorded now" in told
+    os.kill(recorder.pid, signal.SIGKILL)
+    recorder.wait()
+    told = cli("resume", folder, code=2).stderr
+    assert f"goes on without its recorder; gpuwatch attach --record {path}" in told
+    assert f"gpuwatch stop {path} ends it" in told
+    cli("stop", path)
+    # The run that was stopped took place; the other one is still to be done.
+    (problem,) = planned(folder).problems[2]
+    assert problem.fix == f"gpuwatch resume {folder.name}"
+    recorder = cli.start("resume", folder, "--quiet")
+    until(lambda: len(sessions(out)) == 2)
+    assert planned(folder).problems == {}
+    until(lambda: (meta(sessions(out)[1]).get("handle") or {}).get("holder"))
+    cli("stop", sessions(out)[1])
+    assert recorder.wait(20) == 0
+
+
+def test_a_study_killed_between_two_runs_goes_on_in_the_background(
+    cli: Cli, tmp_path: Path
+) -> None:
+    recorder = cli.start("--record", "--quiet", *AA, "--cool-down", "10m", *work(tmp_path))
+    data = cli.home / ".local/share/gpuwatch/studies"
+    until(lambda: list(data.glob("*/summary.json")), 60)
+    os.kill(recorder.pid, signal.SIGKILL)
+    recorder.wait()
+    folder = only(data)
+    said = cli("resume", folder.name, "--plan").stdout
+    assert "once: bare#1 (done), bare#2\n" in said and "1 of 2 runs are done" in said
+    assert len(sessions(data)) == 1
+    path = Path(cli("resume", folder.name, "--detach", "--quiet").stdout.strip())
+    assert path == folder / planned(folder).runs[1].file
+    workload_over(path)
+    until(lambda: "result" in meta(path))
+    until(lambda: len(json.loads((folder / "summary.json").read_text())["sessions"]) == 2)
+    complete(folder)
+
+
+def test_an_environment_that_could_not_run_is_tried_again(cli: Cli, tmp_path: Path) -> None:
+    mended, out = tmp_path / "mended", tmp_path / "out"
+    site = installed(tmp_path / "site", "late", "gw_late:Runner", LATE.format(flag=str(mended)))
+    cli.variables["PYTHONPATH"] = str(site)
+    flags = ("--env", "bare", "--env", "late", "--out", out)
+    cli("--record", "--quiet", *flags, *work(out), code=3)
+    folder = only(out)
+    assert [problem.code for problem in planned(folder).problems[2]] == ["not-yet"]
+    assert "late: it is not ready" in cli("resume", folder, code=3).stderr
+    mended.write_text("")
+    cli("resume", folder, "--quiet")
+    complete(folder)
+
+
+LATE = """
+from pathlib import Path
+
+from gpuwatch.models import Problem
+from gpuwatch.runners.bare import BareRunner
+
+
+class Runner(BareRunner):
+    kind = "late"
+
+    def preflight(self, spec):
+        ready = Path({flag!r}).exists()
+        return [] if ready else [Problem("not-yet", "it is not ready", "wait")]
+"""
+
+
+@pytest.fixture
+def begun(tmp_path: Path) -> Path:
+    """A study of which nothing took place yet."""
+    work = (Workload("true", "command", ("true",)),)
+    part = Part("p", work, (Environment("bare", "a"), Environment("bare", "b")))
+    return study.create(tmp_path / "out", Request((part,), tmp_path / "out").plan())
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"host": "elsewhere"}, "was recorded on elsewhere, and this is"),
+        ({"host": None}, "did not note all it takes"),
+        ({"working_directory": None}, "did not note all it takes"),
+        ({"working_directory": "/nowhere/at/all"}, "is gone: /nowhere/at/all; make it again"),
+    ],
+)
+def test_a_study_that_cannot_go_on_here_is_refused(
+    begun: Path, change: dict[str, str | None], why: str
+) -> None:
+    plan = planned(begun)
+    study.write(begun, replace(plan, settings={**plan.settings, **change}))
+    with pytest.raises(UsageError) as error:
+        dispatch(["resume", str(begun)])
+    assert why in str(error.value)
+    assert not study.sessions_in(begun)
+
+
+def test_a_plan_that_cannot_be_read_is_refused(begun: Path, tmp_path: Path) -> None:
+    (begun / PLAN).write_text("{}")
+    for folder in (begun, tmp_path):
+        with pytest.raises(UsageError, match="has no plan that can be read"):
+            dispatch(["resume", str(folder)])
+    with pytest.raises(StorageError, match="no such file"):
+        dispatch(["resume", str(tmp_path / "nothing")])
+
+
+def test_a_recording_of_the_machine_is_not_gone_on_with(tmp_path: Path) -> None:
+    part = Part("p", (Workload("machine", "machine"),), (Environment("bare", "bare"),))
+    folder = study.create(tmp_path, Request((part,), tmp_path).plan())
+    with pytest.raises(UsageError, match="is no study of a workload"):
+        dispatch(["resume", str(folder)])
+
+
+def test_two_recorders_do_not_go_on_with_one_study(begun: Path) -> None:
+    with study.held(begun), pytest.raises(UsageError, match="another recorder"):
+        dispatch(["resume", str(begun), "--quiet"])
+    assert not study.sessions_in(begun)
