@@ -114,6 +114,24 @@ def test_a_study_with_two_cases_says_which_is_meant(two_cases: StudyResult) -> N
     assert "\nmnist-cnn\n---------\n" in text
 
 
+def test_cases_of_one_workload_are_told_by_what_differs(two_cases: StudyResult) -> None:
+    questions = tuple(
+        replace(question, label=f"resnet50, batch size {size}", contrasts=question.contrasts[1:])
+        for question, size in zip(two_cases.questions, (32, 64), strict=True)
+    )
+    text = terminal(replace(two_cases, questions=questions))
+    assert "SLOWER   batch size 32: apptainer is slower" in text
+    assert any(line.startswith("batch size 64  ") and "*" in line for line in text.split("\n"))
+
+
+def test_each_of_several_sweeps_names_its_environment(result: StudyResult) -> None:
+    (sweep,) = result.sweeps
+    other = replace(sweep, label="resnet50 in docker: batch size", environment="docker")
+    text = " ".join(terminal(replace(result, sweeps=(sweep, other))).split())
+    assert "resnet50 in bare: batch size 64 is best" in text
+    assert "resnet50 in docker: batch size 64 is best" in text
+
+
 def test_what_did_not_run_has_its_mend_on_a_line_of_its_own_and_what_comes_is_counted(
     result: StudyResult,
 ) -> None:
@@ -148,7 +166,8 @@ def test_single_runs_of_different_cases_have_no_ratio(pair: StudyResult) -> None
     apart = tuple(
         replace(question, label=cell.label, cells=(cell,), contrasts=()) for cell in question.cells
     )
-    text = terminal(replace(pair, questions=apart))
+    text = terminal(replace(pair, questions=apart, notes=("nothing to compare",)))
+    assert text.startswith("nothing to compare\n") and " ratio " not in text
     assert "x1." not in text and "ratios (x...)" not in text and "step time, median" in text
 
 

@@ -168,28 +168,35 @@ def _grid(
 ) -> tuple[list[str], list[list[str]]]:
     labels = headings(compared.sessions)
     head = ["", *(escape(label) for label in labels)]
-    if len(labels) == 2:
+    beside = (
+        len(labels) == 2
+        and compared.baseline == 0
+        and any(row.ratios[1] is not None for row in compared.rows)
+    )
+    if beside:
         head.append("ratio")
     head.append("method")
     rows: list[list[str]] = []
     for group, of_group in groupby(compared.rows, key=lambda row: row.group):
         rows.append([escape(group), *[""] * (len(head) - 1)])
-        rows.extend(_line(row, escape, compared.baseline) for row in of_group)
+        rows.extend(_line(row, escape, compared.baseline, beside=beside) for row in of_group)
     return head, rows
 
 
-def _line(row: Row, escape: Callable[[object], str], baseline: int | None) -> list[str]:
-    sessions = len(row.values)
+def _line(
+    row: Row, escape: Callable[[object], str], baseline: int | None, *, beside: bool
+) -> list[str]:
+    """``beside``: ratios have a column of their own."""
     cells = []
     for at, value in enumerate(row.values):
         cell = _cell(row, value)
         if any(row.at_most[at : at + 1]):
             cell = f"under {cell}"
-        if sessions > 2 and at != baseline and row.ratios[at] is not None:
+        if not beside and at != baseline and row.ratios[at] is not None:
             cell += f" ({ratio(row.ratios[at])})"
         cells.append(escape(cell))
-    if sessions == 2:
-        cells.append(ratio(row.ratios[1]) if baseline == 0 else "")
+    if beside:
+        cells.append(ratio(row.ratios[1]))
     methods = dict.fromkeys(m.value for m in row.methods if m is not Method.UNAVAILABLE)
     return [f"  {escape(row.name)}", *cells, "/".join(methods)]
 

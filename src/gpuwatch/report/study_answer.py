@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from gpuwatch.analysis.results import Cell, Question, StudyResult, Verdict
+from gpuwatch.analysis.results import Cell, Question, StudyResult, Sweep, Verdict
 from gpuwatch.report.ranges import between
 from gpuwatch.report.study_document import Heading, Item, Plot, Said, Section
 from gpuwatch.report.values import shown
@@ -21,20 +22,31 @@ def answer(result: StudyResult) -> Section:
     """Verdicts in words, the plot of their intervals, and what did not take place."""
     items: list[Item] = []
     several = len(result.questions) > 1
-    for question in result.questions:
+    for question, name in zip(result.questions, _short(result.questions), strict=True):
         said = _said(question, alone=not result.sweeps)
-        items += [Heading(question.label), *said] if several and said else said
+        if several and len(said) == 1:
+            items.append(replace(said[0], text=f"{name}: {said[0].text}"))
+        else:
+            items += [Heading(name), *said] if several and said else said
     over_all = general(result)
-    items += [Heading("over all"), *over_all] if items and several and over_all else over_all
+    if over_all and any(isinstance(item, Heading) for item in items):
+        items.append(Heading("over all"))
+    items += over_all
+    if not items and len(result.sessions) > 1:
+        items += [Said("", each) for each in result.notes[:1]]
     plot = _plot(result.questions)
     return Section("", (*items, *([plot] if plot else []), *missing(result)))
 
 
 def general(result: StudyResult) -> tuple[Said, ...]:
     """What is said of several cells at once: means over cases, sweeps, noise."""
+    several = len(result.sweeps) > 1
     return (
         *(Said("overall", each.sentence) for each in result.overall),
-        *(Said("sweep", each.sentence) for each in result.sweeps),
+        *(
+            Said("sweep", f"{_of_sweep(each)}: {each.sentence}" if several else each.sentence)
+            for each in result.sweeps
+        ),
         *(Said("noise", each.sentence) for each in result.noise),
     )
 
@@ -53,8 +65,8 @@ def word(verdict: Verdict) -> str:
     return verdict.kind.value.upper()
 
 
-def _said(question: Question, *, alone: bool) -> list[Item]:
-    said: list[Item] = [Said(word(each.verdict), each.sentence) for each in question.contrasts]
+def _said(question: Question, *, alone: bool) -> list[Said]:
+    said = [Said(word(each.verdict), each.sentence) for each in question.contrasts]
     if not said and alone:
         cells = [cell for cell in question.cells if len(cell.judged) > 1]
         said = [Said("", _of(cell, question.metric)) for cell in cells]
@@ -69,16 +81,30 @@ def _of(cell: Cell, metric: str) -> str:
     return f"{told}, {len(values)} of {len(cell.judged)} runs"
 
 
+def _of_sweep(sweep: Sweep) -> str:
+    """Its label without the parameter, which its sentence begins with: ``mnist-cnn in docker``."""
+    return sweep.label.rpartition(": ")[0] or sweep.label
+
+
+def _short(questions: Sequence[Question]) -> list[str]:
+    """Labels without the workload where that is the same in all: ``batch size 64``."""
+    labels = [question.label for question in questions]
+    heads = {label.partition(", ")[0] for label in labels}
+    shorter = [label.partition(", ")[2] for label in labels]
+    return shorter if len(heads) == 1 and all(shorter) else labels
+
+
 def _plot(questions: Sequence[Question]) -> Plot | None:
-    """The contrasts that have an interval or a word, those of several cases by both names."""
-    found = tuple(
-        (
-            f"{question.label}: {question.cells[each.other].label}"
-            if len(questions) > 1
-            else question.cells[each.other].label,
-            each.verdict,
-        )
-        for question in questions
+    """The contrasts, by what tells them apart: the case, the environment, or both."""
+    found = [
+        (name, question.cells[each.other].label, each.verdict)
+        for question, name in zip(questions, _short(questions), strict=True)
         for each in question.contrasts
+    ]
+    cases = len({name for name, _, _ in found}) > 1
+    environments = len({label for _, label, _ in found}) > 1
+    drawn = tuple(
+        (f"{name}: {label}" if cases and environments else name if cases else label, verdict)
+        for name, label, verdict in found
     )
-    return Plot(found) if any(verdict.change for _, verdict in found) else None
+    return Plot(drawn) if any(verdict.change for _, verdict in drawn) else None

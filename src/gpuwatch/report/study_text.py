@@ -95,11 +95,13 @@ def _kept(found: re.Match[str]) -> str:
 
 
 def _wrap(name: str, text: str, columns: int) -> list[str]:
-    return textwrap.wrap(
-        clean(text, _LONGEST_TEXT),
+    """Lines of ``text`` behind ``name``; a per cent sign stays with its number."""
+    lines = textwrap.wrap(
+        clean(text, _LONGEST_TEXT).replace(" %", "\u00a0%"),
         min(columns, _WIDEST),
         initial_indent=name,
         subsequent_indent=" " * len(name) or "  ",
         break_on_hyphens=False,
         break_long_words=False,
-    ) or [name.rstrip()]
+    )
+    return [line.replace("\u00a0", " ") for line in lines] or [name.rstrip()]
