@@ -55,7 +55,7 @@ def main() -> None:
     rng = np.random.default_rng(arguments.seed)
     cases = [(noise, blocks) for noise in NOISES for blocks in BLOCKS]
     shares = {
-        (effect, *case): simulate(arguments.studies, effect, *case, arguments.margin, rng)
+        (effect, case): simulate(arguments.studies, effect, *case, arguments.margin, rng)
         for effect in EFFECTS
         for case in cases
     }
@@ -68,7 +68,7 @@ def main() -> None:
         print("| true effect |", " | ".join(f"{noise:.1%}, {count}" for noise, count in cases), "|")
         print("| --- |", " | ".join("---:" for _ in cases), "|")
         for effect in EFFECTS:
-            cells = (f"{100 * shares[(effect, *case)][name]:.1f}" for case in cases)
+            cells = (f"{100 * shares[effect, case][name]:.1f}" for case in cases)
             print(f"| {effect:+.1%} |", " | ".join(cells), "|")
 
 

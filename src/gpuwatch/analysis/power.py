@@ -42,9 +42,9 @@ def blocks_to_decide(
     """
     blocks = np.arange(FEWEST, MOST + 1)
     level = ALPHA / comparisons
-    beyond = power_beyond(estimate, noise, margin, blocks, level)
-    within = power_within(estimate, noise, margin, blocks, level)
-    enough = np.flatnonzero(np.maximum(beyond, within) >= POWER)
+    outside = abs(math.log1p(estimate)) > math.log1p(margin)
+    power = power_beyond if outside else power_within
+    enough = np.flatnonzero(power(estimate, noise, margin, blocks, level) >= POWER)
     return int(blocks[enough[0]]) if enough.size else None
 
 
