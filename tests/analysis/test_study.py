@@ -14,6 +14,7 @@ from gpuwatch.analysis.read import read_study
 from gpuwatch.analysis.results import Contrast, Kind, Question, StudyResult
 from gpuwatch.models import Environment, Problem, Workload
 from gpuwatch.session.plan import MARGIN, Part
+from gpuwatch.session.study import STUDY_ENDED
 from tests.analysis import sessions
 from tests.analysis.recorded_studies import (
     APPTAINER,
@@ -115,6 +116,23 @@ def test_runs_that_were_not_started_count_as_lacking(tmp_path: Path) -> None:
     assert "3 of 7 runs of docker=image did not take place" in contrast(result).sentence
     assert len(only(result).cells[1].not_run) == 3
     assert len(result.not_run) == 3
+
+
+def test_a_study_that_was_stopped_is_judged_by_the_blocks_that_it_has(tmp_path: Path) -> None:
+    rest = dict.fromkeys(range(13, 17), Problem(STUDY_ENDED, "the study was stopped"))
+    recorded(tmp_path, [PAIR], EFFECTS, left_out=list(rest), problems=rest)
+    result = read_study(tmp_path)
+    verdict = contrast(result).verdict
+    assert (verdict.kind, verdict.pairs) == (Kind.SLOWER, 5)
+    assert result.notes[0] == "ended early: 4 of 16 runs never had their turn"
+
+
+def test_after_the_warm_up_block_there_is_nothing_to_say_yet(tmp_path: Path) -> None:
+    recorded(tmp_path, [PAIR], EFFECTS, left_out=range(3, 17))
+    result = read_study(tmp_path)
+    assert contrast(result).verdict.kind is Kind.DESCRIBED
+    assert contrast(result).sentence == ("docker=image: there is nothing to compare with bare yet.")
+    assert only(result).table == ()
 
 
 def test_a_baseline_without_a_value_gives_way_to_the_next(tmp_path: Path) -> None:

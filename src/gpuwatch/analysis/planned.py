@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from gpuwatch.analysis.cells import Case, Group, Placed, Read, numbered
 from gpuwatch.session.plan import WARM_UP, Plan, PlannedRun, case_label
-from gpuwatch.session.study import NotRun
+from gpuwatch.session.study import STUDY_ENDED, NotRun
 from gpuwatch.text import clean
 
 LONGEST = 60
@@ -77,15 +77,21 @@ def _group(
 ) -> Group:
     without = [run for run in runs if run.file not in by_file]
     absent = [run for run in without if run.index in missing]
+    tried = [run for run in absent if not had_no_turn(missing[run.index])]
     later = [run for run in without if run.index not in missing]
     return Group(
         label=label,
         environment=environment,
         placed=tuple(Placed(by_file[run.file], run.block) for run in runs if run.file in by_file),
         not_run=tuple(missing[run.index] for run in absent),
-        absent=sum(run.block != WARM_UP for run in absent),
+        absent=sum(run.block != WARM_UP for run in tried),
         to_come=sum(run.block != WARM_UP for run in later) if goes_on else 0,
     )
+
+
+def had_no_turn(of: NotRun) -> bool:
+    """Whether the study ended before it: that says nothing of the run itself."""
+    return any(problem.code == STUDY_ENDED for problem in of.problems)
 
 
 def _blocks(plan: Plan, part: int) -> tuple[int, ...]:

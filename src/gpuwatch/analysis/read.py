@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -62,7 +63,7 @@ def read_study(
     if missing and not to_come:
         notes.append(
             f"ended early: {missing} of {len(plan.runs if plan else ())} runs were never started; "
-            f"`gpuwatch resume {folder}` starts them"
+            f"`gpuwatch resume {shlex.quote(clean(folder))}` starts them"
         )
     return study_result(
         reads,

@@ -8,7 +8,7 @@ from pathlib import Path
 from gpuwatch.analysis.by_hand import grouped_cases
 from gpuwatch.analysis.cells import Case, Read
 from gpuwatch.analysis.overall import noise_floors, overalls, sweeps
-from gpuwatch.analysis.planned import planned_cases
+from gpuwatch.analysis.planned import had_no_turn, planned_cases
 from gpuwatch.analysis.question import question_of
 from gpuwatch.analysis.results import Question, StudyResult
 from gpuwatch.session.plan import MARGIN, WARM_UP, Plan
@@ -54,7 +54,7 @@ def study_result(
         noise=tuple(noise_floors(asked)),
         not_run=tuple(not_run),
         to_come=to_come,
-        notes=(*notes, *_notes(plan, cases, questions, strangers)),
+        notes=(*notes, *_ended(plan, not_run), *_notes(plan, cases, questions, strangers)),
         sessions=tuple(read.summary for read in ordered),
         notices=tuple(
             f"{clean(read.summary.label)}: {read.summary.notice}"
@@ -71,6 +71,13 @@ def _ordered(sessions: Sequence[Read], plan: Plan | None) -> list[Read]:
     order = {run.file: run.index for run in plan.runs}
     last = len(plan.runs) + 1
     return sorted(sessions, key=lambda read: order.get(Path(read.summary.path).name, last))
+
+
+def _ended(plan: Plan | None, not_run: Sequence[NotRun]) -> Iterator[str]:
+    """That a study has fewer runs than were fixed beforehand."""
+    rest = sum(map(had_no_turn, not_run))
+    if rest and plan is not None:
+        yield f"ended early: {rest} of {len(plan.runs)} runs never had their turn"
 
 
 def _notes(
