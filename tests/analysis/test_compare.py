@@ -18,7 +18,7 @@ from gpuwatch.metrics import CATALOGUE, Method
 from gpuwatch.models import Output
 from gpuwatch.recorder.intake import Intake
 from gpuwatch.report import json as as_json
-from gpuwatch.report import series, side_by_side
+from gpuwatch.report import side_by_side
 from gpuwatch.report.values import moved, ratio, shown
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.session.store import SessionStore, device_row, fact, meta
@@ -239,16 +239,3 @@ def test_hostile_names_stay_harmless(tmp_path: Path) -> None:
         assert "\x1b" not in text
     assert "<b>" not in side_by_side.as_markdown(compared, HOSTILE).replace("\\<b\\>", "")
     assert "\x1b" not in side_by_side.as_csv(compared)
-
-
-def test_the_series_has_every_tick_and_leaves_the_unknown_empty(tmp_path: Path) -> None:
-    session(tmp_path / "a.gpuwatch", step_seconds=1.0)
-    with SessionReader(tmp_path / "a.gpuwatch") as reader:
-        rows = list(csv.DictReader(io.StringIO("".join(series.as_csv(reader)))))
-        head, *lines = (json.loads(line) for line in series.as_json_lines(reader))
-    assert len(rows) == len(lines) == 64
-    assert rows[3]["gpu0 hw.gpu.utilization [1]"] == "0.5"
-    assert rows[3]["gpu0 hw.gpu.power [W]"] == ""
-    assert float(rows[50]["workload gpuwatch.throughput [{sample}/s]"]) == pytest.approx(64)
-    assert [column["unit"] for column in head["columns"]][:3] == ["1", "J", "W"]
-    assert lines[3][3] is None

@@ -10,9 +10,8 @@ import math
 import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
-from gpuwatch.analysis.compare import Difference, compare
+from gpuwatch.analysis.compare import Difference
 from gpuwatch.analysis.kernels import KernelRow
 from gpuwatch.analysis.profile import KERNELS
 from gpuwatch.analysis.results import (
@@ -22,25 +21,20 @@ from gpuwatch.analysis.results import (
     Explanation,
     Interval,
     Kind,
-    NoiseFloor,
-    Overall,
     Question,
-    Resolves,
     Run,
     StartUp,
     Steady,
     StudyResult,
-    Sweep,
-    SweepPoint,
-    TableRow,
     Verdict,
 )
 from gpuwatch.analysis.summary import Summary
 from gpuwatch.metrics import Method
-from gpuwatch.models import Environment, Problem, Workload
-from gpuwatch.session.plan import Part, Plan, PlannedRun
+from gpuwatch.models import Problem
 from gpuwatch.session.study import NotRun
 from tests.analysis import sessions
+
+from . import result_parts
 
 ENVIRONMENTS = ("bare", "docker", "apptainer")
 EFFECTS = {"bare": 1.0, "docker": 1.002, "apptainer": 1.031}
@@ -100,30 +94,10 @@ def summary(
             },
             "environment": {"kind": environment, "label": shown},
             "clock": {"unix_ns": (1_790_000_000 + 60 * index) * sessions.SECOND, "monotonic_ns": 0},
-            "profile": _profile(environment),
+            "profile": result_parts.profile(environment),
         },
         label=environment,
     )
-
-
-def _profile(environment: str) -> dict[str, Any]:
-    name = "winograd_nonfused" if environment == "bare" else "implicit_convolve_sgemm"
-    return {
-        "tool": "torch.profiler",
-        "version": "2.6.0",
-        "device": "cuda",
-        "steps": 4,
-        "step_seconds": 0.5,
-        "reason": None,
-        "notes": [],
-        "tables": {
-            KERNELS: {
-                "columns": ["Time (%)", "Total Time (ns)", "Instances", "Name"],
-                "rows": [[60.0, 600_000_000, 40, name], [40.0, 400_000_000, 80, "relu"]],
-                "rows_left_out": 0,
-            }
-        },
-    }
 
 
 def study_result(
@@ -156,14 +130,14 @@ def study_result(
         for index, each in enumerate(order, 1)
     }
     questions = tuple(_question(name, summaries, blocks, hostile) for name in workloads)
-    sweep = _sweep(questions[0].cells, hostile)
+    sweep = result_parts.sweep(questions[0].cells, hostile)
     return StudyResult(
         title=f"resnet50-20261121-120000{hostile}",
-        plan=_plan(order, blocks, hostile),
+        plan=result_parts.plan(order, blocks, hostile),
         questions=questions,
-        overall=_overall(hostile) if len(workloads) > 1 else (),
+        overall=result_parts.overall(hostile) if len(workloads) > 1 else (),
         sweeps=(sweep,),
-        noise=(_noise(questions[0].contrasts[0].verdict, hostile),),
+        noise=(result_parts.noise(questions[0].contrasts[0].verdict, hostile),),
         not_run=(
             NotRun(
                 f"charliecloud{hostile}",
@@ -205,7 +179,7 @@ def one_run_each(folder: Path, environments: Sequence[str] = ("bare", "docker"))
                     )
                     for other in range(1, len(cells))
                 ),
-                table=_table(cells),
+                table=result_parts.table(cells),
             ),
         ),
         overall=(),
@@ -236,7 +210,7 @@ def _question(
         metric="step time",
         cells=cells,
         contrasts=tuple(_contrast(cells, other, hostile) for other in (1, 2)),
-        table=_table(cells),
+        table=result_parts.table(cells),
         notes=(f"timed over 20 steps of each run{hostile}",),
     )
 
@@ -327,100 +301,4 @@ def _contrast(cells: Sequence[Cell], other: int, hostile: str) -> Contrast:
             start_up=StartUp(6.1, 1.4, 281),
         ),
         sentence=sentence,
-    )
-
-
-def _table(cells: Sequence[Cell]) -> tuple[TableRow, ...]:
-    """The rows of the comparison, each cell's median over its judged runs."""
-    judged = [run.session for cell in cells for run in cell.judged]
-    rows = []
-    for row in compare(judged).rows:
-        at = iter(zip(row.values, row.methods, strict=True))
-        of = [[next(at) for _ in cell.judged] for cell in cells]
-        known = [[value for value, _ in each if value is not None] for each in of]
-        medians = [statistics.median(each) if each else None for each in known]
-        rows.append(
-            TableRow(
-                group=row.group,
-                name=row.name,
-                unit=row.unit,
-                values=tuple(medians),
-                lows=tuple(min(each, default=None) for each in known),
-                highs=tuple(max(each, default=None) for each in known),
-                methods=tuple(each[0][1] for each in of),
-                ratios=tuple(
-                    median / medians[0] if median is not None and medians[0] else None
-                    for median in medians
-                ),
-                is_traffic=row.is_traffic,
-            )
-        )
-    return tuple(rows)
-
-
-def _overall(hostile: str) -> tuple[Overall, ...]:
-    return (
-        Overall(
-            f"apptainer{hostile}",
-            f"bare{hostile}",
-            Interval(0.031, 0.028, 0.034, 0.95),
-            2,
-            f"apptainer{hostile} over 2 cases: +3.1 % (+2.8 to +3.4), geometric mean",
-        ),
-    )
-
-
-def _sweep(cells: Sequence[Cell], hostile: str) -> Sweep:
-    return Sweep(
-        label=f"resnet50 in bare: batch size{hostile}",
-        parameter="batch_size",
-        environment=f"bare{hostile}",
-        points=(
-            SweepPoint(32, cells[1], 114.0, 0.281, Interval(-0.11, -0.13, -0.09, 0.95), False),
-            SweepPoint(64, cells[0], 128.0, 0.5, None, True),
-            SweepPoint(128, None, None, None, None, False, f"out of memory{hostile}"),
-        ),
-        best=1,
-        sentence=f"batch size 64 is best: 128 images/s; 32 is 11 % slower (9 to 13){hostile}",
-    )
-
-
-def _noise(verdict: Verdict, hostile: str) -> NoiseFloor:
-    assert verdict.change is not None and verdict.noise is not None
-    return NoiseFloor(
-        label=f"resnet50 in bare{hostile}",
-        noise=verdict.noise,
-        change=verdict.change,
-        resolves=(Resolves(7, 0.005, 0.016, True), Resolves(20, 0.002, 0.013, True)),
-        sentence=f"One run here varies by 0.3 %, drift taken out.{hostile}",
-    )
-
-
-def _plan(order: Sequence[tuple[str, int, str]], blocks: int, hostile: str) -> Plan:
-    workloads = {name: Workload(name, "workload") for name, _, _ in order}
-    environments = {name: Environment(name, name + hostile) for name in ENVIRONMENTS}
-    part = Part(
-        name=f"resnet50{hostile}",
-        workloads=tuple(workloads.values()),
-        environments=tuple(environments.values()),
-        blocks=blocks,
-        warmup_blocks=1,
-    )
-    return Plan(
-        study="resnet50-20261121-120000",
-        parts=(part,),
-        runs=tuple(
-            PlannedRun(
-                index,
-                f"{index:02d}-{environment}.gpuwatch",
-                workloads[workload],
-                environments[environment],
-                0,
-                block,
-            )
-            for index, (workload, block, environment) in enumerate(order, 1)
-        ),
-        seed=7,
-        title=f"What do containers cost?{hostile}",
-        question=f"Does an image slow the steps down?{hostile}",
     )
