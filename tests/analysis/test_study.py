@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import os
 import statistics
 import time
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ import pytest
 from gpuwatch.analysis.read import read_study
 from gpuwatch.analysis.results import Contrast, Kind, Question, StudyResult
 from gpuwatch.models import Environment, Problem, Workload
+from gpuwatch.processes import identify
 from gpuwatch.session.plan import MARGIN, Part
 from gpuwatch.session.study import STUDY_ENDED
 from tests.analysis import sessions
@@ -292,6 +295,22 @@ def test_a_sweep_goes_through_its_values_in_the_order_asked_for(tmp_path: Path) 
         "resnet50, batch size 16",
     ]
     assert result.overall == ()
+
+
+def test_of_a_sweep_that_has_only_warmed_up_the_rest_is_to_come(tmp_path: Path) -> None:
+    me = identify(os.getpid())
+    assert me is not None
+    here = {"extra": {"recorder": asdict(me)}}
+    part = sizes(16, 64)
+    recorded(
+        tmp_path,
+        [part],
+        {"bare": 1.0},
+        left_out=range(4, 13),
+        options=dict.fromkeys(range(1, 4), here),
+    )
+    (sweep,) = read_study(tmp_path).sweeps
+    assert [point.why for point in sweep.points] == [None, "still to come"]
 
 
 def test_a_sweep_over_two_parameters_is_one_for_each_setting_of_the_other(tmp_path: Path) -> None:

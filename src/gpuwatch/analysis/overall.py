@@ -115,12 +115,22 @@ def _sweep(
     for value in values:
         case, question = by_value.get(json.dumps(value, default=str), (None, None))
         cell = _cell(question, environment)
-        why = None if cell is not None or case is None else case.why.get(environment)
-        if cell is None and why is None:
-            why = "still to come" if case is not None and case.goes_on else "not run"
+        why = None if case is None else _why(case, cell, environment)
         points.append((value, cell, why))
     label = clean(f"{name} in {environment}: {_words(parameter)}{''.join(fixed)}", 2 * _LONGEST)
     return sweep_of(label, parameter, environment, points, first.margin)
+
+
+def _why(case: Case, cell: Cell | None, environment: str) -> str | None:
+    """Why no judged run is over; ``None`` where one is, or where what ran tells."""
+    over = [run for run in cell.runs if not run.session.status.live] if cell else []
+    if cell is None:
+        known = case.why.get(environment)
+    elif any(run.reason or not run.warm_up for run in over):
+        return None
+    else:
+        known = next((each.problems[0].text for each in cell.not_run if each.problems), None)
+    return known or ("still to come" if case.goes_on else "not run")
 
 
 def _cell(question: Question | None, label: str) -> Cell | None:

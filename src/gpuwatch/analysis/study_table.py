@@ -29,10 +29,10 @@ def table_of(
 ) -> tuple[tuple[TableRow, ...], list[str]]:
     """The rows, and why some have no ratio.
 
-    Values are of the judged runs that did not fail; of a cell without such, of those that did. A
-    ratio is against the baseline of the cell's contrast: the geometric mean over the blocks of
-    ``paired`` runs, else that of the medians. There is none where :func:`compare` gives none, nor
-    where the two are not comparable.
+    Values are of the judged runs that ended and did not fail; of a cell without such, of the
+    others. A ratio is against the baseline of the cell's contrast: the geometric mean over the
+    blocks of ``paired`` runs, else that of the medians. There is none where :func:`compare` gives
+    none, nor where the two are not comparable.
     """
     runs = [_shown(cell) for cell in cells]
     sessions = [run.session for of in runs for run in of]
@@ -53,8 +53,9 @@ _Places = Sequence[tuple[int, Run]]
 
 
 def _shown(cell: Cell) -> list[Run]:
-    good = [run for run in cell.judged if sound(run.session)]
-    return good or list(cell.judged)
+    over = [run for run in cell.judged if not run.session.status.live]
+    good = [run for run in over if sound(run.session)]
+    return good or over or list(cell.judged)
 
 
 def _first_of_steps(rows: Sequence[Row]) -> int:
