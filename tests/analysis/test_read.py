@@ -84,7 +84,13 @@ def test_without_times_the_gaps_between_lines_are_the_steps(tmp_path: Path) -> N
             [step(n, None, count=2) for n in range(2, 41, 2)],
             "the workload reports several steps at once without their times",
         ),
-        ([step(n, 0.0) for n in range(1, 21)], "a step time that was reported is not above 0"),
+        *(
+            (
+                [step(n, seconds) for n in range(1, 21)],
+                "a step time that was reported is none that a step can take",
+            )
+            for seconds in (0.0, 1e300)
+        ),
         (
             [step(n, 0.5) for n in range(1, 9)],
             "8 timed steps are too few for a steady state (10 are needed: --steps)",

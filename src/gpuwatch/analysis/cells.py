@@ -20,6 +20,8 @@ STEP_TIME, WHOLE_RUN = "step time", "whole run"
 STOPPED_AS_ASKED = "stopped: --duration"
 """How the status of a run begins that was to run for a time and not to an end of its own."""
 _LONGEST_REASON = 200
+_SHORTEST, _LONGEST = 1e-12, 1e9
+"""Seconds that a step or a run may take; what a file from elsewhere says beyond is no time."""
 
 
 @dataclass(frozen=True)
@@ -167,6 +169,11 @@ def ended_as_asked(session: Summary) -> bool:
     return status.state is State.FINISHED or status.text.startswith(STOPPED_AS_ASKED)
 
 
+def is_time(seconds: float) -> bool:
+    """Whether a step or a run can take so long."""
+    return _SHORTEST < seconds < _LONGEST
+
+
 def _run(placed: Placed, metric: str) -> Run:
     read = placed.read
     value, reason = _value(read, metric)
@@ -183,7 +190,7 @@ def _value(read: Read, metric: str) -> tuple[float | None, str | None]:
     if metric == STEP_TIME:
         return read.steady.seconds, read.steady.reason
     seconds = read.summary.timing.real_seconds
-    if seconds is None or seconds <= 0:
+    if seconds is None or not is_time(seconds):
         return None, "how long it took is not known"
     return seconds, None
 

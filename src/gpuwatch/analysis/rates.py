@@ -7,6 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from gpuwatch.models import JSON, number
 from gpuwatch.session.rows import StepRow
 
+_LONGEST = 1e9
+"""Seconds of a step line."""
+
 Span = tuple[int, int, StepRow]
 """Start and end in nanoseconds of the time that a step line covers, and the line."""
 
@@ -21,11 +24,12 @@ def spans(steps: Iterable[StepRow]) -> Iterator[Span]:
 
     It ends when the line's last step ended. With step times it is as long as they are together,
     otherwise it begins where the line before ended; a first line without times covers no time.
+    Times of more than thirty years are none.
     """
     before: int | None = None
     for row in steps:
-        if row.seconds:
-            start = row.t - int(sum(row.seconds) * 1e9)
+        if row.seconds and abs(taken := sum(row.seconds)) < _LONGEST:
+            start = row.t - int(taken * 1e9)
         else:
             start = row.t if before is None else before
         if before is not None:

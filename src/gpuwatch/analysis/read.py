@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
 from gpuwatch.analysis.cells import Read as Read
+from gpuwatch.analysis.cells import is_time
 from gpuwatch.analysis.results import Steady, StudyResult
 from gpuwatch.analysis.steady import steady_state
 from gpuwatch.analysis.study import study_result
@@ -32,8 +32,8 @@ def read(path: Path) -> Read:
 
 
 def _steady(seconds: Sequence[float], reason: str | None) -> Steady:
-    if reason is None and not all(math.isfinite(each) and each > 0 for each in seconds):
-        reason = "a step time that was reported is not above 0"
+    if reason is None and not all(map(is_time, seconds)):
+        reason = "a step time that was reported is none that a step can take"
     if reason is not None:
         return Steady(None, 0, 0, None, reason=reason)
     return steady_state(seconds)
