@@ -179,14 +179,15 @@ def run_compare(
 ) -> int:
     """Show sessions side by side until it is left; returns the exit code.
 
-    ``margin`` and ``across_devices`` are those of ``gpuwatch compare``.
+    ``margin`` and ``across_devices`` are those of ``gpuwatch compare``. Of a whole study a file that
+    cannot be read is a note.
 
     Raises:
         NotASession, NewerSchema, StorageError: a file is no session that can be read.
     """
     from gpuwatch.session.reader import SessionReader
 
-    for path in paths:
+    for path in paths if paths != sessions_in(paths[0].parent) else ():
         SessionReader(path).close()
 
     def first() -> Screen[Any]:
