@@ -180,6 +180,19 @@ def test_groups_saved_at_different_times_are_not_paired_and_say_so(tmp_path: Pat
     assert result.title == "10 sessions"
 
 
+def test_two_studies_in_blocks_are_compared_without_their_warm_up(tmp_path: Path) -> None:
+    part = blocks_of(5, BARE)
+    recorded(tmp_path / "one", [part], EFFECTS, options={1: {"seconds": 9.0}})
+    later = {index: {"start": START + 86400 + 1000 * index} for index in range(1, 7)}
+    recorded(tmp_path / "two", [part], EFFECTS, options=later)
+    paths = [path for name in ("one", "two") for path in sessions_in(tmp_path / name)]
+    question = only(read_sessions(paths))
+    assert [cell.label for cell in question.cells] == ["bare, one", "bare, two"]
+    assert [len(cell.judged) for cell in question.cells] == [5, 5]
+    (found,) = question.contrasts
+    assert (found.verdict.kind, found.verdict.paired) == (Kind.SAME, False)
+
+
 def test_the_order_that_was_asked_for_gives_the_baseline(tmp_path: Path) -> None:
     before = runs(tmp_path / "before", SECONDS)
     after = runs(tmp_path / "after", 1.1 * SECONDS, start=START + 86400)

@@ -11,6 +11,7 @@ from gpuwatch.analysis.identity import told, training, used_gpus
 from gpuwatch.analysis.planned import LONGEST
 from gpuwatch.analysis.summary import Summary
 from gpuwatch.models import JSON, mapping
+from gpuwatch.session.plan import WARM_UP
 from gpuwatch.text import clean
 
 _SHORT = 16
@@ -121,7 +122,7 @@ def _groups(case: list[list[Read]]) -> tuple[Group, ...]:
         Group(
             label=name,
             environment=clean(group[0].summary.environment.get("label"), LONGEST),
-            placed=tuple(Placed(read, None) for read in group),
+            placed=tuple(Placed(read, WARM_UP if read.warm_up else None) for read in group),
         )
         for name, group in zip(names, case, strict=True)
     )

@@ -30,6 +30,8 @@ class Read:
 
     summary: Summary
     steady: Steady
+    warm_up: bool = False
+    """Of the discarded block of its own study."""
 
 
 @dataclass(frozen=True)

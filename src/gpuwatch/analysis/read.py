@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from gpuwatch.analysis.cells import Read as Read
@@ -15,7 +16,7 @@ from gpuwatch.analysis.summary import step_times, summarise
 from gpuwatch.errors import GpuwatchError
 from gpuwatch.session import plan as plans
 from gpuwatch.session import progress, study
-from gpuwatch.session.plan import Plan
+from gpuwatch.session.plan import WARM_UP, Plan
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.text import clean
 
@@ -83,7 +84,8 @@ def read_sessions(
     """The result of sessions that were put together by hand.
 
     Sessions of one study whose plan has blocks are compared in its blocks; others in groups of the
-    same workload, parameters, environment, device and study, which no block pairs.
+    same workload, parameters, environment, device and study, which no block pairs. A study's
+    warm-up is judged in neither.
 
     Raises:
         NotASession, NewerSchema, StorageError: a file cannot be read.
@@ -100,14 +102,21 @@ def read_sessions(
         folder = next(iter(files.values())).parent
         return read_study(folder, across_devices=across_devices, margin=margin)
     title = _title(plan, folders[0]) if len(folders) == 1 else f"{len(files)} sessions"
+    discarded = {folder / name for folder in folders for name in _warm_ups(folder)}
     return study_result(
-        [read(path) for path in files.values()],
+        [replace(read(path), warm_up=found in discarded) for found, path in files.items()],
         plan,
         (),
         title=title,
         across_devices=across_devices,
         margin=margin,
     )
+
+
+def _warm_ups(folder: Path) -> list[str]:
+    """The files of a study's discarded block."""
+    plan = plans.read(folder)
+    return [] if plan is None else [run.file for run in plan.runs if run.block == WARM_UP]
 
 
 def _title(plan: Plan | None, folder: Path) -> str:
