@@ -84,6 +84,12 @@ def test_a_study_of_which_nothing_ran_says_why_and_what_mends_it(study: StudyRes
     assert "ch-run is not on the PATH mend: install charliecloud" in made
 
 
+def test_runs_that_are_missing_for_the_same_reason_are_told_once(study: StudyResult) -> None:
+    (one,) = study.not_run
+    made = text_of(page(replace(study, not_run=(one, one, replace(one, label="docker"))), []))
+    assert "charliecloud (2 runs), docker did not run: ch-run is not on the PATH" in made
+
+
 def test_a_block_far_outside_is_an_arrow_at_the_edge(study: StudyResult) -> None:
     one = study.questions[0].contrasts[0]
     far = replace(one, ratios=(*one.ratios[1:], 3.0))

@@ -150,7 +150,7 @@ def _numbers(contrast: Contrast) -> str:
     blocks = ", ".join(percent(each) for each in _changes(contrast))
     told = [
         verdict.kind.value.upper(),
-        "" if verdict.change is None else _told(verdict.change, level=True),
+        "" if verdict.change is None else _told(verdict.change),
         f"noise of one run {units.percent(verdict.noise)}" if verdict.noise is not None else "",
         f"blocks: {blocks}" if blocks else "",
         *verdict.reasons,
@@ -158,21 +158,32 @@ def _numbers(contrast: Contrast) -> str:
     return "; ".join(part for part in told if part)
 
 
-def _told(change: Interval | None, *, level: bool = False) -> str:
+def _told(change: Interval) -> str:
+    ends = _ends(change)
+    return f"{percent(change.estimate)} ({ends})" if ends else percent(change.estimate)
+
+
+def _ends(change: Interval) -> str:
+    """``-0.13 to +0.53, 95 %``; empty where they are not known."""
+    if not math.isfinite(change.low) or not math.isfinite(change.high):
+        return ""
+    low, high = (percent(each).removesuffix(" %") for each in (change.low, change.high))
+    return f"{low} to {high}, {label(round(100 * change.level, 2))} %"
+
+
+def _cell(change: Interval | None) -> str:
     if change is None:
         return units.UNKNOWN
-    of = f", {label(round(100 * change.level, 2))} % interval" if level else ""
-    if not math.isfinite(change.low) or not math.isfinite(change.high):
-        return percent(change.estimate)
-    return f"{percent(change.estimate)} ({percent(change.low)} to {percent(change.high)}{of})"
+    ends = f' <small class="range">{text(_ends(change))}</small>' if _ends(change) else ""
+    return f"{text(percent(change.estimate))}{ends}"
 
 
 def _table(named: Sequence[tuple[str, Contrast]]) -> str:
     head = [
         "comparison",
         "verdict",
-        "change (interval)",
-        "interval for sameness",
+        "change",
+        "for sameness",
         "margin",
         "pairs of runs",
         "noise of one run",
@@ -191,11 +202,11 @@ def _line(title: str, contrast: Contrast) -> Row:
     return [
         text(title, 120),
         badge(verdict.kind),
-        text(_told(verdict.change, level=True)),
-        text(_told(verdict.equivalence, level=True)),
+        _cell(verdict.change),
+        _cell(verdict.equivalence),
         text(f"±{label(100 * verdict.margin)} %"),
         pairs,
-        units.UNKNOWN if verdict.noise is None else text(percent(verdict.noise).lstrip("+")),
+        text(units.percent(verdict.noise)),
         text(_p(verdict.p_zero) + (shared if verdict.p_zero is not None else "")),
         text(_p(verdict.p_rank)),
         units.UNKNOWN if verdict.more_blocks is None else f"about {verdict.more_blocks}",

@@ -6,20 +6,21 @@ import base64
 from dataclasses import replace
 
 from gpuwatch import units
-from gpuwatch.analysis.results import Cell, Question, Run
+from gpuwatch.analysis.results import Question
 from gpuwatch.analysis.roofline import Roofline
 from gpuwatch.report.html.markup import table, text
 from gpuwatch.report.roofline_svg import svg
+from gpuwatch.report.study_why import middle_runs
 from gpuwatch.report.values import shown
 
 
 def roofline(question: Question) -> str:
-    """Of each cell the judged run nearest to its median; why there is no picture where no run has
+    """Of each cell the run nearest to its median; why there is no picture where no run has
     a point."""
     found = [
         _named(run.session.efficiency.roofline, cell.label)
-        for cell in question.cells
-        if (run := _typical(cell)) is not None
+        for cell, run in zip(question.cells, middle_runs(question), strict=True)
+        if run is not None
     ]
     picture = svg(found)
     if picture is None:
@@ -30,7 +31,7 @@ def roofline(question: Question) -> str:
     return (
         f'<figure class="roofline"><img src="data:image/svg+xml;base64,{data}" '
         f'alt="{text(f"Roofline, FLOP/s against FLOP per byte. {verdicts}", 1000)}">'
-        "<figcaption>Of each cell the judged run nearest to its median.</figcaption></figure>\n"
+        "<figcaption>Of each cell the run nearest to its median.</figcaption></figure>\n"
         + _table(found)
     )
 
@@ -38,17 +39,6 @@ def roofline(question: Question) -> str:
 def _named(of: Roofline, label: str) -> Roofline:
     points = tuple(replace(point, label=label) for point in of.points)
     return replace(of, label=label, points=points)
-
-
-def _typical(cell: Cell) -> Run | None:
-    known = [
-        (abs(run.value - (cell.median or 0)), at, run)
-        for at, run in enumerate(cell.judged)
-        if run.value is not None
-    ]
-    if known:
-        return min(known, key=lambda each: each[:2])[2]
-    return cell.runs[0] if cell.runs else None
 
 
 def _table(rooflines: list[Roofline]) -> str:

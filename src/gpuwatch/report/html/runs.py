@@ -72,12 +72,24 @@ def _line(session: Summary, run: Run | None, common: Sequence[str]) -> Row:
 
 
 def not_run(missing: Sequence[NotRun]) -> str:
-    """What did not take place, why, and what mends it."""
+    """What did not take place, why, and what mends it; the same reason once."""
+    labels: dict[tuple[str, str | None], list[str]] = {}
+    for each in missing:
+        labels.setdefault((each.problems[0].text, each.fix), []).append(each.label)
     return bullets(
         [
-            text(each.why) + (f"<br>mend: <code>{text(each.fix)}</code>" if each.fix else "")
-            for each in missing
+            f"{text(_counted(of))} did not run: {text(why)}"
+            + (f"<br>mend: <code>{text(fix)}</code>" if fix else "")
+            for (why, fix), of in labels.items()
         ]
+    )
+
+
+def _counted(labels: Sequence[str]) -> str:
+    """``bare (3 runs), docker``."""
+    return ", ".join(
+        f"{label} ({count} runs)" if count > 1 else label
+        for label, count in Counter(labels).items()
     )
 
 

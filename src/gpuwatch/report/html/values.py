@@ -43,7 +43,7 @@ def _place(run: Run, at: int, places: Sequence[str]) -> int | None:
 
 def _picture(question: Question, places: Sequence[str], axis: Axis) -> str:
     cells, width = question.cells, 100 / len(places)
-    ticks = axis.ticks(4)
+    ticks = axis.ticks(6)
     parts = [f"<title>{text(f'{question.metric} of every run, {question.label}')}</title>"]
     if places[0] == _block(0):
         parts.append(f'<rect class="aside" x="0" y="0" width="{width:.2f}%" height="{_BOTTOM}"/>')

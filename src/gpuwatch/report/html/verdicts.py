@@ -37,7 +37,7 @@ def name(question: Question, contrast: Contrast) -> str:
 
 def verdicts(result: StudyResult) -> str:
     """The answer in one line, and below it every sentence with its verdict."""
-    parts = [f'<p class="answer">{_answer(result)}</p>']
+    parts = [f'<p class="answer">{line}</p>' for line in _answers(result)]
     if result.to_come:
         runs = "run" if result.to_come == 1 else "runs"
         parts.append(
@@ -68,23 +68,23 @@ def _sentence(contrast: Contrast) -> str:
     return f"<span>{text(contrast.sentence, 1000)}</span>"
 
 
-def _answer(result: StudyResult) -> str:
+def _answers(result: StudyResult) -> list[str]:
+    """The answer, a line for each case; of many comparisons how many came out how."""
     found = [(question, each) for question in result.questions for each in question.contrasts]
     if not found:
-        return _without_comparison(result)
-    if len(found) <= _MOST_NAMED:
-        told = []
-        for question in result.questions:
-            if question.contrasts:
-                of = f"{text(question.label)}, " if len(result.questions) > 1 else ""
-                base = text(question.cells[question.contrasts[0].baseline].label)
-                each = "; ".join(_short(question, contrast) for contrast in question.contrasts)
-                told.append(f"{of}against {base}: {each}.")
-        line = " ".join(told)
-        return line[:1].upper() + line[1:]
-    counts = Counter(each.verdict.kind for _, each in found)
-    of_kind = ", ".join(f"{counts[kind]} {badge(kind)}" for kind in Kind if counts[kind])
-    return f"{len(found)} comparisons: {of_kind}."
+        return [_without_comparison(result)]
+    if len(found) > _MOST_NAMED:
+        counts = Counter(each.verdict.kind for _, each in found)
+        of_kind = ", ".join(f"{counts[kind]} {badge(kind)}" for kind in Kind if counts[kind])
+        return [f"{len(found)} comparisons: {of_kind}."]
+    lines = []
+    for question in result.questions:
+        if question.contrasts:
+            of = f"{text(question.label)}, against" if len(result.questions) > 1 else "Against"
+            base = text(question.cells[question.contrasts[0].baseline].label)
+            each = "; ".join(_short(question, contrast) for contrast in question.contrasts)
+            lines.append(f"{of} {base}: {each}.")
+    return lines
 
 
 def _short(question: Question, contrast: Contrast) -> str:
