@@ -270,6 +270,15 @@ def test_what_is_no_number_never_enters(wrong: float) -> None:
         unpaired(values, [[0.0] * 5], MARGIN)
 
 
+@pytest.mark.parametrize("size", [50.0, 1e5])
+def test_absurd_ratios_stay_numbers(size: float) -> None:
+    found = one([size, -size, size / 2, -size / 3, size / 5, 0.0])
+    assert found.kind is Kind.CANT_TELL
+    assert found.change is not None
+    assert -1 < found.change.low < found.change.high < math.inf
+    assert one([-size, -size + 1, -size - 1, -size, -size]).kind is Kind.FASTER
+
+
 @pytest.mark.parametrize("margin", [0.0, -0.01, math.nan, math.inf])
 def test_a_margin_is_above_zero(margin: float) -> None:
     with pytest.raises(ValueError, match="margin"):

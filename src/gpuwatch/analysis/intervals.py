@@ -132,8 +132,8 @@ def holm_adjusted(p_values: Sequence[float]) -> tuple[float, ...]:
 
 
 def relative(log_ratio: float) -> float:
-    """The relative change that a log-ratio is; the largest number where it is beyond that."""
-    return math.expm1(min(log_ratio, 700.0))
+    """The relative change that a log-ratio is: above -1, and a number, however absurd the ratio."""
+    return math.expm1(min(max(log_ratio, -30.0), 700.0))
 
 
 def finite(values: Sequence[float]) -> np.ndarray:
