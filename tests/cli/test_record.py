@@ -235,7 +235,8 @@ def test_a_command_that_cannot_be_executed_is_the_environments_failure(
 def test_a_finished_session_is_one_file(cli: Cli, tmp_path: Path) -> None:
     cli("--record", "--out", tmp_path / "out", "--", "true")
     names = {path.name for path in sessions(tmp_path / "out")[0].parent.iterdir()}
-    assert names == {"plan.json", "summary.json", "summary.md", "01-bare.gpuwatch"}
+    summary = {f"summary.{kind}" for kind in ("json", "md", "html", "csv")}
+    assert names == {"plan.json", "01-bare.gpuwatch", *summary}
 
 
 def test_a_loss_that_is_no_number_costs_no_step(cli: Cli, tmp_path: Path) -> None:
