@@ -43,6 +43,10 @@ def said(found: Verdict, one: Side = BARE, two: Side = DOCKER, **options: object
     return sentence(one, two, found, **{"metric": "step time", **options})  # type: ignore[arg-type]
 
 
+def part(name: str, estimate: float, low: float, high: float) -> Evidence:
+    return Evidence("host", f"{name} ...", interval(estimate, low, high), part=name)
+
+
 def test_the_same() -> None:
     assert said(verdict(Kind.SAME, interval(0.2, -0.3, 0.7))) == (
         "docker costs nothing measurable here: +0.2 % (-0.3 to +0.7), within 1 % of bare. "
@@ -57,9 +61,9 @@ def test_the_same_shows_the_interval_that_is_within_the_margin() -> None:
 
 def test_slower_with_what_goes_with_it() -> None:
     evidence = (
-        Evidence("kernel time", "GPU kernel time ...", interval(0.0, -0.1, 0.1)),
-        Evidence("host", "host wait ...", interval(2.9, 2.2, 3.6)),
-        Evidence("copies", "copies ...", interval(0.2, 0.1, 0.3)),
+        part("GPU kernel time", 0.0, -0.1, 0.1),
+        part("host wait", 2.9, 2.2, 3.6),
+        part("copies to the GPU", 0.2, 0.1, 0.3),
         Evidence("host", "in none of kernels ...: +3.0 points", interval(3.0, 2.0, 4.0)),
         Evidence("versions", "torch 2.6 in bare, 2.7 in docker"),
     )
@@ -69,11 +73,17 @@ def test_slower_with_what_goes_with_it() -> None:
     )
 
 
+def test_kernel_time_that_may_have_changed_is_not_called_unchanged() -> None:
+    evidence = (part("GPU kernel time", 0.5, -2.0, 3.0), part("host wait", 2.9, 2.2, 3.6))
+    told = said(verdict(Kind.SLOWER, interval(3.1, 2.4, 3.8)), evidence=evidence)
+    assert told.endswith(" Host wait accounts for 2.9 points.")
+
+
 def test_two_parts_of_like_size_are_both_named_and_their_direction_told() -> None:
     evidence = (
-        Evidence("host", "phase forward 2 ms in bare", interval(-2.0, -2.2, -1.8)),
-        Evidence("host", "phase optimizer 2 ms in bare", interval(1.0, 0.8, 1.2)),
-        Evidence("copies", "phase copy 1 ms in bare", interval(-0.4, -0.5, -0.3)),
+        part("the phase forward", -2.0, -2.2, -1.8),
+        part("the phase optimizer", 1.0, 0.8, 1.2),
+        part("the phase copy", -0.4, -0.5, -0.3),
     )
     assert said(verdict(Kind.FASTER, interval(-1.4, -1.7, -1.1)), evidence=evidence) == (
         "docker is faster than bare: -1.4 % (-1.7 to -1.1). "

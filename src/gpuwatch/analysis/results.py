@@ -1,4 +1,4 @@
-"""What a study says: cells, verdicts, explanations, sweeps. Plain data, for every report and screen.
+"""What a study says: cells, verdicts, explanations, sweeps. Plain data, for reports and screens.
 
 A *case* is a workload with its parameters, an *environment* what it ran in. A *cell* is the runs of
 one case in one environment, a *question* the cells of one case, each against the first.
@@ -198,7 +198,7 @@ class Contrast:
 
 @dataclass(frozen=True)
 class TableRow:
-    """One quantity of every cell of a question: the median over the judged runs, and their range."""
+    """A quantity of every cell of a question: median over the judged runs, and their range."""
 
     group: str
     name: str

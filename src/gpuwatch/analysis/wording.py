@@ -16,9 +16,7 @@ _USUAL = 0.95
 _LEAST_POINTS = 0.003
 """Smaller shares of the step time count as unchanged."""
 _NUMBERED = re.compile(r"#\d+$")
-_PHASE = re.compile(r"phase (.{1,30}?) (?:-?\d|unchanged)")
-_PARTS = {"kernel time": "GPU kernel time", "copies": "copies to the GPU", "host": "host wait"}
-_LEFT_OVER = "in none of"
+_KERNELS = "GPU kernel time"
 _MOST, _TOLD = 2, 1 / 3
 """Parts of the step that are named, with at least that share of the largest."""
 
@@ -196,9 +194,9 @@ def _goes_with(verdict: Verdict, evidence: Sequence[Evidence]) -> str | None:
     name, share = shares[0]
     told = f"{name} accounts for {share} points"
     told += "".join(f", {other} for {points}" for other, points in shares[1:])
-    kernels = _PARTS["kernel time"]
-    if any(name == kernels and not _is_changed(points) for name, points in known):
-        told = f"{kernels} unchanged; {told}"
+    margin = verdict.margin
+    if any(each == _KERNELS and _is_unchanged(points, margin) for each, points in known):
+        told = f"{_KERNELS} unchanged; {told}"
     return _capital(told)
 
 
@@ -211,17 +209,17 @@ def _share(points: Interval, change: Interval | None) -> str:
 
 def _parts(evidence: Sequence[Evidence]) -> Iterator[tuple[str, Interval]]:
     for each in evidence:
-        if each.points is None or each.text.startswith(_LEFT_OVER):
-            continue
-        phase = _PHASE.match(each.text)
-        yield (
-            f"phase {phase[1]}" if phase else _PARTS.get(each.rung, each.rung),
-            each.points,
-        )
+        if each.points is not None and each.part:
+            yield each.part.removeprefix("the "), each.points
 
 
 def _is_changed(points: Interval) -> bool:
     return abs(points.estimate) >= _LEAST_POINTS and not points.low <= 0 <= points.high
+
+
+def _is_unchanged(points: Interval, margin: float) -> bool:
+    """Whether what is known of it is within the margin, as of the step time itself."""
+    return not _is_changed(points) and -margin < points.low and points.high < margin
 
 
 def _conditions(baseline: Side, other: Side, verdict: Verdict, metric: str) -> Iterator[str]:

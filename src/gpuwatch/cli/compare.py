@@ -42,14 +42,13 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         raise UsageError(
             f"{what}; a comparison takes two or more", f"its figures: gpuwatch show {found[0]}"
         )
-    asked = arguments.across_devices or arguments.margin is not None
-    if arguments.format is None and not asked and screen.usable():
+    options = {"across_devices": arguments.across_devices, "margin": arguments.margin}
+    if arguments.format is None and screen.usable():
         from gpuwatch.tui.app import run_compare
 
-        return run_compare(found)
+        return run_compare(found, **options)
     from gpuwatch.analysis.read import read_sessions, read_study
 
-    options = {"across_devices": arguments.across_devices, "margin": arguments.margin}
     folder = _whole_study(arguments.session, found)
     result = read_sessions(found, **options) if folder is None else read_study(folder, **options)
     sys.stdout.write(render(result, arguments.format or "table", columns=screen.columns()))
