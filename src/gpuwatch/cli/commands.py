@@ -34,7 +34,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "show": ("gpuwatch.cli.show", "the figures of a session"),
     "log": ("gpuwatch.cli.log", "what a run wrote"),
     "kernels": ("gpuwatch.cli.kernels", "which kernels ran, and what they executed"),
-    "compare": ("gpuwatch.cli.compare", "sessions and studies against the first: a verdict, and why"),
+    "compare": ("gpuwatch.cli.compare", "runs and studies against the first: a verdict, and why"),
     "roofline": ("gpuwatch.cli.roofline", "what bounds a run: FLOP/s against FLOP per byte"),
     "export": ("gpuwatch.cli.export", "a run's or a study's data as CSV, JSON or Parquet"),
     "import": ("gpuwatch.cli.import_", "make a session of what nsys, ncu or nvprof printed"),
