@@ -15,6 +15,7 @@ from gpuwatch.recorder.request import Request
 from gpuwatch.session import plan
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.session.status import State, status
+from gpuwatch.workloads.options import parameters_to_argv
 from tests.conftest import Cli
 
 from .asked import request_of
@@ -48,13 +49,16 @@ def test_several_lists_make_every_combination(ask: partial[Request]) -> None:
 def test_runs_are_long_enough_for_a_steady_state_unless_asked_otherwise(
     ask: partial[Request],
 ) -> None:
-    def lengths(*argv: object) -> list[dict[str, object]]:
-        (part,) = ask("gcn", "--seed", "1,2", *argv).parts
-        return [{**case.parameters, "seed": None} for case in part.workloads[:1]]
+    def length(name: str, *argv: object) -> dict[str, object]:
+        (part,) = ask(name, "--seed", "1,2", *argv).parts
+        first = part.workloads[0]
+        assert list(first.arguments) == parameters_to_argv(first.parameters)
+        return {**first.parameters, "seed": None}
 
-    assert lengths() == [{"steps": 100, "seed": None}]
-    assert lengths("--epochs", 3) == [{"epochs": 3, "seed": None}]
-    assert lengths("--steps", "5,6") == [{"steps": 5, "seed": None}]
+    assert length("mnist-cnn") == {"steps": 100, "seed": None}
+    assert length("mnist-cnn", "--epochs", 3) == {"epochs": 3, "seed": None}
+    assert length("mnist-cnn", "--steps", "5,6") == {"steps": 5, "seed": None}
+    assert length("gcn") == {"seed": None}, "200 epochs of its own"
 
 
 @pytest.mark.parametrize(

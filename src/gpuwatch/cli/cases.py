@@ -7,11 +7,16 @@ import re
 import shlex
 import shutil
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from gpuwatch.errors import UsageError
 from gpuwatch.models import Workload
 from gpuwatch.workloads import names, options
+
+_STEPS = 100
+_LONG_ENOUGH = ("imagenet", "gcn")
+"""Modules of workloads whose own default, 15 batches and 200 epochs, reaches a steady state."""
 
 _RUNNERS = re.compile(
     r"(python|pypy|ruby|perl|node|bash|dash|zsh|sh)[\d.]*|torchrun|accelerate",
@@ -90,3 +95,19 @@ def workloads(arguments: argparse.Namespace, command: tuple[str, ...]) -> tuple[
             raise UsageError(str(error), _own_program(arguments.workload)) from None
     flags = tuple(options.to_argv(arguments))
     return tuple(Workload(name, "workload", flags, given) for name in found)
+
+
+def long_enough(cases: Sequence[Workload]) -> tuple[Workload, ...]:
+    """The cases as they run in blocks: a length that was left open reaches a steady state.
+
+    An epoch of a small workload does not.
+    """
+    found = []
+    for case in cases:
+        small = case.kind == "workload" and names.module_of(case.name) not in _LONG_ENOUGH
+        if small and not {"steps", "epochs"} & case.parameters.keys():
+            parameters = {**case.parameters, "steps": _STEPS}
+            flags = tuple(options.parameters_to_argv(parameters))
+            case = replace(case, arguments=flags, parameters=parameters)
+        found.append(case)
+    return tuple(found)

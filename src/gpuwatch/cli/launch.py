@@ -7,11 +7,11 @@ import re
 import secrets
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from gpuwatch import paths
-from gpuwatch.cli.cases import workloads
+from gpuwatch.cli.cases import long_enough, workloads
 from gpuwatch.cli.environments import environments
 from gpuwatch.errors import NotAvailable, UsageError
 from gpuwatch.recorder.record import Request
@@ -110,7 +110,8 @@ def add_design_arguments(parser: argparse.ArgumentParser) -> None:
         type=_blocks,
         metavar="N",
         help="repeat everything in N blocks, in random order, after a warm-up block (7 do for "
-        "most questions; without: each once, and no verdict)",
+        "most questions; without: each once, and no verdict); small workloads take 100 steps then, "
+        "without --steps or --epochs",
     )
     blocks.add_argument(
         "--quick", action="store_true", help=f"{QUICK} blocks: describes, is no verdict"
@@ -240,7 +241,8 @@ def request_of(
     """The request for ``parts``, recorded as the rest of ``arguments`` says.
 
     ``arguments`` has what :func:`add_recording_arguments` and :func:`add_design_arguments` add. The
-    order's seed is drawn where a part has blocks and none was given.
+    order's seed is drawn where a part has blocks and none was given, and runs in blocks are long
+    enough for a steady state unless it says how long.
 
     Raises:
         UsageError: something is out of range or contradicts itself.
@@ -263,6 +265,10 @@ def request_of(
             raise UsageError(
                 f"{twice[0]} is asked for twice in the same way", "name it once: blocks repeat it"
             )
+    parts = [
+        part if part.blocks is None else replace(part, workloads=long_enough(part.workloads))
+        for part in parts
+    ]
     drawn = secrets.randbelow(options.LARGEST_SEED + 1)
     given = arguments.order_seed
     asked = Request(

@@ -10,10 +10,6 @@ from gpuwatch.cli.environments import environments
 from gpuwatch.models import JSON, Workload
 from gpuwatch.session.plan import Part
 
-STEPS = 100
-"""Timed steps of a run where neither steps nor epochs are asked for: an epoch of a small workload
-is shorter than a steady state."""
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """How the study is run and recorded."""

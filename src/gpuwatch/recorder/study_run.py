@@ -107,6 +107,8 @@ class StudyRun:
                 raise
             code = self._pass_over(run, found)
         self._learn(run, started=True)
+        if self._ends.get(run.index) is End.OUT_OF_MEMORY and self._plan.parts[run.part].sweep:
+            code = ExitCode.DONE  # where memory ends is what a sweep is to find
         if run.workload.kind != "machine":
             summarise(self._folder, self._say)
             self._summary_is_old = False
