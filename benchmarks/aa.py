@@ -4,7 +4,8 @@
 
 Runs one environment against itself by the real command and counts what is wrongly said. Then the
 same against an interpreter that makes every training step longer by a fixed share: after each step
-of the optimizer it computes on for that share of the step's own time. Prints a Markdown table.
+of the optimizer it computes on for that share of the time since the one before, which is a little
+more than the step that is reported. Prints a Markdown table.
 Exit code 1 where no difference was called SLOWER or FASTER, or where the slowdown was not found.
 """
 
