@@ -52,10 +52,10 @@ def resolves(noise: float, margin: float, blocks: int) -> Resolves:
     """What ``blocks`` paired blocks can tell at ``noise`` (relative standard deviation of one run).
 
     Raises:
-        ValueError: under two blocks.
+        ValueError: under three blocks: two reach a power of 80 % at no change that can be named.
     """
-    if blocks < 2:
-        raise ValueError("two blocks are needed to know a spread")
+    if blocks < 3:
+        raise ValueError("three blocks are needed to say what they resolve")
     zero = _reach(noise, float(_less_ranks(np.array([blocks]), ALPHA / 2)[0]))
     beyond = max(zero, math.log1p(margin) + _reach(noise, blocks, _stricter(noise, margin)))
     # No change at all is called different in one study of twenty, and SAME in the others.
