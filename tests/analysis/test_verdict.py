@@ -210,6 +210,13 @@ def test_a_rank_test_that_disagrees_leaves_it_open() -> None:
     assert any("signed-rank test does not confirm the difference" in why for why in found.reasons)
 
 
+def test_six_pairs_of_which_one_is_zero_are_judged_as_five_by_ranks() -> None:
+    found = one([0.0, 0.05, 0.051, 0.049, 0.0505, 0.0495], margin=0.001)
+    assert found.p_zero is not None and found.p_zero < 0.05
+    assert found.p_rank is None, "five values cannot reach the level"
+    assert found.kind is Kind.SLOWER
+
+
 def test_five_pairs_are_judged_without_a_rank_test() -> None:
     found = one(shifted(0.03, QUIET[:5]))
     assert (found.kind, found.p_rank) == (Kind.SLOWER, None)

@@ -27,8 +27,9 @@ class Comparison:
     paired: bool
     ranks: Callable[[float], Ranks]
     """Rank tests after so much was taken away from the log-ratios."""
-    smallest: float
-    """One-sided p value that ranks of so few values can reach."""
+    smallest: Callable[[float], float]
+    """One-sided p value that ranks of so few values can reach, after so much was taken away: those
+    that are then zero are in no signed-rank test."""
 
     @property
     def too_few(self) -> bool:
@@ -74,10 +75,10 @@ def findings(
     lower, upper = mean.bounds(1 - 2 * level)
     outside = low > edge or high < -edge
     inside = -edge < lower and upper < edge
-    at_zero = comparison.ranks(0.0) if 2 * comparison.smallest <= level else None
-    ranks_inside = comparison.smallest > level or (
-        comparison.ranks(-edge).above <= level and comparison.ranks(edge).below <= level
-    )
+    at_zero = comparison.ranks(0.0) if 2 * comparison.smallest(0.0) <= level else None
+    ranks_inside = (
+        comparison.smallest(-edge) > level or comparison.ranks(-edge).above <= level
+    ) and (comparison.smallest(edge) > level or comparison.ranks(edge).below <= level)
     return Findings(
         noise=noise,
         noisy=noisy,

@@ -97,7 +97,7 @@ def _paired(values: np.ndarray) -> Comparison:
         pairs=values.size,
         paired=True,
         ranks=lambda shift: signed_rank(values - shift),
-        smallest=0.5**values.size,
+        smallest=lambda shift: 0.5 ** int(np.count_nonzero(values - shift)),
     )
 
 
@@ -114,7 +114,7 @@ def _unpaired(baseline: np.ndarray, other: np.ndarray) -> Comparison:
         pairs=known,
         paired=False,
         ranks=lambda shift: mann_whitney(other - shift, baseline),
-        smallest=1 / math.comb(baseline.size + other.size, other.size),
+        smallest=lambda _: 1 / math.comb(baseline.size + other.size, other.size),
     )
 
 
