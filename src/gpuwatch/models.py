@@ -58,7 +58,8 @@ class Environment:
 
     kind: str
     label: str
-    """The kind and image, with ``#1``, ``#2`` behind it where it was given more than once."""
+    """The kind and image, the options in which it differs from others of the same, and ``#1``,
+    ``#2`` where the same environment was given more than once."""
     image: str | None = None
     python: str | None = None
     """The interpreter for a workload of ours: of this machine (bare) or of the image."""

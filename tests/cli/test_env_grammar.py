@@ -17,6 +17,10 @@ def one(text: str, python: str | None = None, *, pull: bool = False) -> Environm
     return found
 
 
+def labelled(*texts: str, python: str | None = None) -> list[str]:
+    return [each.label for each in environments(texts, python)]
+
+
 def refused(*texts: str) -> str:
     with pytest.raises(UsageError) as error:
         environments(texts)
@@ -58,9 +62,17 @@ def test_an_image_that_is_a_path_is_labelled_by_its_last_part(image: str, name: 
     assert found.image == image and found.label == f"apptainer={name}"
 
 
-def test_images_of_one_name_in_two_folders_are_numbered() -> None:
-    found = environments(["apptainer=/a/torch.sif", "apptainer=/b/torch.sif"])
-    assert [each.label for each in found] == ["apptainer=torch.sif#1", "apptainer=torch.sif#2"]
+def test_images_of_one_name_in_two_folders_are_told_apart_by_as_much_of_the_path_as_it_takes() -> (
+    None
+):
+    assert labelled("apptainer=/x/a/torch.sif", "apptainer=/x/b/torch.sif") == [
+        "apptainer=.../a/torch.sif",
+        "apptainer=.../b/torch.sif",
+    ]
+    assert labelled("apptainer=/v/x/a/torch.sif", "apptainer=/v/y/a/torch.sif") == [
+        "apptainer=.../x/a/torch.sif",
+        "apptainer=.../y/a/torch.sif",
+    ]
 
 
 def test_an_empty_image_is_refused() -> None:
@@ -152,11 +164,51 @@ def test_pull_is_for_all() -> None:
     assert one("docker=x", pull=True).pull and not one("docker=x").pull
 
 
-def test_the_same_label_is_numbered_and_others_are_not() -> None:
-    found = environments(["bare", "docker=x", "bare", "docker=y", "bare,python=/p"])
-    assert [each.label for each in found] == [
-        "bare#1", "docker=x", "bare#2", "docker=y", "bare#3",
+def test_only_an_environment_that_is_given_again_is_numbered() -> None:
+    assert labelled("bare", "docker=x", "bare", "docker=y", "bare,python=/p") == [
+        "bare#1", "docker=x", "bare#2", "docker=y", "bare,python=/p",
     ]  # fmt: skip
+    assert labelled("docker=x,shm=1g", "docker=x,shm=1024m") == ["docker=x#1", "docker=x#2"]
+    assert labelled("bare", "bare,python=/p", python="/p") == ["bare#1", "bare#2"]
+
+
+@pytest.mark.parametrize(
+    ("texts", "told"),
+    [
+        (["docker=x", "docker=x,shm=1g"], ["docker=x", "docker=x,shm=1g"]),
+        (["docker=x,shm=1536m", "docker=x,shm=1g"], ["docker=x,shm=1536m", "docker=x,shm=1g"]),
+        (["docker=x,memory=8g", "docker=x"], ["docker=x,memory=8g", "docker=x"]),
+        (
+            ["docker=x,network=host,shm=1g", "docker=x,network=none,shm=1g"],
+            ["docker=x,network=host", "docker=x,network=none"],
+        ),
+        (
+            ["bare,python=/home/me/old/bin/python", "bare,python=/home/me/new/bin/python"],
+            ["bare,python=.../old/bin/python", "bare,python=.../new/bin/python"],
+        ),
+        (
+            ["bare", "bare,python=/home/me/new/bin/python"],
+            ["bare", "bare,python=.../bin/python"],
+        ),
+        (
+            ["docker=x,mount=/a/b/data:/in", "docker=x,mount=/a/b/data:/in:rw"],
+            ["docker=x,mount=.../b/data:/in", "docker=x,mount=.../b/data:/in:rw"],
+        ),
+        (
+            ["docker=x,mount=/data", "docker=x,mount=/data,mount=/more"],
+            ["docker=x,mount=/data", "docker=x,mount=/data+/more"],
+        ),
+        (["apptainer=torch.sif", "apptainer=./torch.sif"], None),
+        (["bare,python=/1/2/3/4/5/6/7/8/9/x", "bare,python=/0/2/3/4/5/6/7/8/9/x"], None),
+    ],
+)
+def test_what_environments_differ_in_is_in_their_labels(
+    texts: list[str], told: list[str] | None
+) -> None:
+    found = labelled(*texts)
+    assert len(set(found)) == len(texts) and not any("#" in each for each in found)
+    assert told is None or found == told
+    assert labelled(*texts[::-1]) == found[::-1]
 
 
 @pytest.mark.parametrize(

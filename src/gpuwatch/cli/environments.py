@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
+from gpuwatch.cli.label import labels
 from gpuwatch.errors import UsageError
 from gpuwatch.models import Environment, Mount
 
@@ -22,7 +23,7 @@ _NETWORKS = ("host", "bridge", "none")
 def environments(
     texts: Sequence[str], python: str | None = None, *, pull: bool = False
 ) -> tuple[Environment, ...]:
-    """The environments in order; those of one label get ``#1``, ``#2`` behind it.
+    """The environments in order; one that is given twice gets ``#1``, ``#2`` behind its label.
 
     ``python`` is that of ``--python``, for bare ones; ``pull`` lets images be fetched.
 
@@ -35,12 +36,14 @@ def environments(
             "--python is the interpreter of the bare environment",
             f"for a container write --env {texts[0]},python=PATH",
         )
-    total, seen = Counter(each.label for each in found), Counter[str]()
+    told = labels(found)
+    total, seen = Counter(told), Counter[str]()
     numbered = []
-    for each in found:
-        seen[each.label] += 1
-        label = f"{each.label}#{seen[each.label]}" if total[each.label] > 1 else each.label
-        numbered.append(replace(each, label=label))
+    for each, label in zip(found, told, strict=True):
+        seen[label] += 1
+        numbered.append(
+            replace(each, label=f"{label}#{seen[label]}" if total[label] > 1 else label)
+        )
     return tuple(numbered)
 
 
@@ -66,7 +69,7 @@ def _environment(text: str, python: str | None, pull: bool) -> Environment:
         )
     return Environment(
         kind=kind,
-        label=f"{kind}={_short(image)}" if image else kind,
+        label="",
         image=image or None,
         python=last["python"] or (python if kind == "bare" else None),
         mounts=tuple(_mount(each) for each in values["mount"]),
@@ -75,12 +78,6 @@ def _environment(text: str, python: str | None, pull: bool) -> Environment:
         network=last["network"],
         pull=pull,
     )
-
-
-def _short(image: str) -> str:
-    """An image's name, or the last part of its path."""
-    is_path = image.startswith(("/", ".", "~"))
-    return os.path.basename(os.path.normpath(image)) if is_path else image
 
 
 def _mount(text: str) -> Mount:
