@@ -193,11 +193,24 @@ def test_clocks_held_down_on_one_side_or_clearly_more_are_a_reason(
 
 
 def test_runs_at_the_same_time_disturbed_each_other(tmp_path: Path) -> None:
-    assert reasons(tmp_path, {"start": START}, {"start": START + 3}) == (
+    here = {"host": {"host.name": "one"}}
+    assert reasons(tmp_path, {**here, "start": START}, {**here, "start": START + 3}) == (
         "runs of bare and docker overlapped in time on one machine: they disturbed each other",
     )
     apart = {"host": {"host.name": "two"}, "start": START}
     assert reasons(tmp_path / "apart", {"host": {"host.name": "one"}, "start": START}, apart) == ()
+
+
+def test_runs_of_unknown_hosts_are_not_said_to_have_overlapped(tmp_path: Path) -> None:
+    assert reasons(tmp_path, {"start": START}, {"start": START + 3}) == ()
+
+
+def test_a_clock_that_is_set_by_a_second_makes_no_overlap(tmp_path: Path) -> None:
+    here = {"host": {"host.name": "one"}}
+    seconds = read(run(tmp_path / "a.gpuwatch", **here)).summary.seconds
+    assert seconds is not None
+    early = {**here, "start": START + seconds - 0.9}
+    assert reasons(tmp_path / "set", {**here, "start": START}, early) == ()
 
 
 def test_a_run_that_died_before_it_told_its_settings_is_no_difference(tmp_path: Path) -> None:

@@ -12,6 +12,8 @@ from gpuwatch.text import clean
 
 _NO_TRAINING = frozenset({"profile", "counters", "device", "data", "download"})
 """What is looked at after the timed steps, and what ``run`` tells the outcome of."""
+_CLOCK_STEP = 1.0
+"""Seconds by which clocks are set while runs go on."""
 
 
 def used_gpus(session: Summary) -> list[DeviceSummary]:
@@ -43,14 +45,16 @@ def headings(sessions: Sequence[Summary]) -> list[str]:
 
 
 def at_once(sessions: Sequence[Summary]) -> bool:
-    """Whether two of the sessions overlap in time on one host."""
+    """Whether two of the sessions overlap in time on one host by more than a second, which a clock
+    that is set may make of runs one after the other. Those of an unknown host are left out."""
     spans = sorted(
-        (str(s.facts.get("host", {}).get("host.name")), s.started_unix, s.started_unix + s.seconds)
+        (str(host), s.started_unix, s.started_unix + s.seconds)
         for s in {session.id: session for session in sessions}.values()
         if s.started_unix is not None and s.seconds is not None
+        if (host := mapping(s.facts.get("host")).get("host.name")) is not None
     )
     return any(
-        first[0] == second[0] and second[1] < first[2]
+        first[0] == second[0] and second[1] + _CLOCK_STEP < first[2]
         for first, second in itertools.pairwise(spans)
     )
 
