@@ -133,15 +133,40 @@ def test_a_workload_that_still_runs_is_not_started_a_second_time(cli: Cli, tmp_p
     assert f"goes on without its recorder; gpuwatch attach --record {path}" in told
     assert f"gpuwatch stop {path} ends it" in told
     cli("stop", path)
-    # The run that was stopped took place; the other one is still to be done.
     (problem,) = planned(folder).problems[2]
     assert problem.fix == f"gpuwatch resume {folder.name}"
-    recorder = cli.start("resume", folder, "--quiet")
-    until(lambda: len(sessions(out)) == 2)
+    assert meta(path)["result"]["stopped"] == "stop"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_run_that_was_stopped_is_done_again_and_its_session_kept(
+    cli: Cli, tmp_path: Path, number: signal.Signals
+) -> None:
+    out, short = tmp_path / "out", tmp_path / "short"
+    script = f"test -e {short} && exit 0; exec sleep 300"
+    recorder = cli.start("--record", "--quiet", *AA, "--out", out, "--", "sh", "-c", script)
+    until(lambda: sessions(out) and (meta(sessions(out)[0]).get("handle") or {}).get("holder"))
+    os.kill(recorder.pid, number)
+    recorder.wait(20)
+    (stopped,) = sessions(out)
+    assert meta(stopped)["result"]["stopped"] == number.name
+    folder = only(out)
+    short.touch()
+    done = cli("resume", folder)
+    kept = folder / f"{stopped.name}.lost-1"
+    assert f"{stopped.name} was stopped; it is kept as {kept.name}" in done.stderr
+    assert "0 of 2 runs are done" in done.stderr
+    assert meta(kept)["result"]["stopped"] == number.name
+    assert [meta(path)["result"]["code"] for path in sessions(out)] == [0, 0]
     assert planned(folder).problems == {}
-    until(lambda: (meta(sessions(out)[1]).get("handle") or {}).get("holder"))
-    cli("stop", sessions(out)[1])
-    assert recorder.wait(20) == 0
+    assert "is complete" in cli("resume", folder, code=2).stderr
+
+
+def test_a_run_that_its_time_limit_ended_is_complete(cli: Cli, tmp_path: Path) -> None:
+    flags = ("--quiet", "--duration", "400ms", "--out", tmp_path)
+    cli("--record", *flags, "--", "sleep", "300")
+    assert "is complete" in cli("resume", only(tmp_path), code=2).stderr
+    assert meta(sessions(tmp_path)[0])["result"]["stopped"] == "--duration 0.4s"
 
 
 def test_a_study_killed_between_two_runs_goes_on_in_the_background(

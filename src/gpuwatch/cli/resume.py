@@ -1,9 +1,10 @@
 """Go on with a study that broke off: what is missing of it, in the order of its plan.
 
 STUDY is the folder of a study, one of its sessions, or its name. Runs that took place are kept,
-failed ones too. A session that broke off with its recorder is completed if its run left all that it
-takes; otherwise it is kept under another name, and its run done again. Everything is as the first
-command asked for, the environment variables are those of now.
+failed ones too. One that was stopped (Ctrl-C, `gpuwatch stop`) is done again, its session kept
+under another name; so is one that broke off with its recorder, unless it left all that it takes to
+complete its session. Everything is as the first command asked for, the environment variables are
+those of now.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from pathlib import Path
 from gpuwatch.errors import ExitCode
 from gpuwatch.models import JSON
 from gpuwatch.recorder.run import Outcome, Recording
+from gpuwatch.session.ends import TIME_LIMIT
 
 _LOOK_SECONDS = 0.05
 _EXIT_BY_ERROR = {"usage": ExitCode.USAGE, "environment": ExitCode.NOT_AVAILABLE}
@@ -73,7 +74,7 @@ def run_to_end(
         recording.stop(stop.why)
     timers: list[threading.Thread] = []
     if duration is not None:
-        timers.append(threading.Timer(duration, recording.stop, (f"--duration {duration:g}s",)))
+        timers.append(threading.Timer(duration, recording.stop, (f"{TIME_LIMIT} {duration:g}s",)))
     if while_pid is not None:
         timers.append(threading.Thread(target=_wait_for_pid, args=(while_pid, stop), daemon=True))
     for timer in timers:

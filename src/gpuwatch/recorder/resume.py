@@ -13,7 +13,7 @@ from gpuwatch.recorder.request import Request, gpus_of, preflight
 from gpuwatch.recorder.study_run import StudyRun
 from gpuwatch.recorder.takeup import to_end
 from gpuwatch.session import study
-from gpuwatch.session.ends import end_of, given_up
+from gpuwatch.session.ends import end_of, given_up, interrupted
 from gpuwatch.session.plan import Plan, PlannedRun, read
 from gpuwatch.session.progress import recorder_alive
 from gpuwatch.session.reader import SessionReader
@@ -77,7 +77,7 @@ def resumable(folder: Path) -> Plan:
 
 
 def missing(folder: Path, plan: Plan) -> tuple[PlannedRun, ...]:
-    """The runs of ``plan`` that have no session with a result."""
+    """The runs of ``plan`` without a session of a run that ended by itself or by its time limit."""
     return tuple(run for run in plan.runs if not _done(folder / run.file))
 
 
@@ -91,8 +91,8 @@ def go_on(
 ) -> ExitCode:
     """Do what is missing of the study in ``folder``; see :func:`gpuwatch.recorder.record.record`.
 
-    A session whose recorder died is completed where its run left everything that it takes, and
-    otherwise set aside, and its run done again.
+    A session whose recorder died is completed where its run left everything that it takes. Others
+    that broke off, and those that were stopped, are set aside, and their runs done again.
 
     Raises:
         UsageError: it cannot be gone on with.
@@ -114,13 +114,14 @@ def go_on(
 
 
 def _settle(path: Path, say: Callable[[str], None]) -> None:
-    """Complete a session that broke off, or set it aside."""
+    """Complete a session whose recorder died, or set it aside."""
     with contextlib.suppress(GpuwatchError):
         to_end(path, say=say)
     if _done(path):
         return
     try:
-        say(f"{path.name} broke off; it is kept as {study.set_aside(path).name}")
+        how = "was stopped" if interrupted(_meta(path) or {}) else "broke off"
+        say(f"{path.name} {how}; it is kept as {study.set_aside(path).name}")
     except OSError as error:
         raise StorageError(
             f"cannot rename {path}: {error.strerror}", "free some space, or make it writable"
@@ -128,7 +129,8 @@ def _settle(path: Path, say: Callable[[str], None]) -> None:
 
 
 def _done(path: Path) -> bool:
-    return "result" in (_meta(path) or {})
+    meta = _meta(path) or {}
+    return "result" in meta and not interrupted(meta)
 
 
 def _meta(path: Path) -> dict[str, JSON] | None:

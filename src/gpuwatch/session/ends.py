@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from enum import Enum
 from pathlib import Path
 
-from gpuwatch.models import Problem, mapping
+from gpuwatch.models import JSON, Problem, mapping
 from gpuwatch.session.estimate import cell
 from gpuwatch.session.plan import Plan, PlannedRun, case_label
 from gpuwatch.session.reader import SessionReader
@@ -14,6 +14,8 @@ from gpuwatch.session.status import State, status
 
 FAILED_TWICE = "failed-twice"
 OUT_OF_MEMORY = "out-of-memory"
+TIME_LIMIT = "--duration"
+"""How the reason begins for which a run was stopped that had a time limit."""
 GIVEN_UP = frozenset({FAILED_TWICE, OUT_OF_MEMORY})
 """Codes of the problems that :func:`given_up` finds."""
 _ENOUGH = 2
@@ -50,6 +52,12 @@ def end_of(path: Path) -> End | None:
     said = str(mapping(meta.get("error")).get("message"))
     killed = mapping(meta.get("result")).get("out_of_memory") is True
     return End.OUT_OF_MEMORY if killed or said.startswith("out of memory") else End.FAILED
+
+
+def interrupted(meta: Mapping[str, JSON]) -> bool:
+    """Whether a run was stopped, and not by its time limit: it has not done what it was to do."""
+    why = mapping(meta.get("result")).get("stopped")
+    return bool(why) and not str(why).startswith(TIME_LIMIT)
 
 
 def given_up(plan: Plan, ends: Mapping[int, End]) -> dict[int, Problem]:
