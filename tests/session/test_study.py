@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from gpuwatch.errors import StorageError, UsageError
 from gpuwatch.models import Environment, Problem, Workload
 from gpuwatch.session import study
 from gpuwatch.session.blocks import plan_runs
-from gpuwatch.session.plan import PLAN, Part, Plan, read
+from gpuwatch.session.plan import LARGEST, PLAN, Part, Plan, read
 
 ENVIRONMENTS = (Environment("bare", "bare"), Environment("docker", "docker=a/b:c", "a/b:c"))
 ONE = (Workload("mnist-cnn", "workload"),)
@@ -43,6 +44,44 @@ def test_a_folder_that_cannot_be_written_is_an_error_that_names_it(tmp_path: Pat
     (tmp_path / "file").write_text("")
     with pytest.raises(StorageError, match="cannot write to"):
         made(tmp_path / "file")
+
+
+def test_a_plan_that_could_not_be_read_again_is_refused_before_there_is_a_folder(
+    tmp_path: Path,
+) -> None:
+    long = Workload("long", "command", ("sh", "-c", "x" * LARGEST))
+    with pytest.raises(UsageError, match=r"plan of 2 runs takes 4\.\d MiB; at most 4 MiB"):
+        made(tmp_path / "out", (long,))
+    assert not (tmp_path / "out").exists()
+
+
+def test_notes_for_which_the_plan_has_no_room_leave_it_as_it_is(tmp_path: Path) -> None:
+    folder = made(tmp_path)
+    before = (folder / PLAN).read_text()
+    study.note(folder, {1: [Problem("c", "x" * LARGEST)]})
+    assert (folder / PLAN).read_text() == before
+    assert [path.name for path in folder.iterdir()] == [PLAN]
+
+
+def test_a_plan_is_on_the_disk_before_it_has_its_name_and_its_name_after(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flushed: list[str] = []
+    fsync = os.fsync
+
+    def seen(fd: int) -> None:
+        path = Path(os.readlink(f"/proc/self/fd/{fd}"))
+        names = sorted(each.name for each in path.iterdir()) if path.is_dir() else []
+        flushed.append(f"{path.name}: {names}" if path.is_dir() else path.name)
+        fsync(fd)
+
+    monkeypatch.setattr(os, "fsync", seen)
+    folder = made(tmp_path)
+    assert flushed == [
+        f".{PLAN}.{os.getpid()}",
+        f"{folder.name}: {[PLAN]}",
+        f"{tmp_path.name}: {[folder.name]}",
+    ]
 
 
 def test_a_problem_is_told_with_the_run_that_it_is_of(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from gpuwatch.errors import StorageError, UsageError
 from gpuwatch.models import Problem
-from gpuwatch.session.plan import PLAN, Plan, label, read
+from gpuwatch.session.plan import LARGEST, PLAN, Plan, label, read
 from gpuwatch.session.plan_file import document
 from gpuwatch.session.schema import SUFFIX
 
@@ -33,13 +33,16 @@ def create(out: Path, plan: Plan) -> Path:
 
     Raises:
         StorageError: the folder or the plan cannot be written.
+        UsageError: the plan is larger than what is read again.
     """
     names = dict.fromkeys(slug(run.workload.name) for run in plan.runs)
     stem = f"{slug(plan.preset or '+'.join(names))[:80]}-{time.strftime('%Y%m%d-%H%M%S')}"
+    _text(replace(plan, study=f"{stem}-999"))  # refused before there is a folder
     try:
         out.mkdir(parents=True, exist_ok=True)
         folder = _fresh(out, stem)
         write(folder, replace(plan, study=folder.name))
+        _flush(out)
     except OSError as error:
         raise StorageError(
             f"cannot write to {out}: {error.strerror}",
@@ -49,12 +52,35 @@ def create(out: Path, plan: Plan) -> Path:
 
 
 def write(folder: Path, plan: Plan) -> None:
-    """Replace the plan in ``folder``.
+    """Replace the plan in ``folder``; it is on the disk then.
 
     Raises:
         OSError: it cannot be written.
+        UsageError: it is larger than what is read again.
     """
-    write_text(folder / PLAN, json.dumps(document(plan), indent=1) + "\n")
+    write_text(folder / PLAN, _text(plan), flush=True)
+    _flush(folder)
+
+
+def _text(plan: Plan) -> str:
+    text = json.dumps(document(plan), indent=1) + "\n"
+    if len(text) > LARGEST:  # all of it is ASCII
+        size, limit = len(text) / (1 << 20), LARGEST >> 20
+        raise UsageError(
+            f"the plan of {len(plan.runs)} runs takes {size:.1f} MiB; at most {limit} MiB are read",
+            "ask for fewer runs or cases, or put a long command into a script",
+        )
+    return text
+
+
+def _flush(folder: Path) -> None:
+    """Bring the names in ``folder`` to the disk, where its file system can."""
+    with contextlib.suppress(OSError):
+        fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
 
 
 def note(folder: Path, problems: Mapping[int, Sequence[Problem]]) -> None:
@@ -62,10 +88,10 @@ def note(folder: Path, problems: Mapping[int, Sequence[Problem]]) -> None:
 
     Best effort: a plan that cannot be read or written stays as it is.
     """
-    known = read(folder)
-    if known is not None and problems:
+    known = read(folder) if problems else None
+    if known is not None:
         told = {**known.problems, **{index: tuple(found) for index, found in problems.items()}}
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, UsageError):
             write(folder, replace(known, problems={i: told[i] for i in sorted(told) if told[i]}))
 
 
@@ -117,11 +143,18 @@ def not_run(folder: Path) -> list[NotRun]:
     ]
 
 
-def write_text(path: Path, text: str) -> None:
-    """Replace a file in one piece, so that a crash leaves the old one."""
+def write_text(path: Path, text: str, *, flush: bool = False) -> None:
+    """Replace a file in one piece, so that a crash leaves the old one.
+
+    ``flush``: what is in it is on the disk before it gets its name.
+    """
     new = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        new.write_text(text, encoding="utf-8")
+        with new.open("w", encoding="utf-8") as file:
+            file.write(text)
+            if flush:
+                file.flush()
+                os.fsync(file.fileno())
         new.replace(path)
     except OSError:
         with contextlib.suppress(OSError):
