@@ -59,6 +59,19 @@ def test_the_same_shows_the_interval_that_is_within_the_margin() -> None:
     assert "+0.3 % (-0.3 to +0.9, 90 % interval), within 1 % of bare" in said(found)
 
 
+def test_an_interval_that_ends_between_the_margin_and_its_mirror_is_not_within_it() -> None:
+    found = verdict(
+        Kind.SAME,
+        interval(-1.0, -4.9, 3.0),
+        equivalence=interval(-1.0, -4.0, 2.0, 0.9),
+        margin=0.05,
+    )
+    assert "-1.0 % (-4.0 to +2.0, 90 % interval), within 5 % of bare" in said(found)
+    evidence = (part("GPU kernel time", 0.2, -4.9, 3.0), part("host wait", 7.0, 6.0, 8.0))
+    slower = verdict(Kind.SLOWER, interval(7.2, 6.0, 8.0), margin=0.05)
+    assert "unchanged" not in said(slower, evidence=evidence)
+
+
 def test_slower_with_what_goes_with_it() -> None:
     evidence = (
         part("GPU kernel time", 0.0, -0.1, 0.1),

@@ -13,6 +13,7 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from gpuwatch.analysis.intervals import lower_end
 from gpuwatch.analysis.results import Cell, Interval, Run
 from gpuwatch.analysis.summary import Summary
 from gpuwatch.analysis.verdict import FEWEST, difference
@@ -33,7 +34,7 @@ class Points:
 
     estimate: float
     interval: Interval | None
-    """Of two pairs or more."""
+    """Of three pairs or more."""
     pairs: int
     """0: of medians, as the runs share no blocks."""
 
@@ -52,7 +53,8 @@ class Points:
         if self.interval is None:
             return not self.changed
         widest = max(margin, LEAST_POINTS)
-        return not self.changed and max(-self.interval.low, self.interval.high) <= widest
+        inside = lower_end(widest) <= self.interval.low and self.interval.high <= widest
+        return not self.changed and inside
 
     @property
     def _may_be_none(self) -> bool:
@@ -206,7 +208,7 @@ def _scale(mean_ratio: float) -> float:
 
 
 def _points(added: Sequence[float], scale: float, pairs: int) -> Points:
-    between = difference(added) if pairs > 1 else None
+    between = difference(added) if pairs else None
     if between is not None:
         low, high = between.low * scale, between.high * scale
         between = Interval(between.estimate * scale, low, high, between.level)

@@ -4,15 +4,16 @@
 
     docker     :    |    :     [---*--]   +3.1 % (+2.4 to +3.8)
     apptainer  :  [-|*-] :                +0.1 % (-0.4 to +0.6)
-              -1 %  0  +1 %        +4 %
+           -0.99 %  0  +1 %        +4 %
 
-``|`` is no change, ``:`` the margin, ``*`` the estimate, ``[`` and ``]`` the ends of its interval.
+``|`` is no change, ``:`` the ends of the margin, ``*`` the estimate, ``[`` and ``]`` the ends of its interval.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gpuwatch.analysis.intervals import lower_end
 from gpuwatch.analysis.results import Interval, Verdict
 from gpuwatch.analysis.wording import change_text, signed
 from gpuwatch.text import clean
@@ -57,7 +58,7 @@ class _Axis:
 
     def __init__(self, changes: Sequence[Interval], margin: float, columns: int) -> None:
         ends = [each for change in changes for each in (change.low, change.high)]
-        low, high = min(-margin, *ends), max(margin, *ends)
+        low, high = min(lower_end(margin), *ends), max(margin, *ends)
         space = 0.04 * (high - low) or 0.01
         self._low, self._high = low - space, high + space
         self._margin, self._columns = margin, columns
@@ -68,7 +69,7 @@ class _Axis:
 
     def row(self, verdict: Verdict) -> str:
         cells = [" "] * self._columns
-        for margin in (-verdict.margin, verdict.margin):
+        for margin in (lower_end(verdict.margin), verdict.margin):
             cells[self._at(margin)] = ":"
         cells[self._at(0.0)] = "|"
         change = _change(verdict)
@@ -88,7 +89,7 @@ class _Axis:
     def scale(self) -> str:
         """The numbers below the axis, as many as have room."""
         cells = [" "] * self._columns
-        ticks = [0.0, -self._margin, self._margin, self._low, self._high]
+        ticks = [0.0, lower_end(self._margin), self._margin, self._low, self._high]
         for tick in ticks:
             text = f"{_short(100 * tick)} %" if tick else "0"
             start = min(max(0, self._at(tick) - len(text) // 2), self._columns - len(text))

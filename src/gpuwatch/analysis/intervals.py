@@ -18,6 +18,8 @@ from gpuwatch.analysis.results import Interval
 
 ALPHA = 0.05
 """Error that all comparisons of a question share."""
+LEAST = 3
+"""Values that an interval is drawn from: of two it says nothing (12.7 standard errors each way)."""
 
 
 @dataclass(frozen=True)
@@ -86,23 +88,27 @@ def welch(baseline: np.ndarray, other: np.ndarray) -> Mean | None:
 
 
 def interval(log_ratios: Sequence[float], level: float = 0.95) -> Interval | None:
-    """Student's t interval of the mean log-ratio, as a relative change; ``None`` under two.
+    """Student's t interval of the mean log-ratio, as a relative change; ``None`` under
+    three.
 
     Raises:
         ValueError: a value is not finite.
     """
     mean = mean_of(finite(log_ratios))
-    return None if mean is None else mean.change(level)
+    return None if mean is None or len(log_ratios) < LEAST else mean.change(level)
 
 
 def difference(values: Sequence[float], level: float = 0.95) -> Interval | None:
-    """Student's t interval of the mean of ``values``, in their own unit; ``None`` under two.
+    """Student's t interval of the mean of ``values``, in their own unit; ``None`` under
+    three.
 
     Raises:
         ValueError: a value is not finite.
     """
     mean = mean_of(finite(values))
-    return None if mean is None else Interval(mean.value, *mean.bounds(level), level)
+    if mean is None or len(values) < LEAST:
+        return None
+    return Interval(mean.value, *mean.bounds(level), level)
 
 
 def holm_levels(p_values: Sequence[float]) -> tuple[float, ...]:
@@ -134,6 +140,14 @@ def holm_adjusted(p_values: Sequence[float]) -> tuple[float, ...]:
 def relative(log_ratio: float) -> float:
     """The relative change that a log-ratio is: above -1, and a number, however absurd the ratio."""
     return math.expm1(min(max(log_ratio, -30.0), 700.0))
+
+
+def lower_end(margin: float) -> float:
+    """The relative change that is as far below none as ``margin`` is above: -0.0476 for 0.05.
+
+    Margins are judged in logarithms: 1.05 times as long is as far as 1/1.05 times.
+    """
+    return -margin / (1 + margin)
 
 
 def finite(values: Sequence[float]) -> np.ndarray:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from gpuwatch import units
 from gpuwatch.analysis.cells import WHOLE_RUN
+from gpuwatch.analysis.intervals import lower_end
 from gpuwatch.analysis.results import Evidence, Interval, Kind, Verdict
 from gpuwatch.analysis.verdict import FEWEST
 
@@ -171,7 +172,7 @@ def _equivalence(verdict: Verdict) -> str:
     change, narrow = verdict.change, verdict.equivalence
     if change is None or narrow is None:
         return _change(verdict)
-    if -verdict.margin < change.low and change.high < verdict.margin:
+    if lower_end(verdict.margin) < change.low and change.high < verdict.margin:
         return _change(verdict)
     return f"{change_text(narrow)[:-1]}, {narrow.level * 100:.3g} % interval)"
 
@@ -219,7 +220,7 @@ def _is_changed(points: Interval) -> bool:
 
 def _is_unchanged(points: Interval, margin: float) -> bool:
     """Whether what is known of it is within the margin, as of the step time itself."""
-    return not _is_changed(points) and -margin < points.low and points.high < margin
+    return not _is_changed(points) and lower_end(margin) < points.low and points.high < margin
 
 
 def _conditions(baseline: Side, other: Side, verdict: Verdict, metric: str) -> Iterator[str]:
