@@ -222,11 +222,11 @@ def test_five_pairs_are_judged_without_a_rank_test() -> None:
     assert (found.kind, found.p_rank) == (Kind.SLOWER, None)
 
 
-@pytest.mark.parametrize("count", [0, 1, 2, 4])
+@pytest.mark.parametrize("count", [0, 1, 2, 3, 4])
 def test_fewer_than_five_pairs_are_described(count: int) -> None:
     found = one(shifted(0.03, QUIET[:count]))
     assert (found.kind, found.pairs) == (Kind.DESCRIBED, count)
-    assert (found.change is None) == (count < 2)
+    assert (found.change is None) == (count < 3), "an interval of two spans everything"
     assert (found.estimate is None) == (count == 0)
     assert (found.p_zero, found.p_rank, found.equivalence) == (None, None, None)
     assert found.reasons == (f"a verdict needs 5 pairs; there are {count}",)
@@ -313,8 +313,9 @@ def test_two_values_have_no_outlier(values: list[float]) -> None:
     assert outliers(values) == (False,) * len(values)
 
 
-def test_under_two_values_there_is_no_interval() -> None:
-    assert interval([]) is interval([0.1]) is difference([0.1]) is None
+def test_under_three_values_there_is_no_interval() -> None:
+    assert interval([]) is interval([0.1]) is interval([0.1, 0.2]) is None
+    assert difference([0.1]) is difference([0.1, 0.2]) is None
 
 
 RANKED = settings(max_examples=60, deadline=None)

@@ -60,7 +60,7 @@ def seconds_of(session: Summary) -> float | None:
 
 
 def _interval(sides: Sides) -> Interval | None:
-    """Of the difference in seconds, paired by block; ``None`` under two pairs."""
+    """Of the difference in seconds, paired by block; ``None`` under three pairs."""
     first, second = (_by_block(cell) for cell in sides.cells)
     added = [second[block] - first[block] for block in sorted(first.keys() & second.keys())]
     return difference(added)

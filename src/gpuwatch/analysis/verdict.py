@@ -17,6 +17,7 @@ import numpy as np
 from gpuwatch.analysis.decision import Comparison, findings, kind_of, reasons_of
 from gpuwatch.analysis.intervals import (
     ALPHA,
+    LEAST,
     Mean,
     difference,
     finite,
@@ -139,7 +140,8 @@ def _undecidable(comparison: Comparison, margin: float) -> Verdict:
     """Too few values, or values that are all the same."""
     of = "pairs" if comparison.paired else "runs of each"
     if comparison.too_few:
-        kind, change = Kind.DESCRIBED, comparison.mean
+        kind = Kind.DESCRIBED
+        change = comparison.mean if comparison.pairs >= LEAST else None
         reason = f"a verdict needs {FEWEST} {of}; there are {comparison.pairs}"
     else:
         # An interval of no width would claim a certainty that a clock cannot give.
