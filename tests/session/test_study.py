@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +15,8 @@ from gpuwatch.models import Environment, Problem, Workload
 from gpuwatch.session import study
 from gpuwatch.session.blocks import plan_runs
 from gpuwatch.session.plan import LARGEST, PLAN, Part, Plan, read
+from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.store import SessionStore, meta
 
 ENVIRONMENTS = (Environment("bare", "bare"), Environment("docker", "docker=a/b:c", "a/b:c"))
 ONE = (Workload("mnist-cnn", "workload"),)
@@ -151,6 +155,40 @@ def test_only_one_recorder_goes_through_a_study(tmp_path: Path) -> None:
         raise AssertionError("two recorders")
     with study.held(tmp_path):
         pass
+
+
+def test_a_session_that_broke_off_in_a_transaction_is_whole_before_it_gets_another_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "01-bare.gpuwatch"
+    SessionStore.create(path, [], [meta("session", {"id": "before"})]).close()
+    # A writer that dies in a transaction that is partly in the file.
+    script = (
+        "import os, sqlite3, sys\n"
+        "it = sqlite3.connect(sys.argv[1], isolation_level=None)\n"
+        "it.execute('PRAGMA journal_mode=TRUNCATE')\n"
+        "it.execute('PRAGMA cache_size=1')\n"
+        "it.execute('BEGIN')\n"
+        "it.execute(\"UPDATE meta SET value = '{}'\")\n"
+        "for key in range(500):\n"
+        "    it.execute('INSERT INTO meta VALUES (?, ?)', (str(key), '1' * 900))\n"
+        "os._exit(0)\n"
+    )
+    subprocess.run([sys.executable, "-c", script, str(path)], check=True)
+    journal = Path(f"{path}-journal")
+    assert journal.stat().st_size > 0, "there is something to roll back"
+
+    def crash(old: Path, new: Path) -> Path:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(Path, "rename", crash)
+        study.set_aside(path)
+    assert sorted(each.name for each in tmp_path.iterdir()) == [path.name]
+    kept = study.set_aside(path)
+    with SessionReader(kept) as reader:
+        assert reader.meta() == {"session": {"id": "before"}}
+    assert sorted(each.name for each in tmp_path.iterdir()) == [kept.name]
 
 
 def test_a_session_set_aside_is_kept_and_is_none_of_the_study_any_more(tmp_path: Path) -> None:

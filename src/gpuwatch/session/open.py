@@ -7,6 +7,7 @@ those of the schema, and sizes are limited.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import shutil
 import sqlite3
@@ -124,6 +125,21 @@ def _checked(opened: Opened, path: Path) -> Opened:
             "it may have been tampered with",
         )
     return opened
+
+
+def roll_back(path: Path) -> None:
+    """Undo what a writer that is gone left half written; nothing where ``path`` is no session.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    try:
+        _check_header(path)  # of anything else SQLite would throw the journal away
+        _recover(path, lambda _: False)
+    except sqlite3.OperationalError as error:
+        raise OSError(errno.EIO, str(error), str(path)) from error
+    except (GpuwatchError, sqlite3.DatabaseError):
+        pass
 
 
 def _recover(path: Path, writer_alive: Callable[[sqlite3.Connection], bool]) -> None:

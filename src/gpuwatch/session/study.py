@@ -14,6 +14,7 @@ from pathlib import Path
 
 from gpuwatch.errors import StorageError, UsageError
 from gpuwatch.models import Problem
+from gpuwatch.session.open import roll_back
 from gpuwatch.session.plan import LARGEST, PLAN, Plan, label, read
 from gpuwatch.session.plan_file import document
 from gpuwatch.session.schema import SUFFIX
@@ -188,16 +189,19 @@ def held(folder: Path) -> Iterator[None]:
 def set_aside(path: Path) -> Path:
     """Rename a session that broke off, so that its run can be done again; its new path.
 
-    It stays readable under its new name, and is none of the study's any more.
+    It stays readable under its new name, and is none of the study's any more. Its journal is rolled
+    back first: from there on it is one file.
 
     Raises:
-        OSError: it cannot be renamed.
+        OSError: it cannot be rolled back or renamed.
     """
+    roll_back(path)
     number = 1
-    while (new := path.with_name(f"{path.name}.lost-{number}")).exists():
+    while any(os.path.lexists(f"{path}.lost-{number}{end}") for end in ("", "-journal")):
         number += 1
+    new = path.with_name(f"{path.name}.lost-{number}")
     journal = path.with_name(f"{path.name}-journal")
-    if journal.exists():  # first: it must never lie beside another session
+    if journal.exists():  # of what is no session; it must never lie beside another one
         journal.rename(f"{new}-journal")
     return path.rename(new)
 
