@@ -78,7 +78,7 @@ class Intake:
         self.error: dict[str, JSON] | None = known.get("error")
         """The workload's own word on why it stops."""
         self.started = "started" in known
-        """Whether the workload said that it runs."""
+        """Whether the workload said that it runs: by any report, or a step."""
 
     @property
     def state(self) -> dict[str, str]:
@@ -150,6 +150,7 @@ class Intake:
     def _step(self, t: int, step: Step) -> list[Row]:
         if step.monotonic_ns is not None and 0 <= step.monotonic_ns - self._base_ns <= t:
             t = step.monotonic_ns - self._base_ns
+        self.started = True
         rows: list[Row] = []
         if step.total_steps is not None and step.total_steps != self._run.get("total_steps"):
             self._run = {**self._run, "total_steps": step.total_steps}

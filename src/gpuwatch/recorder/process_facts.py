@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from gpuwatch.recorder.sources import Sources
 from gpuwatch.session.store import Row, fact
 
-_LOOKS_SECONDS = (0.0, 0.1, 0.5, 2.0)
-"""After the start: a shell or an engine needs a moment to become the workload."""
+_LOOKS_SECONDS = (0.0, 0.1, 0.5, 2.0, 5.0, 15.0, 60.0)
+"""After the start: a shell or an engine needs a moment to become the workload, on a busy machine
+more than a moment."""
 
 
 class ProcessFacts:
