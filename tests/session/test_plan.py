@@ -6,6 +6,7 @@ import copy
 import json
 import os
 import random
+import time
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ import pytest
 from gpuwatch.models import JSON, Environment, Mount, Problem, Workload
 from gpuwatch.session import study
 from gpuwatch.session.blocks import plan_runs
-from gpuwatch.session.plan import LARGEST, PLAN, Part, Plan, case_label, label, read
+from gpuwatch.session.plan import LARGEST, PLAN, Part, Plan, case_label, labels, read
 from gpuwatch.session.plan_file import document
 
 BARE = Environment("bare", "bare", python="/usr/bin/python3")
@@ -188,6 +189,20 @@ def test_cases_are_told_by_the_parameters_in_which_they_differ() -> None:
 
 def test_a_run_is_told_by_its_environment_and_by_its_case_where_there_are_several() -> None:
     alone = plan_runs(PARTS[:1], 1)
-    assert label(alone[0], alone) == "bare"
+    assert set(labels(alone)) == {"bare", "docker=img"}
     sizes = plan_runs(PARTS[1:], 1)
-    assert label(sizes[1], sizes) == "mnist-cnn, batch size 32 in bare"
+    assert labels(sizes)[1] == "mnist-cnn, batch size 32 in bare"
+
+
+def test_the_largest_study_has_its_labels_at_once(tmp_path: Path) -> None:
+    cases = tuple(Workload("w", "workload", (), {"lr": at, "seed": at}) for at in range(100))
+    part = Part("p", cases, (BARE, DOCKER), blocks=9, warmup_blocks=1)
+    runs = plan_runs([part], 1)
+    missing = (Problem("c", "no image"),)
+    study.write(tmp_path, Plan("x", (part,), runs, problems={run.index: missing for run in runs}))
+    before = time.process_time()
+    told = study.not_run(tmp_path)
+    assert time.process_time() - before < 2
+    assert len(told) == len(runs) == 2000
+    assert [each.label for each in told] == list(labels(runs))
+    assert len(set(labels(runs))) == 200

@@ -10,7 +10,7 @@ from gpuwatch.cli import find, screen
 from gpuwatch.recorder.request import Request
 from gpuwatch.recorder.resume import missing
 from gpuwatch.session.estimate import Known, about, cell, history
-from gpuwatch.session.plan import WARM_UP, Part, Plan, PlannedRun, case_label, label, read, unique
+from gpuwatch.session.plan import WARM_UP, Part, Plan, PlannedRun, case_label, labels, read, unique
 from gpuwatch.text import clean
 
 
@@ -28,11 +28,12 @@ def order(request: Request) -> str:
     width = screen.columns()
     rest = {run.index for run in _rest(plan, request)}
     lines = [fill(clean(line), width, subsequent_indent="  ") for line in _parts(plan)]
+    names = labels(plan.runs)
     for (part, block), runs in groupby(plan.runs, lambda run: (run.part, run.block)):
         name = {None: "once", WARM_UP: "warm-up"}.get(block, f"block {block}")
         of = f"{plan.parts[part].name}, " if len(plan.parts) > 1 else ""
         told = ", ".join(
-            label(run, plan.runs) + ("" if run.index in rest else " (done)") for run in runs
+            names[run.index - 1] + ("" if run.index in rest else " (done)") for run in runs
         )
         lines.append(fill(clean(f"{of}{name}: {told}"), width, subsequent_indent="    "))
     return "\n".join([*lines, fill(clean(_time(plan, request)), width, subsequent_indent="  ")])

@@ -16,7 +16,7 @@ from gpuwatch.recorder.request import Request
 from gpuwatch.session import study
 from gpuwatch.session.ends import End, end_of, given_up
 from gpuwatch.session.estimate import Timing, about, timing
-from gpuwatch.session.plan import Plan, PlannedRun, label
+from gpuwatch.session.plan import Plan, PlannedRun, labels
 from gpuwatch.session.progress import place_words, seconds_to_go
 
 
@@ -40,6 +40,7 @@ class StudyRun:
     ) -> None:
         self._request, self._plan, self._folder, self._gpus = request, plan, folder, gpus
         self._say, self._on_session, self._on_turn = say, on_session, on_turn
+        self._labels = labels(plan.runs)
         self._stop = Stop()
         self._ends: dict[int, End] = {}
         self._timings: list[Timing] = []
@@ -145,7 +146,7 @@ class StudyRun:
     def _pass_over(self, run: PlannedRun, problems: Sequence[Problem]) -> ExitCode:
         self._summary_is_old = True
         why = unavailable(problems)
-        self._tell(f"{label(run, self._plan.runs)}: {why}")
+        self._tell(f"{self._labels[run.index - 1]}: {why}")
         return why.exit_code
 
     def _tell(self, text: str) -> None:
@@ -167,7 +168,7 @@ class StudyRun:
         pause = None if self._before is None else time.time() - self._before.end
         left = seconds_to_go(to_come, self._timings, pause)
         tail = "" if left is None else f"; {about(left)} left"
-        where, name = place_words(self._plan, run), label(run, self._plan.runs)
+        where, name = place_words(self._plan, run), self._labels[run.index - 1]
         self._on_turn(f"{where}: {name}{tail}")
 
     def _end(self) -> None:

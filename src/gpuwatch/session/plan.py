@@ -92,12 +92,14 @@ def case_label(case: Workload, cases: Iterable[Workload]) -> str:
     return ", ".join([case.name, *told])
 
 
-def label(run: PlannedRun, runs: Sequence[PlannedRun]) -> str:
-    """What tells ``run`` from the others: its environment, and its case where there are several."""
+def labels(runs: Sequence[PlannedRun]) -> tuple[str, ...]:
+    """What tells each of ``runs`` from the others: its environment, and its case where there are
+    several."""
     cases = unique(each.workload for each in runs)
     if len(cases) == 1:
-        return run.environment.label
-    return f"{case_label(run.workload, cases)} in {run.environment.label}"
+        return tuple(run.environment.label for run in runs)
+    names = [case_label(case, cases) for case in cases]
+    return tuple(f"{names[cases.index(run.workload)]} in {run.environment.label}" for run in runs)
 
 
 Item = TypeVar("Item")

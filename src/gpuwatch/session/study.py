@@ -15,7 +15,7 @@ from pathlib import Path
 from gpuwatch.errors import StorageError, UsageError
 from gpuwatch.models import Problem
 from gpuwatch.session.open import roll_back
-from gpuwatch.session.plan import LARGEST, PLAN, Plan, label, read
+from gpuwatch.session.plan import LARGEST, PLAN, Plan, labels, read
 from gpuwatch.session.plan_file import document
 from gpuwatch.session.schema import SUFFIX
 
@@ -136,12 +136,10 @@ class NotRun:
 def not_run(folder: Path) -> list[NotRun]:
     """The runs of the plan that did not take place; empty where the plan cannot be read."""
     known = read(folder)
-    if known is None:
+    if known is None or not known.problems:
         return []
-    return [
-        NotRun(label(known.runs[index - 1], known.runs), problems, index)
-        for index, problems in known.problems.items()
-    ]
+    told = labels(known.runs)
+    return [NotRun(told[index - 1], problems, index) for index, problems in known.problems.items()]
 
 
 def write_text(path: Path, text: str, *, flush: bool = False) -> None:
