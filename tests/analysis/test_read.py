@@ -193,6 +193,21 @@ def test_two_studies_in_blocks_are_compared_without_their_warm_up(tmp_path: Path
     assert (found.verdict.kind, found.verdict.paired) == (Kind.SAME, False)
 
 
+def test_two_studies_are_judged_by_the_margin_of_their_plans(tmp_path: Path) -> None:
+    for name, environment, margin in (("a", BARE, 0.05), ("b", DOCKER, 0.05), ("c", BARE, 0.02)):
+        recorded(tmp_path / name, [blocks_of(5, environment, margin=margin)], EFFECTS)
+    alike = read_sessions([path for name in "ab" for path in sessions_in(tmp_path / name)])
+    assert only(alike).contrasts[0].verdict.margin == 0.05
+    assert not any("margin" in note for note in alike.notes)
+    paths = [path for name in "bc" for path in sessions_in(tmp_path / name)]
+    unlike = read_sessions(paths)
+    assert only(unlike).contrasts[0].verdict.margin == 0.02
+    assert "the margins of the studies differ (2 %, 5 %): the smallest is used" in unlike.notes
+    asked = read_sessions(paths, margin=0.03)
+    assert only(asked).contrasts[0].verdict.margin == 0.03
+    assert not any("margin" in note for note in asked.notes)
+
+
 def test_the_order_that_was_asked_for_gives_the_baseline(tmp_path: Path) -> None:
     before = runs(tmp_path / "before", SECONDS)
     after = runs(tmp_path / "after", 1.1 * SECONDS, start=START + 86400)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from gpuwatch.analysis.results import Steady, StudyResult
 from gpuwatch.analysis.steady import steady_state
 from gpuwatch.analysis.study import study_result
 from gpuwatch.analysis.summary import step_times, summarise
+from gpuwatch.analysis.wording import per_cent
 from gpuwatch.errors import GpuwatchError
 from gpuwatch.session import plan as plans
 from gpuwatch.session import progress, study
@@ -85,7 +86,8 @@ def read_sessions(
 
     Sessions of one study whose plan has blocks are compared in its blocks; others in groups of the
     same workload, parameters, environment, device and study, which no block pairs. A study's
-    warm-up is judged in neither.
+    warm-up is judged in neither. The margin is that of their plans where ``margin`` is ``None``: the
+    smallest, with a note, where these differ.
 
     Raises:
         NotASession, NewerSchema, StorageError: a file cannot be read.
@@ -101,6 +103,11 @@ def read_sessions(
     if plan is not None and files.keys() >= set(study.sessions_in(folders[0])):
         folder = next(iter(files.values())).parent
         return read_study(folder, across_devices=across_devices, margin=margin)
+    margins = _margins(files.values())
+    notes = []
+    if margin is None and len(margins) > 1:
+        told = ", ".join(map(per_cent, margins))
+        notes = [f"the margins of the studies differ ({told}): the smallest is used"]
     title = _title(plan, folders[0]) if len(folders) == 1 else f"{len(files)} sessions"
     discarded = {folder / name for folder in folders for name in _warm_ups(folder)}
     return study_result(
@@ -109,8 +116,22 @@ def read_sessions(
         (),
         title=title,
         across_devices=across_devices,
-        margin=margin,
+        margin=margins[0] if margin is None and margins else margin,
+        notes=notes,
     )
+
+
+def _margins(paths: Iterable[Path]) -> list[float]:
+    """Of the parts whose plans name ``paths``, the smallest first."""
+    found = set()
+    by_folder: dict[Path, set[str]] = {}
+    for path in paths:
+        by_folder.setdefault(path.parent, set()).add(path.name)
+    for folder, names in by_folder.items():
+        plan = plans.read(folder)
+        if plan is not None:
+            found |= {plan.parts[run.part].margin for run in plan.runs if run.file in names}
+    return sorted(found)
 
 
 def _warm_ups(folder: Path) -> list[str]:
