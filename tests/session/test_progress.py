@@ -15,7 +15,7 @@ from gpuwatch.processes import boot_id, identify
 from gpuwatch.session import study
 from gpuwatch.session.blocks import plan_runs
 from gpuwatch.session.plan import Part, Plan, read
-from gpuwatch.session.progress import Place, place, tally, unstarted
+from gpuwatch.session.progress import Place, place, recorder_alive, tally, unstarted
 from gpuwatch.session.store import SessionStore, meta
 
 MISSING = [{"code": "image-missing", "text": "there is no image x", "fix": "docker pull x"}]
@@ -67,6 +67,20 @@ def test_a_study_is_summed_up_when_nobody_records_it_any_more(tmp_path: Path) ->
     runs[2].unlink()
     recorded(runs[2], {"code": 0, "stopped": "SIGTERM"})
     assert tally(tmp_path) == "4 runs: 1 finished, 1 failed, 1 stopped, 1 did not run"
+
+
+def test_a_study_goes_on_before_its_first_session_as_long_as_a_recorder_holds_it(
+    tmp_path: Path,
+) -> None:
+    planned(tmp_path, 2)
+    assert not recorder_alive(tmp_path) and tally(tmp_path) == "2 runs: 2 did not run"
+    with study.held(tmp_path):
+        assert recorder_alive(tmp_path) and tally(tmp_path) is None
+        assert recorder_alive(tmp_path), "looking at it took nothing away"
+    assert not recorder_alive(tmp_path)
+    with study.held(tmp_path):
+        pass
+    assert not recorder_alive(tmp_path / "gone")
 
 
 def test_a_session_that_cannot_be_read_is_counted_as_such(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from gpuwatch.recorder.takeup import to_end
 from gpuwatch.session import study
 from gpuwatch.session.ends import end_of, given_up, interrupted
 from gpuwatch.session.plan import Plan, PlannedRun, read
-from gpuwatch.session.progress import recorder_alive
+from gpuwatch.session.progress import recorder_of
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.session.status import goes_on_alone
 
@@ -48,7 +48,7 @@ def resumable(folder: Path) -> Plan:
         raise UsageError(
             f"the folder that {folder} was started in is gone: {working}", "make it again"
         )
-    if recorder_alive(folder):
+    if recorder_of(folder) is not None:  # before its first session :func:`study.held` tells
         raise UsageError(f"{folder} is being recorded now", "watch it: gpuwatch attach")
     for run in plan.runs:
         path = folder / run.file

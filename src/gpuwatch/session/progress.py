@@ -15,7 +15,7 @@ from gpuwatch.session.estimate import Timing, cell, of_session, of_study
 from gpuwatch.session.plan import WARM_UP, Plan, PlannedRun, read
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.session.status import State, process_id, status
-from gpuwatch.session.study import NotRun, not_run, sessions_in
+from gpuwatch.session.study import NotRun, is_held, not_run, sessions_in
 
 _UNREADABLE, _DID_NOT_RUN = "unreadable", "did not run"
 _ENDS = (*(state.value for state in State), _UNREADABLE, _DID_NOT_RUN)
@@ -136,12 +136,14 @@ def following(path: Path) -> Following | None:
 
 
 def recorder_alive(folder: Path) -> bool:
-    """Whether a recorder of the study still runs here: more may come."""
-    return recorder_of(folder) is not None
+    """Whether a recorder of the study still runs here, before its first session as well: more may
+    come."""
+    return recorder_of(folder) is not None or is_held(folder)
 
 
 def recorder_of(folder: Path) -> ProcessId | None:
-    """The process that records the study here, between two runs as well."""
+    """The process that records the study here, from its first session on, between two runs as
+    well."""
     for path in reversed(sessions_in(folder)):
         recorder = process_id((_meta(path) or {}).get("recorder"))
         if recorder is not None and recorder.alive():

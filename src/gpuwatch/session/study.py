@@ -104,6 +104,8 @@ def note_rest(folder: Path, problem: Problem) -> None:
         note(folder, {run.index: [problem] for run in rest if run.index not in known.problems})
 
 
+_A_LOOK = 0.5
+"""Seconds for which :func:`is_held`, in another process, cannot keep a recorder from starting."""
 STUDY_ENDED = "study-ended"
 """Code of the problem of a run that never had its turn."""
 
@@ -170,18 +172,40 @@ def held(folder: Path) -> Iterator[None]:
     """
     fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(fd)
-        raise UsageError(
-            f"another recorder goes through {folder}", "watch it: gpuwatch attach"
-        ) from None
-    except OSError:  # a file system without locks
-        pass
-    try:
+        deadline = time.monotonic() + _A_LOOK
+        while not _locked(fd, fcntl.LOCK_EX):
+            if time.monotonic() > deadline:
+                raise UsageError(
+                    f"another recorder goes through {folder}", "watch it: gpuwatch attach"
+                )
+            time.sleep(_A_LOOK / 10)
         yield
     finally:
         os.close(fd)
+
+
+def is_held(folder: Path) -> bool:
+    """Whether a recorder goes through the study; unknown, and so ``False``, where the file system
+    has no locks."""
+    try:
+        fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        return not _locked(fd, fcntl.LOCK_SH)
+    finally:
+        os.close(fd)
+
+
+def _locked(fd: int, how: int) -> bool:
+    """Take a lock until ``fd`` is closed; ``False``: somebody else's is in the way."""
+    try:
+        fcntl.flock(fd, how | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # a file system without locks
+        pass
+    return True
 
 
 def set_aside(path: Path) -> Path:
