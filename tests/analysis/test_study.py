@@ -89,6 +89,7 @@ def test_a_block_counts_where_both_have_a_value(tmp_path: Path) -> None:
     found = contrast(result)
     assert found.ratios[0] is None and None not in found.ratios[1:]
     assert (found.verdict.pairs, found.verdict.kind) == (6, Kind.SLOWER)
+    assert found.sentence.endswith(" 6 of 7 blocks.")
     note = "1 of 7 runs of docker=image failed (exit code 1: out of memory)"
     assert note in only(result).notes
     failed = only(result).cells[1].judged[0]
@@ -100,10 +101,60 @@ def test_more_than_a_fifth_without_a_value_and_nothing_can_be_told(tmp_path: Pat
     recorded(tmp_path, [PAIR], EFFECTS, options={4: few, 8: few})
     found = contrast(read_study(tmp_path))
     assert found.verdict.pairs == 5
-    assert found.verdict.kind is Kind.CANT_TELL
+    assert (found.verdict.kind, found.verdict.lacking) == (Kind.CANT_TELL, True)
+    assert found.verdict.estimate == pytest.approx(0.03, abs=0.003)
+    assert (found.verdict.change, found.verdict.p_zero) == (None, None)
     assert "2 of 7 runs of docker=image reached no steady state" in found.sentence
     assert "5 timed steps are too few" in found.sentence
     assert found.verdict.more_blocks is None
+
+
+def test_pairs_that_either_side_lost_count_together(tmp_path: Path) -> None:
+    lost = {key: {"result": FAILED} for key in (3, 5, 8, 10)}  # bare in 1, 2; docker in 3, 4
+    recorded(tmp_path, [blocks_of(10, BARE, DOCKER)], EFFECTS, options=lost)
+    found = contrast(read_study(tmp_path))
+    assert (found.verdict.kind, found.verdict.pairs) == (Kind.CANT_TELL, 6)
+    assert "4 of 10 blocks have no pair of values; 2 of 10 runs of bare failed" in found.sentence
+
+
+def test_the_same_block_lost_on_both_sides_is_one_pair(tmp_path: Path) -> None:
+    lost = {key: {"result": FAILED} for key in (3, 4)}
+    recorded(tmp_path, [blocks_of(6, BARE, DOCKER)], EFFECTS, options=lost)
+    found = contrast(read_study(tmp_path))
+    assert (found.verdict.kind, found.verdict.pairs) == (Kind.SLOWER, 5)
+    assert found.sentence.endswith(" 5 of 6 blocks.")
+
+
+def test_a_comparison_that_lacks_too_much_takes_no_share_of_the_error(tmp_path: Path) -> None:
+    lost = {key: {"result": FAILED} for key in (5, 8)}
+    recorded(tmp_path / "lost", [ALL], EFFECTS, options=lost)
+    recorded(tmp_path / "alone", [blocks_of(7, BARE, APPTAINER)], EFFECTS)
+    with_it = contrast(read_study(tmp_path / "lost"), "apptainer=image").verdict
+    assert contrast(read_study(tmp_path / "lost")).verdict.lacking
+    assert with_it.comparisons == 1
+    assert with_it.change is not None and with_it.change.level == pytest.approx(0.95)
+
+
+def live() -> dict[str, Any]:
+    """Of a run that goes on: this process."""
+    me = identify(os.getpid())
+    assert me is not None
+    return {"extra": {"recorder": asdict(me), "result": None}}
+
+
+def test_a_block_that_goes_on_is_still_to_come(tmp_path: Path) -> None:
+    recorded(tmp_path, [blocks_of(5, BARE, DOCKER)], EFFECTS, options={12: live()})
+    assert read_study(tmp_path).to_come == 0
+    assert contrast(read_study(tmp_path)).sentence.endswith("4 blocks so far, 1 to come.")
+
+
+def test_a_block_that_was_lost_is_not_to_come(tmp_path: Path) -> None:
+    options = {3: {"result": FAILED}, 8: live()}
+    recorded(
+        tmp_path, [blocks_of(5, BARE, DOCKER)], EFFECTS, options=options, left_out=range(9, 13)
+    )
+    found = contrast(read_study(tmp_path))
+    assert found.sentence.endswith("1 of 2 blocks so far, 3 to come.")
 
 
 def sessions_step(n: int) -> dict[str, Any]:
@@ -198,7 +249,7 @@ def test_swapping_the_baseline_inverts_the_ratio_and_the_verdict(tmp_path: Path)
 def test_the_table_has_medians_ranges_and_the_ratios_of_pairs(tmp_path: Path) -> None:
     plan = recorded(tmp_path, [PAIR], EFFECTS)
     question = only(read_study(tmp_path))
-    (row,) = [row for row in question.table if row.name == "step time, median"]
+    (row,) = [row for row in question.table if row.name == "step time, steady"]
     for place, label in enumerate(("bare", "docker=image")):
         seconds = [
             step_seconds(each, EFFECTS)
@@ -211,15 +262,13 @@ def test_the_table_has_medians_ranges_and_the_ratios_of_pairs(tmp_path: Path) ->
     change = question.contrasts[0].verdict.change
     assert change is not None
     assert row.ratios == (1.0, pytest.approx(1 + change.estimate))
-    (steady,) = [row for row in question.table if row.name == "step time, steady state"]
-    assert steady.ratios[1] == pytest.approx(1 + change.estimate)
-    assert steady.values[0] == question.cells[0].median
+    assert row.values[0] == question.cells[0].median
 
 
 def test_a_run_that_failed_is_in_no_median(tmp_path: Path) -> None:
     broken = {"result": FAILED, "seconds": 20.0}
     recorded(tmp_path, [PAIR], EFFECTS, options={4: broken})
-    (row,) = [row for row in only(read_study(tmp_path)).table if row.name == "step time, median"]
+    (row,) = [row for row in only(read_study(tmp_path)).table if row.name == "step time, steady"]
     assert row.highs[1] is not None and row.highs[1] < 1
 
 

@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from gpuwatch.analysis.results import Cell, Run, Steady
+from gpuwatch.analysis.results import Cell, Lack, Run, Steady
 from gpuwatch.analysis.summary import Summary
 from gpuwatch.analysis.verdict import outliers
 from gpuwatch.models import Workload
@@ -19,6 +19,9 @@ STEP_TIME, WHOLE_RUN = "step time", "whole run"
 
 STOPPED_AS_ASKED = "stopped: --duration"
 """How the status of a run begins that was to run for a time and not to an end of its own."""
+MOST_LACKING = 0.2
+"""Share of what should have given a value and did not, above which nothing can be told: what is
+left may be what went well."""
 _LONGEST_REASON = 200
 _SHORTEST, _LONGEST = 1e-12, 1e9
 """Seconds that a step or a run may take; what a file from elsewhere says beyond is no time."""
@@ -50,10 +53,10 @@ class Group:
     environment: str
     placed: tuple[Placed, ...]
     not_run: tuple[NotRun, ...] = ()
-    absent: int = 0
-    """Judged runs that did not take place and will not."""
-    to_come: int = 0
-    """Judged runs that are still to be started."""
+    absent: tuple[int | None, ...] = ()
+    """Blocks of the judged runs that did not take place and will not."""
+    to_come: tuple[int | None, ...] = ()
+    """Blocks of the judged runs that are still to be started."""
 
 
 @dataclass(frozen=True)
@@ -77,16 +80,6 @@ class Case:
     """Whether runs of it may still come."""
 
 
-@dataclass(frozen=True)
-class Lack:
-    """Judged runs of a cell that gave no value."""
-
-    text: str
-    """``2 of 7 runs of docker reached no steady state``."""
-    share: float
-    """Of the runs that should have given one."""
-
-
 def metric_of(groups: Iterable[Group]) -> str:
     """``step time`` where any run reports steps, else ``whole run``."""
     reads = [placed.read for group in groups for placed in group.placed]
@@ -103,7 +96,7 @@ def cell_of(group: Group, metric: str) -> Cell:
         replace(run, outlier=next(far)) if not run.warm_up and run.value is not None else run
         for run in runs
     )
-    return Cell(
+    cell = Cell(
         label=group.label,
         environment=group.environment,
         runs=marked,
@@ -111,6 +104,12 @@ def cell_of(group: Group, metric: str) -> Cell:
         spread=statistics.stdev(values) / statistics.fmean(values) if len(values) > 1 else None,
         not_run=group.not_run,
     )
+    return replace(cell, lack=_lack(cell, len(group.absent), len(group.to_come)))
+
+
+def lacks_too_much(cell: Cell) -> bool:
+    """Whether so many of its runs gave no value that the others may be those that went well."""
+    return cell.lack is not None and cell.lack.share > MOST_LACKING
 
 
 def valued(cell: Cell) -> list[Run]:
@@ -118,7 +117,7 @@ def valued(cell: Cell) -> list[Run]:
     return [run for run in cell.judged if run.value is not None]
 
 
-def lack_of(cell: Cell, absent: int, to_come: int) -> Lack | None:
+def _lack(cell: Cell, absent: int, to_come: int) -> Lack | None:
     """What of the judged runs gave no value, ``absent`` ones included; of all that there will be,
     ``to_come`` included. A run that goes on may still give one."""
     over = [run for run in cell.judged if not run.session.status.live]

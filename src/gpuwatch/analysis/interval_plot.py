@@ -6,7 +6,8 @@
     apptainer  :  [-|*-] :                +0.1 % (-0.4 to +0.6)
            -0.99 %  0  +1 %        +4 %
 
-``|`` is no change, ``:`` the ends of the margin, ``*`` the estimate, ``[`` and ``]`` the ends of its interval.
+``|`` is no change, ``:`` the ends of the margin, ``*`` the estimate, ``[`` and
+``]`` the ends of its interval.
 """
 
 from __future__ import annotations

@@ -84,8 +84,8 @@ def _group(
         environment=environment,
         placed=tuple(Placed(by_file[run.file], run.block) for run in runs if run.file in by_file),
         not_run=tuple(missing[run.index] for run in absent),
-        absent=sum(run.block != WARM_UP for run in tried),
-        to_come=sum(run.block != WARM_UP for run in later) if goes_on else 0,
+        absent=tuple(run.block for run in tried if run.block != WARM_UP),
+        to_come=tuple(run.block for run in later if goes_on and run.block != WARM_UP),
     )
 
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from gpuwatch.analysis.cells import (
+    MOST_LACKING,
     WHOLE_RUN,
     Case,
     Group,
-    Lack,
     cell_of,
-    lack_of,
+    lacks_too_much,
     metric_of,
     valued,
 )
@@ -24,9 +24,6 @@ from gpuwatch.analysis.verdict import invalid, paired, unpaired
 from gpuwatch.analysis.wording import Side, sentence
 from gpuwatch.models import JSON
 
-MOST_LACKING = 0.2
-"""Share of one side's runs without a value, above which nothing can be told: what is left may be
-what went well."""
 _NOTHING = Explanation((), (), (), None)
 
 
@@ -38,7 +35,17 @@ class _Side:
     by_block: Mapping[int, float]
     """Values of the judged blocks."""
     values: tuple[float, ...]
-    lack: Lack | None
+    lost: frozenset[int]
+    """Judged blocks whose run gave no value."""
+    open: frozenset[int]
+    """Judged blocks whose run goes on, or is still to be started."""
+    pending: bool
+    """Whether a run goes on or is still to be started, warm-up included."""
+
+    @property
+    def blocks(self) -> frozenset[int]:
+        """All that it has or will have a run of."""
+        return self.lost | self.open | self.by_block.keys()
 
 
 def question_of(case: Case, *, across_devices: bool) -> Question:
@@ -71,6 +78,8 @@ def _side(group: Group, metric: str, blocks: Sequence[int] | None) -> _Side:
     cell = cell_of(group, metric)
     known = valued(cell)
     judged = set(blocks or ())
+    live = [run for run in cell.runs if run.session.status.live]
+    lost = [run.block for run in cell.judged if run.value is None and run not in live]
     return _Side(
         cell=cell,
         by_block={
@@ -79,7 +88,13 @@ def _side(group: Group, metric: str, blocks: Sequence[int] | None) -> _Side:
             if run.block in judged and run.block is not None and run.value is not None
         },
         values=tuple(run.value for run in known if run.value is not None),
-        lack=lack_of(cell, group.absent, group.to_come),
+        lost=frozenset(each for each in [*lost, *group.absent] if each in judged and each),
+        open=frozenset(
+            each
+            for each in [*(run.block for run in live), *group.to_come]
+            if each in judged and each
+        ),
+        pending=bool(live or group.to_come),
     )
 
 
@@ -90,42 +105,76 @@ def _verdicts(
     found: dict[int, Verdict] = {}
     logs: dict[int, list[float]] = {}
     for at, other in enumerate(others):
+        values = _logs(case, baseline, other)
         reasons = invalid_reasons(baseline.cell, other.cell, across_devices=across_devices)
+        lacks = _lacks(case, baseline, other)
         if reasons:
             pairs = (
-                min(len(baseline.values), len(other.values))
-                if case.blocks is None
-                else len(baseline.by_block.keys() & other.by_block.keys())
+                len(values) if case.blocks is not None else min(len(baseline.values), len(values))
             )
             found[at] = invalid(reasons, case.margin, case.blocks is not None, pairs)
-        elif case.blocks is None:
-            logs[at] = [math.log(value) for value in other.values]
+        elif lacks:
+            found[at] = _untold(_judged(case, baseline, [values])[0], lacks)
         else:
-            shared = [block for block in case.blocks if _in_both(baseline, other, block)]
-            logs[at] = [
-                math.log(other.by_block[block]) - math.log(baseline.by_block[block])
-                for block in shared
-            ]
-    if case.blocks is None:
-        first = [math.log(value) for value in baseline.values]
-        judged = unpaired(first, list(logs.values()), case.margin)
-    else:
-        judged = paired(list(logs.values()), case.margin)
-    for at, verdict in zip(logs, judged, strict=True):
-        found[at] = _with_lack(verdict, (baseline, others[at]))
+            logs[at] = values
+    judged = _judged(case, baseline, list(logs.values()))
+    found |= dict(zip(logs, judged, strict=True))
     return [found[at] for at in range(len(others))]
+
+
+def _logs(case: Case, baseline: _Side, other: _Side) -> list[float]:
+    """Logarithms: of the ratios within blocks, or of the values where nothing pairs them."""
+    if case.blocks is None:
+        return [math.log(value) for value in other.values]
+    return [
+        math.log(other.by_block[block]) - math.log(baseline.by_block[block])
+        for block in case.blocks
+        if _in_both(baseline, other, block)
+    ]
+
+
+def _judged(case: Case, baseline: _Side, logs: Sequence[Sequence[float]]) -> tuple[Verdict, ...]:
+    if case.blocks is not None:
+        return paired(logs, case.margin)
+    return unpaired([math.log(value) for value in baseline.values], logs, case.margin)
 
 
 def _in_both(one: _Side, other: _Side, block: int) -> bool:
     return block in one.by_block and block in other.by_block
 
 
-def _with_lack(verdict: Verdict, sides: Sequence[_Side]) -> Verdict:
-    """CAN'T TELL where too many runs of a side gave no value, whatever the others say."""
-    lacks = [side.lack.text for side in sides if side.lack and side.lack.share > MOST_LACKING]
-    if not lacks:
-        return verdict
-    return replace(verdict, kind=Kind.CANT_TELL, reasons=tuple(lacks), more_blocks=None)
+def _lost(one: _Side, other: _Side) -> int:
+    """Blocks that one of the two lost, of those that both have or will have."""
+    return len((one.lost | other.lost) & one.blocks & other.blocks)
+
+
+def _lacks(case: Case, baseline: _Side, other: _Side) -> tuple[str, ...]:
+    """Why nothing can be told, as too many runs of a side, or too many pairs, gave no value."""
+    cells = [side.cell for side in (baseline, other)]
+    told = [cell.lack.text for cell in cells if cell.lack]
+    too_much = [cell.lack.text for cell in cells if cell.lack and lacks_too_much(cell)]
+    if too_much or case.blocks is None:
+        return tuple(too_much)
+    lost, total = _lost(baseline, other), len(baseline.blocks & other.blocks)
+    if lost <= MOST_LACKING * total:
+        return ()
+    return f"{lost} of {total} blocks have no pair of values", *told
+
+
+def _untold(alone: Verdict, lacks: tuple[str, ...]) -> Verdict:
+    """CAN'T TELL for ``lacks``, whatever the values say: their estimate, and no test of it."""
+    return Verdict(
+        Kind.CANT_TELL,
+        None,
+        None,
+        alone.margin,
+        alone.pairs,
+        alone.paired,
+        alone.noise,
+        reasons=lacks,
+        estimate=alone.estimate,
+        lacking=True,
+    )
 
 
 def _contrast(
@@ -156,7 +205,8 @@ def _contrast(
             verdict,
             metric=metric,
             evidence=explanation.evidence,
-            blocks_to_come=_to_come(case, baseline, other),
+            blocks_lost=_lost(baseline, other),
+            blocks_to_come=_to_come(baseline, other),
         ),
     )
 
@@ -165,12 +215,10 @@ def _named(side: _Side) -> Side:
     return Side(side.cell.label, side.cell.environment, len(side.values))
 
 
-def _to_come(case: Case, *sides: _Side) -> int:
-    """Blocks in which a run of either is still to be made, or goes on."""
-    if case.blocks is None or not case.goes_on:
-        return 0
-    over = [{run.block for run in side.cell.runs if not run.session.status.live} for side in sides]
-    return sum(any(block not in of for of in over) for block in case.blocks)
+def _to_come(one: _Side, other: _Side) -> int:
+    """Blocks that may still give a pair: a run of either goes on or is still to be started."""
+    both = one.blocks & other.blocks
+    return len(((one.open | other.open) & both) - one.lost - other.lost)
 
 
 def _workload(case: Case, told: Mapping[str, JSON]) -> dict[str, JSON]:
@@ -196,7 +244,7 @@ def _notes(
         )
     if metric == WHOLE_RUN and len(sides) > 1:
         notes.append("no run reports steps: whole runs are compared, start-up included")
-    notes += [side.lack.text for side in sides if side.lack]
+    notes += [side.cell.lack.text for side in sides if side.cell.lack]
     for at, side in enumerate(sides):
         if at != base:
             cells = (sides[base].cell, side.cell)

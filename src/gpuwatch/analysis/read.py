@@ -86,7 +86,7 @@ def read_sessions(
 
     Sessions of one study whose plan has blocks are compared in its blocks; others in groups of the
     same workload, parameters, environment, device and study, which no block pairs. A study's
-    warm-up is judged in neither. The margin is that of their plans where ``margin`` is ``None``: the
+    warm-up is judged in neither. Where ``margin`` is ``None`` it is that of their plans: the
     smallest, with a note, where these differ.
 
     Raises:

@@ -79,6 +79,8 @@ class Verdict:
     """Why it cannot be told, or is invalid: each a clause without a full stop."""
     estimate: float | None = None
     """The relative change itself, from one pair on: also where no interval can be drawn."""
+    lacking: bool = False
+    """So many runs gave no value that nothing can be told: it was in no test."""
 
 
 @dataclass(frozen=True)
@@ -119,6 +121,16 @@ class Run:
 
 
 @dataclass(frozen=True)
+class Lack:
+    """Judged runs of a cell that gave no value."""
+
+    text: str
+    """``2 of 7 runs of docker reached no steady state``."""
+    share: float
+    """Of the runs that should have given one."""
+
+
+@dataclass(frozen=True)
 class Cell:
     """The runs of one case in one environment."""
 
@@ -132,6 +144,8 @@ class Cell:
     spread: float | None
     """Relative standard deviation of the judged runs' values, drift included."""
     not_run: tuple[NotRun, ...] = ()
+    lack: Lack | None = None
+    """``None``: every judged run that is over gave a value."""
 
     @property
     def judged(self) -> tuple[Run, ...]:
@@ -208,9 +222,17 @@ class TableRow:
     highs: tuple[float | None, ...]
     methods: tuple[Method, ...]
     ratios: tuple[float | None, ...]
-    """Geometric mean of the paired ratios against the baseline, else the ratio of the medians."""
+    """Geometric mean of the paired ratios against the baseline, else the ratio of the medians;
+    ``None`` from and to what is bounded."""
     is_traffic: bool = False
     at_most: bool = False
+    """Every value that is known is the most that it can be."""
+    bounds: tuple[str | None, ...] = ()
+    """``at most`` or ``at least`` of each value that is a bound: that of some runs is."""
+    known: tuple[int, ...] = ()
+    """Of how many of its runs each value is."""
+    runs: tuple[int, ...] = ()
+    """How many runs that could have the quantity each cell has."""
 
 
 @dataclass(frozen=True)

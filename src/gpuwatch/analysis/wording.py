@@ -39,11 +39,13 @@ def sentence(
     *,
     metric: str,
     evidence: Sequence[Evidence] = (),
+    blocks_lost: int = 0,
     blocks_to_come: int = 0,
 ) -> str:
     """What ``verdict`` says of ``other`` against ``baseline``.
 
     ``evidence``: of the explanation, told of by those parts of the step that the change goes with.
+    ``blocks_lost``: blocks in which a run of either gave no value.
     ``blocks_to_come``: blocks that the study will still have.
     """
     kind = verdict.kind
@@ -51,14 +53,14 @@ def sentence(
         why = "; ".join(verdict.reasons) or "they differ in more than the environment"
         return f"{other.label} is not comparable with {baseline.label}: {why}."
     if kind is Kind.DESCRIBED:
-        first = _described(baseline, other, verdict, blocks_to_come)
+        first = _described(baseline, other, verdict, blocks_lost, blocks_to_come)
     elif kind is Kind.CANT_TELL:
         first = _cant_tell(baseline, other, verdict)
     else:
         first = _told(baseline, other, verdict)
         if kind in (Kind.SLOWER, Kind.FASTER, Kind.SMALL):
             first += "".join(f" {each}." for each in [_goes_with(verdict, evidence)] if each)
-    return " ".join([first, *_conditions(baseline, other, verdict, metric)])
+    return " ".join([first, *_conditions(baseline, other, verdict, blocks_lost, metric)])
 
 
 def same_environment(one: str, other: str) -> bool:
@@ -132,15 +134,14 @@ def _cant_tell(baseline: Side, other: Side, verdict: Verdict) -> str:
     return f"{first} {_capital(reasons)}." if reasons else first
 
 
-def _described(baseline: Side, other: Side, verdict: Verdict, to_come: int) -> str:
+def _described(baseline: Side, other: Side, verdict: Verdict, lost: int, to_come: int) -> str:
     told = _estimate(verdict)
     first = f"{other.label}: {told} against {baseline.label}" if told else other.label
     if not verdict.pairs:
         return f"{first}: there is nothing to compare with {baseline.label} yet."
     if baseline.runs == other.runs == 1 and not to_come:
         return f"{first}. One run each: describes, does not say which is faster."
-    many = counted(verdict.pairs, "block" if verdict.paired else "run")
-    many += "" if verdict.paired else " of each"
+    many = _blocks(verdict, lost) if verdict.paired else f"{counted(verdict.pairs, 'run')} of each"
     if to_come:
         return f"{first}. {many} so far, {to_come} to come."
     describes = "describes" if verdict.pairs == 1 else "describe"
@@ -223,14 +224,25 @@ def _is_unchanged(points: Interval, margin: float) -> bool:
     return not _is_changed(points) and lower_end(margin) < points.low and points.high < margin
 
 
-def _conditions(baseline: Side, other: Side, verdict: Verdict, metric: str) -> Iterator[str]:
+def _blocks(verdict: Verdict, lost: int, what: str = "block") -> str:
+    """``7 blocks``; ``6 of 7 blocks`` where one was lost."""
+    if not lost:
+        return counted(verdict.pairs, what)
+    return f"{verdict.pairs} of {counted(verdict.pairs + lost, what)}"
+
+
+def _conditions(
+    baseline: Side, other: Side, verdict: Verdict, lost: int, metric: str
+) -> Iterator[str]:
     """On what it rests."""
     rests = []
     if verdict.kind in (Kind.SAME, Kind.SMALL):
         if verdict.paired:
-            rests.append(counted(verdict.pairs, "paired block"))
+            rests.append(_blocks(verdict, lost, "paired block"))
         if verdict.noise is not None:
             rests.append(f"noise {units.percent(verdict.noise)}")
+    elif lost and verdict.paired and verdict.kind is not Kind.DESCRIBED and not verdict.lacking:
+        rests.append(_blocks(verdict, lost))
     if rests:
         yield f"{', '.join(rests)}."
     if not verdict.paired and verdict.pairs and max(baseline.runs, other.runs) > 1:
