@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
-from gpuwatch.analysis.cells import STEP_TIME, valued
+from gpuwatch.analysis.cells import STEP_TIME, ended_as_asked, valued
 from gpuwatch.analysis.compare import Row, compare
 from gpuwatch.analysis.efficiency_rows import energy_notes
 from gpuwatch.analysis.identity import sound
@@ -19,8 +20,11 @@ from gpuwatch.analysis.row import ceiling_notes
 from gpuwatch.analysis.summary import Summary
 from gpuwatch.metrics import Method
 
-STEADY = "step time, steady state"
+STEADY = "step time, steady"
 """Name of the row of the primary metric."""
+_MEDIAN = "step time, median"
+"""The row that ``STEADY`` takes the place of."""
+AT_MOST, AT_LEAST = "at most", "at least"
 _WEAKEST = (Method.UNAVAILABLE, Method.BOUND, Method.COUNTED, Method.MEASURED)
 
 
@@ -29,10 +33,14 @@ def table_of(
 ) -> tuple[tuple[TableRow, ...], list[str]]:
     """The rows, and why some have no ratio.
 
-    Values are of the judged runs that ended and did not fail; of a cell without such, of the
-    others. A ratio is against the baseline of the cell's contrast: the geometric mean over the
-    blocks of ``paired`` runs, else that of the medians. There is none where :func:`compare` gives
-    none, nor where the two are not comparable.
+    Values are of the judged runs that have one of the primary metric; of a cell without such, of
+    those that did not fail, else of all, and without ratios where they did not come to their end. A
+    ratio is against the baseline of the cell's contrast: the geometric mean over the blocks of
+    ``paired`` runs, else that of the medians. There is none where :func:`compare` gives none, nor
+    where the two are not comparable.
+
+    Where a run's figure is at most (at least) so much, so is the median of the cell's, which is at
+    most that of the upper ends: it is a bound, and has no ratio.
     """
     runs = [_shown(cell) for cell in cells]
     sessions = [run.session for of in runs for run in of]
@@ -42,9 +50,14 @@ def table_of(
     against = {
         each.other: each.baseline for each in contrasts if each.verdict.kind is not Kind.INVALID
     }
-    made = [_row(row, sessions, of_cell, against, paired=paired) for row in rows]
-    if metric == STEP_TIME and any(cell.median is not None for cell in cells):
-        made.insert(_first_of_steps(rows), _primary(cells, against, paired=paired))
+    has_primary = metric == STEP_TIME and any(cell.median is not None for cell in cells)
+    made = [
+        _row(row, sessions, of_cell, against, paired=paired)
+        for row in rows
+        if not (has_primary and row.group == "steps" and row.name == _MEDIAN)
+    ]
+    if has_primary:
+        made.insert(_first_of_steps(made), _primary(cells, against, paired=paired))
     return tuple(made), [*ceiling_notes(rows), *energy_notes(sessions)]
 
 
@@ -55,11 +68,23 @@ _Places = Sequence[tuple[int, Run]]
 def _shown(cell: Cell) -> list[Run]:
     over = [run for run in cell.judged if not run.session.status.live]
     good = [run for run in over if sound(run.session)]
-    return good or over or list(cell.judged)
+    return valued(cell) or good or over or list(cell.judged)
 
 
-def _first_of_steps(rows: Sequence[Row]) -> int:
+def _first_of_steps(rows: Sequence[TableRow]) -> int:
     return next((at for at, row in enumerate(rows) if row.group == "steps"), len(rows))
+
+
+@dataclass(frozen=True)
+class _Value:
+    """What one run says of a quantity."""
+
+    run: Run
+    at: int
+    """The run's place among all sessions."""
+    value: float
+    method: Method = Method.MEASURED
+    bound: str | None = None
 
 
 def _row(
@@ -70,83 +95,101 @@ def _row(
     *,
     paired: bool,
 ) -> TableRow:
-    # Beside values that are known, those that are at most so much say too little for a median.
-    bounds = {at for at, is_bound in enumerate(row.at_most) if is_bound}
-    known = [at for at, value in enumerate(row.values) if value is not None]
-    at_most = bool(bounds) and bounds.issuperset(known)
-    left_out = set() if at_most else bounds
     found = [
         [
-            (run, at, value)
+            _Value(run, at, value, row.methods[at], _bound_of(row, at))
             for at, run in runs
-            if at not in left_out and (value := row.values[at]) is not None
+            if (value := row.values[at]) is not None
         ]
         for runs in of_cell
     ]
 
     def over(first: _Value, second: _Value) -> float | None:
-        return ratio(row, sessions, first[1], second[1])
+        if not (ended_as_asked(first.run.session) and ended_as_asked(second.run.session)):
+            return None
+        return ratio(row, sessions, first.at, second.at)
 
     return _made(
-        row.group,
-        row.name,
-        row.unit,
+        (row.group, row.name, row.unit),
         found,
-        tuple(_weakest(row.methods[at] for _, at, _ in of) for of in found),
+        [len(runs) for runs in of_cell],
         _ratios(found, against, over, paired=paired),
         is_traffic=row.is_traffic,
-        at_most=at_most,
     )
+
+
+def _bound_of(row: Row, at: int) -> str | None:
+    if any(row.at_most[at : at + 1]):
+        return AT_MOST
+    return AT_LEAST if row.methods[at] is Method.BOUND else None
 
 
 def _primary(cells: Sequence[Cell], against: Mapping[int, int], *, paired: bool) -> TableRow:
     """What the verdicts are of."""
     found = [
-        [(run, 0, run.value) for run in valued(cell) if run.value is not None] for cell in cells
+        [_Value(run, 0, run.value) for run in valued(cell) if run.value is not None]
+        for cell in cells
     ]
-    return _made(
-        "steps",
-        STEADY,
-        "s",
-        found,
-        tuple(Method.MEASURED if of else Method.UNAVAILABLE for of in found),
-        _ratios(found, against, lambda first, second: second[2] / first[2], paired=paired),
-    )
-
-
-_Value = tuple[Run, int, float]
-"""A run, its place among all sessions, and its value."""
+    ratios = _ratios(found, against, lambda one, other: other.value / one.value, paired=paired)
+    return _made(("steps", STEADY, "s"), found, [len(_shown(cell)) for cell in cells], ratios)
 
 
 def _made(
-    group: str,
-    name: str,
-    unit: str,
+    name: tuple[str, str, str],
     found: Sequence[Sequence[_Value]],
-    methods: tuple[Method, ...],
+    runs: Sequence[int],
     ratios: tuple[float | None, ...],
     *,
     is_traffic: bool = False,
-    at_most: bool = False,
 ) -> TableRow:
-    values = [[value for *_, value in of] for of in found]
+    """``name``: group, name and unit; ``runs``: of each cell, with a value or without."""
+    medians = [_median(of) for of in found]
+    bounds = tuple(_bound(of) if of else None for of in found)
+    known = [bound for of, bound in zip(found, bounds, strict=True) if of]
     return TableRow(
-        group=group,
-        name=name,
-        unit=unit,
-        values=tuple(statistics.median(of) if of else None for of in values),
-        lows=tuple(min(of, default=None) for of in values),
-        highs=tuple(max(of, default=None) for of in values),
-        methods=methods,
+        *name,
+        values=tuple(medians),
+        # Of what is at most so much the lowest is not known, of what is at least the highest.
+        lows=tuple(
+            None if AT_MOST in _directions(of) else min((e.value for e in of), default=None)
+            for of in found
+        ),
+        highs=tuple(
+            None if AT_LEAST in _directions(of) else max((e.value for e in of), default=None)
+            for of in found
+        ),
+        methods=tuple(
+            _weakest(of) if median is not None else Method.UNAVAILABLE
+            for of, median in zip(found, medians, strict=True)
+        ),
         ratios=ratios,
         is_traffic=is_traffic,
-        at_most=at_most,
+        at_most=bool(known) and all(bound == AT_MOST for bound in known),
+        bounds=bounds,
+        known=tuple(map(len, found)),
+        runs=tuple(runs),
     )
 
 
-def _weakest(methods: Iterable[Method]) -> Method:
-    """Of known values the method that says least."""
-    return min(methods, key=_WEAKEST.index, default=Method.UNAVAILABLE)
+def _directions(values: Sequence[_Value]) -> set[str]:
+    return {each.bound for each in values if each.bound is not None}
+
+
+def _bound(values: Sequence[_Value]) -> str | None:
+    directions = _directions(values)
+    return directions.pop() if len(directions) == 1 else None
+
+
+def _median(values: Sequence[_Value]) -> float | None:
+    """``None`` too where some are bounded from above and others from below."""
+    if not values or len(_directions(values)) > 1:
+        return None
+    return statistics.median(each.value for each in values)
+
+
+def _weakest(values: Sequence[_Value]) -> Method:
+    """The method that says least."""
+    return min((each.method for each in values), key=_WEAKEST.index, default=Method.UNAVAILABLE)
 
 
 def _ratios(
@@ -157,11 +200,16 @@ def _ratios(
     paired: bool,
 ) -> tuple[float | None, ...]:
     bases = set(against.values())
+    exact = [not _directions(of) for of in found]
     return tuple(
-        _ratio(found[against[at]], of, over, paired=paired)
+        (
+            _ratio(found[against[at]], of, over, paired=paired)
+            if exact[at] and exact[against[at]]
+            else None
+        )
         if at in against
         else 1.0
-        if at in bases and of and statistics.median(value for *_, value in of)
+        if at in bases and exact[at] and _median(of)
         else None
         for at, of in enumerate(found)
     )
@@ -175,8 +223,8 @@ def _ratio(
     paired: bool,
 ) -> float | None:
     if paired:
-        first = {each[0].block: each for each in baseline}
-        pairs = [(first[each[0].block], each) for each in other if each[0].block in first]
+        first = {each.run.block: each for each in baseline}
+        pairs = [(first[each.run.block], each) for each in other if each.run.block in first]
     else:
         # Whether two are of the same thing is transitive: no need to look at all pairs.
         pairs = [(one, two) for one in baseline for two in other[:1]]
@@ -186,5 +234,6 @@ def _ratio(
         return None
     if paired and min(known) > 0:
         return math.exp(statistics.fmean(map(math.log, known)))
-    base = statistics.median(value for *_, value in baseline)
-    return statistics.median(value for *_, value in other) / base if base else None
+    base = _median(baseline)
+    value = _median(other)
+    return value / base if base and value is not None else None
