@@ -1,0 +1,460 @@
+"""From sessions to a study's result: cells, pairs, verdicts, tables, what lacks and why."""
+
+from __future__ import annotations
+
+import math
+import os
+import statistics
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpuwatch.analysis.read import read_study
+from gpuwatch.analysis.results import Contrast, Kind, Question, StudyResult
+from gpuwatch.models import Environment, Problem, Workload
+from gpuwatch.processes import identify
+from gpuwatch.session.plan import MARGIN, Part
+from gpuwatch.session.study import STUDY_ENDED
+from tests.analysis import sessions
+from tests.analysis.recorded_studies import (
+    APPTAINER,
+    BARE,
+    DOCKER,
+    FAILED,
+    RESNET,
+    SECONDS,
+    START,
+    blocks_of,
+    planned,
+    recorded,
+    run,
+    step_seconds,
+    written,
+)
+
+EFFECTS = {"bare": 1.0, "docker=image": 1.03, "apptainer=image": 1.001}
+ALL = blocks_of(7, BARE, DOCKER, APPTAINER)
+PAIR = blocks_of(7, BARE, DOCKER)
+AGAIN = (Environment("bare", "bare#1"), Environment("bare", "bare#2"))
+
+
+def only(result: StudyResult) -> Question:
+    (question,) = result.questions
+    return question
+
+
+def contrast(result: StudyResult, label: str = "docker=image") -> Contrast:
+    question = only(result)
+    (found,) = [each for each in question.contrasts if question.cells[each.other].label == label]
+    return found
+
+
+def test_the_change_is_the_geometric_mean_of_the_ratios_within_blocks(tmp_path: Path) -> None:
+    plan = recorded(tmp_path, [PAIR], EFFECTS)
+    seconds = {
+        (each.block, each.environment.label): step_seconds(each, EFFECTS) for each in plan.runs
+    }
+    ratios = [seconds[b, "docker=image"] / seconds[b, "bare"] for b in range(1, 8)]
+    found = contrast(read_study(tmp_path))
+    assert found.ratios == pytest.approx(ratios)
+    assert found.verdict.change is not None
+    assert found.verdict.change.estimate == pytest.approx(statistics.geometric_mean(ratios) - 1)
+    assert (found.verdict.kind, found.verdict.pairs, found.verdict.paired) == (Kind.SLOWER, 7, True)
+
+
+def test_the_comparisons_of_a_question_share_one_level(tmp_path: Path) -> None:
+    recorded(tmp_path, [ALL], EFFECTS)
+    result = read_study(tmp_path)
+    assert [each.verdict.comparisons for each in only(result).contrasts] == [2, 2]
+    assert contrast(result).verdict.kind is Kind.SLOWER
+    assert contrast(result, "apptainer=image").verdict.kind in (Kind.SAME, Kind.SMALL)
+
+
+def test_the_warm_up_block_is_shown_and_not_judged(tmp_path: Path) -> None:
+    recorded(tmp_path / "a", [PAIR], EFFECTS)
+    recorded(tmp_path / "b", [PAIR], EFFECTS, options={1: {"seconds": 9.0}})
+    (as_is, absurd) = (read_study(tmp_path / name) for name in "ab")
+    assert contrast(as_is).verdict == contrast(absurd).verdict
+    assert only(absurd).cells[0].runs[0].value == pytest.approx(9.0)
+    assert only(absurd).cells[0].runs[0].warm_up
+    assert only(absurd).cells[0].median == only(as_is).cells[0].median
+
+
+def test_a_block_counts_where_both_have_a_value(tmp_path: Path) -> None:
+    recorded(tmp_path, [PAIR], EFFECTS, options={4: {"result": FAILED}})
+    result = read_study(tmp_path)
+    found = contrast(result)
+    assert found.ratios[0] is None and None not in found.ratios[1:]
+    assert (found.verdict.pairs, found.verdict.kind) == (6, Kind.SLOWER)
+    assert found.sentence.endswith(" 6 of 7 blocks.")
+    note = "1 of 7 runs of docker=image failed (exit code 1: out of memory)"
+    assert note in only(result).notes
+    failed = only(result).cells[1].judged[0]
+    assert failed.value is None and failed.reason == "exit code 1: out of memory"
+
+
+def test_more_than_a_fifth_without_a_value_and_nothing_can_be_told(tmp_path: Path) -> None:
+    few = {"steps": [sessions_step(n) for n in range(1, 6)]}
+    recorded(tmp_path, [PAIR], EFFECTS, options={4: few, 8: few})
+    found = contrast(read_study(tmp_path))
+    assert found.verdict.pairs == 5
+    assert (found.verdict.kind, found.verdict.lacking) == (Kind.CANT_TELL, True)
+    assert found.verdict.estimate == pytest.approx(0.03, abs=0.003)
+    assert (found.verdict.change, found.verdict.p_zero) == (None, None)
+    assert "2 of 7 runs of docker=image reached no steady state" in found.sentence
+    assert "5 timed steps are too few" in found.sentence
+    assert found.verdict.more_blocks is None
+
+
+def test_pairs_that_either_side_lost_count_together(tmp_path: Path) -> None:
+    lost = {key: {"result": FAILED} for key in (3, 5, 8, 10)}  # bare in 1, 2; docker in 3, 4
+    recorded(tmp_path, [blocks_of(10, BARE, DOCKER)], EFFECTS, options=lost)
+    found = contrast(read_study(tmp_path))
+    assert (found.verdict.kind, found.verdict.pairs) == (Kind.CANT_TELL, 6)
+    assert "4 of 10 blocks have no pair of values; 2 of 10 runs of bare failed" in found.sentence
+
+
+def test_the_same_block_lost_on_both_sides_is_one_pair(tmp_path: Path) -> None:
+    lost = {key: {"result": FAILED} for key in (3, 4)}
+    recorded(tmp_path, [blocks_of(6, BARE, DOCKER)], EFFECTS, options=lost)
+    found = contrast(read_study(tmp_path))
+    assert (found.verdict.kind, found.verdict.pairs) == (Kind.SLOWER, 5)
+    assert found.sentence.endswith(" 5 of 6 blocks.")
+
+
+def test_a_comparison_that_lacks_too_much_takes_no_share_of_the_error(tmp_path: Path) -> None:
+    lost = {key: {"result": FAILED} for key in (5, 8)}
+    recorded(tmp_path / "lost", [ALL], EFFECTS, options=lost)
+    recorded(tmp_path / "alone", [blocks_of(7, BARE, APPTAINER)], EFFECTS)
+    with_it = contrast(read_study(tmp_path / "lost"), "apptainer=image").verdict
+    assert contrast(read_study(tmp_path / "lost")).verdict.lacking
+    assert with_it.comparisons == 1
+    assert with_it.change is not None and with_it.change.level == pytest.approx(0.95)
+
+
+def live() -> dict[str, Any]:
+    """Of a run that goes on: this process."""
+    me = identify(os.getpid())
+    assert me is not None
+    return {"extra": {"recorder": asdict(me), "result": None}}
+
+
+def test_a_block_that_goes_on_is_still_to_come(tmp_path: Path) -> None:
+    recorded(tmp_path, [blocks_of(5, BARE, DOCKER)], EFFECTS, options={12: live()})
+    assert read_study(tmp_path).to_come == 0
+    assert contrast(read_study(tmp_path)).sentence.endswith("4 blocks so far, 1 to come.")
+
+
+def test_a_block_that_was_lost_is_not_to_come(tmp_path: Path) -> None:
+    options = {3: {"result": FAILED}, 8: live()}
+    recorded(
+        tmp_path, [blocks_of(5, BARE, DOCKER)], EFFECTS, options=options, left_out=range(9, 13)
+    )
+    found = contrast(read_study(tmp_path))
+    assert found.sentence.endswith("1 of 2 blocks so far, 3 to come.")
+
+
+def sessions_step(n: int) -> dict[str, Any]:
+    at = round((sessions.WARM + n * SECONDS) * sessions.SECOND)
+    return {"event": "step", "step": n, "samples": 64, "seconds": SECONDS, "monotonic_ns": at}
+
+
+def test_runs_that_were_not_started_count_as_lacking(tmp_path: Path) -> None:
+    gone = {index: Problem("failed-twice", "it failed twice") for index in (12, 14, 16)}
+    recorded(tmp_path, [PAIR], EFFECTS, left_out=(12, 14, 16), problems=gone)
+    result = read_study(tmp_path)
+    assert contrast(result).verdict.kind is Kind.CANT_TELL
+    assert "3 of 7 runs of docker=image did not take place" in contrast(result).sentence
+    assert len(only(result).cells[1].not_run) == 3
+    assert len(result.not_run) == 3
+
+
+def test_a_study_that_was_stopped_is_judged_by_the_blocks_that_it_has(tmp_path: Path) -> None:
+    rest = dict.fromkeys(range(13, 17), Problem(STUDY_ENDED, "the study was stopped"))
+    recorded(tmp_path, [PAIR], EFFECTS, left_out=list(rest), problems=rest)
+    result = read_study(tmp_path)
+    verdict = contrast(result).verdict
+    assert (verdict.kind, verdict.pairs) == (Kind.SLOWER, 5)
+    assert result.notes[0] == "ended early: 4 of 16 runs never had their turn"
+
+
+def test_after_the_warm_up_block_there_is_nothing_to_say_yet(tmp_path: Path) -> None:
+    recorded(tmp_path, [PAIR], EFFECTS, left_out=range(3, 17))
+    result = read_study(tmp_path)
+    assert contrast(result).verdict.kind is Kind.DESCRIBED
+    assert contrast(result).sentence == ("docker=image: there is nothing to compare with bare yet.")
+    assert only(result).table == ()
+
+
+def test_a_baseline_without_a_value_gives_way_to_the_next(tmp_path: Path) -> None:
+    bare = {index: {"result": FAILED} for index in range(1, 25, 3)}
+    recorded(tmp_path, [ALL], EFFECTS, options=bare)
+    question = only(read_study(tmp_path))
+    assert [(each.baseline, each.other) for each in question.contrasts] == [(1, 0), (1, 2)]
+    assert question.contrasts[0].verdict.kind is Kind.CANT_TELL
+    assert question.contrasts[1].verdict.kind is Kind.FASTER
+    assert "bare gave no value: the others are compared with docker=image" in question.notes
+
+
+def test_an_environment_that_never_ran_is_told_and_the_next_is_the_baseline(
+    tmp_path: Path,
+) -> None:
+    part = Part("", (RESNET,), (BARE, DOCKER, APPTAINER))
+    gone = {1: Problem("no-python", "no interpreter has torch", "install torch")}
+    recorded(tmp_path, [part], EFFECTS, left_out=(1,), problems=gone)
+    result = read_study(tmp_path)
+    assert [cell.label for cell in only(result).cells] == ["docker=image", "apptainer=image"]
+    assert "bare gave no value" in only(result).notes[0]
+    assert [each.why for each in result.not_run] == ["bare did not run: no interpreter has torch"]
+
+
+def test_three_blocks_describe_and_give_no_verdict(tmp_path: Path) -> None:
+    recorded(tmp_path, [blocks_of(3, BARE, DOCKER)], EFFECTS)
+    found = contrast(read_study(tmp_path))
+    assert found.verdict.kind is Kind.DESCRIBED
+    assert found.verdict.change is not None
+    assert found.sentence.endswith("3 blocks describe; a verdict needs 5.")
+
+
+def test_one_run_each_describes(tmp_path: Path) -> None:
+    recorded(tmp_path, [Part("", (RESNET,), (BARE, DOCKER))], EFFECTS)
+    result = read_study(tmp_path)
+    found = contrast(result)
+    assert found.verdict.kind is Kind.DESCRIBED
+    assert "One run each: describes, does not say which is faster." in found.sentence
+    assert found.sentence.startswith("docker=image: +2.9 % against bare.")
+    assert any(note.startswith("one run each") for note in result.notes)
+
+
+def test_swapping_the_baseline_inverts_the_ratio_and_the_verdict(tmp_path: Path) -> None:
+    recorded(tmp_path / "a", [PAIR], EFFECTS)
+    there = contrast(read_study(tmp_path / "a"))
+    written(tmp_path / "b", plan := planned([blocks_of(7, DOCKER, BARE)]))
+    of_a = {(each.block, each.environment): each for each in planned([PAIR]).runs}
+    for each in plan.runs:
+        seconds = step_seconds(of_a[each.block, each.environment], EFFECTS)
+        start = START + 1000 * each.index
+        run(tmp_path / "b" / each.file, seconds, label=each.environment.label, start=start)
+    back = contrast(read_study(tmp_path / "b"), "bare")
+    assert there.verdict.change and back.verdict.change
+    assert (1 + there.verdict.change.estimate) * (1 + back.verdict.change.estimate) == (
+        pytest.approx(1)
+    )
+    assert (there.verdict.kind, back.verdict.kind) == (Kind.SLOWER, Kind.FASTER)
+
+
+def test_the_table_has_medians_ranges_and_the_ratios_of_pairs(tmp_path: Path) -> None:
+    plan = recorded(tmp_path, [PAIR], EFFECTS)
+    question = only(read_study(tmp_path))
+    (row,) = [row for row in question.table if row.name == "step time, steady"]
+    for place, label in enumerate(("bare", "docker=image")):
+        seconds = [
+            step_seconds(each, EFFECTS)
+            for each in plan.runs
+            if each.block and each.environment.label == label
+        ]
+        assert row.values[place] == pytest.approx(statistics.median(seconds))
+        assert row.lows[place] == pytest.approx(min(seconds))
+        assert row.highs[place] == pytest.approx(max(seconds))
+    change = question.contrasts[0].verdict.change
+    assert change is not None
+    assert row.ratios == (1.0, pytest.approx(1 + change.estimate))
+    assert row.values[0] == question.cells[0].median
+
+
+def test_a_run_that_failed_is_in_no_median(tmp_path: Path) -> None:
+    broken = {"result": FAILED, "seconds": 20.0}
+    recorded(tmp_path, [PAIR], EFFECTS, options={4: broken})
+    (row,) = [row for row in only(read_study(tmp_path)).table if row.name == "step time, steady"]
+    assert row.highs[1] is not None and row.highs[1] < 1
+
+
+def test_no_ratio_stands_in_the_table_of_what_is_not_comparable(tmp_path: Path) -> None:
+    other = {"devices": (sessions.OTHER_GPU, sessions.CPU)}
+    recorded(tmp_path, [PAIR], EFFECTS, options=dict.fromkeys(range(2, 17, 2), other))
+    question = only(read_study(tmp_path))
+    assert question.contrasts[0].verdict.kind is Kind.INVALID
+    assert question.contrasts[0].ratios == ()
+    assert question.contrasts[0].verdict.change is None
+    assert all(row.ratios == (None, None) for row in question.table)
+
+
+def test_an_outlier_is_marked_and_kept(tmp_path: Path) -> None:
+    recorded(tmp_path, [PAIR], EFFECTS, options={6: {"seconds": 0.9}})
+    cell = only(read_study(tmp_path)).cells[1]
+    assert [run.outlier for run in cell.judged] == [False, True, *[False] * 5]
+    assert contrast(read_study(tmp_path)).verdict.pairs == 7
+
+
+def test_the_mean_over_cases_is_geometric_and_by_block(tmp_path: Path) -> None:
+    cases = (RESNET, Workload("alexnet", "workload"))
+    part = blocks_of(7, BARE, DOCKER, workloads=cases)
+    slower = [index for index in range(1, 33) if (index - 1) % 4 == 3]  # alexnet in docker
+    plan = planned([part])
+    options = {
+        each.index: {"seconds": 2 * step_seconds(each, EFFECTS)}
+        for each in plan.runs
+        if each.index in slower
+    }
+    recorded(tmp_path, [part], EFFECTS, options=options)
+    result = read_study(tmp_path)
+    assert [question.label for question in result.questions] == ["resnet50", "alexnet"]
+    (found,) = result.overall
+    means = [
+        statistics.fmean(math.log(ratio) for ratio in ratios if ratio)
+        for ratios in zip(*(each.contrasts[0].ratios for each in result.questions), strict=True)
+    ]
+    assert found.change.estimate == pytest.approx(math.exp(statistics.fmean(means)) - 1)
+    assert found.change.estimate == pytest.approx(1.03 * math.sqrt(2) - 1, abs=0.002)
+    assert (found.environment, found.baseline, found.cases) == ("docker=image", "bare", 2)
+    assert found.sentence.startswith("docker=image against bare over 2 cases: +45.")
+
+
+def test_a_case_that_is_not_comparable_is_in_no_mean(tmp_path: Path) -> None:
+    cases = (RESNET, Workload("alexnet", "workload"))
+    part = blocks_of(7, BARE, DOCKER, workloads=cases)
+    other = {"devices": (sessions.OTHER_GPU, sessions.CPU)}
+    recorded(tmp_path, [part], EFFECTS, options=dict.fromkeys(range(4, 33, 4), other))
+    assert read_study(tmp_path).overall == ()
+
+
+def sizes(*values: int) -> Part:
+    cases = tuple(Workload("resnet50", "workload", (), {"batch_size": size}) for size in values)
+    return blocks_of(5, BARE, workloads=cases, sweep={"batch_size": values})
+
+
+def test_a_sweep_goes_through_its_values_in_the_order_asked_for(tmp_path: Path) -> None:
+    part = sizes(64, 16, 128)
+    late = [each.index for each in planned([part]).runs if each.index % 3 == 0]
+    gone = {
+        index: Problem("out-of-memory", "ran out of memory at batch size 128") for index in late
+    }
+    recorded(tmp_path, [part], {"bare": 1.0}, left_out=late, problems=gone)
+    result = read_study(tmp_path)
+    (sweep,) = result.sweeps
+    assert sweep.label == "resnet50 in bare: batch size"
+    assert [point.value for point in sweep.points] == [64, 16, 128]
+    assert [point.cell is None for point in sweep.points] == [False, False, True]
+    assert "memory" in (sweep.points[2].why or "")
+    assert [question.label for question in result.questions] == [
+        "resnet50, batch size 64",
+        "resnet50, batch size 16",
+    ]
+    assert result.overall == ()
+
+
+def test_of_a_sweep_that_has_only_warmed_up_the_rest_is_to_come(tmp_path: Path) -> None:
+    me = identify(os.getpid())
+    assert me is not None
+    here = {"extra": {"recorder": asdict(me)}}
+    part = sizes(16, 64)
+    recorded(
+        tmp_path,
+        [part],
+        {"bare": 1.0},
+        left_out=range(4, 13),
+        options=dict.fromkeys(range(1, 4), here),
+    )
+    (sweep,) = read_study(tmp_path).sweeps
+    assert [point.why for point in sweep.points] == [None, "still to come"]
+
+
+def test_a_sweep_over_two_parameters_is_one_for_each_setting_of_the_other(tmp_path: Path) -> None:
+    cases = tuple(
+        Workload("resnet50", "workload", (), {"batch_size": size, "workers": workers})
+        for size in (16, 64)
+        for workers in (0, 2)
+    )
+    part = blocks_of(5, BARE, workloads=cases, sweep={"batch_size": (16, 64), "workers": (0, 2)})
+    recorded(tmp_path, [part], {"bare": 1.0})
+    assert [sweep.label for sweep in read_study(tmp_path).sweeps] == [
+        "resnet50 in bare: batch size, workers 0",
+        "resnet50 in bare: batch size, workers 2",
+        "resnet50 in bare: workers, batch size 16",
+        "resnet50 in bare: workers, batch size 64",
+    ]
+
+
+def test_an_environment_against_itself_gives_the_noise_floor(tmp_path: Path) -> None:
+    recorded(tmp_path, [blocks_of(7, *AGAIN)], {"bare#1": 1.0, "bare#2": 1.0})
+    result = read_study(tmp_path)
+    (noise,) = result.noise
+    found = contrast(result, "bare#2")
+    assert noise.label == "resnet50 in bare"
+    assert noise.noise == found.verdict.noise
+    assert found.verdict.kind is Kind.SAME
+    assert "no difference between two runs of the same" in found.sentence
+
+
+def test_two_environments_have_no_noise_floor(tmp_path: Path) -> None:
+    recorded(tmp_path, [PAIR], EFFECTS)
+    assert read_study(tmp_path).noise == ()
+
+
+def test_without_any_steps_whole_runs_are_compared_and_that_is_said(tmp_path: Path) -> None:
+    options = {
+        index: {"steps": (), "real": 10.0 + 0.01 * index + 0.3 * (index % 2 == 0)}
+        for index in range(1, 17)
+    }
+    recorded(tmp_path, [PAIR], EFFECTS, options=options)
+    question = only(read_study(tmp_path))
+    assert question.metric == "whole run"
+    assert question.cells[0].runs[0].value == pytest.approx(10.01)
+    assert question.contrasts[0].verdict.kind is Kind.SLOWER
+    assert question.contrasts[0].sentence.endswith("Of the whole run, start-up included.")
+    assert "no run reports steps: whole runs are compared, start-up included" in question.notes
+
+
+def test_steps_and_whole_runs_are_never_mixed(tmp_path: Path) -> None:
+    options = {index: {"steps": (), "real": 10.0} for index in range(2, 17, 2)}
+    recorded(tmp_path, [PAIR], EFFECTS, options=options)
+    question = only(read_study(tmp_path))
+    assert question.metric == "step time"
+    assert question.cells[1].median is None
+    assert question.contrasts[0].verdict.kind is Kind.CANT_TELL
+
+
+def test_a_run_that_was_to_last_a_time_has_a_step_time_and_no_time_of_its_own(
+    tmp_path: Path,
+) -> None:
+    part = Part("", (RESNET,), (BARE, DOCKER))
+    stopped = {"code": None, "signal": 15, "stopped": "--duration 20s"}
+    recorded(tmp_path / "a", [part], EFFECTS, options={1: {"result": stopped}})
+    assert only(read_study(tmp_path / "a")).cells[0].median == pytest.approx(SECONDS)
+    by_hand = {**stopped, "stopped": "`gpuwatch stop`"}
+    recorded(tmp_path / "b", [part], EFFECTS, options={1: {"result": by_hand}})
+    run = only(read_study(tmp_path / "b")).cells[0].runs[0]
+    assert (run.value, run.reason) == (None, "stopped: `gpuwatch stop`")
+
+
+def test_the_margin_is_the_plans_unless_another_is_asked_for(tmp_path: Path) -> None:
+    recorded(tmp_path, [PAIR], EFFECTS)
+    assert contrast(read_study(tmp_path)).verdict.margin == MARGIN
+    wide = contrast(read_study(tmp_path, margin=0.05)).verdict
+    assert (wide.margin, wide.kind) == (0.05, Kind.SMALL)
+
+
+def test_a_label_from_elsewhere_is_made_harmless(tmp_path: Path) -> None:
+    hostile = Environment("docker", "docker=x\x1b[31m\u202e\n" + "y" * 500)
+    recorded(tmp_path, [blocks_of(5, BARE, hostile)], {"bare": 1.0, hostile.label: 1.03})
+    question = only(read_study(tmp_path))
+    assert question.cells[1].label.startswith("docker=x yyy")
+    assert len(question.cells[1].label) <= 60
+    assert "\x1b" not in question.contrasts[0].sentence
+
+
+def test_the_design_is_said(tmp_path: Path) -> None:
+    recorded(tmp_path, [PAIR], EFFECTS)
+    assert read_study(tmp_path).notes == (
+        "runs in randomised blocks (order seed 7); block 0 is a warm-up, shown and not judged",
+    )
+
+
+def test_a_study_of_24_runs_is_read_in_two_seconds(tmp_path: Path) -> None:
+    recorded(tmp_path, [ALL], EFFECTS)
+    began = time.process_time()
+    assert len(read_study(tmp_path).sessions) == 24
+    assert time.process_time() - began < 2
