@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from gpuwatch.cli.commands import dispatch
 from gpuwatch.cli.launch import Design
 from gpuwatch.errors import UsageError
 from gpuwatch.models import Environment, Workload
+from gpuwatch.recorder import control, study_run
 from gpuwatch.recorder.record import Request, record
 from gpuwatch.session.plan import Part, Plan, read
 from gpuwatch.session.reader import SessionReader
@@ -161,6 +163,24 @@ class Runner(BareRunner):
     def prepare(self, spec, say):
         return replace(super().prepare(spec, say), command=("sh", "-c", "exit 3"))
 """
+
+
+def test_a_summary_that_takes_long_is_rewritten_at_the_end_of_each_block_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(study_run, "SLOW_SUMMARY", 0.0)
+    runs: list[int] = []
+
+    def summarise(folder: Path, say: Callable[[str], None]) -> None:
+        control.summarise(folder, say)
+        runs.append(len(json.loads((folder / "summary.json").read_text())["sessions"]))
+
+    monkeypatch.setattr(study_run, "summarise", summarise)
+    both = (Environment("bare", "bare#1"), Environment("bare", "bare#2"))
+    part = Part("p", (Workload("true", "command", ("true",)),), both, blocks=2, warmup_blocks=1)
+    assert record(Request((part,), tmp_path / "out", seed=1), say=print) == 0
+    assert runs == [1, 2, 4, 6], "the first one is how it is known"
 
 
 def test_a_stop_ends_the_rest_between_runs_at_once(cli: Cli, tmp_path: Path) -> None:

@@ -19,6 +19,10 @@ from gpuwatch.session.estimate import Timing, about, timing
 from gpuwatch.session.plan import Plan, PlannedRun, labels
 from gpuwatch.session.progress import place_words, seconds_to_go
 
+SLOW_SUMMARY = 3.0
+"""Seconds: after a summary that took longer, the next one waits for the end of the block. Each one
+reads all sessions, so that in a long study they would take more time than the runs."""
+
 
 def unavailable(problems: Sequence[Problem]) -> NotAvailable:
     """The first of them as an error."""
@@ -49,6 +53,7 @@ class StudyRun:
         self._given_up: set[int] = set()
         self._told: set[str] = set()
         self._summary_is_old = False
+        self._summary_took = 0.0
 
     def through(
         self, todo: Sequence[PlannedRun], problems: Mapping[int, Sequence[Problem]]
@@ -67,10 +72,14 @@ class StudyRun:
                 self._learn(run)
         self._give_up()
         code, rested = ExitCode.DONE, True
+        block: tuple[int, int | None] | None = None
         with stopping_signals(self._stop):
             for run in todo:
                 if self._stop.why is not None:
                     break
+                if self._summary_took > SLOW_SUMMARY and block != (run.part, run.block):
+                    self._summarise()
+                block = run.part, run.block
                 if found := problems.get(run.index):
                     code = max(code, self._pass_over(run, found))
                 if found or run.index in self._given_up:
@@ -81,11 +90,13 @@ class StudyRun:
                 self._announce(run, problems)
                 code = max(code, self._one(run))
                 self._give_up()
+                if self._summary_took <= SLOW_SUMMARY:
+                    self._summarise()
             self._end()
         return ExitCode.INTERRUPTED if self._stop.number == signal.SIGINT else code
 
     def _one(self, run: PlannedRun) -> ExitCode:
-        """Do one run, and rewrite the summary."""
+        """Do one run, of which the summary does not know then."""
         path = self._folder / run.file
         try:
             code = record_one(
@@ -110,10 +121,17 @@ class StudyRun:
         self._learn(run, started=True)
         if self._ends.get(run.index) is End.OUT_OF_MEMORY and self._plan.parts[run.part].sweep:
             code = ExitCode.DONE  # where memory ends is what a sweep is to find
-        if run.workload.kind != "machine":
-            summarise(self._folder, self._say)
-            self._summary_is_old = False
+        self._summary_is_old = True
         return code
+
+    def _summarise(self) -> None:
+        """Rewrite the summary, if there is anything new to say."""
+        if not self._summary_is_old or self._plan.runs[0].workload.kind == "machine":
+            return
+        begun = time.monotonic()
+        summarise(self._folder, self._say)
+        self._summary_took = time.monotonic() - begun
+        self._summary_is_old = False
 
     def _learn(self, run: PlannedRun, *, started: bool = False) -> None:
         """Take note of how a run ended, and of the time it took."""
@@ -178,5 +196,4 @@ class StudyRun:
             mend = f"gpuwatch resume {self._folder.name}"
             study.note_rest(self._folder, Problem(study.STUDY_ENDED, text, mend))
             self._summary_is_old = True
-        if self._summary_is_old and self._plan.runs[0].workload.kind != "machine":
-            summarise(self._folder, self._say)
+        self._summarise()
