@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.analysis.results import Cell, Sweep
+from gpuwatch.analysis.results import Cell, Lack, Sweep
 from gpuwatch.analysis.summary import Summary
 from gpuwatch.analysis.sweep import sweep_of
 from gpuwatch.models import JSON, Problem
@@ -116,6 +116,69 @@ def test_three_blocks_are_described(make: Make) -> None:
     assert found.sentence.startswith("batch size 64 is best: ")
     assert "32 is 20 % slower (" in found.sentence
     assert found.sentence.endswith("; 3 blocks: described")
+
+
+def lacking(made: Point, *lost: int) -> Point:
+    """``made``, its runs in the blocks ``lost`` out of memory."""
+    value, of, why = made
+    assert of is not None
+    runs = tuple(
+        replace(run, value=None, reason="out of memory") if run.block in lost else run
+        for run in of.runs
+    )
+    text = f"{len(lost)} of {len(runs)} runs of docker failed (out of memory)"
+    return value, replace(of, runs=runs, lack=Lack(text, len(lost) / len(runs))), why
+
+
+def test_a_value_that_lost_most_of_its_runs_is_never_the_best(make: Make) -> None:
+    found = sweep(
+        [
+            point(make, 32, 4000, noise=QUIET),
+            point(make, 64, 5000),
+            lacking(point(make, 128, 9000), 2, 3, 4, 5, 6, 7),
+        ]
+    )
+    assert found.best == 1
+    assert [each.lacking for each in found.points] == [False, False, True]
+    assert found.points[2].samples_per_second is not None
+    assert found.points[2].throughput is None
+    assert found.points[0].pairs == 7, "the others are compared over all of their blocks"
+    assert found.sentence == (
+        f"batch size 64 is best: 5,000 samples/s; {found.sentence.split('; ')[1]}; "
+        "128 (not compared: 6 of 7 runs of docker failed (out of memory))"
+    )
+
+
+def test_where_all_values_lost_too_many_runs_none_is_best(make: Make) -> None:
+    found = sweep([lacking(point(make, size, 4000), 1, 2) for size in (32, 64)])
+    assert found.best is None
+    assert found.sentence.startswith("no batch size has enough runs to be the best; 32 (not comp")
+
+
+def test_each_value_is_paired_over_the_blocks_that_it_has(make: Make) -> None:
+    found = sweep(
+        [
+            lacking(point(make, 32, 4000), 2),
+            point(make, 64, 5000, noise=QUIET),
+            point(make, 16, 3000),
+        ]
+    )
+    assert [each.pairs for each in found.points] == [6, None, 7]
+    assert "; 6 of 7 blocks); 16 is 40 % slower (" in found.sentence
+    assert found.sentence.count("blocks") == 1
+
+
+def test_a_tie_in_fewer_blocks_says_so(make: Make) -> None:
+    found = sweep(
+        [
+            lacking(point(make, 32, 4995, noise=OTHER_NOISE), 2),
+            point(make, 64, 5000),
+            point(make, 16, 3000),
+        ]
+    )
+    assert found.points[0].tied
+    assert found.best == 1, "a lost block of slow runs makes no value fast"
+    assert found.sentence.endswith("; 32 in 6 of 7 blocks")
 
 
 def test_one_run_each_gives_no_interval_and_no_tie(make: Make) -> None:

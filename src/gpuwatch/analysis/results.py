@@ -277,7 +277,12 @@ class SweepPoint:
     tied: bool
     """It cannot be told from the best."""
     why: str | None = None
-    """Why there is no figure: out of memory, failed, not run."""
+    """Why there is no figure: out of memory, failed, not run; or why it is never the best."""
+    lacking: bool = False
+    """So many of its runs gave no value that it is not compared: its figures are of those left."""
+    pairs: int | None = None
+    """Blocks that it shares with the best, or the smaller number of runs where it shares none;
+    ``None``: it is the best, or not compared."""
 
 
 @dataclass(frozen=True)

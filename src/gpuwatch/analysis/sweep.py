@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from gpuwatch.analysis.cells import lacks_too_much
 from gpuwatch.analysis.explain_sides import median, step_seconds
 from gpuwatch.analysis.results import Cell, Kind, Run, Sweep, SweepPoint, Verdict
 from gpuwatch.analysis.sweep_words import MEMORY, sentence
@@ -40,8 +41,12 @@ class _Measured:
     """By block: what is compared, more is better."""
 
     @property
-    def speed(self) -> float | None:
-        return median([speed for _, speed in self.speeds])
+    def lacking(self) -> bool:
+        return self.cell is not None and bool(self.speeds) and lacks_too_much(self.cell)
+
+    @property
+    def compared(self) -> bool:
+        return bool(self.speeds) and not self.lacking
 
     @property
     def by_block(self) -> dict[int, float]:
@@ -58,17 +63,18 @@ def sweep_of(
     """The sweep of ``points``: value of the parameter, its cell, and why there is none.
 
     Throughput is samples of a step over the steady step time of each run, and its median over the
-    judged runs. The best has the highest; the others are compared with it, paired by block where
-    all of them share blocks with it. Where samples are not known, the step times are compared if
-    the parameter leaves the work of a step as it is; else there is no figure, and why.
+    judged runs. The best has the highest of those that gave enough values, over the blocks that
+    these share; the others of them are compared with it, each paired by the blocks that it shares
+    with it. Where samples are not known, the step times are compared if the parameter leaves the
+    work of a step as it is; else there is no figure, and why.
     """
     runs = [(value, cell, why, _timed(cell)) for value, cell, why in points]
     by_time = parameter in _SAME_WORK and any(
         samples_of(run) is None for *_, timed in runs for run in timed
     )
     found = [_measured(*each, by_time=by_time) for each in runs]
-    known = [at for at, each in enumerate(found) if each.speeds]
-    best = max(known, key=lambda at: found[at].speed or 0.0, default=None)
+    known = [at for at, each in enumerate(found) if each.compared]
+    best = _best(found, known)
     verdicts = {} if best is None else _against(found, best, margin)
     tied = {at for at, verdict in verdicts.items() if _is_tie(verdict)}
     if tied and best is not None:
@@ -81,18 +87,21 @@ def sweep_of(
             step_seconds=median(each.steps),
             throughput=verdicts[at].change if at in verdicts else None,
             tied=at in tied,
-            why=None if each.speeds else each.why,
+            why=each.why,
+            lacking=each.lacking,
+            pairs=verdicts[at].pairs if at in verdicts else None,
         )
         for at, each in enumerate(found)
     )
-    shared = None if best is None else _blocks(found, best)
+    paired_in = [len(found[at].by_block) for at in known]
+    blocks = max(paired_in) if any(each.paired for each in verdicts.values()) else None
     return Sweep(
         label=label,
         parameter=parameter,
         environment=environment,
         points=made,
         best=best,
-        sentence=sentence(parameter, made, best, shared, by_time=by_time),
+        sentence=sentence(parameter, made, best, blocks, by_time=by_time),
     )
 
 
@@ -122,6 +131,8 @@ def _measured(
     speeds = [(run, 1 / seconds) for run, seconds in steps] if by_time else rates
     if not speeds:
         why = "samples of a step are not known" if steps else _why(cell, why)
+    else:
+        why = cell.lack.text if cell and cell.lack and lacks_too_much(cell) else None
     return _Measured(
         value,
         cell,
@@ -147,35 +158,36 @@ def _why(cell: Cell | None, told: str | None) -> str:
     return reasons[0] if reasons else "not run"
 
 
-def _blocks(found: Sequence[_Measured], best: int) -> int | None:
-    """Fewest blocks that a value shares with the best; ``None`` where not all share any."""
-    others = [each for at, each in enumerate(found) if at != best and each.speeds]
-    shared = [len(each.by_block.keys() & found[best].by_block.keys()) for each in others]
-    return min(shared, default=0) or None
+def _best(found: Sequence[_Measured], known: Sequence[int]) -> int | None:
+    """The fastest of ``known``: over the blocks that all of them have, as a lost block changes what
+    the drift adds to a median; else over all runs."""
+    shared = set.intersection(*(set(found[at].by_block) for at in known)) if known else set()
+
+    def speed(at: int) -> float:
+        speeds = [speed for block, speed in found[at].speeds if block in shared or not shared]
+        return median(speeds) or 0.0
+
+    return max(known, key=speed, default=None)
 
 
 def _against(found: Sequence[_Measured], best: int, margin: float) -> dict[int, Verdict]:
-    """On the throughput of every other that has one, against the best."""
-    others = {at: each for at, each in enumerate(found) if at != best and each.speeds}
-    if not others:
-        return {}
+    """On the throughput of every other that is compared, against the best."""
     first = found[best]
-    if _blocks(found, best) is None:
-        logs = [[math.log(speed) for _, speed in each.speeds] for each in others.values()]
-        verdicts = unpaired([math.log(speed) for _, speed in first.speeds], logs, margin)
-    else:
-        verdicts = paired(
-            [
-                [
-                    math.log(speed / first.by_block[block])
-                    for block, speed in sorted(each.by_block.items())
-                    if block in first.by_block
-                ]
-                for each in others.values()
-            ],
-            margin,
-        )
-    return dict(zip(others, verdicts, strict=True))
+    ratios: dict[int, list[float]] = {}
+    values: dict[int, list[float]] = {}
+    for at, each in enumerate(found):
+        shared = sorted(each.by_block.keys() & first.by_block.keys())
+        if at == best or not each.compared:
+            continue
+        if shared:
+            ratios[at] = [math.log(each.by_block[b] / first.by_block[b]) for b in shared]
+        else:
+            values[at] = [math.log(speed) for _, speed in each.speeds]
+    of_best = [math.log(speed) for _, speed in first.speeds]
+    return {
+        **dict(zip(ratios, paired(list(ratios.values()), margin), strict=True)),
+        **dict(zip(values, unpaired(of_best, list(values.values()), margin), strict=True)),
+    }
 
 
 def _is_tie(verdict: Verdict) -> bool:

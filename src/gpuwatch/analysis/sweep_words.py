@@ -26,13 +26,15 @@ def sentence(
 ) -> str:
     """``batch size 64 is best: 5,120 samples/s; 32 is 11 % slower (9 to 13)``.
 
-    ``blocks``: that all values share with the best; ``None``: they are not compared in blocks.
+    ``blocks``: in which values are compared, if they have all; ``None``: they share none.
     ``by_time``: step times are compared, as samples are not known.
     """
     name = clean(parameter, _LONGEST_VALUE).replace("_", " ")
     failed = _failed(points)
     if best is None:
-        return "; ".join([f"no {name} has a figure", *failed])
+        lacking = any(point.lacking for point in points)
+        none = f"no {name} has {'enough runs to be the best' if lacking else 'a figure'}"
+        return "; ".join([none, *failed])
     tied = [point for point in points if point.tied]
     others = [
         point
@@ -48,37 +50,56 @@ def sentence(
     else:
         told = [f"{name} {values} {'are' if tied else 'is'} best: {figures}{unit}"]
         told[0] += " (can't be told apart)" if tied else ""
-    told += [_slower(point, points[best]) for point in others[:_MOST_NAMED]]
+    told += [_slower(point, points[best], blocks) for point in others[:_MOST_NAMED]]
     if len(others) > _MOST_NAMED:
         told.append(f"{len(others) - _MOST_NAMED} more are slower")
     told += failed
     if tied or others:
-        told += _described(blocks, points)
+        told += _fewer([point for point in tied if point.pairs], blocks)
+        told += _described(points, blocks)
     return "; ".join(told)
 
 
-def _described(blocks: int | None, points: Sequence[SweepPoint]) -> list[str]:
+def _described(points: Sequence[SweepPoint], blocks: int | None) -> list[str]:
     """That so few runs allow no verdict, or that they were not paired."""
+    pairs = [point.pairs for point in points if point.pairs is not None]
     if blocks is not None:
-        each = "block" if blocks == 1 else "blocks"
-        return [f"{blocks} {each}: described"] if blocks < FEWEST else []
-    runs = min(len(point.cell.judged) for point in points if point.cell and point.why is None)
-    each = "run" if runs == 1 else "runs"
-    few = ": described" if runs < FEWEST else ", not paired"
-    return [f"{runs} {each} of each{few}"]
+        few = max(pairs) < FEWEST
+        return [f"{_counted(max(pairs), 'block')}: described"] if few else []
+    runs = min(pairs)
+    return [f"{_counted(runs, 'run')} of each{': described' if runs < FEWEST else ', not paired'}"]
 
 
-def _slower(point: SweepPoint, best: SweepPoint) -> str:
+def _fewer(tied: Sequence[SweepPoint], blocks: int | None) -> list[str]:
+    """Of tied values, those that were compared in fewer blocks than others."""
+    return [f"{_shown(point.value)} in {told}" for point in tied if (told := _rests(point, blocks))]
+
+
+def _rests(point: SweepPoint, blocks: int | None) -> str | None:
+    """``6 of 7 blocks``, where others are compared in more."""
+    if blocks is None or point.pairs is None or point.pairs == blocks:
+        return None
+    few = ": described" if point.pairs < FEWEST <= blocks else ""
+    return f"{point.pairs} of {_counted(blocks, 'block')}{few}"
+
+
+def _counted(number: int, one: str) -> str:
+    return f"{number} {one}{'' if number == 1 else 's'}"
+
+
+def _slower(point: SweepPoint, best: SweepPoint, blocks: int | None) -> str:
     value, change = _shown(point.value), point.throughput
+    rests = _rests(point, blocks)
     if change is None:
         ratio = _ratio(point, best)
         estimate, between = (0.0 if ratio is None else ratio - 1), ""
     else:
         estimate = change.estimate
         low, high = sorted((abs(change.low), abs(change.high)))
-        between = f" ({_number(low)} to {_number(high)})"
+        between = f"{_number(low)} to {_number(high)}"
     word = "faster" if estimate > 0 else "slower"
-    return f"{value} is {units.percent(abs(estimate))} {word}{between}"
+    beside = "; ".join(filter(None, (between, rests)))
+    return f"{value} is {units.percent(abs(estimate))} {word}{f' ({beside})' if beside else ''}"
 
 
 def _ratio(point: SweepPoint, best: SweepPoint) -> float | None:
@@ -94,12 +115,15 @@ def _failed(points: Sequence[SweepPoint]) -> list[str]:
     memory = [point for point in points if _ran_out(point)]
     rest = [point for point in points if point.why and not _ran_out(point)]
     told = [_out_of_memory(memory, points)] if memory else []
-    told += [f"{_shown(each.value)}: {clean(each.why, _LONGEST_WHY)}" for each in rest]
+    for each in rest:
+        why = clean(each.why, _LONGEST_WHY)
+        left = f" (not compared: {why})" if each.lacking else f": {why}"
+        told.append(f"{_shown(each.value)}{left}")
     return told
 
 
 def _ran_out(point: SweepPoint) -> bool:
-    return point.why is not None and MEMORY in point.why.casefold()
+    return point.why is not None and not point.lacking and MEMORY in point.why.casefold()
 
 
 def _out_of_memory(memory: Sequence[SweepPoint], points: Sequence[SweepPoint]) -> str:
