@@ -321,6 +321,27 @@ def test_a_case_that_is_not_comparable_is_in_no_mean(tmp_path: Path) -> None:
     assert read_study(tmp_path).overall == ()
 
 
+def three_cases(folder: Path, lost: dict[int, dict[str, Any]], blocks: int = 7) -> StudyResult:
+    cases = (RESNET, *(Workload(name, "workload") for name in ("alexnet", "vgg16")))
+    recorded(folder, [blocks_of(blocks, BARE, DOCKER, workloads=cases)], EFFECTS, options=lost)
+    return read_study(folder)
+
+
+def test_a_case_that_lacks_too_many_runs_is_in_no_mean(tmp_path: Path) -> None:
+    # Docker's runs of vgg16 in blocks 1 and 2, one of alexnet in block 3.
+    lost = {index: {"result": FAILED} for index in (12, 18, 22)}
+    (found,) = three_cases(tmp_path, lost).overall
+    assert found.cases == 2
+    assert found.sentence.startswith("docker=image against bare over 2 of 3 cases: +")
+    assert found.sentence.endswith("geometric mean of 6 of 7 blocks.")
+
+
+def test_a_mean_of_few_blocks_is_described(tmp_path: Path) -> None:
+    (found,) = three_cases(tmp_path / "a", {}, blocks=3).overall
+    assert found.sentence.endswith("geometric mean of 3 blocks: described.")
+    assert three_cases(tmp_path / "b", {}, blocks=2).overall == ()
+
+
 def sizes(*values: int) -> Part:
     cases = tuple(Workload("resnet50", "workload", (), {"batch_size": size}) for size in values)
     return blocks_of(5, BARE, workloads=cases, sweep={"batch_size": values})

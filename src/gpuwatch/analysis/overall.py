@@ -10,10 +10,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from gpuwatch.analysis.cells import Case
 from gpuwatch.analysis.identity import told
 from gpuwatch.analysis.noise import noise_floor
-from gpuwatch.analysis.results import Cell, Contrast, Kind, NoiseFloor, Overall, Question, Sweep
+from gpuwatch.analysis.results import (
+    Cell,
+    Contrast,
+    Kind,
+    NoiseFloor,
+    Overall,
+    Question,
+    Sweep,
+    Verdict,
+)
 from gpuwatch.analysis.sweep import sweep_of
-from gpuwatch.analysis.verdict import interval
-from gpuwatch.analysis.wording import change_text, counted, same_environment
+from gpuwatch.analysis.verdict import FEWEST, interval
+from gpuwatch.analysis.wording import change_text, same_environment
 from gpuwatch.models import JSON
 from gpuwatch.session.plan import Plan
 from gpuwatch.text import clean
@@ -27,35 +36,43 @@ def overalls(questions: Sequence[Question], plan: Plan | None) -> Iterator[Overa
     """For each part and environment the geometric mean of the ratios over two or more cases.
 
     A block's value is the mean of the cases' log-ratios in it, so only blocks count that all of
-    them have; the interval is Student's over these blocks. Cases that are not comparable are left
-    out.
+    them have; the interval is Student's over these blocks, of which it needs three. Cases that are
+    not comparable, or lack too many runs, are left out, and counted.
     """
     by_pair: dict[tuple[int, str, str], list[Contrast]] = {}
     for question in questions:
         for each in question.contrasts:
-            if each.ratios and each.verdict.kind is not Kind.INVALID:
-                other, first = (question.cells[at].label for at in (each.other, each.baseline))
-                by_pair.setdefault((question.part, other, first), []).append(each)
+            other, first = (question.cells[at].label for at in (each.other, each.baseline))
+            by_pair.setdefault((question.part, other, first), []).append(each)
     several = plan is not None and len(plan.parts) > 1
     for (part, other, first), contrasts in by_pair.items():
+        kept = [each for each in contrasts if each.ratios and not _left_out(each.verdict)]
         blocks = [
             statistics.fmean(math.log(ratio) for ratio in of if ratio is not None)
-            for of in zip(*(each.ratios for each in contrasts), strict=False)
+            for of in zip(*(each.ratios for each in kept), strict=False)
             if None not in of
         ]
         change = interval(blocks)
-        if len(contrasts) < 2 or change is None:
+        if len(kept) < 2 or change is None:
             continue
         of_part = clean(plan.parts[part].name, _LONGEST) if several and plan else ""
         where = f"{of_part}: " if of_part else ""
+        cases = f"{len(kept)} of {len(contrasts)}" if len(kept) < len(contrasts) else len(kept)
+        most = max(len(each.ratios) - each.ratios.count(None) for each in kept)
+        of = f"{len(blocks)} of {most} blocks" if len(blocks) < most else f"{most} blocks"
         yield Overall(
             environment=other,
             baseline=first,
             change=change,
-            cases=len(contrasts),
-            sentence=f"{where}{other} against {first} over {len(contrasts)} cases: "
-            f"{change_text(change)}, geometric mean of {counted(len(blocks), 'block')}.",
+            cases=len(kept),
+            sentence=f"{where}{other} against {first} over {cases} cases: "
+            f"{change_text(change)}, geometric mean of {of}"
+            f"{': described' if len(blocks) < FEWEST else ''}.",
         )
+
+
+def _left_out(verdict: Verdict) -> bool:
+    return verdict.kind is Kind.INVALID or verdict.lacking
 
 
 def noise_floors(asked: Asked) -> Iterator[NoiseFloor]:
