@@ -199,6 +199,23 @@ def test_a_baseline_without_a_value_gives_way_to_the_next(tmp_path: Path) -> Non
     assert "bare gave no value: the others are compared with docker=image" in question.notes
 
 
+@pytest.mark.parametrize("warmup", [0, 1])
+def test_the_baseline_stays_while_its_runs_are_still_to_come(tmp_path: Path, warmup: int) -> None:
+    """Whichever of the two a block happens to begin with."""
+    part = blocks_of(5, BARE, DOCKER, APPTAINER, warmup_blocks=warmup)
+    bare = 1 + 3 * warmup
+    rest = [bare, *range(bare + 3, 3 * (5 + warmup) + 1)]
+    recorded(tmp_path, [part], EFFECTS, left_out=rest, options={bare + 1: live()})
+    result = read_study(tmp_path)
+    assert only(result).cells[0].label == "bare"
+    assert [(each.baseline, each.other) for each in only(result).contrasts] == [(0, 1), (0, 2)]
+    assert not any("gave no value" in note for note in only(result).notes)
+    assert contrast(result, "apptainer=image").sentence == (
+        "apptainer=image: there is nothing to compare with bare yet."
+    )
+    assert contrast(result).verdict.kind is Kind.DESCRIBED
+
+
 def test_an_environment_that_never_ran_is_told_and_the_next_is_the_baseline(
     tmp_path: Path,
 ) -> None:
@@ -408,6 +425,21 @@ def test_an_environment_against_itself_gives_the_noise_floor(tmp_path: Path) -> 
     assert noise.noise == found.verdict.noise
     assert found.verdict.kind is Kind.SAME
     assert "no difference between two runs of the same" in found.sentence
+
+
+def test_numbered_labels_of_different_settings_are_two_environments(tmp_path: Path) -> None:
+    """A plan may number what differs in more than the label shows."""
+    large = Environment("docker", "docker=x#2", image="x", shm_bytes=1 << 30)
+    part = blocks_of(5, Environment("docker", "docker=x#1", image="x"), large)
+    recorded(tmp_path, [part], {"docker=x#1": 1.0, "docker=x#2": 1.0})
+    result = read_study(tmp_path)
+    assert result.noise == ()
+    assert "docker=x#2 costs nothing measurable here" in contrast(result, "docker=x#2").sentence
+
+
+def test_an_environment_given_twice_without_a_number_is_one(tmp_path: Path) -> None:
+    recorded(tmp_path, [blocks_of(5, BARE, Environment("bare", "again"))], {"bare": 1, "again": 1})
+    assert [noise.label for noise in read_study(tmp_path).noise] == ["resnet50 in bare"]
 
 
 def test_two_environments_have_no_noise_floor(tmp_path: Path) -> None:

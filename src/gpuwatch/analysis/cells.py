@@ -57,6 +57,8 @@ class Group:
     """Blocks of the judged runs that did not take place and will not."""
     to_come: tuple[int | None, ...] = ()
     """Blocks of the judged runs that are still to be started."""
+    setting: int | None = None
+    """As of a :class:`Cell`."""
 
 
 @dataclass(frozen=True)
@@ -103,6 +105,7 @@ def cell_of(group: Group, metric: str) -> Cell:
         median=statistics.median(values) if values else None,
         spread=statistics.stdev(values) / statistics.fmean(values) if len(values) > 1 else None,
         not_run=group.not_run,
+        setting=group.setting,
     )
     return replace(cell, lack=_lack(cell, len(group.absent), len(group.to_come)))
 

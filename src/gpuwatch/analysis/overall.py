@@ -22,7 +22,7 @@ from gpuwatch.analysis.results import (
 )
 from gpuwatch.analysis.sweep import sweep_of
 from gpuwatch.analysis.verdict import FEWEST, interval
-from gpuwatch.analysis.wording import change_text, same_environment
+from gpuwatch.analysis.wording import change_text, repeats, unnumbered
 from gpuwatch.models import JSON
 from gpuwatch.session.plan import Plan
 from gpuwatch.text import clean
@@ -81,11 +81,10 @@ def noise_floors(asked: Asked) -> Iterator[NoiseFloor]:
         if question is None:
             continue
         for contrast in question.contrasts:
-            first = question.cells[contrast.baseline].environment
-            other = question.cells[contrast.other].environment
-            if contrast.verdict.kind is Kind.INVALID or not same_environment(first, other):
+            first, other = (question.cells[at] for at in (contrast.baseline, contrast.other))
+            if contrast.verdict.kind is Kind.INVALID or not repeats(first, other):
                 continue
-            label = f"{case.label} in {first.rpartition('#')[0]}"
+            label = f"{case.label} in {unnumbered(first.environment)}"
             found = noise_floor(label, contrast, case.margin)
             if found is not None:
                 yield found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -28,8 +29,9 @@ def planned_cases(
 ) -> tuple[list[Case], list[Read]]:
     """The cases of ``plan`` in its order, and the sessions that it does not name.
 
-    An environment without a session is no group: ``Case.why`` says why it has none. ``goes_on``:
-    runs may still come.
+    An environment without a session is no group: ``Case.why`` says why it has none. But the first,
+    which the others are compared with, is one while it may still get one. ``goes_on``: runs may
+    still come.
     """
     by_file = {Path(read.summary.path).name: read for read in reads}
     runs = _runs(plan)
@@ -40,16 +42,21 @@ def planned_cases(
         blocks = None if part.blocks is None else _blocks(plan, index)
         environments = [clean(each.label, LONGEST) for each in part.environments]
         called = numbered(environments)
+        alike = [replace(each, label="") for each in part.environments]
+        settings = [alike.index(each) for each in alike]
         for at, workload in enumerate(part.workloads):
             groups = []
             why: dict[str, str] = {}
             for place, environment in enumerate(environments):
                 mine = runs.get((index, at, place), [])
                 group = _group(called[place], environment, mine, by_file, missing, goes_on)
-                if group.placed:
+                group = replace(group, setting=settings[place])
+                if group.placed or (place == 0 and group.to_come):
                     groups.append(group)
                 elif group.not_run:
                     why[called[place]] = group.not_run[0].problems[0].text
+            if not any(group.placed for group in groups):
+                groups = []
             cases.append(
                 Case(
                     label=names[index][at],

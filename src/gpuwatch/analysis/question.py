@@ -49,10 +49,13 @@ class _Side:
 
 
 def question_of(case: Case, *, across_devices: bool) -> Question:
-    """The question that ``case`` asks; its groups are not empty."""
+    """The question that ``case`` asks; one of its groups has a run.
+
+    All are compared with the first: with the next only where it gave no value and will give none.
+    """
     metric = metric_of(case.groups)
     sides = [_side(group, metric, case.blocks) for group in case.groups]
-    base = next((at for at, side in enumerate(sides) if side.values), 0)
+    base = next((at for at, side in enumerate(sides) if side.values or side.pending), 0)
     others = [at for at in range(len(sides)) if at != base]
     verdicts = _verdicts(case, sides[base], [sides[at] for at in others], across_devices)
     cells = tuple(side.cell for side in sides)
@@ -60,7 +63,7 @@ def question_of(case: Case, *, across_devices: bool) -> Question:
         _contrast(case, metric, sides, base, at, verdict)
         for at, verdict in zip(others, verdicts, strict=True)
     )
-    told = cells[base].runs[0].session.workload
+    (told, *_) = [run.session.workload for cell in (cells[base], *cells) for run in cell.runs]
     table, table_notes = table_of(cells, contrasts, metric, paired=case.blocks is not None)
     return Question(
         label=case.label,
@@ -212,7 +215,8 @@ def _contrast(
 
 
 def _named(side: _Side) -> Side:
-    return Side(side.cell.label, side.cell.environment, len(side.values))
+    cell = side.cell
+    return Side(cell.label, cell.environment, len(side.values), cell.setting)
 
 
 def _to_come(one: _Side, other: _Side) -> int:

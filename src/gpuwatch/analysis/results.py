@@ -146,6 +146,9 @@ class Cell:
     not_run: tuple[NotRun, ...] = ()
     lack: Lack | None = None
     """``None``: every judged run that is over gave a value."""
+    setting: int | None = None
+    """The same for environments of a plan that differ in their label alone; ``None``: there is no
+    plan."""
 
     @property
     def judged(self) -> tuple[Run, ...]:

@@ -42,12 +42,9 @@ def invalid_reasons(baseline: Cell, other: Cell, *, across_devices: bool) -> tup
     reasons = [*_workload(one, two), *_work(one, two)]
     if not across_devices:
         reasons += device_differences(baseline, other)
-    return (
-        *reasons,
-        *_sharing(baseline, other),
-        *_clocks(baseline, other),
-        *_overlap(baseline, other),
-    )
+    if valued(baseline) and valued(other):
+        reasons += [*_sharing(baseline, other), *_clocks(baseline, other)]
+    return (*reasons, *_overlap(baseline, other))
 
 
 def device_differences(baseline: Cell, other: Cell) -> list[str]:

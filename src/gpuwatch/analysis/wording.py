@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from gpuwatch import units
 from gpuwatch.analysis.cells import WHOLE_RUN
 from gpuwatch.analysis.intervals import lower_end
-from gpuwatch.analysis.results import Evidence, Interval, Kind, Verdict
+from gpuwatch.analysis.results import Cell, Evidence, Interval, Kind, Verdict
 from gpuwatch.analysis.verdict import FEWEST
 
 UNPAIRED = "not paired, so that drift between them is in the difference"
@@ -30,6 +30,8 @@ class Side:
     environment: str
     runs: int
     """Judged runs with a value."""
+    setting: int | None = None
+    """As of a :class:`Cell`."""
 
 
 def sentence(
@@ -63,9 +65,22 @@ def sentence(
     return " ".join([first, *_conditions(baseline, other, verdict, blocks_lost, metric)])
 
 
+def repeats(one: Side | Cell, other: Side | Cell) -> bool:
+    """Whether two of a question are one environment that was given twice: by the plan, where there
+    is one, as labels do not tell everything; else by their labels."""
+    if one.setting is not None and other.setting is not None:
+        return one.setting == other.setting
+    return same_environment(one.environment, other.environment)
+
+
+def unnumbered(label: str) -> str:
+    """``bare`` of ``bare#1``."""
+    return _NUMBERED.sub("", label)
+
+
 def same_environment(one: str, other: str) -> bool:
     """Whether two labels are of one environment that was given twice: ``bare#1``, ``bare#2``."""
-    first, second = _NUMBERED.sub("", one), _NUMBERED.sub("", other)
+    first, second = unnumbered(one), unnumbered(other)
     return one != other and first == second and first != one and second != other
 
 
@@ -96,7 +111,7 @@ def _told(baseline: Side, other: Side, verdict: Verdict) -> str:
     """SAME, SLOWER, FASTER and SMALL."""
     if verdict.kind is Kind.SAME:
         told = f"{_equivalence(verdict)}, within {per_cent(verdict.margin)}"
-        if same_environment(baseline.environment, other.environment):
+        if repeats(baseline, other):
             return (
                 f"{other.label} and {baseline.label}: no difference between two runs of the same: "
                 f"{told}."
@@ -115,7 +130,7 @@ def _told(baseline: Side, other: Side, verdict: Verdict) -> str:
 
 def _alike(baseline: Side, other: Side) -> str:
     """What a difference between two of the same means."""
-    if not same_environment(baseline.environment, other.environment):
+    if not repeats(baseline, other):
         return ""
     return " They are the same: chance, or runs that disturb each other."
 
