@@ -344,6 +344,21 @@ def test_a_place_that_cannot_be_written_to_is_one_clear_error(
     assert "cannot write" in done.stderr and "choose another --output" in done.stderr
 
 
+def test_a_file_system_that_is_read_only_is_one_clear_error(
+    path: Path, cli: Cli, tmp_path: Path
+) -> None:
+    folder = tmp_path / "read-only"
+    folder.mkdir()
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "ro", "none", folder], check=False).returncode:
+        pytest.skip("mounting a tmpfs is not permitted here")
+    try:
+        done = cli("export", path, "--output", folder / "x.csv", code=2)
+    finally:
+        subprocess.run(["umount", "-l", folder], check=True)
+    (line,) = done.stderr.splitlines()
+    assert "Read-only file system; choose another --output" in line
+
+
 def test_a_pipe_is_written_to_as_it_is(path: Path, cli: Cli) -> None:
     done = subprocess.run(
         [*cli.argv("export", path, "--output", "/dev/stdout")],

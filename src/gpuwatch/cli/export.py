@@ -123,4 +123,5 @@ def _save(output: Path, form: str, export: Export) -> None:
         ) from error
     finally:
         if plain:
-            new.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # it was renamed, or never made
+                new.unlink()
