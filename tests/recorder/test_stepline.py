@@ -11,6 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpuwatch.models import Output
+from gpuwatch.recorder.intake import Intake
 from gpuwatch.recorder.stepline import PREFIX, Malformed, Report, Step, pack, parse
 
 
@@ -57,7 +59,13 @@ def test_a_loss_may_be_nan() -> None:
         {"step": 1, "seconds": -0.1},
         {"step": 1, "seconds": "fast"},
         {"step": 3, "count": 3, "seconds": [0.1, 0.2]},
+        {"step": 1, "seconds": 1e300},
         {"step": 1, "samples": -64},
+        {"step": 1, "samples": 1e300},
+        {"step": 1, "flop": -1e12},
+        {"step": 1, "bytes": 1e40},
+        {"step": 1, "total_steps": -5},
+        {"step": 1, "phases": {"data": -0.1}},
         {"step": 1, "phases": [1]},
         {"step": 1, "phases": {"data": "x"}},
         {"step": 1, "partial": 3},
@@ -79,6 +87,38 @@ def test_other_events_are_reports() -> None:
     parsed = parse(PREFIX + '{"event": "count", "flop_per_step": 1e9}')
     assert parsed == Report("count", {"event": "count", "flop_per_step": 1e9})
     assert isinstance(parsed, Report) and parsed.kept
+
+
+@pytest.mark.parametrize(
+    ("event", "key", "value"),
+    [
+        ("startup", "import_seconds", -4.0),
+        ("startup", "model_seconds", 1e300),
+        ("count", "flop_per_step", -1e12),
+        ("count", "bytes_per_step", 10**400),
+        ("count", "samples", 1e300),
+        ("run", "batch_size", -64),
+        ("counters", "dram_read_bytes_per_step", -1),
+        ("end", "user_seconds", -0.5),
+    ],
+)
+def test_an_amount_that_cannot_be_is_unknown_and_the_rest_of_its_line_is_kept(
+    event: str, key: str, value: float
+) -> None:
+    parsed = parse(PREFIX + json.dumps({"event": event, key: value, "model": "mine"}))
+    assert isinstance(parsed, Report)
+    assert parsed.body == {"event": event, key: None, "model": "mine"}
+    (wrong,) = parsed.wrong
+    assert wrong.startswith(f'"{key}" must ')
+
+
+def test_a_report_with_an_amount_that_cannot_be_is_told_in_the_session() -> None:
+    text = PREFIX + '{"event": "startup", "import_seconds": -4, "model_seconds": 2}\n'
+    rows = Intake(0).take([Output(5, "stdout", text.encode())])
+    ((_, kept),) = [values for sql, values in rows if "startup" in map(str, values)]
+    assert json.loads(kept) == {"import_seconds": None, "model_seconds": 2, "t": 5}
+    (told,) = [values for _, values in rows if "malformed-step" in values]
+    assert any("startup: " in str(each) and "not be negative" in str(each) for each in told)
 
 
 @given(st.text())

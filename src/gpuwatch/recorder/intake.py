@@ -129,7 +129,12 @@ class Intake:
             if isinstance(parsed, Step):
                 return _Found(self._step(t, parsed))
             if parsed.known:
-                return _Found(self._report(t, parsed))
+                told = [
+                    row
+                    for wrong in parsed.wrong
+                    for row in self._complain(t, f"{parsed.event}: {wrong}: unknown")
+                ]
+                return _Found([*self._report(t, parsed), *told], log=bool(told))
         return _LOG
 
     def _log_all(self, lines: list[_Line]) -> list[Row]:

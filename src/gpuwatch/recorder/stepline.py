@@ -13,6 +13,30 @@ from gpuwatch.models import JSON
 PREFIX = ":::GPUWATCH "
 _MOST_STEPS = 1_000_000
 _LAST_STEP = 2**53
+_MOST = {"seconds": 1e8, "flop": 1e27, "bytes": 1e24}
+"""What no line can mean: three years, and more work or traffic than there is a machine for."""
+_MOST_COUNTED = 1e15
+_AMOUNTS = {
+    "run": ("batch_size", "total_steps", "warmup_steps", "steps_per_epoch", "trainable_parameters"),
+    "startup": ("import_seconds", "model_seconds", "first_step_seconds"),
+    "count": (
+        "flop_forward_per_sample",
+        "flop_forward_per_step",
+        "flop_backward_per_step",
+        "flop_per_step",
+        "bytes_per_step",
+        "samples",
+        "seconds",
+    ),
+    "counters": (
+        "steps",
+        "flop_per_step",
+        "dram_read_bytes_per_step",
+        "dram_write_bytes_per_step",
+    ),
+    "end": ("steps", "real_seconds", "user_seconds", "sys_seconds", "seconds_reporting"),
+}
+"""By event: the keys whose numbers are of something, so from 0 on."""
 _KEPT = {"started", "run", "startup", "count", "counters", "end", "error"}
 """Events kept as a whole, under their own name, in the session's meta table."""
 _MERGED = {"versions", "epoch", "profile"}
@@ -49,6 +73,8 @@ class Report:
 
     event: str
     body: Mapping[str, JSON]
+    wrong: tuple[str, ...] = ()
+    """What its numbers cannot mean; those are unknown (``None``) in ``body``."""
 
     @property
     def kept(self) -> bool:
@@ -73,8 +99,30 @@ def parse(line: str) -> Step | Report:
     if not isinstance(body, dict) or not isinstance(body.get("event"), str):
         raise Malformed('no JSON object with an "event"')
     if body["event"] != "step":
-        return Report(body["event"][:64], _strict(body))
+        return _report(body["event"][:64], _strict(body))
     return _step(body)
+
+
+def _report(name: str, body: dict[str, JSON]) -> Report:
+    wrong = []
+    for key in _AMOUNTS.get(name, ()):
+        value = body.get(key)
+        if isinstance(value, (int, float)) and not isinstance(value, bool):
+            try:
+                _check_amount(value, key)
+            except Malformed as error:
+                wrong.append(str(error))
+                body = {**body, key: None}
+    return Report(name, body, tuple(wrong))
+
+
+def _check_amount(value: float, key: str) -> None:
+    """Raises ``Malformed`` if there cannot be so many seconds, FLOP, bytes or things."""
+    if value < 0:
+        raise Malformed(f'"{key}" must not be negative')
+    most = next((most for unit, most in _MOST.items() if unit in key), _MOST_COUNTED)
+    if value > most:
+        raise Malformed(f'"{key}" must be at most {most:g}')
 
 
 def _strict(value: JSON) -> JSON:
@@ -100,19 +148,24 @@ def pack(values: tuple[float, ...] | None) -> bytes | None:
 
 def _step(body: Mapping[str, JSON]) -> Step:
     count = _integer(body, "count", 1)
-    step = _integer(body, "step", None)
+    step, total = _integer(body, "step", None), _integer(body, "total_steps", None)
     if step is None:
         raise Malformed('a step line needs an integer "step"')
     if count is None or not 1 <= count <= _MOST_STEPS:
         raise Malformed(f'"count" must be from 1 to {_MOST_STEPS}')
     if not 0 <= step <= _LAST_STEP:
         raise Malformed(f'"step" must be from 0 to {_LAST_STEP}')
+    if total is not None:
+        _check_amount(total, "total_steps")
     seconds = _numbers(body, "seconds", count)
     if seconds is not None:
         if count > 1 and len(seconds) == 1:
             seconds = None  # one time for many steps says nothing of each
-        elif any(not math.isfinite(value) or value < 0 for value in seconds):
-            raise Malformed('"seconds" must be finite and not negative')
+        elif not all(math.isfinite(value) for value in seconds):
+            raise Malformed('"seconds" must be finite')
+        else:
+            for value in (min(seconds), max(seconds)):
+                _check_amount(value, "seconds")
     phases = body.get("phases") or {}
     if not isinstance(phases, dict):
         raise Malformed('"phases" must be an object of seconds')
@@ -128,11 +181,11 @@ def _step(body: Mapping[str, JSON]) -> Step:
         loss=_numbers(body, "loss", count),
         acc1=_numbers(body, "acc1", count),
         acc5=_numbers(body, "acc5", count),
-        phases={str(name): _finite(value, "phases") for name, value in phases.items()},
+        phases={str(name): _finite(each, "seconds of phases") for name, each in phases.items()},
         partial=tuple(value for value in partial if isinstance(value, int)),
         flop=_amount(body, "flop"),
         bytes=_amount(body, "bytes"),
-        total_steps=_integer(body, "total_steps", None),
+        total_steps=total,
         monotonic_ns=_integer(body, "monotonic_ns", None),
     )
 
@@ -152,16 +205,14 @@ def _amount(body: Mapping[str, JSON], key: str) -> float | None:
     value = body.get(key)
     if value is None:
         return None
-    amount = _finite(value, key)
-    if amount < 0:
-        raise Malformed(f'"{key}" must not be negative')
-    return amount
+    return _finite(value, key)
 
 
 def _finite(value: JSON, key: str) -> float:
     number = _float(value, key)
     if not math.isfinite(number):
         raise Malformed(f'"{key}" must be a finite number')
+    _check_amount(number, key)
     return number
 
 
