@@ -57,6 +57,7 @@ FULL = Plan(
         "duration_seconds": None,
         "gpus": ["0"],
         "dcgm": "localhost",
+        "afterwards": "Copy it.",
         "working_directory": "/home/me",
         "host": "here",
     },
@@ -118,8 +119,11 @@ def test_a_plan_of_schema_1_is_one_part_without_blocks(tmp_path: Path) -> None:
         (["runs", 0, "block"], -1),
         (["parts", 0, "blocks"], 0),
         (["parts", 0, "blocks"], 1.5),
+        (["parts", 0, "blocks"], 1001),
         (["parts", 0, "warmup_blocks"], 2),
         (["parts", 0, "margin"], 0),
+        (["parts", 0, "margin"], 1e-9),
+        (["parts", 0, "margin"], 0.51),
         (["parts", 0, "margin"], float("nan")),
         (["parts", 0, "cool_down_seconds"], -1),
         (["parts", 0, "cool_down_seconds"], 10**400),
@@ -133,6 +137,7 @@ def test_a_plan_of_schema_1_is_one_part_without_blocks(tmp_path: Path) -> None:
         (["seed"], "5"),
         (["gpus"], "0"),
         (["working_directory"], 1),
+        (["afterwards"], ["Copy it."]),
     ],
 )
 def test_a_value_of_the_wrong_type_makes_a_plan_unreadable(

@@ -17,11 +17,10 @@ from gpuwatch.errors import NotAvailable, UsageError
 from gpuwatch.recorder.record import Request
 from gpuwatch.recorder.sources import Dcgm
 from gpuwatch.session.plan import MARGIN, Part, unique
+from gpuwatch.session.plan_file import LARGEST_MARGIN, MOST_BLOCKS, SMALLEST_MARGIN
 from gpuwatch.workloads import archive, names, options
 
 _SHORTEST, _LONGEST = 0.01, 60.0
-_MOST_BLOCKS = 1000
-_SMALLEST_MARGIN, _LARGEST_MARGIN = 0.001, 0.5
 _LONGEST_REST = 3600.0
 QUICK, RIGOROUS = 3, 20
 """Blocks of ``--quick`` and ``--rigorous``."""
@@ -140,8 +139,8 @@ def add_design_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _blocks(text: str) -> int:
     count = options.positive_int(text)
-    if count > _MOST_BLOCKS:
-        raise argparse.ArgumentTypeError(f"must be at most {_MOST_BLOCKS}, not {text}")
+    if count > MOST_BLOCKS:
+        raise argparse.ArgumentTypeError(f"must be at most {MOST_BLOCKS}, not {text}")
     return count
 
 
@@ -149,7 +148,7 @@ def margin(text: str) -> float:
     """A margin such as ``1%`` or ``0.01``, as a share: 0.001 to 0.5."""
     found = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+) ?(%?)", text.strip())
     value = float(found[1]) / (100 if found[2] else 1) if found else 0.0
-    if not _SMALLEST_MARGIN <= value <= _LARGEST_MARGIN:
+    if not SMALLEST_MARGIN <= value <= LARGEST_MARGIN:
         raise argparse.ArgumentTypeError(
             f"{text!r} is no margin from 0.1% to 50%: write 1%, 0.5% or 0.01"
         )

@@ -11,6 +11,10 @@ from gpuwatch.models import JSON, Environment, Mount, Problem, Workload, number
 from gpuwatch.session.plan import SCHEMA, Part, Plan, PlannedRun, unique
 from gpuwatch.session.schema import SUFFIX
 
+MOST_BLOCKS = 1000
+SMALLEST_MARGIN, LARGEST_MARGIN = 0.001, 0.5
+"""What a design may ask for, on the command line and in a plan from elsewhere."""
+
 
 def document(plan: Plan) -> dict[str, JSON]:
     """``plan`` as what ``plan.json`` holds."""
@@ -119,7 +123,9 @@ def _part(value: JSON) -> Part:
     blocks = _maybe(part.get("blocks"), int)
     warmup, margin = _typed(part.get("warmup_blocks"), int), _number(part.get("margin"))
     cool_down = _number(part.get("cool_down_seconds"))
-    if (blocks is not None and blocks < 1) or warmup not in (0, 1) or not margin or margin < 0:
+    if blocks is not None and not 1 <= blocks <= MOST_BLOCKS:
+        raise ValueError("no such number of blocks")
+    if warmup not in (0, 1) or margin is None or not SMALLEST_MARGIN <= margin <= LARGEST_MARGIN:
         raise ValueError("no such design")
     if cool_down is None or cool_down < 0:
         raise ValueError("no such cool-down")
