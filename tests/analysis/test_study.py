@@ -506,6 +506,29 @@ def test_the_design_is_said(tmp_path: Path) -> None:
     )
 
 
+def test_a_block_that_was_resumed_after_an_hour_is_named(tmp_path: Path) -> None:
+    later = {index: {"start": START + 1000 * index + 3600} for index in range(6, 17)}
+    recorded(tmp_path, [PAIR], EFFECTS, options=later)
+    (note, _) = read_study(tmp_path).notes
+    assert note.startswith("the runs of block 2 lie far apart (more than an hour")
+
+
+def test_a_block_on_both_sides_of_a_restart_is_named(tmp_path: Path) -> None:
+    boots = {index: {"host": {"host.boot.id": f"{index > 7}"}} for index in range(1, 17)}
+    recorded(tmp_path, [PAIR], EFFECTS, options=boots)
+    assert read_study(tmp_path).notes[0].startswith("the runs of block 3 lie far apart")
+
+
+def test_a_break_between_blocks_or_a_long_run_is_no_note(tmp_path: Path) -> None:
+    later = {index: {"start": START + 1000 * index + 7200} for index in range(7, 17)}
+    recorded(tmp_path / "between", [PAIR], EFFECTS, options=later)
+    assert len(read_study(tmp_path / "between").notes) == 1
+    long = {**later, 5: {"seconds": 400.0}, 6: {"start": START + 5000 + 8100, "seconds": 400.0}}
+    later = {index: {"start": START + 1000 * index + 20000} for index in range(7, 17)}
+    recorded(tmp_path / "long", [PAIR], EFFECTS, options={**long, **later})
+    assert len(read_study(tmp_path / "long").notes) == 1
+
+
 def test_a_study_of_24_runs_is_read_in_two_seconds(tmp_path: Path) -> None:
     recorded(tmp_path, [ALL], EFFECTS)
     began = time.process_time()

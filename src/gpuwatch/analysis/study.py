@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from gpuwatch.analysis.breaks import far_apart
 from gpuwatch.analysis.by_hand import grouped_cases
 from gpuwatch.analysis.cells import Case, Read
 from gpuwatch.analysis.overall import noise_floors, overalls, sweeps
@@ -54,7 +55,12 @@ def study_result(
         noise=tuple(noise_floors(asked)),
         not_run=tuple(not_run),
         to_come=to_come,
-        notes=(*notes, *_ended(plan, not_run), *_notes(plan, cases, questions, strangers)),
+        notes=(
+            *notes,
+            *_ended(plan, not_run),
+            *(() if plan is None else far_apart(sessions, plan)),
+            *_notes(plan, cases, questions, strangers),
+        ),
         sessions=tuple(read.summary for read in ordered),
         notices=tuple(
             f"{clean(read.summary.label)}: {read.summary.notice}"
