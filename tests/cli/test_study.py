@@ -162,6 +162,8 @@ def test_flags_of_the_command_line_come_before_the_file(
          "part 'part 1': unknown environment 'dokcer'"),
         ("margin = '60%'\n[[part]]\ncommand = 'a'", "mine.toml: margin: '60%' is no margin"),
         ("margin = 0.9\n[[part]]\ncommand = 'a'", "mine.toml: margin: '0.9' is no margin"),
+        ("[[part]]\ncommand = 'a'\nenvironments = ['bare,python=/a/python']",
+         "mine.toml, part 'part 1': python= and --python choose"),
         ("cool_down = 'soon'\n[[part]]\ncommand = 'a'", "mine.toml: cool-down: 'soon' is no time"),
         ("blocks = 1000\n[[part]]\ncommand = 'a'\nenvironments = ['bare', 'bare']", "2002 runs"),
     ],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 import secrets
+import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -226,7 +227,7 @@ def request(arguments: argparse.Namespace, command: tuple[str, ...]) -> Request:
         environments=environments(arguments.env or ["bare"], arguments.python, pull=arguments.pull),
         **vars(asked),
     )
-    return request_of(arguments, [part])
+    return request_of(arguments, [check_interpreter(part)])
 
 
 def request_of(
@@ -290,6 +291,22 @@ def request_of(
     if count > MOST_RUNS:
         raise UsageError(f"that would be {count} runs", f"ask for at most {MOST_RUNS}")
     return asked
+
+
+def check_interpreter(part: Part) -> Part:
+    """``part`` again.
+
+    Raises:
+        UsageError: an interpreter is chosen that no case of it would use.
+    """
+    chosen = next((each.python for each in part.environments if each.python), None)
+    if chosen is not None and all(case.kind == "command" for case in part.workloads):
+        raise UsageError(
+            "python= and --python choose the interpreter of gpuwatch's own workloads, not of a "
+            f"command ({part.workloads[0].name})",
+            f"call it in the command: -- {shlex.quote(chosen)} train.py",
+        )
+    return part
 
 
 def gpus(text: str | None) -> tuple[str, ...] | None:

@@ -74,9 +74,14 @@ def parts(study: Study, arguments: argparse.Namespace) -> list[Part]:
     """
     most = max(len(each.environments) for each in study.parts)
     texts = [_environments(each, arguments.env, most) for each in study.parts]
-    if arguments.python and not any(map(_bare, texts)):
+    takes = [
+        _bare(named) and bool(each.workloads)
+        for each, named in zip(study.parts, texts, strict=True)
+    ]
+    if arguments.python and not any(takes):
         raise UsageError(
-            "--python is the interpreter of the bare environment, which no part has",
+            "--python is the interpreter of gpuwatch's own workloads in the bare environment, "
+            "and no part has one",
             "for a container write --env KIND=IMAGE,python=PATH",
         )
     asked = argparse.Namespace(**vars(arguments))
@@ -85,12 +90,12 @@ def parts(study: Study, arguments: argparse.Namespace) -> list[Part]:
     asked.cool_down = own.cool_down if arguments.cool_down is None else arguments.cool_down
     counted = arguments.blocks is not None or arguments.quick or arguments.rigorous
     made = []
-    for each, named in zip(study.parts, texts, strict=True):
+    for each, named, interpreter in zip(study.parts, texts, takes, strict=True):
         if not counted:
             asked.quick = own.quick and each.blocks is None
             asked.rigorous = own.rigorous and each.blocks is None
             asked.blocks = own.blocks if each.blocks is None else each.blocks
-        asked.python = arguments.python if _bare(named) else None
+        asked.python = arguments.python if interpreter else None
         try:
             made.append(study_parts.part(each.name, _cases(each), named, asked, sweep=each.sweep))
         except UsageError as error:

@@ -29,15 +29,16 @@ def part(
     """A part with environments as behind ``--env`` and the design that ``arguments`` ask for.
 
     Raises:
-        UsageError: an environment cannot be understood.
+        UsageError: an environment cannot be understood, or has an interpreter for nothing.
     """
-    return Part(
+    made = Part(
         name=name,
         workloads=tuple(workloads),
         environments=environments(texts, arguments.python, pull=arguments.pull),
         **vars(launch.design(arguments)),
         sweep=dict(sweep or {}),
     )
+    return launch.check_interpreter(made)
 
 
 def runs(part: Part) -> int:
