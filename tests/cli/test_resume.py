@@ -227,6 +227,17 @@ def begun(tmp_path: Path) -> Path:
     return study.create(tmp_path / "out", Request((part,), tmp_path / "out").plan())
 
 
+def test_what_a_study_has_to_say_afterwards_is_said_when_it_was_gone_on_with(
+    cli: Cli, tmp_path: Path
+) -> None:
+    part = Part("p", (Workload("true", "command", ("true",)),), (Environment("bare", "bare"),))
+    asked = Request((part,), tmp_path / "out", afterwards="Copy it\x1b[31m.\n")
+    folder = study.create(tmp_path / "out", asked.plan())
+    assert cli("resume", folder, "--plan").stderr == ""
+    last = cli("resume", folder).stderr.splitlines()[-1]
+    assert last.startswith("gpuwatch: Copy it") and "\x1b" not in last
+
+
 @pytest.mark.parametrize(
     ("change", "why"),
     [

@@ -83,6 +83,8 @@ def start(request: Request, arguments: argparse.Namespace) -> int:
     if not arguments.quiet and not refused:
         for folder in studies:
             print_summary(folder)
+    if request.afterwards and code is not ExitCode.INTERRUPTED and not arguments.quiet:
+        say(request.afterwards.strip())
     return code
 
 

@@ -63,5 +63,6 @@ def _request(plan: Plan, folder: Path) -> Request:
         title=plan.title,
         question=plan.question,
         preset=plan.preset,
+        afterwards=plan.settings.get("afterwards"),
         resume=folder,
     )

@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 
 from gpuwatch import studies
 from gpuwatch.cli import launch, record, study_parts
@@ -59,11 +60,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         question=study.question,
         preset=study.name if study.name in studies.presets() else None,
     )
-    code = record.start(request, arguments)
-    told = not (arguments.plan or arguments.quiet or arguments.detach)
-    if study.afterwards and told and code != ExitCode.INTERRUPTED:
-        record.say(study.afterwards.strip())
-    return code
+    return record.start(replace(request, afterwards=study.afterwards), arguments)
 
 
 def parts(study: Study, arguments: argparse.Namespace) -> list[Part]:

@@ -37,6 +37,8 @@ class Request:
     title: str | None = None
     question: str | None = None
     preset: str | None = None
+    afterwards: str | None = None
+    """What to say when all runs are over."""
     resume: Path | None = None
     """Folder of a study whose plan, the rest of this request, is gone on with."""
 
@@ -55,6 +57,7 @@ class Request:
                 "duration_seconds": self.duration,
                 "gpus": None if self.gpus is None else list(self.gpus),
                 "dcgm": None if self.dcgm is None else self.dcgm.host,
+                "afterwards": self.afterwards,
                 "working_directory": os.getcwd(),
                 "host": socket.gethostname(),
             },

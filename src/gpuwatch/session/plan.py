@@ -71,8 +71,8 @@ class Plan:
     """What a preset or a study file says that it asks."""
     preset: str | None = None
     settings: Mapping[str, JSON] = field(default_factory=dict)
-    """``interval_seconds``, ``duration_seconds``, ``gpus``, ``dcgm``, ``working_directory``,
-    ``host``."""
+    """``interval_seconds``, ``duration_seconds``, ``gpus``, ``dcgm``, ``afterwards`` (what to say
+    when all runs are over), ``working_directory``, ``host``."""
     problems: Mapping[int, tuple[Problem, ...]] = field(default_factory=dict)
     """Why runs, by their index, were not or cannot be started."""
 

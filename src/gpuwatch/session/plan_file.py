@@ -114,7 +114,10 @@ def _settings(plan: Mapping[str, JSON]) -> dict[str, JSON]:
     return {
         **{name: _number(plan.get(name)) for name in ("interval_seconds", "duration_seconds")},
         "gpus": None if gpus is None else [_text(each) for each in gpus],
-        **{name: _words(plan.get(name)) for name in ("dcgm", "working_directory", "host")},
+        **{
+            name: _words(plan.get(name))
+            for name in ("dcgm", "afterwards", "working_directory", "host")
+        },
     }
 
 
