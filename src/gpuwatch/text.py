@@ -27,16 +27,26 @@ def clean(text: object, longest: int = _LONGEST) -> str:
     return "".join(_safe(character) for character in line)
 
 
+_REFERENCES = re.compile(r"[@#](?=\w)|\b(?:www(?=\.)|GH(?=-\d))|:(?=//)", re.IGNORECASE)
+"""After which an invisible space keeps GitHub from making a mention, a reference or a link: it
+looks for these after it has taken the backslashes away."""
+
+
 def markdown(text: object) -> str:
-    """``text`` for a cell of a Markdown table."""
-    escaped = "".join("\\" + c if c in "\\`*_{}[]<>|#!&~" else c for c in clean(text).strip())
-    return escaped.replace("://", ":\u200b//")
+    """``text`` for a cell of a Markdown table: no markup, mention, reference, link or formula."""
+    apart = _REFERENCES.sub(lambda found: f"{found[0]}\u200b", clean(text).strip())
+    escaped = "".join("\\" + c if c in "\\`*_{}[]<>|#!&~" else c for c in apart)
+    return escaped.replace("$", "&#36;")
+
+
+_FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
+"""How a formula begins; some take the full-width signs for the same."""
 
 
 def spreadsheet(text: object, longest: int = _LONGEST) -> str:
     """``text`` for a cell of CSV that no spreadsheet takes for a formula; empty for ``None``."""
     cleaned = clean("" if text is None else text, longest)
-    return f"'{cleaned}" if cleaned.startswith(("=", "+", "-", "@")) else cleaned
+    return f"'{cleaned}" if cleaned.startswith(_FORMULA) else cleaned
 
 
 def _safe(character: str) -> str:

@@ -19,7 +19,7 @@ from gpuwatch.report import efficiency
 from gpuwatch.report.fitted import fitted
 from gpuwatch.report.table import markdown_table
 from gpuwatch.report.values import moved, ratio, shown
-from gpuwatch.text import clean, markdown
+from gpuwatch.text import clean, markdown, spreadsheet
 
 _COLUMNS, _NAMES = (40, 100), 20
 """The narrowest and the widest sentences in a terminal; columns of the names before them."""
@@ -86,7 +86,7 @@ def as_markdown(
         parts += ["", f"## {markdown(title[:1].upper() + title[1:])}", ""]
         parts += [f"- {name}: {markdown(clean(text, 1000))}" for name, text in lines]
     if roofline:
-        parts += ["", "## Roofline", "", f"![Roofline of the runs]({roofline})"]
+        parts += ["", "## Roofline", "", f"In {roofline}, beside this file."]
     if compared.kernels:
         labels = headings(compared.sessions)
         grid = efficiency.kernel_grid(labels, compared.kernels, markdown)
@@ -231,9 +231,3 @@ def short_fact(key: str, value: object, longest: int) -> str:
     """A fact of the fingerprint in at most ``longest`` characters."""
     text = units.fact(key, value)
     return text if len(text) <= longest else text[: longest - 1] + "…"
-
-
-def spreadsheet(value: object) -> str:
-    """A cell that no spreadsheet takes for a formula."""
-    text = clean(value if value is not None else "")
-    return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text

@@ -12,8 +12,8 @@ from gpuwatch.analysis.identity import settings, told
 from gpuwatch.analysis.results import Question, Run, StudyResult
 from gpuwatch.analysis.summary import Summary
 from gpuwatch.metrics import Method
-from gpuwatch.report.side_by_side import spreadsheet
 from gpuwatch.report.study_tables import order_of, orders
+from gpuwatch.text import spreadsheet
 
 COLUMNS = (
     "study",
