@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.signal import lfilter
 
 from gpuwatch.analysis.changepoints import noise_of, partition
-from gpuwatch.analysis.steady import steady_state
+from gpuwatch.analysis.steady import steady_state, told
 
 STEP = 5e-3
 
@@ -161,6 +161,68 @@ def test_a_short_disturbance_is_passed_over() -> None:
     assert (found.first, found.count) == (0, 400)
     assert found.changes == (200, 212)
     assert found.seconds == pytest.approx(STEP, rel=0.01)
+
+
+@pytest.mark.parametrize("slow", [0.1, 0.2, 0.35, 0.5])
+def test_steps_at_two_speeds_by_chance_are_hardly_ever_denied_a_steady_state(slow: float) -> None:
+    runs = []
+    for count in (30, 60, 100, 300):
+        for seed in range(60):
+            speeds = np.random.default_rng(seed).choice([1.0, 1.3], count, p=[1 - slow, slow])
+            runs.append(steady_state(list(STEP * speeds * noise(count, 0.005, seed=seed))))
+    assert sum(run.seconds is None for run in runs) < 0.02 * len(runs)
+    assert sum(run.first > 0 for run in runs) < 0.04 * len(runs)
+
+
+@pytest.mark.parametrize("spread", [0.001, 0.003, 0.01])
+def test_two_slow_steps_near_the_end_are_no_change(spread: float) -> None:
+    for seed in range(50):
+        times = 20.1e-3 * noise(30, spread, seed=seed)
+        times[26], times[28] = 23.4e-3, 27.7e-3
+        found = steady_state(list(times))
+        assert (found.first, found.changes, found.reason) == (0, (), None)
+
+
+def test_a_change_of_level_among_regular_slow_steps_is_found() -> None:
+    count = np.arange(100)
+    slow = np.where(count % 10 == 9, 3.0, 1.0) * np.where(count >= 60, 1.1, 1.0)
+    found = steady_state(list(STEP * slow * noise(100, 0.01)))
+    assert 58 <= found.first <= 61
+
+
+def test_a_small_change_is_given_in_per_cent_beside_times_that_look_equal() -> None:
+    levels = np.where(np.arange(100) < 92, 20.1e-3, 20.1e-3 * 1.01)
+    reason = steady_state(list(levels * noise(100, 0.0005))).reason
+    assert reason is not None
+    assert reason.endswith("step 93 of 100 (from 20.1 ms to 20.3 ms, +1.0 %)")
+
+
+@pytest.mark.parametrize(("count", "rise"), [(100, 0.02), (30, 0.03), (300, 0.01)])
+def test_a_drift_that_does_not_rise_out_of_the_noise_passes(count: int, rise: float) -> None:
+    ramp = 1 + rise * np.arange(count) / count
+    assert steady_state(list(STEP * ramp * noise(count, 0.01))).seconds is not None
+    assert steady_state(list(STEP * ramp * noise(count, 0.001))).seconds is None
+
+
+@pytest.mark.parametrize(("count", "noises"), [(30, 5.5), (100, 3.5), (300, 2.3)])
+def test_a_drift_shows_from_so_many_times_the_noise_on(count: int, noises: float) -> None:
+    ramp = np.exp(0.01 * np.arange(count) / count * noises)
+    runs = [steady_state(list(STEP * ramp * noise(count, 0.01, seed=seed))) for seed in range(40)]
+    assert sum(run.seconds is None for run in runs) > 20
+
+
+def test_a_late_level_is_the_runs_value_and_is_told() -> None:
+    levels = np.where(np.arange(100) < 88, 1.0, 1.1)
+    found = steady_state(list(STEP * levels * noise(100, 0.003)))
+    assert found.seconds == pytest.approx(1.1 * STEP, rel=0.01)
+    assert found.share == 0.12
+    assert told(found) == "the steady part is the last 12 of 100 steps"
+
+
+def test_a_steady_part_of_half_the_steps_or_more_is_no_news() -> None:
+    levels = np.where(np.arange(100) < 50, 1.2, 1.0)
+    assert told(steady_state(list(STEP * levels * noise(100, 0.003)))) is None
+    assert told(steady_state([STEP] * 9)) is None
 
 
 def test_a_hundred_thousand_steps_take_no_time() -> None:

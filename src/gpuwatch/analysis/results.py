@@ -100,6 +100,12 @@ class Steady:
     reason: str | None = None
     """Why there is no steady state."""
 
+    @property
+    def share(self) -> float:
+        """Of all full timed steps that the steady part has; 0 of none."""
+        total = self.first + self.count
+        return self.count / total if total else 0.0
+
 
 @dataclass(frozen=True)
 class Run:

@@ -17,6 +17,7 @@ from gpuwatch.analysis.changepoints import (
     noise_of,
     partition,
     squared_error,
+    supported,
     without_spikes,
 )
 from gpuwatch.analysis.results import Steady
@@ -28,6 +29,10 @@ RELEVANT = 0.005
 """Relative change of level below which it is none; the noise, where that is more."""
 _PASSING = 0.05
 """Share of the steady part that may lie at other levels, between parts at the last one's."""
+_MOSTLY = 0.5
+"""Share of the steps from which on the steady part is no news."""
+_SMALL = 0.02
+"""Relative change that two times of three digits hardly show."""
 _MOST_VALUES = 500
 _SCALE = 1.4826
 _BENDS = 24
@@ -47,11 +52,12 @@ def steady_state(seconds: Sequence[float]) -> Steady:
         return _none(times, 0, (), f"{reason} ({FEWEST_STEPS} are needed: --steps)")
     width = math.ceil(times.size / _MOST_VALUES)
     rest = times.size % width  # of the first bin, which is left out; the last one counts
-    values = without_spikes(np.log(np.median(times[rest:].reshape(-1, width), axis=1)))
+    raw = np.log(np.median(times[rest:].reshape(-1, width), axis=1))
+    values = without_spikes(raw)
     noise = noise_of(values)
     relevant = max(math.log1p(RELEVANT), noise.deviation)
     penalty = PENALTY * noise.long_run * math.log(values.size)
-    starts = partition(values, penalty)
+    starts = supported(raw, partition(values, penalty))
     levels = [float(np.median(each)) for each in np.split(values, starts[1:])]
     at = [0, *(rest + width * start for start in starts[1:])]
     changes = tuple(
@@ -102,8 +108,9 @@ def _drift(
         error, line = squared_error(end, time)
         stairs = sum(errors[place:]) + penalty * (len(errors) - place - 1)
         third = math.ceil(end.size / 3)
-        rise = (line[-1] - line[0]) * np.sign(_level(end[-third:]) - _level(end[:third]))
-        if rise < relevant or error + penalty > stairs:
+        seen = _level(end[-third:]) - _level(end[:third])  # two thirds of what a line rises
+        rise = (line[-1] - line[0]) * np.sign(seen)
+        if min(rise, 2 * abs(seen)) < relevant or error + penalty > stairs:
             continue
         last = end.size - fewest
         bends = sorted({int(bend) for bend in np.linspace(1, last, _BENDS) if last > 1})
@@ -113,11 +120,20 @@ def _drift(
     return None
 
 
+def told(steady: Steady) -> str | None:
+    """What part of the steps the steady one is, where it is under half of them:
+    ``the steady part is the last 12 of 100 steps``; else ``None``, and without a steady state."""
+    total = steady.first + steady.count
+    if steady.seconds is None or steady.share >= _MOSTLY:
+        return None
+    return f"the steady part is the last {steady.count} of {total} steps"
+
+
 def _changed(times: np.ndarray, at: Sequence[int], first: int) -> str:
     before = max(step for step in at if step < first)
-    old, new = (units.milliseconds(_level(each)) for each in (times[before:first], times[first:]))
     where = f"step {first + 1} of {times.size}"
-    return f"no steady state: the step time still changed at {where} (from {old} to {new})"
+    figures = _from_to(_level(times[before:first]), _level(times[first:]))
+    return f"no steady state: the step time still changed at {where} ({figures})"
 
 
 def _drifted(times: np.ndarray, since: int) -> str:
@@ -125,8 +141,14 @@ def _drifted(times: np.ndarray, since: int) -> str:
     old, new = _level(times[since : since + tenth]), _level(times[-tenth:])
     told = "rose" if new > old else "fell"
     span = f"over the last {times.size - since} of {times.size} steps"
-    figures = f"(from {units.milliseconds(old)} to {units.milliseconds(new)})"
-    return f"no steady state: the step time still {told} at the end, {span} {figures}"
+    return f"no steady state: the step time still {told} at the end, {span} ({_from_to(old, new)})"
+
+
+def _from_to(old: float, new: float) -> str:
+    """Both times, and the change where it is too small to be seen in their digits."""
+    change = new / old - 1
+    told = f", {change * 100:+.1f} %" if abs(change) < _SMALL else ""
+    return f"from {units.milliseconds(old)} to {units.milliseconds(new)}{told}"
 
 
 def _level(times: np.ndarray) -> float:
