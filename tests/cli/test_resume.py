@@ -67,6 +67,11 @@ def workload_over(path: Path) -> None:
     until(lambda: not Path(f"/proc/{holder}").exists())
 
 
+def holder(path: Path) -> object:
+    """The process that holds the workload of a session; ``None`` before there is one."""
+    return (meta(path).get("handle") or {}).get("holder")
+
+
 def complete(folder: Path) -> None:
     """Every run of the plan has its session, in its order, and the summary has all of them."""
     plan = planned(folder)
@@ -122,7 +127,7 @@ def test_a_run_of_which_nothing_else_is_left_is_kept_aside_and_done_again(
 def test_a_workload_that_still_runs_is_not_started_a_second_time(cli: Cli, tmp_path: Path) -> None:
     out = tmp_path / "out"
     recorder = cli.start("--record", "--quiet", *AA, "--out", out, "--", "sleep", "300")
-    until(lambda: sessions(out) and (meta(sessions(out)[0]).get("handle") or {}).get("holder"))
+    until(lambda: sessions(out) and holder(sessions(out)[0]))
     (path,) = sessions(out)
     folder = only(out)
     told = cli("resume", folder, code=2).stderr
@@ -145,7 +150,7 @@ def test_a_run_that_was_stopped_is_done_again_and_its_session_kept(
     out, short = tmp_path / "out", tmp_path / "short"
     script = f"test -e {short} && exit 0; exec sleep 300"
     recorder = cli.start("--record", "--quiet", *AA, "--out", out, "--", "sh", "-c", script)
-    until(lambda: sessions(out) and (meta(sessions(out)[0]).get("handle") or {}).get("holder"))
+    until(lambda: sessions(out) and holder(sessions(out)[0]), 60)
     os.kill(recorder.pid, number)
     recorder.wait(20)
     (stopped,) = sessions(out)
