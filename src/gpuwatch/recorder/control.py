@@ -16,6 +16,7 @@ from gpuwatch.errors import ExitCode
 from gpuwatch.models import JSON
 from gpuwatch.recorder.run import Outcome, Recording
 from gpuwatch.session.ends import TIME_LIMIT
+from gpuwatch.session.room import room
 
 _LOOK_SECONDS = 0.05
 _EXIT_BY_ERROR = {"usage": ExitCode.USAGE, "environment": ExitCode.NOT_AVAILABLE}
@@ -28,6 +29,8 @@ class Stop:
     why: str | None = None
     number: int | None = None
     recording: Recording | None = None
+    unsaved: str | None = None
+    """Why the end of the last session could not be written, if it could not."""
 
     def ask(self, why: str, number: int | None = None) -> None:
         self.why = self.why or why
@@ -81,7 +84,9 @@ def run_to_end(
         timer.daemon = True
         timer.start()
     try:
-        return recording.run()
+        outcome = recording.run()
+        stop.unsaved = outcome.unsaved
+        return outcome
     finally:
         stop.recording = None
         for timer in timers:
@@ -98,8 +103,8 @@ def conclude(outcome: Outcome, say: Callable[[str], None]) -> ExitCode:
     """Tell how a recording ended; returns its exit code."""
     if outcome.unsaved:
         say(
-            f"the end of the session could not be saved: {outcome.unsaved}; free some space, then "
-            f"`gpuwatch attach --record {outcome.path}` writes the rest"
+            f"the end of the session could not be saved: {outcome.unsaved}; "
+            f"{room(outcome.path)}, then `gpuwatch attach --record {outcome.path}` writes the rest"
         )
         return ExitCode.RUN_FAILED
     result = outcome.result

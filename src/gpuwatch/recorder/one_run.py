@@ -15,6 +15,7 @@ from gpuwatch.recorder.request import Request, spec
 from gpuwatch.recorder.run import Header, begin
 from gpuwatch.recorder.sources import DCGM_HOST, Sources
 from gpuwatch.session.plan import PlannedRun
+from gpuwatch.session.room import room
 
 
 def record_one(
@@ -104,7 +105,7 @@ def record_one(
         if isinstance(error, OSError):
             raise StorageError(
                 f"cannot write to {paths.runs_home()}: {error.strerror}",
-                "free some space, or set XDG_STATE_HOME to another folder",
+                f"{room(paths.runs_home())}, or set XDG_STATE_HOME to another folder",
             ) from error
         raise
     on_session(path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import socket
 from collections.abc import Callable
 from pathlib import Path
@@ -17,6 +16,7 @@ from gpuwatch.session.ends import end_of, given_up, interrupted
 from gpuwatch.session.plan import Plan, PlannedRun, read
 from gpuwatch.session.progress import recorder_of
 from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.room import room
 from gpuwatch.session.status import goes_on_alone
 
 
@@ -114,9 +114,21 @@ def go_on(
 
 
 def _settle(path: Path, say: Callable[[str], None]) -> None:
-    """Complete a session whose recorder died, or set it aside."""
-    with contextlib.suppress(GpuwatchError):
-        to_end(path, say=say)
+    """Complete a session whose recorder died, or set it aside.
+
+    Raises:
+        StorageError: what its run left is there, and cannot be saved.
+    """
+    again = f"{room(path)}, then gpuwatch resume {path.parent.name}"
+    try:
+        _, stop = to_end(path, say=say)
+    except StorageError as error:
+        raise StorageError(error.message, again) from error
+    except GpuwatchError:
+        pass  # nothing is left of it
+    else:
+        if stop.unsaved is not None:
+            raise StorageError(f"the run of {path.name} is over and still not saved", again)
     if _done(path):
         return
     try:

@@ -25,6 +25,7 @@ from gpuwatch.recorder.sources import Sources
 from gpuwatch.runners import guarded
 from gpuwatch.runners.base import Run, Runner
 from gpuwatch.session import schema
+from gpuwatch.session.room import room
 from gpuwatch.session.store import Row, SessionStore, device_row, event, fact, meta
 from gpuwatch.session.writer import SessionWriter
 
@@ -306,9 +307,13 @@ def resume(
     """
     _lock(folder)
     store = SessionStore.reopen(path)
-    columns = store.channels()
-    new = [c for c in sources.channels if (c.device, c.metric) not in set(columns)]
-    store.add_channels(len(columns), described(new))
+    try:
+        columns = store.channels()
+        new = [c for c in sources.channels if (c.device, c.metric) not in set(columns)]
+        store.add_channels(len(columns), described(new))
+    except sqlite3.Error as error:
+        store.close()
+        raise StorageError(f"cannot write {path}: {error}", room(path)) from error
     base_ns = int(known["clock"]["monotonic_ns"])
     now = time.monotonic_ns() - base_ns
     text = "another recorder took the run up after the first one died"

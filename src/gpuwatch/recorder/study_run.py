@@ -18,6 +18,7 @@ from gpuwatch.session.ends import End, end_of, given_up
 from gpuwatch.session.estimate import Timing, about, timing
 from gpuwatch.session.plan import Plan, PlannedRun, labels
 from gpuwatch.session.progress import place_words, seconds_to_go
+from gpuwatch.session.room import room
 
 SLOW_SUMMARY = 3.0
 """Seconds: after a summary that took longer, the next one waits for the end of the block. Each one
@@ -54,16 +55,19 @@ class StudyRun:
         self._told: set[str] = set()
         self._summary_is_old = False
         self._summary_took = 0.0
+        self._no_room: str | None = None
+        """Why a session could not be saved, and no later one could be."""
 
     def through(
         self, todo: Sequence[PlannedRun], problems: Mapping[int, Sequence[Problem]]
     ) -> ExitCode:
         """Do ``todo`` in order; ``problems`` say which of them cannot be started at all.
 
-        A run that fails is kept, and the others go on. Returns the highest exit code.
+        A run that fails is kept, and the others go on, unless its session could not be saved.
+        Returns the highest exit code.
 
         Raises:
-            StorageError: a session cannot be written.
+            StorageError: the session of the only run of the plan cannot be written.
             GpuwatchError: the only run of the plan could not be started.
         """
         waiting = {run.index for run in todo}
@@ -75,7 +79,7 @@ class StudyRun:
         block: tuple[int, int | None] | None = None
         with stopping_signals(self._stop):
             for run in todo:
-                if self._stop.why is not None:
+                if self._stop.why is not None or self._no_room is not None:
                     break
                 if self._summary_took > SLOW_SUMMARY and block != (run.part, run.block):
                     self._summarise()
@@ -90,7 +94,7 @@ class StudyRun:
                 self._announce(run, problems)
                 code = max(code, self._one(run))
                 self._give_up()
-                if self._summary_took <= SLOW_SUMMARY:
+                if self._summary_took <= SLOW_SUMMARY and self._no_room is None:
                     self._summarise()
             self._end()
         return ExitCode.INTERRUPTED if self._stop.number == signal.SIGINT else code
@@ -108,8 +112,11 @@ class StudyRun:
                 self._say,
                 self._on_session,
             )
-        except StorageError:
-            raise
+        except StorageError as error:
+            if len(self._plan.runs) == 1:
+                raise
+            self._no_room = error.message
+            return ExitCode.RUN_FAILED
         except GpuwatchError as error:
             found = [Problem("not-started", error.message, error.mend)]
             if not path.exists():
@@ -118,6 +125,8 @@ class StudyRun:
                 summarise(self._folder, self._say)
                 raise
             code = self._pass_over(run, found)
+        if self._stop.unsaved is not None and "locked" not in self._stop.unsaved:
+            self._no_room = self._stop.unsaved
         self._learn(run, started=True)
         if self._ends.get(run.index) is End.OUT_OF_MEMORY and self._plan.parts[run.part].sweep:
             code = ExitCode.DONE  # where memory ends is what a sweep is to find
@@ -191,9 +200,12 @@ class StudyRun:
 
     def _end(self) -> None:
         """After the last run, or a stop: what did not have its turn, and the summary."""
-        if self._stop.why is not None and len(self._plan.runs) > 1:
-            text = f"the study was ended before its turn ({self._stop.why})"
+        if (self._stop.why or self._no_room) and len(self._plan.runs) > 1:
+            text = f"the study was ended before its turn ({self._stop.why or self._no_room})"
             mend = f"gpuwatch resume {self._folder.name}"
+            if self._no_room is not None:
+                mend = f"{room(self._folder)}, then {mend}"
+                self._say(f"{self._no_room}: the study ends here; {mend}")
             study.note_rest(self._folder, Problem(study.STUDY_ENDED, text, mend))
             self._summary_is_old = True
         self._summarise()

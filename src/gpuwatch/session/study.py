@@ -17,6 +17,7 @@ from gpuwatch.models import Problem
 from gpuwatch.session.open import roll_back
 from gpuwatch.session.plan import LARGEST, PLAN, Plan, labels, read
 from gpuwatch.session.plan_file import document
+from gpuwatch.session.room import room
 from gpuwatch.session.schema import SUFFIX
 
 SUMMARY_JSON = "summary.json"
@@ -47,7 +48,7 @@ def create(out: Path, plan: Plan) -> Path:
     except OSError as error:
         raise StorageError(
             f"cannot write to {out}: {error.strerror}",
-            "choose another folder with --out, or free some space",
+            f"choose another folder with --out, or {room(out)}",
         ) from error
     return folder
 
