@@ -15,8 +15,10 @@ def between(low: float, high: float, unit: str, *, is_traffic: bool = False) -> 
 
 
 def below(middle: str, span: str) -> str:
-    """``span`` without its unit where it stands below a value of the same; empty for no span."""
-    if ".." not in span:
+    """``span`` without its unit where that is of both ends, and of the value that it stands below;
+    empty for no span."""
+    first, dots, _ = span.partition("..")
+    if not dots:
         return ""
     number, _, unit = span.rpartition(" ")
-    return number if number and middle.endswith(f" {unit}") else span
+    return number if " " not in first and middle.endswith(f" {unit}") else span
