@@ -175,7 +175,7 @@ def _widest(parts: Sequence[Part]) -> str:
     if not known:
         return f"under {LEAST_POINTS * 100:.1f} points"
     reach = max(abs(end) for each in known for end in (each.low, each.high)) * 100
-    return f"within {reach:.1f} points{' each' if len(parts) > 1 else ''}"
+    return f"within {max(reach, 0.1):.1f} points{' each' if len(parts) > 1 else ''}"
 
 
 def _both(sides: Sides, part: Part) -> str:

@@ -36,8 +36,8 @@ def table_of(
     Values are of the judged runs that have one of the primary metric; of a cell without such, of
     those that did not fail, else of all, and without ratios where they did not come to their end. A
     ratio is against the baseline of the cell's contrast: the geometric mean over the blocks of
-    ``paired`` runs, else that of the medians. There is none where :func:`compare` gives none, nor
-    where the two are not comparable.
+    ``paired`` runs (none where one is 0), else that of the medians. There is none where
+    :func:`compare` gives none, nor where the two are not comparable.
 
     Where a run's figure is at most (at least) so much, so is the median of the cell's, which is at
     most that of the upper ends: it is a bound, and has no ratio.
@@ -232,8 +232,8 @@ def _ratio(
     known = [value for pair in pairs if (value := over(*pair)) is not None]
     if not known or (not paired and len(known) < len(pairs)):
         return None
-    if paired and min(known) > 0:
-        return math.exp(statistics.fmean(map(math.log, known)))
+    if paired:
+        return math.exp(statistics.fmean(map(math.log, known))) if min(known) > 0 else None
     base = _median(baseline)
     value = _median(other)
     return value / base if base and value is not None else None

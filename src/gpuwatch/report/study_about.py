@@ -6,6 +6,7 @@ from gpuwatch import units
 from gpuwatch.analysis.interval_plot import percent
 from gpuwatch.analysis.missing import missing
 from gpuwatch.analysis.results import NoiseFloor, Question, StudyResult, Sweep, SweepPoint
+from gpuwatch.analysis.wording import change_text
 from gpuwatch.metrics import Method
 from gpuwatch.models import JSON
 from gpuwatch.report import study_compared
@@ -47,8 +48,7 @@ def _against_best(point: SweepPoint, *, best: bool) -> str:
     change = point.throughput
     if change is None:
         return ""
-    low = percent(change.low).removesuffix(" %")
-    told = f"{percent(change.estimate)} ({low} to {percent(change.high)})"
+    told = change_text(change)
     return f"{told}, tied" if point.tied else told
 
 

@@ -8,14 +8,15 @@ from itertools import groupby
 from pathlib import Path
 
 from gpuwatch import units
-from gpuwatch.analysis.interval_plot import percent
 from gpuwatch.analysis.results import Cell, Interval, Kind, Question, Run, TableRow, Verdict
 from gpuwatch.analysis.summary import Summary
+from gpuwatch.analysis.wording import per_cent
 from gpuwatch.metrics import Method
+from gpuwatch.report import changes
 from gpuwatch.report.ranges import below, between
 from gpuwatch.report.study_answer import word
 from gpuwatch.report.study_document import Grid, Item, Said, Section
-from gpuwatch.report.values import moved, ratio, shown
+from gpuwatch.report.values import bounded, moved, ratio, shown
 from gpuwatch.session.plan import Plan
 
 _BADGES = {Method.COUNTED: "c", Method.BOUND: "b"}
@@ -40,14 +41,39 @@ def cells(question: Question) -> Section:
         rows.append((f"{group}:", *[""] * len(question.cells)))
         rows += [_row(row, ratios) for row in of_group]
     head = ("", *(cell.label for cell in question.cells))
-    told = "median over the judged runs, and their range where it shows"
+    told = "median over the judged runs that gave a value, and their range where it shows"
     if any(ratios):
-        told += f"; x: against {question.cells[baseline_of(question)].label}"
+        told += f"; {ratio_legend(question)}"
     badges = {method for row in question.table for method in row.methods}
     marks = [f"({mark}) {each.value}" for each, mark in _BADGES.items() if each in badges]
     told += f"; {', '.join(marks)}, all else measured" if marks else "; all measured"
     items = (Grid(head, tuple(rows)), Said("", told))
     return Section("what was measured", items if rows else ())
+
+
+def ratio_legend(question: Question) -> str:
+    """What the ratios of the table are."""
+    base = question.cells[baseline_of(question)].label
+    if not any(each.verdict.paired for each in question.contrasts):
+        return f"x: ratio of the medians, against {base}"
+    return (
+        f"x: against {base}, the geometric mean of the ratios within the blocks, which may differ "
+        "from the quotient of the medians; no ratio where a block has a zero"
+    )
+
+
+def bound_of(row: TableRow, at: int) -> str | None:
+    """``at most``, ``at least``, or ``None`` where the value is known."""
+    if row.bounds:
+        return row.bounds[at]
+    return "at most" if row.at_most and row.values[at] is not None else None
+
+
+def few_of(row: TableRow, at: int) -> str:
+    """``2 of 5 runs``, where a value is not that of all runs of its cell; else empty."""
+    if not row.known or not 0 < row.known[at] < row.runs[at]:
+        return ""
+    return f"{row.known[at]} of {row.runs[at]} runs"
 
 
 def baseline_of(question: Question) -> int:
@@ -67,8 +93,7 @@ def _row(row: TableRow, ratios: tuple[bool, ...]) -> tuple[str, ...]:
     found = []
     for at, value in enumerate(row.values):
         text = moved(value) if row.is_traffic else shown(value, row.unit)
-        if row.at_most:
-            text = f"under {text}"
+        text = bounded(text, bound_of(row, at))
         if ratios[at] and row.ratios[at] is not None:
             text += f"\t{ratio(row.ratios[at])}"
         low, high = row.lows[at], row.highs[at]
@@ -78,6 +103,8 @@ def _row(row: TableRow, ratios: tuple[bool, ...]) -> tuple[str, ...]:
                 between(low, high, row.unit, is_traffic=row.is_traffic),
             )
             text += f"\n{span}" if span else ""
+        if few := few_of(row, at):
+            text += f"\n{few}"
         found.append(text)
     badges = "/".join(dict.fromkeys(_BADGES[each] for each in row.methods if each in _BADGES))
     return (f"{row.name} ({badges})" if badges else row.name, *found)
@@ -159,20 +186,20 @@ def verdicts(question: Question) -> Section:
 
 
 def _verdict(verdict: Verdict) -> dict[str, str]:
-    found = {"verdict": word(verdict), "margin": f"{100 * verdict.margin:g} %"}
+    found = {"verdict": word(verdict), "margin": per_cent(verdict.margin)}
     if verdict.estimate is not None:
-        found["change"] = percent(verdict.estimate)
+        found["change"] = changes.estimate(verdict.estimate, verdict.change)
     if verdict.change is not None:
         found["interval"] = interval(verdict.change)
     if verdict.equivalence is not None:
         found["equivalence interval"] = interval(verdict.equivalence)
     found["pairs" if verdict.paired else "runs"] = str(verdict.pairs)
     if verdict.noise is not None:
-        found["noise of one run"] = f"{100 * verdict.noise:.2g} %"
+        found["noise of one run"] = units.percent(verdict.noise)
     if verdict.p_zero is not None:
-        found["p of no difference, t test"] = f"{verdict.p_zero:.2g}"
+        found["p of no difference, t test"] = changes.p_value(verdict.p_zero)
     if verdict.p_rank is not None:
-        found["p of no difference, ranks"] = f"{verdict.p_rank:.2g}"
+        found["p of no difference, ranks"] = changes.p_value(verdict.p_rank)
     found["comparisons, by Holm"] = str(verdict.comparisons)
     if verdict.more_blocks is not None:
         found["blocks to decide, about"] = str(verdict.more_blocks)
@@ -181,5 +208,4 @@ def _verdict(verdict: Verdict) -> dict[str, str]:
 
 def interval(of: Interval) -> str:
     """``-0.1 to +0.5 % at 95 %``."""
-    low = percent(of.low).removesuffix(" %")
-    return f"{low} to {percent(of.high)}\nat {100 * of.level:.3g} %"
+    return f"{changes.ends(of)} %\nat {100 * of.level:.3g} %"

@@ -48,3 +48,8 @@ def ratio(value: float | None) -> str:
     if 0.0995 < value < 9.9995:
         return f"x{value:.3f}"
     return f"x{units.digits(value)}" if 1 < value < 1e5 else f"x{value:.3g}"
+
+
+def bounded(text: str, bound: str | None) -> str:
+    """``text`` of a value that is ``at most`` or ``at least`` so much."""
+    return {None: text, "at most": f"under {text}"}.get(bound, f"{bound} {text}")

@@ -8,7 +8,8 @@ from gpuwatch import units
 from gpuwatch.analysis.results import Question, TableRow
 from gpuwatch.metrics import Method
 from gpuwatch.report.html.markup import Row, table, text
-from gpuwatch.report.values import moved, ratio, shown
+from gpuwatch.report.study_tables import baseline_of, bound_of, few_of, ratio_legend
+from gpuwatch.report.values import bounded, moved, ratio, shown
 
 
 def figures(question: Question) -> str:
@@ -17,27 +18,30 @@ def figures(question: Question) -> str:
         return ""
     head = ["quantity", *(text(cell.label, 80) for cell in question.cells), "method"]
     groups = [
-        (group, [_line(row) for row in rows])
+        (group, [_line(row, baseline_of(question)) for row in rows])
         for group, rows in groupby(question.table, key=lambda row: row.group)
     ]
-    return table(f"Medians over the judged runs of {question.label}", head, groups)
+    legend = f"<p>{text(ratio_legend(question))}.</p>" if question.contrasts else ""
+    return table(f"Medians over the judged runs of {question.label}", head, groups) + legend
 
 
-def _line(row: TableRow) -> Row:
+def _line(row: TableRow, baseline: int) -> Row:
     methods = dict.fromkeys(m.value for m in row.methods if m is not Method.UNAVAILABLE)
-    cells = (_cell(row, at) for at in range(len(row.values)))
+    cells = (_cell(row, at, baseline) for at in range(len(row.values)))
     return [text(row.name, 120), *cells, "/".join(methods)]
 
 
-def _cell(row: TableRow, at: int) -> str:
+def _cell(row: TableRow, at: int, baseline: int) -> str:
     value, low, high = row.values[at], row.lows[at], row.highs[at]
     if value is None:
         return units.UNKNOWN
-    told = f"under {_shown(row, value)}" if row.at_most else _shown(row, value)
-    against = ratio(row.ratios[at]) if at and row.ratios[at] is not None else ""
+    told = bounded(_shown(row, value), bound_of(row, at))
+    against = ratio(row.ratios[at]) if at != baseline and row.ratios[at] is not None else ""
     parts = [f"{told} <small>{against}</small>" if against else told]
     if low is not None and high is not None and _shown(row, low) != _shown(row, high):
         parts.append(f'<small class="range">{_shown(row, low)} to {_shown(row, high)}</small>')
+    if few := few_of(row, at):
+        parts.append(f'<small class="range">{few}</small>')
     return " ".join(parts)
 
 

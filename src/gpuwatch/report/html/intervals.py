@@ -6,8 +6,10 @@ import math
 from collections.abc import Sequence
 
 from gpuwatch import units
-from gpuwatch.analysis.interval_plot import percent
+from gpuwatch.analysis.intervals import lower_end
 from gpuwatch.analysis.results import Contrast, Interval, Question, Verdict
+from gpuwatch.analysis.wording import per_cent
+from gpuwatch.report import changes
 from gpuwatch.report.html.axis import Axis, anchor, label, over
 from gpuwatch.report.html.markup import Row, table, text
 from gpuwatch.report.html.verdicts import badge, name
@@ -42,12 +44,13 @@ def _axis(contrasts: Sequence[Contrast]) -> Axis:
         if interval is not None
         for bound in (interval.low, interval.high, interval.estimate)
     ]
-    margin = 1.25 * max(each.verdict.margin for each in contrasts)
-    inner = over([*ends, margin, -margin])
+    margin = max(each.verdict.margin for each in contrasts)
+    ends += [1.25 * margin, 1.25 * lower_end(margin)]
+    inner = over(ends)
     far = _FARTHEST * (inner.high - inner.low)
     moved = [ratio for each in contrasts for ratio in _changes(each)]
     near = [each for each in moved if inner.low - far <= each <= inner.high + far]
-    return over([*ends, margin, -margin, *near])
+    return over([*ends, *near])
 
 
 def _changes(contrast: Contrast) -> list[float]:
@@ -74,7 +77,7 @@ def _plot(named: Sequence[tuple[str, Contrast]], axis: Axis) -> str:
 def _row(title: str, contrast: Contrast, axis: Axis) -> str:
     verdict = contrast.verdict
     told = f"{title}: {_numbers(contrast)}"
-    low, high = axis.share(-verdict.margin), axis.share(verdict.margin)
+    low, high = axis.share(lower_end(verdict.margin)), axis.share(verdict.margin)
     parts = [
         f"<title>{text(told, 1000)}</title>",
         f'<rect class="band" x="{low:.2f}%" y="0" width="{high - low:.2f}%" height="{_HEIGHT}"/>',
@@ -147,7 +150,7 @@ def _why_none(verdict: Verdict) -> str:
 
 def _numbers(contrast: Contrast) -> str:
     verdict = contrast.verdict
-    blocks = ", ".join(percent(each) for each in _changes(contrast))
+    blocks = ", ".join(changes.estimate(each) for each in _changes(contrast))
     told = [
         verdict.kind.value.upper(),
         "" if verdict.change is None else _told(verdict.change),
@@ -160,22 +163,22 @@ def _numbers(contrast: Contrast) -> str:
 
 def _told(change: Interval) -> str:
     ends = _ends(change)
-    return f"{percent(change.estimate)} ({ends})" if ends else percent(change.estimate)
+    told = changes.estimate(change.estimate, change)
+    return f"{told} ({ends})" if ends else told
 
 
 def _ends(change: Interval) -> str:
-    """``-0.13 to +0.53, 95 %``; empty where they are not known."""
+    """``-0.1 to +0.5, 95 %``; empty where they are not known."""
     if not math.isfinite(change.low) or not math.isfinite(change.high):
         return ""
-    low, high = (percent(each).removesuffix(" %") for each in (change.low, change.high))
-    return f"{low} to {high}, {label(round(100 * change.level, 2))} %"
+    return f"{changes.ends(change)}, {100 * change.level:.3g} %"
 
 
 def _cell(change: Interval | None) -> str:
     if change is None:
         return units.UNKNOWN
     ends = f' <small class="range">{text(_ends(change))}</small>' if _ends(change) else ""
-    return f"{text(percent(change.estimate))}{ends}"
+    return f"{text(changes.estimate(change.estimate, change))}{ends}"
 
 
 def _table(named: Sequence[tuple[str, Contrast]]) -> str:
@@ -204,17 +207,11 @@ def _line(title: str, contrast: Contrast) -> Row:
         badge(verdict.kind),
         _cell(verdict.change),
         _cell(verdict.equivalence),
-        text(f"±{label(100 * verdict.margin)} %"),
+        text(per_cent(verdict.margin)),
         pairs,
         text(units.percent(verdict.noise)),
-        text(_p(verdict.p_zero) + (shared if verdict.p_zero is not None else "")),
-        text(_p(verdict.p_rank)),
+        text(changes.p_value(verdict.p_zero) + (shared if verdict.p_zero is not None else "")),
+        text(changes.p_value(verdict.p_rank)),
         units.UNKNOWN if verdict.more_blocks is None else f"about {verdict.more_blocks}",
         text("; ".join(verdict.reasons)),
     ]
-
-
-def _p(value: float | None) -> str:
-    if value is None:
-        return units.UNKNOWN
-    return f"{value:.3f}" if value >= 0.001 else f"{value:.1g}"

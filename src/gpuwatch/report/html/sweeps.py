@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from gpuwatch import units
 from gpuwatch.analysis.interval_plot import percent
 from gpuwatch.analysis.results import Interval, NoiseFloor, Sweep, SweepPoint
+from gpuwatch.analysis.wording import change_text
 from gpuwatch.report.html.axis import Axis, from_zero, label
 from gpuwatch.report.html.marks import mark
 from gpuwatch.report.html.markup import Row, table, text
@@ -51,7 +52,7 @@ def _line(of: Sweep, at: int, point: SweepPoint) -> Row:
 def _interval(change: Interval | None) -> str:
     if change is None:
         return units.UNKNOWN
-    return f"{percent(change.estimate)} ({percent(change.low)} to {percent(change.high)})"
+    return change_text(change)
 
 
 def _picture(of: Sweep, up: Axis) -> str:
