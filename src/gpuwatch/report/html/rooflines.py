@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Sequence
 from dataclasses import replace
 
 from gpuwatch import units
 from gpuwatch.analysis.results import Question
 from gpuwatch.analysis.roofline import Roofline
-from gpuwatch.report.html.markup import table, text
+from gpuwatch.report.html.markup import bullets, table, text
 from gpuwatch.report.roofline_svg import svg
 from gpuwatch.report.study_why import middle_runs
 from gpuwatch.report.values import shown
@@ -24,16 +25,30 @@ def roofline(question: Question) -> str:
     ]
     picture = svg(found)
     if picture is None:
-        told = dict.fromkeys(f"{each.label}: {each.reason}" for each in found if each.reason)
-        return "".join(f"<p>{text(f'No point. {each}.')}</p>" for each in told)
+        labels: dict[str, list[str]] = {}
+        for each in found:
+            if each.reason:
+                labels.setdefault(each.reason, []).append(each.label)
+        none = [f"No point of {', '.join(of)}: {why}." for why, of in labels.items()]
+        return "".join(f"<p>{text(each)}</p>" for each in none)
     data = base64.b64encode(picture.encode()).decode("ascii")
-    verdicts = "; ".join(f"{each.label}: {each.verdict.text}" for each in found)
+    verdicts = _verdicts(found)
+    told = "; ".join(verdicts)
     return (
         f'<figure class="roofline"><img src="data:image/svg+xml;base64,{data}" '
-        f'alt="{text(f"Roofline, FLOP/s against FLOP per byte. {verdicts}", 1000)}">'
+        f'alt="{text(f"Roofline, FLOP/s against FLOP per byte. {told}", 1000)}">'
         "<figcaption>Of each cell the run nearest to its median.</figcaption></figure>\n"
+        + bullets([text(each) for each in verdicts])
         + _table(found)
     )
+
+
+def _verdicts(found: Sequence[Roofline]) -> list[str]:
+    """What bounds each run; what is true of several is said once."""
+    labels: dict[str, list[str]] = {}
+    for each in found:
+        labels.setdefault(each.verdict.text, []).append(each.label)
+    return [f"{', '.join(of)}: {told}" for told, of in labels.items()]
 
 
 def _named(of: Roofline, label: str) -> Roofline:
@@ -44,7 +59,7 @@ def _named(of: Roofline, label: str) -> Roofline:
 def _table(rooflines: list[Roofline]) -> str:
     groups = [
         (
-            f"{each.label}: {each.verdict.text}",
+            each.label,
             [
                 [
                     text(units.si(point.rate, "FLOP/s")),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 from gpuwatch import units
@@ -23,22 +24,29 @@ def values(question: Question) -> str:
 
 
 def _places(cells: Sequence[Cell]) -> list[str]:
-    """What stands across: the blocks, else the runs of a cell in their order."""
+    """What stands across: the blocks, then the runs of a cell that are in none, in their order."""
     blocks = {run.block for cell in cells for run in cell.runs if run.block is not None}
-    longest = max((len(cell.runs) for cell in cells), default=0)
-    if not blocks:
-        return [f"run {number}" for number in range(1, longest + 1)]
-    return [_block(block) for block in sorted(blocks)]
+    longest = max((len(_without(cell.runs)) for cell in cells), default=0)
+    return [
+        *(_block(block) for block in sorted(blocks)),
+        *(f"run {number}" for number in range(1, longest + 1)),
+    ]
+
+
+def _without(runs: Sequence[Run]) -> list[Run]:
+    """Those that are in no block."""
+    return [run for run in runs if run.block is None]
 
 
 def _block(block: int) -> str:
     return f"block {block}" if block else "warm-up"
 
 
-def _place(run: Run, at: int, places: Sequence[str]) -> int | None:
-    """Which of ``places`` a run belongs to; ``at`` is its place among its cell's runs."""
-    name = f"run {at + 1}" if run.block is None else _block(run.block)
-    return places.index(name) if name in places else None
+def _placed(runs: Sequence[Run], places: Sequence[str]) -> list[tuple[Run, int]]:
+    """The runs of a cell, each with which of ``places`` it belongs to."""
+    number = itertools.count(1)
+    names = [f"run {next(number)}" if run.block is None else _block(run.block) for run in runs]
+    return [(run, places.index(name)) for run, name in zip(runs, names, strict=True)]
 
 
 def _picture(question: Question, places: Sequence[str], axis: Axis) -> str:
@@ -53,7 +61,8 @@ def _picture(question: Question, places: Sequence[str], axis: Axis) -> str:
     ]
     for at, name in enumerate(places):
         words = name.split(" ")
-        shown_name = words[-1] if at and words[0] in ("block", "run") else name
+        again = at and places[at - 1].split(" ")[0] == words[0]
+        shown_name = words[-1] if again else name
         if _crowded(at, len(places)):
             continue
         parts.append(
@@ -68,11 +77,9 @@ def _picture(question: Question, places: Sequence[str], axis: Axis) -> str:
                 f'y2="{y:.1f}"/>'
             )
     for number, cell in enumerate(cells):
-        for at, run in enumerate(cell.runs):
-            place = _place(run, at, places)
-            if place is not None:
-                x = (place + (number + 1) / (len(cells) + 1)) * width
-                parts.append(_dot(cell, number, run, x, axis))
+        for run, place in _placed(cell.runs, places):
+            x = (place + (number + 1) / (len(cells) + 1)) * width
+            parts.append(_dot(cell, number, run, x, axis))
     scale = "".join(
         f'<text x="100%" y="{_y(axis, t) + 4:.1f}" text-anchor="end">{text(shown(t, "s"))}</text>'
         for t in ticks
