@@ -221,7 +221,7 @@ def test_a_study_has_its_roofline_beside_the_summary(session: Path) -> None:
     assert main(["report", str(session.parent)]) == 0
     assert (session.parent / "roofline.svg").read_text().startswith("<svg")
     summary = (session.parent / "summary.md").read_text()
-    assert "(roofline.svg)" in summary and "## Efficiency" in summary
+    assert "roofline.svg, beside this file" in summary and "## Efficiency" in summary
 
 
 def test_show_tells_shares_bound_and_energy(

@@ -16,9 +16,16 @@ def test_the_verdict_and_a_small_table_stand_before_the_details(result: StudyRes
     before, _, details = as_markdown(result).partition("<details>")
     assert before.startswith("# resnet50-20261121-120000\n")
     assert "**SAME** docker costs nothing measurable here" in before
-    assert "| docker | SAME | 503 ms | x1.002 | -0.13 to +0.53 % at 95 % | 0.3 % | 7 |" in before
+    assert "| docker | SAME | 503 ms | x1.002 | -0.1 to +0.5 % at 95 % | 0.3 % | 7 |" in before
     assert details.count("<details>") + 1 == details.count("</details>")
     assert "<summary>runs</summary>" in details
+
+
+def test_what_a_reader_must_know_to_trust_it_stands_above_the_verdict(result: StudyResult) -> None:
+    before = as_markdown(result).partition("**SAME**")[0]
+    when, what = before.removesuffix("- ").strip().split("\n")[-2:]
+    assert when.startswith("2026-09-21 14:14 UTC, ") and "NVIDIA H100" in when
+    assert what == "resnet50 --batch-size 64; 7 of 7 blocks done, margin 1 %"
 
 
 def test_three_environments_and_seven_blocks_fit_a_pull_request(two_cases: StudyResult) -> None:
@@ -49,15 +56,16 @@ def test_text_from_outside_is_no_markup(hostile: StudyResult) -> None:
     assert all(len(re.findall(r"(?<!\\)\|", row)) == 8 for row in rows)
 
 
-def test_the_roofline_is_shown_where_there_is_one(result: StudyResult) -> None:
-    assert "![Roofline of the runs](roofline.svg)" in as_markdown(result, roofline="roofline.svg")
+def test_the_roofline_is_named_and_not_embedded(result: StudyResult) -> None:
+    told = as_markdown(result, roofline="roofline.svg")
+    assert "Roofline of the runs: roofline.svg, beside this file." in told and "![" not in told
     assert "Roofline" not in as_markdown(result)
 
 
 def test_one_run_each_has_the_verdict_before_the_table(pair: StudyResult) -> None:
     text = as_markdown(pair, roofline="roofline.svg")
     assert text.index("**DESCRIBED**") < text.index("step time, median")
-    assert "(roofline.svg)" in text
+    assert "In roofline.svg, beside this file." in text
 
 
 def test_a_hostile_single_run_is_no_markup(tmp_path: Path) -> None:

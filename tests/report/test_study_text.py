@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from gpuwatch.analysis.compare import Difference
 from gpuwatch.analysis.results import Cell, Kind, StudyResult
 from gpuwatch.models import Problem
+from gpuwatch.report.study_markdown import as_markdown
 from gpuwatch.report.study_text import terminal
 from gpuwatch.session.study import NotRun
 
@@ -144,12 +146,94 @@ def test_what_did_not_run_has_its_mend_on_a_line_of_its_own_and_what_comes_is_co
 
 def test_versions_kernels_and_sources_are_named(result: StudyResult) -> None:
     text = terminal(result)
-    (torch,) = [line for line in text.split("\n") if "workload: torch" in line]
-    assert torch.split()[-3:] == ["2.6.0", "2.7.1", "2.7.1"]
+    differs = section(text, "what differs around the runs")
+    assert "bare | docker | apptainer:" in differs
+    assert "workload: torch  2.6.0 | 2.7.1 | 2.7.1" in differs
     (kernel,) = [line for line in text.split("\n") if "winograd_nonfused" in line]
     assert kernel.split() == ["winograd_nonfused", "60", "%", "-", "-"]
     assert "host wait 250 ms against 265 ms" in section(text, "what goes with it")
     assert "hw.gpu.power" in section(text, "how each number was obtained")
+
+
+def with_facts(cell: Cell, **facts: object) -> Cell:
+    """``cell`` with facts of its runs' processes, for ``_`` a full stop in their names."""
+    told = {f"process.{name.replace('_', '.')}": value for name, value in facts.items()}
+    runs = tuple(
+        replace(run, session=replace(run.session, facts={**run.session.facts, "process": told}))
+        for run in cell.runs
+    )
+    return replace(cell, runs=runs)
+
+
+def test_every_environment_has_its_own_value_where_two_of_them_differ(result: StudyResult) -> None:
+    question = result.questions[0]
+    seccomp = Difference("process", "process.seccomp", ("off", "filter"))
+    namespace = Difference("process", "process.namespace.net", ("shared", "own"))
+    first, second = question.contrasts
+    explained = replace(first.explanation, differences=(seccomp, namespace))
+    bare, docker, apptainer = question.cells
+    cells = (
+        with_facts(bare, seccomp="off", namespace_net="shared"),
+        with_facts(docker, seccomp="filter", namespace_net="own"),
+        with_facts(apptainer, seccomp="off", namespace_net="shared"),
+    )
+    contrasts = (replace(first, explanation=explained), second)
+    changed = replace(result, questions=(replace(question, cells=cells, contrasts=contrasts),))
+    differs = section(terminal(changed), "what differs around the runs")
+    assert "seccomp          off | filter | off" in differs
+    assert "namespace.net" not in differs and "1 more (1 of namespaces)" in differs
+    details = as_markdown(changed)
+    assert "| process: process.namespace.net | shared | own | shared |" in details
+
+
+def test_what_did_not_run_for_one_reason_is_one_line_with_its_share_and_blocks(
+    result: StudyResult,
+) -> None:
+    assert result.plan is not None
+    ended = (Problem("study-ended", "the study was ended", "gpuwatch resume S"),)
+    last = [run for run in result.plan.runs if run.block in (6, 7)]
+    gone = tuple(NotRun(run.environment.label, ended, run.index) for run in last)
+    told = terminal(replace(result, not_run=gone))
+    line = "\n6 of 24 runs did not run (blocks 6 to 7): the study was ended\n    mend: "
+    assert told.count("did not run") == 1 and f"{line}gpuwatch resume S\n" in told
+    docker = tuple(each for each in gone if each.label == "docker")
+    assert "\ndocker: 2 of 24 runs did not run (blocks 6 to 7)" in terminal(
+        replace(result, not_run=docker)
+    )
+
+
+def test_the_word_of_a_verdict_is_not_said_twice(result: StudyResult) -> None:
+    question = result.questions[0]
+    first, second = question.contrasts
+    verdict = replace(first.verdict, kind=Kind.CANT_TELL)
+    told = "docker: can't tell: +1.0 % (-1.0 to +3.0) against bare."
+    unsure = replace(first, verdict=verdict, sentence=told)
+    contrasts = (unsure, second)
+    text = terminal(replace(result, questions=(replace(question, contrasts=contrasts),)))
+    assert "CAN'T TELL  docker: +1.0 % (-1.0 to +3.0) against bare." in text
+
+
+def test_a_bound_says_its_direction_and_a_part_of_the_runs_how_many(result: StudyResult) -> None:
+    question = result.questions[0]
+    row = next(row for row in question.table if row.name == "step time, median")
+    bounded = replace(
+        row,
+        bounds=("at least", "at most", None),
+        known=(7, 7, 2),
+        runs=(7, 7, 7),
+        lows=(None, None, None),
+        ratios=(None, None, None),
+    )
+    text = terminal(replace(result, questions=(replace(question, table=(bounded,)),)))
+    lines = section(text, "what was measured").split("\n")
+    at = next(n for n, line in enumerate(lines) if "step time" in line)
+    assert "at least 502 ms" in lines[at] and "under 503 ms" in lines[at]
+    assert lines[at + 1].split() == ["2", "of", "7", "runs"]
+
+
+def test_the_ratios_of_the_table_say_what_they_are(result: StudyResult) -> None:
+    told = " ".join(section(terminal(result), "what was measured").split())
+    assert "x: against bare, the geometric mean of the ratios within the blocks" in told
 
 
 def test_one_run_each_is_told_side_by_side_behind_the_verdict(pair: StudyResult) -> None:

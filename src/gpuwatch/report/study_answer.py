@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from gpuwatch.analysis.results import Cell, Question, StudyResult, Sweep, Verdict
+from gpuwatch.analysis.results import (
+    Cell,
+    Contrast,
+    Kind,
+    Question,
+    StudyResult,
+    Sweep,
+    Verdict,
+)
+from gpuwatch.report import study_rest
 from gpuwatch.report.ranges import between
 from gpuwatch.report.study_document import Heading, Item, Plot, Said, Section
 from gpuwatch.report.values import shown
@@ -23,11 +32,11 @@ def answer(result: StudyResult) -> Section:
     items: list[Item] = []
     several = len(result.questions) > 1
     for question, name in zip(result.questions, _short(result.questions), strict=True):
-        said = _said(question, alone=not result.sweeps)
-        if several and len(said) == 1:
-            items.append(replace(said[0], text=f"{name}: {said[0].text}"))
+        of = _said(question, alone=not result.sweeps)
+        if several and len(of) == 1:
+            items.append(replace(of[0], text=f"{name}: {of[0].text}"))
         else:
-            items += [Heading(name), *said] if several and said else said
+            items += [Heading(name), *of] if several and of else of
     over_all = general(result)
     if over_all and any(isinstance(item, Heading) for item in items):
         items.append(Heading("over all"))
@@ -53,7 +62,7 @@ def general(result: StudyResult) -> tuple[Said, ...]:
 
 def missing(result: StudyResult) -> tuple[Said, ...]:
     """Runs that did not take place with what mends them, and how many are still to come."""
-    found = [Said("", each.why, each.fix) for each in result.not_run]
+    found = [Said("", why, fix) for why, fix in study_rest.not_run(result)]
     if result.to_come:
         runs = "1 run is" if result.to_come == 1 else f"{result.to_come} runs are"
         found.append(Said("", f"{runs} still to come: this is what the others say so far"))
@@ -65,12 +74,22 @@ def word(verdict: Verdict) -> str:
     return verdict.kind.value.upper()
 
 
+def said(contrast: Contrast) -> str:
+    """Its sentence, for where the verdict stands before it: the word is not there twice."""
+    if contrast.verdict.kind is not Kind.CANT_TELL:
+        return contrast.sentence
+    for told, shorter in ((": can't tell: ", ": "), (": can't tell against ", " against ")):
+        if told in contrast.sentence:
+            return contrast.sentence.replace(told, shorter, 1)
+    return contrast.sentence
+
+
 def _said(question: Question, *, alone: bool) -> list[Said]:
-    said = [Said(word(each.verdict), each.sentence) for each in question.contrasts]
-    if not said and alone:
+    found = [Said(word(each.verdict), said(each)) for each in question.contrasts]
+    if not found and alone:
         cells = [cell for cell in question.cells if len(cell.judged) > 1]
-        said = [Said("", _of(cell, question.metric)) for cell in cells]
-    return said
+        found = [Said("", _of(cell, question.metric)) for cell in cells]
+    return found
 
 
 def _of(cell: Cell, metric: str) -> str:

@@ -7,7 +7,15 @@ from collections.abc import Iterator
 from gpuwatch import units
 from gpuwatch.analysis import interval_plot
 from gpuwatch.analysis.results import Question, StudyResult
-from gpuwatch.report import side_by_side, study_about, study_answer, study_tables, study_why
+from gpuwatch.report import (
+    side_by_side,
+    study_about,
+    study_answer,
+    study_facts,
+    study_origin,
+    study_tables,
+    study_why,
+)
 from gpuwatch.report.study_compared import compared, one_run_each
 from gpuwatch.report.study_document import Heading, Item, Plot, Said, Section
 from gpuwatch.report.table import markdown_table
@@ -54,13 +62,15 @@ def _beginning(result: StudyResult, roofline: str | None) -> Iterator[str]:
     title, *asked = study_answer.heading(result)
     yield f"# {markdown(title)}\n"
     yield from (f"{markdown(each)}\n" for each in asked)
+    if origin := study_origin.lines(result):
+        yield "<br>\n".join(map(markdown, origin)) + "\n"
     yield from _items(study_answer.answer(result))
     yield ""
     for question in result.questions:
         yield from [f"### {markdown(question.label)}\n"] if len(result.questions) > 1 else []
         yield f"{_short_table(question)}\n"
     if roofline:
-        yield f"![Roofline of the runs]({roofline})\n"
+        yield f"Roofline of the runs: {roofline}, beside this file.\n"
 
 
 def _short_table(question: Question) -> str:
@@ -96,7 +106,7 @@ def _details(result: StudyResult) -> Iterator[tuple[str, str]]:
         for section in (
             study_why.evidence(question),
             study_why.kernels(question),
-            study_why.differences(question),
+            study_facts.table(question),
             study_tables.cells(question),
             study_tables.runs(question, order),
             study_tables.verdicts(question),

@@ -8,7 +8,15 @@ from collections.abc import Iterator
 
 from gpuwatch.analysis import interval_plot
 from gpuwatch.analysis.results import StudyResult
-from gpuwatch.report import side_by_side, study_about, study_answer, study_tables, study_why
+from gpuwatch.report import (
+    side_by_side,
+    study_about,
+    study_answer,
+    study_facts,
+    study_origin,
+    study_tables,
+    study_why,
+)
 from gpuwatch.report.fitted import fitted
 from gpuwatch.report.study_compared import compared, one_run_each
 from gpuwatch.report.study_document import Grid, Heading, Item, Plot, Said, Section
@@ -16,7 +24,7 @@ from gpuwatch.text import clean
 
 _NARROWEST, _WIDEST = 40, 100
 """Columns of sentences, however wide the terminal is."""
-_LONGEST_WORD = 20
+_LONGEST_WORD = 24
 _LONGEST_TEXT = 1000
 _BREAKS = re.compile(r"[\n\t]|[^\n\t]+")
 
@@ -33,6 +41,7 @@ def terminal(result: StudyResult, *, columns: int = 80) -> str:
         beside = side_by_side.terminal(compared(result), result.notices, columns=columns)
         return "\n".join([*lines, "", beside]) if lines else beside
     lines = [part for each in study_answer.heading(result) for part in _wrap("", each, columns)]
+    lines += [_short(each, columns) for each in study_origin.lines(result)]
     for section in _sections(result):
         if isinstance(section, Heading):
             lines += ["", clean(section.text, 200), "-" * min(columns, len(clean(section.text)))]
@@ -44,6 +53,11 @@ def terminal(result: StudyResult, *, columns: int = 80) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _short(text: str, columns: int) -> str:
+    line = clean(text)
+    return line if len(line) <= columns else f"{line[: columns - 1]}\u2026"
+
+
 def _sections(result: StudyResult) -> Iterator[Section | Heading]:
     yield study_answer.answer(result)
     yield study_about.sweeps(result)
@@ -53,7 +67,7 @@ def _sections(result: StudyResult) -> Iterator[Section | Heading]:
             yield Heading(question.label)
         yield study_why.evidence(question)
         yield study_why.kernels(question)
-        yield study_why.differences(question)
+        yield study_facts.listed(question)
         yield study_tables.cells(question)
         yield study_tables.runs(question, order)
         yield study_tables.verdicts(question)

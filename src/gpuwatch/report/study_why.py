@@ -5,11 +5,8 @@ from __future__ import annotations
 from gpuwatch.analysis.kernels import KernelRow
 from gpuwatch.analysis.results import Question, Run
 from gpuwatch.report.efficiency import kernel_grid
-from gpuwatch.report.side_by_side import short_fact
 from gpuwatch.report.study_document import Grid, Heading, Item, Said, Section
 from gpuwatch.report.study_tables import baseline_of
-
-_ROOM_FOR_FACTS = 120
 
 
 def evidence(question: Question) -> Section:
@@ -63,25 +60,3 @@ def kernels(question: Question) -> Section:
     head, lines = kernel_grid([cell.label for cell in question.cells], rows, str)
     grid = Grid(tuple(head), tuple(map(tuple, lines)))
     return Section("kernels", (grid,) if rows else ())
-
-
-def differences(question: Question) -> Section:
-    """Facts of the fingerprints that are not those of the baseline; empty: no such difference."""
-    found: dict[tuple[str, str], dict[int, object]] = {}
-    for contrast in question.contrasts:
-        for each in contrast.explanation.differences:
-            values = found.setdefault((each.scope, each.key), {})
-            values[contrast.baseline], values[contrast.other] = each.values
-    longest = max(20, _ROOM_FOR_FACTS // len(question.cells))
-    rows = tuple(
-        (
-            f"{scope}: {key}",
-            *(
-                short_fact(key, values[at], longest) if at in values else ""
-                for at in range(len(question.cells))
-            ),
-        )
-        for (scope, key), values in found.items()
-    )
-    head = ("fingerprint", *(cell.label for cell in question.cells))
-    return Section("what differs around the runs", (Grid(head, rows),) if rows else ())

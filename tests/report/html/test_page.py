@@ -121,7 +121,73 @@ def test_a_sweep_names_best_ties_and_out_of_memory(study: StudyResult) -> None:
     tied = (replace(sweep.points[0], tied=True), *sweep.points[1:])
     told = text_of(page(replace(study, sweeps=(replace(sweep, points=tied),)), []))
     assert "★ best" in told and "≈ tied" in told and "out of memory" in told
-    assert "-11.0 % (-13.0 % to -9.0 %)" in told
+    assert "-11.0 % (-13.0 to -9.0)" in told
+
+
+def test_the_answer_has_no_number_of_what_is_not_judged(study: StudyResult) -> None:
+    one = study.questions[0].contrasts[0]
+    for kind in (Kind.CANT_TELL, Kind.DESCRIBED):
+        judged = replace(one, verdict=replace(one.verdict, kind=kind))
+        made = page(with_contrasts(study, judged), [])
+        (answer,) = re.findall('<p class="answer">(.*)</p>', made)
+        assert kind.name.lower() in answer and "%" not in answer
+
+
+def test_the_baseline_has_no_ratio_wherever_it_stands(study: StudyResult) -> None:
+    question = study.questions[0]
+    contrasts = (
+        replace(question.contrasts[0], baseline=2, other=0),
+        replace(question.contrasts[1], baseline=2, other=1),
+    )
+    table = (replace(question.table[0], ratios=(0.5, 0.7, 1.0)),)
+    made = page(
+        replace(study, questions=(replace(question, contrasts=contrasts, table=table),)), []
+    )
+    figures = made.partition('id="case-0-figures"')[2].partition("</section>")[0]
+    assert "x0.500" in figures and "x0.700" in figures and "x1.000" not in figures
+    assert "against apptainer" in figures
+
+
+def test_runs_of_studies_side_by_side_are_all_drawn_beside_the_warm_up(study: StudyResult) -> None:
+    question = study.questions[0]
+    cells = tuple(
+        replace(cell, runs=tuple(replace(r, block=None) if r.block else r for r in cell.runs))
+        for cell in question.cells
+    )
+    made = page(replace(study, questions=(replace(question, cells=cells),)), [])
+    picture = made.partition('id="case-0-runs"')[2].partition("</figure>")[0]
+    drawn = [f"{cell.label}, " for cell in cells for _ in cell.runs]
+    assert sum(picture.count(f"<title>{label}") for label in set(drawn)) == len(drawn)
+    assert ">warm-up<" in picture and ">run 1<" in picture
+
+
+def test_the_head_names_command_version_and_how_far_the_study_has_come(study: StudyResult) -> None:
+    sessions = tuple(
+        replace(each, facts={**each.facts, "host": {"gpuwatch.version": "1.2.3"}})
+        for each in study.sessions
+    )
+    told = text_of(page(replace(study, sessions=sessions[:-1]), []))
+    assert "Command resnet50 --batch-size 64" in told and "gpuwatch 1.2.3" in told
+    assert "6 of 7 judged blocks done, a warm-up block, margin 1 %" in told
+
+
+def test_metrics_that_are_unknown_for_one_reason_are_told_once(study: StudyResult) -> None:
+    made = page(study, [])
+    methods = made.partition('id="methods"')[2].partition("</section>")[0]
+    reasons = re.findall("<td>unavailable</td><td>([^<]+)</td>", methods)
+    assert reasons and len(reasons) == len(set(reasons))
+
+
+def test_the_band_ends_where_the_margin_is_tested(study: StudyResult) -> None:
+    one = study.questions[0].contrasts[0]
+    wide = replace(one, verdict=replace(one.verdict, margin=1.0))
+    made = page(with_contrasts(study, wide), [])
+    (x, width) = map(
+        float, re.findall(r'class="band" x="([\d.]+)%" y="0" width="([\d.]+)%"', made)[0]
+    )
+    (zero,) = map(float, re.findall(r'class="axis" x1="([\d.]+)%"', made))
+    # A half is as far below none as twice is above.
+    assert (zero - x) / (x + width - zero) == pytest.approx(0.5, abs=0.01)
 
 
 def test_the_policy_allows_nothing_but_this_style_and_this_script(html: str) -> None:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from gpuwatch import units
 from gpuwatch.analysis.results import StudyResult
-from gpuwatch.report.html.axis import label
+from gpuwatch.analysis.wording import counted, per_cent
+from gpuwatch.report import study_origin
 from gpuwatch.report.html.markup import text
-from gpuwatch.report.html.runs import device, host
 from gpuwatch.report.html.verdicts import verdicts
+from gpuwatch.report.study_rest import blocks_done
 from gpuwatch.session.plan import Part
 
 _MOST = 4
-"""Hosts, devices and parts that are named."""
+"""Parts that are named."""
 
 
 def header(result: StudyResult, title: str) -> str:
@@ -40,12 +41,14 @@ def _facts(result: StudyResult) -> list[tuple[str, str]]:
     return [
         ("Study", result.title),
         ("When", f"{when} UTC" if when else ""),
-        ("Host", _named([host(each) for each in sessions])),
-        ("Device", _named([device(each) for each in sessions])),
+        ("Host", study_origin.hosts(result)),
+        ("Device", study_origin.devices(result)),
+        ("Command", study_origin.commands(result)),
+        ("gpuwatch", study_origin.versions(result)),
         ("Runs", str(len(sessions))),
         (
             "Design",
-            "; ".join(_design(part) for part in plan.parts[:_MOST])
+            "; ".join(_design(result, at, part) for at, part in enumerate(plan.parts[:_MOST]))
             if plan
             else "sessions put together by hand",
         ),
@@ -54,17 +57,11 @@ def _facts(result: StudyResult) -> list[tuple[str, str]]:
     ]
 
 
-def _named(names: list[str]) -> str:
-    known = list(dict.fromkeys(name for name in names if name))
-    rest = f" and {len(known) - _MOST} more" if len(known) > _MOST else ""
-    return ", ".join(known[:_MOST]) + rest
-
-
-def _design(part: Part) -> str:
+def _design(result: StudyResult, at: int, part: Part) -> str:
     if part.blocks is None:
         blocks = "each once, described only"
     else:
-        blocks = f"{part.blocks} judged block{'' if part.blocks == 1 else 's'}"
+        blocks = f"{blocks_done(result, at)} of {counted(part.blocks, 'judged block')} done"
         blocks += ", a warm-up block" if part.warmup_blocks else ""
     rest = f", {units.digits(part.cool_down)} s of rest between runs" if part.cool_down else ""
-    return f"{part.name}: {blocks}, margin {label(100 * part.margin)} %{rest}"
+    return f"{part.name}: {blocks}, margin {per_cent(part.margin)}{rest}"

@@ -93,7 +93,7 @@ def _findings(result: StudyResult) -> list[_Section]:
     if result.noise:
         found.append(("noise", "Noise floor", noise(result.noise)))
     if result.not_run:
-        found.append(("not-run", "What did not run", not_run(result.not_run)))
+        found.append(("not-run", "What did not run", not_run(result)))
     return found
 
 

@@ -7,25 +7,16 @@ from collections.abc import Sequence
 from pathlib import PurePath
 
 from gpuwatch import units
-from gpuwatch.analysis.compare import used_gpus
+from gpuwatch.analysis.missing import missing
 from gpuwatch.analysis.results import Run, StudyResult
 from gpuwatch.analysis.summary import Summary
+from gpuwatch.metrics import Method
+from gpuwatch.report import study_rest
 from gpuwatch.report.html.markup import Row, bullets, table, text
-from gpuwatch.session.study import NotRun
+from gpuwatch.report.study_origin import device, host
 
 _FEW = 3
 """Notes of more runs stand below the table, once."""
-
-
-def device(session: Summary) -> str:
-    """The GPUs that a run used, else the machine's CPU; unescaped."""
-    gpus = [gpu.name for gpu in used_gpus(session)]
-    return ", ".join(gpus) or next((d.name for d in session.devices if d.kind == "cpu"), "")
-
-
-def host(session: Summary) -> str:
-    """Name of the machine; empty where it is not known."""
-    return str(session.facts.get("host", {}).get("host.name") or "")
 
 
 def runs(result: StudyResult) -> str:
@@ -71,40 +62,34 @@ def _line(session: Summary, run: Run | None, common: Sequence[str]) -> Row:
     ]
 
 
-def not_run(missing: Sequence[NotRun]) -> str:
+def not_run(result: StudyResult) -> str:
     """What did not take place, why, and what mends it; the same reason once."""
-    labels: dict[tuple[str, str | None], list[str]] = {}
-    for each in missing:
-        labels.setdefault((each.problems[0].text, each.fix), []).append(each.label)
     return bullets(
         [
-            f"{text(_counted(of))} did not run: {text(why)}"
-            + (f"<br>mend: <code>{text(fix)}</code>" if fix else "")
-            for (why, fix), of in labels.items()
+            text(told, 1000) + (f"<br>mend: <code>{text(fix)}</code>" if fix else "")
+            for told, fix in study_rest.not_run(result)
         ]
     )
 
 
-def _counted(labels: Sequence[str]) -> str:
-    """``bare (3 runs), docker``."""
-    return ", ".join(
-        f"{label} ({count} runs)" if count > 1 else label
-        for label, count in Counter(labels).items()
-    )
-
-
 def methods(sessions: Sequence[Summary]) -> str:
-    """Each metric with its method and source, or why it is not known, and in which runs."""
-    found: dict[tuple[str, str, str], list[str]] = {}
+    """Metrics with their method and source, and why others are not known, and in which runs."""
+    runs: dict[tuple[str, str, str], list[str]] = {}
     for session in sessions:
         for name, each in session.metrics.items():
-            source = each.source if each.reason is None else (each.reason or "not known")
-            key = (name, each.method.value, source)
-            found.setdefault(key, []).append(PurePath(session.path).stem)
-    order = {name: at for at, name in enumerate(dict.fromkeys(name for name, _, _ in found))}
+            if each.method is not Method.UNAVAILABLE:
+                key = (name, each.method.value, each.source)
+                runs.setdefault(key, []).append(PurePath(session.path).stem)
+    names: dict[tuple[str, str, str], list[str]] = {}
+    for (name, method, source), of in runs.items():
+        names.setdefault((method, source, _which(of, len(sessions))), []).append(name)
     rows = [
-        [text(name), method, text(source, 300), text(_which(of, len(sessions)))]
-        for (name, method, source), of in sorted(found.items(), key=lambda e: order[e[0][0]])
+        [text(", ".join(named)), method, text(source, 300), text(which)]
+        for (method, source, which), named in names.items()
+    ]
+    rows += [
+        [text(", ".join(named)), Method.UNAVAILABLE.value, text(why, 300), ""]
+        for why, named in missing(sessions).items()
     ]
     return table("Where the figures of metrics come from", _METHODS, [("", rows)])
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 
-from gpuwatch.analysis.interval_plot import percent
 from gpuwatch.analysis.results import Contrast, Kind, Question, StudyResult
+from gpuwatch.report.changes import estimate
 from gpuwatch.report.html.markup import bullets, text
+from gpuwatch.report.study_answer import said
 
 _SIGNS = {
     Kind.SAME: "=",
@@ -17,6 +18,8 @@ _SIGNS = {
     Kind.INVALID: "✕",
     Kind.DESCRIBED: "○",
 }
+_NO_NUMBER = (Kind.CANT_TELL, Kind.DESCRIBED, Kind.INVALID)
+"""Of which the answer gives no number that could be quoted without its interval."""
 _MOST_NAMED = 4
 """Comparisons that the answer names one by one; of more it says how many came out how."""
 
@@ -65,7 +68,7 @@ def verdicts(result: StudyResult) -> str:
 
 
 def _sentence(contrast: Contrast) -> str:
-    return f"<span>{text(contrast.sentence, 1000)}</span>"
+    return f"<span>{text(said(contrast), 1000)}</span>"
 
 
 def _answers(result: StudyResult) -> list[str]:
@@ -89,7 +92,9 @@ def _answers(result: StudyResult) -> list[str]:
 
 def _short(question: Question, contrast: Contrast) -> str:
     change = contrast.verdict.change
-    told = "" if change is None else f" <span>{percent(change.estimate)}</span>"
+    told = ""
+    if change is not None and contrast.verdict.kind not in _NO_NUMBER:
+        told = f" <span>{estimate(change.estimate, change)}</span>"
     label = text(question.cells[contrast.other].label)
     return f"{label} {badge(contrast.verdict.kind)}{told}"
 

@@ -1,0 +1,76 @@
+"""What of a plan did not take place, and how far it has come."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from gpuwatch.analysis.results import StudyResult
+from gpuwatch.session.plan import Plan
+from gpuwatch.session.plan import labels as planned
+from gpuwatch.session.study import NotRun
+
+
+def not_run(result: StudyResult) -> list[tuple[str, str | None]]:
+    """``3 of 18 runs did not run (block 5): why`` and what mends it: once for each reason, with
+    the environments where it is not that of all."""
+    alike: dict[tuple[str, str | None], list[NotRun]] = {}
+    for each in result.not_run:
+        alike.setdefault((each.problems[0].text, each.fix), []).append(each)
+    return [(f"{_which(of, result.plan)}: {why}", fix) for (why, fix), of in alike.items()]
+
+
+def _which(of: Sequence[NotRun], plan: Plan | None) -> str:
+    known = {} if plan is None else {run.index: run for run in plan.runs}
+    runs = [known[each.index] for each in of if each.index in known]
+    labels = Counter(each.label for each in of)
+    if plan is None or len(runs) < len(of):
+        return f"{_counted(labels)} did not run"
+    count = f"{len(of)} of {_runs(len(plan.runs))} did not run"
+    named = (
+        ""
+        if len(labels) > 1 and labels.keys() >= set(planned(plan.runs))
+        else f"{', '.join(labels)}: "
+    )
+    blocks = sorted({run.block for run in runs if run.block is not None})
+    return f"{named}{count}{f' ({_blocks(blocks)})' if blocks else ''}"
+
+
+def _runs(count: int) -> str:
+    return f"{count} run{'' if count == 1 else 's'}"
+
+
+def _counted(labels: Counter[str]) -> str:
+    """``bare (3 runs), docker``."""
+    return ", ".join(
+        f"{label} ({_runs(count)})" if count > 1 else label for label, count in labels.items()
+    )
+
+
+def _blocks(blocks: Sequence[int]) -> str:
+    """``warm-up, blocks 3 to 5, 7``."""
+    told = ["warm-up"] if blocks[0] == 0 else []
+    judged = [block for block in blocks if block]
+    spans: list[list[int]] = []
+    for block in judged:
+        if spans and spans[-1][-1] == block - 1:
+            spans[-1].append(block)
+        else:
+            spans.append([block])
+    named = [str(of[0]) if len(of) == 1 else f"{of[0]} to {of[-1]}" for of in spans]
+    if named:
+        told.append(f"block{'' if len(judged) == 1 else 's'} {', '.join(named)}")
+    return ", ".join(told)
+
+
+def blocks_done(result: StudyResult, part: int) -> int:
+    """Judged blocks of a part of the plan of which every run is over."""
+    if result.plan is None:
+        return 0
+    over = {Path(each.path).name for each in result.sessions if not each.status.live}
+    blocks: dict[int, bool] = {}
+    for run in result.plan.runs:
+        if run.part == part and run.block:
+            blocks[run.block] = blocks.get(run.block, True) and run.file in over
+    return sum(blocks.values())
