@@ -12,13 +12,14 @@ from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
-from gpuwatch.errors import ExitCode
-from gpuwatch.session.progress import recorder_alive, unstarted
+from gpuwatch.errors import ExitCode, GpuwatchError
+from gpuwatch.session.progress import place, unstarted
 from gpuwatch.session.study import sessions_in
 from gpuwatch.tui import palette
 from gpuwatch.tui.canvas import Canvas
+from gpuwatch.tui.next_run import goes_on
 from gpuwatch.tui.snapshot import Snapshot
-from gpuwatch.tui.words import farewell
+from gpuwatch.tui.words import farewell, farewell_stopped
 
 
 class GpuwatchApp(App[int]):
@@ -105,24 +106,44 @@ class GpuwatchApp(App[int]):
     def compare_with_study(self, path: Path) -> None:
         """Compare the runs of a study in its own order, as its summary does.
 
-        A run that is alone there is left to the person to find another one for.
+        A run that is alone there, with none to come, is left to the person to find another one for.
         """
         found = sessions_in(path.parent)
-        if len(found) > 1 or unstarted(path.parent):
+        more = unstarted(path.parent) or (place(path) is not None and goes_on(path.parent))
+        if len(found) > 1 or more:
             self.compare(found, beside=path)
         else:
             self.go_home(
                 path, [path], "this run is marked: mark another session with Space, then press c"
             )
 
-    def leave(self, path: Path | None = None, snapshot: Snapshot | None = None) -> None:
-        """End the program; a run that goes on is told how to come back to."""
-        if path is not None:
-            place = snapshot.place if snapshot is not None else None
+    def leave(
+        self, path: Path | None = None, snapshot: Snapshot | None = None, *, stopped: bool = False
+    ) -> None:
+        """End the program; a run that goes on is told how to come back to.
+
+        ``stopped``: it was told to end from here.
+        """
+        if path is not None and stopped:
+            self.farewell = farewell_stopped(path, over=not _live(path))
+        elif path is not None:
+            known = snapshot.place if snapshot is not None else None
             live = snapshot is not None and snapshot.status.live
-            goes_on = place is not None and (live or recorder_alive(path.parent))
-            self.farewell = farewell(path, place, live=live, study_goes_on=goes_on)
+            more = known is not None and (live or goes_on(path.parent))
+            self.farewell = farewell(path, known, live=live, study_goes_on=more)
         self.exit(0)
+
+
+def _live(path: Path) -> bool:
+    """Whether more may be recorded to a session."""
+    from gpuwatch.session.reader import SessionReader
+    from gpuwatch.session.status import status
+
+    try:
+        with SessionReader(path) as reader:
+            return status(reader.meta(), path).live
+    except GpuwatchError:
+        return False
 
 
 def chosen_theme(no_color: bool, colours: str, environment: Any) -> str:
@@ -156,8 +177,10 @@ def run_home() -> int:
     return _run(first)
 
 
-def run_live(session: Path) -> int:
+def run_live(session: Path, *, follow: bool = False) -> int:
     """Show one session, live or finished, until it is left; returns the exit code.
+
+    ``follow``: the runs after it in its study come by themselves, also where it is over already.
 
     Raises:
         NotASession, NewerSchema, StorageError: the file is no session that can be read.
@@ -169,7 +192,7 @@ def run_live(session: Path) -> int:
     def first() -> Screen[Any]:
         from gpuwatch.tui.live import LiveScreen
 
-        return LiveScreen(session)
+        return LiveScreen(session, follow=follow)
 
     return _run(first)
 

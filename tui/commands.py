@@ -49,8 +49,8 @@ class Outcome:
         return text.replace(str(path), path.name).replace(str(path.parent), path.parent.name)
 
 
-async def run(*arguments: str, timeout: float = TIMEOUT_SECONDS) -> Outcome:
-    """Run ``gpuwatch ARGUMENTS``; it is ended when the caller is cancelled."""
+async def run(*arguments: str, timeout: float = TIMEOUT_SECONDS, outlives: bool = False) -> Outcome:
+    """Run ``gpuwatch ARGUMENTS``; unless it ``outlives`` the caller, it is ended with that."""
     process = await asyncio.create_subprocess_exec(
         *PREFIX,
         *arguments,
@@ -64,7 +64,7 @@ async def run(*arguments: str, timeout: float = TIMEOUT_SECONDS) -> Outcome:
     except asyncio.TimeoutError:
         return Outcome(124, "", f"no answer after {timeout:.0f} s")
     finally:
-        if process.returncode is None:
+        if process.returncode is None and not outlives:
             with contextlib.suppress(ProcessLookupError):
                 process.terminate()
             await process.wait()

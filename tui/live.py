@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
-from textual.message import Message
 
-from gpuwatch.session.progress import following, recorder_alive
+from gpuwatch.session.progress import place
+from gpuwatch.session.study import sessions_in
 from gpuwatch.text import clean
 from gpuwatch.tui import commands
+from gpuwatch.tui.arrived import Arrived
 from gpuwatch.tui.canvas import Canvas, Line
 from gpuwatch.tui.feed import REFRESH_SECONDS, Feed
 from gpuwatch.tui.gauge_rows import graph_columns
@@ -22,26 +23,17 @@ from gpuwatch.tui.keys import keys_row
 from gpuwatch.tui.live_keys import HELP, live_keys
 from gpuwatch.tui.live_rows import ZOOMS, Options, live_rows
 from gpuwatch.tui.narrow import send_only_changes
+from gpuwatch.tui.next_run import ahead, goes_on
 from gpuwatch.tui.painted import PaintedScreen
 from gpuwatch.tui.snapshot import Snapshot, Unreadable, View
 from gpuwatch.tui.words import stop_question
 
 if TYPE_CHECKING:
     from textual.timer import Timer
+    from textual.worker import Worker
 
 _LOOK_SECONDS = 0.5
 """Between two looks for the next run of a study."""
-
-
-class Arrived(Message):
-    """The feed has something new."""
-
-    def __init__(self, news: Snapshot | Unreadable) -> None:
-        super().__init__()
-        self.news = news
-
-    def can_replace(self, message: Message) -> bool:
-        return isinstance(message, Arrived)
 
 
 class LiveScreen(PaintedScreen):
@@ -72,9 +64,11 @@ class LiveScreen(PaintedScreen):
         self,
         path: Path,
         *,
+        follow: bool = False,
         refresh: float = REFRESH_SECONDS,
         now_ns: Callable[[], int] = time.time_ns,
     ) -> None:
+        """``follow``: go on with the next run of the study also where this one is over already."""
         super().__init__()
         self.path = path
         self.snapshot: Snapshot | None = None
@@ -83,7 +77,11 @@ class LiveScreen(PaintedScreen):
         self._view = View()
         self._asking = False
         self._held: Snapshot | None = None
-        self._was_live: bool | None = None
+        self._watched = follow
+        self._stop_asked = False
+        """The stop command was started, and has not failed."""
+        self._stopping: Worker[None] | None = None
+        self._leaving = False
         self._next: Timer | None = None
         self._feed = Feed(lambda: path, self._post, refresh=refresh, now_ns=now_ns)
 
@@ -115,30 +113,39 @@ class LiveScreen(PaintedScreen):
                 self._zoom_to(len(ZOOMS) - 1)
             self._held = news
             if not self.options.paused or self.snapshot is None or news.view != self.snapshot.view:
-                if self._was_live and not news.status.live:
+                if self._watched and not news.status.live:
                     self._asking = False
                     self.options = replace(self.options, message="")
                     self._await_next()
-                self._was_live = news.status.live
+                self._watched = news.status.live
                 self.snapshot = news
         self.paint()
 
     def _await_next(self) -> None:
         """When a run that was watched has ended: go on to the next one of its study."""
-        if following(self.path) is not None and recorder_alive(self.path.parent):
-            self._to_next()
+        if not self._stop_asked and ahead(self.path) and goes_on(self.path.parent):
             self._next = self.set_interval(_LOOK_SECONDS, self._to_next)
+            self._to_next()
 
     def _to_next(self) -> None:
-        coming = following(self.path)
-        over = coming is None or not recorder_alive(self.path.parent)
-        if over and self._next is not None:
-            self._next.stop()
-            self._say("")
-        elif coming is not None and not coming.path.exists():
+        """Look for the next run; not while another screen is over this one."""
+        if self._next is None or not self.on_top:
+            return
+        found = ahead(self.path)
+        if found is None or not goes_on(self.path.parent):
+            self._stay()
+        elif found.awaited is not None:
+            coming = found.awaited
             self._say(f"next: {clean(coming.label)}, run {coming.place} of {coming.total} …")
-        elif coming is not None and self.is_current and not self.options.paused:
-            self.app.switch_screen(LiveScreen(coming.path))
+        elif found.newest is not None and not self.options.paused:
+            self._stay()
+            self.app.switch_screen(LiveScreen(found.newest, follow=True))
+
+    def _stay(self) -> None:
+        if self._next is not None:
+            self._next.stop()
+            self._next = None
+            self._say("")
 
     def paint(self) -> None:
         """Draw what is known."""
@@ -175,7 +182,13 @@ class LiveScreen(PaintedScreen):
     # What keys do.
 
     def action_leave(self) -> None:
-        self.gpuwatch.leave(self.path, self.snapshot)
+        """Leave; where a stop was asked for, once that is done or on the second time."""
+        worker = self._stopping
+        if worker is not None and worker.is_running and not self._leaving:
+            self._leaving = True
+            self._say("stopping, then leaving …; once more leaves now")
+            return
+        self.gpuwatch.leave(self.path, self.snapshot, stopped=self._stop_asked)
 
     def action_stop(self) -> None:
         if self.snapshot is None or not self.snapshot.status.live:
@@ -192,11 +205,18 @@ class LiveScreen(PaintedScreen):
             self._say("")
             return
         self._say("stopping the run …")
-        self.run_worker(self._stop(), exclusive=True)
+        self._stop_asked = True
+        self._stopping = self.run_worker(self._stop(), exclusive=True)
 
     async def _stop(self) -> None:
-        outcome = await commands.run("stop", str(self.path))
+        known = self.snapshot.place if self.snapshot is not None else None
+        what = self.path.parent if known is not None and known.to_come else self.path
+        outcome = await commands.run("stop", str(what), outlives=True)
+        self._stop_asked = outcome.good
         self._say("" if outcome.good else f"could not stop it: {outcome.complaint}")
+        if self._leaving and outcome.good:
+            self.gpuwatch.leave(self.path, self.snapshot, stopped=True)
+        self._leaving = False
 
     def action_select(self, by: int) -> None:
         if self.snapshot is None:
@@ -255,7 +275,9 @@ class LiveScreen(PaintedScreen):
         self.app.push_screen(KernelsScreen(self.path))
 
     def action_compare(self) -> None:
-        if self.snapshot is not None and not self.snapshot.status.live:
+        """Compare the study: when the run is over, or so far where others of it came before."""
+        over = self.snapshot is not None and not self.snapshot.status.live
+        if over or (len(sessions_in(self.path.parent)) > 1 and place(self.path) is not None):
             self.gpuwatch.compare_with_study(self.path)
 
     def action_over(self) -> None:

@@ -21,6 +21,11 @@ class PaintedScreen(Screen[None]):
     def gpuwatch(self) -> GpuwatchApp:
         return self.app  # type: ignore[return-value]
 
+    @property
+    def on_top(self) -> bool:
+        """Whether no other screen is over this one; ``is_current`` holds one further down too."""
+        return self.app.screen is self
+
     @abstractmethod
     def paint(self) -> None:
         """Draw what is known onto the canvas."""

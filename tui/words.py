@@ -41,3 +41,9 @@ def farewell(path: Path, place: Place | None, *, live: bool, study_goes_on: bool
             f"stop it:   gpuwatch stop {session}",
         ]
     return [f"see it again: gpuwatch replay {session}"]
+
+
+def farewell_stopped(path: Path, *, over: bool) -> list[str]:
+    """Lines after the live screen of a run that was stopped from it."""
+    again = f"see it again: gpuwatch replay {shlex.quote(str(path))}"
+    return [again] if over else ["the run is being stopped", again]

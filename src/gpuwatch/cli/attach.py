@@ -1,4 +1,4 @@
-"""Watch a run that goes on. Without SESSION: the newest one.
+"""Watch a run that goes on. Without SESSION: the newest one, or the study between two of its runs.
 
 With --record: become the recorder of a run whose recorder died, until the run ends. A hang-up does
 nothing to it; Ctrl-C stops the run. With --detach as well it goes on in the background.
@@ -7,10 +7,14 @@ nothing to it; Ctrl-C stops the run. With --detach as well it goes on in the bac
 from __future__ import annotations
 
 import argparse
+import time
 from pathlib import Path
 
 from gpuwatch.cli import find, record, screen
 from gpuwatch.errors import UsageError
+
+_LOOK_SECONDS = 0.2
+"""Between two looks for the first session of a study."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,12 +24,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
-    path = find.session(arguments.session) if arguments.session else _newest()
     if not arguments.record:
-        screen.require(f"gpuwatch show {path}")
-        from gpuwatch.tui.app import run_live
-
-        return run_live(path)
+        return _watch(arguments.session)
+    path = find.session(arguments.session) if arguments.session else _running()
+    if path is None:
+        raise _nothing()
     from gpuwatch.recorder.detach import detach
     from gpuwatch.recorder.takeup import take_up
 
@@ -38,7 +41,20 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     return code
 
 
-def _newest() -> Path:
+def _watch(session: str | None) -> int:
+    path = find.session(session) if session else _running() or _between_runs()
+    screen.require(f"gpuwatch show {path}")
+    from gpuwatch.tui.app import run_live
+
+    return run_live(path, follow=session is None)
+
+
+def _nothing() -> UsageError:
+    return UsageError("nothing is running", "see `gpuwatch sessions`, or `gpuwatch replay last`")
+
+
+def _running() -> Path | None:
+    """The newest session of a run that goes on."""
     from gpuwatch.session.reader import SessionReader
     from gpuwatch.session.status import status
 
@@ -46,4 +62,21 @@ def _newest() -> Path:
         with SessionReader(path) as reader:
             if status(reader.meta(), path).live:
                 return path
-    raise UsageError("nothing is running", "see `gpuwatch sessions`, or `gpuwatch replay last`")
+    return None
+
+
+def _between_runs() -> Path:
+    """The latest session of the newest study that goes on; its first one is waited for."""
+    from gpuwatch.session.study import is_held, sessions_in
+
+    going = find.studies_going_on()
+    if not going:
+        raise _nothing()
+    folder = going[-1]
+    if not sessions_in(folder):
+        record.say(f"{folder.name} prepares its first run …")
+    while not (found := sessions_in(folder)):
+        if not is_held(folder):
+            raise _nothing()
+        time.sleep(_LOOK_SECONDS)
+    return max(found, key=lambda path: path.stat().st_mtime)

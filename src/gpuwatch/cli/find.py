@@ -30,6 +30,18 @@ def live_sessions() -> list[Path]:
     return found
 
 
+def studies_going_on() -> list[Path]:
+    """The folders of studies that a recorder goes through here, between two runs too; the newest
+    last."""
+    from gpuwatch.session.study import is_held
+
+    folders = [*paths.studies_elsewhere()]
+    if paths.data_home().is_dir():
+        folders += [folder for folder in paths.data_home().iterdir() if folder.is_dir()]
+    held = [folder.resolve() for folder in folders if is_held(folder)]
+    return sorted(dict.fromkeys(held), key=lambda folder: folder.stat().st_ctime)
+
+
 def orphans() -> list[tuple[str, str]]:
     """Runs that go on here although their recorder died: label, and what names the session."""
     from gpuwatch.errors import GpuwatchError
