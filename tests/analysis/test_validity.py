@@ -23,6 +23,23 @@ ON_CPU = {"devices": (sessions.CPU,), "run": {"device": "cpu"}}
 Options = Mapping[str, Any]
 
 
+def step_lines(samples: int, partial: int | None = None) -> list[dict[str, Any]]:
+    """Of twenty steps, the last of ``partial`` samples."""
+    lines: list[dict[str, Any]] = [
+        {
+            "event": "step",
+            "step": step,
+            "samples": samples,
+            "seconds": 0.5,
+            "monotonic_ns": round((5 + step * 0.5) * sessions.SECOND),
+        }
+        for step in range(1, 21)
+    ]
+    if partial is not None:
+        lines[-1] |= {"samples": partial, "partial": True}
+    return lines
+
+
 def cell(folder: Path, label: str, runs: Sequence[Options]) -> Cell:
     """Runs half an hour apart; those of different cells at different times."""
     folder.mkdir(exist_ok=True)
@@ -80,6 +97,21 @@ def test_the_same_on_the_same_is_comparable(tmp_path: Path) -> None:
             {"run": {"batch_size": 8}, "parameters": {}},
             "different batch size: 16 against 8",
         ),
+        (
+            {"run": {"model": "resnet18"}},
+            {"run": {"model": "resnet50"}},
+            "different model: resnet18 against resnet50",
+        ),
+        (
+            {},
+            {"steps": step_lines(samples=128)},
+            "different samples per step: 64 against 128",
+        ),
+        (
+            {"parameters": {}},
+            {"parameters": {"batch_size": 32}, "run": {"parameters": {}}},
+            "different batch size: the default against 32",
+        ),
         ({}, ON_CPU, "different device: GPU against CPU"),
         (
             {},
@@ -132,6 +164,33 @@ def test_ways_of_counting_may_differ_by_a_per_cent(tmp_path: Path) -> None:
 def test_what_is_not_known_of_one_is_no_difference(tmp_path: Path) -> None:
     docker = {"count": {}, "host": {"host.name": "one"}}
     assert reasons(tmp_path, {"run": {"batch_size": 64}}, docker) == ()
+
+
+def test_other_samples_are_not_told_beside_another_batch_size(tmp_path: Path) -> None:
+    bare = {"run": {"batch_size": 64}, "parameters": {}}
+    docker = {"run": {"batch_size": 128}, "parameters": {}, "steps": step_lines(samples=128)}
+    assert reasons(tmp_path, bare, docker) == ("different batch size: 64 against 128",)
+
+
+def test_a_partial_batch_makes_no_other_samples_per_step(tmp_path: Path) -> None:
+    whole, cut = {"steps": step_lines(64)}, {"steps": step_lines(64, partial=3)}
+    assert reasons(tmp_path, whole, cut) == ()
+
+
+def test_what_one_side_alone_tells_is_a_note(tmp_path: Path) -> None:
+    silent = {"run": {"dtype": None, "device": None}, "devices": (sessions.CPU,), "parameters": {}}
+    told = {
+        "run": {"dtype": "bfloat16", "device": "cpu", "model": "resnet50", "batch_size": 64},
+        "devices": (sessions.CPU,),
+        "parameters": {},
+    }
+    cells = pair(tmp_path, silent, told)
+    assert invalid_reasons(*cells, across_devices=False) == ()
+    assert disturbed_alike(*cells) == [
+        "known of docker alone: data type (bfloat16), model (resnet50), device (CPU); whether bare "
+        "had the same is not known"
+    ]
+    assert disturbed_alike(*pair(tmp_path / "alike", told, told)) == []
 
 
 def test_other_commands_are_other_work(tmp_path: Path) -> None:
