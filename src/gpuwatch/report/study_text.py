@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from gpuwatch.analysis import interval_plot
 from gpuwatch.analysis.results import StudyResult
@@ -77,14 +78,23 @@ def _sections(result: StudyResult) -> Iterator[Section | Heading]:
 
 
 def _items(section: Section, columns: int) -> list[str]:
-    said = [clean(item.word) for item in section.items if isinstance(item, Said)]
-    width = max((len(word) for word in said if len(word) <= _LONGEST_WORD), default=0)
+    width = 0
     lines: list[str] = []
-    for before, item in zip((None, *section.items), section.items, strict=False):
+    for at, item in enumerate(section.items):
+        before = section.items[at - 1] if at else None
+        if before is None or isinstance(before, Heading):
+            width = _width(section.items[at:])
         apart = isinstance(item, (Grid, Plot)) or isinstance(before, (Grid, Plot))
         new = _item(item, width, columns)
         lines += ["", *new] if apart and lines and new else new
     return lines
+
+
+def _width(items: Sequence[Item]) -> int:
+    """Columns of the words up to the next heading."""
+    until = itertools.takewhile(lambda item: not isinstance(item, Heading), items)
+    words = [clean(item.word) for item in until if isinstance(item, Said)]
+    return max((len(word) for word in words if len(word) <= _LONGEST_WORD), default=0)
 
 
 def _item(item: Item, width: int, columns: int) -> list[str]:
