@@ -199,6 +199,21 @@ def test_a_stop_ends_the_rest_between_runs_at_once(cli: Cli, tmp_path: Path) -> 
     assert problem.fix == f"gpuwatch resume {folder.name}"
 
 
+def test_stop_all_ends_a_study_between_two_runs(cli: Cli, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    rest = ("--cool-down", "10m")
+    recorder = cli.start("--record", "--quiet", *AA, *rest, "--out", out, "--", "true")
+    until(lambda: list(out.glob("*/summary.md")), 60)
+    told = cli("stop", "--all").stderr
+    recorder.wait(timeout=60)
+    (folder,) = out.iterdir()
+    assert told == f"gpuwatch: stopped {folder}\n"
+    assert len(sessions(out)) == 1
+    ((_, (problem,)),) = plan_in(out).problems.items()
+    assert problem.text == "the study was ended before its turn (SIGTERM)"
+    assert "nothing was running" in cli("stop", "--all").stderr
+
+
 def test_a_sweep_stops_at_the_size_that_does_not_fit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

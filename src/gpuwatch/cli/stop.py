@@ -1,7 +1,7 @@
 """End a run: SIGTERM to its whole process tree, SIGKILL after ten seconds.
 
 SESSION as for `gpuwatch show`, or the folder of a study; with a run its study ends. --all ends
-every run of yours on this machine.
+every run of yours on this machine, and every study that is between two runs.
 """
 
 from __future__ import annotations
@@ -38,6 +38,8 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     if not ended and arguments.session and Path(arguments.session).is_dir():
         ended = [line for folder in _folders(targets) if (line := _stop_between_runs(folder))]
     if arguments.all:
+        between = [folder for folder in find.studies_going_on() if _of_several_runs(folder)]
+        ended += [line for folder in between if (line := _stop_between_runs(folder))]
         ended += _swept()
     for line in ended:
         say(line)
@@ -48,6 +50,13 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
 
 def _folders(paths: list[Path]) -> list[Path]:
     return list(dict.fromkeys(path.parent for path in paths))
+
+
+def _of_several_runs(folder: Path) -> bool:
+    from gpuwatch.session.plan import read
+
+    plan = read(folder)
+    return plan is not None and len(plan.runs) > 1
 
 
 def _stop_between_runs(folder: Path) -> str | None:
