@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from gpuwatch.analysis.compare import Difference
 from gpuwatch.analysis.results import Cell, Question, StudyResult
@@ -19,6 +20,7 @@ from gpuwatch.tui.columns import (
     told_rows,
 )
 from gpuwatch.tui.live_rows import rule
+from gpuwatch.tui.next_run import goes_on
 from gpuwatch.tui.verdict_rows import evidence_rows
 from gpuwatch.units import percent
 
@@ -32,9 +34,24 @@ def has_cells(result: StudyResult) -> bool:
     return len(cells) > 1 and any(len(cell.judged) > 1 for cell in cells)
 
 
+def baseline_of(question: Question) -> int:
+    """The place of the cell that the others are compared with."""
+    return question.contrasts[0].baseline if question.contrasts else 0
+
+
+def snapshot_words(folder: Path, result: StudyResult) -> str:
+    """``as of run 7 of 18: `` while the study in ``folder`` goes on, else nothing."""
+    runs = result.plan.runs if result.plan is not None else ()
+    if len(runs) < 2 or not goes_on(folder):
+        return ""
+    over = {Path(each.path).name for each in result.sessions if not each.status.live}
+    last = max((run.index for run in runs if run.file in over), default=0)
+    return f"as of run {last} of {len(runs)}: " if last else "before its first run is over: "
+
+
 def place_of(question: Question, width: int, first: int) -> Layout:
     """The columns that fit, from the ``first`` beside the baseline on."""
-    return layout(_heads(question), 0, width, first)
+    return layout(_heads(question), baseline_of(question), width, first)
 
 
 def sections(result: StudyResult, width: int, first: int) -> list[Section]:
@@ -60,9 +77,10 @@ def sections(result: StudyResult, width: int, first: int) -> list[Section]:
 def column_of(result: StudyResult, path: str) -> int:
     """How far to shift so that the cell of the session at ``path`` stands beside the baseline."""
     for question in result.questions:
-        for at, cell in enumerate(question.cells):
-            if any(run.session.path == path for run in cell.runs):
-                return max(0, at - 1)
+        rest = [at for at in range(len(question.cells)) if at != baseline_of(question)]
+        for place, at in enumerate(rest):
+            if any(run.session.path == path for run in question.cells[at].runs):
+                return place
     return 0
 
 
@@ -75,8 +93,10 @@ def _heads(question: Question) -> list[Head]:
 
 
 def _runs(cell: Cell) -> tuple[str, str]:
-    bad = sum(run.session.status.state in _BAD for run in cell.judged)
-    text = "1 run" if len(cell.judged) == 1 else f"{len(cell.judged)} runs"
+    over = [run for run in cell.judged if not run.session.status.live]
+    bad = sum(run.session.status.state in _BAD for run in over)
+    text = "1 run" if len(over) == 1 else f"{len(over)} runs"
+    text += ", 1 goes on" if len(over) < len(cell.judged) else ""
     missing = len(cell.not_run)
     text += f", {bad} failed" if bad else ""
     text += f", {missing} did not run" if missing else ""
@@ -93,5 +113,5 @@ def _differences(question: Question) -> Sequence[Difference]:
         for each in contrast.explanation.differences:
             own, other = each.values
             values = found.setdefault((each.scope, each.key), [own] * len(question.cells))
-            values[contrast.other] = other
+            values[contrast.baseline], values[contrast.other] = own, other
     return [Difference(scope, key, tuple(values)) for (scope, key), values in found.items()]

@@ -40,6 +40,8 @@ class Answer:
     study: StudyResult
     sessions: Comparison | None
     """Session by session; ``None`` where cells have several runs, whose medians are shown."""
+    as_of: str = ""
+    """How far the study was that is looked at while it goes on."""
 
 
 class Compared(Message):
@@ -82,6 +84,9 @@ class CompareScreen(PaintedScreen):
         """
         super().__init__()
         self.paths = list(paths)
+        folder = self.paths[0].parent
+        self._study = folder if self.paths == sessions_in(folder) else None
+        """Its folder; looked at now: a run may begin before the sessions are read."""
         self._beside = beside
         self._margin, self._across_devices = margin, across_devices
         self.result: Answer | Trouble | None = None
@@ -100,13 +105,13 @@ class CompareScreen(PaintedScreen):
 
     def _compare(self) -> None:
         """In the thread: read every session, then compare."""
-        from gpuwatch.analysis.compare import compare
-        from gpuwatch.tui.cell_rows import has_cells
+        from gpuwatch.tui.cell_rows import has_cells, snapshot_words
 
         try:
             study = self._read()
-            sessions = None if has_cells(study) else compare(study.sessions)
-            result: Answer | Trouble = Answer(study, sessions)
+            sessions = None if has_cells(study) else _side_by_side(study)
+            as_of = snapshot_words(self._study, study) if self._study is not None else ""
+            result: Answer | Trouble = Answer(study, sessions, as_of)
         except GpuwatchError as error:
             result = Trouble(error.message, error.mend)
         if not self._over.is_set():
@@ -115,9 +120,9 @@ class CompareScreen(PaintedScreen):
     def _read(self) -> StudyResult:
         from gpuwatch.analysis.read import read_sessions, read_study
 
-        folder, margin, across = self.paths[0].parent, self._margin, self._across_devices
-        if self.paths == sessions_in(folder):
-            return read_study(folder, margin=margin, across_devices=across)
+        margin, across = self._margin, self._across_devices
+        if self._study is not None:
+            return read_study(self._study, margin=margin, across_devices=across)
         return read_sessions(self.paths, margin=margin, across_devices=across)
 
     def on_compared(self, message: Compared) -> None:
@@ -139,7 +144,7 @@ class CompareScreen(PaintedScreen):
             lines.append(Line(width))
             lines += trouble_rows(self.result, width)
         else:
-            title.add(f"  {_against(self.result)}", "muted")
+            title.add(f"  {self.result.as_of}", "warn").add(_against(self.result), "muted")
             lines += self._body(self.result, width, height, keys)
         lines += [Line(width) for _ in range(height - 1 - len(lines))]
         lines = lines[: height - 1]
@@ -189,6 +194,21 @@ class CompareScreen(PaintedScreen):
         self.gpuwatch.help(HELP)
 
 
+def _side_by_side(study: StudyResult) -> Comparison:
+    """Session by session, against the one that the verdicts are against."""
+    from gpuwatch.analysis.compare import compare
+    from gpuwatch.tui.cell_rows import baseline_of
+
+    found = compare(study.sessions)
+    asked = [each for each in study.questions if each.contrasts]
+    if len(asked) != 1 or found.baseline is None:
+        return found
+    base = {run.session.path for run in asked[0].cells[baseline_of(asked[0])].runs}
+    if found.sessions[found.baseline].path in base:
+        return found
+    return compare(sorted(study.sessions, key=lambda each: each.path not in base))
+
+
 def _sections(answer: Answer, width: int, column: int) -> list[Section]:
     from gpuwatch.tui import cell_rows, compare_rows
     from gpuwatch.tui.columns import Section, heading_rows
@@ -199,7 +219,8 @@ def _sections(answer: Answer, width: int, column: int) -> list[Section]:
         return [first, *cell_rows.sections(answer.study, width, column)]
     place = compare_rows.place_of(answer.sessions, width, column)
     heading = heading_rows(compare_rows.heads(answer.sessions), place)
-    notes = [*answer.study.notices, *answer.study.notes]
+    told = answer.study
+    notes = [*told.notices, *told.notes, *(n for each in told.questions for n in each.notes)]
     body = compare_rows.body_rows(answer.sessions, place, notes)
     last = Section((), tuple(evidence_rows(answer.study, width)))
     return [first, Section(heading, tuple(body)), last]
@@ -217,13 +238,14 @@ def _hidden(answer: Answer, width: int) -> int:
 
 def _against(answer: Answer) -> str:
     from gpuwatch.text import clean
+    from gpuwatch.tui.cell_rows import baseline_of
     from gpuwatch.tui.compare_rows import against
 
     if answer.sessions is not None:
         return against(answer.sessions)
-    first = {clean(question.cells[0].label) for question in answer.study.questions}
-    baseline = first.pop() if len(first) == 1 else "the first"
-    return f"{clean(answer.study.title)}: medians against {baseline}"
+    found = {clean(each.cells[baseline_of(each)].label) for each in answer.study.questions}
+    against_ = f"medians against {found.pop() if len(found) == 1 else 'their baselines'}"
+    return against_ if answer.as_of else f"{clean(answer.study.title)}: {against_}"
 
 
 def _column_of(answer: Answer, path: str) -> int:

@@ -26,10 +26,12 @@ def place_of(compared: Comparison, width: int, first: int) -> Layout:
 
 
 def against(compared: Comparison) -> str:
-    """What the ratios are against."""
-    if compared.baseline is None:
+    """What the ratios are against, and why not against the first."""
+    at = compared.baseline
+    if at is None:
         return "no ratios: every run failed"
-    return f"ratios are against session {compared.baseline + 1}"
+    first = compared.sessions[0].status.state.value
+    return f"ratios are against session {at + 1}" + (f" (1 {first})" if at else "")
 
 
 def heads(compared: Comparison) -> list[Head]:

@@ -62,8 +62,10 @@ def _question(question: Question, width: int) -> list[Line]:
 
 def _alone(cell: Cell, width: int) -> list[Line]:
     """What a cell says that nothing is compared with."""
-    runs = "1 run" if len(cell.judged) == 1 else f"median of {len(cell.judged)} runs"
-    return told_rows(f"{cell.label}: {milliseconds(cell.median)}, {runs}", width, "·", "text")
+    count = sum(run.value is not None for run in cell.judged)
+    runs = "1 run" if count == 1 else f"median of {count} runs"
+    text = f"{milliseconds(cell.median)}, {runs}" if count else "no run with a value"
+    return told_rows(f"{cell.label}: {text}", width, "·", "text")
 
 
 def evidence_rows(result: StudyResult, width: int) -> list[Line]:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from gpuwatch.analysis.compare import compare
-from gpuwatch.session.plan import PLAN
+from gpuwatch.models import Environment, Workload
+from gpuwatch.session.plan import PLAN, Part, Plan, PlannedRun
 from gpuwatch.session.plan_file import document
 from gpuwatch.session.study import sessions_in
 from gpuwatch.tui.app import GpuwatchApp
-from gpuwatch.tui.cell_rows import sections
-from gpuwatch.tui.compare import CompareScreen
+from gpuwatch.tui.cell_rows import column_of, sections
+from gpuwatch.tui.cell_rows import place_of as place_of_cells
+from gpuwatch.tui.compare import Answer, CompareScreen, _against
 from gpuwatch.tui.compare_rows import body_rows, place_of
 from gpuwatch.tui.home import HomeScreen
 from gpuwatch.tui.verdict_rows import verdict_rows
@@ -112,7 +115,7 @@ async def test_ratios_are_against_the_first_run_that_did_not_fail(session: Make)
         session("03", environment="docker=b", pace=1.1, meta=finished(), alive=False),
     ]
     async with running(lambda: CompareScreen(paths), (110, 30)) as (app, pilot):
-        await shows(pilot, "ratios are against session 2")
+        await shows(pilot, "ratios are against session 2 (1 failed)")
         assert row_of(screen_text(app), "step time, median").count("×") == 1
         assert "×1.100" in row_of(screen_text(app), "step time, median")
 
@@ -206,11 +209,11 @@ async def test_the_verdict_stands_first_then_its_interval_then_medians(tmp_path:
     async with running(lambda: CompareScreen(paths), (110, 50)) as (app, pilot):
         await shows(pilot, "SLOWER")
         rows = screen_text(app).splitlines()
-    order = ["= SAME: docker", "▲ SLOWER: apptainer", "[", "+1 %", "step time, median"]
+    order = ["= SAME: docker", "▲ SLOWER: apptainer", "[", "+1 %", "step time, steady"]
     places = [next(at for at, row in enumerate(rows) if word in row) for word in order]
     assert places == sorted(places)
     assert "7 runs" in "\n".join(rows), "the warm-up block is not in the medians"
-    assert "×1.031" in row_of("\n".join(rows), "step time, median")
+    assert "×1.031" in row_of("\n".join(rows), "step time, steady")
 
 
 async def test_what_the_columns_are_stays_while_their_rows_scroll(tmp_path: Path) -> None:
@@ -242,6 +245,79 @@ async def test_marked_in_another_order_the_first_mark_is_the_baseline(session: M
     async with running(lambda: CompareScreen(paths[::-1])) as (app, pilot):
         await shows(pilot, "×0.909")
         assert "1 mnist-cnn" in screen_text(app) and "env1" in heading(app).split()[0]
+
+
+async def test_marks_of_one_study_in_blocks_keep_its_baseline_and_ratios_are_against_it(
+    session: Make,
+) -> None:
+    names = ["01-docker", "02-bare", "03-bare", "04-docker"]
+    known = in_blocks(names, ("bare", "docker"))
+    docker, bare = [session(n, environment=n[3:], meta=finished(), alive=False) for n in names[:2]]
+    (docker.parent / PLAN).write_text(json.dumps(document(known)))
+    async with running(lambda: CompareScreen([docker, bare])) as (app, pilot):
+        await shows(pilot, "against bare")
+        assert "ratios are against session 1" in screen_text(app)
+        assert heading(app).split()[:2] == ["bare", "docker"]
+
+
+async def test_a_stopped_first_mark_is_no_baseline_and_that_is_said(session: Make) -> None:
+    paths = [
+        session("01", environment="a", meta=finished(stopped="stop"), alive=False),
+        session("02", environment="b", meta=finished(), alive=False),
+        session("03", environment="c", pace=1.1, meta=finished(), alive=False),
+    ]
+    async with running(lambda: CompareScreen(paths), (110, 60)) as (app, pilot):
+        await shows(pilot, "against b")
+        assert heading(app).split()[0] == "b"
+        await pilot.press("end")
+        await shows(pilot, "a gave no value: the others are compared with b")
+
+
+async def test_of_a_study_that_goes_on_the_screen_says_as_of_which_run_and_counts_those_over(
+    session: Make,
+) -> None:
+    names = [f"{at:02d}-{'bare' if at % 2 else 'docker'}" for at in range(1, 9)]
+    for name in names[:4]:
+        session(name, environment=name[3:], meta=finished())
+    path = session(names[4])
+    (path.parent / PLAN).write_text(json.dumps(document(in_blocks(names))))
+    async with running(lambda: CompareScreen(sessions_in(path.parent)), (80, 40)) as (app, pilot):
+        await shows(pilot, "as of run 4 of 8: medians against bare")
+        row = row_of(screen_text(app), "judged runs")
+    assert "2 runs, 1 goes on" in row
+
+
+async def test_of_a_study_that_is_over_nothing_is_said_of_when(tmp_path: Path) -> None:
+    async with running(lambda: CompareScreen(study(tmp_path))) as (app, pilot):
+        await shows(pilot, "medians against bare")
+        assert "as of run" not in screen_text(app)
+
+
+def in_blocks(names: list[str], order: tuple[str, ...] = ()) -> Plan:
+    """The plan of runs of two environments, a block for every two."""
+    workload = Workload("mnist-cnn", "workload")
+    environments = {each: Environment(each, each) for each in [*order, *(n[3:] for n in names)]}
+    part = Part("p", (workload,), tuple(environments.values()), blocks=len(names) // 2)
+    runs = tuple(
+        PlannedRun(at, f"{name}.gpuwatch", workload, environments[name[3:]], block=(at + 1) // 2)
+        for at, name in enumerate(names, 1)
+    )
+    return Plan("study", (part,), runs)
+
+
+def test_medians_stand_against_the_cell_that_the_verdicts_are_against(tmp_path: Path) -> None:
+    result = results.study_result(tmp_path)
+    (question,) = result.questions
+    moved = replace(
+        question, contrasts=tuple(replace(each, baseline=1, other=0) for each in question.contrasts)
+    )
+    result = replace(result, questions=(moved,))
+    assert place_of_cells(moved, 80, 0).order == (0, 1)
+    assert place_of_cells(moved, 80, 1).order == (1, 2), "the baseline stays in sight"
+    last = question.cells[2].runs[0].session.path
+    assert column_of(result, last) == 1
+    title = _against(Answer(result, None))
+    assert title.endswith(f"medians against {question.cells[1].label}")
 
 
 def test_text_from_outside_is_harmless_in_every_row(tmp_path: Path) -> None:
