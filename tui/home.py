@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
@@ -13,14 +14,15 @@ from textual.binding import Binding, BindingType
 from gpuwatch.session.progress import place
 from gpuwatch.session.status import State
 from gpuwatch.tui import commands
+from gpuwatch.tui.arrived import Arrived
 from gpuwatch.tui.canvas import Canvas
 from gpuwatch.tui.devices_now import DevicesNow
 from gpuwatch.tui.home_rows import HomeState, home_rows
 from gpuwatch.tui.keys import keys_row
-from gpuwatch.tui.live import Arrived
 from gpuwatch.tui.narrow import send_only_changes
 from gpuwatch.tui.painted import PaintedScreen
 from gpuwatch.tui.snapshot import Snapshot, Unreadable
+from gpuwatch.tui.study_places import StudyPlaces
 from gpuwatch.tui.words import lost_question, stop_question
 
 HELP: tuple[tuple[str, str], ...] = (
@@ -28,7 +30,8 @@ HELP: tuple[tuple[str, str], ...] = (
     ("Enter", "open the session: live if it runs, else its replay"),
     ("↑ ↓ PgUp PgDn", "another session"),
     ("Space", "mark the session for a comparison"),
-    ("c", "compare the marked sessions, the first mark against the others;"),
+    ("c", "compare the marked sessions: the first that gave a value is the baseline;"),
+    ("", "of one study in blocks the plan's first environment, whatever mark is 1;"),
     ("", "without a mark: all runs of the session's study"),
     ("a", "record on: take up a run whose recorder died"),
     ("s", "stop the run, after asking"),
@@ -71,6 +74,7 @@ class HomeScreen(PaintedScreen):
         self._wanted: Path | None = None
         self._stopping: Path | None = None
         self._devices: DevicesNow | None = None
+        self._places = StudyPlaces()
 
     def on_mount(self) -> None:
         send_only_changes(self)
@@ -131,7 +135,7 @@ class HomeScreen(PaintedScreen):
         return [*keys, ("q", "leave"), ("?", "help"), ("r", "refresh")]
 
     def _refresh_if_shown(self) -> None:
-        if self.is_current:
+        if self.on_top:
             self.action_refresh()
 
     def action_refresh(self) -> None:
@@ -139,6 +143,7 @@ class HomeScreen(PaintedScreen):
 
     async def _read_list(self) -> None:
         entries, complaint = await commands.sessions()
+        places = await asyncio.to_thread(self._places.of, [item.path for item in entries])
         standing = self._current()
         wanted = self._wanted or (standing.path if standing else None)
         if complaint is not None and self.state.entries:
@@ -156,7 +161,12 @@ class HomeScreen(PaintedScreen):
             if path.resolve() in listed or path.exists()
         )
         self.state = replace(
-            self.state, entries=tuple(entries), complaint=complaint, cursor=cursor, marked=marked
+            self.state,
+            entries=tuple(entries),
+            complaint=complaint,
+            cursor=cursor,
+            marked=marked,
+            places=places,
         )
         self.paint()
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
@@ -31,6 +31,8 @@ class HomeState:
     complaint: str | None = None
     cursor: int = 0
     marked: tuple[Path, ...] = ()
+    places: Mapping[Path, str] = field(default_factory=dict)
+    """Of the sessions that are of a study of several: block and run."""
     message: str = ""
 
 
@@ -128,16 +130,27 @@ _COLUMNS = (
     ("status", 13, "<"),
     ("workload", 13, "<"),
     ("environment", 12, "<"),
+    ("run", 0, "<"),
     ("started", 12, "<"),
     ("took", 8, ">"),
     ("step", 9, ">"),
     ("samples/s", 10, ">"),
 )
 """Name, width at 80 columns, alignment; what is left goes to workload and environment."""
+_JOINTS = {(False, False): " ", (False, True): "╭", (True, True): "│", (True, False): "╰"}
+"""Whether the session above and the one below are of the same study."""
+_RUN, _RATE = 3, 7
+"""Places of the two that are not always there."""
 
 
-def _widths(width: int) -> list[int]:
+def _widths(width: int, places: Iterable[str]) -> list[int]:
+    """``places`` of runs in their studies take the room of the rate where there is too little."""
     widths = [size for _, size, _ in _COLUMNS]
+    longest = max(map(len, places), default=0)
+    if longest:
+        widths[_RUN] = longest + 3
+        if sum(widths) + 3 > width:
+            widths[_RATE] = 0
     spare = max(0, width - sum(widths) - 3)
     more = min(24, spare // 2)
     widths[1] += more
@@ -146,28 +159,41 @@ def _widths(width: int) -> list[int]:
 
 
 def _table(state: HomeState, entries: Sequence[Entry], width: int, space: int) -> list[Line]:
-    widths = _widths(width)
+    widths = _widths(width, state.places.values())
     head = Line(width).add("   ")
     for (name, _, align), size in zip(_COLUMNS, widths, strict=True):
         head.add(_cell(name, size, align), "muted")
     visible = max(1, space - 1)
     first = max(0, min(state.cursor - visible // 2, len(entries) - visible))
-    rows = [head]
-    for index, item in enumerate(entries[first : first + visible], first):
-        rows.append(_entry(item, index == state.cursor, state.marked, widths, width))
-    return rows
+    seen = range(first, min(len(entries), first + visible))
+    return [head, *(_entry(state, entries, index, widths, width) for index in seen)]
+
+
+def _run(state: HomeState, entries: Sequence[Entry], index: int) -> str:
+    """The place of a run in its study, on a line that joins it to its neighbours in the list."""
+    path = entries[index].path
+    place = state.places.get(path)
+    if place is None:
+        return ""
+    above = index > 0 and entries[index - 1].path.parent == path.parent
+    below = index + 1 < len(entries) and entries[index + 1].path.parent == path.parent
+    return f"{_JOINTS[above, below]} {place}"
 
 
 def _cell(text: str, width: int, align: str) -> str:
     """One column, with a blank at its right so that neighbours never touch."""
+    if not width:
+        return ""
     if align == ">":
         return pad(text, width, ">")
     return pad(text, width - 1) + " "
 
 
 def _entry(
-    item: Entry, current: bool, marked: Sequence[Path], widths: Sequence[int], width: int
+    state: HomeState, entries: Sequence[Entry], index: int, widths: Sequence[int], width: int
 ) -> Line:
+    item, marked = entries[index], state.marked
+    current = index == state.cursor
     mark = str(marked.index(item.path) + 1) if item.path in marked else " "
     row = Line(width).add("▸" if current else " ", "key").add(f"{mark} ", "key")
     try:
@@ -179,15 +205,14 @@ def _entry(
         f"{sign} {item.status}",
         item.workload,
         item.environment,
+        _run(state, entries, index),
         started(item.started),
         UNKNOWN if item.seconds is None else clock_time(item.seconds),
         steps,
         samples_rate(item.samples_per_second),
     )
-    for index, ((_, _, align), size, value) in enumerate(
-        zip(_COLUMNS, widths, values, strict=True)
-    ):
-        colour = role if index == 0 else "strong" if index == 1 else "text"
+    for at, ((_, _, align), size, value) in enumerate(zip(_COLUMNS, widths, values, strict=True)):
+        colour = role if at == 0 else "strong" if at == 1 else "text"
         row.add(_cell(value, size, align), colour)
     return row.painted("select") if current else row
 
