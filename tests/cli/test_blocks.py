@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -90,8 +91,16 @@ def test_without_blocks_each_runs_once_without_a_pause_as_long_as_it_may(
 def test_one_case_in_one_environment_may_be_repeated(cli: Cli) -> None:
     said = cli("--record", "--quick", "--plan", *WORK).stdout
     assert "4 runs, 3 blocks after a warm-up block: bare;" in said
-    drawn = {cli("--record", "--quick", *AA, "--plan", *WORK).stdout for _ in range(2)}
-    assert len(drawn) == 2, "the seed is drawn anew"
+
+
+def test_the_order_that_a_plan_showed_can_be_run(cli: Cli) -> None:
+    ask = partial(cli, "--record", "--blocks", 9, *AA, "--plan")
+    drawn = [ask(*WORK).stdout for _ in range(2)]
+    assert drawn[0] != drawn[1], "the seed is drawn anew"
+    *order, hint = drawn[0].splitlines()
+    words = hint.split()
+    assert (words[0], words[1], " ".join(words[3:])) == ("add", "--order-seed", "to run this order")
+    assert ask("--order-seed", words[2], *WORK).stdout.splitlines() == order
 
 
 @pytest.mark.parametrize(

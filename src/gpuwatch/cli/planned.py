@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from itertools import groupby
+from collections.abc import Callable, Mapping, Sequence
 from textwrap import fill
 
 from gpuwatch.cli import find, screen
-from gpuwatch.recorder.request import Request
+from gpuwatch.cli.order import DONE, IMPOSSIBLE, lines
+from gpuwatch.errors import GpuwatchError
+from gpuwatch.models import Problem
+from gpuwatch.recorder.request import Request, gpus_of, preflight
 from gpuwatch.recorder.resume import missing
 from gpuwatch.session.estimate import Known, about, cell, history
-from gpuwatch.session.plan import WARM_UP, Part, Plan, PlannedRun, case_label, labels, read, unique
+from gpuwatch.session.plan import Part, Plan, PlannedRun, case_label, read, unique
 from gpuwatch.text import clean
 
 
@@ -22,21 +24,49 @@ def announce(request: Request, say: Callable[[str], None]) -> None:
             say(line)
 
 
-def order(request: Request) -> str:
-    """The plan in full, block by block, for people."""
+def order(request: Request, *, drawn: bool) -> str:
+    """The plan in full, a line for each block, for people.
+
+    ``drawn``: the seed of the order was not asked for, so that the next command would draw another.
+    """
     plan = _plan(request)
     width = screen.columns()
-    rest = {run.index for run in _rest(plan, request)}
-    lines = [fill(clean(line), width, subsequent_indent="  ") for line in _parts(plan)]
-    names = labels(plan.runs)
-    for (part, block), runs in groupby(plan.runs, lambda run: (run.part, run.block)):
-        name = {None: "once", WARM_UP: "warm-up"}.get(block, f"block {block}")
-        of = f"{plan.parts[part].name}, " if len(plan.parts) > 1 else ""
-        told = ", ".join(
-            names[run.index - 1] + ("" if run.index in rest else " (done)") for run in runs
-        )
-        lines.append(fill(clean(f"{of}{name}: {told}"), width, subsequent_indent="    "))
-    return "\n".join([*lines, fill(clean(_time(plan, request)), width, subsequent_indent="  ")])
+    rest = _rest(plan, request)
+    problems = _problems(request, rest)
+    waiting = {run.index for run in rest}
+    marks = {run.index: DONE for run in plan.runs if run.index not in waiting}
+    marks |= dict.fromkeys(problems, IMPOSSIBLE)
+    told = []
+    for place, head in enumerate(_parts(plan)):
+        told += [_filled(head, width), *lines(plan, place, marks, width)]
+    if len(plan.parts) > 1:
+        told.append(f"{len(plan.runs)} runs in {len(plan.parts)} parts")
+    told += [_filled(text, width) for text in _cannot(plan, problems)]
+    told.append(_filled(_time(plan, request), width))
+    if drawn and plan.seed is not None:
+        told.append(_filled(f"add --order-seed {plan.seed} to run this order", width))
+    return "\n".join(told)
+
+
+def _filled(text: str, width: int) -> str:
+    return fill(clean(text), width, subsequent_indent="  ")
+
+
+def _problems(request: Request, runs: Sequence[PlannedRun]) -> Mapping[int, Sequence[Problem]]:
+    """Why runs could not be started now, by index."""
+    try:
+        return preflight(request, runs, gpus_of(request))
+    except GpuwatchError as error:  # the GPUs that are asked for are not here
+        return {run.index: [Problem("gpus", error.message, error.mend)] for run in runs}
+
+
+def _cannot(plan: Plan, problems: Mapping[int, Sequence[Problem]]) -> list[str]:
+    """Each reason once, with the environments that it is of."""
+    found: dict[str, dict[str, None]] = {}
+    for index, (first, *_) in problems.items():
+        why = f"{first.text}; {first.fix}" if first.fix else first.text
+        found.setdefault(why, {})[plan.runs[index - 1].environment.label] = None
+    return [f"{', '.join(names)} cannot run here: {why}" for why, names in found.items()]
 
 
 def _plan(request: Request) -> Plan:

@@ -54,7 +54,7 @@ def start(request: Request, arguments: argparse.Namespace) -> int:
     printed and nothing is run.
     """
     if arguments.plan:
-        print(planned.order(request))
+        print(planned.order(request, drawn=getattr(arguments, "order_seed", 0) is None))
         return ExitCode.DONE
     if not arguments.quiet:
         planned.announce(request, say)

@@ -30,7 +30,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         return record.run(arguments, command)
     request = launch.request(arguments, command)
     if arguments.plan:
-        print(planned.order(request))
+        print(planned.order(request, drawn=arguments.order_seed is None))
         return ExitCode.DONE
     planned.announce(request, record.say)
     record.tell_of_orphans()

@@ -1,0 +1,102 @@
+"""The runs of a study in their order, a line for each block."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from string import ascii_uppercase
+from textwrap import fill
+
+from gpuwatch.session.plan import WARM_UP, Part, Plan, PlannedRun, case_label
+from gpuwatch.text import clean
+
+DONE, IMPOSSIBLE = "done", "cannot run here"
+_SIGNS = {DONE: "*", IMPOSSIBLE: "!"}
+
+
+def lines(plan: Plan, place: int, marks: Mapping[int, str], width: int) -> list[str]:
+    """The blocks of the part at ``place``, each on one line where ``width`` columns allow it.
+
+    By names, or, where these are too long, by letters for environments and numbers for cases, with
+    a legend before them. ``marks`` says of runs, by index, that they are ``DONE`` or
+    ``IMPOSSIBLE``.
+    """
+    part = plan.parts[place]
+    runs = [run for run in plan.runs if run.part == place]
+    blocks = [
+        (_name(number), list(group)) for number, group in groupby(runs, lambda run: run.block)
+    ]
+    told = [f"  {name}: {_words(part, each, marks)}" for name, each in blocks]
+    if max(map(len, told), default=0) <= width or len(part.environments) > len(ascii_uppercase):
+        return [fill(line, width, subsequent_indent="    ") for line in told]
+    told = [f"  {name}: {_codes(part, each, marks)}" for name, each in blocks]
+    legend = [f"  {line}" for line in _legend(part, runs, marks)]
+    return [fill(line, width, subsequent_indent="    ") for line in [*legend, *told]]
+
+
+def short(part: Part) -> tuple[str, ...]:
+    """The environments of ``part`` by their kinds, or their labels where kinds are the same."""
+    kinds = [each.kind for each in part.environments]
+    names = kinds if len(set(kinds)) == len(kinds) else [each.label for each in part.environments]
+    return tuple(map(clean, names))
+
+
+def _name(block: int | None) -> str:
+    return {None: "once", WARM_UP: "warm-up"}.get(block, f"block {block}")
+
+
+def _words(part: Part, runs: Sequence[PlannedRun], marks: Mapping[int, str]) -> str:
+    """``mnist-cnn in bare, docker; gcn in docker, bare``; what there is one of is left out."""
+    names = short(part)
+    told = []
+    for case, group in _by_case(part, runs):
+        named = clean(case_label(part.workloads[case], part.workloads))
+        signs = [f" ({marks[run.index]})" if run.index in marks else "" for run in group]
+        if len(part.environments) == 1:
+            told += [named + sign for sign in signs]
+            continue
+        places = [part.environments.index(run.environment) for run in group]
+        environments = ", ".join(
+            names[place] + sign for place, sign in zip(places, signs, strict=True)
+        )
+        told.append(f"{named} in {environments}" if len(part.workloads) > 1 else environments)
+    return "; ".join(told)
+
+
+def _codes(part: Part, runs: Sequence[PlannedRun], marks: Mapping[int, str]) -> str:
+    """``1BAC 2ACB``: the first case in B, A and C, then the second one."""
+    told = []
+    for case, group in _by_case(part, runs):
+        number = str(case + 1) if len(part.workloads) > 1 else ""
+        told.append(
+            number
+            + "".join(
+                (_letter(part, run) if len(part.environments) > 1 else "")
+                + _SIGNS.get(marks.get(run.index, ""), "")
+                for run in group
+            )
+        )
+    return " ".join(told)
+
+
+def _legend(part: Part, runs: Sequence[PlannedRun], marks: Mapping[int, str]) -> list[str]:
+    found = []
+    if len(part.environments) > 1:
+        pairs = zip(ascii_uppercase, short(part), strict=False)
+        found.append(", ".join(f"{letter} {name}" for letter, name in pairs))
+    if len(part.workloads) > 1:
+        cases = [clean(case_label(case, part.workloads)) for case in part.workloads]
+        found.append("; ".join(f"{number} {case}" for number, case in enumerate(cases, 1)))
+    used = {marks[run.index] for run in runs if run.index in marks}
+    signs = [f"{sign} {mark}" for mark, sign in _SIGNS.items() if mark in used]
+    return [*found, ", ".join(signs)] if signs else found
+
+
+def _letter(part: Part, run: PlannedRun) -> str:
+    return ascii_uppercase[part.environments.index(run.environment)]
+
+
+def _by_case(part: Part, runs: Sequence[PlannedRun]) -> list[tuple[int, list[PlannedRun]]]:
+    """Runs that follow each other and are of one case, with its place in the part."""
+    key = part.workloads.index
+    return [(case, list(group)) for case, group in groupby(runs, lambda run: key(run.workload))]
