@@ -116,7 +116,7 @@ def test_a_report_with_an_amount_that_cannot_be_is_told_in_the_session() -> None
     text = PREFIX + '{"event": "startup", "import_seconds": -4, "model_seconds": 2}\n'
     rows = Intake(0).take([Output(5, "stdout", text.encode())])
     ((_, kept),) = [values for sql, values in rows if "startup" in map(str, values)]
-    assert json.loads(kept) == {"import_seconds": None, "model_seconds": 2, "t": 5}
+    assert json.loads(str(kept)) == {"import_seconds": None, "model_seconds": 2, "t": 5}
     (told,) = [values for _, values in rows if "malformed-step" in values]
     assert any("startup: " in str(each) and "not be negative" in str(each) for each in told)
 
