@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 
 from gpuwatch.analysis.noise import noise_floor
@@ -33,13 +34,37 @@ def test_the_noise_of_one_run_is_that_of_a_difference_over_the_root_of_two() -> 
     assert found.change.low < 0 < found.change.high
 
 
+def test_the_noise_has_an_interval_of_its_own() -> None:
+    found = floor(QUIET)
+    # Chi-square of 6 degrees of freedom: 14.449 at 97.5 %, 1.2373 at 2.5 %.
+    assert found.noise_low == pytest.approx(found.noise * math.sqrt(6 / 14.449), rel=1e-4)
+    assert found.noise_high == pytest.approx(found.noise * math.sqrt(6 / 1.2373), rel=1e-4)
+
+
+def test_the_interval_of_the_noise_holds_the_true_one_nineteen_times_in_twenty() -> None:
+    draws = np.random.default_rng(5).normal(0, 0.01 * math.sqrt(2), (400, 5))
+    found = [floor(list(each)) for each in draws]
+    held = [(f.noise_low or 1) <= 0.01 <= (f.noise_high or 0) for f in found]
+    assert 0.92 < np.mean(held) < 0.98
+
+
+def test_a_change_that_no_environment_makes_is_not_put_in_figures() -> None:
+    found = floor([each * 250 for each in QUIET])
+    assert found.resolves[1].excludes_zero > 1
+    assert (
+        "7 blocks find nothing under 100 % in 4 of 5 studies, and call nothing under 100 % SLOWER"
+        in found.sentence
+    )
+
+
 def test_it_says_what_five_to_twenty_blocks_can_tell() -> None:
     found = floor(QUIET)
     assert [each.blocks for each in found.resolves] == [5, 7, 10, 20]
     assert found.resolves[1] == resolves(found.noise, MARGIN, 7)
     usual = found.resolves[1]
     assert found.sentence == (
-        "One run here varies by 0.2 % (drift taken out). 7 blocks find a change of "
+        "One run here varies by 0.2 % (0.1 to 0.4 % by 7 blocks; drift taken out). "
+        "7 blocks find a change of "
         f"{usual.excludes_zero * 100:.1f} % in 4 of 5 studies, and call "
         f"{usual.beyond_margin * 100:.1f} % SLOWER; SAME is within reach with 5."
     )
@@ -79,7 +104,7 @@ def test_runs_without_blocks_keep_their_drift() -> None:
     (verdict,) = unpaired(QUIET, [QUIET[::-1]], MARGIN)
     found = noise_floor("x", contrast(verdict), MARGIN)
     assert found is not None
-    assert "(drift included, as the runs share no blocks)" in found.sentence
+    assert "% by 7 runs of each; drift included, as the runs share no blocks)" in found.sentence
 
 
 @pytest.mark.parametrize(

@@ -5,15 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from scipy.special import chdtri
+
 from gpuwatch import units
 from gpuwatch.analysis.power import resolves
-from gpuwatch.analysis.results import Contrast, Interval, NoiseFloor, Resolves
+from gpuwatch.analysis.results import Contrast, Interval, NoiseFloor, Resolves, Verdict
 from gpuwatch.analysis.verdict import FEWEST
 
 BLOCKS = (5, 7, 10, 20)
 """Numbers of blocks that are told of."""
 _USUAL = 7
 """What a study has unless it is asked for another number."""
+_TAIL = 0.025
+"""Error on each side of the interval of the noise."""
+_ABSURD = 1.0
+"""Relative change from which on it is no use to say how large one must be."""
 
 
 def noise_floor(label: str, contrast: Contrast, margin: float) -> NoiseFloor | None:
@@ -24,13 +30,28 @@ def noise_floor(label: str, contrast: Contrast, margin: float) -> NoiseFloor | N
         return None
     told = tuple(resolves(verdict.noise, margin, blocks) for blocks in BLOCKS)
     out = "drift taken out" if verdict.paired else "drift included, as the runs share no blocks"
-    sentences = [f"One run here varies by {units.percent(verdict.noise)} ({out})."]
+    low, high = _interval(verdict)
+    shared = "blocks" if verdict.paired else "runs of each"
+    between = f"{_range(low, high)} by {verdict.pairs} {shared}"
+    sentences = [f"One run here varies by {units.percent(verdict.noise)} ({between}; {out})."]
     if verdict.pairs < FEWEST:
-        shared = "blocks" if verdict.paired else "runs of each"
         sentences.append(f"{verdict.pairs} {shared} are few: the figure is rough.")
     sentences.append(_found(told))
     sentences += _disturbed(verdict.change)
-    return NoiseFloor(label, verdict.noise, verdict.change, told, " ".join(sentences))
+    said = " ".join(sentences)
+    return NoiseFloor(label, verdict.noise, verdict.change, told, said, low, high)
+
+
+def _interval(verdict: Verdict) -> tuple[float, float]:
+    """Of the noise, at 95 %, by the chi-square distribution of its square."""
+    noise = verdict.noise or 0.0
+    freedom = verdict.pairs - 1 if verdict.paired else 2 * (verdict.pairs - 1)
+    low, high = (noise * math.sqrt(freedom / float(chdtri(freedom, p))) for p in (_TAIL, 1 - _TAIL))
+    return low, high
+
+
+def _range(low: float, high: float) -> str:
+    return f"{units.percent(low).removesuffix(' %')} to {units.percent(high)}"
 
 
 def _found(told: Sequence[Resolves]) -> str:
@@ -41,10 +62,15 @@ def _found(told: Sequence[Resolves]) -> str:
         if reach is None
         else f"SAME is within reach with {reach}"
     )
-    return (
-        f"{usual.blocks} blocks find a change of {units.percent(usual.excludes_zero)} in 4 of 5 "
-        f"studies, and call {units.percent(usual.beyond_margin)} SLOWER; {same}."
-    )
+    found = f"{usual.blocks} blocks find {_least(usual.excludes_zero, 'a change of ')} in 4 of 5"
+    return f"{found} studies, and call {_least(usual.beyond_margin)} SLOWER; {same}."
+
+
+def _least(change: float, before: str = "") -> str:
+    """The smallest change that is found; of one that no environment makes, that it is too large."""
+    if change >= _ABSURD:
+        return f"nothing under {units.percent(_ABSURD)}"
+    return f"{before}{units.percent(change)}"
 
 
 def _disturbed(change: Interval) -> list[str]:
@@ -53,7 +79,7 @@ def _disturbed(change: Interval) -> list[str]:
         return []
     low, high = sorted((abs(change.low), abs(change.high)))
     word = "slower" if change.estimate > 0 else "faster"
-    between = f"{units.percent(low).removesuffix(' %')} to {units.percent(high)}"
+    between = _range(low, high)
     chance = f"{(1 - change.level) * 100:.0f} in 100"
     return [
         f"Here the second looked {units.percent(abs(change.estimate))} {word} ({between}), though "

@@ -166,8 +166,8 @@ class Evidence:
     """One step of the explanation ladder."""
 
     rung: str
-    """``versions``, ``kernels``, ``clocks``, ``kernel time``, ``copies``, ``host``, ``limits`` or
-    ``start-up``."""
+    """``versions``, ``kernels``, ``clocks``, ``load``, ``kernel time``, ``copies``, ``host``,
+    ``limits`` or ``start-up``."""
     text: str
     """A sentence for people, with both values. ``associated with``, never ``caused by``."""
     points: Interval | None = None
@@ -191,6 +191,9 @@ class StartUp:
     steps_to_amortise: int | None
     """Steps after which the extra start-up is below the margin of the whole time; ``None``: there
     is no extra, or it is not known."""
+    steps_to_break_even: int | None = None
+    """Steps after which faster ones have made up for the extra start-up; ``None``: there is no
+    extra, or the cell is not faster by more than the margin."""
 
 
 @dataclass(frozen=True)
@@ -333,6 +336,9 @@ class NoiseFloor:
     """Of the one against the other: no true difference."""
     resolves: tuple[Resolves, ...]
     sentence: str
+    noise_low: float | None = None
+    """Of ``noise``, its interval at 95 %: few blocks tell it roughly."""
+    noise_high: float | None = None
 
 
 @dataclass(frozen=True)
