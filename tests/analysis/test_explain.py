@@ -204,7 +204,7 @@ def test_on_a_cpu_the_phases_share_the_change(make: Make) -> None:
         "phase forward 160 ms a step in bare, 180 ms in docker: goes with +4.0"
     )
     assert same.points is None
-    assert same.text == "phases copy, backward, optimizer unchanged: within 0.0 points each"
+    assert same.text == "phases copy, backward, optimizer unchanged: within 0.1 points each"
 
 
 def test_wild_runs_are_neither_changed_nor_unchanged(make: Make) -> None:
@@ -507,19 +507,50 @@ def test_clocks_power_and_throttling_are_told_with_both_values(make: Make) -> No
     )
 
 
-def test_other_programs_are_what_the_workload_did_not_use(make: Make) -> None:
-    def run(busy: float) -> Summary:
-        made = make(
-            gauges={("cpu", "hw.cpu.utilization"): busy},
-            counters={("workload", "process.cpu.time"): 2.0},
-            devices=(sessions.GPU, sessions.CPU, ("workload", "workload", "workload", None, {})),
-        )
-        return with_facts(made, host={"cpu.core.logical.count": 8})
+def loaded(make: Make, busy: float, own: float = 2.0) -> Summary:
+    """Eight cores, ``busy`` of their time; the workload's processes use ``own`` cores."""
+    made = make(
+        gauges={("cpu", "hw.cpu.utilization"): busy},
+        counters={("workload", "process.cpu.time"): own},
+        devices=(sessions.GPU, sessions.CPU, ("workload", "workload", "workload", None, {})),
+    )
+    return with_facts(made, host={"cpu.core.logical.count": 8})
 
+
+def load_told(bare: Summary, docker: Summary) -> str:
+    return text(explain(cell("bare", [bare]), cell("docker", [docker]), MARGIN), "load")
+
+
+def test_other_programs_are_what_the_workload_did_not_use(make: Make) -> None:
     # Two of eight cores are the workload's own.
-    found = explain(cell("bare", [run(0.25)]), cell("docker", [run(0.65)]), MARGIN)
-    assert text(found, "clocks") == (
+    assert load_told(loaded(make, 0.25), loaded(make, 0.65)) == (
         "other programs used 0 % of the CPU's time in bare, 40 % in docker"
+    )
+
+
+def test_a_machine_that_others_kept_busy_is_told_though_on_both_sides(make: Make) -> None:
+    assert load_told(loaded(make, 1.0, own=0.1), loaded(make, 1.0, own=0.1)) == (
+        "other programs used 99 % of the CPU's time in bare, 99 % in docker: both were disturbed"
+    )
+
+
+def test_load_of_others_that_is_known_of_one_side_is_told_of_it(make: Make) -> None:
+    assert load_told(make(), loaded(make, 0.65)) == (
+        "other programs used an unknown share of the CPU's time in bare, 40 % in docker"
+    )
+
+
+def test_a_machine_of_ones_own_has_no_load_to_tell(make: Make) -> None:
+    assert load_told(loaded(make, 0.30), loaded(make, 0.31)) == ""
+
+
+def test_load_is_no_part_of_the_clocks(make: Make) -> None:
+    found = explain(
+        cell("bare", [loaded(make, 1.0, own=0.1)]), cell("docker", [loaded(make, 0.55)]), MARGIN
+    )
+    assert text(found, "clocks") == ""
+    assert text(found, "load") == (
+        "other programs used 99 % of the CPU's time in bare, 30 % in docker"
     )
 
 
@@ -546,6 +577,42 @@ def test_start_up_is_told_apart_with_the_steps_that_amortise_it(make: Make) -> N
         "start-up 3.60 s in bare, 4.35 s in docker: 750 ms more, 750 ms of it launch"
     )
     assert last.text.endswith("under 1.0 % of the time after 150 steps")
+
+
+def faster(make: Make, launch: float, step: float) -> Explanation:
+    """Steps of half a second in bare, of ``step`` seconds in docker, which starts ``launch`` s
+    later."""
+    jitter = (1.0, 1.001, 0.999, 1.002, 0.998)
+    bare = cell("bare", [started(make, 0.1, 0.5 * each) for each in jitter])
+    docker = cell("docker", [started(make, 0.1 + launch, step) for _ in jitter])
+    return explain(bare, docker, MARGIN)
+
+
+def test_a_longer_start_of_faster_steps_is_told_with_its_break_even(make: Make) -> None:
+    found = faster(make, 0.75, step=0.45)
+    assert found.start_up is not None
+    # Each step gains 0.05 s.
+    assert found.start_up.steps_to_break_even == 15
+    assert found.evidence[-1].text.endswith(
+        "; its faster steps make up for that after 15 steps (break-even)"
+    )
+
+
+@pytest.mark.parametrize("step", [0.5, 0.497, 0.55])
+def test_steps_that_are_not_faster_by_more_than_the_margin_have_no_break_even(
+    make: Make, step: float
+) -> None:
+    found = faster(make, 0.75, step)
+    assert found.start_up is not None
+    assert found.start_up.steps_to_break_even is None
+    assert found.start_up.steps_to_amortise == 150
+    assert "under 1.0 % of the time after 150 steps" in found.evidence[-1].text
+
+
+def test_a_shorter_start_of_faster_steps_has_nothing_to_make_up_for(make: Make) -> None:
+    found = faster(make, -0.05, step=0.45)
+    assert found.start_up is not None
+    assert found.start_up.steps_to_break_even is None
 
 
 def test_a_shorter_start_has_nothing_to_amortise(make: Make) -> None:

@@ -1,12 +1,12 @@
 """Why two environments differ: what goes with the change, down the ladder of explanation.
 
-Versions, kernels, clocks, GPU kernel time, copies, the host, limits, start-up. It says what goes
-with a change and never what caused it: ``docs/explanation.md``.
+Versions, kernels, clocks, load, GPU kernel time, copies, the host, limits, start-up. It says what
+goes with a change and never what caused it: ``docs/explanation.md``.
 """
 
 from __future__ import annotations
 
-from gpuwatch.analysis.explain_conditions import conditions
+from gpuwatch.analysis.explain_conditions import conditions, load
 from gpuwatch.analysis.explain_kernels import differing, executed
 from gpuwatch.analysis.explain_setting import fingerprint, limits, versions
 from gpuwatch.analysis.explain_sides import Sides
@@ -19,9 +19,9 @@ def explain(baseline: Cell, other: Cell, margin: float) -> Explanation:
     """What goes with the change from ``baseline`` to ``other``, by the judged runs of both.
 
     Parts of the step first, the largest change first; then versions, kernels, clocks and limits
-    that differ; start-up last. What is not known is left out. ``margin`` is relative: a part
-    that is within it is unchanged, and extra start-up is told with the steps after which it is
-    below that share of the whole time.
+    that differ, and the load of other programs; start-up last. What is not known is left out.
+    ``margin`` is relative: a part that is within it is unchanged. Extra start-up is told with the
+    steps after which it is below that share of the whole time, or made up for by faster ones.
     """
     sides = Sides(baseline, other, margin)
     found = fingerprint(sides)
@@ -34,6 +34,7 @@ def explain(baseline: Cell, other: Cell, margin: float) -> Explanation:
         ran,
         executed(sides),
         conditions(sides),
+        load(sides),
         limits(sides, found),
         started,
     )

@@ -1,4 +1,4 @@
-"""Clocks, power and other programs, where they were not the same in two environments."""
+"""Clocks and power, where they were not the same in two environments, and other programs' load."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ RELATIVE = 0.02
 """Clocks and power differ from here on."""
 SHARES = 0.05
 """Shares of the time or of the cores differ from here on."""
+BUSY = 0.2
+"""Share of the cores' time from which on other programs are told of, though on both sides alike."""
 
 _RATES = (
     ("hw.gpu.clock.sm", "SM clock", "Hz"),
@@ -30,7 +32,7 @@ _HELD = (
 
 def conditions(sides: Sides) -> Evidence | None:
     """Clocks and power that differ by 2 % or more, and by five points or more how long clocks were
-    held down and how much of the cores' time other programs used.
+    held down.
 
     Means over the window, medians over the runs. ``None`` too where the windows are of different
     parts of the runs, so that their means say nothing.
@@ -42,12 +44,29 @@ def conditions(sides: Sides) -> Evidence | None:
     for name, label in _HELD:
         share = _share(sides, " of the time", _of(name))
         told += [f"{label} {share}"] if share else []
-    others = _share(sides, " of the CPU's time", others_share)
-    told += [f"other programs used {others}"] if others else []
     if not told:
         return None
     source = f"means over the {kinds.pop()}, median over the runs"
     return Evidence("clocks", "; ".join(told), None, Method.MEASURED, source)
+
+
+def load(sides: Sides) -> Evidence | None:
+    """What other programs used of the cores' time: five points or more apart, or a fifth or more on
+    either side. Means over the windows, medians over the runs."""
+    shares = sides.medians(others_share)
+    first, second = shares
+    most = max((share for share in shares if share is not None), default=0.0)
+    apart = first is not None and second is not None and abs(second - first) >= SHARES
+    if not apart and most < BUSY:
+        return None
+    one, two = ("an unknown share" if each is None else units.percent(each) for each in shares)
+    both = sides.both(f"{one} of the CPU's time", two)
+    text = f"other programs used {both}"
+    if not apart and None not in shares:
+        text += ": both were disturbed"
+    kinds = sorted({session.window.kind for of in sides.sessions for session in of})
+    source = f"means over the {' or the '.join(kinds)}, median over the runs"
+    return Evidence("load", text, None, Method.MEASURED, source)
 
 
 def others_share(session: Summary) -> float | None:

@@ -1,4 +1,5 @@
-"""What starting cost, apart from the steady state, and after how many steps it no longer counts."""
+"""What starting cost, apart from the steady state, and after how many steps it no longer counts:
+of faster steps when they have made up for it, else when it falls under the margin."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from collections.abc import Callable
 
 from gpuwatch import units
 from gpuwatch.analysis.explain_sides import Sides, median, plausible, step_seconds
+from gpuwatch.analysis.intervals import lower_end
 from gpuwatch.analysis.results import Cell, Evidence, Interval, StartUp
 from gpuwatch.analysis.summary import Summary
 from gpuwatch.analysis.verdict import difference
@@ -34,20 +36,21 @@ def start_up(sides: Sides) -> tuple[StartUp | None, Evidence | None]:
     extra = second - first
     interval = _interval(sides)
     told = interval is None or not interval.low <= 0 <= interval.high
-    step = median([known for run in sides.baseline.judged if (known := step_seconds(run))])
-    steps = None
-    if told and extra > 0 and step is not None and sides.margin > 0:
-        steps = math.ceil(round(extra / (sides.margin * step), 6))
+    more = extra if told and extra > 0 else None
+    steps = None if more is None else _amortised(sides, more)
+    even = None if more is None else _break_even(sides, more)
     text = f"start-up {sides.both(_time(first), _time(second))}"
     if told and extra:
         text += f": {_time(abs(extra))} {'more' if extra > 0 else 'less'}{_stage(sides, extra)}"
     else:
         text += ": a difference within its error"
-    if steps is not None:
+    if even is not None:
+        text += f"; its faster steps make up for that after {even:,} steps (break-even)"
+    elif steps is not None:
         text += f"; under {units.percent(sides.margin)} of the time after {steps:,} steps"
     source = "launch, import, model and data, first step; no part of the step time"
     return (
-        StartUp(second, extra, steps),
+        StartUp(second, extra, steps, even),
         Evidence("start-up", text, None, Method.MEASURED, source),
     )
 
@@ -57,6 +60,34 @@ def seconds_of(session: Summary) -> float | None:
     stages = [getattr(session.timing, key) for _, key in _STAGES]
     known = [float(stage) for stage in stages if stage is not None]
     return plausible(sum(known)) if len(known) == len(stages) else None
+
+
+def _amortised(sides: Sides, extra: float) -> int | None:
+    """Steps of whose time ``extra`` seconds are no more than the margin."""
+    step = _step(sides.baseline)
+    return None if step is None or sides.margin <= 0 else _steps(extra, sides.margin * step)
+
+
+def _break_even(sides: Sides, extra: float) -> int | None:
+    """Steps that gain ``extra`` seconds, where they are faster by more than the margin."""
+    whole = sides.split({})
+    first, second = map(_step, sides.cells)
+    if whole is None or first is None or second is None:
+        return None
+    change = whole.remainder
+    highest = change.estimate if change.interval is None else change.interval.high
+    if highest > lower_end(sides.margin) or second >= first:
+        return None
+    return _steps(extra, first - second)
+
+
+def _step(cell: Cell) -> float | None:
+    return median([known for run in cell.judged if (known := step_seconds(run)) is not None])
+
+
+def _steps(extra: float, each: float) -> int:
+    """Steps that make up ``extra``, each by ``each`` seconds."""
+    return math.ceil(round(extra / each, 6))
 
 
 def _interval(sides: Sides) -> Interval | None:
