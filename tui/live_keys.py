@@ -17,7 +17,7 @@ HELP: tuple[tuple[str, str], ...] = (
     ("o", "roofline: the run under the ceilings of compute and bandwidth"),
     ("K", "kernels: which ones took the time, after the run"),
     ("Esc", "the sessions; Enter too when the run is over"),
-    ("c", "compare with the rest of the study: over, or so far while it goes on"),
+    ("c", "compare with its study, so far while that goes on"),
     ("t", "colours: dark, light, the terminal's own"),
     ("?", "this page"),
 )
