@@ -544,6 +544,17 @@ def test_a_machine_of_ones_own_has_no_load_to_tell(make: Make) -> None:
     assert load_told(loaded(make, 0.30), loaded(make, 0.31)) == ""
 
 
+def test_of_a_run_too_short_to_sample_the_account_at_its_end_tells_its_own_part(make: Make) -> None:
+    def short(bound: bool = False) -> Summary:
+        made = make(gauges={("cpu", "hw.cpu.utilization"): 1.0}, steps=())
+        made = with_facts(made, host={"cpu.core.logical.count": 2})
+        # Two tenths of a second of CPU time in a run of one second: a tenth of two cores.
+        return replace(made, timing=Timing(0.1, 0.2, 0.1, 0.1, 0.1, 1.0, 0.15, 0.05, bound))
+
+    assert load_told(short(), short()).startswith("other programs used 90 % of the CPU's time")
+    assert load_told(short(bound=True), short(bound=True)) == ""
+
+
 def test_load_is_no_part_of_the_clocks(make: Make) -> None:
     found = explain(
         cell("bare", [loaded(make, 1.0, own=0.1)]), cell("docker", [loaded(make, 0.55)]), MARGIN

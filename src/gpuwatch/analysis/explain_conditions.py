@@ -17,6 +17,8 @@ SHARES = 0.05
 """Shares of the time or of the cores differ from here on."""
 BUSY = 0.2
 """Share of the cores' time from which on other programs are told of, though on both sides alike."""
+_WHOLE_RUN = "whole run"
+"""A session's window that is of no part of it."""
 
 _RATES = (
     ("hw.gpu.clock.sm", "SM clock", "Hz"),
@@ -72,14 +74,26 @@ def load(sides: Sides) -> Evidence | None:
 def others_share(session: Summary) -> float | None:
     """Share of all cores' time that was not idle and not the workload's, 0 to 1; time that the
     hypervisor took away is in it. ``None`` where the workload's own is not measured."""
-    busy, own = _mean(session, "hw.cpu.utilization"), session.metrics.get("process.cpu.time")
+    busy, own = _mean(session, "hw.cpu.utilization"), _own_cores(session)
     cores = number(mapping(session.facts.get("host")).get("cpu.core.logical.count"))
-    seconds = session.window.seconds
-    if busy is None or own is None or own.method is not Method.MEASURED or own.max is None:
+    if busy is None or own is None or not cores or cores < 1:
         return None
-    if not cores or cores < 1 or seconds <= 0:
+    return max(0.0, busy - own / cores)
+
+
+def _own_cores(session: Summary) -> float | None:
+    """Cores that the workload's processes used on average: by samples; of a whole run that was too
+    short for two by its account at the end."""
+    sampled, seconds = session.metrics.get("process.cpu.time"), session.window.seconds
+    if sampled is not None and sampled.method is Method.MEASURED and sampled.max is not None:
+        return sampled.max / seconds if seconds > 0 else None
+    timing = session.timing
+    user, system, real = timing.user_seconds, timing.sys_seconds, timing.real_seconds
+    if session.window.kind != _WHOLE_RUN or timing.cpu_is_bound:
         return None
-    return max(0.0, busy - own.max / seconds / cores)
+    if user is None or system is None or real is None or real <= 0:
+        return None
+    return (user + system) / real
 
 
 def _of(name: str) -> Callable[[Summary], float | None]:
