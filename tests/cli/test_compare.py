@@ -153,7 +153,7 @@ def test_report_writes_every_file_and_leaves_nothing_else(
     assert names == {"plan.json", *FILES}
     found = json.loads((study / "summary.json").read_text())
     assert found["study"] == "a-study" and kinds(found) == ["same", "slower"]
-    assert "(roofline.svg)" in (study / "summary.md").read_text()
+    assert "roofline.svg, beside this file" in (study / "summary.md").read_text()
     assert (study / "summary.csv").read_text().startswith("study,part,workload,")
     assert (study / "summary.html").read_text().startswith("<!")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from gpuwatch.analysis.summary import Summary
@@ -23,7 +24,8 @@ def missing(sessions: Sequence[Summary]) -> dict[str, list[str]]:
     told = {}
     for why, names in reasons.items():
         some = len(holds[why]) < len({session.id for session in sessions})
-        of = ", ".join(key.rpartition(" ")[0] for key in holds[why])
+        labels = Counter(key.rpartition(" ")[0] for key in holds[why])
+        of = ", ".join(f"{e} ({n} runs)" if n > 1 else e for e, n in labels.items())
         told[f"{why} ({of})" if some else why] = _together(list(names))
     return told
 
