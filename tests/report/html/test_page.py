@@ -176,6 +176,7 @@ def test_metrics_that_are_unknown_for_one_reason_are_told_once(study: StudyResul
     methods = made.partition('id="methods"')[2].partition("</section>")[0]
     reasons = re.findall("<td>unavailable</td><td>([^<]+)</td>", methods)
     assert reasons and len(reasons) == len(set(reasons))
+    assert any(reason.endswith("(docker (8 runs), apptainer (8 runs))") for reason in reasons)
 
 
 def test_the_band_ends_where_the_margin_is_tested(study: StudyResult) -> None:
@@ -188,6 +189,17 @@ def test_the_band_ends_where_the_margin_is_tested(study: StudyResult) -> None:
     (zero,) = map(float, re.findall(r'class="axis" x1="([\d.]+)%"', made))
     # A half is as far below none as twice is above.
     assert (zero - x) / (x + width - zero) == pytest.approx(0.5, abs=0.01)
+
+
+def test_what_bounds_several_runs_is_said_once(study: StudyResult) -> None:
+    made = page(study, [])
+    roofline = text_of(
+        "<body>" + made.partition('id="case-0-roofline"')[2].partition("</section>")[0]
+    )
+    texts = {
+        run.session.efficiency.roofline.verdict.text for run in study.questions[0].cells[0].runs
+    }
+    assert len(texts) == 1 and roofline.count(f"bare, docker, apptainer: {texts.pop()}") == 1
 
 
 def test_the_policy_allows_nothing_but_this_style_and_this_script(html: str) -> None:
