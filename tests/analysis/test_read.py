@@ -326,3 +326,41 @@ def test_a_plan_from_elsewhere_with_absurd_blocks_is_read_at_once(tmp_path: Path
     study.write(tmp_path, Plan("s", (huge,), last))
     run(tmp_path / "1.gpuwatch")
     assert len(only(read_study(tmp_path)).cells) == 1
+
+
+def test_a_session_that_is_not_of_the_run_it_is_named_for_is_left_out_and_named(
+    tmp_path: Path,
+) -> None:
+    plan = recorded(tmp_path, [PAIR], EFFECTS)
+    bare, docker = (tmp_path / run.file for run in plan.runs[2:4])
+    bare.rename(tmp_path / "kept")
+    docker.rename(bare)
+    (tmp_path / "kept").rename(docker)
+    result = read_study(tmp_path)
+    assert sum("is left out: its environment is" in note for note in result.notes) == 2
+    assert len(result.sessions) == len(plan.runs) - 2
+
+
+@pytest.mark.parametrize("text", ["", "{}", '{"schema": 9}', "[[["])
+def test_without_a_plan_that_can_be_read_nothing_is_told(tmp_path: Path, text: str) -> None:
+    recorded(tmp_path, [PAIR], EFFECTS)
+    (tmp_path / "plan.json").write_text(text)
+    result = read_study(tmp_path)
+    assert result.notes[0].startswith("plan.json cannot be read")
+    (contrast,) = result.questions[0].contrasts
+    assert contrast.verdict.kind is Kind.CANT_TELL and contrast.verdict.estimate is None
+
+
+def test_two_runs_of_different_blocks_are_described_without_their_blocks(tmp_path: Path) -> None:
+    plan = recorded(tmp_path, [PAIR], EFFECTS)
+    chosen = [
+        next(
+            tmp_path / run.file
+            for run in plan.runs
+            if run.block == block and run.environment == environment
+        )
+        for block, environment in ((1, BARE), (2, DOCKER))
+    ]
+    (contrast,) = only(read_sessions(chosen)).contrasts
+    assert contrast.verdict.kind is Kind.DESCRIBED and not contrast.verdict.paired
+    assert contrast.verdict.estimate == pytest.approx(0.03, abs=0.01)

@@ -89,7 +89,7 @@ def test_a_block_counts_where_both_have_a_value(tmp_path: Path) -> None:
     found = contrast(result)
     assert found.ratios[0] is None and None not in found.ratios[1:]
     assert (found.verdict.pairs, found.verdict.kind) == (6, Kind.SLOWER)
-    assert found.sentence.endswith(" 6 of 7 blocks.")
+    assert found.sentence.endswith(" 6 of 7 paired blocks, noise 0.1 %.")
     note = "1 of 7 runs of docker=image failed (exit code 1: out of memory)"
     assert note in only(result).notes
     failed = only(result).cells[1].judged[0]
@@ -122,7 +122,7 @@ def test_the_same_block_lost_on_both_sides_is_one_pair(tmp_path: Path) -> None:
     recorded(tmp_path, [blocks_of(6, BARE, DOCKER)], EFFECTS, options=lost)
     found = contrast(read_study(tmp_path))
     assert (found.verdict.kind, found.verdict.pairs) == (Kind.SLOWER, 5)
-    assert found.sentence.endswith(" 5 of 6 blocks.")
+    assert found.sentence.endswith(" 5 of 6 paired blocks, noise <0.1 %.")
 
 
 def test_a_comparison_that_lacks_too_much_takes_no_share_of_the_error(tmp_path: Path) -> None:
@@ -242,7 +242,7 @@ def test_one_run_each_describes(tmp_path: Path) -> None:
     found = contrast(result)
     assert found.verdict.kind is Kind.DESCRIBED
     assert "One run each: describes, does not say which is faster." in found.sentence
-    assert found.sentence.startswith("docker=image: +2.9 % against bare.")
+    assert found.sentence.startswith("docker=image: step time +2.9 % against bare.")
     assert any(note.startswith("one run each") for note in result.notes)
 
 
@@ -457,7 +457,7 @@ def test_without_any_steps_whole_runs_are_compared_and_that_is_said(tmp_path: Pa
     assert question.metric == "whole run"
     assert question.cells[0].runs[0].value == pytest.approx(10.01)
     assert question.contrasts[0].verdict.kind is Kind.SLOWER
-    assert question.contrasts[0].sentence.endswith("Of the whole run, start-up included.")
+    assert question.contrasts[0].sentence.endswith(" Start-up included.")
     assert "no run reports steps: whole runs are compared, start-up included" in question.notes
 
 

@@ -49,7 +49,8 @@ def part(name: str, estimate: float, low: float, high: float) -> Evidence:
 
 def test_the_same() -> None:
     assert said(verdict(Kind.SAME, interval(0.2, -0.3, 0.7))) == (
-        "docker costs nothing measurable here: +0.2 % (-0.3 to +0.7), within 1 % of bare. "
+        "docker costs nothing measurable here: step time +0.2 % (-0.3 to +0.7), within 1 % "
+        "of bare. "
         "7 paired blocks, noise 0.4 %."
     )
 
@@ -81,15 +82,16 @@ def test_slower_with_what_goes_with_it() -> None:
         Evidence("versions", "torch 2.6 in bare, 2.7 in docker"),
     )
     assert said(verdict(Kind.SLOWER, interval(3.1, 2.4, 3.8)), evidence=evidence) == (
-        "docker is slower than bare: +3.1 % (+2.4 to +3.8). "
-        "GPU kernel time unchanged; host wait accounts for 2.9 points."
+        "docker is slower than bare: step time +3.1 % (+2.4 to +3.8). "
+        "GPU kernel time unchanged; host wait accounts for 2.9 points. "
+        "7 paired blocks, noise 0.4 %."
     )
 
 
 def test_kernel_time_that_may_have_changed_is_not_called_unchanged() -> None:
     evidence = (part("GPU kernel time", 0.5, -2.0, 3.0), part("host wait", 2.9, 2.2, 3.6))
     told = said(verdict(Kind.SLOWER, interval(3.1, 2.4, 3.8)), evidence=evidence)
-    assert told.endswith(" Host wait accounts for 2.9 points.")
+    assert "+3.8). Host wait accounts for 2.9 points." in told
 
 
 def test_two_parts_of_like_size_are_both_named_and_their_direction_told() -> None:
@@ -99,21 +101,25 @@ def test_two_parts_of_like_size_are_both_named_and_their_direction_told() -> Non
         part("the phase copy", -0.4, -0.5, -0.3),
     )
     assert said(verdict(Kind.FASTER, interval(-1.4, -1.7, -1.1)), evidence=evidence) == (
-        "docker is faster than bare: -1.4 % (-1.7 to -1.1). "
-        "Phase forward accounts for 2.0 points, phase optimizer for +1.0."
+        "docker is faster than bare: step time -1.4 % (-1.7 to -1.1). "
+        "Phase forward accounts for 2.0 points, phase optimizer for +1.0. "
+        "7 paired blocks, noise 0.4 %."
     )
 
 
 def test_a_level_that_holm_shares_is_said() -> None:
     found = verdict(Kind.SLOWER, interval(3.1, 2.4, 3.8, 1 - 0.05 / 3), comparisons=3)
     assert said(found) == (
-        "docker is slower than bare: +3.1 % (+2.4 to +3.8, 98.3 % interval, one of 3 comparisons)."
+        "docker is slower than bare: step time +3.1 % (+2.4 to +3.8, 98.3 % interval, one "
+        "of 3 comparisons). "
+        "7 paired blocks, noise 0.4 %."
     )
 
 
 def test_small() -> None:
     assert said(verdict(Kind.SMALL, interval(0.5, 0.2, 0.8), noise=0.002)) == (
-        "docker and bare: a real difference, below your margin of 1 %: +0.5 % (+0.2 to +0.8). "
+        "docker and bare: a real difference, below your margin of 1 %: step time +0.5 % "
+        "(+0.2 to +0.8). "
         "7 paired blocks, noise 0.2 %."
     )
 
@@ -121,7 +127,8 @@ def test_small() -> None:
 def test_cant_tell_says_how_many_blocks_would_decide() -> None:
     found = verdict(Kind.CANT_TELL, interval(0.8, -0.9, 2.5), more_blocks=20)
     assert said(found) == (
-        "docker: can't tell: +0.8 % (-0.9 to +2.5) against bare. About 20 blocks would decide it."
+        "docker: can't tell: step time +0.8 % (-0.9 to +2.5) against bare. About 20 blocks "
+        "would decide it."
     )
 
 
@@ -142,9 +149,19 @@ def test_invalid_names_why_and_no_number() -> None:
 @pytest.mark.parametrize(
     ("pairs", "to_come", "told"),
     [
-        (3, 0, "docker: +3.1 % (+1.0 to +5.2) against bare. 3 blocks describe; a verdict needs 5."),
-        (3, 4, "docker: +3.1 % (+1.0 to +5.2) against bare. 3 blocks so far, 4 to come."),
-        (1, 0, "docker: +3.1 % (+1.0 to +5.2) against bare. 1 block describes; a verdict needs 5."),
+        (
+            3,
+            0,
+            "docker: step time +3.1 % (+1.0 to +5.2) against bare. 3 blocks describe; a "
+            "verdict needs 5.",
+        ),
+        (3, 4, "docker: step time +3.1 % (+1.0 to +5.2) against bare. 3 blocks so far, 4 to come."),
+        (
+            1,
+            0,
+            "docker: step time +3.1 % (+1.0 to +5.2) against bare. 1 block describes; a "
+            "verdict needs 5.",
+        ),
     ],
 )
 def test_few_blocks_describe(pairs: int, to_come: int, told: str) -> None:
@@ -155,7 +172,8 @@ def test_few_blocks_describe(pairs: int, to_come: int, told: str) -> None:
 def test_one_run_each_describes() -> None:
     found = verdict(Kind.DESCRIBED, estimate=0.031, pairs=1, paired=False, noise=None)
     assert said(found, replace(BARE, runs=1), replace(DOCKER, runs=1)) == (
-        "docker: +3.1 % against bare. One run each: describes, does not say which is faster."
+        "docker: step time +3.1 % against bare. One run each: describes, does not say "
+        "which is faster."
     )
 
 
@@ -167,20 +185,21 @@ def test_nothing_yet_to_compare_with() -> None:
 def test_runs_that_no_block_pairs_say_so() -> None:
     found = verdict(Kind.SLOWER, interval(3.1, 2.4, 3.8), pairs=5, paired=False)
     assert said(found, two=replace(DOCKER, runs=5)) == (
-        "docker is slower than bare: +3.1 % (+2.4 to +3.8). "
-        "5 runs against 7, not paired, so that drift between them is in the difference."
+        "docker is slower than bare: step time +3.1 % (+2.4 to +3.8). "
+        "Noise 0.4 %. 5 runs against 7, not paired, so that drift between them is in the "
+        "difference."
     )
 
 
 def test_whole_runs_say_so() -> None:
     found = verdict(Kind.SAME, interval(0.2, -0.3, 0.7))
-    assert said(found, metric="whole run").endswith("Of the whole run, start-up included.")
+    assert said(found, metric="whole run").endswith(" Start-up included.")
 
 
 def test_an_environment_against_itself() -> None:
     assert said(verdict(Kind.SAME, interval(0.1, -0.3, 0.5)), FIRST, SECOND) == (
         "bare#2 and bare#1: no difference between two runs of the same: "
-        "+0.1 % (-0.3 to +0.5), within 1 %. 7 paired blocks, noise 0.4 %."
+        "step time +0.1 % (-0.3 to +0.5), within 1 %. 7 paired blocks, noise 0.4 %."
     )
     assert "They are the same: chance, or runs that disturb each other." in said(
         verdict(Kind.SLOWER, interval(3.1, 2.4, 3.8)), FIRST, SECOND

@@ -80,6 +80,8 @@ class Case:
     """Why an environment, by its label, has no run at all."""
     goes_on: bool = False
     """Whether runs of it may still come."""
+    doubt: str | None = None
+    """Why nothing can be told of it, whatever its runs say."""
 
 
 def metric_of(groups: Iterable[Group]) -> str:
@@ -142,7 +144,7 @@ def _lack(cell: Cell, absent: int, to_come: int) -> Lack | None:
 def _clause(way: tuple[str, str], reasons: Sequence[str | None]) -> str:
     """``2 reached no steady state``, with the reason where it is one."""
     one, many = way
-    known = set(reasons)
+    known = {None if each is None else each.removeprefix("stopped: ") for each in reasons}
     why = known.pop() if len(known) == 1 else None
     text = f"{len(reasons)} {one if len(reasons) == 1 else many}"
     return f"{text} ({why})" if why else text

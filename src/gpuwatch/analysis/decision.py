@@ -131,6 +131,6 @@ def reasons_of(
     elif found.inside and not found.ranks_inside:
         yield f"the {test} test does not confirm that it is within {limit}"
     elif not found.inside and not found.noisy:
-        yield f"neither no difference nor one of more than {limit} can be ruled out"
+        yield f"it may be none, and it may be more than {limit}"
     if more is None and not found.noisy:
         yield f"no reasonable number of blocks ({MOST} or fewer) would decide it"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gpuwatch.analysis.cells import (
     MOST_LACKING,
@@ -20,7 +20,7 @@ from gpuwatch.analysis.explain import explain
 from gpuwatch.analysis.results import Cell, Contrast, Explanation, Kind, Question, Verdict
 from gpuwatch.analysis.study_table import table_of
 from gpuwatch.analysis.validity import device_differences, disturbed_alike, invalid_reasons
-from gpuwatch.analysis.verdict import invalid, paired, unpaired
+from gpuwatch.analysis.verdict import FEWEST, invalid, paired, unpaired
 from gpuwatch.analysis.wording import Side, sentence
 from gpuwatch.models import JSON
 
@@ -116,6 +116,9 @@ def _verdicts(
                 len(values) if case.blocks is not None else min(len(baseline.values), len(values))
             )
             found[at] = invalid(reasons, case.margin, case.blocks is not None, pairs)
+        elif case.doubt:
+            alone = _judged(case, baseline, [values])[0]
+            found[at] = replace(_untold(alone, (case.doubt,)), estimate=None)
         elif lacks:
             found[at] = _untold(_judged(case, baseline, [values])[0], lacks)
         else:
@@ -155,6 +158,8 @@ def _lacks(case: Case, baseline: _Side, other: _Side) -> tuple[str, ...]:
     """Why nothing can be told, as too many runs of a side, or too many pairs, gave no value."""
     cells = [side.cell for side in (baseline, other)]
     told = [cell.lack.text for cell in cells if cell.lack]
+    if case.blocks is not None and 0 < len(case.blocks) < FEWEST and all(map(valued, cells)):
+        return ()  # described anyway
     too_much = [cell.lack.text for cell in cells if cell.lack and lacks_too_much(cell)]
     if too_much or case.blocks is None:
         return tuple(too_much)

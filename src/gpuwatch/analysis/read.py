@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,9 +17,14 @@ from gpuwatch.analysis.wording import per_cent
 from gpuwatch.errors import GpuwatchError
 from gpuwatch.session import plan as plans
 from gpuwatch.session import progress, study
-from gpuwatch.session.plan import WARM_UP, Plan
+from gpuwatch.session.plan import WARM_UP, Plan, PlannedRun
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.text import clean
+
+_NO_PLAN = (
+    "plan.json cannot be read, so it is not known which runs are of the warm-up and which belong "
+    "to one block"
+)
 
 
 def read(path: Path) -> Read:
@@ -49,12 +54,20 @@ def read_study(
     A session that cannot be read is a note that names the file.
     """
     plan = plans.read(folder)
-    reads, notes = [], []
+    doubt = _NO_PLAN if plan is None and (folder / plans.PLAN).exists() else None
+    planned = {run.file: run for run in plan.runs} if plan is not None else {}
+    reads, notes = [], [doubt] if doubt else []
     for path in study.sessions_in(folder):
         try:
-            reads.append(read(path))
+            found = read(path)
         except GpuwatchError as error:
             notes.append(f"{clean(path.name)} is left out: {clean(error.message)}")
+            continue
+        other = _unlike(found, planned.get(path.name))
+        if other is None:
+            reads.append(found)
+        else:
+            notes.append(f"{clean(path.name)} is left out: {other}")
     not_run = study.not_run(folder)
     to_come = missing = 0
     if plan is not None:
@@ -76,7 +89,22 @@ def read_study(
         across_devices=across_devices,
         margin=margin,
         notes=notes,
+        doubt=doubt,
     )
+
+
+def _unlike(found: Read, run: PlannedRun | None) -> str | None:
+    """In what a session is not of the run that the plan has under its name."""
+    if run is None:
+        return None
+    session = found.summary
+    for what, is_, planned in (
+        ("workload", session.workload.get("name"), run.workload.name),
+        ("environment", session.environment.get("label"), run.environment.label),
+    ):
+        if is_ != planned:
+            return f"its {what} is {clean(is_, 60)}, and the plan's {clean(planned, 60)}"
+    return None
 
 
 def read_sessions(
@@ -98,6 +126,7 @@ def read_sessions(
     if plan is not None and (
         all(part.blocks is None for part in plan.parts)
         or not {path.name for path in files} <= {run.file for run in plan.runs}
+        or not _pairs(plan, {path.name for path in files})
     ):
         plan = None
     if plan is not None and files.keys() >= set(study.sessions_in(folders[0])):
@@ -119,6 +148,16 @@ def read_sessions(
         margin=margins[0] if margin is None and margins else margin,
         notes=notes,
     )
+
+
+def _pairs(plan: Plan, files: Collection[str]) -> bool:
+    """Whether two of ``files`` are of one case in one block."""
+    places = [
+        (run.part, run.block, run.workload.name, str(run.workload.parameters))
+        for run in plan.runs
+        if run.file in files
+    ]
+    return len(set(places)) < len(places)
 
 
 def _margins(paths: Iterable[Path]) -> list[float]:

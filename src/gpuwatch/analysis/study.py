@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from gpuwatch.analysis.breaks import far_apart
@@ -29,17 +30,20 @@ def study_result(
     across_devices: bool = False,
     margin: float | None = None,
     notes: Sequence[str] = (),
+    doubt: str | None = None,
 ) -> StudyResult:
     """Everything that the summary of ``sessions`` shows.
 
     ``margin`` replaces the plan's; ``across_devices`` makes other GPUs or processors a note and
-    not a reason for no verdict; ``notes`` stand before the result's own.
+    not a reason for no verdict; ``notes`` stand before the result's own; for ``doubt`` nothing is
+    told of any comparison.
     """
     if plan is None:
         cases = grouped_cases(sessions, MARGIN if margin is None else margin)
         strangers: list[Read] = []
     else:
         cases, strangers = planned_cases(sessions, plan, not_run, margin, goes_on=to_come > 0)
+    cases = [replace(case, doubt=doubt) for case in cases]
     asked = [
         (case, question_of(case, across_devices=across_devices) if case.groups else None)
         for case in cases

@@ -55,11 +55,11 @@ def sentence(
         why = "; ".join(verdict.reasons) or "they differ in more than the environment"
         return f"{other.label} is not comparable with {baseline.label}: {why}."
     if kind is Kind.DESCRIBED:
-        first = _described(baseline, other, verdict, blocks_lost, blocks_to_come)
+        first = _described(baseline, other, verdict, metric, blocks_lost, blocks_to_come)
     elif kind is Kind.CANT_TELL:
-        first = _cant_tell(baseline, other, verdict)
+        first = _cant_tell(baseline, other, verdict, metric)
     else:
-        first = _told(baseline, other, verdict)
+        first = _told(baseline, other, verdict, metric)
         if kind in (Kind.SLOWER, Kind.FASTER, Kind.SMALL):
             first += "".join(f" {each}." for each in [_goes_with(verdict, evidence)] if each)
     return " ".join([first, *_conditions(baseline, other, verdict, blocks_lost, metric)])
@@ -107,23 +107,20 @@ def counted(number: int, one: str, many: str | None = None) -> str:
     return f"{number} {one if number == 1 else many or one + 's'}"
 
 
-def _told(baseline: Side, other: Side, verdict: Verdict) -> str:
+def _told(baseline: Side, other: Side, verdict: Verdict, metric: str) -> str:
     """SAME, SLOWER, FASTER and SMALL."""
+    both = f"{other.label} and {baseline.label}"
     if verdict.kind is Kind.SAME:
-        told = f"{_equivalence(verdict)}, within {per_cent(verdict.margin)}"
+        told = f"{metric} {_equivalence(verdict)}, within {per_cent(verdict.margin)}"
         if repeats(baseline, other):
-            return (
-                f"{other.label} and {baseline.label}: no difference between two runs of the same: "
-                f"{told}."
-            )
+            return f"{both}: no difference between two runs of the same: {told}."
+        if baseline.environment == other.environment:
+            return f"{both}: no difference that can be measured: {told}."
         return f"{other.label} costs nothing measurable here: {told} of {baseline.label}."
-    told = "" if verdict.change is None else f": {_change(verdict)}"
+    told = "" if verdict.change is None else f": {metric} {_change(verdict)}"
     if verdict.kind is Kind.SMALL:
-        margin = per_cent(verdict.margin)
-        return (
-            f"{other.label} and {baseline.label}: a real difference, below your margin of "
-            f"{margin}{told}.{_alike(baseline, other)}"
-        )
+        small = f"a real difference, below your margin of {per_cent(verdict.margin)}"
+        return f"{both}: {small}{told}.{_alike(baseline, other)}"
     word = "slower" if verdict.kind is Kind.SLOWER else "faster"
     return f"{other.label} is {word} than {baseline.label}{told}.{_alike(baseline, other)}"
 
@@ -135,11 +132,11 @@ def _alike(baseline: Side, other: Side) -> str:
     return " They are the same: chance, or runs that disturb each other."
 
 
-def _cant_tell(baseline: Side, other: Side, verdict: Verdict) -> str:
+def _cant_tell(baseline: Side, other: Side, verdict: Verdict, metric: str) -> str:
     told = _estimate(verdict)
     first = f"{other.label}: can't tell against {baseline.label}."
     if told:
-        first = f"{other.label}: can't tell: {told} against {baseline.label}."
+        first = f"{other.label}: can't tell: {metric} {told} against {baseline.label}."
     reasons = "; ".join(verdict.reasons)
     more = verdict.more_blocks
     if more is not None:
@@ -149,9 +146,11 @@ def _cant_tell(baseline: Side, other: Side, verdict: Verdict) -> str:
     return f"{first} {_capital(reasons)}." if reasons else first
 
 
-def _described(baseline: Side, other: Side, verdict: Verdict, lost: int, to_come: int) -> str:
+def _described(
+    baseline: Side, other: Side, verdict: Verdict, metric: str, lost: int, to_come: int
+) -> str:
     told = _estimate(verdict)
-    first = f"{other.label}: {told} against {baseline.label}" if told else other.label
+    first = f"{other.label}: {metric} {told} against {baseline.label}" if told else other.label
     if not verdict.pairs:
         return f"{first}: there is nothing to compare with {baseline.label} yet."
     if baseline.runs == other.runs == 1 and not to_come:
@@ -251,7 +250,7 @@ def _conditions(
 ) -> Iterator[str]:
     """On what it rests."""
     rests = []
-    if verdict.kind in (Kind.SAME, Kind.SMALL):
+    if verdict.kind in (Kind.SAME, Kind.SMALL, Kind.SLOWER, Kind.FASTER):
         if verdict.paired:
             rests.append(_blocks(verdict, lost, "paired block"))
         if verdict.noise is not None:
@@ -259,11 +258,11 @@ def _conditions(
     elif lost and verdict.paired and verdict.kind is not Kind.DESCRIBED and not verdict.lacking:
         rests.append(_blocks(verdict, lost))
     if rests:
-        yield f"{', '.join(rests)}."
+        yield f"{_capital(', '.join(rests))}."
     if not verdict.paired and verdict.pairs and max(baseline.runs, other.runs) > 1:
         yield (f"{counted(other.runs, 'run')} against {baseline.runs}, {UNPAIRED}.")
     if metric == WHOLE_RUN and verdict.kind is not Kind.INVALID:
-        yield "Of the whole run, start-up included."
+        yield "Start-up included."
 
 
 def _places(estimate: float, width: float | None) -> int:
