@@ -59,7 +59,7 @@ def study(arguments: argparse.Namespace, out: Path, *environments: str) -> dict[
     """Record a study of two environments; the verdict of its only contrast."""
     command = [*GPUWATCH, "--record", arguments.workload, "--device", arguments.device, "--quiet"]
     command += ["--steps", str(arguments.steps), "--blocks", str(arguments.blocks)]
-    command += ["--profile", "0", "--out", str(out)]
+    command += ["--profile", "0", "--cool-down", arguments.cool_down, "--out", str(out)]
     for environment in environments:
         command += ["--env", environment]
     subprocess.run(command, check=True)
@@ -98,6 +98,7 @@ def main() -> int:
     parser.add_argument("--blocks", type=int, default=7)
     parser.add_argument("--steps", type=int, default=60, help="timed steps of each run")
     parser.add_argument("--slowdown", type=float, default=0.05, help="share of each step")
+    parser.add_argument("--cool-down", default="2s", metavar="TIME")
     parser.add_argument("--workload", default="mnist-cnn")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--out", type=Path, help="keep the studies here (default: thrown away)")

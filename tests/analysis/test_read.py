@@ -27,6 +27,7 @@ from tests.analysis.recorded_studies import (
     START,
     WOBBLE,
     blocks_of,
+    planned,
     recorded,
     run,
 )
@@ -364,3 +365,16 @@ def test_two_runs_of_different_blocks_are_described_without_their_blocks(tmp_pat
     (contrast,) = only(read_sessions(chosen)).contrasts
     assert contrast.verdict.kind is Kind.DESCRIBED and not contrast.verdict.paired
     assert contrast.verdict.estimate == pytest.approx(0.03, abs=0.01)
+
+
+def test_a_value_of_the_last_steps_alone_is_told(tmp_path: Path) -> None:
+    late = [
+        step(n, SECONDS * (1.1 if n > 88 else 1.0) * (1 + 1e-4 * (n % 3))) for n in range(1, 101)
+    ]
+    plan = planned([PAIR])
+    odd = {run.index: {"steps": late} for run in plan.runs if run.environment == DOCKER}
+    recorded(tmp_path, [PAIR], EFFECTS, options=odd)
+    question = only(read_study(tmp_path))
+    assert (
+        "5 of 5 runs of docker=image: the steady part is the last 12 of 100 steps" in question.notes
+    )

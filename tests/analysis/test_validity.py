@@ -11,7 +11,7 @@ import pytest
 from gpuwatch.analysis.cells import STEP_TIME, Group, Placed, cell_of
 from gpuwatch.analysis.read import read
 from gpuwatch.analysis.results import Cell
-from gpuwatch.analysis.validity import device_differences, disturbed_alike, invalid_reasons
+from gpuwatch.analysis.validity import device_differences, invalid_reasons, remarks
 from tests.analysis import sessions
 from tests.analysis.recorded_studies import FAILED, START, run
 
@@ -186,11 +186,11 @@ def test_what_one_side_alone_tells_is_a_note(tmp_path: Path) -> None:
     }
     cells = pair(tmp_path, silent, told)
     assert invalid_reasons(*cells, across_devices=False) == ()
-    assert disturbed_alike(*cells) == [
+    assert remarks(*cells) == [
         "known of docker alone: data type (bfloat16), model (resnet50), device (CPU); whether bare "
         "had the same is not known"
     ]
-    assert disturbed_alike(*pair(tmp_path / "alike", told, told)) == []
+    assert remarks(*pair(tmp_path / "alike", told, told)) == []
 
 
 def test_other_commands_are_other_work(tmp_path: Path) -> None:
@@ -225,7 +225,7 @@ def test_a_foreign_process_on_one_side_is_a_reason(tmp_path: Path) -> None:
     )
     alike = pair(tmp_path / "alike", [shared, {}], [{}, shared])
     assert invalid_reasons(*alike, across_devices=False) == ()
-    assert disturbed_alike(*alike) == ["other processes were on the GPU in runs of bare and docker"]
+    assert remarks(*alike) == ["other processes were on the GPU in runs of bare and docker"]
 
 
 def held(share: float) -> Options:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from gpuwatch.analysis import steady
 from gpuwatch.analysis.cells import (
     MOST_LACKING,
     WHOLE_RUN,
@@ -19,9 +20,9 @@ from gpuwatch.analysis.cells import (
 from gpuwatch.analysis.explain import explain
 from gpuwatch.analysis.results import Cell, Contrast, Explanation, Kind, Question, Verdict
 from gpuwatch.analysis.study_table import table_of
-from gpuwatch.analysis.validity import device_differences, disturbed_alike, invalid_reasons
+from gpuwatch.analysis.validity import device_differences, invalid_reasons, remarks
 from gpuwatch.analysis.verdict import FEWEST, invalid, paired, unpaired
-from gpuwatch.analysis.wording import Side, sentence
+from gpuwatch.analysis.wording import Side, counted, sentence
 from gpuwatch.models import JSON
 
 _NOTHING = Explanation((), (), (), None)
@@ -253,10 +254,15 @@ def _notes(
         )
     if metric == WHOLE_RUN and len(sides) > 1:
         notes.append("no run reports steps: whole runs are compared, start-up included")
-    notes += [side.cell.lack.text for side in sides if side.cell.lack]
+    for side in sides:
+        notes += [side.cell.lack.text] if side.cell.lack else []
+        late = [text for run in side.cell.judged if (text := steady.told(run.steady))]
+        if late:
+            of = counted(len(side.cell.judged), "run")
+            notes.append(f"{len(late)} of {of} of {side.cell.label}: {late[0]}")
     for at, side in enumerate(sides):
         if at != base:
             cells = (sides[base].cell, side.cell)
             notes += device_differences(*cells) if across_devices else []
-            notes += disturbed_alike(*cells)
+            notes += remarks(*cells)
     return list(dict.fromkeys(notes))

@@ -57,7 +57,7 @@ def device_differences(baseline: Cell, other: Cell) -> list[str]:
     )
 
 
-def disturbed_alike(baseline: Cell, other: Cell) -> list[str]:
+def remarks(baseline: Cell, other: Cell) -> list[str]:
     """What disturbed both sides, or is told by one alone: no reason against comparing them."""
     sides = (baseline, other)
     found = []

@@ -10,6 +10,7 @@ import argparse
 import contextlib
 import errno
 import os
+import shlex
 import subprocess
 import sys
 from collections import deque
@@ -146,11 +147,15 @@ def tell(code: ExitCode, text: str) -> int:
 
 
 def print_summary(folder: Path) -> None:
-    """The side-by-side summary of a study, on standard output."""
+    """What a study says, on standard output; of one in blocks its answer, and where the rest is."""
+    from gpuwatch.session.plan import read
+
     sys.stdout.flush()
-    subprocess.run(
-        [sys.executable, "-m", "gpuwatch", "report", "--format", "table", str(folder)], check=False
-    )
+    report = [sys.executable, "-m", "gpuwatch", "report", "--format", "table", "--short"]
+    subprocess.run([*report, str(folder)], check=False)
+    plan = read(folder)
+    if plan is not None and any(part.blocks for part in plan.parts):
+        say(f"why: gpuwatch compare {shlex.quote(str(folder))}; to send: {folder / 'summary.html'}")
 
 
 def say(text: str) -> None:

@@ -12,12 +12,17 @@ FORMATS = ("table", "json", "md", "csv", "html")
 
 
 def render(
-    result: StudyResult, form: str, *, columns: int = 80, roofline: str | None = None
+    result: StudyResult,
+    form: str,
+    *,
+    columns: int = 80,
+    short: bool = False,
+    roofline: str | None = None,
 ) -> str:
     """``result`` in one of ``FORMATS``.
 
-    ``columns``: of the terminal, for ``table``; ``roofline``: the name of the picture beside it,
-    for ``md``. The curves of ``html`` are read from the session files.
+    ``columns``: of the terminal, and ``short``: the answer alone, for ``table``; ``roofline``: the
+    name of the picture beside it, for ``md``. The curves of ``html`` are read from the sessions.
     """
     if form == "json":
         from gpuwatch.report import json, study_json
@@ -35,7 +40,7 @@ def render(
         return _page(result)
     from gpuwatch.report import study_text
 
-    return study_text.terminal(result, columns=columns)
+    return study_text.terminal(result, columns=columns, short=short)
 
 
 def picture(result: StudyResult) -> str | None:

@@ -30,6 +30,9 @@ FILES = {
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("study", type=Path, metavar="STUDY", help="the study's folder")
     parser.add_argument("--format", choices=FORMATS, help="print it, and write nothing")
+    parser.add_argument(
+        "--short", action="store_true", help="with --format table: what it says, not why"
+    )
 
 
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
@@ -44,7 +47,8 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     result = read_study(folder)
     if arguments.format:
         columns = screen.columns()
-        sys.stdout.write(render(result, arguments.format, columns=columns))
+        short = arguments.short
+        sys.stdout.write(render(result, arguments.format, columns=columns, short=short))
         return 0
     try:
         _write(folder, result)

@@ -95,8 +95,8 @@ def _page(
     widths: dict[int, int],
     columns: int,
 ) -> list[str]:
-    heads = [textwrap.wrap(head[at], widths[at]) or [""] for at in page]
-    first = textwrap.wrap(head[0], names) or [""]
+    heads = [textwrap.wrap(head[at], max(1, widths[at])) or [""] for at in page]
+    first = textwrap.wrap(head[0], max(1, names)) or [""]
     height = max(len(first), *map(len, heads))
     out = [
         _line(

@@ -30,11 +30,12 @@ _LONGEST_TEXT = 1000
 _BREAKS = re.compile(r"[\n\t]|[^\n\t]+")
 
 
-def terminal(result: StudyResult, *, columns: int = 80) -> str:
+def terminal(result: StudyResult, *, columns: int = 80, short: bool = False) -> str:
     """Sentences, an interval plot, and per question its table, runs and explanation.
 
     No line of a table is wider than ``columns``; only commands that mend something may be. Where
-    every cell has one run, the sentences and the sessions side by side.
+    every cell has one run, the sentences and the sessions side by side. ``short``: of a study with
+    several runs of a cell, what it says and not what that rests on.
     """
     columns = max(_NARROWEST, columns)
     if one_run_each(result):
@@ -43,7 +44,8 @@ def terminal(result: StudyResult, *, columns: int = 80) -> str:
         return "\n".join([*lines, "", beside]) if lines else beside
     lines = [part for each in study_answer.heading(result) for part in _wrap("", each, columns)]
     lines += [_short(each, columns) for each in study_origin.lines(result)]
-    for section in _sections(result):
+    sections = _answers(result) if short else _sections(result)
+    for section in sections:
         if isinstance(section, Heading):
             lines += ["", clean(section.text, 200), "-" * min(columns, len(clean(section.text)))]
         elif section.items and section.title:
@@ -59,9 +61,13 @@ def _short(text: str, columns: int) -> str:
     return line if len(line) <= columns else f"{line[: columns - 1]}\u2026"
 
 
-def _sections(result: StudyResult) -> Iterator[Section | Heading]:
+def _answers(result: StudyResult) -> Iterator[Section | Heading]:
     yield study_answer.answer(result)
     yield study_about.sweeps(result)
+
+
+def _sections(result: StudyResult) -> Iterator[Section | Heading]:
+    yield from _answers(result)
     order = study_tables.orders(result.plan)
     for question in result.questions:
         if len(result.questions) > 1:
