@@ -1,6 +1,9 @@
 """gpuwatch against itself: real studies without a difference, and one with a known slowdown.
 
     python benchmarks/aa.py [--studies 20] [--blocks 7] [--steps 60] [--slowdown 0.05]
+    python benchmarks/aa.py [--studies 20] [--blocks 7] -- python benchmarks/arithmetic.py
+
+With a command behind ``--`` only one environment against itself.
 
 Runs one environment against itself by the real command and counts what is wrongly said. Then the
 same against an interpreter that makes every training step longer by a fixed share: after each step
@@ -57,11 +60,15 @@ def slowed_python(folder: Path, share: float) -> Path:
 
 def study(arguments: argparse.Namespace, out: Path, *environments: str) -> dict[str, Any]:
     """Record a study of two environments; the verdict of its only contrast."""
-    command = [*GPUWATCH, "--record", arguments.workload, "--device", arguments.device, "--quiet"]
-    command += ["--steps", str(arguments.steps), "--blocks", str(arguments.blocks)]
-    command += ["--profile", "0", "--cool-down", arguments.cool_down, "--out", str(out)]
+    command = [*GPUWATCH, "--record", "--quiet", "--blocks", str(arguments.blocks)]
+    command += ["--cool-down", arguments.cool_down, "--out", str(out)]
     for environment in environments:
         command += ["--env", environment]
+    if arguments.command:
+        command += ["--", *arguments.command]
+    else:
+        command += [arguments.workload, "--device", arguments.device, "--profile", "0"]
+        command += ["--steps", str(arguments.steps)]
     subprocess.run(command, check=True)
     summary = json.loads((newest(out) / "summary.json").read_text())
     found: dict[str, Any] = summary["questions"][0]["contrasts"][0]["verdict"]
@@ -102,13 +109,15 @@ def main() -> int:
     parser.add_argument("--workload", default="mnist-cnn")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--out", type=Path, help="keep the studies here (default: thrown away)")
+    parser.add_argument("command", nargs="*", help="in place of the workload")
     arguments = parser.parse_args()
+    what = f"{arguments.workload} on {arguments.device}, {arguments.steps} steps"
+    what = " ".join(arguments.command) or what
     with tempfile.TemporaryDirectory() as temporary:
         out = arguments.out or Path(temporary, "studies")
         print(
             f"{platform.processor() or platform.machine()}, {os.cpu_count()} CPUs, "
-            f"{arguments.workload} on {arguments.device}, {arguments.steps} steps, "
-            f"{arguments.blocks} blocks, margin 1 %\n"
+            f"{what}, {arguments.blocks} blocks, margin 1 %\n"
         )
         print(
             "| study | verdict | change (95 %) | noise | why not |\n"
@@ -118,9 +127,11 @@ def main() -> int:
         for number in range(1, arguments.studies + 1):
             found.append(study(arguments, out, "bare", "bare"))
             print(row(f"A/A {number}", found[-1]), flush=True)
-        python = slowed_python(Path(temporary), arguments.slowdown)
-        slowed = study(arguments, out, "bare", f"bare,python={python}")
-        print(row(f"{arguments.slowdown:+.1%}", slowed))
+        slowed = None
+        if not arguments.command:
+            python = slowed_python(Path(temporary), arguments.slowdown)
+            slowed = study(arguments, out, "bare", f"bare,python={python}")
+            print(row(f"{arguments.slowdown:+.1%}", slowed))
     counts = Counter(verdict["kind"] for verdict in found)
     excluded = sum(
         verdict["change"] is not None
@@ -130,7 +141,7 @@ def main() -> int:
     told = ", ".join(f"{count} {kind}" for kind, count in counts.most_common())
     print(f"\nWithout a difference: {told}; zero outside of the 95 % interval in {excluded}.")
     wrong = counts["slower"] + counts["faster"]
-    return 1 if wrong or slowed["kind"] != "slower" else 0
+    return 1 if wrong or (slowed is not None and slowed["kind"] != "slower") else 0
 
 
 if __name__ == "__main__":
