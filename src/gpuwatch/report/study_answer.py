@@ -53,7 +53,7 @@ def general(result: StudyResult) -> tuple[Said, ...]:
     return (
         *(Said("overall", each.sentence) for each in result.overall),
         *(
-            Said("sweep", f"{_of_sweep(each)}: {each.sentence}" if several else each.sentence)
+            Said("sweep", f"{of_sweep(each)}: {each.sentence}" if several else each.sentence)
             for each in result.sweeps
         ),
         *(Said("noise", each.sentence) for each in result.noise),
@@ -100,7 +100,7 @@ def _of(cell: Cell, metric: str) -> str:
     return f"{told}, {len(values)} of {len(cell.judged)} runs"
 
 
-def _of_sweep(sweep: Sweep) -> str:
+def of_sweep(sweep: Sweep) -> str:
     """Its label without the parameter, which its sentence begins with: ``mnist-cnn in docker``."""
     return sweep.label.rpartition(": ")[0] or sweep.label
 

@@ -7,7 +7,7 @@ from collections import Counter
 from gpuwatch.analysis.results import Contrast, Kind, Question, StudyResult
 from gpuwatch.report.changes import estimate
 from gpuwatch.report.html.markup import bullets, text
-from gpuwatch.report.study_answer import said
+from gpuwatch.report.study_answer import of_sweep, said
 
 _SIGNS = {
     Kind.SAME: "=",
@@ -60,10 +60,11 @@ def verdicts(result: StudyResult) -> str:
                 "sentences",
             )
         )
-    alone = [text(each.sentence) for each in result.sweeps]
-    alone += [text(each.sentence) for each in result.noise]
-    if alone:
-        parts.append(bullets(alone, "sentences"))
+    if result.sweeps and _contrasts(result):
+        parts.append("<h3>Sweeps</h3>")
+        parts.append(bullets(_sweeps(result), "sentences"))
+    if result.noise:
+        parts.append(bullets([text(each.sentence) for each in result.noise], "sentences"))
     return "\n".join(parts)
 
 
@@ -71,13 +72,21 @@ def _sentence(contrast: Contrast) -> str:
     return f"<span>{text(said(contrast), 1000)}</span>"
 
 
+def _contrasts(result: StudyResult) -> list[Contrast]:
+    return [each for question in result.questions for each in question.contrasts]
+
+
+def _sweeps(result: StudyResult) -> list[str]:
+    return [f"{text(of_sweep(each))}: {text(each.sentence, 1000)}" for each in result.sweeps]
+
+
 def _answers(result: StudyResult) -> list[str]:
     """The answer, a line for each case; of many comparisons how many came out how."""
-    found = [(question, each) for question in result.questions for each in question.contrasts]
+    found = _contrasts(result)
     if not found:
-        return [_without_comparison(result)]
+        return _sweeps(result) or [_without_comparison(result)]
     if len(found) > _MOST_NAMED:
-        counts = Counter(each.verdict.kind for _, each in found)
+        counts = Counter(each.verdict.kind for each in found)
         of_kind = ", ".join(f"{counts[kind]} {badge(kind)}" for kind in Kind if counts[kind])
         return [f"{len(found)} comparisons: {of_kind}."]
     lines = []
@@ -100,9 +109,6 @@ def _short(question: Question, contrast: Contrast) -> str:
 
 
 def _without_comparison(result: StudyResult) -> str:
-    if result.sweeps:
-        count = len(result.sweeps)
-        return f"{count} sweep{'s' if count > 1 else ''} of a parameter."
     if result.noise:
         return "The noise of this machine, by one environment against itself."
     runs = len(result.sessions)
