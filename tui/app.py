@@ -13,8 +13,8 @@ from textual.binding import Binding, BindingType
 from textual.screen import Screen
 
 from gpuwatch.errors import ExitCode, GpuwatchError
-from gpuwatch.session.progress import place, unstarted
-from gpuwatch.session.study import sessions_in
+from gpuwatch.session.progress import place
+from gpuwatch.session.study import not_run, sessions_in
 from gpuwatch.tui import palette
 from gpuwatch.tui.canvas import Canvas
 from gpuwatch.tui.next_run import goes_on
@@ -109,7 +109,7 @@ class GpuwatchApp(App[int]):
         A run that is alone there, with none to come, is left to the person to find another one for.
         """
         found = sessions_in(path.parent)
-        more = unstarted(path.parent) or (place(path) is not None and goes_on(path.parent))
+        more = not_run(path.parent) or (place(path) is not None and goes_on(path.parent))
         if len(found) > 1 or more:
             self.compare(found, beside=path)
         else:

@@ -105,6 +105,7 @@ def test_more_than_a_fifth_without_a_value_and_nothing_can_be_told(tmp_path: Pat
     assert found.verdict.estimate == pytest.approx(0.03, abs=0.003)
     assert (found.verdict.change, found.verdict.p_zero) == (None, None)
     assert "2 of 7 runs of docker=image reached no steady state" in found.sentence
+    assert "(no steady state" not in found.sentence
     assert "5 timed steps are too few" in found.sentence
     assert found.verdict.more_blocks is None
 

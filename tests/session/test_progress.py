@@ -15,8 +15,9 @@ from gpuwatch.processes import boot_id, identify
 from gpuwatch.session import study
 from gpuwatch.session.blocks import plan_runs
 from gpuwatch.session.plan import Part, Plan, read
-from gpuwatch.session.progress import Place, place, recorder_alive, tally, unstarted
+from gpuwatch.session.progress import Place, place, recorder_alive, tally
 from gpuwatch.session.store import SessionStore, meta
+from gpuwatch.session.study import not_run
 
 MISSING = [{"code": "image-missing", "text": "there is no image x", "fix": "docker pull x"}]
 
@@ -108,12 +109,12 @@ def test_a_plan_of_anything_else_tells_nothing(tmp_path: Path, text: str) -> Non
     assert place(path) is None
     told = tally(tmp_path)
     assert told is None or told.endswith("did not run")
-    assert unstarted(tmp_path) == []
+    assert not_run(tmp_path) == []
 
 
 def test_a_pipe_in_place_of_the_plan_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "plan.json")
-    assert place(tmp_path / "01-bare.gpuwatch") is None and unstarted(tmp_path) == []
+    assert place(tmp_path / "01-bare.gpuwatch") is None and not_run(tmp_path) == []
 
 
 def timed(path: Path, label: str, start: float, seconds: float | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,6 +23,8 @@ STOPPED_AS_ASKED = "stopped: --duration"
 MOST_LACKING = 0.2
 """Share of what should have given a value and did not, above which nothing can be told: what is
 left may be what went well."""
+_SAID_BEFORE = re.compile(r"^(stopped|no steady state): ")
+"""What a reason begins with, and the clause around it says already."""
 _LONGEST_REASON = 200
 _SHORTEST, _LONGEST = 1e-12, 1e9
 """Seconds that a step or a run may take; what a file from elsewhere says beyond is no time."""
@@ -144,7 +147,7 @@ def _lack(cell: Cell, absent: int, to_come: int) -> Lack | None:
 def _clause(way: tuple[str, str], reasons: Sequence[str | None]) -> str:
     """``2 reached no steady state``, with the reason where it is one."""
     one, many = way
-    known = {None if each is None else each.removeprefix("stopped: ") for each in reasons}
+    known = {None if each is None else _SAID_BEFORE.sub("", each) for each in reasons}
     why = known.pop() if len(known) == 1 else None
     text = f"{len(reasons)} {one if len(reasons) == 1 else many}"
     return f"{text} ({why})" if why else text

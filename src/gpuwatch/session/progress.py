@@ -15,7 +15,7 @@ from gpuwatch.session.estimate import Timing, cell, of_session, of_study
 from gpuwatch.session.plan import WARM_UP, Plan, PlannedRun, read
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.session.status import State, process_id, status
-from gpuwatch.session.study import NotRun, is_held, not_run, sessions_in
+from gpuwatch.session.study import is_held, sessions_in
 
 _UNREADABLE, _DID_NOT_RUN = "unreadable", "did not run"
 _ENDS = (*(state.value for state in State), _UNREADABLE, _DID_NOT_RUN)
@@ -115,11 +115,6 @@ def tally(folder: Path) -> str | None:
         return None
     told = ", ".join(f"{ends[end]} {end}" for end in _ENDS if ends[end])
     return f"{len(plan.runs)} runs: {told}"
-
-
-def unstarted(folder: Path) -> list[NotRun]:
-    """The runs that did not take place, of a plan that may be anybody's."""
-    return not_run(folder)
 
 
 def following(path: Path) -> Following | None:
