@@ -13,6 +13,7 @@ from gpuwatch.session.progress import Place
 from gpuwatch.session.rows import DeviceRow, EventRow, LogRow
 from gpuwatch.session.status import Status
 from gpuwatch.tui.graph import Window
+from gpuwatch.tui.next_run import Ahead
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,10 @@ class View:
     columns: int = 50
     roofline: bool = False
     """Whether the roofline is looked at: it is computed only then."""
+    metric: str | None = None
+    """What the graph that can be picked shows, a key of ``Snapshot.metrics``; ``None``: no graph."""
+    grid: bool = False
+    """Whether all GPUs are looked at: their histories are made only then."""
 
 
 @dataclass(frozen=True)
@@ -122,6 +127,78 @@ class Rooflines:
 
 
 @dataclass(frozen=True)
+class StepShares:
+    """Where the newest timed steps spent their time."""
+
+    parts: tuple[tuple[str, float], ...]
+    """Name and share of each phase, in the order of a step; they add up to at most 1."""
+    steps: int
+    """Timed steps that the shares are of."""
+    seconds: float
+    """Mean duration of one of them."""
+
+    @property
+    def other(self) -> float:
+        """The share that no phase covers."""
+        return max(0.0, 1.0 - sum(share for _, share in self.parts))
+
+
+@dataclass(frozen=True)
+class StudyRun:
+    """One run of the study, as its plan and its session tell."""
+
+    index: int
+    """Counts from 1, in the order of the plan."""
+    label: str
+    block: int | None
+    """0: the warm-up block; ``None``: the study has no blocks."""
+    state: str
+    """A state's word, ``to come``, ``did not run`` or ``unreadable``."""
+
+
+@dataclass(frozen=True)
+class SoFar:
+    """What the study says so far of one environment against its baseline."""
+
+    case: str
+    baseline: str
+    other: str
+    kind: str
+    """``same``, ``slower``, ``can't tell`` ...: the verdict in one word."""
+    estimate: float | None
+    """Relative change: 0.031 is +3.1 %."""
+    low: float | None
+    high: float | None
+    pairs: int
+    """Blocks (unpaired: runs of a side) that it rests on."""
+
+
+@dataclass(frozen=True)
+class StudyStrip:
+    """The runs of the study around the session, and the comparison so far."""
+
+    runs: tuple[StudyRun, ...]
+    """In the order of the plan."""
+    at: int
+    """Place of the session's own run in ``runs``."""
+    blocks: int | None
+    """Judged blocks of the run's part."""
+    found: tuple[SoFar, ...] = ()
+    """As of the last run that is over; empty while there is none."""
+
+
+@dataclass(frozen=True)
+class Panel:
+    """What the grid of all GPUs shows of one, beside its readings."""
+
+    device: DeviceNow
+    history: tuple[float | None, ...]
+    """Utilization over the window."""
+    wrong: str = ""
+    """What is wrong with it, in a few words; empty: nothing that is known."""
+
+
+@dataclass(frozen=True)
 class Snapshot:
     """Everything the live screen draws."""
 
@@ -163,6 +240,20 @@ class Snapshot:
     """What ncu counted, of a run of gpuwatch's own or an imported profile."""
     roofline: Rooflines | None = None
     """Only while it is looked at."""
+    picked: Gauge | None = None
+    """The graph whose metric was picked."""
+    metrics: tuple[str, ...] = ()
+    """What can be picked for it: names of the catalogue, and ``loss`` and ``step time``."""
+    events: tuple[EventRow, ...] = ()
+    """The newest events, oldest first."""
+    shares: StepShares | None = None
+    """``None`` where the step lines name no phases."""
+    study: StudyStrip | None = None
+    """``None`` outside a study of several runs."""
+    panels: tuple[Panel, ...] = ()
+    """Of every GPU, only while the grid is looked at."""
+    ahead: Ahead | None = None
+    """What the study has after this run, while a recorder goes through it."""
     view: View = field(default_factory=View)
 
     @property
