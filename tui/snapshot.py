@@ -27,6 +27,26 @@ class View:
     columns: int = 50
     roofline: bool = False
     """Whether the roofline is looked at: it is computed only then."""
+    at: int | None = None
+    """Session time in nanoseconds that is looked at; ``None``: the newest."""
+    playing: bool = False
+    """``at`` moves on by itself."""
+    speed: float | None = 1.0
+    """Session seconds a second while playing; ``None``: as fast as it draws."""
+
+
+@dataclass(frozen=True)
+class Replay:
+    """Which moment of a session is looked at, where that is not its end."""
+
+    position_ns: int
+    length_ns: int
+    """Session time of the newest record, whatever is looked at."""
+    playing: bool
+    speed: float | None
+    """Session seconds a second; ``None``: as fast as it draws."""
+    live: bool
+    """The run goes on meanwhile."""
     metric: str | None = None
     """What the graph that can be picked shows, a key of ``Snapshot.metrics``; ``None``: no graph."""
     grid: bool = False
@@ -220,6 +240,7 @@ class Snapshot:
     work: Work | None
     log: tuple[LogRow, ...]
     event: EventRow | None
+    """The last one at ``t``."""
     no_gpu: str | None = None
     """Why the machine shows no GPU, if it shows none."""
     phase: str = ""
@@ -254,7 +275,16 @@ class Snapshot:
     """Of every GPU, only while the grid is looked at."""
     ahead: Ahead | None = None
     """What the study has after this run, while a recorder goes through it."""
+    events: tuple[EventRow, ...] = ()
+    """Of the whole session in order of time, also those after ``t``; of very many the newest."""
+    replay: Replay | None = None
+    """Where an earlier moment is looked at: everything else here is as it was then."""
     view: View = field(default_factory=View)
+
+    @property
+    def goes_on(self) -> bool:
+        """The run goes on now, whatever moment is looked at; ``status`` is of that moment."""
+        return self.status.live if self.replay is None else self.replay.live
 
     @property
     def gpus(self) -> tuple[DeviceNow, ...]:
