@@ -33,6 +33,10 @@ class View:
     """``at`` moves on by itself."""
     speed: float | None = 1.0
     """Session seconds a second while playing; ``None``: as fast as it draws."""
+    metric: str | None = None
+    """What the graph that can be picked shows, a key of ``Snapshot.metrics``; ``None``: no graph."""
+    grid: bool = False
+    """Whether all GPUs are looked at: their histories are made only then."""
 
 
 @dataclass(frozen=True)
@@ -47,10 +51,6 @@ class Replay:
     """Session seconds a second; ``None``: as fast as it draws."""
     live: bool
     """The run goes on meanwhile."""
-    metric: str | None = None
-    """What the graph that can be picked shows, a key of ``Snapshot.metrics``; ``None``: no graph."""
-    grid: bool = False
-    """Whether all GPUs are looked at: their histories are made only then."""
 
 
 @dataclass(frozen=True)
@@ -265,8 +265,6 @@ class Snapshot:
     """The graph whose metric was picked."""
     metrics: tuple[str, ...] = ()
     """What can be picked for it: names of the catalogue, and ``loss`` and ``step time``."""
-    events: tuple[EventRow, ...] = ()
-    """The newest events, oldest first."""
     shares: StepShares | None = None
     """``None`` where the step lines name no phases."""
     study: StudyStrip | None = None
