@@ -8,14 +8,17 @@ are compared as groups that no block pairs: what drifted between them is in the 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import os
 import sys
 from pathlib import Path
 
 from gpuwatch.cli import find, screen
 from gpuwatch.cli.launch import margin
 from gpuwatch.cli.rendering import FORMATS, render
-from gpuwatch.errors import UsageError
+from gpuwatch.errors import StorageError, UsageError
 from gpuwatch.session import study
+from gpuwatch.session.room import room
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -33,6 +36,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "or 1%%)",
     )
     parser.add_argument("--format", choices=FORMATS, help="instead of the screen")
+    parser.add_argument(
+        "--out",
+        type=Path,
+        metavar="FILE",
+        help="with --format: write it to a new file; one that is there stays as it is",
+    )
 
 
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
@@ -42,6 +51,11 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         raise UsageError(
             f"{what}; a comparison takes two or more", f"its figures: gpuwatch show {found[0]}"
         )
+    out: Path | None = arguments.out
+    if out is not None and arguments.format is None:
+        raise UsageError("--out is of a format, and none is named", "add --format html")
+    if out is not None and os.path.lexists(out):
+        raise _taken(out)
     options = {"across_devices": arguments.across_devices, "margin": arguments.margin}
     if arguments.format is None and screen.usable():
         from gpuwatch.tui.app import run_compare
@@ -51,8 +65,34 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
 
     folder = _whole_study(arguments.session, found)
     result = read_sessions(found, **options) if folder is None else read_study(folder, **options)
-    sys.stdout.write(render(result, arguments.format or "table", columns=screen.columns()))
+    text = render(result, arguments.format or "table", columns=screen.columns())
+    if out is None:
+        sys.stdout.write(text)
+    else:
+        _write(out, text)
     return 0
+
+
+def _write(out: Path, text: str) -> None:
+    """Make the file ``out``, all of it or none."""
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        file = out.open("x", encoding="utf-8")
+    except FileExistsError:
+        raise _taken(out) from None
+    except OSError as error:
+        raise StorageError(f"cannot write {out}: {error.strerror}", room(out)) from error
+    try:
+        with file:
+            file.write(text)
+    except OSError as error:
+        with contextlib.suppress(OSError):
+            out.unlink()
+        raise StorageError(f"cannot write {out}: {error.strerror}", room(out)) from error
+
+
+def _taken(out: Path) -> UsageError:
+    return UsageError(f"{out} is there already", "name a file that is not, or remove it")
 
 
 def _whole_study(named: list[str], found: list[Path]) -> Path | None:
