@@ -17,6 +17,8 @@ from gpuwatch.session.progress import place
 from gpuwatch.session.study import not_run, sessions_in
 from gpuwatch.tui import palette
 from gpuwatch.tui.canvas import Canvas
+from gpuwatch.tui.feed import REFRESH_SECONDS
+from gpuwatch.tui.look import USUAL, Look
 from gpuwatch.tui.next_run import goes_on
 from gpuwatch.tui.snapshot import Snapshot
 from gpuwatch.tui.words import farewell, farewell_stopped
@@ -34,9 +36,10 @@ class GpuwatchApp(App[int]):
         Binding("question_mark", "help", show=False),
     ]
 
-    def __init__(self, first: Callable[[], Screen[Any]]) -> None:
+    def __init__(self, first: Callable[[], Screen[Any]], look: Look = USUAL) -> None:
         super().__init__()
         self._first = first
+        self.look = look
         self.farewell: list[str] = []
         """Lines for the terminal after the screen is gone."""
         for theme in palette.themes():
@@ -155,8 +158,8 @@ def chosen_theme(no_color: bool, colours: str, environment: Any) -> str:
     return palette.LIGHT if background in ("7", "15") else palette.DARK
 
 
-def _run(first: Callable[[], Screen[Any]]) -> int:
-    app = GpuwatchApp(first)
+def _run(first: Callable[[], Screen[Any]], look: Look) -> int:
+    app = GpuwatchApp(first, look)
     code = app.run()
     for line in app.farewell:
         print(line)
@@ -166,21 +169,31 @@ def _run(first: Callable[[], Screen[Any]]) -> int:
     return ExitCode.DONE if code is None else code
 
 
-def run_home() -> int:
-    """Show the home screen until it is left; returns the exit code."""
+def run_home(look: Look = USUAL, *, refresh: float = REFRESH_SECONDS) -> int:
+    """Show the home screen until it is left; returns the exit code.
+
+    ``refresh``: seconds between two pictures of the devices, and between two samples of them.
+    """
 
     def first() -> Screen[Any]:
         from gpuwatch.tui.home import HomeScreen
 
-        return HomeScreen()
+        return HomeScreen(refresh=refresh)
 
-    return _run(first)
+    return _run(first, look)
 
 
-def run_live(session: Path, *, follow: bool = False) -> int:
+def run_live(
+    session: Path,
+    *,
+    follow: bool = False,
+    look: Look = USUAL,
+    refresh: float = REFRESH_SECONDS,
+) -> int:
     """Show one session, live or finished, until it is left; returns the exit code.
 
     ``follow``: the runs after it in its study come by themselves, also where it is over already.
+    ``refresh``: seconds between two pictures.
 
     Raises:
         NotASession, NewerSchema, StorageError: the file is no session that can be read.
@@ -192,13 +205,17 @@ def run_live(session: Path, *, follow: bool = False) -> int:
     def first() -> Screen[Any]:
         from gpuwatch.tui.live import LiveScreen
 
-        return LiveScreen(session, follow=follow)
+        return LiveScreen(session, follow=follow, refresh=refresh)
 
-    return _run(first)
+    return _run(first, look)
 
 
 def run_compare(
-    paths: list[Path], *, margin: float | None = None, across_devices: bool = False
+    paths: list[Path],
+    *,
+    margin: float | None = None,
+    across_devices: bool = False,
+    look: Look = USUAL,
 ) -> int:
     """Show sessions side by side until it is left; returns the exit code.
 
@@ -218,4 +235,4 @@ def run_compare(
 
         return CompareScreen(paths, margin=margin, across_devices=across_devices)
 
-    return _run(first)
+    return _run(first, look)

@@ -10,7 +10,9 @@ from collections.abc import Iterable, Sequence
 
 from rich.cells import cell_len
 from rich.segment import Segment
+from textual import events
 from textual.geometry import Region
+from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
@@ -21,8 +23,32 @@ Span = tuple[str, str]
 """Text and the role of its colour."""
 
 
+Press = tuple[int, int, str]
+"""First column, column behind the last one, and the key that a click there presses."""
+
+_WHEEL_ROWS = 3
+"""Rows that one notch of a wheel scrolls."""
+
 _GAP = 12
 """Equal cells between two changes that cost less to send than to jump over."""
+
+
+class Clicked(Message):
+    """A cell that presses no key was clicked: a screen's ``on_clicked`` handles it."""
+
+    def __init__(self, x: int, y: int, count: int) -> None:
+        """``x``, ``y``: column and row, from 0; ``count``: 2 for a double click."""
+        super().__init__()
+        self.x, self.y, self.count = x, y, count
+
+
+class Scrolled(Message):
+    """The wheel was turned over the canvas: a screen's ``on_scrolled`` handles it."""
+
+    def __init__(self, by: int, x: int, y: int) -> None:
+        """``by``: rows, down is positive; ``x``, ``y``: where."""
+        super().__init__()
+        self.by, self.x, self.y = by, x, y
 
 
 class Line:
@@ -32,6 +58,7 @@ class Line:
         self.width = width
         self._spans: list[Span] = []
         self._used = 0
+        self._presses: list[Press] = []
 
     @property
     def used(self) -> int:
@@ -41,12 +68,18 @@ class Line:
     def left(self) -> int:
         return self.width - self._used
 
-    def add(self, text: str, role: str = "text") -> Line:
-        """Append ``text``, cut at the row's end."""
+    def add(self, text: str, role: str = "text", *, press: str | None = None) -> Line:
+        """Append ``text``, cut at the row's end; a click on it presses the key ``press``.
+
+        ``press`` is a key in Textual's words: ``q``, ``escape``, ``question_mark``.
+        """
         text = fit(text, self.left)
         if text:
+            start = self._used
             self._spans.append((text, role))
             self._used += cell_len(text)
+            if press is not None:
+                self._presses.append((start, self._used, press))
         return self
 
     def to(self, column: int, role: str = "text") -> Line:
@@ -62,6 +95,11 @@ class Line:
 
     def join(self, other: Line) -> Line:
         """Append another row's spans."""
+        self._presses += [
+            (self._used + start, self._used + end, key)
+            for start, end, key in other._presses
+            if self._used + start < self.width
+        ]
         for text, role in other._spans:
             self.add(text, role)
         return self
@@ -70,6 +108,10 @@ class Line:
         """The whole row in one role, to the edge."""
         text = "".join(text for text, _ in self._spans)
         return Line(self.width).add(text, role).to(self.width, role)
+
+    def presses(self) -> tuple[Press, ...]:
+        """What a click on the row presses."""
+        return tuple(self._presses)
 
     def spans(self) -> tuple[Span, ...]:
         """What was added, neighbours of one role joined."""
@@ -91,10 +133,12 @@ class Canvas(Widget):
         super().__init__(id=id)
         self._rows: list[tuple[Span, ...]] = []
         self._strips: dict[int, Strip] = {}
+        self._presses: list[tuple[Press, ...]] = []
 
     def show(self, lines: Sequence[Line]) -> None:
         """Draw ``lines``; only spans that differ from what stands there are painted."""
         rows = [line.spans() for line in lines]
+        self._presses = [line.presses() for line in lines]
         before, self._rows = self._rows, rows
         regions = []
         for y in range(min(self.size.height, max(len(rows), len(before)))):
@@ -125,6 +169,23 @@ class Canvas(Widget):
 
     def on_resize(self) -> None:
         self._strips.clear()
+
+    def on_click(self, event: events.Click) -> None:
+        event.stop()
+        row = self._presses[event.y] if 0 <= event.y < len(self._presses) else ()
+        for start, end, key in row:
+            if start <= event.x < end:
+                self.app.simulate_key(key)
+                return
+        self.post_message(Clicked(event.x, event.y, event.chain))
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        event.stop()
+        self.post_message(Scrolled(_WHEEL_ROWS, event.x, event.y))
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        event.stop()
+        self.post_message(Scrolled(-_WHEEL_ROWS, event.x, event.y))
 
     def render_lines(self, crop: Region) -> list[Strip]:
         width = self.size.width

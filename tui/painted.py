@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import ComposeResult
 from textual.screen import Screen
 
-from gpuwatch.tui.canvas import Canvas
+from gpuwatch.tui.canvas import Canvas, Scrolled
 
 if TYPE_CHECKING:
     from gpuwatch.tui.app import GpuwatchApp
 
 
 class PaintedScreen(Screen[None]):
-    """Subclasses say what is drawn, in :meth:`paint`."""
+    """Subclasses say what is drawn, in :meth:`paint`, and which keys they know."""
+
+    KEYS: ClassVar[tuple[tuple[str, str], ...]] = ()
+    """The keys and what they do, for the help page and the command palette.
+
+    A row without a key is the heading of those below it.
+    """
 
     @property
     def gpuwatch(self) -> GpuwatchApp:
@@ -32,6 +38,16 @@ class PaintedScreen(Screen[None]):
 
     def compose(self) -> ComposeResult:
         yield Canvas()
+
+    def action_help(self) -> None:
+        """The page of keys."""
+        self.gpuwatch.help(self.KEYS)
+
+    def on_scrolled(self, message: Scrolled) -> None:
+        """The wheel does what a screen's ``action_scroll_by(rows)`` does, if it has one."""
+        scroll_by = getattr(self, "action_scroll_by", None)
+        if scroll_by is not None:
+            scroll_by(message.by)
 
     def on_resize(self) -> None:
         self.call_after_refresh(self.paint)
