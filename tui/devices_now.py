@@ -12,7 +12,7 @@ from pathlib import Path
 
 from gpuwatch.text import clean
 from gpuwatch.tui import commands
-from gpuwatch.tui.feed import Feed
+from gpuwatch.tui.feed import REFRESH_SECONDS, Feed
 from gpuwatch.tui.snapshot import Snapshot, Trouble, Unreadable
 
 _PATIENCE_SECONDS = 3.0
@@ -21,16 +21,20 @@ _PATIENCE_SECONDS = 3.0
 class DevicesNow:
     """A recorder of the machine alone in a temporary folder, and a feed on its session."""
 
-    def __init__(self, post: Callable[[Snapshot | Unreadable], None]) -> None:
+    def __init__(
+        self, post: Callable[[Snapshot | Unreadable], None], *, refresh: float = REFRESH_SECONDS
+    ) -> None:
+        """``refresh``: seconds between two samples, and between two snapshots."""
+        self._refresh = refresh
         self._post = post
         self._folder = Path(tempfile.mkdtemp(prefix="gpuwatch-now-"))
         self._errors = (self._folder / "errors").open("wb")
         self._process: subprocess.Popen[bytes] | None = None
         self._told = False
-        self._feed = Feed(self._find, post)
+        self._feed = Feed(self._find, post, refresh=refresh)
 
     def start(self) -> None:
-        arguments = ("--record", "--out", str(self._folder), "--interval", "1")
+        arguments = ("--record", "--out", str(self._folder), "--interval", f"{self._refresh:g}")
         self._process = subprocess.Popen(
             [*commands.PREFIX, *arguments, "--while-pid", str(os.getpid()), "--quiet"],
             stdin=subprocess.DEVNULL,

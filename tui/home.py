@@ -68,8 +68,10 @@ class HomeScreen(PaintedScreen):
         Binding("escape", "unmark", show=False),
     ]
 
-    def __init__(self) -> None:
+    def __init__(self, *, refresh: float = 1.0) -> None:
+        """``refresh``: seconds between two pictures of the devices."""
         super().__init__()
+        self._every = refresh
         self.state = HomeState()
         self._wanted: Path | None = None
         self._stopping: Path | None = None
@@ -87,7 +89,9 @@ class HomeScreen(PaintedScreen):
 
     def on_screen_resume(self) -> None:
         if self._devices is None:
-            self._devices = DevicesNow(lambda news: void(self.post_message(Arrived(news))))
+            self._devices = DevicesNow(
+                lambda news: void(self.post_message(Arrived(news))), refresh=self._every
+            )
             self._devices.start()
         self.action_refresh()
 

@@ -21,11 +21,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("session", nargs="?", metavar="SESSION")
     parser.add_argument("--record", action="store_true", help="take up the recording of a lost run")
     parser.add_argument("--detach", action="store_true", help="with --record: in the background")
+    screen.add_arguments(parser)
 
 
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     if not arguments.record:
-        return _watch(arguments.session)
+        return _watch(arguments.session, screen.refresh(arguments))
     path = find.session(arguments.session) if arguments.session else _running()
     if path is None:
         raise _nothing()
@@ -41,12 +42,12 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     return code
 
 
-def _watch(session: str | None) -> int:
+def _watch(session: str | None, refresh: float) -> int:
     path = find.session(session) if session else _running() or _between_runs()
     screen.require(f"gpuwatch show {path}")
     from gpuwatch.tui.app import run_live
 
-    return run_live(path, follow=session is None)
+    return run_live(path, follow=session is None, refresh=refresh)
 
 
 def _nothing() -> UsageError:

@@ -74,23 +74,29 @@ def dispatch(arguments: Sequence[str]) -> int:
         GpuwatchError: whatever the command raises; UsageError for what cannot be understood.
     """
     own, command = _split(arguments)
-    if not own and not command:
-        from gpuwatch.cli.home import home
-
-        return home()
-    name = _name(own)
-    if name is None:
-        return _help(own)
-    own.remove(name)
-    module_name, summary = COMMANDS[name]
+    if not command and _at_home(own):
+        name, module_name, summary = "", "gpuwatch.cli.home", ""
+    else:
+        found = _name(own)
+        if found is None:
+            return _help(own)
+        name = found
+        own.remove(name)
+        module_name, summary = COMMANDS[name]
     module: Command = import_module(module_name)
     parser = Parser(
-        prog=f"gpuwatch {name}",
+        prog=f"gpuwatch {name}".rstrip(),
         description=(getattr(module, "__doc__", None) or summary),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     module.add_arguments(parser)
     return module.run(parser.parse_intermixed_args(own), command)
+
+
+def _at_home(own: Sequence[str]) -> bool:
+    """No command, and nothing but options of the home screen."""
+    elsewhere = {"-h", "--help", "--version", "--record"}
+    return not own or (own[0].startswith("-") and not elsewhere.intersection(own))
 
 
 def _split(arguments: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:

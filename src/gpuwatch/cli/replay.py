@@ -9,11 +9,13 @@ from gpuwatch.cli import find, screen
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("session", metavar="SESSION")
+    screen.add_arguments(parser)
 
 
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
+    refresh = screen.refresh(arguments)
     path = find.session(arguments.session)
     screen.require(f"gpuwatch show {path}")
     from gpuwatch.tui.app import run_live
 
-    return run_live(path)
+    return run_live(path, refresh=refresh)

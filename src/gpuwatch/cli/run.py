@@ -40,7 +40,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     from gpuwatch.tui.app import run_live
 
     path = Path(text)
-    shown = run_live(path)
+    shown = run_live(path, refresh=max(screen.REFRESH_SECONDS, arguments.interval))
     return _ended(path.parent) if shown == ExitCode.DONE else shown
 
 

@@ -2,11 +2,41 @@
 
 from __future__ import annotations
 
+import argparse
 import os
 import shutil
 import sys
 
 from gpuwatch.errors import UsageError
+
+
+REFRESH_SECONDS = 1.0
+_SHORTEST, _LONGEST = 0.1, 60.0
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of every screen that follows something: home, attach, replay."""
+    parser.add_argument(
+        "--interval",
+        type=float,
+        default=REFRESH_SECONDS,
+        metavar="SECONDS",
+        help=f"how often the screen is drawn anew (default {REFRESH_SECONDS:g})",
+    )
+
+
+def refresh(arguments: argparse.Namespace) -> float:
+    """Seconds between two pictures, as asked for.
+
+    Raises:
+        UsageError: less than a tenth of a second, or more than a minute.
+    """
+    seconds = float(arguments.interval)
+    if _SHORTEST <= seconds <= _LONGEST:
+        return seconds
+    raise UsageError(
+        f"--interval {seconds:g} is out of range", f"{_SHORTEST:g} to {_LONGEST:g} seconds"
+    )
 
 
 def usable() -> bool:
