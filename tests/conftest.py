@@ -58,7 +58,7 @@ class Cli:
         kept = {
             name: value
             for name, value in os.environ.items()
-            if name not in ("VIRTUAL_ENV", "CONDA_PREFIX", "NO_COLOR")
+            if name not in ("VIRTUAL_ENV", "CONDA_PREFIX", "NO_COLOR", "COLUMNS", "LINES")
             and not name.startswith(("XDG_", "GPUWATCH_"))
         }
         return {**kept, "HOME": str(self.home), **self.variables}
