@@ -1,0 +1,284 @@
+"""Names, tags and notes of sessions and studies: beside them, for a finished session never changes.
+
+One file for each study's folder. It may come from elsewhere: what is read is limited and cleaned,
+and what is not in its form counts as nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import re
+import stat
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from gpuwatch.errors import StorageError, UsageError
+from gpuwatch.models import JSON
+from gpuwatch.text import clean
+
+LABELS = "labels.json"
+KIND, SCHEMA = "gpuwatch-labels", 1
+LARGEST = 1 << 20
+"""Bytes of the file."""
+LONGEST_NAME, LONGEST_TAG, LONGEST_NOTE, MOST_TAGS = 80, 32, 2000, 16
+_PATIENCE = 5.0
+"""Seconds to wait for another one who writes."""
+_TAG = re.compile(r"[^\s,:+\-][^\s,:]*")
+
+
+@dataclass(frozen=True)
+class Label:
+    """What a person wrote about a session or a study; all of it may be empty."""
+
+    name: str = ""
+    tags: tuple[str, ...] = ()
+    note: str = ""
+    """Lines joined by newlines."""
+
+
+NONE = Label()
+
+
+def read(folder: Path) -> dict[str, Label]:
+    """The labels in a folder by the session's file name, ``""`` for the study itself.
+
+    Empty where there are none, and where the file is not one that can be read.
+    """
+    try:
+        fd = os.open(folder / LABELS, _FLAGS | os.O_RDONLY)
+    except OSError:
+        return {}
+    try:
+        return _parse(_content(fd))
+    except (OSError, ValueError):
+        return {}
+    finally:
+        os.close(fd)
+
+
+def named(name: str) -> str:
+    """``name`` as a label holds it.
+
+    Raises:
+        UsageError: commands would take it for something else, or it is too long.
+    """
+    text = clean(name).strip()
+    if len(text) > LONGEST_NAME:
+        raise UsageError(
+            f"the name has {len(text)} characters; at most {LONGEST_NAME}", "shorten it"
+        )
+    if (
+        text == "last"
+        or "/" in text
+        or text.endswith(".gpuwatch")
+        or text.startswith(("-", "tag:"))
+    ):
+        raise UsageError(
+            f"{text!r} cannot be a name: commands take it for something else", "choose another"
+        )
+    return text
+
+
+def tagged(text: str) -> str:
+    """``text`` as a tag.
+
+    Raises:
+        UsageError: it has blanks, commas or colons, or is too long.
+    """
+    tag = clean(text)
+    if not _TAG.fullmatch(tag) or len(tag) > LONGEST_TAG:
+        raise UsageError(
+            f"{tag!r} is no tag",
+            f"a tag has at most {LONGEST_TAG} characters, and no blank, comma or colon",
+        )
+    return tag
+
+
+def noted(text: str) -> str:
+    """``text`` as a note: its lines cleaned.
+
+    Raises:
+        UsageError: it is too long.
+    """
+    note = "\n".join(clean(line).rstrip() for line in text.splitlines()).strip("\n")
+    if len(note) > LONGEST_NOTE:
+        raise UsageError(
+            f"the note has {len(note)} characters; at most {LONGEST_NOTE}", "shorten it"
+        )
+    return note
+
+
+def retagged(label: Label, add: Collection[str], remove: Collection[str]) -> Label:
+    """``label`` with tags added at the end, and without those to remove.
+
+    Raises:
+        UsageError: too many.
+    """
+    tags = [tag for tag in dict.fromkeys([*label.tags, *add]) if tag not in remove]
+    if len(tags) > MOST_TAGS:
+        raise UsageError(f"that would be {len(tags)} tags; at most {MOST_TAGS}", "remove some")
+    return replace(label, tags=tuple(tags))
+
+
+def change(folder: Path, key: str, how: Callable[[Label], Label]) -> Label:
+    """Replace the label of a session (its file name) or of the study (``""``); returns the new one.
+
+    Written in one piece, mode 0600, one writer at a time.
+
+    Raises:
+        StorageError: it cannot be written, or what is there is none of gpuwatch's making.
+    """
+    with _alone(folder) as known:
+        known[key] = how(known.get(key, NONE))
+        _write(folder, known)
+        return known[key]
+
+
+def forget(folder: Path, keys: Collection[str]) -> None:
+    """Drop the labels of sessions that are gone; nothing where there are none.
+
+    Raises:
+        StorageError: it cannot be written.
+    """
+    if not read(folder).keys() & set(keys):
+        return
+    with _alone(folder) as known:
+        _write(folder, {key: label for key, label in known.items() if key not in keys})
+
+
+_FLAGS = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+
+
+@contextlib.contextmanager
+def _alone(folder: Path) -> Iterator[dict[str, Label]]:
+    """The labels, while nobody else writes them.
+
+    The lock is on the file itself. Who waited for one that was replaced meanwhile waits anew.
+    """
+    path = folder / LABELS
+    deadline = time.monotonic() + _PATIENCE
+    fd = -1
+    try:
+        while True:
+            fd = os.open(path, _FLAGS | os.O_RDWR | os.O_CREAT, 0o600)
+            if _locked(fd, path, deadline):
+                break
+            os.close(fd)
+        try:
+            yield _parse(_content(fd))
+        finally:
+            with contextlib.suppress(OSError):
+                if path.stat().st_size == 0:
+                    path.unlink()
+    except ValueError as error:
+        raise StorageError(f"{path} is not gpuwatch's: {error}", "move it elsewhere") from error
+    except OSError as error:
+        raise StorageError(
+            f"{path} cannot be written: {error.strerror}", "see who owns the folder"
+        ) from error
+    finally:
+        if fd >= 0:
+            os.close(fd)
+
+
+def _locked(fd: int, path: Path, deadline: float) -> bool:
+    """Lock ``fd``; ``False``: the name is of another file by now."""
+    while True:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            break
+        except BlockingIOError as error:
+            if time.monotonic() > deadline:
+                raise StorageError(f"{path} is being written", "try again") from error
+            time.sleep(0.02)
+        except OSError:  # a file system without locks
+            break
+    try:
+        return os.path.samestat(os.fstat(fd), path.lstat())
+    except FileNotFoundError:
+        return False
+
+
+def _content(fd: int) -> bytes:
+    """What is in an open file.
+
+    Raises:
+        ValueError: it is no regular file, or too large.
+    """
+    known = os.fstat(fd)
+    if not stat.S_ISREG(known.st_mode):
+        raise ValueError("it is no regular file")
+    content = os.pread(fd, LARGEST + 1, 0)
+    if len(content) > LARGEST:
+        raise ValueError("it is too large")
+    return content
+
+
+def _parse(content: bytes) -> dict[str, Label]:
+    """The labels that a file holds; none of an empty one.
+
+    Raises:
+        ValueError: it holds something else.
+    """
+    if not content:
+        return {}
+    try:
+        found = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise ValueError("it does not hold labels") from error
+    if not isinstance(found, dict) or found.get("kind") != KIND:
+        raise ValueError("it does not hold labels")
+    if found.get("schema") != SCHEMA:
+        raise ValueError("it was written by another version")
+    listed = found.get("labels")
+    if not isinstance(listed, dict):
+        raise ValueError("it does not hold labels")
+    return {
+        key: _label(value)
+        for key, value in listed.items()
+        if "/" not in key and isinstance(value, dict)
+    }
+
+
+def _label(value: Mapping[str, JSON]) -> Label:
+    name, tags, note = value.get("name"), value.get("tags"), value.get("note")
+    texts = [clean(tag) for tag in tags if isinstance(tag, str)] if isinstance(tags, list) else []
+    good = [tag for tag in texts if len(tag) <= LONGEST_TAG and _TAG.fullmatch(tag)]
+    lines = note[: 4 * LONGEST_NOTE].splitlines() if isinstance(note, str) else []
+    return Label(
+        clean(name, LONGEST_NAME).strip() if isinstance(name, str) else "",
+        tuple(dict.fromkeys(good))[:MOST_TAGS],
+        "\n".join(map(clean, lines))[:LONGEST_NOTE],
+    )
+
+
+def _write(folder: Path, labels: Mapping[str, Label]) -> None:
+    path = folder / LABELS
+    kept = {key: label for key, label in labels.items() if label != NONE}
+    if not kept:
+        path.unlink(missing_ok=True)
+        return
+    listed = {
+        key: {"name": label.name, "tags": list(label.tags), "note": label.note}
+        for key, label in sorted(kept.items())
+    }
+    text = json.dumps({"kind": KIND, "schema": SCHEMA, "labels": listed}, indent=1) + "\n"
+    if len(text) > LARGEST:
+        raise StorageError(f"{path} would be larger than {LARGEST >> 20} MiB", "shorten the notes")
+    new = path.with_name(f".{LABELS}.{os.getpid()}")
+    try:
+        with os.fdopen(os.open(new, _NEW, 0o600), "w") as file:
+            file.write(text)
+        new.replace(path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            new.unlink()
+        raise
+
+
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
