@@ -42,6 +42,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "calibrate": ("gpuwatch.cli.calibrate", "measure what this machine's GPUs or CPU reach"),
     "build": ("gpuwatch.cli.build", "build the workloads' image for Docker or Apptainer"),
     "report": ("gpuwatch.cli.report", "rewrite the summary of a study"),
+    "completions": ("gpuwatch.cli.completions", "what bash, zsh or fish completes on Tab"),
+    "manual": ("gpuwatch.cli.manual", "the manual page, for man"),
 }
 
 _EXAMPLES = """\
