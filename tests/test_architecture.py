@@ -30,10 +30,11 @@ MAY: dict[str, tuple[set[str], set[str]]] = {
     "report": (ENGINE | {"analysis", "session"}, {"pyarrow"}),
     "notebook": (ENGINE | {"analysis", "report", "session"}, {"numpy", "pandas"}),
     "tui": (ENGINE | {"session", "analysis", "workloads.names"}, {"textual", "rich"}),
+    "web": (ENGINE, {"aiohttp", "textual_serve"}),
     "cli": (
         ENGINE
         | {"session", "analysis", "report", "runners", "recorder", "telemetry", "tui", "workloads"}
-        | {"profiles", "studies"},
+        | {"profiles", "studies", "web"},
         set(),
     ),
 }

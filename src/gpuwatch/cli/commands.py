@@ -41,6 +41,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "doctor": ("gpuwatch.cli.doctor", "what can run here, and what mends the rest"),
     "calibrate": ("gpuwatch.cli.calibrate", "measure what this machine's GPUs or CPU reach"),
     "build": ("gpuwatch.cli.build", "build the workloads' image for Docker or Apptainer"),
+    "serve": ("gpuwatch.cli.serve", "the screens in a browser of this machine"),
     "report": ("gpuwatch.cli.report", "rewrite the summary of a study"),
     "completions": ("gpuwatch.cli.completions", "what bash, zsh or fish completes on Tab"),
     "manual": ("gpuwatch.cli.manual", "the manual page, for man"),

@@ -1,0 +1,98 @@
+"""One screen in a process of its own, and the way of its bytes to a browser."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from asyncio.subprocess import DEVNULL, PIPE, Process
+from collections.abc import Sequence
+
+from aiohttp import web
+from textual_serve.app_service import AppService
+from textual_serve.download_manager import DownloadManager
+
+_PATIENCE_SECONDS = 5.0
+_COLUMNS, _ROWS = (20, 400), (5, 150)
+_LONGEST_INPUT = 10_000
+
+
+def clamp(value: object, least: int, most: int) -> int:
+    """A number from a request within its bounds; ``least`` for what is none."""
+    if isinstance(value, (int, float, str)):
+        with contextlib.suppress(ValueError, OverflowError):
+            return max(least, min(most, int(value)))
+    return least
+
+
+class ScreenProcess(AppService):
+    """textual-serve's link to an app, started without a shell and ended for certain.
+
+    Of what an app can ask of a browser only the picture is passed on: no addresses, no downloads.
+    """
+
+    def __init__(self, arguments: Sequence[str], socket: web.WebSocketResponse) -> None:
+        super().__init__(
+            "",
+            write_bytes=socket.send_bytes,
+            write_str=socket.send_str,
+            close=self._nothing,
+            download_manager=DownloadManager(),
+        )
+        self._arguments = tuple(arguments)
+        self._socket = socket
+
+    async def _nothing(self) -> None:
+        """The socket is closed by who opened it."""
+
+    async def _open_app_process(self, width: int = 80, height: int = 24) -> Process:
+        environment = self._build_environment(width=width, height=height)
+        # Otherwise the app takes the terminal of the server for its own.
+        environment.update(COLORTERM="truecolor", TERM="xterm-256color", TEXTUAL_FPS="30")
+        environment.pop("NO_COLOR", None)
+        process = await asyncio.create_subprocess_exec(
+            *self._arguments, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, env=environment
+        )
+        self._process, self._stdin = process, process.stdin
+        return process
+
+    async def on_meta(self, data: bytes) -> None:
+        if json.loads(data).get("type") == "exit":
+            await self._socket.close()
+
+    async def on_packed(self, payload: bytes) -> None:
+        """A piece of a download; none is offered."""
+
+    async def take(self, message: object) -> None:
+        """Carry out what the page sent; what it cannot have sent is dropped."""
+        if not isinstance(message, list) or len(message) != 2:
+            return
+        kind, data = message
+        if kind == "stdin" and isinstance(data, str):
+            await self.send_bytes(data[:_LONGEST_INPUT].encode("utf-8", "replace"))
+        elif kind == "resize" and isinstance(data, dict):
+            await self.set_terminal_size(*size(data.get("width"), data.get("height")))
+        elif kind == "ping" and isinstance(data, (int, float, str)):
+            await self._socket.send_json(["pong", data])
+        elif kind == "blur":
+            await self.blur()
+        elif kind == "focus":
+            await self.focus()
+
+    async def end(self) -> None:
+        """Ask the screen to leave, and see to it."""
+        with contextlib.suppress(asyncio.TimeoutError, OSError):
+            await asyncio.wait_for(self.stop(), _PATIENCE_SECONDS)
+        process = self._process
+        if process is not None and process.returncode is None:
+            try:
+                await asyncio.wait_for(process.wait(), _PATIENCE_SECONDS)
+            except asyncio.TimeoutError:
+                with contextlib.suppress(ProcessLookupError):
+                    process.kill()
+                await process.wait()
+
+
+def size(width: object, height: object) -> tuple[int, int]:
+    """Columns and rows as a page asks for them, within what a screen can be."""
+    return clamp(width, *_COLUMNS), clamp(height, *_ROWS)

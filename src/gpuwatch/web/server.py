@@ -1,0 +1,152 @@
+"""The server: one page, the files it needs, and a socket to a screen's process."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Awaitable, Callable, Sequence
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+
+import textual_serve
+from aiohttp import WSMsgType, web
+
+from gpuwatch.errors import UsageError
+from gpuwatch.web import guard
+from gpuwatch.web.screen_process import ScreenProcess, clamp, size
+
+_MOST_SCREENS = 8
+"""At once; each is a process of some 40 MiB."""
+_LARGEST_MESSAGE = 64 << 10
+_FONT_SIZE, _FONT_SIZES = "15", (6, 40)
+_OWN = {"/page.css": "text/css", "/page.js": "text/javascript"}
+_STATIC = Path(textual_serve.__file__).parent / "static"
+_Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class Site:
+    """What is answered to whom."""
+
+    def __init__(self, arguments: Sequence[str], token: str) -> None:
+        """``arguments``: the command whose screen is shown, as it is executed."""
+        self._arguments = tuple(arguments)
+        self._token = token
+        self._open = 0
+
+    def application(self) -> web.Application:
+        """The routes behind the guard."""
+        application = web.Application(middlewares=[self._guarded])
+        application.add_routes(
+            [
+                web.get("/", self._page),
+                web.get("/ws", self._socket),
+                *(web.get(path, self._file) for path in _OWN),
+                web.static("/static", _STATIC),
+            ]
+        )
+        return application
+
+    def _cookie(self, request: web.Request) -> str:
+        """Browsers keep cookies by host alone: the port is in the name."""
+        port = request.transport.get_extra_info("sockname")[1] if request.transport else 0
+        return f"gpuwatch-{port}"
+
+    @web.middleware
+    async def _guarded(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
+        try:
+            answer = self._refusal(request) or await handler(request)
+        except web.HTTPException as error:
+            answer = web.Response(status=error.status, text=f"{error.reason}\n")
+        if not answer.prepared:
+            answer.headers.update(guard.HEADERS)
+        return answer
+
+    def _refusal(self, request: web.Request) -> web.Response | None:
+        if not guard.own_name(request.headers.get("Host")):
+            text = "gpuwatch answers to this machine's own name alone: open http://localhost:PORT\n"
+            return web.Response(status=403, text=text)
+        origin = request.headers.get("Origin")
+        if origin is not None and not guard.same_origin(origin, request.host):
+            return web.Response(status=403, text="gpuwatch answers to its own page alone\n")
+        first = request.path == "/" and guard.knows(request.query.get("token"), self._token)
+        if not first and not guard.knows(request.cookies.get(self._cookie(request)), self._token):
+            text = "open the address that `gpuwatch serve` printed: it holds a token\n"
+            return web.Response(status=401, text=text)
+        return None
+
+    async def _page(self, request: web.Request) -> web.Response:
+        text = Template(files("gpuwatch.web").joinpath("page.html").read_text("utf-8"))
+        font = clamp(request.query.get("fontsize", _FONT_SIZE), *_FONT_SIZES)
+        page = text.substitute(socket=f"ws://{request.host}/ws", size=font)
+        answer = web.Response(text=page, content_type="text/html")
+        answer.headers["Content-Security-Policy"] = guard.content_policy(request.host)
+        answer.set_cookie(
+            self._cookie(request), self._token, httponly=True, samesite="Strict", path="/"
+        )
+        return answer
+
+    async def _file(self, request: web.Request) -> web.Response:
+        text = files("gpuwatch.web").joinpath(request.path.lstrip("/")).read_text("utf-8")
+        return web.Response(text=text, content_type=_OWN[request.path])
+
+    async def _socket(self, request: web.Request) -> web.StreamResponse:
+        if not guard.same_origin(request.headers.get("Origin"), request.host):
+            return web.Response(status=403, text="gpuwatch answers to its own page alone\n")
+        if self._open >= _MOST_SCREENS:
+            return web.Response(status=503, text="too many pages are open: close one\n")
+        self._open += 1
+        try:
+            return await self._screen(request)
+        finally:
+            self._open -= 1
+
+    async def _screen(self, request: web.Request) -> web.WebSocketResponse:
+        socket = web.WebSocketResponse(heartbeat=15, max_msg_size=_LARGEST_MESSAGE)
+        await socket.prepare(request)
+        process = ScreenProcess(self._arguments, socket)
+        try:
+            await process.start(*size(request.query.get("width"), request.query.get("height")))
+            async for message in socket:
+                if message.type == WSMsgType.TEXT:
+                    try:
+                        await process.take(message.json())
+                    except ValueError:
+                        continue
+        finally:
+            await process.end()
+            await socket.close()
+        return socket
+
+
+async def _until_told(runner: web.AppRunner, port: int, ready: Callable[[int], None]) -> None:
+    over = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(number, over.set)
+    await runner.setup()
+    try:
+        try:
+            await web.TCPSite(runner, "127.0.0.1", port).start()
+        except OSError as error:
+            raise UsageError(
+                f"port {port} of this machine cannot be used: {error.strerror}",
+                "choose another with --port, or --port 0 for any free one",
+            ) from error
+        ready(runner.addresses[0][1])
+        await over.wait()
+    finally:
+        await runner.cleanup()
+
+
+def serve(arguments: Sequence[str], token: str, port: int, ready: Callable[[int], None]) -> None:
+    """Serve the screen of a command on the loopback interface until SIGINT, SIGTERM or SIGHUP.
+
+    ``arguments`` is executed as it stands for every page. ``ready`` is told the port.
+
+    Raises:
+        UsageError: the port cannot be used.
+    """
+    application = Site(arguments, token).application()
+    runner = web.AppRunner(application, access_log=None, shutdown_timeout=1.0)
+    asyncio.run(_until_told(runner, port, ready))
