@@ -13,6 +13,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from gpuwatch.analysis.intervals import lower_end
 from gpuwatch.analysis.results import Interval, Verdict
@@ -27,12 +28,45 @@ _NARROWEST = 21
 """Columns of the axis, from which on what stands beside it may take room."""
 
 
+@dataclass(frozen=True)
+class Drawn:
+    """One change: its name, its cells of the axis, its numbers, empty where they have no room."""
+
+    name: str
+    axis: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Plot:
+    """Changes under each other on one axis."""
+
+    label: int
+    """Columns of the names, with two behind them to the axis."""
+    drawn: tuple[Drawn, ...]
+    scale: str
+    """The numbers below the axis."""
+
+
 def rows(contrasts: Sequence[tuple[str, Verdict]], width: int) -> list[str]:
     """One row for each verdict behind its name, and the axis below; ASCII but for the names.
 
-    Each row has at most ``width`` characters. The axis reaches over every interval and the widest
-    margin. A verdict without an estimate has its word in place of an interval. Empty where nothing
-    has an estimate, or ``width`` has no room for an axis.
+    Each row has at most ``width`` characters. Empty where there is no :func:`plot`.
+    """
+    found = plot(contrasts, width)
+    if found is None:
+        return []
+    label = found.label
+    drawn = [f"{_cut(e.name, label):{label}}  {e.axis}  {e.text}".rstrip() for e in found.drawn]
+    return [*drawn, f"{'':{label}}  {found.scale}".rstrip()]
+
+
+def plot(contrasts: Sequence[tuple[str, Verdict]], width: int) -> Plot | None:
+    """The changes in at most ``width`` columns.
+
+    The axis reaches over every interval and the widest margin. A verdict without an estimate has
+    its word in place of an interval. ``None`` where nothing has an estimate, or ``width`` has no
+    room for an axis.
     """
     changes = [_change(verdict) for _, verdict in contrasts]
     known = [change for change in changes if change is not None]
@@ -44,14 +78,14 @@ def rows(contrasts: Sequence[tuple[str, Verdict]], width: int) -> list[str]:
     if room - beside < _NARROWEST:
         texts, beside = [""] * len(texts), 0
     if not known or room < _NARROWEST:
-        return []
+        return None
     margin = max(verdict.margin for _, verdict in contrasts)
     axis = _Axis(known, margin, room - beside)
-    drawn = [
-        f"{_cut(name, label):{label}}  {axis.row(verdict)}  {text}".rstrip()
+    drawn = (
+        Drawn(name, axis.row(verdict), text)
         for name, (_, verdict), text in zip(names, contrasts, texts, strict=True)
-    ]
-    return [*drawn, f"{'':{label}}  {axis.scale()}".rstrip()]
+    )
+    return Plot(label, tuple(drawn), axis.scale())
 
 
 class _Axis:
