@@ -13,6 +13,7 @@ from gpuwatch.session.progress import Place
 from gpuwatch.session.rows import DeviceRow, EventRow, LogRow
 from gpuwatch.session.status import Status
 from gpuwatch.tui.graph import Window
+from gpuwatch.tui.processes import ProcessNow
 from gpuwatch.tui.next_run import Ahead
 
 
@@ -257,6 +258,8 @@ class Snapshot:
     """Algorithmic bytes per second, whatever the gauge of the bandwidth shows."""
     warnings: tuple[str, ...] = ()
     """What should be known before the numbers are believed, the gravest first."""
+    processes: tuple[ProcessNow, ...] = ()
+    """On the watched GPUs and of the run, the biggest GPU memory first."""
     counters: Counters | None = None
     """What ncu counted, of a run of gpuwatch's own or an imported profile."""
     roofline: Rooflines | None = None
