@@ -40,7 +40,9 @@ def refresh(arguments: argparse.Namespace) -> float:
 
 
 def usable() -> bool:
-    """Standard input and output are a terminal, and it can place text."""
+    """Standard input and output are a terminal, and it can place text; or a browser draws."""
+    if os.environ.get("TEXTUAL_DRIVER"):
+        return True
     capable = os.environ.get("TERM", "") not in ("", "dumb", "unknown")
     return sys.stdin.isatty() and sys.stdout.isatty() and capable
 
