@@ -7,7 +7,7 @@ import re
 import secrets
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -136,6 +136,12 @@ def add_design_arguments(parser: argparse.ArgumentParser) -> None:
         help="rest before every run but the first (default: 2s with blocks, else none)",
     )
     group.add_argument("--plan", action="store_true", help="print the order, and run nothing")
+    add_plan_format(group.add_argument)
+
+
+def add_plan_format(add: Callable[..., object]) -> None:
+    """How :func:`gpuwatch.cli.planned.show` prints; ``add`` is a parser's ``add_argument``."""
+    add("--format", choices=("table", "json"), help="of --plan (default: table)")
 
 
 def _blocks(text: str) -> int:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import argparse
+import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from textwrap import fill
 
 from gpuwatch.cli import find, screen
 from gpuwatch.cli.order import DONE, IMPOSSIBLE, lines
-from gpuwatch.errors import GpuwatchError
-from gpuwatch.models import Problem
+from gpuwatch.errors import GpuwatchError, UsageError
+from gpuwatch.models import JSON, Problem
 from gpuwatch.recorder.request import Request, gpus_of, preflight
 from gpuwatch.recorder.resume import missing
 from gpuwatch.session.estimate import Known, about, cell, history
@@ -20,8 +23,25 @@ def announce(request: Request, say: Callable[[str], None]) -> None:
     """Say what several runs are going to be; nothing of a single one."""
     plan = _plan(request)
     if len(plan.runs) > 1:
-        for line in [*_parts(plan), _time(plan, request)]:
+        for line in [*_parts(plan), _time(plan, request)[1]]:
             say(line)
+
+
+def shown(request: Request, arguments: argparse.Namespace) -> bool:
+    """Whether ``--plan`` asks for the plan alone, which is then printed, as ``--format`` says.
+
+    Raises:
+        UsageError: a format is asked for and no plan.
+    """
+    if arguments.format is not None and not arguments.plan:
+        raise UsageError("--format is how --plan prints", "add --plan")
+    if not arguments.plan:
+        return False
+    if arguments.format == "json":
+        print(json.dumps(as_json(request), indent=2, ensure_ascii=False))
+    else:
+        print(order(request, drawn=getattr(arguments, "order_seed", 0) is None))
+    return True
 
 
 def order(request: Request, *, drawn: bool) -> str:
@@ -42,7 +62,7 @@ def order(request: Request, *, drawn: bool) -> str:
     if len(plan.parts) > 1:
         told.append(f"{len(plan.runs)} runs in {len(plan.parts)} parts")
     told += [_filled(text, width) for text in _cannot(plan, problems)]
-    told.append(_filled(_time(plan, request), width))
+    told.append(_filled(_time(plan, request)[1], width))
     if drawn and plan.seed is not None:
         told.append(_filled(f"add --order-seed {plan.seed} to run this order", width))
     return "\n".join(told)
@@ -100,8 +120,60 @@ def _design(part: Part, runs: int, seed: int | None) -> str:
     )
 
 
-def _time(plan: Plan, request: Request) -> str:
-    """How long it takes, by what took place before on this host."""
+def as_json(request: Request) -> dict[str, JSON]:
+    """The plan with what cannot run here and how long it takes; schema 1 of ``docs/json.md``."""
+    plan = _plan(request)
+    rest = _rest(plan, request)
+    problems = _problems(request, rest)
+    waiting = {run.index for run in rest}
+    seconds, text = _time(plan, request)
+    return {
+        "schema": 1,
+        "order_seed": plan.seed,
+        "parts": [_part_json(part) for part in plan.parts],
+        "runs": [
+            {
+                "index": run.index,
+                "part": run.part,
+                "block": run.block,
+                "case": plan.parts[run.part].workloads.index(run.workload),
+                "environment": plan.parts[run.part].environments.index(run.environment),
+                "done": run.index not in waiting,
+                "problems": [asdict(problem) for problem in problems.get(run.index, ())],
+            }
+            for run in plan.runs
+        ],
+        "seconds": seconds,
+        "time": text,
+    }
+
+
+def _part_json(part: Part) -> dict[str, JSON]:
+    return {
+        "name": part.name,
+        "cases": [
+            {
+                "label": case_label(case, part.workloads),
+                "name": case.name,
+                "kind": case.kind,
+                "arguments": list(case.arguments),
+                "parameters": dict(case.parameters),
+            }
+            for case in part.workloads
+        ],
+        "environments": [
+            {"label": each.label, "kind": each.kind, "image": each.image}
+            for each in part.environments
+        ],
+        "blocks": part.blocks,
+        "warmup_blocks": part.warmup_blocks,
+        "margin": part.margin,
+        "cool_down_seconds": part.cool_down,
+    }
+
+
+def _time(plan: Plan, request: Request) -> tuple[float | None, str]:
+    """How long it takes, in seconds and in words, by what took place before on this host."""
     runs = _rest(plan, request)
     cells = [cell(run) for run in runs]
     known = history(find.known_sessions(), dict.fromkeys(cells))
@@ -116,12 +188,12 @@ def _time(plan: Plan, request: Request) -> str:
     )
     if seconds is not None:
         seconds += sum(plan.parts[run.part].cool_down for run in runs[1:])
-        return f"{done}it takes {about(seconds)}, by earlier runs of the same"
+        return seconds, f"{done}it takes {about(seconds)}, by earlier runs of the same"
     new = [run for run in runs if cell(run) not in known.runs]
     first = "first block" if plan.parts[0].blocks else "first runs"
     when = f"{done}how long it takes is not known before the {first} is over"
     if not new:
-        return when
+        return None, when
     cases = unique(run.workload for run in plan.runs)
     name = f"{case_label(new[0].workload, cases)} in {new[0].environment.label}"
-    return f"{when}: no earlier run of {name} that finished"
+    return None, f"{when}: no earlier run of {name} that finished"

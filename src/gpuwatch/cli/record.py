@@ -54,8 +54,7 @@ def start(request: Request, arguments: argparse.Namespace) -> int:
     ``arguments`` has what :func:`add_start_arguments` adds, and ``plan``: with that the plan is
     printed and nothing is run.
     """
-    if arguments.plan:
-        print(planned.order(request, drawn=getattr(arguments, "order_seed", 0) is None))
+    if planned.shown(request, arguments):
         return ExitCode.DONE
     if not arguments.quiet:
         planned.announce(request, say)

@@ -13,8 +13,7 @@ import argparse
 import os
 from pathlib import Path
 
-from gpuwatch.cli import find, record
-from gpuwatch.cli.launch import need_linux
+from gpuwatch.cli import find, launch, record
 from gpuwatch.errors import UsageError
 from gpuwatch.recorder.record import Request
 from gpuwatch.recorder.resume import resumable
@@ -27,10 +26,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("study", metavar="STUDY")
     record.add_start_arguments(parser)
     parser.add_argument("--plan", action="store_true", help="print what is missing, run nothing")
+    launch.add_plan_format(parser.add_argument)
 
 
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
-    need_linux()
+    launch.need_linux()
     folder = _folder(arguments.study)
     plan = resumable(folder)
     os.chdir(str(plan.settings["working_directory"]))

@@ -29,8 +29,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         arguments.detach, arguments.quiet, arguments.while_pid = False, False, None
         return record.run(arguments, command)
     request = launch.request(arguments, command)
-    if arguments.plan:
-        print(planned.order(request, drawn=arguments.order_seed is None))
+    if planned.shown(request, arguments):
         return ExitCode.DONE
     planned.announce(request, record.say)
     record.tell_of_orphans()
