@@ -15,9 +15,9 @@ from gpuwatch.analysis.metrics import device_statistics, partly_sampled, session
 from gpuwatch.analysis.notes import notes
 from gpuwatch.analysis.profile import Counters, Profile, counters_of, profile_of
 from gpuwatch.analysis.program import Program
-from gpuwatch.analysis.rates import full_times
 from gpuwatch.analysis.samples import samples_of
 from gpuwatch.analysis.statistics import Statistic
+from gpuwatch.analysis.step_lines import throughput, times_of
 from gpuwatch.analysis.window import Window, timed_window
 from gpuwatch.models import JSON, mapping, number
 from gpuwatch.session.reader import SessionReader
@@ -245,9 +245,6 @@ def steps_of(rows: Sequence[StepRow]) -> Steps:
     count = sum(row.count for row in timed)
     partial = {number for row in timed for number in row.partial}
     times, reason = step_times(timed)
-    seconds = sum(sum(row.seconds) for row in timed if row.seconds)
-    samples = [row.samples for row in timed]
-    covered = all(row.seconds for row in timed)
     losses = [value for row in rows for value in row.loss or ()]
     phases: dict[str, float] = {}
     for row in timed:
@@ -263,7 +260,7 @@ def steps_of(rows: Sequence[StepRow]) -> Steps:
         p95_seconds=_stat(good, lambda values: np.percentile(values, 95)),
         min_seconds=_stat(good, np.min),
         max_seconds=_stat(good, np.max),
-        samples_per_second=_throughput(timed, samples, seconds if covered else None),
+        samples_per_second=throughput(timed),
         reason=reason,
         phases=phases,
         first_loss=losses[0] if losses else None,
@@ -272,33 +269,9 @@ def steps_of(rows: Sequence[StepRow]) -> Steps:
 
 
 def step_times(timed: Sequence[StepRow]) -> tuple[np.ndarray, str | None]:
-    """Seconds of each full step of these lines, in order; where no line has times, those between
-    the lines. And why they are not the steps' times, if they are not."""
-    times = np.array([value for row in timed for value in full_times(row)])
-    if not timed:
-        return times, "no timed step was reported"
-    if not all(row.seconds is not None or row.count == 1 for row in timed):
-        return times, "the workload reports several steps at once without their times"
-    return (times, None) if times.size else _gaps(timed)
-
-
-def _gaps(timed: Sequence[StepRow]) -> tuple[np.ndarray, str | None]:
-    """Single steps without times: the time between their lines."""
-    gaps = np.diff(np.array([row.t for row in timed], dtype=float)) / 1e9
-    return (gaps, None) if gaps.size else (gaps, "one step without its time")
-
-
-def _throughput(
-    timed: Sequence[StepRow], samples: Sequence[float | None], seconds: float | None
-) -> float | None:
-    if not timed or any(value is None for value in samples):
-        return None
-    total = sum(value for value in samples if value is not None)
-    if seconds is None:
-        # The first line's own time is unknown: the rate between the first line and the last.
-        seconds = (timed[-1].t - timed[0].t) / 1e9
-        total -= samples[0] or 0
-    return total / seconds if seconds > 0 else None
+    """:func:`gpuwatch.analysis.step_lines.times_of`, as an array."""
+    times, reason = times_of(timed)
+    return np.array(times), reason
 
 
 def _stat(values: np.ndarray, function: JSON) -> float | None:

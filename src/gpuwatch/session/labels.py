@@ -169,6 +169,7 @@ def _alone(folder: Path) -> Iterator[dict[str, Label]]:
             if _locked(fd, path, deadline):
                 break
             os.close(fd)
+            fd = -1
         try:
             yield _parse(_content(fd))
         finally:
