@@ -70,7 +70,6 @@ def test_the_home_screen_is_drawn_answers_keys_and_acts_on_nothing(
     assert not [told for told in shown.told if "CLOSED" not in told], shown.told
     assert len(shown.page.screenshot()) > 10_000, "a picture of text takes that many bytes"
 
-    shown.page.click("#terminal")
     shown.press("n")
     shown.wait("read-only")
     shown.press("q")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from asyncio.subprocess import DEVNULL, PIPE, Process
+from asyncio.subprocess import PIPE, Process
 from collections.abc import Sequence
 
 from aiohttp import web
@@ -51,7 +51,7 @@ class ScreenProcess(AppService):
         environment.update(COLORTERM="truecolor", TERM="xterm-256color", TEXTUAL_FPS="30")
         environment.pop("NO_COLOR", None)
         process = await asyncio.create_subprocess_exec(
-            *self._arguments, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, env=environment
+            *self._arguments, stdin=PIPE, stdout=PIPE, stderr=PIPE, env=environment
         )
         self._process, self._stdin = process, process.stdin
         return process

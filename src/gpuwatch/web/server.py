@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import signal
+import sys
 from collections.abc import Awaitable, Callable, Sequence
 from importlib.resources import files
 from pathlib import Path
@@ -134,7 +136,9 @@ async def _until_told(runner: web.AppRunner, port: int, ready: Callable[[int], N
                 "choose another with --port, or --port 0 for any free one",
             ) from error
         ready(runner.addresses[0][1])
-        await over.wait()
+        # textual-serve prints the last words of a screen.
+        with contextlib.redirect_stdout(sys.stderr):
+            await over.wait()
     finally:
         await runner.cleanup()
 
