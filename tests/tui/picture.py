@@ -17,7 +17,7 @@ CELL, ROW, SIZE = 8.4, 18.0, 14.0
 MARGIN = 12.0
 _BLOCKS = " ▁▂▃▄▅▆▇█"
 _LINES = "─━╸┄"
-_FONTS = "ui-monospace, 'DejaVu Sans Mono', 'Cascadia Mono', Menlo, Consolas, monospace"
+FONTS = "ui-monospace, 'DejaVu Sans Mono', 'Cascadia Mono', Menlo, Consolas, monospace"
 
 
 def picture(app: App[Any]) -> str:
@@ -28,14 +28,14 @@ def picture(app: App[Any]) -> str:
     background = _background(strips)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" '
-        f'font-family="{_FONTS}" font-size="{SIZE:g}">',
+        f'font-family="{FONTS}" font-size="{SIZE:g}">',
         f'<rect width="{width:g}" height="{height:g}" rx="8" fill="{background}"/>',
     ]
     for y, strip in enumerate(strips):
         x = 0
         for segment in strip:
             if segment.style is not None:
-                parts += _segment(segment.text, segment.style, x, y, background)
+                parts += segment_parts(segment.text, segment.style, x, y, background)
             x += segment.cell_length
     parts.append("</svg>")
     return "\n".join(part for part in parts if part) + "\n"
@@ -54,7 +54,8 @@ def _hex(color: Color | None, foreground: bool) -> str:
     return color.get_truecolor(SVG_EXPORT_THEME, foreground=foreground).hex
 
 
-def _segment(text: str, style: Any, x: int, y: int, background: str) -> list[str]:
+def segment_parts(text: str, style: Any, x: int, y: int, background: str) -> list[str]:
+    """A piece of one style at a column and row."""
     front, back = _hex(style.color, True), _hex(style.bgcolor, False)
     if style.reverse:
         front, back = back, front
