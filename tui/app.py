@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
 from textual.app import App
 from textual.binding import Binding, BindingType
+from textual.driver import Driver
 from textual.screen import Screen
 
 from gpuwatch.errors import ExitCode, GpuwatchError
@@ -18,6 +19,7 @@ from gpuwatch.session.study import not_run, sessions_in
 from gpuwatch.tui import palette
 from gpuwatch.tui.canvas import Canvas
 from gpuwatch.tui.feed import REFRESH_SECONDS
+from gpuwatch.tui.keys import Keys, all_keys
 from gpuwatch.tui.look import USUAL, Look
 from gpuwatch.tui.next_run import goes_on
 from gpuwatch.tui.snapshot import Snapshot
@@ -32,8 +34,11 @@ class GpuwatchApp(App[int]):
     ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+c", "quit", show=False, priority=True),
+        Binding("f10", "quit", show=False),
         Binding("t", "colours", show=False),
-        Binding("question_mark", "help", show=False),
+        Binding("question_mark,f1", "help", show=False),
+        Binding("ctrl+p", "palette", show=False),
+        Binding("ctrl+z", "suspend_process", show=False),
     ]
 
     def __init__(self, first: Callable[[], Screen[Any]], look: Look = USUAL) -> None:
@@ -44,7 +49,16 @@ class GpuwatchApp(App[int]):
         """Lines for the terminal after the screen is gone."""
         for theme in palette.themes():
             self.register_theme(theme)
-        self.theme = chosen_theme(self.no_color, str(self.console.color_system), os.environ)
+        system = str(self.console.color_system)
+        self.theme = chosen_theme(self.no_color, system, os.environ, look.theme)
+
+    def get_driver_class(self) -> type[Driver]:
+        found = super().get_driver_class()
+        if found.__name__ != "LinuxDriver":
+            return found
+        from gpuwatch.tui.terminal import TerminalDriver
+
+        return TerminalDriver
 
     def on_mount(self) -> None:
         self.push_screen(self._first())
@@ -71,11 +85,21 @@ class GpuwatchApp(App[int]):
         if show is not None:
             show()
 
-    def help(self, keys: Sequence[tuple[str, str]]) -> None:
-        """Show the page of keys."""
+    def action_palette(self) -> None:
+        """Every action of the screen on top, found by its words."""
+        from textual.command import CommandPalette
+
+        from gpuwatch.tui.palette_commands import Commands
+
+        if not isinstance(self.screen, CommandPalette):
+            self.push_screen(CommandPalette(providers=[Commands], placeholder="what to do"))
+
+    def help(self, keys: Keys) -> None:
+        """Show the page of a screen's ``keys``, and of those of every screen."""
         from gpuwatch.tui.page import PageScreen, help_lines
 
-        self.push_screen(PageScreen("keys", lambda width: help_lines(keys)))
+        told = all_keys(keys)
+        self.push_screen(PageScreen("keys", lambda width: help_lines(told, width)))
 
     # Ways from one screen to another.
 
@@ -149,12 +173,21 @@ def _live(path: Path) -> bool:
         return False
 
 
-def chosen_theme(no_color: bool, colours: str, environment: Any) -> str:
-    """The terminal's own colours where it has few; else dark, or light if it says it is light."""
-    if no_color or colours not in ("truecolor", "256"):
+def chosen_theme(
+    no_color: bool, colours: str, environment: Mapping[str, str], asked: str | None = None
+) -> str:
+    """The theme that was ``asked`` for, else one that the terminal can show.
+
+    The terminal's own colours where it has few; else dark, or light if it says it is light.
+    """
+    if no_color:
+        return palette.TERMINAL
+    if asked is not None:
+        return palette.BY_NAME[asked]
+    if colours not in ("truecolor", "256"):
         return palette.TERMINAL
     # Set by some terminals to "foreground;background"; 7 and 15 are whites.
-    background = str(environment.get("COLORFGBG", "")).rpartition(";")[2]
+    background = environment.get("COLORFGBG", "").rpartition(";")[2]
     return palette.LIGHT if background in ("7", "15") else palette.DARK
 
 

@@ -23,6 +23,9 @@ Span = tuple[str, str]
 """Text and the role of its colour."""
 
 
+LEAST = (40, 8)
+"""Columns and rows below which no screen says anything."""
+
 Press = tuple[int, int, str]
 """First column, column behind the last one, and the key that a click there presses."""
 
@@ -195,11 +198,19 @@ class Canvas(Widget):
         strip = self._strips.get(y)
         if strip is None or strip.cell_length != width:
             roles = styles(self.app.theme, self.app.no_color)
-            row = self._rows[y] if y < len(self._rows) else ()
+            row = self._row(y)
             segments = [Segment(text, roles.get(role, roles["text"])) for text, role in row]
             strip = Strip(segments).adjust_cell_length(width, roles["text"])
             self._strips[y] = strip
         return strip
+
+    def _row(self, y: int) -> tuple[Span, ...]:
+        """What stands in row ``y``: on a screen that nothing fits on, that it is too small."""
+        columns, rows = LEAST
+        if self.app.size.width < columns or self.app.size.height < rows:
+            told = (("too small", "text"), (f"needs {columns}x{rows}", "muted"))
+            return (told[y],) if y < len(told) and self.region.y == 0 else ()
+        return self._rows[y] if y < len(self._rows) else ()
 
 
 def _changed(old: tuple[Span, ...], new: tuple[Span, ...], width: int) -> list[tuple[int, int]]:

@@ -8,22 +8,44 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 
 from gpuwatch.tui.canvas import Canvas, Line, Span
-from gpuwatch.tui.keys import keys_row
+from gpuwatch.tui.cells import pad, wrap
+from gpuwatch.tui.keys import Keys, keys_row
 from gpuwatch.tui.painted import PaintedScreen
 
 Row = tuple[Span, ...]
 
+_MOST = 4
+"""Rows of what one key does."""
 
-def help_lines(keys: Sequence[tuple[str, str]]) -> list[Row]:
-    """Keys and what they do."""
-    return [((f" {key:<18}", "key"), (what, "text")) for key, what in keys]
+
+_KEY = 18
+"""Columns of the keys on the page of keys."""
+
+
+def help_lines(keys: Keys, width: int) -> list[Row]:
+    """Keys and what they do, in groups."""
+    rows: list[Row] = []
+    for key, what in keys:
+        if not key:
+            rows += [(("", "text"),)] * bool(rows) + [((f" {what}", "strong"),)] * bool(what)
+            continue
+        lines = wrap(what, max(10, width - _KEY - 2), _MOST) or [""]
+        rows.append(((f" {pad(key, _KEY)}", "key"), (lines[0], "text")))
+        rows += [((" " * (_KEY + 1) + line, "text"),) for line in lines[1:]]
+    return rows
 
 
 class PageScreen(PaintedScreen):
-    """Rows that scroll with the arrow keys; any other key of leaving closes it."""
+    """Rows that scroll; the keys that open such a page close it too."""
+
+    KEYS = (
+        ("↑ ↓ PgUp PgDn", "scroll; j, k and Space too"),
+        ("Home End", "the first row, the last one"),
+        ("Esc or q", "back"),
+    )
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,enter,question_mark,i,K", "close", show=False),
+        Binding("escape,q,enter,question_mark,f1,i,K", "close", show=False),
         Binding("down,j", "scroll_by(1)", show=False),
         Binding("up,k", "scroll_by(-1)", show=False),
         Binding("pagedown,space", "scroll_by(20)", show=False),
@@ -56,7 +78,7 @@ class PageScreen(PaintedScreen):
         lines += [Line(width) for _ in range(height - 1 - len(lines))]
         keys = [("Esc", "back")]
         if len(rows) > space:
-            keys.append(("↑ ↓", f"scroll, {self._first + 1} of {len(rows)}"))
+            keys.append(("↑↓", f"scroll, {self._first + 1} of {len(rows)}"))
         lines.append(keys_row(keys, width))
         self.query_one(Canvas).show(lines)
 

@@ -1,6 +1,8 @@
 """Colours by role, for a dark, a light and the terminal's own theme.
 
 State is never told by colour alone: every role that means something goes with a word or a mark.
+Words have a contrast of at least 4.5, graphs of 3. Good, doubtful and bad, and the three gauges,
+stay apart for people who lack one kind of cone. ``faint`` is for lines that say nothing.
 """
 
 from __future__ import annotations
@@ -11,26 +13,30 @@ from functools import lru_cache
 from rich.style import Style
 from textual.theme import Theme
 
+from gpuwatch.tui.look import THEMES
+
 DARK, LIGHT, TERMINAL = "gpuwatch-dark", "gpuwatch-light", "ansi-dark"
 ORDER = (DARK, LIGHT, TERMINAL)
+BY_NAME = dict(zip(THEMES, ORDER, strict=True))
+"""The theme for each name that ``--theme`` takes."""
 
 _DARK = {
     "background": "#10151c",
     "text": "#d4dbe4",
     "strong": "bold #f2f5f9",
-    "muted": "#7f8b99",
-    "faint": "#3a4552",
+    "muted": "#8b97a5",
+    "faint": "#3f4b59",
     "brand": "bold #7cc7ff",
     "key": "bold #7cc7ff",
-    "good": "#6fd08c",
-    "warn": "#f0c05a",
-    "bad": "bold #ff7a7a",
-    "utilization": "#57c7a3",
-    "bandwidth": "#6ea8fe",
-    "flops": "#c792ea",
-    "utilization-fill": "#256b57",
-    "bandwidth-fill": "#2c4f86",
-    "flops-fill": "#5b3f6d",
+    "good": "#5ad1a0",
+    "warn": "#f2c14e",
+    "bad": "bold #ff7b72",
+    "utilization": "#4fd6b0",
+    "bandwidth": "#6aa5ff",
+    "flops": "#f0a04b",
+    "utilization-fill": "#2a7a66",
+    "bandwidth-fill": "#4a5fb8",
+    "flops-fill": "#8a5a2b",
     "progress": "#7cc7ff",
     "select": "#f2f5f9 on #24425f",
     "bar": "#d4dbe4 on #1a222c",
@@ -39,19 +45,19 @@ _LIGHT = {
     "background": "#fbfcfd",
     "text": "#24303c",
     "strong": "bold #0b1219",
-    "muted": "#66727f",
-    "faint": "#c3ccd5",
+    "muted": "#5b6773",
+    "faint": "#bac4ce",
     "brand": "bold #0b61a4",
     "key": "bold #0b61a4",
-    "good": "#1d7a3e",
-    "warn": "#8a5a00",
-    "bad": "bold #b3202c",
-    "utilization": "#0f8a67",
-    "bandwidth": "#2a63c8",
-    "flops": "#8238b5",
-    "utilization-fill": "#9fdcc9",
-    "bandwidth-fill": "#b3cdf5",
-    "flops-fill": "#dcbdf0",
+    "good": "#0f7a56",
+    "warn": "#8f6400",
+    "bad": "bold #9c1030",
+    "utilization": "#046e54",
+    "bandwidth": "#2456c9",
+    "flops": "#a34a00",
+    "utilization-fill": "#2f9a7e",
+    "bandwidth-fill": "#6a86e0",
+    "flops-fill": "#c98040",
     "progress": "#0b61a4",
     "select": "#0b1219 on #cfe3f7",
     "bar": "#24303c on #e9eef3",
@@ -67,7 +73,7 @@ _TERMINAL = {
     "warn": "yellow",
     "bad": "bold red",
     "utilization": "green",
-    "bandwidth": "blue",
+    "bandwidth": "bright_blue",
     "flops": "magenta",
     "utilization-fill": "green",
     "bandwidth-fill": "blue",

@@ -1,0 +1,115 @@
+"""The terminal under the screens: what Textual's own driver leaves to be done.
+
+A terminal that is lost ends the program without a word and without a spin, only presses and the
+wheel of a mouse are asked for, and where ASCII is wanted nothing else is written.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+from codecs import getincrementaldecoder
+from typing import IO, TYPE_CHECKING, Any
+
+from textual._xterm_parser import XTermParser
+from textual.drivers.linux_driver import LinuxDriver
+
+from gpuwatch.tui.ascii import to_ascii
+
+if TYPE_CHECKING:
+    from gpuwatch.tui.app import GpuwatchApp
+
+_LOOK_SECONDS = 0.1
+"""How soon the thread that reads keys sees that it should end."""
+
+
+class TerminalDriver(LinuxDriver):
+    """Textual's driver for a terminal that may be poor, slow, or gone."""
+
+    def __init__(self, app: GpuwatchApp, **options: Any) -> None:
+        super().__init__(app, **options)
+        if self._file is not None:
+            self._file = _Output(self._file, app.look.ascii)  # type: ignore[assignment]
+        self._over = False
+
+    def start_application_mode(self) -> None:
+        if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+            signal.signal(signal.SIGHUP, lambda *_: self._lost())
+        super().start_application_mode()  # type: ignore[no-untyped-call]
+
+    def _lost(self) -> None:
+        """The terminal is gone: everything goes nowhere from now on, and the screens close."""
+        if self._over:
+            return
+        self._over = True
+        nowhere = os.open(os.devnull, os.O_RDWR)
+        for stream in range(3):
+            if os.isatty(stream) or _hung_up(stream):
+                os.dup2(nowhere, stream)
+        os.close(nowhere)
+        self._loop.call_soon_threadsafe(self._app.exit)
+
+    def _enable_mouse_support(self) -> None:
+        """Presses and the wheel: every move of a mouse would go through a slow link too."""
+        if self._mouse:
+            self.write("\x1b[?1000h\x1b[?1015h\x1b[?1006h")
+            self.flush()
+
+    def _disable_mouse_support(self) -> None:
+        if self._mouse:
+            self.write("\x1b[?1000l\x1b[?1015l\x1b[?1006l")
+            self.flush()
+
+    def _enable_mouse_pixels(self) -> None:
+        """Cells are enough."""
+
+    def run_input_thread(self) -> None:
+        """Read keys until the program or the terminal ends."""
+        parser = XTermParser(self._debug)
+        decode = getincrementaldecoder("utf-8")("replace").decode
+        watched = select.poll()
+        watched.register(self.fileno, select.POLLIN)
+        while not self.exit_event.is_set():
+            if watched.poll(_LOOK_SECONDS * 1000):
+                try:
+                    data = os.read(self.fileno, 4096)
+                except OSError:
+                    data = b""
+                if not data:
+                    self._lost()
+                    return
+                for event in parser.feed(decode(data)):
+                    self.process_message(event)
+            for event in parser.tick():
+                self.process_message(event)
+
+
+def _hung_up(stream: int) -> bool:
+    watched = select.poll()
+    watched.register(stream, 0)
+    return any(found & (select.POLLHUP | select.POLLERR) for _, found in watched.poll(0))
+
+
+class _Output:
+    """A stream that outlives its terminal: what cannot be written any more is dropped."""
+
+    def __init__(self, file: IO[str], ascii_only: bool) -> None:
+        self._file = file
+        self._ascii = ascii_only
+
+    def write(self, text: str) -> int:
+        with contextlib.suppress(OSError):
+            self._file.write(to_ascii(text) if self._ascii else text)
+        return len(text)
+
+    def flush(self) -> None:
+        with contextlib.suppress(OSError):
+            self._file.flush()
+
+    def fileno(self) -> int:
+        return self._file.fileno()
+
+    def isatty(self) -> bool:
+        return self._file.isatty()
