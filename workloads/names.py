@@ -9,28 +9,82 @@ TORCHVISION = "torchvision:"
 """Prefix of a name that asks for any of torchvision's classification models."""
 
 
+BATCHES = 15
+"""Timed steps of the ImageNet-like workloads."""
+COMMON_SIZE = 224
+"""Edge of the images that most of torchvision's models were made for, in pixels."""
+_LOW_RATE = ("alexnet", "vgg", "squeezenet")
+
+
+@dataclass(frozen=True)
+class Defaults:
+    """What a workload's flags are where the command line does not say.
+
+    ``batch_size`` None: the data is one batch, and ``--batch-size`` is refused. ``steps`` None:
+    the epochs decide. ``image_size`` None: the images' size cannot be chosen.
+    """
+
+    batch_size: int | None
+    epochs: int
+    lr: float
+    steps: int | None = None
+    workers: int = 0
+    image_size: int | None = None
+
+
 @dataclass(frozen=True)
 class Entry:
     """Where a built-in workload is defined: a module of ``tasks``, and what it is in one line."""
 
     module: str
     summary: str
+    defaults: Defaults
+
+
+def _pictures(model: str) -> Defaults:
+    rate = 0.01 if model.startswith(_LOW_RATE) else 0.1
+    return Defaults(64, epochs=90, lr=rate, steps=BATCHES, workers=2, image_size=COMMON_SIZE)
 
 
 BUILT_IN: dict[str, Entry] = {
-    "mnist-cnn": Entry("mnist_cnn", "small convolutional network on 512 MNIST digits"),
-    "sentiment-rnn": Entry("sentiment_rnn", "recurrent network on 1,000 film reviews"),
-    "cifar10-cnn": Entry("cifar10_cnn", "small convolutional network on CIFAR-10"),
-    "gcn": Entry("gcn", "graph convolutional network on the Cora citations, full batch"),
-    "resnet18": Entry("imagenet", "ResNet-18 on ImageNet-like images"),
-    "resnet50": Entry("imagenet", "ResNet-50 on ImageNet-like images"),
-    "alexnet": Entry("imagenet", "AlexNet on ImageNet-like images"),
+    "mnist-cnn": Entry(
+        "mnist_cnn",
+        "small convolutional network on 512 MNIST digits",
+        Defaults(batch_size=64, epochs=1, lr=1.0, workers=1),
+    ),
+    "sentiment-rnn": Entry(
+        "sentiment_rnn",
+        "recurrent network on 1,000 film reviews",
+        Defaults(batch_size=64, epochs=1, lr=1e-3),
+    ),
+    "cifar10-cnn": Entry(
+        "cifar10_cnn",
+        "small convolutional network on CIFAR-10",
+        Defaults(batch_size=32, epochs=3, lr=1e-3),
+    ),
+    "gcn": Entry(
+        "gcn",
+        "graph convolutional network on the Cora citations, full batch",
+        Defaults(batch_size=None, epochs=200, lr=0.01),
+    ),
+    "resnet18": Entry("imagenet", "ResNet-18 on ImageNet-like images", _pictures("resnet18")),
+    "resnet50": Entry("imagenet", "ResNet-50 on ImageNet-like images", _pictures("resnet50")),
+    "alexnet": Entry("imagenet", "AlexNet on ImageNet-like images", _pictures("alexnet")),
 }
 
 
 def known() -> dict[str, str]:
     """Every built-in workload's name with what it is, in one line."""
     return {name: entry.summary for name, entry in BUILT_IN.items()}
+
+
+def defaults(name: str) -> Defaults:
+    """Of a workload which `check` accepts.
+
+    The ``image_size`` of ``torchvision:MODEL`` is the common one: its own torchvision alone knows.
+    """
+    entry = BUILT_IN.get(name)
+    return entry.defaults if entry else _pictures(name.removeprefix(TORCHVISION))
 
 
 def suggest(name: str) -> list[str]:

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from .names import Defaults
+
 if TYPE_CHECKING:
     from torch import Tensor, nn
     from torch.optim import Optimizer
@@ -17,22 +19,6 @@ if TYPE_CHECKING:
 
 Scored = tuple[torch.Tensor, "torch.Tensor | None", "torch.Tensor | None"]
 """Loss (a scalar); scores, samples x classes or, for two classes, the samples' logits; labels."""
-
-
-@dataclass(frozen=True)
-class Defaults:
-    """What a workload's flags are where the command line does not say.
-
-    ``batch_size`` None: the data is one batch, and ``--batch-size`` is refused. ``steps`` None:
-    the epochs decide. ``image_size`` None: the images' size cannot be chosen.
-    """
-
-    batch_size: int | None
-    epochs: int
-    lr: float
-    steps: int | None = None
-    workers: int = 0
-    image_size: int | None = None
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,8 @@ from torch.nn.functional import cross_entropy
 from ..data import synthetic
 from ..data.cifar import FILES, FOLDER, read_cifar10
 from ..data.download import fetch
-from ..task import Data, Defaults, Definition, Scored, Settings, Task
+from ..names import defaults
+from ..task import Data, Definition, Scored, Settings, Task
 
 SAMPLES = 50_000
 POOL = 2_000
@@ -65,6 +66,6 @@ def make(settings: Settings) -> Task:
     )
 
 
-def definition(_name: str) -> Definition:
+def definition(name: str) -> Definition:
     """The workload."""
-    return Definition(Defaults(batch_size=32, epochs=3, lr=1e-3), make)
+    return Definition(defaults(name), make)

@@ -11,7 +11,8 @@ from torch.nn.functional import dropout, log_softmax, nll_loss, relu
 from ..data import synthetic
 from ..data.cora import read_cora
 from ..data.folder import no_download
-from ..task import Data, Defaults, Definition, Scored, Settings, Task
+from ..names import defaults
+from ..task import Data, Definition, Scored, Settings, Task
 
 NODES, EDGES, FEATURES, CLASSES = 2708, 5429, 1433, 7
 WORDS = 18
@@ -128,6 +129,6 @@ def make(settings: Settings) -> Task:
     )
 
 
-def definition(_name: str) -> Definition:
+def definition(name: str) -> Definition:
     """The workload."""
-    return Definition(Defaults(batch_size=None, epochs=200, lr=0.01), make)
+    return Definition(defaults(name), make)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -14,14 +15,11 @@ from ..data import synthetic
 from ..data.folder import no_download
 from ..data.pictures import read_pictures
 from ..failures import UsageFailure
-from ..names import TORCHVISION
-from ..task import Data, Defaults, Definition, Scored, Settings, Task
+from ..names import COMMON_SIZE, TORCHVISION, defaults
+from ..task import Data, Definition, Scored, Settings, Task
 
 CLASSES = 1000
-BATCHES = 15
 SAMPLES, SAMPLE_CLASSES, POOL = 100_000, 200, 128
-COMMON_SIZE = 224
-LOW_RATE = ("alexnet", "vgg", "squeezenet")
 AUXILIARY_WEIGHTS = {"inception_v3": 0.4, "googlenet": 0.3}
 """Weights of the auxiliary classifiers' losses, from the papers (arXiv:1512.00567, 1409.4842)."""
 
@@ -138,8 +136,5 @@ def definition(name: str) -> Definition:
             scheduler=lambda optimizer: torch.optim.lr_scheduler.StepLR(optimizer, 30, gamma=0.1),
         )
 
-    rate = 0.01 if model.startswith(LOW_RATE) else 0.1
-    defaults = Defaults(
-        batch_size=64, epochs=90, lr=rate, steps=BATCHES, workers=2, image_size=own_size(model)
-    )
-    return Definition(defaults, make, needs_torchvision=True)
+    own = replace(defaults(name), image_size=own_size(model))
+    return Definition(own, make, needs_torchvision=True)

@@ -9,7 +9,8 @@ from torch.nn.functional import nll_loss
 from ..data import synthetic
 from ..data.download import fetch
 from ..data.idx import read_mnist
-from ..task import Data, Defaults, Definition, Scored, Settings, Task
+from ..names import defaults
+from ..task import Data, Definition, Scored, Settings, Task
 
 SAMPLES = 512
 MEAN, DEVIATION = 0.1307, 0.3081
@@ -66,6 +67,6 @@ def make(settings: Settings) -> Task:
     )
 
 
-def definition(_name: str) -> Definition:
+def definition(name: str) -> Definition:
     """The workload."""
-    return Definition(Defaults(batch_size=64, epochs=1, lr=1.0, workers=1), make)
+    return Definition(defaults(name), make)

@@ -9,7 +9,8 @@ from torch.nn.functional import binary_cross_entropy_with_logits
 from ..data import synthetic
 from ..data.folder import no_download
 from ..data.imdb import FIRST_WORD, PAD, read_reviews
-from ..task import Data, Defaults, Definition, Scored, Settings, Task
+from ..names import defaults
+from ..task import Data, Definition, Scored, Settings, Task
 
 SAMPLES = 1_000
 VOCABULARY = 200
@@ -65,6 +66,6 @@ def make(settings: Settings) -> Task:
     )
 
 
-def definition(_name: str) -> Definition:
+def definition(name: str) -> Definition:
     """The workload."""
-    return Definition(Defaults(batch_size=64, epochs=1, lr=1e-3), make)
+    return Definition(defaults(name), make)
