@@ -49,6 +49,7 @@ _STOPPABLE = frozenset(
 class HomeScreen(PaintedScreen):
     """What is there, and what can be done."""
 
+    KEYS = HELP
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q", "leave", show=False),
         Binding("n", "new", show=False),
@@ -274,9 +275,6 @@ class HomeScreen(PaintedScreen):
 
     def action_leave(self) -> None:
         self.gpuwatch.leave()
-
-    def action_help(self) -> None:
-        self.gpuwatch.help(HELP)
 
     def _say(self, message: str) -> None:
         self.state = replace(self.state, message=message)

@@ -39,6 +39,7 @@ _LOOK_SECONDS = 0.5
 class LiveScreen(PaintedScreen):
     """Shows one session through a feed of its own."""
 
+    KEYS = HELP
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q", "leave", show=False),
         Binding("s", "stop", show=False),
@@ -291,9 +292,6 @@ class LiveScreen(PaintedScreen):
             self.action_roofline()
         else:
             self.gpuwatch.go_home(self.path)
-
-    def action_help(self) -> None:
-        self.gpuwatch.help(HELP)
 
     def _say(self, message: str) -> None:
         self.options = replace(self.options, message=message)
