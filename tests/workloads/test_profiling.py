@@ -131,7 +131,8 @@ BLOCKS = """
 import time
 import torch
 from torch.utils.data import TensorDataset
-from ..task import Data, Defaults, Definition, Task
+from ..names import defaults
+from ..task import Data, Definition, Task
 
 class Blocks(torch.nn.Linear):
     calls = 0
@@ -154,7 +155,7 @@ def make(settings):
     return Task(Blocks(4, 2), "linear", data, objective, optimizer)
 
 def definition(name):
-    return Definition(Defaults(batch_size=10, epochs=1, lr=0.1), make)
+    return Definition(defaults(name), make)
 """
 
 
@@ -164,7 +165,8 @@ def test_a_signal_during_the_profile_ends_the_run_cleanly(tmp_path: Path) -> Non
     (source / "tasks" / "blocks.py").write_text(BLOCKS)
     names = (source / "names.py").read_text()
     line = "BUILT_IN: dict[str, Entry] = {\n"
-    added = names.replace(line, f'{line}"blocks": Entry("blocks", "a test"),')
+    entry = '"blocks": Entry("blocks", "a test", Defaults(batch_size=10, epochs=1, lr=0.1)),'
+    added = names.replace(line, f"{line}{entry}")
     (source / "names.py").write_text(added)
     build(tmp_path / "workloads.pyz", source)
     process = subprocess.Popen(

@@ -207,7 +207,8 @@ NEW_WORKLOAD = """
 import os, signal
 import torch
 from torch.utils.data import Dataset, get_worker_info
-from ..task import Data, Defaults, Definition, Task
+from ..names import defaults
+from ..task import Data, Definition, Task
 
 class Samples(Dataset):
     def __len__(self): return 100
@@ -231,24 +232,29 @@ def make(settings):
     return Task(Odd(4, 2), "linear", data, objective, optimizer)
 
 def definition(name):
-    return Definition(Defaults(batch_size=10, epochs=1, lr=0.1), make)
+    return Definition(defaults(name), make)
 """
 
 
 def the_guides_workload() -> str:
     """The workload that docs/workloads.md adds."""
+    return the_guides("tasks/lstm.py")
+
+
+def the_guides(file: str) -> str:
+    """What docs/workloads.md writes into ``file``."""
     guide = Path(__file__).parents[2] / "docs" / "workloads.md"
     (code,) = [
         block.partition("```")[0]
         for block in guide.read_text().split("```python\n")[1:]
-        if "tasks/lstm.py" in block.partition("```")[0]
+        if file in block.partition("\n")[0]
     ]
     return code
 
 
 @pytest.fixture(scope="module")
 def extended(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An archive with a workload more: one file, and one line among the names."""
+    """An archive with two workloads more: a file each, and an entry among the names."""
     folder = tmp_path_factory.mktemp("extended")
     source = folder / "source"
     shutil.copytree(SOURCE, source)
@@ -256,7 +262,8 @@ def extended(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (source / "tasks" / "lstm.py").write_text(the_guides_workload())
     names = (source / "names.py").read_text()
     line = "BUILT_IN: dict[str, Entry] = {\n"
-    added = f'{line}"new": Entry("new", "a new one"), "lstm": Entry("lstm", "the guide\'s"),'
+    new = '"new": Entry("new", "a new one", Defaults(batch_size=10, epochs=1, lr=0.1)),'
+    added = f"{line}{new}\n{the_guides('workloads/names.py')}"
     (source / "names.py").write_text(names.replace(line, added))
     build(folder / "workloads.pyz", source)
     return folder / "workloads.pyz"
