@@ -2,15 +2,137 @@
 
 from __future__ import annotations
 
-from gpuwatch.session.reader import SessionReader
+from collections.abc import Mapping, Sequence
+
+from gpuwatch.models import JSON
+from gpuwatch.session.reader import CHUNK, SessionReader
+from gpuwatch.session.reader_bulk import TickColumns, TierColumns
+from gpuwatch.session.rows import EventRow, GpuProcessRow, LogRow, Processes, StepRow
+from gpuwatch.session.schema import TIER_SECONDS
+from gpuwatch.session.status import State, Status, status
+
+_BUCKET_NS = TIER_SECONDS * 1_000_000_000
+_RUNNING = Status(State.RUNNING, "running", None, live=True)
+_STARTING = Status(State.STARTING, "starting", None, live=True)
 
 
-class PastReader:
-    """What ``reader`` would have given ``t_ns`` nanoseconds after the session's start."""
+class PastReader(SessionReader):
+    """What ``reader`` would have given ``t_ns`` nanoseconds after the session's start.
+
+    It reads through the connection of ``reader``, which must stay open. What the file does not
+    date (facts, devices, ceilings) is as it is in the file.
+    """
 
     def __init__(self, reader: SessionReader, t_ns: int) -> None:
-        raise NotImplementedError
+        super().__init__(reader.path, reader.opened)
+        self.t_ns = t_ns
+        self._upto: dict[str, int] = {}
+        self.advance(t_ns)
+
+    def close(self) -> None:
+        """Nothing: the file is closed by the reader that opened it."""
 
     def advance(self, t_ns: int) -> None:
-        """Go on to a later moment."""
-        raise NotImplementedError
+        """Go to another moment: what was read of one before stays what it was."""
+        self.t_ns = t_ns
+        self._upto = {table: super(PastReader, self).row_at(table, t_ns) for table in _TABLES}
+
+    def row_at(self, table: str, t: int) -> int:
+        return super().row_at(table, min(t, self.t_ns))
+
+    def meta(self) -> dict[str, JSON]:
+        """Without what was written later, as far as it says when it was."""
+        found = super().meta()
+        result = found.get("result")
+        if isinstance(result, dict) and not self._later(result):
+            return found
+        found.pop("run_state", None)
+        kept = {key: value for key, value in found.items() if not self._later(value)}
+        kept.pop("result", None)
+        kept.pop("closed", None)
+        return kept
+
+    def _later(self, value: JSON) -> bool:
+        t = value.get("t") if isinstance(value, dict) else None
+        return isinstance(t, (int, float)) and t > self.t_ns
+
+    def status(self, meta: Mapping[str, JSON]) -> Status:
+        """Of a run that was not over: running, or starting before its launch."""
+        if "result" in meta:
+            return status(meta, self.path)
+        return _STARTING if meta.get("handle") and "launch" not in meta else _RUNNING
+
+    def _changes(self) -> list[tuple[JSON, ...]]:
+        return self._rows(_CHANGES, (self.t_ns,))
+
+    def last_tick(self) -> tuple[int, int] | None:
+        rows = self._rows("SELECT n, t FROM tick WHERE n = ?", (self._upto["tick"],))
+        return (int(rows[0][0]), int(rows[0][1])) if rows else None
+
+    def ticks(
+        self, channels: Sequence[int], after: int = -1, limit: int = CHUNK
+    ) -> list[tuple[JSON, ...]]:
+        limit = min(limit, self._upto["tick"] - after)
+        found = super().ticks(channels, after, limit) if limit > 0 else []
+        return [row for row in found if row[0] <= self._upto["tick"]]
+
+    def tick_columns(self, channels: Sequence[int], after: int, upto: int) -> TickColumns:
+        return super().tick_columns(channels, after, min(upto, self._upto["tick"]))
+
+    def tier(self, channels: Sequence[int], stat: int) -> list[tuple[JSON, ...]]:
+        """Of the buckets that were finished."""
+        last = self.t_ns // _BUCKET_NS
+        return [row for row in super().tier(channels, stat) if row[0] < last]
+
+    def tier_columns(self, channels: Sequence[int], after: int = -1) -> TierColumns:
+        found = super().tier_columns(channels, after)
+        last = self.t_ns // _BUCKET_NS
+        size = sum(1 for n in found.n if n < last)
+        return TierColumns(
+            found.n[:size],
+            tuple(each[:size] for each in found.means),
+            tuple(each[:size] for each in found.counts),
+        )
+
+    def steps(self, after: int = -1, limit: int = CHUNK) -> list[StepRow]:
+        limit = min(limit, self._upto["step"] - after)
+        found = super().steps(after, limit) if limit > 0 else []
+        return [row for row in found if row.n <= self._upto["step"]]
+
+    def step_groups(self, after: int, upto: int) -> list[StepRow]:
+        return super().step_groups(after, min(upto, self._upto["step"]))
+
+    def first_timed_step(self) -> int | None:
+        found = super().first_timed_step()
+        return found if found is not None and found <= self._upto["step"] else None
+
+    def step_count(self) -> int | None:
+        rows = self._rows(
+            "SELECT count(*), sum(count * (warmup = 0)) FROM step WHERE n <= ?",
+            (self._upto["step"],),
+        )
+        return int(rows[0][1]) if rows[0][0] else None
+
+    def last_step(self) -> int:
+        return self._upto["step"]
+
+    def log(self, after: int = -1, limit: int = CHUNK) -> list[LogRow]:
+        limit = min(limit, self._upto["log"] - after)
+        found = super().log(after, limit) if limit > 0 else []
+        return [row for row in found if row.n <= self._upto["log"]]
+
+    def last_log(self) -> int:
+        return self._upto["log"]
+
+    def events(self, after: int = -1, limit: int = CHUNK) -> list[EventRow]:
+        return [row for row in super().events(after, limit) if row.t <= self.t_ns]
+
+    def gpu_processes(self) -> list[GpuProcessRow]:
+        return list(self.processes().on_gpus)
+
+    def processes(self, upto: int | None = None) -> Processes:
+        return super().processes(self.t_ns if upto is None else min(upto, self.t_ns))
+
+
+_TABLES = ("tick", "step", "log")
+_CHANGES = "SELECT channel, method, source, reason FROM change WHERE t <= ? ORDER BY n"

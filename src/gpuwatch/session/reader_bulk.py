@@ -1,0 +1,160 @@
+"""Many rows at once, by column: what histories and very long sessions are read with.
+
+Every call reads a bounded stretch, so that it never holds the writer up for long.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gpuwatch.models import JSON, number
+from gpuwatch.session.rows import StepRow
+from gpuwatch.session.schema import TIER_SECONDS, TIER_STATS
+
+NAN = math.nan
+_BUCKET_NS = TIER_SECONDS * 1_000_000_000
+_MOST_BUCKETS = 1_000_000
+"""Of the tier: 115 days."""
+_TIMED = ("tick", "step", "log")
+"""Tables whose rows are in order of time."""
+
+
+@dataclass(frozen=True)
+class TickColumns:
+    """Ticks in order; a NaN is a value that is not known."""
+
+    n: Sequence[int]
+    t: Sequence[int]
+    values: tuple[array[float], ...]
+    """One for each channel that was asked for."""
+
+
+@dataclass(frozen=True)
+class TierColumns:
+    """Finished buckets of ten seconds in order."""
+
+    n: Sequence[int]
+    """``t`` over the bucket's length, rounded down."""
+    means: tuple[array[float], ...]
+    """One for each channel that was asked for; 0 where nothing is known."""
+    counts: tuple[array[float], ...]
+    """Of known values, so many each mean is of."""
+
+
+class BulkReads:
+    """The part of the reader that reads by column."""
+
+    def _rows(self, sql: str, values: Sequence[object] = ()) -> list[tuple[JSON, ...]]:
+        raise NotImplementedError
+
+    def row_at(self, table: str, t: int) -> int:
+        """The number ``n`` of the last row of ``tick``, ``step`` or ``log`` up to ``t``, else -1.
+
+        Found by halving: about forty single rows are read.
+        """
+        if table not in _TIMED:
+            raise ValueError(f"no table in order of time: {table}")
+        low = -1
+        newest = self._rows(f"SELECT n, t FROM {table} ORDER BY n DESC LIMIT 1")  # noqa: S608
+        if not newest:
+            return low
+        if newest[0][1] <= t:
+            return int(newest[0][0])
+        high = int(newest[0][0])
+        before = f"SELECT n, t FROM {table} WHERE n <= ? ORDER BY n DESC LIMIT 1"  # noqa: S608
+        while high - low > 1:
+            middle = (low + high) // 2
+            found = self._rows(before, (middle,))
+            if found and found[0][1] > t:
+                high = int(found[0][0])
+            else:
+                low = middle
+        found = self._rows(before, (low,))
+        return int(found[0][0]) if found else -1
+
+    def tick_columns(self, channels: Sequence[int], after: int, upto: int) -> TickColumns:
+        """The ticks with ``after < n <= upto``."""
+        rows = self._rows(
+            f"SELECT n, t{_columns(channels)} FROM tick WHERE n > ? AND n <= ? ORDER BY n",  # noqa: S608
+            (after, upto),
+        )
+        if not rows:
+            return TickColumns((), (), tuple(array("d") for _ in channels))
+        n, t, *values = zip(*rows, strict=True)
+        return TickColumns(n, t, tuple(doubles(column) for column in values))
+
+    def tier_columns(self, channels: Sequence[int], after: int = -1) -> TierColumns:
+        """The finished buckets behind ``after``: count and mean of these channels."""
+        count, mean = TIER_STATS.index("count"), TIER_STATS.index("mean")
+        rows = self._rows(
+            f"SELECT n, stat{_columns(channels)} FROM tier "  # noqa: S608
+            "WHERE n > ? AND stat IN (?, ?) ORDER BY n, stat LIMIT ?",
+            (after, count, mean, 2 * _MOST_BUCKETS),
+        )
+        counts = [row for row in rows if row[1] == count]
+        means = [row for row in rows if row[1] == mean]
+        if [row[0] for row in counts] != [row[0] for row in means]:
+            known = {row[0] for row in counts} & {row[0] for row in means}
+            counts = [row for row in counts if row[0] in known]
+            means = [row for row in means if row[0] in known]
+        if not means:
+            return TierColumns((), *(tuple(array("d") for _ in channels),) * 2)
+        n, _, *weights = zip(*counts, strict=True)
+        _, _, *averages = zip(*means, strict=True)
+        found = [_weighted(*pair) for pair in zip(averages, weights, strict=True)]
+        return TierColumns(n, tuple(each[0] for each in found), tuple(each[1] for each in found))
+
+    def step_groups(self, after: int, upto: int) -> list[StepRow]:
+        """The step lines with ``after < n <= upto``, those of ten seconds in one row or a few.
+
+        Such a row has the newest number and time of its lines and the sums of their steps, samples
+        and work, as far as these are known of each; step times and the rest are left out.
+        """
+        rows = self._rows(
+            "SELECT max(n), max(t), max(step), sum(count), warmup, sum(samples), sum(flop), "
+            "sum(bytes) FROM step WHERE n > ? AND n <= ? "
+            "GROUP BY t / ?, warmup, samples IS NULL, flop IS NULL, bytes IS NULL ORDER BY 1",
+            (after, upto, _BUCKET_NS),
+        )
+        return [
+            StepRow(
+                *(int(n), int(t), int(step), max(1, int(count)), bool(warmup), number(samples)),
+                *(None, None, None, None, {}, ()),
+                *(number(flop), number(size)),
+            )
+            for n, t, step, count, warmup, samples, flop, size in rows
+        ]
+
+    def first_timed_step(self) -> int | None:
+        """The number ``n`` of the first step line behind the warm-up, ``None``: there is none."""
+        rows = self._rows("SELECT n FROM step WHERE warmup = 0 ORDER BY n LIMIT 1")
+        return int(rows[0][0]) if rows else None
+
+
+def doubles(column: Sequence[JSON]) -> array[float]:
+    """Numbers as doubles; NaN for what is none."""
+    try:
+        values = array("d", column)
+        if math.isfinite(sum(values)):
+            return values
+    except TypeError:
+        pass
+    return array("d", [NAN if (value := number(each)) is None else value for each in column])
+
+
+def _weighted(means: Sequence[JSON], counts: Sequence[JSON]) -> tuple[array[float], array[float]]:
+    """Means and their counts; both 0 where one is not known."""
+    averages, weights = doubles(means), doubles(counts)
+    if math.isfinite(sum(averages)) and math.isfinite(sum(weights)):
+        return averages, weights
+    for index, (mean, count) in enumerate(zip(averages, weights, strict=True)):
+        if not (math.isfinite(mean) and count > 0):
+            averages[index] = weights[index] = 0.0
+    return averages, weights
+
+
+def _columns(channels: Sequence[int]) -> str:
+    return "".join(f", c{int(channel)}" for channel in channels)
