@@ -86,7 +86,7 @@ def shared(
     others = [
         each
         for each in processes
-        if each.device in ids and not each.owned and (each.running or each.t > window.start)
+        if each.device in ids and each.owned is False and (each.running or each.t > window.start)
     ]
     others.sort(key=lambda each: -(each.bytes or 0))
     served = any(_SERVER in (each.name or "") for each in others)

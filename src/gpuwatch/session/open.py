@@ -22,7 +22,6 @@ from gpuwatch.session import schema
 
 _HEADER = b"SQLite format 3\x00"
 _LONGEST_VALUE = 16 * 1024 * 1024
-_MOST_TABLES = len(schema.TABLES) + 2
 
 
 class Opened:
@@ -107,16 +106,18 @@ def _read_only(path: Path) -> sqlite3.Connection:
 def _checked(opened: Opened, path: Path) -> Opened:
     """Refuse every table, index, view or trigger that the schema does not name."""
     try:
+        ((version,),) = opened.connection.execute("PRAGMA user_version").fetchall()
+        most = len(schema.tables(version)) + 2
         rows = opened.connection.execute(
-            "SELECT type, name, sql FROM sqlite_master LIMIT ?", (_MOST_TABLES + 1,)
+            "SELECT type, name, sql FROM sqlite_master LIMIT ?", (most + 1,)
         ).fetchall()
     except BaseException:
         opened.close()
         raise
     good = (
-        len(rows) == _MOST_TABLES
+        len(rows) == most
         and all(kind == "table" for kind, _, _ in rows)
-        and all(schema.is_expected(str(name), str(sql)) for _, name, sql in rows)
+        and all(schema.is_expected(str(name), str(sql), version) for _, name, sql in rows)
     )
     if not good:
         opened.close()

@@ -9,15 +9,26 @@ from __future__ import annotations
 import json
 import sqlite3
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from gpuwatch.errors import NotASession
 from gpuwatch.metrics import Method
 from gpuwatch.models import JSON, mapping, number
-from gpuwatch.session.open import open_session
-from gpuwatch.session.rows import ChannelRow, DeviceRow, EventRow, GpuProcessRow, LogRow, StepRow
-from gpuwatch.session.status import writer_alive
+from gpuwatch.session.open import Opened, open_session
+from gpuwatch.session.reader_bulk import BulkReads
+from gpuwatch.session.processes import gpu_process, newest_rows, presences, processes_at
+from gpuwatch.session.rows import (
+    ChannelRow,
+    DeviceRow,
+    EventRow,
+    GpuProcessRow,
+    LogRow,
+    Presence,
+    Processes,
+    StepRow,
+)
+from gpuwatch.session.status import Status, status, writer_alive
 
 CHUNK = 5000
 """Rows a reader takes at once, so that it never holds the writer up."""
@@ -25,19 +36,22 @@ CHUNK = 5000
 _LONGEST_TEXT = 64 * 1024
 
 
-class SessionReader:
+class SessionReader(BulkReads):
     """A session file open for reading. Not for use by several threads at once.
 
     Raises on opening:
         NotASession, NewerSchema, StorageError
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, opened: Opened | None = None) -> None:
+        """``opened``: the file, where it is open already."""
         self.path = path
-        self._opened = open_session(path, writer_alive)
-        self._db = self._opened.connection
-        self.notice = self._opened.notice
+        self.opened = opened if opened is not None else open_session(path, writer_alive)
+        self._db = self.opened.connection
+        self.notice = self.opened.notice
         """What had to be done to read a file whose writer died, if anything."""
+        self._version = int(self._rows("PRAGMA user_version")[0][0])
+        self._processes: tuple[tuple[int, ...], Processes] | None = None
 
     def __enter__(self) -> SessionReader:
         return self
@@ -46,7 +60,7 @@ class SessionReader:
         self.close()
 
     def close(self) -> None:
-        self._opened.close()
+        self.opened.close()
 
     def _rows(self, sql: str, values: Sequence[object] = ()) -> list[tuple[JSON, ...]]:
         try:
@@ -61,6 +75,10 @@ class SessionReader:
         """Everything known of the session as a whole; ``docs/session-format.md`` lists the keys."""
         rows = self._rows("SELECT key, value FROM meta LIMIT 1000")
         return {str(key): _json(value) for key, value in rows}
+
+    def status(self, meta: Mapping[str, JSON]) -> Status:
+        """The state of the session whose :meth:`meta` that is."""
+        return status(meta, self.path)
 
     def facts(self) -> dict[str, dict[str, JSON]]:
         """The fingerprint by scope: ``host``, ``process``, ``workload``."""
@@ -92,9 +110,7 @@ class SessionReader:
                 "SELECT id, method, source, reason FROM channel"
             )
         }
-        for id_, method, source, reason in self._rows(
-            "SELECT channel, method, source, reason FROM change ORDER BY n"
-        ):
+        for id_, method, source, reason in self._changes():
             stated.get(id_, []).append((method, source, reason))
         found = []
         for id_, device, metric, unit, kind in self._rows(
@@ -117,6 +133,10 @@ class SessionReader:
                 )
             )
         return tuple(found)
+
+    def _changes(self) -> list[tuple[JSON, ...]]:
+        """Channel, method, source and reason of each change of a channel, in order."""
+        return self._rows("SELECT channel, method, source, reason FROM change ORDER BY n")
 
     def last_tick(self) -> tuple[int, int] | None:
         """``(n, t)`` of the newest tick."""
@@ -202,23 +222,25 @@ class SessionReader:
         ]
 
     def gpu_processes(self) -> list[GpuProcessRow]:
-        """The newest row of each process and GPU."""
+        """The newest row of each process and GPU, those that left long ago too."""
         rows = self._rows(
             "SELECT t, device, pid, name, owned, bytes, running FROM gpu_process "
             "WHERE n IN (SELECT max(n) FROM gpu_process GROUP BY device, pid) LIMIT 1000"
         )
-        return [
-            GpuProcessRow(
-                int(t),
-                str(device),
-                int(pid),
-                None if name is None else str(name),
-                bool(owned),
-                None if size is None else int(size),
-                bool(running),
-            )
-            for t, device, pid, name, owned, size, running in rows
-        ]
+        return [gpu_process(row) for row in rows]
+
+    def processes(self, upto: int | None = None) -> Processes:
+        """What ran at the time ``upto``, and what ended in the minute before; ``None``: the end."""
+        if upto is not None:
+            return processes_at(self._rows, self._version, upto)
+        newest = newest_rows(self._rows, self._version)
+        if self._processes is None or self._processes[0] != newest:
+            self._processes = newest, processes_at(self._rows, self._version, None)
+        return self._processes[1]
+
+    def presences(self, end: int) -> tuple[Presence, ...]:
+        """How long, until the time ``end``, others than the workload's processes were on GPUs."""
+        return presences(self._rows, self._version, end)
 
 
 def _step(row: tuple[JSON, ...]) -> StepRow:

@@ -81,13 +81,67 @@ class EventRow:
 
 @dataclass(frozen=True)
 class GpuProcessRow:
-    """A process that held memory on a GPU, as last seen."""
+    """A process that held a context on a GPU, as last seen."""
 
     t: int
     device: str
     pid: int
     name: str | None
-    owned: bool
-    """It belongs to the recorded workload."""
+    owned: bool | None
+    """It belongs to the recorded workload; ``None``: that cannot be told."""
     bytes: int | None
     running: bool
+    kind: str | None = None
+    """``compute``, ``graphics`` or ``compute, graphics``."""
+    share: float | None = None
+    """Share of the GPU's time, 0 to 1, over about the last second."""
+    reason: str | None = None
+    """Why the bytes, the share or the name are not known."""
+
+
+@dataclass(frozen=True)
+class ProcessRow:
+    """A process on a watched GPU or of the workload's tree, as last seen."""
+
+    t: int
+    pid: int
+    started: int | None
+    """Negative: before the session's start."""
+    name: str | None
+    user: str | None
+    place: str | None
+    """The container or job that it runs in: ``docker 3f2a9c1b4d5e``."""
+    owned: bool | None
+    """It belongs to the workload; ``None``: there is none, or it cannot be told."""
+    running: bool
+    reason: str | None
+    """Why something of it is not known."""
+    cores: float | None
+    """CPU seconds per second of the process itself."""
+    resident: int | None
+    """Bytes."""
+
+
+@dataclass(frozen=True)
+class Processes:
+    """What ran at one moment, and what ended in the minute before."""
+
+    all: tuple[ProcessRow, ...] = ()
+    on_gpus: tuple[GpuProcessRow, ...] = ()
+
+
+@dataclass(frozen=True)
+class Presence:
+    """How long a process that is not the workload's was on a GPU."""
+
+    device: str
+    pid: int
+    name: str | None
+    user: str | None
+    place: str | None
+    kind: str | None
+    bytes: int | None
+    """The most it held."""
+    share: float | None
+    """The largest share of the GPU's time."""
+    ns: int

@@ -7,7 +7,7 @@ import re
 APPLICATION_ID = 0x67707577
 """``gpuw``: marks the SQLite file as a gpuwatch session."""
 
-VERSION = 1
+VERSION = 2
 """``user_version``: raised when a table changes; every older one stays readable."""
 
 SUFFIX = ".gpuwatch"
@@ -52,11 +52,42 @@ TABLES: dict[str, str] = {
     ),
     "gpu_process": (
         "CREATE TABLE gpu_process (n INTEGER PRIMARY KEY, t INTEGER NOT NULL, "
-        "device TEXT NOT NULL, pid INTEGER NOT NULL, name TEXT, owned INTEGER NOT NULL, "
-        "bytes INTEGER, running INTEGER NOT NULL)"
+        "device TEXT NOT NULL, pid INTEGER NOT NULL, name TEXT, owned INTEGER, "
+        "bytes INTEGER, running INTEGER NOT NULL, kind TEXT, share REAL, reason TEXT)"
+    ),
+    "process": (
+        "CREATE TABLE process (n INTEGER PRIMARY KEY, t INTEGER NOT NULL, pid INTEGER NOT NULL, "
+        "started INTEGER, name TEXT, user TEXT, place TEXT, owned INTEGER, "
+        "running INTEGER NOT NULL, reason TEXT)"
+    ),
+    "process_use": (
+        "CREATE TABLE process_use (n INTEGER PRIMARY KEY, t INTEGER NOT NULL, "
+        "pid INTEGER NOT NULL, cores REAL, resident INTEGER)"
     ),
 }
 """Tables whose shape never depends on the machine."""
+
+_GPU_PROCESS_1 = (
+    "CREATE TABLE gpu_process (n INTEGER PRIMARY KEY, t INTEGER NOT NULL, "
+    "device TEXT NOT NULL, pid INTEGER NOT NULL, name TEXT, owned INTEGER NOT NULL, "
+    "bytes INTEGER, running INTEGER NOT NULL)"
+)
+_SINCE_2 = ("process", "process_use")
+
+UPGRADE = (
+    "ALTER TABLE gpu_process RENAME TO gpu_process_1",
+    TABLES["gpu_process"],
+    "INSERT INTO gpu_process (n, t, device, pid, name, owned, bytes, running) "
+    "SELECT n, t, device, pid, name, owned, bytes, running FROM gpu_process_1",
+    "DROP TABLE gpu_process_1",
+    *(TABLES[name] for name in _SINCE_2),
+    f"PRAGMA user_version={VERSION}",
+)
+"""Statements that make a file of schema 1 one of the present schema, in one transaction."""
+
+RESTATED_SECONDS = 60
+"""A recorder writes every process that runs at least this often: what ran at a moment is in the
+rows of the minute before it."""
 
 _WIDE = {
     "tick": "CREATE TABLE tick (n INTEGER PRIMARY KEY, t INTEGER NOT NULL{columns})",
@@ -81,8 +112,17 @@ def wide_table(name: str, channels: int) -> str:
     return _WIDE[name].format(columns="".join(f", c{index}" for index in range(channels)))
 
 
-def is_expected(name: str, sql: str) -> bool:
-    """Whether a table of that name and definition belongs into a session file."""
-    if name in TABLES:
-        return sql == TABLES[name]
+def tables(version: int) -> dict[str, str]:
+    """:data:`TABLES` as a file of that schema has them."""
+    if version >= 2:
+        return TABLES
+    older = {name: sql for name, sql in TABLES.items() if name not in _SINCE_2}
+    return {**older, "gpu_process": _GPU_PROCESS_1}
+
+
+def is_expected(name: str, sql: str, version: int = VERSION) -> bool:
+    """Whether a table of that name and definition belongs into a file of that schema."""
+    known = tables(version)
+    if name in known:
+        return sql == known[name]
     return name in _WIDE_PATTERNS and re.fullmatch(_WIDE_PATTERNS[name], sql) is not None

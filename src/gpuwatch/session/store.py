@@ -102,9 +102,16 @@ class SessionStore:
 
     @classmethod
     def reopen(cls, path: Path) -> SessionStore:
-        """Open an existing file to go on writing; a broken transaction is rolled back."""
+        """Open an existing file to go on writing; a broken transaction is rolled back.
+
+        A file of an older schema becomes one of the present schema.
+        """
         try:
-            return cls(path, _connect(path))
+            store = cls(path, _connect(path))
+            ((version,),) = store._connection.execute("PRAGMA user_version")
+            if version < schema.VERSION:
+                store.write([(sql, ()) for sql in schema.UPGRADE])
+            return store
         except sqlite3.Error as error:
             raise StorageError(f"cannot write {path}: {error}", "check its permissions") from error
 

@@ -30,6 +30,8 @@ class Stat:
     """Clock ticks from boot to the start of the process."""
     resident: int
     """Pages."""
+    session: int
+    """The process that began the session it is in."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,7 @@ def parse_stat(text: bytes) -> Stat:
         threads=int(field[17]),
         started=int(field[19]),
         resident=int(field[21]),
+        session=int(field[3]),
     )
 
 

@@ -47,13 +47,25 @@ class ProcessRow:
     """User and system seconds of the process itself."""
     resident: int
     """Bytes."""
+    started: int
+    """Clock ticks from boot."""
+    at: float
+    """Monotonic seconds at which this was read."""
 
 
 class _Member:
     def __init__(self, files: ProcFiles) -> None:
         self.files = files
-        self.stat = files.stat()
+        self.look()
         self.io = Io(0, 0)
+
+    def look(self) -> None:
+        """Read its numbers; other threads see them together with their time, or neither."""
+        self.read = time.monotonic(), self.files.stat()
+
+    @property
+    def stat(self) -> Stat:
+        return self.read[1]
 
 
 class ProcessTree:
@@ -114,17 +126,20 @@ class ProcessTree:
         )
 
     def rows(self) -> list[ProcessRow]:
-        """The living processes as of the last sample, by PID."""
+        """The living processes as of the last sample, by PID. Safe in another thread."""
+        found = [(pid, *member.read) for pid, member in sorted(self._members.items())]
         return [
             ProcessRow(
                 pid,
-                member.stat.parent,
-                member.stat.name,
-                member.stat.own / TICKS_PER_S,
-                member.stat.resident * PAGE_BYTES,
+                stat.parent,
+                stat.name,
+                stat.own / TICKS_PER_S,
+                stat.resident * PAGE_BYTES,
+                stat.started,
+                at,
             )
-            for pid, member in sorted(self._members.items())
-            if member.stat.state not in "ZX"
+            for pid, at, stat in found
+            if stat.state not in "ZX"
         ]
 
     def close(self) -> None:
@@ -171,7 +186,7 @@ class ProcessTree:
         for pid, member in list(self._members.items()):
             before[pid] = (member.stat, member.io)
             try:
-                member.stat = member.files.stat()
+                member.look()
             except (OSError, ValueError):
                 ended[pid] = self._members.pop(pid)
                 member.files.close()

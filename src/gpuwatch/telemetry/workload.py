@@ -12,7 +12,7 @@ from gpuwatch.telemetry.cgroup_usage import GroupUsage
 from gpuwatch.telemetry.health_processes import SOURCE, ProcessShares
 from gpuwatch.telemetry.nvml_errors import Unavailable
 from gpuwatch.telemetry.nvml_fields import GpuProcess
-from gpuwatch.telemetry.process_tree import ProcessTree
+from gpuwatch.telemetry.process_tree import ProcessRow, ProcessTree
 
 GpuProcesses = Callable[[], Mapping[str, Sequence[GpuProcess] | None]]
 """The processes on each GPU by device id, as :meth:`NvmlSource.processes` gives them."""
@@ -24,6 +24,10 @@ _GROUP = 6
 """The place of the control group's first channel."""
 _NO_GROUP = "no control group of the container was found"
 
+OTHER_PIDS = (
+    "gpuwatch runs in a PID namespace of its own, NVML names processes by the host's PIDs: run "
+    "gpuwatch on the host"
+)
 _FIRST_PID_NAMESPACE = "pid:[4026531836]"
 """The host's own: ``PROC_PID_INIT_INO`` of the kernel's proc_ns.h."""
 
@@ -51,11 +55,8 @@ class WorkloadSource:
         reason = None
         if isinstance(gpu_processes, Unavailable):
             reason = gpu_processes.reason
-        elif not _sees_host_pids():
-            reason = (
-                "gpuwatch runs in a PID namespace of its own, NVML names processes by the host's "
-                "PIDs: run gpuwatch on the host"
-            )
+        elif not sees_host_pids():
+            reason = OTHER_PIDS
         self._gpu_reason_at_start = reason
         self._channels: tuple[Channel, ...] = (
             _channel("process.cpu.time", "/proc/PID/stat utime, stime, cutime, cstime"),
@@ -88,11 +89,21 @@ class WorkloadSource:
         With ``contained`` the control group of the first is watched as well.
         """
         listed = list(roots)
+        self._roots = tuple(listed)
         self._tree.set_roots(listed)
         if self._contained and listed:
             self._group = GroupUsage(listed[0])
             for place, source in enumerate(self._group.sources, _GROUP):
                 self._now[place] = replace(self._now[place], source=source)
+
+    @property
+    def roots(self) -> tuple[int, ...]:
+        """The processes at the top of the tree, as they were set last."""
+        return self._roots
+
+    def rows(self) -> list[ProcessRow]:
+        """The living processes as of the last sample. Safe in another thread."""
+        return self._tree.rows()
 
     @property
     def pids(self) -> frozenset[int]:
@@ -192,7 +203,8 @@ def _channel(metric: str, source: str, reason: str | None = None) -> Channel:
     return Channel("workload", metric, method, source, reason)
 
 
-def _sees_host_pids() -> bool:
+def sees_host_pids() -> bool:
+    """Whether this process counts processes as the host does, and so as NVML does."""
     try:
         return str(Path("/proc/self/ns/pid").readlink()) == _FIRST_PID_NAMESPACE
     except OSError:

@@ -1,0 +1,199 @@
+"""Which processes ran at a moment of a session, read from the rows of the minute before it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from gpuwatch.models import JSON, number
+from gpuwatch.session.rows import GpuProcessRow, Presence, Processes, ProcessRow
+from gpuwatch.session.schema import RESTATED_SECONDS
+
+Query = Callable[[str, Sequence[object]], list[tuple[JSON, ...]]]
+"""Runs one statement and gives its rows."""
+
+_WINDOW_NS = (RESTATED_SECONDS + 5) * 1_000_000_000
+_CHUNK = 500
+_MOST = 20_000
+"""Rows that are looked at; a file of someone else's may hold any number."""
+_SANE = "typeof(t) = 'integer' AND typeof(pid) = 'integer'"
+_GPU_COLUMNS = "t, device, pid, name, owned, bytes, running"
+
+
+def processes_at(query: Query, version: int, upto: int | None) -> Processes:
+    """The newest row of each process at ``upto`` (session nanoseconds; ``None``: the end)."""
+    if version < 2:
+        return Processes((), tuple(_on_gpus_1(query, upto)))
+    use: dict[int, tuple[JSON, ...]] = {}
+    for _, t, pid, cores, resident in _recent(query, "process_use", "pid, cores, resident", upto):
+        use.setdefault(pid, (t, number(cores), _whole(resident)))
+    found: dict[int, ProcessRow] = {}
+    columns = "pid, started, name, user, place, owned, running, reason"
+    for _, t, pid, started, name, user, place, owned, running, reason in _recent(
+        query, "process", columns, upto
+    ):
+        if pid in found:
+            continue
+        _, cores, resident = use.get(pid, (0, None, None))
+        found[pid] = ProcessRow(
+            t,
+            pid,
+            _whole(started),
+            _text(name),
+            _text(user),
+            _text(place),
+            None if owned is None else bool(owned),
+            bool(running),
+            _text(reason),
+            cores,
+            resident,
+        )
+    on: dict[tuple[str, int], GpuProcessRow] = {}
+    for _, *row in _recent(query, "gpu_process", f"{_GPU_COLUMNS[3:]}, kind, share, reason", upto):
+        gpu = gpu_process(row)
+        on.setdefault((gpu.device, gpu.pid), gpu)
+    return Processes(tuple(found.values()), tuple(on.values()))
+
+
+def newest_rows(query: Query, version: int) -> tuple[int, ...]:
+    """Changes when :func:`processes_at` would say something else of the end."""
+    tables = ("gpu_process", "process", "process_use") if version >= 2 else ("gpu_process",)
+    # A statement each: SQLite finds the maximum of a rowid at once only where it is asked alone.
+    return tuple(query(f"SELECT max(n) FROM {table}", ())[0][0] or 0 for table in tables)  # noqa: S608
+
+
+def presences(query: Query, version: int, end: int) -> tuple[Presence, ...]:
+    """Every process that was on a GPU and not the workload's, for how long until ``end``.
+
+    Each is counted from its first row to the one that says that it left.
+    """
+    extra = "kind, share" if version >= 2 else "NULL, NULL"
+    since: dict[tuple[str, int], int] = {}
+    found: dict[tuple[str, int], Presence] = {}
+    after = -1
+    while rows := query(
+        f"SELECT n, {_GPU_COLUMNS}, {extra} FROM gpu_process WHERE n > ? AND owned = 0 "  # noqa: S608
+        f"AND {_SANE} AND pid NOT IN (SELECT pid FROM gpu_process WHERE owned = 1) "
+        "ORDER BY n LIMIT ?",
+        (after, _MOST),
+    ):
+        for n, t, device, pid, name, _, size, running, kind, share in rows:
+            after = n
+            key = str(device), int(pid)
+            before = found.get(key) or Presence(*key, None, None, None, None, None, None, 0)
+            begun = since.pop(key, None)
+            here = 0 if begun is None else max(0, t - begun)
+            if running:
+                since[key] = t
+            found[key] = Presence(
+                *key,
+                _text(name) or before.name,
+                None,
+                None,
+                _text(kind) or before.kind,
+                _largest(before.bytes, _whole(size)),
+                _largest(before.share, number(share)),
+                before.ns + here,
+            )
+    whose = _whose(query, {pid for _, pid in found}) if version >= 2 else {}
+    return tuple(
+        Presence(
+            device,
+            pid,
+            one.name,
+            *whose.get(pid, (None, None)),
+            one.kind,
+            one.bytes,
+            one.share,
+            one.ns + max(0, end - since.get((device, pid), end)),
+        )
+        for (device, pid), one in found.items()
+    )
+
+
+def gpu_process(row: Sequence[JSON]) -> GpuProcessRow:
+    """A row of ``gpu_process`` from ``t`` on; one of schema 1 ends with ``running``."""
+    t, device, pid, name, owned, size, running, *rest = row
+    kind, share, reason = rest if rest else (None, None, None)
+    return GpuProcessRow(
+        int(t),
+        str(device),
+        int(pid),
+        _text(name),
+        None if owned is None else bool(owned),
+        _whole(size),
+        bool(running),
+        _text(kind),
+        number(share),
+        _text(reason),
+    )
+
+
+def _on_gpus_1(query: Query, upto: int | None) -> list[GpuProcessRow]:
+    rows = query(
+        f"SELECT {_GPU_COLUMNS} FROM gpu_process WHERE {_SANE} AND n IN "  # noqa: S608
+        "(SELECT max(n) FROM gpu_process WHERE t <= ? GROUP BY device, pid) LIMIT 1000",
+        (2**62 if upto is None else upto,),
+    )
+    return [gpu_process(row) for row in rows]
+
+
+def _recent(query: Query, table: str, columns: str, upto: int | None) -> Iterator[tuple[JSON, ...]]:
+    """Rows ``(n, t, ...)`` of the last minute before ``upto``, the newest first."""
+    below = 2**62 if upto is None else _first_behind(query, table, upto)
+    oldest: int | None = None
+    for _ in range(_MOST // _CHUNK):
+        rows = query(
+            f"SELECT n, t, {columns} FROM {table} WHERE n < ? "  # noqa: S608
+            f"AND {_SANE} ORDER BY n DESC LIMIT ?",
+            (below, _CHUNK),
+        )
+        for row in rows:
+            below, t = row[0], row[1]
+            oldest = t - _WINDOW_NS if oldest is None else oldest
+            if t < oldest:
+                return
+            yield row
+        if len(rows) < _CHUNK:
+            return
+
+
+def _first_behind(query: Query, table: str, upto: int) -> int:
+    """The lowest ``n`` whose row is later than ``upto``: rows are in the order of time."""
+    low, high = 0, int(query(f"SELECT max(n) FROM {table}", ())[0][0] or 0) + 1  # noqa: S608
+    while low < high:
+        middle = (low + high) // 2
+        rows = query(
+            f"SELECT n, t FROM {table} WHERE n >= ? ORDER BY n LIMIT 1",  # noqa: S608
+            (middle,),
+        )
+        if rows and isinstance(rows[0][1], int) and rows[0][1] <= upto:
+            low = rows[0][0] + 1
+        else:
+            high = middle
+    return low
+
+
+def _whose(query: Query, pids: set[int]) -> dict[int, tuple[str | None, str | None]]:
+    """User and place by PID."""
+    found = {}
+    for pid in list(pids)[:100]:
+        rows = query(
+            "SELECT user, place FROM process WHERE pid = ? ORDER BY n DESC LIMIT 1", (pid,)
+        )
+        for user, place in rows:
+            found[pid] = _text(user), _text(place)
+    return found
+
+
+def _largest(one: JSON, other: JSON) -> JSON:
+    known = [each for each in (one, other) if each is not None]
+    return max(known) if known else None
+
+
+def _whole(value: JSON) -> int | None:
+    known = number(value)
+    return None if known is None else int(known)
+
+
+def _text(value: JSON) -> str | None:
+    return None if value is None else str(value)[:1000]

@@ -1,0 +1,107 @@
+"""What a process is and whose: program, user, container or job. Cheap, and read once a process."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+_CONTAINERS = (
+    (re.compile(r"docker[-/]([0-9a-f]{12})[0-9a-f]{52}"), "docker {}"),
+    (re.compile(r"libpod-(?:conmon-)?([0-9a-f]{12})[0-9a-f]{52}"), "podman {}"),
+    (re.compile(r"kubepods.*?([0-9a-f]{12})[0-9a-f]{52}"), "kubernetes {}"),
+    (re.compile(r"slurm.*?/job_(\d+)"), "slurm job {}"),
+    (re.compile(r"lxc(?:\.payload\.|/)([\w.-]+)"), "lxc {}"),
+    (re.compile(r"machine-([\w.-]+?)\.scope"), "machine {}"),
+    (re.compile(r"(?:nerdctl|containerd|crio)-([0-9a-f]{12})[0-9a-f]{52}"), "container {}"),
+)
+"""How engines and schedulers name the control groups that they make; the kernel's path of a
+process leads to them also where it has others inside."""
+
+_MOST_BYTES = 4096
+
+
+@dataclass(frozen=True)
+class Whose:
+    """What is known of a process besides its numbers."""
+
+    name: str | None
+    """``python train.py`` of an interpreter of Python, else the kernel's name of the program."""
+    user: str | None
+    place: str | None
+    """``docker 3f2a9c1b4d5e``, ``slurm job 4711``; ``None``: in no container that is known."""
+    reason: str | None
+    """Why something is not known."""
+
+
+def whose(pid: int, proc: Path = Path("/proc")) -> Whose:
+    """Describe a process; raises nothing. Of one that is gone everything is ``None``."""
+    folder = proc / str(pid)
+    program = _read(folder / "comm")
+    if program is None:
+        return Whose(
+            None, None, None, "/proc does not show it: another user's (hidepid), or just ended"
+        )
+    name = program.decode("utf-8", "replace").strip()
+    words = (_read(folder / "cmdline") or b"").split(b"\0")
+    uid = _uid(_read(folder / "status") or b"")
+    user = None if uid is None else user_name(uid)
+    place = place_of((_read(folder / "cgroup") or b"").decode("utf-8", "replace"))
+    reason = None if user is not None else "/proc/PID/status does not tell its user"
+    return Whose(_script(words) or name, user, place, reason)
+
+
+def place_of(cgroup: str) -> str | None:
+    """The container or job that ``/proc/PID/cgroup`` leads to; the outermost where several do."""
+    found = [
+        (match.start(), text.format(match[1]))
+        for line in cgroup.splitlines()[:64]
+        for pattern, text in _CONTAINERS
+        if (match := pattern.search(line)) is not None
+    ]
+    return min(found)[1] if found else None
+
+
+@lru_cache(maxsize=256)
+def user_name(uid: int) -> str:
+    """The name of a user, or ``uid 1234`` where this machine has none for it."""
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except (KeyError, OSError, OverflowError):
+        return f"uid {uid}"
+
+
+def _script(words: list[bytes]) -> str | None:
+    """``python train.py`` or ``python -m package``: never more of a command line, which may hold
+    what is nobody's business. ``None``: no interpreter of Python."""
+    program = os.path.basename(words[0].decode("utf-8", "replace"))
+    if not program.startswith("python"):
+        return None
+    for place, word in enumerate(words[1:], 1):
+        text = word.decode("utf-8", "replace")
+        if text == "-m" and place + 1 < len(words):
+            return f"{program} -m {words[place + 1].decode('utf-8', 'replace')}"
+        if text == "-c":
+            return f"{program} -c"
+        if text and not text.startswith("-"):
+            return f"{program} {os.path.basename(text)}"
+    return program
+
+
+def _uid(status: bytes) -> int | None:
+    """The real user's number. The folder's owner would be root for a process that guards itself."""
+    for line in status.split(b"\n"):
+        if line.startswith(b"Uid:"):
+            return int(line.split()[1])
+    return None
+
+
+def _read(path: Path) -> bytes | None:
+    try:
+        with path.open("rb", buffering=0) as file:
+            return file.read(_MOST_BYTES)
+    except OSError:
+        return None
