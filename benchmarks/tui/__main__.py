@@ -1,0 +1,84 @@
+"""What gpuwatch's screens cost beside nvitop, nvtop, gpustat and the emptiest Textual app.
+
+    python -m benchmarks.tui [--rounds 5] [--seconds 20] [--gpus 1,8] [--peers VENV/bin] [--only X]
+
+All run in a terminal of 120x40, refresh once a second, and read the same stand-in driver
+(tests/fake_nvml), whose GPUs change once a second. Each round runs every program once, every other
+round in reverse order, so that what else the machine does falls on all alike. The result is a
+Markdown table of medians, with the range behind them. Programs that are not installed are left out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from benchmarks.tui.driver import build
+from benchmarks.tui.measure import Measured, measure
+from benchmarks.tui.programs import fill, programs
+from benchmarks.tui.table import about, tables
+from benchmarks.tui.weather import Weather
+from tests.fake_nvml import FakeDriver
+
+_PEERS = Path(tempfile.gettempdir()) / "peers" / "bin"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=20.0, help="of steady state in each run")
+    parser.add_argument("--settle", type=float, default=6.0, help="seconds of start left out")
+    parser.add_argument("--gpus", default="1,8")
+    parser.add_argument("--peers", type=Path, default=_PEERS, help="bin of nvitop and gpustat")
+    parser.add_argument("--only", help="programs whose name holds one of these, by commas")
+    arguments = parser.parse_args()
+    wanted = [
+        program
+        for program in programs(arguments.peers)
+        if not arguments.only or any(name in program.name for name in arguments.only.split(","))
+    ]
+    print(about(arguments.peers))
+    library = build(Path(tempfile.mkdtemp(prefix="gpuwatch-bench-driver-")))
+    for gpus in map(int, arguments.gpus.split(",")):
+        results: dict[str, list[Measured]] = {program.name: [] for program in wanted}
+        for round_ in range(arguments.rounds):
+            for program in wanted if round_ % 2 == 0 else reversed(wanted):
+                folder = Path(tempfile.mkdtemp(prefix="gpuwatch-bench-"))
+                weather = Weather(driver := FakeDriver(folder, gpus), gpus)
+                try:
+                    env = _environment(folder, driver, library)
+                    fill(folder)
+                    result = measure(program, folder, env, arguments.settle, arguments.seconds)
+                finally:
+                    weather.close()
+                    shutil.rmtree(folder, ignore_errors=True)
+                results[program.name].append(result)
+                print(f"{gpus} GPU, {program.name}: {result}", file=sys.stderr)
+        print(tables(gpus, results))
+    return 0
+
+
+def _environment(folder: Path, driver: FakeDriver, library: Path) -> dict[str, str]:
+    """The same terminal and an empty home for all."""
+    dropped = ("COLUMNS", "LINES", "NO_COLOR", "COLORFGBG")
+    kept = {k: v for k, v in driver.env.items() if not k.startswith("XDG_") and k not in dropped}
+    return kept | {
+        "LD_LIBRARY_PATH": str(library),
+        "HOME": str(folder),
+        "TERM": "xterm-256color",
+        "COLORTERM": "truecolor",
+        "LANG": "C.UTF-8",
+        "TZ": time.tzname[0],
+        "PATH": os.environ["PATH"],
+    }
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,51 @@
+/* What nvtop looks for in libnvidia-ml.so.1 beside the calls that tests/fake_nvml answers. */
+#include "fake_nvml.h"
+
+#define CONSTANT(function, value)            \
+    int function(Device *d, unsigned *out) { \
+        ENTER_GPU(d);                        \
+        *out = (value);                      \
+        return SUCCESS;                      \
+    }
+
+CONSTANT(nvmlDeviceGetCurrPcieLinkGeneration, 5)
+CONSTANT(nvmlDeviceGetCurrPcieLinkWidth, 16)
+CONSTANT(nvmlDeviceGetMaxPcieLinkGeneration, 5)
+CONSTANT(nvmlDeviceGetMaxPcieLinkWidth, 16)
+
+int nvmlDeviceGetFanSpeed(Device *d, unsigned *out) {
+    ENTER_GPU(d);
+    (void)out;
+    return NOT_SUPPORTED;
+}
+
+int nvmlDeviceGetTemperatureThreshold(Device *d, unsigned type, unsigned *out) {
+    ENTER_GPU(d);
+    *out = 87 + type;
+    return SUCCESS;
+}
+
+static int codec(Device *d, unsigned *share, unsigned *period) {
+    ENTER_GPU(d);
+    *share = 0;
+    *period = 167000;
+    return SUCCESS;
+}
+
+int nvmlDeviceGetEncoderUtilization(Device *d, unsigned *share, unsigned *period) { return codec(d, share, period); }
+int nvmlDeviceGetDecoderUtilization(Device *d, unsigned *share, unsigned *period) { return codec(d, share, period); }
+
+/* The library's own newer versions, under the names that nvtop demands first. */
+int nvmlDeviceGetCount_v2(unsigned *out);
+int nvmlDeviceGetHandleByIndex_v2(unsigned index, Device **out);
+int nvmlDeviceGetCount(unsigned *out) { return nvmlDeviceGetCount_v2(out); }
+int nvmlDeviceGetHandleByIndex(unsigned index, Device **out) { return nvmlDeviceGetHandleByIndex_v2(index, out); }
+
+static int none(Device *d, unsigned *count) {
+    ENTER_GPU(d);
+    *count = 0;
+    return SUCCESS;
+}
+
+int nvmlDeviceGetComputeRunningProcesses(Device *d, unsigned *count, void *out) { (void)out; return none(d, count); }
+int nvmlDeviceGetGraphicsRunningProcesses(Device *d, unsigned *count, void *out) { (void)out; return none(d, count); }

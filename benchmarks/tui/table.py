@@ -1,0 +1,94 @@
+"""Medians and ranges as Markdown."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import platform
+import statistics
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from importlib.metadata import version
+from pathlib import Path
+
+from benchmarks.tui.measure import Measured
+
+_COLUMNS: tuple[tuple[str, Callable[[Measured], float | None], str], ...] = (
+    ("CPU, % of a core", lambda m: m.cpu * 100, ".2f"),
+    ("to the terminal, B/s", lambda m: m.bytes, ".0f"),
+    ("first text, ms", lambda m: m.first_text and m.first_text * 1000, ".0f"),
+    ("full screen, ms", lambda m: m.full and m.full * 1000, ".0f"),
+    ("CPU of the start, s", lambda m: m.start_cpu, ".2f"),
+    ("memory (PSS), MiB", lambda m: m.memory / 2**20, ".1f"),
+)
+_BASE = "nvitop"
+
+
+def tables(gpus: int, results: Mapping[str, Sequence[Measured]]) -> str:
+    """One table: a row for each program, and what gpuwatch is of nvitop."""
+    rounds = max(map(len, results.values()))
+    lines = [
+        f"### {gpus} GPU{'s' if gpus > 1 else ''}, median of {rounds} runs (least to most)",
+        "",
+    ]
+    lines.append("| program | " + " | ".join(name for name, _, _ in _COLUMNS) + " |")
+    lines.append("| --- |" + " --- |" * len(_COLUMNS))
+    for name, runs in results.items():
+        cells = [_cell([read(run) for run in runs], form) for _, read, form in _COLUMNS]
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    if _BASE in results:
+        lines.append("")
+        lines += _ratios(results)
+    return "\n".join(lines) + "\n"
+
+
+def _cell(values: Sequence[float | None], form: str) -> str:
+    known = sorted(value for value in values if value is not None)
+    if not known:
+        return "-"
+    middle = f"{statistics.median(known):{form}}"
+    return middle if len(known) == 1 else f"{middle} ({known[0]:{form}} to {known[-1]:{form}})"
+
+
+def _ratios(results: Mapping[str, Sequence[Measured]]) -> list[str]:
+    """CPU over nvitop's, each round by itself: both ran within the same minutes."""
+    lines = []
+    for name, runs in results.items():
+        if not name.startswith("gpuwatch"):
+            continue
+        ratios = [run.cpu / base.cpu for run, base in zip(runs, results[_BASE], strict=False)]
+        lines.append(f"CPU of {name} over that of nvitop, by rounds: {_cell(ratios, '.2f')}")
+    return lines
+
+
+def about(peers: Path) -> str:
+    """The machine, the date and the versions."""
+    model = next(
+        (
+            line.partition(":")[2].strip()
+            for line in Path("/proc/cpuinfo").read_text().splitlines()
+            if line.startswith("model name")
+        ),
+        platform.machine(),
+    )
+    load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
+    return (
+        f"{datetime.date.today()}, {os.cpu_count()} cores of {model}, Linux {platform.release()}, "
+        f"Python {platform.python_version()}, Textual {version('textual')}, "
+        f"gpuwatch {version('gpuwatch')}, {_peers(peers)}; load {load}\n"
+    )
+
+
+def _peers(peers: Path) -> str:
+    found = []
+    for command in (
+        [str(peers / "nvitop"), "--version"],
+        ["nvtop", "--version"],
+        [str(peers / "gpustat"), "--version"],
+    ):
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=20)
+            found.append(done.stdout.strip().replace(" version ", " "))
+        except OSError:
+            found.append(f"no {Path(command[0]).name}")
+    return ", ".join(found)
