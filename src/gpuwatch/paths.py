@@ -34,6 +34,11 @@ def ceilings_home() -> Path:
     return data_home().parent / "ceilings"
 
 
+def cache_home() -> Path:
+    """The folder of what can be read again: it may be removed at any time."""
+    return _xdg("XDG_CACHE_HOME", ".cache") / "gpuwatch"
+
+
 def runs_home() -> Path:
     """The folder with one private folder per run that is going on: its spool, notes and lock.
 

@@ -1,27 +1,36 @@
-"""What a list of sessions says of one: cheap, from its small tables."""
+"""What a list says of a session and of a study: cheap, from small tables and files."""
 
 from __future__ import annotations
 
+import json
+import math
+from collections.abc import Iterator
 from datetime import datetime, timezone
+from pathlib import Path
 
-from gpuwatch.analysis.summary import steps_of
-from gpuwatch.models import JSON
+from gpuwatch.analysis.step_lines import median_step, throughput
+from gpuwatch.models import JSON, mapping, number
+from gpuwatch.session.plan import read
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.session.status import status
+from gpuwatch.session.study import SUMMARY_JSON
+from gpuwatch.text import clean
 
 _FIRST_STEP_LINES = 2000
+_LARGEST_SUMMARY = 64 << 20
+_MOST_SAYINGS, _LONGEST_SAYING = 12, 400
 
 
 def listing(reader: SessionReader) -> dict[str, JSON]:
     """Identity, status and speed; the speed over at most the first 2,000 step lines."""
     meta = reader.meta()
-    session, clock = meta.get("session") or {}, meta.get("clock") or {}
+    session, clock = mapping(meta.get("session")), mapping(meta.get("clock"))
     state = status(meta, reader.path)
-    ended = (meta.get("result") or {}).get("t")
-    last = reader.last_tick()
-    if ended is None and last is not None:
+    ended = number(mapping(meta.get("result")).get("t"))
+    last = reader.last_tick() if ended is None else None
+    if last is not None:
         ended = last[1]
-    steps = steps_of(list(reader.steps(limit=_FIRST_STEP_LINES)))
+    timed = [row for row in reader.steps(limit=_FIRST_STEP_LINES) if not row.warmup]
     unix = clock.get("unix_ns")
     started = (
         datetime.fromtimestamp(unix / 1e9, tz=timezone.utc).isoformat(timespec="seconds")
@@ -33,12 +42,65 @@ def listing(reader: SessionReader) -> dict[str, JSON]:
         "path": str(reader.path),
         "status": state.state.value,
         "status_text": state.text,
-        "workload": str((meta.get("workload") or {}).get("name", "")),
-        "environment": str((meta.get("environment") or {}).get("label", "")),
+        "workload": str(mapping(meta.get("workload")).get("name", "")),
+        "environment": str(mapping(meta.get("environment")).get("label", "")),
         "started": started,
-        "seconds": ended / 1e9 if isinstance(ended, (int, float)) else None,
+        "seconds": _finite(None if ended is None else ended / 1e9),
         "steps": reader.step_count(),
-        "step_median_seconds": steps.median_seconds,
-        "samples_per_second": steps.samples_per_second,
+        "step_median_seconds": _finite(median_step(timed)),
+        "samples_per_second": _finite(throughput(timed)),
         "study": reader.path.parent.name,
     }
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
+
+
+def planned(folder: Path) -> dict[str, JSON]:
+    """What the plan of a study says: ``title``, ``question``, the number of its ``runs`` (``None``
+    without a plan) and their ``places``, ``[run, block]`` by file name, where there are several."""
+    plan = read(folder)
+    if plan is None:
+        return {"title": None, "question": None, "runs": None, "places": {}}
+    several = len(plan.runs) > 1
+    return {
+        "title": None if plan.title is None else clean(plan.title),
+        "question": None if plan.question is None else clean(plan.question),
+        "runs": len(plan.runs),
+        "places": {run.file: [run.index, run.block] for run in plan.runs} if several else {},
+    }
+
+
+def sayings(folder: Path) -> list[JSON]:
+    """What the summary in a study's folder says: ``kind`` and ``text`` of each verdict, then of
+    sweeps and of the noise; empty without a summary that can be read."""
+    path = folder / SUMMARY_JSON
+    try:
+        if path.stat().st_size > _LARGEST_SUMMARY or not path.is_file():
+            return []
+        document = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return []
+    found = []
+    for kind, text in _said(mapping(document)):
+        if isinstance(text, str) and text:
+            found.append({"kind": clean(kind, 20), "text": clean(text, _LONGEST_SAYING)})
+        if len(found) == _MOST_SAYINGS:
+            break
+    return found
+
+
+def _said(document: JSON) -> Iterator[tuple[JSON, JSON]]:
+    for question in _dicts(document.get("questions")):
+        for contrast in _dicts(question.get("contrasts")):
+            yield mapping(contrast.get("verdict")).get("kind"), contrast.get("sentence")
+    for kind in ("sweeps", "noise"):
+        for each in _dicts(document.get(kind)):
+            yield kind, each.get("sentence")
+
+
+def _dicts(value: JSON) -> Iterator[JSON]:
+    return (
+        (each for each in value if isinstance(each, dict)) if isinstance(value, list) else iter(())
+    )

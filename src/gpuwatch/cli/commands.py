@@ -31,6 +31,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "replay": ("gpuwatch.cli.replay", "watch a saved session"),
     "stop": ("gpuwatch.cli.stop", "end a run"),
     "sessions": ("gpuwatch.cli.sessions", "list what runs and what is saved"),
+    "rename": ("gpuwatch.cli.rename", "give a session or a study a name"),
+    "tag": ("gpuwatch.cli.tag", "tag a session or a study"),
+    "note": ("gpuwatch.cli.note", "write a note on a session or a study"),
+    "delete": ("gpuwatch.cli.delete", "delete sessions or studies, after asking"),
     "show": ("gpuwatch.cli.show", "the figures of a session"),
     "log": ("gpuwatch.cli.log", "what a run wrote"),
     "kernels": ("gpuwatch.cli.kernels", "which kernels ran, and what they executed"),
@@ -93,7 +97,9 @@ def dispatch(arguments: Sequence[str]) -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     module.add_arguments(parser)
-    return module.run(parser.parse_intermixed_args(own), command)
+    # A command may take words that begin with a dash and are no options.
+    words = getattr(module, "words", list)(own)
+    return module.run(parser.parse_intermixed_args(words), command)
 
 
 def _at_home(own: Sequence[str]) -> bool:

@@ -3,18 +3,54 @@
 from __future__ import annotations
 
 import contextlib
+import os
+from collections.abc import Iterable
 from pathlib import Path
 
 from gpuwatch import paths
 from gpuwatch.errors import StorageError, UsageError
 from gpuwatch.models import mapping
+from gpuwatch.session.labels import Label, read
+from gpuwatch.session.plan import PLAN
 from gpuwatch.session.schema import SUFFIX
 
 
 def sessions_under(folder: Path) -> list[Path]:
     """The session files in a folder of studies, or in a study, oldest first."""
-    found = [*folder.glob(f"*{SUFFIX}"), *folder.glob(f"*/*{SUFFIX}")]
+    found = []
+    for entry in _entries(folder):
+        if entry.name.endswith(SUFFIX):
+            found.append(Path(entry.path))
+        if entry.is_dir():
+            inside = _entries(entry.path)
+            found += [Path(each.path) for each in inside if each.name.endswith(SUFFIX)]
     return sorted(found, key=lambda path: (path.parent.name, path.name))
+
+
+def _entries(folder: str | Path) -> list[os.DirEntry[str]]:
+    """What is in a folder; nothing where it cannot be read."""
+    try:
+        with os.scandir(folder) as entries:
+            return list(entries)
+    except OSError:
+        return []
+
+
+def resolved(paths_: Iterable[Path]) -> list[Path]:
+    """Absolute paths without links, each once; cheap where many files are in few folders."""
+    known: dict[Path, Path] = {}
+
+    def real(folder: Path) -> Path:
+        if folder not in known:
+            linked = folder.is_symlink() or folder.parent == folder
+            known[folder] = folder.resolve() if linked else real(folder.parent) / folder.name
+        return known[folder]
+
+    found = []
+    for path in paths_:
+        whole = path if path.is_absolute() and ".." not in path.parts else path.resolve()
+        found.append(whole.resolve() if whole.is_symlink() else real(whole.parent) / whole.name)
+    return list(dict.fromkeys(found))
 
 
 def live_sessions() -> list[Path]:
@@ -63,11 +99,11 @@ def known_sessions() -> list[Path]:
     found = sessions_under(paths.data_home())
     for folder in paths.studies_elsewhere():
         found += sessions_under(folder)
-    return list(dict.fromkeys(path.resolve() for path in [*found, *live_sessions()]))
+    return resolved([*found, *live_sessions()])
 
 
 def session(text: str) -> Path:
-    """One session: a file, a study with a single one, the start of an id, or ``last``.
+    """One session: a file, a study with a single one, a name, the start of an id, or ``last``.
 
     Raises:
         UsageError: there is no such session, or several.
@@ -80,7 +116,7 @@ def session(text: str) -> Path:
 
 
 def sessions(text: str) -> list[Path]:
-    """All sessions that ``text`` names; see :func:`session`."""
+    """All sessions that ``text`` names, or that have a tag (``tag:fast``); see :func:`session`."""
     if not text.strip():
         raise UsageError("no session is named", "see `gpuwatch sessions`")
     path = Path(text)
@@ -98,12 +134,57 @@ def sessions(text: str) -> list[Path]:
         if not known:
             raise UsageError("no session was recorded yet", "start one: gpuwatch run mnist-cnn")
         return [max(known, key=lambda path: path.stat().st_mtime)]
-    found = [
+    found = _labelled(text, known) or [
         path for path in known if _identifier(path).startswith(text) or path.parent.name == text
     ]
     if not found:
         raise UsageError(f"no session {text!r}", "see `gpuwatch sessions`")
     return found
+
+
+def _labelled(text: str, known: Iterable[Path]) -> list[Path]:
+    """The sessions of this name, or with this tag, and those of studies that have it."""
+    found = []
+    labels: dict[Path, dict[str, Label]] = {}
+    tag = text.removeprefix("tag:") if text.startswith("tag:") else None
+    for path in known:
+        if path.parent not in labels:
+            labels[path.parent] = read(path.parent)
+        for label in (labels[path.parent].get(key) for key in (path.name, "")):
+            if label and (label.name == text if tag is None else tag in label.tags):
+                found.append(path)
+                break
+    return found
+
+
+def is_study(folder: Path) -> bool:
+    """Whether a folder is a study's: sessions lie in it, or a plan."""
+    inside = {entry.name for entry in _entries(folder)}
+    return PLAN in inside or any(name.endswith(SUFFIX) for name in inside)
+
+
+def target(text: str) -> tuple[Path, str]:
+    """What a label is of: the study's folder, and the session's file name, or ``""`` for the study.
+
+    Raises:
+        UsageError, StorageError: there is no such session or study, or several.
+    """
+    path = Path(text)
+    if path.is_dir():
+        if not is_study(path):
+            raise UsageError(f"{text} is no study: no session is in it", "see `gpuwatch sessions`")
+        return path.resolve(), ""
+    found = sessions(text)
+    folders = list(dict.fromkeys(each.parent for each in found))
+    if len(folders) == 1 and (folders[0].name == text or _is_named(folders[0], text)):
+        return folders[0].resolve(), ""
+    only = session(text)
+    return only.parent.resolve(), only.name
+
+
+def _is_named(folder: Path, text: str) -> bool:
+    study = read(folder).get("")
+    return study is not None and study.name == text
 
 
 def _identifier(path: Path) -> str:

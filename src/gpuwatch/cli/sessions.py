@@ -6,12 +6,14 @@ Without DIR: the default folder of studies, those recorded with --out, and every
 from __future__ import annotations
 
 import argparse
+import json
 import shutil
 import sys
 from pathlib import Path
 
 from gpuwatch.cli import find
-from gpuwatch.errors import GpuwatchError, StorageError
+from gpuwatch.cli.listed import Listed, listed
+from gpuwatch.errors import StorageError
 from gpuwatch.models import JSON
 
 _UNBOUNDED = 10_000
@@ -28,78 +30,66 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         if not folder.is_dir():
             raise StorageError(f"no folder {folder}", "see `gpuwatch sessions` without a folder")
     if arguments.folder:
-        found = [path for folder in arguments.folder for path in find.sessions_under(folder)]
+        under = [path for folder in arguments.folder for path in find.sessions_under(folder)]
+        found = listed(find.resolved(under))
     else:
-        found = find.known_sessions()
-    listed = [_row(path) for path in dict.fromkeys(path.resolve() for path in found)]
-    listed.sort(key=lambda row: str(row["started"]), reverse=True)
+        found = listed(find.known_sessions())
     if arguments.format == "json":
-        from gpuwatch.report.json import dumps
-
-        sys.stdout.write(dumps({"schema": 1, "sessions": listed}))
+        sys.stdout.write(_json(found))
         return 0
-    if not listed:
+    if not found.sessions:
         print("no session was recorded yet; start one: gpuwatch run mnist-cnn", file=sys.stderr)
         return 0
-    print(_table(listed, shutil.get_terminal_size((_UNBOUNDED, 24)).columns))
+    print(_table(found.sessions, shutil.get_terminal_size((_UNBOUNDED, 24)).columns))
     return 0
 
 
-def _row(path: Path) -> dict[str, JSON]:
-    """What a list says of a session, from its few small tables alone."""
-    from gpuwatch.analysis.listing import listing
-    from gpuwatch.session.reader import SessionReader
+def _json(found: Listed) -> str:
+    """A line for each session and each study."""
 
-    try:
-        with SessionReader(path) as reader:
-            return listing(reader)
-    except GpuwatchError as error:
-        return {
-            "id": "",
-            "path": str(path),
-            "status": "unreadable",
-            "status_text": str(error),
-            "workload": "",
-            "environment": "",
-            "started": "",
-            "seconds": None,
-            "steps": None,
-            "step_median_seconds": None,
-            "samples_per_second": None,
-            "study": path.parent.name,
-        }
+    def lines(rows: list[dict[str, JSON]]) -> str:
+        inner = ",\n".join(f"    {json.dumps(row, ensure_ascii=False)}" for row in rows)
+        return f"[\n{inner}\n  ]" if rows else "[]"
+
+    sessions, studies = lines(found.sessions), lines(found.studies)
+    return f'{{\n  "schema": 1,\n  "sessions": {sessions},\n  "studies": {studies}\n}}\n'
 
 
-def _table(listed: list[dict[str, JSON]], columns: int) -> str:
+def _table(rows: list[dict[str, JSON]], columns: int) -> str:
     """One line each; where that is wider than the terminal, the file on a line of its own."""
     from gpuwatch import units
     from gpuwatch.report.table import table
     from gpuwatch.report.values import shown
     from gpuwatch.text import clean
 
-    rows = [
+    # Names and tags take no room where nobody gave any.
+    given = [key for key in ("name", "tags") if any(row[key] for row in rows)]
+    told = [
         [
             clean(row["id"], 12),
             clean(row["status"]),
             clean(row["workload"], 24),
             clean(row["environment"], 24),
+            *(clean(row[key] if key == "name" else " ".join(row[key]), 24) for key in given),
             clean(row["started"]),
             "" if row["seconds"] is None else units.clock_time(row["seconds"]),
             shown(row["step_median_seconds"], "s"),
         ]
-        for row in listed
+        for row in rows
     ]
-    head = ["id", "status", "workload", "environment", "started", "took", "step"]
-    files = [clean(row["path"]) for row in listed]
+    head = ["id", "status", "workload", "environment", *given, "started", "took", "step"]
+    left = 5 + len(given)
+    files = [clean(row["path"]) for row in rows]
     wide = table(
         [*head, "file"],
-        [[*row, file] for row, file in zip(rows, files, strict=True)],
-        left=5,
+        [[*row, file] for row, file in zip(told, files, strict=True)],
+        left=left,
         last_left=True,
     )
     if max(map(len, wide.splitlines())) <= columns:
         return wide
-    for row in rows:
-        row[0], row[4] = row[0][:8], row[4][:16].replace("T", " ")
-    first, *lines = table([*head[:4], "started (UTC)", *head[5:]], rows, left=5).splitlines()
+    for row in told:
+        row[0], row[-3] = row[0][:8], row[-3][:16].replace("T", " ")
+    head[-3] = "started (UTC)"
+    first, *lines = table(head, told, left=left).splitlines()
     return "\n".join([first, *(f"{a}\n  {b}" for a, b in zip(lines, files, strict=True))])

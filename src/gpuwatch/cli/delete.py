@@ -1,0 +1,111 @@
+"""Delete sessions or whole studies, after asking.
+
+SESSION as for `gpuwatch show`, or the folder of a study. Only what gpuwatch wrote is removed, and
+the folder once it is empty; other files in it stay. A run that goes on is never deleted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from pathlib import Path
+
+from gpuwatch import units
+from gpuwatch.cli import find
+from gpuwatch.cli.record import say
+from gpuwatch.errors import GpuwatchError, UsageError
+from gpuwatch.session.removal import Removal, removal, remove
+from gpuwatch.text import clean
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("session", nargs="+", metavar="SESSION|STUDY")
+    parser.add_argument("--yes", action="store_true", help="do not ask")
+    parser.add_argument("--dry-run", action="store_true", help="say what would go, and stop")
+
+
+def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
+    asked = [_target(text) for text in arguments.session]
+    whole = dict.fromkeys(folder for folder, file in asked if not file)
+    names: dict[Path, list[str]] = {}
+    for folder, file in asked:
+        if file and folder not in whole:
+            names.setdefault(folder, []).append(file)
+    found = [removal(folder, None) for folder in whole]
+    found += [removal(folder, files) for folder, files in names.items()]
+    for each in found:
+        _check(each)
+    if arguments.dry_run:
+        for each in found:
+            print(described(each))
+        return 0
+    if not arguments.yes:
+        if not (sys.stdin.isatty() and sys.stderr.isatty()):
+            raise UsageError(
+                f"this would delete {'; '.join(map(described, found))}", "add --yes to delete"
+            )
+        for each in found:
+            print(clean(described(each)), file=sys.stderr)
+        print("Delete? [y/N] ", end="", file=sys.stderr, flush=True)
+        if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+            say("nothing was deleted")
+            return 0
+    for each in found:
+        remove(each)
+        say(f"deleted {described(each)}")
+        if not each.whole and each.ours:
+            say(f"its summary is as before: gpuwatch report {shlex.quote(str(each.folder))}")
+    return 0
+
+
+def described(what: Removal) -> str:
+    """``study NAME: 24 sessions, 12.3 MiB``, or the session's name; and what stays."""
+    size, many = units.binary(what.bytes), len(what.sessions)
+    if what.whole and what.ours:
+        text = f"study {what.folder.name}: {many} session{'' if many == 1 else 's'}, {size}"
+    else:
+        text = f"{', '.join(what.sessions)} of {what.folder.name}: {size}"
+    if what.kept:
+        others = ", ".join(what.kept[:3]) + (", ..." if len(what.kept) > 3 else "")
+        text += f"; not gpuwatch's, stays: {others}"
+    return clean(text)
+
+
+def _target(text: str) -> tuple[Path, str]:
+    """The folder and the session's file in it, or ``""`` for all of the study."""
+    path = Path(text)
+    if path.is_symlink():
+        raise UsageError(f"{text} is a link", f"name what it leads to: {path.resolve()}")
+    if path.is_dir() and not find.is_study(path):
+        inside = find.sessions_under(path)
+        mend = f"name a study in it: {inside[0].parent}" if inside else "see `gpuwatch sessions`"
+        raise UsageError(f"{text} is no study", mend)
+    return find.target(text)
+
+
+def _check(what: Removal) -> None:
+    """Nothing that goes on is deleted.
+
+    Raises:
+        UsageError: a run of it goes on, or its study does.
+    """
+    from gpuwatch.session.reader import SessionReader
+    from gpuwatch.session.status import goes_on_alone, status
+    from gpuwatch.session.study import is_held
+
+    if not what.files:
+        raise UsageError(f"nothing in {what.folder} is gpuwatch's", "see `gpuwatch sessions`")
+    if is_held(what.folder):
+        stop = f"stop it first: gpuwatch stop {shlex.quote(str(what.folder))}"
+        raise UsageError(f"{what.folder} goes on", stop)
+    for name in what.sessions:
+        path = what.folder / name
+        try:
+            with SessionReader(path) as reader:
+                meta = reader.meta()
+        except GpuwatchError:
+            continue  # what cannot be read does not go on
+        if status(meta, path).live or goes_on_alone(meta):
+            stop = f"stop it first: gpuwatch stop {shlex.quote(str(path))}"
+            raise UsageError(f"{path} goes on", stop)

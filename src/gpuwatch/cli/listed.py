@@ -1,0 +1,250 @@
+"""The list of sessions and studies; what was read of one that is over is kept in a cache.
+
+A cache of another version, and one that is damaged, is none.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from gpuwatch import __version__, paths
+from gpuwatch.errors import GpuwatchError, StorageError
+from gpuwatch.models import JSON
+from gpuwatch.session.labels import LABELS, NONE, Label, read
+from gpuwatch.session.plan import PLAN
+from gpuwatch.session.study import SUMMARY_JSON, is_held
+
+_LARGEST = 64 << 20
+_SAVE_SECONDS = 5.0
+_OVER = frozenset({"finished", "failed", "killed", "stopped"})
+_TEXTS = ("id", "path", "status", "status_text", "workload", "environment", "started", "study")
+_NUMBERS = ("seconds", "steps", "step_median_seconds", "samples_per_second")
+
+
+@dataclass(frozen=True)
+class Listed:
+    """Sessions, newest first, and the studies of several runs; ``docs/json.md`` has their keys."""
+
+    sessions: list[dict[str, JSON]]
+    studies: list[dict[str, JSON]]
+
+
+def listed(found: Sequence[Path]) -> Listed:
+    """The sessions ``found``, whose paths are absolute, with their labels; and their studies."""
+    cache = _Cache()
+    rows = []
+    saved = time.monotonic()
+    for path in found:
+        rows.append(cache.session(path))
+        if time.monotonic() > saved + _SAVE_SECONDS:  # one who gave up finds them done next time
+            cache.save()
+            saved = time.monotonic()
+    folders: dict[Path, list[dict[str, JSON]]] = {}
+    for path, row in zip(found, rows, strict=True):
+        folders.setdefault(path.parent, []).append(row)
+    studies = []
+    for folder, of_it in folders.items():
+        facts, labels = cache.plan(folder), _labels(folder)
+        for row in of_it:
+            name = os.path.basename(row["path"])
+            place = facts["places"].get(name, (None, None))
+            row.update(_label(labels.get(name, NONE)), run=place[0], block=place[1])
+        if len(of_it) > 1 or (facts["runs"] or 0) > 1:
+            told = _label(labels.get("", NONE))
+            studies.append(_study(folder, of_it, facts, told, cache.sayings(folder)))
+        elif "" in labels:
+            _lend(of_it[0], labels[""])
+    cache.save()
+    return Listed(sorted(rows, key=lambda row: str(row["started"]), reverse=True), studies)
+
+
+def _labels(folder: Path) -> dict[str, Label]:
+    return read(folder) if os.path.lexists(folder / LABELS) else {}
+
+
+def _label(label: Label) -> dict[str, JSON]:
+    return {"name": label.name, "tags": list(label.tags), "note": label.note}
+
+
+def _lend(row: dict[str, JSON], label: Label) -> None:
+    """A run that is alone in its study is listed by the study's label where it has none."""
+    row["name"] = row["name"] or label.name
+    row["tags"] = list(dict.fromkeys([*row["tags"], *label.tags]))
+    row["note"] = row["note"] or label.note
+
+
+def _study(
+    folder: Path,
+    rows: Sequence[dict[str, JSON]],
+    facts: dict[str, JSON],
+    label: dict[str, JSON],
+    sayings: list[JSON],
+) -> dict[str, JSON]:
+    to_come = (facts["runs"] or 0) - len(rows)
+    return {
+        "path": str(folder),
+        "study": folder.name,
+        **label,
+        "title": facts["title"],
+        "question": facts["question"],
+        "runs": facts["runs"],
+        "sessions": len(rows),
+        "going_on": to_come > 0 and is_held(folder),
+        "says": sayings,
+    }
+
+
+def session_row(path: Path) -> dict[str, JSON]:
+    """What a list says of a session, from its few small tables alone."""
+    from gpuwatch.analysis.listing import listing
+    from gpuwatch.session.reader import SessionReader
+
+    try:
+        with SessionReader(path) as reader:
+            return listing(reader)
+    except GpuwatchError as error:
+        return {
+            **dict.fromkeys(_TEXTS, ""),
+            **dict.fromkeys(_NUMBERS),
+            "path": str(path),
+            "status": "unreadable",
+            "status_text": str(error),
+            "study": path.parent.name,
+        }
+
+
+class _Cache:
+    """What was read, by path, as long as size, time and number of the file stay."""
+
+    def __init__(self) -> None:
+        self._file = paths.cache_home() / "sessions.json"
+        self._known = self._load()
+        self._changed = False
+
+    def session(self, path: Path) -> dict[str, JSON]:
+        """The row of a session; one that is over is read once."""
+        mark = _mark(path)
+        known = self._known.get(str(path))
+        if known is not None and known[0] == mark and _is_row(known[1]):
+            return {**known[1], "path": str(path)}
+        row = session_row(path)
+        if row["status"] in _OVER and mark is not None:
+            # A copy: labels are added to what is listed, and never kept here.
+            self._keep(str(path), mark, dict(row))
+        return row
+
+    def plan(self, folder: Path) -> dict[str, JSON]:
+        """What :func:`gpuwatch.analysis.listing.planned` says."""
+        found = self._of_file(folder / PLAN, _is_plan, _planned)
+        return found if found is not None else dict(_NO_PLAN)
+
+    def sayings(self, folder: Path) -> list[JSON]:
+        """What :func:`gpuwatch.analysis.listing.sayings` says."""
+        found = self._of_file(folder / SUMMARY_JSON, _is_said, _sayings)
+        return [] if found is None else found["says"]
+
+    def _of_file(
+        self,
+        path: Path,
+        good: Callable[[dict[str, JSON]], bool],
+        read_: Callable[[Path], dict[str, JSON]],
+    ) -> dict[str, JSON] | None:
+        mark = _mark(path)
+        if mark is None:
+            return None
+        known = self._known.get(str(path))
+        if known is not None and known[0] == mark and good(known[1]):
+            return known[1]
+        value = read_(path.parent)
+        self._keep(str(path), mark, value)
+        return value
+
+    def _keep(self, path: str, mark: list[int], value: dict[str, JSON]) -> None:
+        self._known[path] = (mark, value)
+        self._changed = True
+
+    def _load(self) -> dict[str, tuple[list[int], dict[str, JSON]]]:
+        with contextlib.suppress(OSError, ValueError, RecursionError, TypeError, KeyError):
+            if self._file.stat().st_size <= _LARGEST:
+                found = json.loads(self._file.read_bytes())
+                if found["version"] == [1, __version__]:
+                    return {
+                        str(path): (mark, value)
+                        for path, (mark, value) in found["files"].items()
+                        if isinstance(value, dict)
+                    }
+        return {}
+
+    def save(self) -> None:
+        """Write what is new, without what is gone. Best effort: a cache is nothing one needs."""
+        if not self._changed:
+            return
+        kept = {path: known for path, known in self._known.items() if os.path.exists(path)}
+        text = json.dumps({"version": [1, __version__], "files": kept}, separators=(",", ":"))
+        new = self._file.with_name(f".sessions.{os.getpid()}")
+        with contextlib.suppress(OSError, StorageError):
+            paths.private_folder(self._file.parent)
+            try:
+                with os.fdopen(
+                    os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w"
+                ) as f:
+                    f.write(text)
+                new.replace(self._file)
+                self._changed = False
+            except OSError:
+                new.unlink(missing_ok=True)
+                raise
+
+
+_NO_PLAN: dict[str, JSON] = {"title": None, "question": None, "runs": None, "places": {}}
+
+
+def _planned(folder: Path) -> dict[str, JSON]:
+    from gpuwatch.analysis.listing import planned
+
+    return planned(folder)
+
+
+def _sayings(folder: Path) -> dict[str, JSON]:
+    from gpuwatch.analysis.listing import sayings
+
+    return {"says": sayings(folder)}
+
+
+def _mark(path: Path) -> list[int] | None:
+    """By which a file that changed is known; ``None``: there is none."""
+    try:
+        known = os.stat(path)
+    except OSError:
+        return None
+    return [known.st_mtime_ns, known.st_size, known.st_ino]
+
+
+def _is_row(row: dict[str, JSON]) -> bool:
+    return (
+        len(row) == len(_TEXTS) + len(_NUMBERS)
+        and all(isinstance(row.get(key), str) for key in _TEXTS)
+        and all(row.get(key, "") is None or isinstance(row[key], (int, float)) for key in _NUMBERS)
+    )
+
+
+def _is_plan(found: dict[str, JSON]) -> bool:
+    places = found.get("places")
+    return (
+        found.keys() == _NO_PLAN.keys()
+        and all(found[key] is None or isinstance(found[key], str) for key in ("title", "question"))
+        and (found["runs"] is None or isinstance(found["runs"], int))
+        and isinstance(places, dict)
+        and all(isinstance(place, list) and len(place) == 2 for place in places.values())
+    )
+
+
+def _is_said(found: dict[str, JSON]) -> bool:
+    said = found.get("says")
+    return isinstance(said, list) and all(isinstance(each, dict) for each in said)

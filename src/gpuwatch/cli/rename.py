@@ -1,0 +1,27 @@
+"""Give a session or a study a name to find it by; an empty one takes it away.
+
+SESSION as for `gpuwatch show`, or the folder of a study. The name is a label: no file is renamed
+or changed. `gpuwatch show NAME`, `compare NAME ...` and all others take it then.
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+
+from gpuwatch.cli import find
+from gpuwatch.cli.record import say
+from gpuwatch.session import labels
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("session", metavar="SESSION|STUDY")
+    parser.add_argument("name", metavar="NAME")
+
+
+def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
+    name = labels.named(arguments.name)
+    folder, key = find.target(arguments.session)
+    labels.change(folder, key, lambda label: replace(label, name=name))
+    say(f"{key or folder.name} is called {name}" if name else f"{key or folder.name} has no name")
+    return 0
