@@ -19,6 +19,8 @@ from gpuwatch.session.status import State, Status, status
 from gpuwatch.tui import checks
 from gpuwatch.tui.gauges import Sources, algorithmic_bytes, gauges_of
 from gpuwatch.tui.graph import window
+from gpuwatch.tui.metric_graph import channel_of, metrics_of, picked_of
+from gpuwatch.tui.panels import panels_of
 from gpuwatch.tui.rooflines import CORES
 from gpuwatch.tui.said import no_gpu, phase, text, trouble
 from gpuwatch.tui.series import NS, RECENT_NS, Series
@@ -49,6 +51,8 @@ class Collector:
         self._t = 0
         self._latest: dict[int, tuple[int, float]] = {}
         self._series: dict[tuple[str, str], Series] = {}
+        self._picked: set[tuple[str, str]] = set()
+        """Devices and metrics whose histories were asked for besides those of every session."""
         self._counters: dict[int, deque[tuple[int, float]]] = {}
         self._log: deque[LogRow] = deque(maxlen=_MOST_LOG)
         self._last_log = reader.last_log() - _MOST_LOG
@@ -68,6 +72,20 @@ class Collector:
         wanted = self._history_channels()
         if last is None or not wanted:
             return
+        newest = self._read_tier(wanted)
+        n, t = last
+        after = self._recent(n)
+        covered = (newest + 1) * 10 * NS
+        if newest < 0 and t <= RECENT_NS:
+            after = -1
+        self._read_ticks(after, covered)
+
+    def _recent(self, n: int) -> int:
+        """The tick after which ticks are kept one by one when ``n`` is the newest."""
+        return max(-1, n - int(RECENT_NS / NS / self._interval) - 1)
+
+    def _read_tier(self, wanted: Sequence[ChannelRow]) -> int:
+        """All finished buckets of these channels; returns the newest one, -1 without any."""
         ids = [channel.id for channel in wanted]
         counts = {row[0]: row[1:] for row in self._reader.tier(ids, TIER_STATS.index("count"))}
         newest = -1
@@ -76,12 +94,25 @@ class Collector:
             for channel, mean, weight in zip(wanted, means, weights, strict=True):
                 self._of(channel).add_bucket(bucket, mean, weight)
             newest = max(newest, bucket)
-        n, t = last
-        after = max(-1, n - int(RECENT_NS / NS / self._interval) - 1)
-        covered = (newest + 1) * 10 * NS
-        if newest < 0 and t <= RECENT_NS:
-            after = -1
-        self._read_ticks(after, covered)
+        return newest
+
+    def _pick(self, view: View, devices: Sequence[DeviceNow], selected: str | None) -> None:
+        """Read the history of the metric that was picked, once; from then on it is kept."""
+        wanted = channel_of(view.metric, devices, selected)
+        found = [each for each in self._channels if (each.device, each.metric) == wanted]
+        if not found or wanted in self._picked or found[0].metric in _HISTORY:
+            return
+        channel = found[0]
+        self._picked.add((channel.device, channel.metric))
+        covered = (self._read_tier([channel]) + 1) * 10 * NS
+        after, series = self._recent(self._last_tick) if covered else -1, self._of(channel)
+        while rows := self._reader.ticks([channel.id], after, CHUNK):
+            for n, t, value in rows:
+                if n <= self._last_tick:
+                    (series.add_recent if t < covered else series.add)(t, value)
+            after = rows[-1][0]
+            if after >= self._last_tick:
+                break
 
     def update(self) -> None:
         """Read what was written since the last call."""
@@ -103,7 +134,11 @@ class Collector:
         self._devices = self._reader.devices()
 
     def _history_channels(self) -> list[ChannelRow]:
-        return [channel for channel in self._channels if channel.metric in _HISTORY]
+        return [channel for channel in self._channels if self._kept(channel)]
+
+    def _kept(self, channel: ChannelRow) -> bool:
+        """Its history is needed."""
+        return channel.metric in _HISTORY or (channel.device, channel.metric) in self._picked
 
     def _of(self, channel: ChannelRow) -> Series:
         return self._series.setdefault((channel.device, channel.metric), Series())
@@ -114,7 +149,7 @@ class Collector:
         history = [
             (index, self._of(channel))
             for index, channel in enumerate(channels)
-            if channel.metric in _HISTORY
+            if self._kept(channel)
         ]
         counters = [index for index, channel in enumerate(channels) if channel.kind == "counter"]
         while rows := self._reader.ticks(ids, after, CHUNK):
@@ -161,6 +196,7 @@ class Collector:
         t = self._now(state)
         devices = tuple(self._device(row, t) for row in self._devices)
         selected = _select(devices, view.device)
+        self._pick(view, devices, selected)
         shown = window(t, view.seconds, view.columns, ended=not state.live)
         kind = text(self.meta, "workload", "kind")
         ceilings = self._checks.ceilings
@@ -190,6 +226,8 @@ class Collector:
                 self.meta,
                 state.live,
             )
+        warnings = self._checks.warnings(devices, t, live=state.live)
+        keys = () if kind == "import" else metrics_of(devices, selected, self._steps)
         return Snapshot(
             path=str(path),
             name=text(self.meta, "workload", "name") or path.stem,
@@ -211,11 +249,21 @@ class Collector:
             notice=self._reader.notice,
             silent_seconds=self._silent(state),
             algorithmic=algorithmic_bytes(sources),
-            warnings=self._checks.warnings(devices, t, live=state.live),
+            warnings=warnings,
             roofline=self._checks.rooflines() if view.roofline and kind != "machine" else None,
             counters=self._checks.counters,
             place=self._study.place,
             tally=self._study.tally,
+            picked=None
+            if view.metric is None
+            else picked_of(view.metric, devices, sources, shown, self._scales),
+            metrics=keys,
+            shares=self._steps.phases.shares(),
+            study=self._study.strip,
+            panels=panels_of(devices, self._series, shown, self._interval, warnings)
+            if view.grid
+            else (),
+            ahead=self._study.ahead(live=state.live),
             view=view,
         )
 

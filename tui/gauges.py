@@ -58,8 +58,8 @@ def gauges_of(sources: Sources, shown: Window, scales: Scales) -> tuple[Gauge, .
     """
     return (
         _utilization(sources, shown),
-        _scaled(_bandwidth(sources, shown), sources, scales),
-        _scaled(_flops(sources, shown), sources, scales),
+        scaled(_bandwidth(sources, shown), sources, scales),
+        scaled(_flops(sources, shown), sources, scales),
     )
 
 
@@ -72,9 +72,7 @@ def _utilization(sources: Sources, shown: Window) -> Gauge:
     if reading is MISSING and sources.imported:
         reading = replace(MISSING, reason=_IMPORTED)
     history = _series(sources, metric, shown)
-    return _finish(
-        Gauge("utilization", title, "1", reading, 1.0, history, 1.0, mean=False), sources
-    )
+    return finish(Gauge("utilization", title, "1", reading, 1.0, history, 1.0, mean=False), sources)
 
 
 def _bandwidth(sources: Sources, shown: Window) -> Gauge:
@@ -88,7 +86,7 @@ def _bandwidth(sources: Sources, shown: Window) -> Gauge:
         gauge = Gauge(
             "bandwidth", "Memory bandwidth", "B/s", reading, None, history, 1.0, mean=False
         )
-        return _against(_finish(gauge, sources), sources.of_device.get(BANDWIDTH))
+        return _against(finish(gauge, sources), sources.of_device.get(BANDWIDTH))
     why = reading.reason if device and device.row.kind == "gpu" else None
     if sources.machine_only:
         reason = why or "no counter of memory traffic is recorded on this machine"
@@ -121,7 +119,7 @@ def _bound(sources: Sources, shown: Window, reason: str) -> Gauge | None:
     )
     title = "Memory bandwidth"
     gauge = Gauge("bandwidth", title, "B/s", reading, None, history, 1.0, mean=False)
-    return _finish(gauge, sources)
+    return finish(gauge, sources)
 
 
 def algorithmic_bytes(sources: Sources) -> Reading:
@@ -170,7 +168,7 @@ def _counted(
     reading = Reading(value, Method.COUNTED, _silence(sources), "step lines")
     note = "whole run" if sources.gpus_used > 1 else ""
     gauge = Gauge(key, title, unit, reading, None, columns, 1.0, mean=False, note=note)
-    return _finish(gauge, sources)
+    return finish(gauge, sources)
 
 
 def _no_work(sources: Sources, what: str) -> str:
@@ -204,7 +202,7 @@ def _series(sources: Sources, metric: str, shown: Window) -> tuple[float | None,
     return tuple(series.columns(shown, sources.interval))
 
 
-def _finish(gauge: Gauge, sources: Sources) -> Gauge:
+def finish(gauge: Gauge, sources: Sources) -> Gauge:
     """Of a run that is over the mean over the stretch says more than its last moment."""
     if sources.live or gauge.reading.method is Method.UNAVAILABLE:
         return gauge
@@ -213,10 +211,11 @@ def _finish(gauge: Gauge, sources: Sources) -> Gauge:
     return replace(gauge, reading=replace(gauge.reading, value=mean), mean=True)
 
 
-def _scaled(gauge: Gauge, sources: Sources, scales: Scales) -> Gauge:
+def scaled(gauge: Gauge, sources: Sources, scales: Scales) -> Gauge:
+    """With a scale that holds what the gauge ever showed."""
     known = [value for value in (*gauge.history, gauge.reading.value) if value is not None]
     device = sources.device.row.id if sources.device else None
-    key = (gauge.key, device)
+    key = (f"{gauge.key} {gauge.title}", device)
     most = min(_LARGEST, max(known)) if known else 0.0
     top = nice(most) if most > 0 else 0.0
     if gauge.ceiling is not None and _NEAR * gauge.ceiling <= most <= gauge.ceiling:

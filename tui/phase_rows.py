@@ -2,10 +2,78 @@
 
 from __future__ import annotations
 
+from rich.cells import cell_len
+
+from gpuwatch.text import clean
 from gpuwatch.tui.canvas import Line
+from gpuwatch.tui.cells import fit
 from gpuwatch.tui.snapshot import StepShares
+
+_KNOWN = {
+    "data": ("░", "warn"),
+    "copy": ("╱", "progress"),
+    "forward": ("█", "flops"),
+    "backward": ("▓", "bandwidth"),
+    "optimizer": ("▒", "utilization"),
+}
+"""Pattern and colour of the phases that most workloads name."""
+_MORE = (("╲", "good"), ("═", "key"), ("◇", "text"), ("•", "muted"))
+"""Of other names, in turn."""
+_OTHER = ("·", "faint")
+_LEAST = 12
+"""Columns of the shortest bar that says something."""
+_LONGEST = 16
+"""Columns of a phase's name."""
+
+Part = tuple[str, float, str, str]
+"""Name, share, pattern, role."""
 
 
 def phase_rows(shares: StepShares, width: int, most: int) -> list[Line]:
-    """The bar and its names in one row or two; each phase keeps its own pattern and place."""
-    raise NotImplementedError
+    """The bar and its names: in two rows where there are ``most`` of two, else in one.
+
+    Each phase keeps its own pattern; what no phase covers is ``other``.
+    """
+    parts = _parts(shares)
+    legend = _legend(parts, width - 1)
+    if most > 1:
+        return [_bar(Line(width).add(" "), parts, width - 2), Line(width).add(" ").join(legend)]
+    room = width - 3 - legend.used
+    row = Line(width).add(" ")
+    if room >= _LEAST:
+        _bar(row, parts, room).add(" ")
+    return [row.join(legend)]
+
+
+def _parts(shares: StepShares) -> list[Part]:
+    more = iter(_MORE)
+    parts = [
+        (fit(clean(name), _LONGEST), share, *(_KNOWN.get(name) or next(more, _MORE[-1])))
+        for name, share in shares.parts
+    ]
+    return [*parts, ("other", shares.other, *_OTHER)] if shares.other >= 0.005 else parts
+
+
+def _bar(row: Line, parts: list[Part], columns: int) -> Line:
+    """Columns by share: each border is rounded, so that the bar is as long as all of it."""
+    start = total = 0.0
+    for _, share, pattern, role in parts:
+        total += share
+        end = round(total * columns)
+        row.add(pattern * (end - round(start)), role)
+        start = end
+    return row
+
+
+def _legend(parts: list[Part], width: int) -> Line:
+    """Pattern, name and share of each; where not all fit, those of the largest shares."""
+    figures = [f"{100 * share:.0f} %" for _, share, _, _ in parts]
+    keep = sorted(range(len(parts)), key=lambda at: -parts[at][1])
+    while keep and sum(5 + cell_len(parts[at][0] + figures[at]) for at in keep) > width + 2:
+        keep.pop()
+    row = Line(width)
+    for at in sorted(keep):
+        name, _, pattern, role = parts[at]
+        row.add("  " if row.used else "").add(f"{pattern} ", role)
+        row.add(f"{name} ", "muted").add(figures[at], "strong")
+    return row

@@ -51,6 +51,12 @@ class Series:
         self._times.append(t)
         self._values.append(value)
 
+    def add_past(self, t: int, value: float) -> None:
+        """A value of before those that were added: into its bucket alone."""
+        bucket = t // _BUCKET_NS
+        self._sums[bucket] = self._sums.get(bucket, 0.0) + value
+        self._counts[bucket] = self._counts.get(bucket, 0) + 1
+
     def add_bucket(self, bucket: int, mean: float | None, count: float | None) -> None:
         """A finished bucket of the tier."""
         if mean is not None:

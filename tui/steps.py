@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
+from math import isfinite
 from statistics import median
 from typing import Any
 
@@ -12,7 +13,8 @@ from gpuwatch.metrics import Method
 from gpuwatch.models import mapping
 from gpuwatch.session.reader import CHUNK, SessionReader
 from gpuwatch.session.rows import StepRow
-from gpuwatch.tui.series import NS, StepHistory, recent_steps
+from gpuwatch.tui.phases import PhaseTimes
+from gpuwatch.tui.series import NS, Series, StepHistory, recent_steps
 from gpuwatch.tui.snapshot import Reading, Work
 
 _MOST_STEPS = 1000
@@ -42,6 +44,10 @@ class Steps:
         self._per_step: Mapping[str, Any] = {}
         self.flop = StepHistory(flop_of({}))
         self.bytes = StepHistory(bytes_of({}))
+        self.samples = StepHistory(samples_of)
+        self.losses, self.times = Series(), Series()
+        """The loss, and the mean seconds of a step, by the time of the step line."""
+        self.phases = PhaseTimes()
 
     @property
     def any(self) -> bool:
@@ -56,6 +62,23 @@ class Steps:
     def complete(self) -> bool:
         """``recent`` holds every step line of the session."""
         return self._first_recent < 0 and not self._dropped
+
+    @property
+    def newest_loss(self) -> float | None:
+        return self._loss
+
+    @property
+    def newest_seconds(self) -> float | None:
+        """Of the newest timed step that told its duration."""
+        return self._durations[-1] if self._durations else None
+
+    @property
+    def pause(self) -> float:
+        """Seconds between two step lines, of the newest ones."""
+        if len(self.recent) < 2:
+            return 1.0
+        few = min(len(self.recent) - 1, 16)
+        return max(0.0, (self.recent[-1].t - self.recent[-1 - few].t) / NS / few)
 
     def update(self, meta: Mapping[str, Any]) -> None:
         self._count(meta.get("count"))
@@ -76,8 +99,13 @@ class Steps:
             history.add(None, self.recent)
 
     def _fold(self, before: StepRow | None, rows: list[StepRow]) -> None:
-        for history in (self.flop, self.bytes):
+        for history in (self.flop, self.bytes, self.samples):
             history.add(before, rows)
+        for t, loss, seconds in map(_figures, rows):
+            self.losses.add(t, loss)
+            self.times.add(t, seconds)
+        self.losses.trim()
+        self.times.trim()
         self._dropped |= len(self.recent) + len(rows) > (self.recent.maxlen or 0)
         self.recent.extend(rows)
         for row in rows:
@@ -87,6 +115,7 @@ class Steps:
                 self._durations.extend(row.seconds)
                 if "data" in row.phases:
                     self._data.extend((row.phases["data"] / row.count,) * len(row.seconds))
+                self.phases.add(row)
         self._note_start(rows)
 
     def _note_start(self, rows: list[StepRow]) -> None:
@@ -118,8 +147,13 @@ class Steps:
         if not rows:
             self._back = self._first_recent
             return False
-        for history in (self.flop, self.bytes):
+        for history in (self.flop, self.bytes, self.samples):
             history.add(self._back_row, rows)
+        for t, loss, seconds in map(_figures, rows):
+            if loss is not None:
+                self.losses.add_past(t, loss)
+            if seconds is not None:
+                self.times.add_past(t, seconds)
         self._note_start(rows)
         self._back, self._back_row = rows[-1].n, rows[-1]
         return True
@@ -181,6 +215,13 @@ class Steps:
         if done <= 0 or ns <= 0:
             return None
         return (total - step) * (ns / NS / done)
+
+
+def _figures(row: StepRow) -> tuple[int, float | None, float | None]:
+    """When a line was printed, its newest loss, and the mean duration of its timed steps."""
+    loss = row.loss[-1] if row.loss and isfinite(row.loss[-1]) else None
+    seconds = sum(row.seconds) / len(row.seconds) if row.seconds and not row.warmup else None
+    return row.t, loss, seconds if seconds is None or isfinite(seconds) else None
 
 
 def _int(value: object) -> int | None:
