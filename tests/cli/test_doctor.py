@@ -441,3 +441,24 @@ def test_a_runner_that_hangs_is_a_row_and_holds_up_no_other(
     (problem,) = row(found, "hangs")["without_gpu"]["problems"]
     assert problem["code"] == "no-answer" and "3 s" in problem["text"]
     assert row(found, "bare")["engine"]
+
+
+def test_images_that_are_here_are_asked_on_demand(cli: Cli) -> None:
+    (cli.home / "mine.sif").write_bytes(b"no image")
+    (cli.home / "a,b.sif").touch()
+    for name in ("root/bin", "root/etc", "empty/etc"):
+        (cli.home / name).mkdir(parents=True)
+    (cli.home / "root/bin/sh").touch()
+    named = [each["env"] for each in asked(cli, "--images")["environments"] if each["image"]]
+    assert {"apptainer=mine.sif", "charliecloud=root"} <= set(named)
+    assert not [text for text in named if "," in text or "empty" in text]
+    assert not [each for each in asked(cli)["environments"] if each["image"]]
+
+
+def test_a_command_is_asked_for_in_place_of_a_workload(cli: Cli, without_torch: Path) -> None:
+    flags = ("--env", f"bare,python={without_torch}")
+    assert not asked(cli, *flags, code=3)["ready"]
+    assert asked(cli, "--env", "bare", "--", "true", code=0)["ready"]
+    found = row(asked(cli, "--env", "bare", "--", "no-such", code=3), "bare")
+    (problem,) = found["without_gpu"]["problems"]
+    assert "no-such" in problem["text"] and problem["fix"]

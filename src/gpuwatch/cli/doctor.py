@@ -1,8 +1,8 @@
 """What can run here, with and without GPU; what is missing, and the command that mends it.
 
 It asks every environment that gpuwatch knows (or those of --env) whether a workload of gpuwatch's
-own could start in it now. Nothing is started, fetched or written. Exit code: 0 when everything
-asked for with --env can run (without --env: when bare can), else 3.
+own, or the command behind --, could start in it now. Nothing is started, fetched or written. Exit
+code: 0 when everything asked for with --env can run (without --env: when bare can), else 3.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ from pathlib import Path
 
 from gpuwatch import __version__, paths, runners
 from gpuwatch.cli import doctor_torch, launch
+from gpuwatch.cli.cases import command_name
 from gpuwatch.cli.doctor_counters import executed_flop, tiers
+from gpuwatch.cli.doctor_images import images
 from gpuwatch.cli.environments import environments
 from gpuwatch.errors import ExitCode
 from gpuwatch.models import Environment, LaunchSpec, Problem, Workload
@@ -56,6 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="KIND[=IMAGE][,...]",
         help="ask this environment, repeatable (default: every kind there is)",
     )
+    parser.add_argument("--images", action="store_true", help="ask the images that are here too")
     parser.add_argument("--gpus", metavar="INDEX|UUID,...", help="the GPUs to ask for, or none")
     parser.add_argument("--format", choices=("table", "json"), default="table")
 
@@ -63,17 +66,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     launch.need_linux()
     texts = arguments.env or sorted(runners.kinds(aliases=False), key=lambda kind: kind != "bare")
-    asked = environments(texts)
     gpus = launch.gpus(arguments.gpus)
     # What a runner prints is no answer of ours, and one that hangs may put stdout back late.
     out = sys.stdout
     with contextlib.redirect_stdout(sys.stderr):
-        found = _report(list(zip(texts, asked, strict=True)), gpus)
-    wanted = [
-        each
-        for each in found.environments
-        if arguments.env or (each.environment.kind == "bare" and each.environment.image is None)
-    ]
+        here = images(PATIENCE_SECONDS) if arguments.images else []
+        texts = list(dict.fromkeys((*texts, *here)))
+        asked = list(zip(texts, environments(texts), strict=True))
+        found = _report(asked, gpus, _workload(command))
+        found = replace(found, offered=frozenset(here))
+    wanted = [each for each in found.environments if each.text in (arguments.env or ["bare"])]
     ready = all(each.ready for each in wanted)
     if arguments.format == "json":
         out.write(
@@ -84,8 +86,15 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     return ExitCode.DONE if ready else ExitCode.NOT_AVAILABLE
 
 
+def _workload(command: tuple[str, ...]) -> Workload:
+    """What is to run: the user's command, else one of gpuwatch's own."""
+    if command:
+        return Workload(command_name(command), "command", command)
+    return Workload("mnist-cnn", "workload")
+
+
 def _report(
-    asked: Sequence[tuple[str, Environment]], gpus: tuple[str, ...] | None
+    asked: Sequence[tuple[str, Environment]], gpus: tuple[str, ...] | None, workload: Workload
 ) -> report.Report:
     sources = Sources.open(gpus or None, workload=False)
     try:
@@ -101,12 +110,13 @@ def _report(
     bare = next((env for _, env in asked if env.kind == "bare"), None)
     python, build = _python(bare.python if bare else None, ask_torch=bool(bare and devices))
     refusals = [_refusal(python.path, build, device) for device in devices]
+    checked = _ask(asked, uuids, workload, chosen=gpus is not None)
+    if workload.kind == "workload":
+        checked = tuple(_with_torch(each, refusals) for each in checked)
     return report.Report(
         gpuwatch=__version__,
         system=f"{platform.system()} {platform.release()}, {os.cpu_count()} CPUs",
-        environments=tuple(
-            _with_torch(each, refusals) for each in _ask(asked, uuids, chosen=gpus is not None)
-        ),
+        environments=checked,
         gpus=tuple(
             report.Gpu(
                 each.id,
@@ -130,13 +140,17 @@ def _report(
 
 
 def _ask(
-    asked: Sequence[tuple[str, Environment]], uuids: tuple[str, ...], *, chosen: bool
+    asked: Sequence[tuple[str, Environment]],
+    uuids: tuple[str, ...],
+    workload: Workload,
+    *,
+    chosen: bool,
 ) -> tuple[report.Checked, ...]:
     """All runners at once: one that hangs holds up nobody."""
     answers: dict[int, report.Checked] = {}
 
     def ask(place: int, text: str, environment: Environment) -> None:
-        answers[place] = _checked(text, environment, uuids, chosen=chosen)
+        answers[place] = _checked(text, environment, uuids, workload, chosen=chosen)
 
     threads = [
         threading.Thread(target=ask, args=(place, *each), daemon=True)
@@ -156,10 +170,15 @@ def _ask(
 
 
 def _checked(
-    text: str, environment: Environment, uuids: tuple[str, ...], *, chosen: bool
+    text: str,
+    environment: Environment,
+    uuids: tuple[str, ...],
+    workload: Workload,
+    *,
+    chosen: bool,
 ) -> report.Checked:
     spec = LaunchSpec(
-        workload=Workload("mnist-cnn", "workload"),
+        workload=workload,
         environment=environment,
         archive=None,
         working_directory=os.getcwd(),

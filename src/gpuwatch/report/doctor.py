@@ -88,6 +88,8 @@ class Report:
     python: Python
     studies: Folder
     runs: Folder
+    offered: frozenset[str] = frozenset()
+    """Environments, by their text, that were found here and not asked for."""
 
 
 def as_json(report: Report, *, ready: bool) -> dict[str, JSON]:
@@ -156,7 +158,8 @@ def terminal(report: Report) -> str:
 
 def next_command(report: Report) -> str:
     """What to do now: run where it can be run, else mend the first thing that is missing."""
-    ready = [each for each in report.environments if each.ready]
+    able = [each for each in report.environments if each.ready]
+    ready = [each for each in able if each.text not in report.offered] or able[:1]
     if not ready:
         cpu = [each for each in report.environments if not each.without_gpu]
         if not cpu:
