@@ -10,7 +10,7 @@ import argparse
 import time
 from pathlib import Path
 
-from gpuwatch.cli import find, record, screen
+from gpuwatch.cli import find, looks, record, screen
 from gpuwatch.errors import UsageError
 
 _LOOK_SECONDS = 0.2
@@ -22,11 +22,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--record", action="store_true", help="take up the recording of a lost run")
     parser.add_argument("--detach", action="store_true", help="with --record: in the background")
     screen.add_arguments(parser)
+    looks.add_arguments(parser)
 
 
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     if not arguments.record:
-        return _watch(arguments.session, screen.refresh(arguments))
+        return _watch(arguments, screen.refresh(arguments))
     path = find.session(arguments.session) if arguments.session else _running()
     if path is None:
         raise _nothing()
@@ -42,12 +43,18 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     return code
 
 
-def _watch(session: str | None, refresh: float) -> int:
+def _watch(arguments: argparse.Namespace, refresh: float) -> int:
+    session: str | None = arguments.session
     path = find.session(session) if session else _running() or _between_runs()
-    screen.require(f"gpuwatch show {path}")
+    if arguments.plain:
+        from gpuwatch.tui import plain
+
+        interval = plain.INTERVAL_SECONDS if arguments.interval is None else refresh
+        return plain.watch(path, interval, onward=session is None)
+    screen.require(f"gpuwatch attach --plain {path}")
     from gpuwatch.tui.app import run_live
 
-    return run_live(path, follow=session is None, refresh=refresh)
+    return run_live(path, follow=session is None, refresh=refresh, look=looks.look(arguments))
 
 
 def _nothing() -> UsageError:

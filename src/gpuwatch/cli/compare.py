@@ -13,7 +13,7 @@ import os
 import sys
 from pathlib import Path
 
-from gpuwatch.cli import find, screen
+from gpuwatch.cli import find, looks, screen
 from gpuwatch.cli.launch import margin
 from gpuwatch.cli.rendering import FORMATS, render
 from gpuwatch.errors import StorageError, UsageError
@@ -35,6 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="change of the step time that does not matter, such as 0.5%% (default: the study's, "
         "or 1%%)",
     )
+    looks.add_arguments(parser)
     parser.add_argument("--format", choices=FORMATS, help="instead of the screen")
     parser.add_argument(
         "--out",
@@ -57,10 +58,10 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     if out is not None and os.path.lexists(out):
         raise _taken(out)
     options = {"across_devices": arguments.across_devices, "margin": arguments.margin}
-    if arguments.format is None and screen.usable():
+    if arguments.format is None and screen.usable() and not arguments.plain:
         from gpuwatch.tui.app import run_compare
 
-        return run_compare(found, **options)
+        return run_compare(found, **options, look=looks.look(arguments))
     from gpuwatch.analysis.read import read_sessions, read_study
 
     folder = _whole_study(arguments.session, found)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 
-from gpuwatch.cli import screen
+from gpuwatch.cli import looks, screen
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     screen.add_arguments(parser)
+    looks.add_arguments(parser)
 
 
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
@@ -18,7 +19,11 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         UsageError: there is no terminal to show it on.
     """
     refresh = screen.refresh(arguments)
-    screen.require("see `gpuwatch --help` for scripts")
+    if arguments.plain:
+        from gpuwatch.tui import plain
+
+        return plain.devices(plain.INTERVAL_SECONDS if arguments.interval is None else refresh)
+    screen.require("gpuwatch --plain; for scripts see `gpuwatch --help`")
     from gpuwatch.tui.app import run_home
 
-    return run_home(refresh=refresh)
+    return run_home(looks.look(arguments), refresh=refresh)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from gpuwatch.cli import launch, planned, record, screen
+from gpuwatch.cli import launch, looks, planned, record, screen
 from gpuwatch.errors import ExitCode, UsageError
 from gpuwatch.models import mapping
 from gpuwatch.recorder.control import exit_code_of
@@ -17,6 +17,7 @@ from gpuwatch.recorder.control import exit_code_of
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     launch.add_arguments(parser)
+    looks.add_arguments(parser)
 
 
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
@@ -25,7 +26,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
             "nothing to run",
             "name a workload, or a command of your own behind --; or just: gpuwatch",
         )
-    if not screen.usable():
+    if not (arguments.plain or screen.usable()):
         arguments.detach, arguments.quiet, arguments.while_pid = False, False, None
         return record.run(arguments, command)
     request = launch.request(arguments, command)
@@ -36,10 +37,16 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     code, text = record.start_detached(request)
     if code is not ExitCode.DONE:
         return record.tell(code, text)
-    from gpuwatch.tui.app import run_live
-
     path = Path(text)
-    shown = run_live(path, refresh=max(screen.REFRESH_SECONDS, arguments.interval))
+    if arguments.plain:
+        from gpuwatch.tui import plain
+
+        shown = plain.watch(path, max(plain.INTERVAL_SECONDS, arguments.interval), told=False)
+    else:
+        from gpuwatch.tui.app import run_live
+
+        refresh = max(screen.REFRESH_SECONDS, arguments.interval)
+        shown = run_live(path, refresh=refresh, look=looks.look(arguments))
     return _ended(path.parent) if shown == ExitCode.DONE else shown
 
 

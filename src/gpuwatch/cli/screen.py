@@ -9,7 +9,6 @@ import sys
 
 from gpuwatch.errors import UsageError
 
-
 REFRESH_SECONDS = 1.0
 _SHORTEST, _LONGEST = 0.1, 60.0
 
@@ -19,19 +18,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--interval",
         type=float,
-        default=REFRESH_SECONDS,
         metavar="SECONDS",
-        help=f"how often the screen is drawn anew (default {REFRESH_SECONDS:g})",
+        help=f"how often the screen is drawn anew (default {REFRESH_SECONDS:g}); with --plain "
+        "between two lines",
     )
 
 
 def refresh(arguments: argparse.Namespace) -> float:
-    """Seconds between two pictures, as asked for.
+    """Seconds between two pictures, as asked for, or as usual.
 
     Raises:
         UsageError: less than a tenth of a second, or more than a minute.
     """
-    seconds = float(arguments.interval)
+    seconds = REFRESH_SECONDS if arguments.interval is None else float(arguments.interval)
     if _SHORTEST <= seconds <= _LONGEST:
         return seconds
     raise UsageError(
