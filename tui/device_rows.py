@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from gpuwatch.metrics import Method
 from gpuwatch.text import clean
-from gpuwatch.tui.canvas import Line
 from gpuwatch.tui.graph import bar
+from gpuwatch.tui.line import Line
 from gpuwatch.tui.snapshot import DeviceNow
 from gpuwatch.units import UNKNOWN, digits, number, of_total, percent, si
 

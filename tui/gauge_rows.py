@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from gpuwatch.metrics import Method
 from gpuwatch.text import clean
-from gpuwatch.tui.canvas import Line
 from gpuwatch.tui.cells import wrap
 from gpuwatch.tui.graph import Window, area, axis, bar
+from gpuwatch.tui.line import Line
 from gpuwatch.tui.shares import fitting, over_texts, share_texts
 from gpuwatch.tui.snapshot import Gauge
 from gpuwatch.units import UNKNOWN, percent, scale_label, si_parts

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gpuwatch.text import clean
-from gpuwatch.tui.canvas import Line
 from gpuwatch.tui.cells import fit
 from gpuwatch.tui.device_rows import attribute, memory_total, number_of
 from gpuwatch.tui.graph import area, bar
+from gpuwatch.tui.line import Line
 from gpuwatch.tui.snapshot import Panel
 from gpuwatch.units import UNKNOWN, number, of_total, percent, si
 

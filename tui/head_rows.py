@@ -8,8 +8,8 @@ from gpuwatch.session.estimate import about
 from gpuwatch.session.progress import Place
 from gpuwatch.session.status import State
 from gpuwatch.text import clean
-from gpuwatch.tui.canvas import Line
 from gpuwatch.tui.cells import fit, wrap
+from gpuwatch.tui.line import Line
 from gpuwatch.tui.snapshot import Snapshot, Trouble
 from gpuwatch.units import clock_time
 

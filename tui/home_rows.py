@@ -9,12 +9,12 @@ from pathlib import Path
 
 from gpuwatch.session.status import State
 from gpuwatch.text import clean
-from gpuwatch.tui.canvas import Line
 from gpuwatch.tui.cells import fit, pad
 from gpuwatch.tui.commands import Entry
 from gpuwatch.tui.device_rows import grid_rows, memory_total, name_of
 from gpuwatch.tui.graph import bar
 from gpuwatch.tui.head_rows import MARKS
+from gpuwatch.tui.line import Line
 from gpuwatch.tui.live_rows import rule, samples_rate
 from gpuwatch.tui.snapshot import DeviceNow, Snapshot
 from gpuwatch.units import UNKNOWN, clock_time, milliseconds, number, of_total, percent, si

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from gpuwatch.tui.canvas import Line
+from gpuwatch.tui.line import Line
 
 Keys = Sequence[tuple[str, str]]
 """Keys and what they do. One without a key is the heading of those below it."""

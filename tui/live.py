@@ -15,11 +15,12 @@ from gpuwatch.session.study import sessions_in
 from gpuwatch.text import clean
 from gpuwatch.tui import commands
 from gpuwatch.tui.arrived import Arrived
-from gpuwatch.tui.canvas import Canvas, Line
+from gpuwatch.tui.canvas import Canvas
 from gpuwatch.tui.feed import REFRESH_SECONDS, Feed
 from gpuwatch.tui.gauge_rows import graph_columns
 from gpuwatch.tui.head_rows import trouble_rows
 from gpuwatch.tui.keys import keys_row
+from gpuwatch.tui.line import Line
 from gpuwatch.tui.live_keys import HELP, live_keys
 from gpuwatch.tui.live_rows import ZOOMS, Options, live_rows
 from gpuwatch.tui.narrow import send_only_changes

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from rich.cells import cell_len
 
 from gpuwatch.text import clean
-from gpuwatch.tui.canvas import Line
 from gpuwatch.tui.cells import fit, wrap
 from gpuwatch.tui.device_rows import (
     Fields,
@@ -22,6 +21,7 @@ from gpuwatch.tui.device_rows import (
 from gpuwatch.tui.gauge_rows import axis_row, gauge_rows
 from gpuwatch.tui.graph import bar
 from gpuwatch.tui.head_rows import banner_rows, title_row
+from gpuwatch.tui.line import Line
 from gpuwatch.tui.snapshot import Snapshot, Work
 from gpuwatch.units import UNKNOWN, clock_time, digits, loss, milliseconds, percent
 

@@ -16,9 +16,10 @@ from textual.widgets.option_list import Option
 
 from gpuwatch.text import clean
 from gpuwatch.tui import commands
-from gpuwatch.tui.canvas import Canvas, Line
+from gpuwatch.tui.canvas import Canvas
 from gpuwatch.tui.cells import wrap
 from gpuwatch.tui.keys import keys_row
+from gpuwatch.tui.line import Line
 from gpuwatch.tui.new_run_form import OWN_COMMAND, Form, Problem, arguments, command_line
 
 _FIELDS = (

@@ -7,9 +7,10 @@ from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 
-from gpuwatch.tui.canvas import Canvas, Line, Span
+from gpuwatch.tui.canvas import Canvas
 from gpuwatch.tui.cells import pad, wrap
 from gpuwatch.tui.keys import Keys, keys_row
+from gpuwatch.tui.line import Line, Span
 from gpuwatch.tui.painted import PaintedScreen
 
 Row = tuple[Span, ...]

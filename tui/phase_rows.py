@@ -5,8 +5,8 @@ from __future__ import annotations
 from rich.cells import cell_len
 
 from gpuwatch.text import clean
-from gpuwatch.tui.canvas import Line
 from gpuwatch.tui.cells import fit
+from gpuwatch.tui.line import Line
 from gpuwatch.tui.snapshot import StepShares
 
 _KNOWN = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpuwatch.tui.canvas import Line
+from gpuwatch.tui.line import Line
 from gpuwatch.tui.processes import ProcessNow
 
 

@@ -17,9 +17,9 @@ from gpuwatch.analysis.points import ALGORITHMIC, EXECUTED, MEASURED, Point
 from gpuwatch.analysis.program import IMPORTED, MACHINE
 from gpuwatch.analysis.roofline import Roofline
 from gpuwatch.text import clean
-from gpuwatch.tui.canvas import Line
 from gpuwatch.tui.cells import fit, wrap
 from gpuwatch.tui.head_rows import title_row
+from gpuwatch.tui.line import Line
 from gpuwatch.tui.live_rows import Options
 from gpuwatch.tui.snapshot import Snapshot
 from gpuwatch.units import digits, percent, scale_label, si, si_parts

@@ -9,9 +9,9 @@ from itertools import groupby
 from rich.cells import cell_len
 
 from gpuwatch.text import clean
-from gpuwatch.tui.canvas import Line
 from gpuwatch.tui.cells import fit
 from gpuwatch.tui.head_rows import MARKS
+from gpuwatch.tui.line import Line
 from gpuwatch.tui.snapshot import SoFar, StudyRun, StudyStrip
 from gpuwatch.tui.study_now import DID_NOT_RUN, TO_COME, UNREADABLE
 from gpuwatch.units import UNKNOWN

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuwatch.tui.canvas import Line
+from gpuwatch.tui.line import Line
 from gpuwatch.tui.snapshot import Snapshot
 
 
