@@ -11,6 +11,7 @@ from gpuwatch import __version__
 from gpuwatch.errors import NotAvailable
 from gpuwatch.models import JSON, Problem
 from gpuwatch.recorder.intake import Intake
+from gpuwatch.recorder.process_watch import ProcessWatch
 from gpuwatch.session.store import Row
 from gpuwatch.telemetry.base import Channel, Device, Source
 from gpuwatch.telemetry.cpu import CpuSource
@@ -59,8 +60,6 @@ class Sources:
         self._nvml = nvml if isinstance(nvml, NvmlSource) else None
         self._no_gpu = nvml if isinstance(nvml, Unavailable) else None
         self._tree: WorkloadSource | None = None
-        self._seen: dict[tuple[str, int], _Holder] = {}
-        self._used_by_tree: set[str] = set()
         self.notice: str | None = None
         """What a person should know of these sources before they are read, in one line."""
         gpus: Source | None = self._nvml
@@ -75,6 +74,7 @@ class Sources:
                 shares = nvml.process_shares
                 self._tree = WorkloadSource(nvml.processes, contained=contained, gpu_shares=shares)
             self.all.append(self._tree)
+        self._processes = ProcessWatch(self._nvml, self._tree)
 
     @classmethod
     def open(
@@ -149,37 +149,15 @@ class Sources:
             self._tree.set_roots(roots)
 
     def process_rows(self, t: int) -> list[Row]:
-        """Processes that appeared on a GPU, changed their memory, or left."""
-        if self._nvml is None:
-            return []
-        used = {
-            (device, process.pid): process.used
-            for device, processes in self._nvml.processes().items()
-            for process in processes or ()
-        }
-        if used == {key: holder.used for key, holder in self._seen.items()}:
-            return []
-        owned = self._tree.pids if self._tree is not None else frozenset()
-        now = {
-            (device, pid): self._seen.get((device, pid)) or _Holder(_name(pid), pid in owned)
-            for device, pid in used
-        }
-        rows = []
-        for key, holder in now.items():
-            if holder.used != used[key] or key not in self._seen:
-                holder.used = used[key]
-                rows.append(_process_row(t, key, holder, running=True))
-        for key, holder in self._seen.items():
-            if key not in now:
-                rows.append(_process_row(t, key, holder, running=False))
-        self._used_by_tree |= {device for (device, _), holder in now.items() if holder.owned}
-        self._seen = now
-        return rows
+        """Processes that appeared, changed what they use, or left; ``t``: the session's time."""
+        return self._processes.rows(t)
 
     def used_rows(self, intake: Intake) -> list[Row]:
         """Takes back that a GPU was used; by the run's word and its processes, if they tell."""
         told = set(intake.device_uuids)
-        used = {device.id for device in self._gpus() if device.uuid in told} | self._used_by_tree
+        used = {
+            device.id for device in self._gpus() if device.uuid in told
+        } | self._processes.used_by_tree
         if not used and intake.device_type != "cpu":
             return []
         return [
@@ -189,6 +167,7 @@ class Sources:
         ]
 
     def close(self) -> None:
+        self._processes.close()
         for source in self.all:
             source.close()
 
@@ -215,28 +194,3 @@ def _with_dcgm(nvml: NvmlSource, dcgm: Dcgm) -> DcgmSource:
         nvml.close()
         raise NotAvailable(f"--dcgm: {opened.reason}", opened.mend)
     return opened
-
-
-@dataclass
-class _Holder:
-    """A process that holds memory on a GPU, as it was when first seen there."""
-
-    name: str | None
-    owned: bool
-    used: int | None = None
-
-
-def _process_row(t: int, key: tuple[str, int], holder: _Holder, *, running: bool) -> Row:
-    return (
-        "INSERT INTO gpu_process (t, device, pid, name, owned, bytes, running) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?)",
-        (t, *key, holder.name, int(holder.owned), holder.used, int(running)),
-    )
-
-
-def _name(pid: int) -> str | None:
-    try:
-        with open(f"/proc/{pid}/comm", encoding="utf-8", errors="replace") as file:
-            return file.read().strip()
-    except OSError:
-        return None
