@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Collection, Mapping
 
 from gpuwatch.metrics import Method
 from gpuwatch.text import clean
@@ -11,11 +12,29 @@ from gpuwatch.tui.graph import Window, area, axis, bar
 from gpuwatch.tui.line import Line
 from gpuwatch.tui.shares import fitting, over_texts, share_texts
 from gpuwatch.tui.snapshot import Gauge
-from gpuwatch.units import UNKNOWN, percent, scale_label, si_parts
+from gpuwatch.units import (
+    UNKNOWN,
+    binary_parts,
+    digits,
+    loss,
+    milliseconds,
+    percent,
+    scale_label,
+    si_parts,
+)
 
 LABEL = 6
 """Columns of the scale's labels and its line."""
 
+_PLAIN: Mapping[str, Callable[[float], str]] = {
+    "By": lambda value: " ".join(binary_parts(value)),
+    "s": milliseconds,
+    "": loss,
+    "W": lambda value: f"{value:.0f} W",
+    "°C": lambda value: f"{value:.0f} °C",
+    "cores": lambda value: f"{digits(value)} cores",
+}
+"""Units without an SI prefix: a number and its unit, a blank between."""
 _DIGITS = {
     "0": ("┏━┓", "┃ ┃", "┗━┛"),
     "1": (" ┓ ", " ┃ ", " ╹ "),
@@ -34,6 +53,9 @@ _DIGITS = {
 }
 
 
+EVENT = "◆"
+"""The mark of an event on the time axis and beside its words."""
+
 _SHORT = {
     "utilization": "utilization",
     "flops": "est.",
@@ -47,7 +69,7 @@ _SHORTEST = {"utilization": "busy", "flops": "est.", "bandwidth": "memory", "cou
 
 def _short(gauge: Gauge, titles: Mapping[str, str]) -> str:
     counted = gauge.key == "bandwidth" and gauge.reading.method is Method.COUNTED
-    return titles["counted" if counted else gauge.key]
+    return titles.get("counted" if counted else gauge.key, gauge.title)
 
 
 def value_width(width: int) -> int:
@@ -71,17 +93,24 @@ def gauge_rows(gauge: Gauge, height: int, width: int) -> list[Line]:
     return rows + [Line(width) for _ in range(height - drawn)]
 
 
-def axis_row(view: Window, width: int) -> Line:
-    """The time axis under the histories, labelled with the time since the session's start."""
+def axis_row(view: Window, width: int, marks: Collection[int] = ()) -> Line:
+    """The time axis under the histories, labelled with the time since the session's start.
+
+    ``marks``: columns in which an event happened; a label that would cover one is left out.
+    """
     line, labels = axis(view)
     drawn = list(line.replace("┬", "┴"))
-    for index, character in enumerate(labels):
-        if character != " " and index + 1 < len(drawn):
-            drawn[index + 1] = character
+    for found in re.finditer(r"[^ ]+", labels):
+        if found.end() < len(drawn) and not any(
+            found.start() < mark <= found.end() for mark in marks
+        ):
+            drawn[found.start() + 1 : found.end() + 1] = found.group()
+    for mark in marks:
+        drawn[mark] = EVENT
     row = Line(width).to(value_width(width) + LABEL - 1).add("└", "faint")
     run, role = "", "faint"
     for character in drawn:
-        now = "muted" if character.isalnum() or character == ":" else "faint"
+        now = "faint" if character in "─┴" else "warn" if character == EVENT else "muted"
         if now != role:
             row.add(run, role)
             run, role = "", now
@@ -94,6 +123,9 @@ def value_parts(gauge: Gauge) -> tuple[str, str]:
     if gauge.unit == "1":
         text = percent(gauge.reading.value)
         number, _, unit = text.partition(" ")
+        return number, unit
+    if gauge.unit in _PLAIN and gauge.reading.value is not None:
+        number, _, unit = _PLAIN[gauge.unit](gauge.reading.value).partition(" ")
         return number, unit
     number, unit = si_parts(gauge.reading.value, gauge.unit)
     at_most = gauge.reading.method is Method.BOUND and gauge.reading.value is not None
@@ -262,5 +294,10 @@ def _ceiling_row(gauge: Gauge, height: int) -> int | None:
 
 def _scale_label(value: float, unit: str) -> str:
     """A round scale's end as it is, a ceiling's in as many digits as there is room for."""
+    if unit == "By":
+        number, prefixed = binary_parts(value)
+        return f"{float(number):g}{prefixed.removesuffix('B')}"[: LABEL - 1]
+    if unit == "s" and 0 < value < 1:
+        return f"{value * 1e3:g}ms" if value >= 1e-3 else f"{value * 1e6:g}µs"
     label = scale_label(value, unit)
     return label if len(label) < LABEL else "".join(si_parts(value, "")).replace(" ", "")
