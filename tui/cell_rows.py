@@ -21,7 +21,7 @@ from gpuwatch.tui.columns import (
 )
 from gpuwatch.tui.live_rows import rule
 from gpuwatch.tui.next_run import goes_on
-from gpuwatch.tui.verdict_rows import evidence_rows
+from gpuwatch.tui.verdict_rows import evidence_rows, notes_of
 from gpuwatch.units import percent
 
 _BAD = frozenset({State.FAILED, State.KILLED, State.LOST})
@@ -63,13 +63,14 @@ def sections(result: StudyResult, width: int, first: int) -> list[Section]:
         if len(result.questions) > 1:
             heading = (rule(f"medians: {clean(question.label)}", width), *heading)
         body = quantity_rows(question.table, place)
-        body += difference_rows(_differences(question), place)
+        names = [cell.label for cell in question.cells]
+        body += difference_rows(_differences(question), place, names)
         found.append(Section(heading, tuple(body)))
     rows = evidence_rows(result, width)
-    notes = [*result.notices, *result.notes, *(n for each in result.questions for n in each.notes)]
+    notes = notes_of(result)
     if notes:
         rows.append(rule("to know before believing it", width))
-    for note in dict.fromkeys(notes):
+    for note in notes:
         rows += told_rows(note, width, "!", "warn")
     return [*found, Section((), tuple(rows))]
 

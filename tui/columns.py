@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -15,7 +15,7 @@ from gpuwatch.analysis.row import Row
 from gpuwatch.metrics import Method
 from gpuwatch.text import clean
 from gpuwatch.tui.canvas import Line
-from gpuwatch.tui.cells import pad, wrap
+from gpuwatch.tui.cells import fit, pad, wrap
 from gpuwatch.tui.live_rows import rule
 from gpuwatch.tui.numbers import shown
 from gpuwatch.units import UNKNOWN, clock_time, fact, joules, milliseconds, si
@@ -28,6 +28,8 @@ _NARROWEST, _WIDE = 21, 30
 """Columns of a session: at least, and at most unless its name is longer."""
 _NAME, _WIDEST_NAME = 27, 46
 """Columns of the names: at least, and where there is room."""
+_MOST_ROWS = 12
+"""Of one fact that differs: more is no setting that a person compares."""
 _STUCK = "\ue000"
 """For a blank at which no line is broken; cleaned text has none of these."""
 _BEFORE_UNIT = re.compile(r"(?<=\d) (?=\S{1,3}(?:[\s,.;:)]|$))")
@@ -119,28 +121,59 @@ def quantity_rows(rows: Sequence[Row] | Sequence[TableRow], place: Layout) -> li
     return found
 
 
-def difference_rows(differences: Iterable[Difference], place: Layout) -> list[Line]:
-    """What is not the same around the runs."""
+def difference_rows(
+    differences: Iterable[Difference], place: Layout, names: Sequence[str]
+) -> list[Line]:
+    """What is not the same around the runs, whole; ``names`` are those of the columns.
+
+    Where a value does not fit into its column, all of them stand below, each behind whose it is.
+    """
     rows = [rule("what differs around the runs", place.width)]
     for difference in differences:
         name = f"{clean(difference.scope)}: {clean(difference.key)}"
-        row = Line(place.width).add(f" {pad(name, place.name - 2)} ", "text")
-        for at in place.order:
-            text = clean(fact(difference.key, difference.values[at]))
-            row.add(pad(text, place.size - 2, ">") + "  ", "strong")
-        rows.append(row)
+        texts = [clean(fact(difference.key, difference.values[at])) for at in place.order]
+        fits = all(cell_len(text) <= place.size - 2 for text in texts)
+        if fits and cell_len(name) <= place.name - 2:
+            row = Line(place.width).add(f" {pad(name, place.name - 2)} ", "text")
+            for text in texts:
+                row.add(pad(text, place.size - 2, ">") + "  ", "strong")
+            rows.append(row)
+        else:
+            rows += _whole(name, dict(zip(place.order, texts, strict=True)), names, place.width)
     if len(rows) == 1:
         rows.append(Line(place.width).add(" nothing that was recorded", "muted"))
     return rows
 
 
-def told_rows(text: str, width: int, mark: str, role: str) -> list[Line]:
-    """A sentence behind a mark; a number and its unit stand on one line."""
-    parts = wrap(_BEFORE_UNIT.sub(_STUCK, clean(text)), width - 5, 6)
-    return [
-        Line(width).add("   " if index else f" {mark} ", role).add(part.replace(_STUCK, " "))
-        for index, part in enumerate(parts)
-    ]
+def _whole(name: str, texts: dict[int, str], names: Sequence[str], width: int) -> Iterator[Line]:
+    """One difference below its name; those of one value stand together."""
+    yield Line(width).add(f" {name}")
+    by_text: dict[str, list[int]] = {}
+    for at, text in texts.items():
+        by_text.setdefault(text, []).append(at)
+    for text, of in by_text.items():
+        whose = ", ".join(clean(names[at]) for at in of)
+        lead = Line(width).add(f"   {fit(whose, width // 3)}  ", "muted")
+        for index, part in enumerate(wrap(text, max(1, lead.left - 1), _MOST_ROWS)):
+            row = Line(width).join(lead) if index == 0 else Line(width).to(lead.used)
+            yield row.add(part, "strong")
+
+
+def told_rows(text: str, width: int, mark: str, role: str, *, head: str = "") -> list[Line]:
+    """A sentence behind a mark; a number and its unit stand on one line.
+
+    ``head``: what stands before the sentence, in the mark's colour.
+    """
+    parts = wrap(_BEFORE_UNIT.sub(_STUCK, f"{head}{clean(text)}"), width - 5, 6)
+    rows = []
+    for index, part in enumerate(parts):
+        row = Line(width).add("   " if index else f" {mark} ", role)
+        told = part.replace(_STUCK, " ")
+        if index == 0 and head:
+            row.add(told[: len(head)], role)
+            told = told[len(head) :]
+        rows.append(row.add(told))
+    return rows
 
 
 def _quantity(row: Row | TableRow, place: Layout) -> Line:
@@ -149,6 +182,7 @@ def _quantity(row: Row | TableRow, place: Layout) -> Line:
         value, ratio = row.values[at], row.ratios[at]
         role = "muted" if value is None else "strong"
         text = si(value, "B") if row.is_traffic else _value(value, row.unit)
+        text = f"{_bound(row, at)}{text}"
         if cell_len(text) > place.value:
             text = text.replace(" ", "")
         line.add(pad(text, place.value, ">"), role)
@@ -157,6 +191,19 @@ def _quantity(row: Row | TableRow, place: Layout) -> Line:
     methods = [row.methods[at] for at in place.order]
     known = dict.fromkeys(m.value for m in methods if m is not Method.UNAVAILABLE)
     return line.add("/".join(known) or Method.UNAVAILABLE.value, "muted")
+
+
+def _bound(row: Row | TableRow, at: int) -> str:
+    """The direction of a value that is a bound: it is at most, or at least so much."""
+    if row.values[at] is None:
+        return ""
+    if isinstance(row, TableRow):
+        bound = row.bounds[at] if row.bounds else "at most" if row.at_most else None
+    elif any(row.at_most[at : at + 1]):
+        bound = "at most"
+    else:
+        bound = "at least" if row.methods[at] is Method.BOUND else None
+    return {"at most": "≤ ", "at least": "≥ "}.get(bound or "", "")
 
 
 def _ratio(value: float) -> str:

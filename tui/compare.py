@@ -58,6 +58,7 @@ class CompareScreen(PaintedScreen):
     All sessions of a study's folder in its order are that study, with what did not run.
     """
 
+    KEYS = HELP
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("down,j", "scroll_by(1)", show=False),
         Binding("up,k", "scroll_by(-1)", show=False),
@@ -190,9 +191,6 @@ class CompareScreen(PaintedScreen):
         else:
             self.gpuwatch.leave()
 
-    def action_help(self) -> None:
-        self.gpuwatch.help(HELP)
-
 
 def _side_by_side(study: StudyResult) -> Comparison:
     """Session by session, against the one that the verdicts are against."""
@@ -212,16 +210,14 @@ def _side_by_side(study: StudyResult) -> Comparison:
 def _sections(answer: Answer, width: int, column: int) -> list[Section]:
     from gpuwatch.tui import cell_rows, compare_rows
     from gpuwatch.tui.columns import Section, heading_rows
-    from gpuwatch.tui.verdict_rows import evidence_rows, verdict_rows
+    from gpuwatch.tui.verdict_rows import evidence_rows, notes_of, verdict_rows
 
     first = Section((), tuple(verdict_rows(answer.study, width)))
     if answer.sessions is None:
         return [first, *cell_rows.sections(answer.study, width, column)]
     place = compare_rows.place_of(answer.sessions, width, column)
     heading = heading_rows(compare_rows.heads(answer.sessions), place)
-    told = answer.study
-    notes = [*told.notices, *told.notes, *(n for each in told.questions for n in each.notes)]
-    body = compare_rows.body_rows(answer.sessions, place, notes)
+    body = compare_rows.body_rows(answer.sessions, place, notes_of(answer.study))
     last = Section((), tuple(evidence_rows(answer.study, width)))
     return [first, Section(heading, tuple(body)), last]
 

@@ -55,7 +55,8 @@ def body_rows(compared: Comparison, place: Layout, notes: Sequence[str] = ()) ->
     ``notes``: more of them, before those of the comparison.
     """
     rows = quantity_rows(compared.rows, place)
-    rows += difference_rows(compared.differences, place)
+    names = [f"{head[0][0].partition(' ')[0]} {head[1][0]}" for head in heads(compared)]
+    rows += difference_rows(compared.differences, place, names)
     unavailable = [
         f"unavailable, {why}: {', '.join(names)}"
         for why, names in missing(compared.sessions).items()

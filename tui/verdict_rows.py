@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpuwatch.analysis.interval_plot import rows as interval_rows
+from gpuwatch.analysis.interval_plot import plot
 from gpuwatch.analysis.results import Cell, Contrast, Kind, Question, StudyResult, Sweep, SweepPoint
 from gpuwatch.text import clean
 from gpuwatch.tui.canvas import Line
@@ -24,11 +24,14 @@ MARKS = {
     Kind.DESCRIBED: ("·", "text"),
 }
 """A mark and a colour for each verdict; the sentence beside it says it in words."""
+_AXIS = {"|": "│", ":": "┊", "[": "├", "]": "┤", "-": "─", "*": "●"}
+_FASTER, _SLOWER = "faster ◂ ", " ▸ slower"
 
 
 def verdict_rows(result: StudyResult, width: int) -> list[Line]:
-    """Everything before the tables, the verdicts first."""
-    rows = [rule("over all cases", width)] if result.overall else []
+    """Everything before the tables, the verdicts first; without any, why there is none."""
+    rows = [row for note in first_notes(result) for row in told_rows(note, width, "!", "warn")]
+    rows += [rule("over all cases", width)] if result.overall else []
     for each in result.overall:
         rows += told_rows(each.sentence, width, "·", "text")
     for question in result.questions:
@@ -41,6 +44,19 @@ def verdict_rows(result: StudyResult, width: int) -> list[Line]:
     return [*rows, *_missing(result, width)]
 
 
+def first_notes(result: StudyResult) -> tuple[str, ...]:
+    """What is said before anything else: of what is not compared, why."""
+    compared = any(question.contrasts for question in result.questions)
+    return () if compared or result.sweeps else result.notes
+
+
+def notes_of(result: StudyResult) -> tuple[str, ...]:
+    """What must be known to believe the result, without what stands first already."""
+    said = first_notes(result)
+    notes = [*result.notices, *result.notes, *(n for each in result.questions for n in each.notes)]
+    return tuple(note for note in dict.fromkeys(notes) if note not in said)
+
+
 def _question(question: Question, width: int) -> list[Line]:
     rows = [rule(f"{clean(question.metric)} of {clean(question.label)}", width)]
     if not question.contrasts:
@@ -48,16 +64,29 @@ def _question(question: Question, width: int) -> list[Line]:
     for contrast in question.contrasts:
         kind = contrast.verdict.kind
         word = "" if kind is Kind.DESCRIBED else f"{kind.value.upper()}: "
-        rows += told_rows(word + contrast.sentence, width, *MARKS[kind])
-    names = [question.cells[contrast.other].label for contrast in question.contrasts]
+        rows += told_rows(contrast.sentence, width, *MARKS[kind], head=word)
+    return [*rows, *_plot(question, width)]
+
+
+def _plot(question: Question, width: int) -> Iterator[Line]:
+    """The changes on one axis, and on which side of it is which."""
     verdicts = [contrast.verdict for contrast in question.contrasts]
-    drawn = interval_rows(list(zip(names, verdicts, strict=True)), width - 4)
-    if drawn:
-        roles = [MARKS[verdict.kind][1] for verdict in verdicts]
-        rows.append(Line(width))
-        for text, role in zip(drawn, [*roles, "muted"], strict=True):
-            rows.append(Line(width).add("   ").add(text, role))
-    return rows
+    names = [question.cells[contrast.other].label for contrast in question.contrasts]
+    found = plot(list(zip(names, verdicts, strict=True)), width - 4)
+    if found is None:
+        return
+    start = 3 + found.label + 2
+    sides = Line(width)
+    if found.zero > len(_FASTER):
+        sides.to(start + found.zero - len(_FASTER)).add(_FASTER, "muted")
+    yield sides.to(start + found.zero + 1).add(_SLOWER, "muted")
+    for drawn, verdict in zip(found.drawn, verdicts, strict=True):
+        role = MARKS[verdict.kind][1]
+        row = Line(width).add(f"   {pad(drawn.name, found.label)}  ", "strong")
+        for cell in drawn.axis:
+            row.add(_AXIS.get(cell, cell), "muted" if cell in "|:" else role)
+        yield row.add(f"  {drawn.text}", role)
+    yield Line(width).to(start).add(found.scale, "muted")
 
 
 def _alone(cell: Cell, width: int) -> list[Line]:

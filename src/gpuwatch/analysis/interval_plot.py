@@ -46,6 +46,8 @@ class Plot:
     drawn: tuple[Drawn, ...]
     scale: str
     """The numbers below the axis."""
+    zero: int
+    """The axis's column of no change."""
 
 
 def rows(contrasts: Sequence[tuple[str, Verdict]], width: int) -> list[str]:
@@ -85,7 +87,7 @@ def plot(contrasts: Sequence[tuple[str, Verdict]], width: int) -> Plot | None:
         Drawn(name, axis.row(verdict), text)
         for name, (_, verdict), text in zip(names, contrasts, texts, strict=True)
     )
-    return Plot(label, tuple(drawn), axis.scale())
+    return Plot(label, tuple(drawn), axis.scale(), axis.at(0.0))
 
 
 class _Axis:
@@ -98,27 +100,28 @@ class _Axis:
         self._low, self._high = low - space, high + space
         self._margin, self._columns = margin, columns
 
-    def _at(self, change: float) -> int:
+    def at(self, change: float) -> int:
+        """The column of a relative change."""
         share = (change - self._low) / (self._high - self._low)
         return min(self._columns - 1, max(0, round(share * (self._columns - 1))))
 
     def row(self, verdict: Verdict) -> str:
         cells = [" "] * self._columns
         for margin in (lower_end(verdict.margin), verdict.margin):
-            cells[self._at(margin)] = ":"
-        cells[self._at(0.0)] = "|"
+            cells[self.at(margin)] = ":"
+        cells[self.at(0.0)] = "|"
         change = _change(verdict)
         if change is None:
             word = f" {verdict.kind.value} "
-            start = min(self._at(0.0) + 2, self._columns - len(word))
+            start = min(self.at(0.0) + 2, self._columns - len(word))
             cells[start : start + len(word)] = word
             return "".join(cells)
-        low, high = (self._at(each) for each in (change.low, change.high))
+        low, high = (self.at(each) for each in (change.low, change.high))
         for column in range(low, high + 1):
             cells[column] = cells[column].replace(" ", "-")
         if low < high:
             cells[low], cells[high] = "[", "]"
-        cells[self._at(change.estimate)] = "*"
+        cells[self.at(change.estimate)] = "*"
         return "".join(cells)
 
     def scale(self) -> str:
@@ -127,7 +130,7 @@ class _Axis:
         ticks = [0.0, lower_end(self._margin), self._margin, self._low, self._high]
         for tick in ticks:
             text = f"{_short(100 * tick)} %" if tick else "0"
-            start = min(max(0, self._at(tick) - len(text) // 2), self._columns - len(text))
+            start = min(max(0, self.at(tick) - len(text) // 2), self._columns - len(text))
             around = cells[max(0, start - 1) : start + len(text) + 1]
             if all(cell == " " for cell in around):
                 cells[start : start + len(text)] = text
