@@ -13,6 +13,8 @@ from gpuwatch.units import UNKNOWN, digits, number, of_total, percent, si
 
 _ONE_ROW = 144
 """From this width on a GPU's six numbers fit in a row, at their longest."""
+_SHORT = 72
+"""Columns below which names are shortened."""
 _TOTAL, _POWER_LIMIT, _CORES = "memory.total", "power.limit", "core.logical.count"
 
 
@@ -81,7 +83,8 @@ def _cell(gpu: DeviceNow, selected: bool, width: int, mark_used: bool) -> Line:
 
 
 class Fields:
-    """Named numbers side by side, in columns of equal width; a long one moves the next along."""
+    """Named numbers side by side, in columns of equal width; a long one moves the next along, and
+    a row that would not fit has them one behind the other."""
 
     def __init__(self, width: int, per_row: int) -> None:
         self._width = width
@@ -96,13 +99,18 @@ class Fields:
         step = (self._width - 1) // self._per_row
         lines = []
         for first in range(0, len(self._fields), self._per_row):
-            line = Line(self._width)
-            for index, (name, value) in enumerate(self._fields[first : first + self._per_row]):
-                line.to(max(1 + index * step, line.used + 2 * (index > 0)))
-                line.add(f"{name} ", "muted")
-                line.add(value, "muted" if value.startswith(UNKNOWN) else "strong")
-            lines.append(line)
-        return lines
+            fields = self._fields[first : first + self._per_row]
+            line = self._row(fields, step)
+            lines.append(line if line.used <= self._width else self._row(fields, 0))
+        return [Line(self._width).join(line) for line in lines]
+
+    def _row(self, fields: Sequence[tuple[str, str]], step: int) -> Line:
+        line = Line(2 * self._width)
+        for index, (name, value) in enumerate(fields):
+            line.to(max(1 + index * step, line.used + 2 * (index > 0)))
+            line.add(f"{name} ", "muted")
+            line.add(value, "muted" if value.startswith(UNKNOWN) else "strong")
+        return line
 
 
 def detail_rows(device: DeviceNow, width: int) -> list[Line]:
@@ -113,6 +121,7 @@ def detail_rows(device: DeviceNow, width: int) -> list[Line]:
             "clock", si(device.value("hw.cpu.frequency"), "Hz")
         ).add("power", number(device.value("hw.cpu.power"), "W"))
         return fields.rows()
+    short = width < _SHORT
     limit = attribute(device, _POWER_LIMIT)
     power = number(device.value("hw.gpu.power"), "W")
     if limit is not None and device.value("hw.gpu.power") is not None:
@@ -121,9 +130,9 @@ def detail_rows(device: DeviceNow, width: int) -> list[Line]:
     return (
         fields.add("memory", of_total(device.value("hw.gpu.memory.usage"), memory_total(device)))
         .add("power", power)
-        .add("temperature", number(device.value("hw.gpu.temperature"), "°C"))
-        .add("SM clock", si(device.value("hw.gpu.clock.sm"), "Hz"))
-        .add("memory clock", si(device.value("hw.gpu.clock.memory"), "Hz"))
+        .add("temp" if short else "temperature", number(device.value("hw.gpu.temperature"), "°C"))
+        .add("SM" if short else "SM clock", si(device.value("hw.gpu.clock.sm"), "Hz"))
+        .add("mem" if short else "memory clock", si(device.value("hw.gpu.clock.memory"), "Hz"))
         .add(
             "PCIe",
             f"↑{si(sent, 'B/s')} ↓{si(received, 'B/s')}"

@@ -3,38 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 
 from gpuwatch.metrics import Method
 from gpuwatch.text import clean
 from gpuwatch.tui.cells import wrap
+from gpuwatch.tui.gauge_values import scale_end, value_parts
 from gpuwatch.tui.graph import Window, area, axis, bar
 from gpuwatch.tui.line import Line
 from gpuwatch.tui.shares import fitting, over_texts, share_texts
 from gpuwatch.tui.snapshot import Gauge
-from gpuwatch.units import (
-    UNKNOWN,
-    binary_parts,
-    digits,
-    loss,
-    milliseconds,
-    percent,
-    scale_label,
-    si_parts,
-)
+from gpuwatch.units import UNKNOWN
 
 LABEL = 6
 """Columns of the scale's labels and its line."""
 
-_PLAIN: Mapping[str, Callable[[float], str]] = {
-    "By": lambda value: " ".join(binary_parts(value)),
-    "s": milliseconds,
-    "": loss,
-    "W": lambda value: f"{value:.0f} W",
-    "°C": lambda value: f"{value:.0f} °C",
-    "cores": lambda value: f"{digits(value)} cores",
-}
-"""Units without an SI prefix: a number and its unit, a blank between."""
 _DIGITS = {
     "0": ("┏━┓", "┃ ┃", "┗━┛"),
     "1": (" ┓ ", " ┃ ", " ╹ "),
@@ -116,20 +99,6 @@ def axis_row(view: Window, width: int, marks: Collection[int] = ()) -> Line:
             run, role = "", now
         run += character
     return row.add(run, role)
-
-
-def value_parts(gauge: Gauge) -> tuple[str, str]:
-    """The number and its unit, as shown."""
-    if gauge.unit == "1":
-        text = percent(gauge.reading.value)
-        number, _, unit = text.partition(" ")
-        return number, unit
-    if gauge.unit in _PLAIN and gauge.reading.value is not None:
-        number, _, unit = _PLAIN[gauge.unit](gauge.reading.value).partition(" ")
-        return number, unit
-    number, unit = si_parts(gauge.reading.value, gauge.unit)
-    at_most = gauge.reading.method is Method.BOUND and gauge.reading.value is not None
-    return (f"≤{number}" if at_most else number), unit
 
 
 def badge(gauge: Gauge, width: int) -> str:
@@ -270,14 +239,14 @@ def _graph(gauge: Gauge, height: int, width: int) -> list[Line]:
             rows[top + index].add(f" {text}", "muted")
         return rows
     drawn = area(gauge.history, gauge.scale, height)
-    top_label = _scale_label(gauge.scale, gauge.unit)
+    top_label = scale_end(gauge.scale, gauge.unit, LABEL)
     mark = _ceiling_row(gauge, height)
     for index, row in enumerate(rows):
         label = top_label if index == 0 else "0" if index == height - 1 else ""
         if height == 1:
             label = top_label
         elif index == mark:
-            label = _scale_label(gauge.ceiling or 0.0, gauge.unit)
+            label = scale_end(gauge.ceiling or 0.0, gauge.unit, LABEL)
         tick = "╪" if index == mark else "┤" if label else "│"
         row.add(f"{label:>{LABEL - 1}}", "muted").add(tick, "key" if index == mark else "faint")
         for text, edge in drawn[index]:
@@ -290,14 +259,3 @@ def _ceiling_row(gauge: Gauge, height: int) -> int | None:
     if gauge.against is None or height < 2 or gauge.against.value > gauge.scale:
         return None
     return min(height - 2, height - 1 - int(gauge.against.value / gauge.scale * height * 0.999))
-
-
-def _scale_label(value: float, unit: str) -> str:
-    """A round scale's end as it is, a ceiling's in as many digits as there is room for."""
-    if unit == "By":
-        number, prefixed = binary_parts(value)
-        return f"{float(number):g}{prefixed.removesuffix('B')}"[: LABEL - 1]
-    if unit == "s" and 0 < value < 1:
-        return f"{value * 1e3:g}ms" if value >= 1e-3 else f"{value * 1e6:g}µs"
-    label = scale_label(value, unit)
-    return label if len(label) < LABEL else "".join(si_parts(value, "")).replace(" ", "")
