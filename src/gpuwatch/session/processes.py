@@ -11,6 +11,9 @@ from gpuwatch.session.schema import RESTATED_SECONDS
 Query = Callable[[str, Sequence[object]], list[tuple[JSON, ...]]]
 """Runs one statement and gives its rows."""
 
+RowAt = Callable[[str, int], int]
+"""The number of a table's last row up to a time."""
+
 _WINDOW_NS = (RESTATED_SECONDS + 5) * 1_000_000_000
 _CHUNK = 500
 _MOST = 20_000
@@ -19,18 +22,21 @@ _SANE = "typeof(t) = 'integer' AND typeof(pid) = 'integer'"
 _GPU_COLUMNS = "t, device, pid, name, owned, bytes, running"
 
 
-def processes_at(query: Query, version: int, upto: int | None) -> Processes:
+def processes_at(query: Query, version: int, row_at: RowAt, upto: int | None) -> Processes:
     """The newest row of each process at ``upto`` (session nanoseconds; ``None``: the end)."""
     if version < 2:
         return Processes((), tuple(_on_gpus_1(query, upto)))
+
+    def recent(table: str, columns: str) -> Iterator[tuple[JSON, ...]]:
+        below = 2**62 if upto is None else row_at(table, upto) + 1
+        return _recent(query, table, columns, below)
+
     use: dict[int, tuple[JSON, ...]] = {}
-    for _, t, pid, cores, resident in _recent(query, "process_use", "pid, cores, resident", upto):
+    for _, t, pid, cores, resident in recent("process_use", "pid, cores, resident"):
         use.setdefault(pid, (t, number(cores), _whole(resident)))
     found: dict[int, ProcessRow] = {}
     columns = "pid, started, name, user, place, owned, running, reason"
-    for _, t, pid, started, name, user, place, owned, running, reason in _recent(
-        query, "process", columns, upto
-    ):
+    for _, t, pid, started, name, user, place, owned, running, reason in recent("process", columns):
         if pid in found:
             continue
         _, cores, resident = use.get(pid, (0, None, None))
@@ -48,7 +54,7 @@ def processes_at(query: Query, version: int, upto: int | None) -> Processes:
             resident,
         )
     on: dict[tuple[str, int], GpuProcessRow] = {}
-    for _, *row in _recent(query, "gpu_process", f"{_GPU_COLUMNS[3:]}, kind, share, reason", upto):
+    for _, *row in recent("gpu_process", f"{_GPU_COLUMNS[3:]}, kind, share, reason"):
         gpu = gpu_process(row)
         on.setdefault((gpu.device, gpu.pid), gpu)
     return Processes(tuple(found.values()), tuple(on.values()))
@@ -137,9 +143,8 @@ def _on_gpus_1(query: Query, upto: int | None) -> list[GpuProcessRow]:
     return [gpu_process(row) for row in rows]
 
 
-def _recent(query: Query, table: str, columns: str, upto: int | None) -> Iterator[tuple[JSON, ...]]:
-    """Rows ``(n, t, ...)`` of the last minute before ``upto``, the newest first."""
-    below = 2**62 if upto is None else _first_behind(query, table, upto)
+def _recent(query: Query, table: str, columns: str, below: int) -> Iterator[tuple[JSON, ...]]:
+    """Rows ``(n, t, ...)`` with a lower ``n``, the newest first, of the minute before the newest."""
     oldest: int | None = None
     for _ in range(_MOST // _CHUNK):
         rows = query(
@@ -155,22 +160,6 @@ def _recent(query: Query, table: str, columns: str, upto: int | None) -> Iterato
             yield row
         if len(rows) < _CHUNK:
             return
-
-
-def _first_behind(query: Query, table: str, upto: int) -> int:
-    """The lowest ``n`` whose row is later than ``upto``: rows are in the order of time."""
-    low, high = 0, int(query(f"SELECT max(n) FROM {table}", ())[0][0] or 0) + 1  # noqa: S608
-    while low < high:
-        middle = (low + high) // 2
-        rows = query(
-            f"SELECT n, t FROM {table} WHERE n >= ? ORDER BY n LIMIT 1",  # noqa: S608
-            (middle,),
-        )
-        if rows and isinstance(rows[0][1], int) and rows[0][1] <= upto:
-            low = rows[0][0] + 1
-        else:
-            high = middle
-    return low
 
 
 def _whose(query: Query, pids: set[int]) -> dict[int, tuple[str | None, str | None]]:

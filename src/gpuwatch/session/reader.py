@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -16,8 +15,8 @@ from gpuwatch.errors import NotASession
 from gpuwatch.metrics import Method
 from gpuwatch.models import JSON, mapping, number
 from gpuwatch.session.open import Opened, open_session
-from gpuwatch.session.reader_bulk import BulkReads
 from gpuwatch.session.processes import gpu_process, newest_rows, presences, processes_at
+from gpuwatch.session.reader_bulk import BulkReads, floats
 from gpuwatch.session.rows import (
     ChannelRow,
     DeviceRow,
@@ -212,12 +211,29 @@ class SessionReader(BulkReads):
         return -1 if rows[0][0] is None else int(rows[0][0])
 
     def events(self, after: int = -1, limit: int = CHUNK) -> list[EventRow]:
+        """Events with ``n > after`` in order."""
+        return self._events("n > ? ORDER BY n LIMIT ?", (after, limit))
+
+    def events_of(self, kinds: Sequence[str], upto: int) -> list[EventRow]:
+        """The newest events of these kinds with ``n <= upto``, in order."""
+        marks = ", ".join("?" for _ in kinds)
+        rows = self._events(
+            f"n <= ? AND kind IN ({marks}) ORDER BY n DESC LIMIT ?", (upto, *kinds, CHUNK)
+        )
+        return rows[::-1]
+
+    def last_event(self) -> int:
+        """The number of the newest event, -1 when there is none."""
+        rows = self._rows("SELECT max(n) FROM event")
+        return -1 if rows[0][0] is None else int(rows[0][0])
+
+    def _events(self, which: str, values: Sequence[object]) -> list[EventRow]:
         return [
             EventRow(int(n), int(t), str(kind), None if device is None else str(device), str(text))
             for n, t, kind, device, text in self._rows(
                 f"SELECT n, t, kind, device, substr(text, 1, {_LONGEST_TEXT}) FROM event "  # noqa: S608
-                "WHERE n > ? ORDER BY n LIMIT ?",
-                (after, limit),
+                f"WHERE {which}",
+                values,
             )
         ]
 
@@ -232,10 +248,11 @@ class SessionReader(BulkReads):
     def processes(self, upto: int | None = None) -> Processes:
         """What ran at the time ``upto``, and what ended in the minute before; ``None``: the end."""
         if upto is not None:
-            return processes_at(self._rows, self._version, upto)
+            return processes_at(self._rows, self._version, self.row_at, upto)
         newest = newest_rows(self._rows, self._version)
         if self._processes is None or self._processes[0] != newest:
-            self._processes = newest, processes_at(self._rows, self._version, None)
+            found = processes_at(self._rows, self._version, self.row_at, None)
+            self._processes = newest, found
         return self._processes[1]
 
     def presences(self, end: int) -> tuple[Presence, ...]:
@@ -245,7 +262,7 @@ class SessionReader(BulkReads):
 
 def _step(row: tuple[JSON, ...]) -> StepRow:
     n, t, step, count, warmup, samples, *lists, phases, partial, flop, size = row
-    seconds, loss, acc1, acc5 = map(_floats, lists)
+    seconds, loss, acc1, acc5 = map(floats, lists)
     known = {str(name): number(value) for name, value in mapping(_json(phases)).items()}
     return StepRow(
         n=int(n),
@@ -292,16 +309,3 @@ def _method(text: object) -> Method:
         return Method(str(text))
     except ValueError:
         return Method.UNAVAILABLE
-
-
-def _floats(blob: object) -> tuple[float, ...] | None:
-    """A blob of little-endian doubles; ``None`` when there is none or it is none."""
-    if not isinstance(blob, bytes) or len(blob) % 8:
-        return None
-    values = array("d", blob)
-    if _BIG_ENDIAN:
-        values.byteswap()
-    return tuple(values)
-
-
-_BIG_ENDIAN = array("H", [1]).tobytes() == b"\x00\x01"

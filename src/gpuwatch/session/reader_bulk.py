@@ -6,6 +6,7 @@ Every call reads a bounded stretch, so that it never holds the writer up for lon
 from __future__ import annotations
 
 import math
+import sys
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ NAN = math.nan
 _BUCKET_NS = TIER_SECONDS * 1_000_000_000
 _MOST_BUCKETS = 1_000_000
 """Of the tier: 115 days."""
-_TIMED = ("tick", "step", "log")
+_TIMED = ("tick", "step", "log", "event", "gpu_process", "process", "process_use")
 """Tables whose rows are in order of time."""
 
 
@@ -51,7 +52,7 @@ class BulkReads:
         raise NotImplementedError
 
     def row_at(self, table: str, t: int) -> int:
-        """The number ``n`` of the last row of ``tick``, ``step`` or ``log`` up to ``t``, else -1.
+        """The number ``n`` of the table's last row up to the time ``t``, else -1.
 
         Found by halving: about forty single rows are read.
         """
@@ -110,11 +111,12 @@ class BulkReads:
     def step_groups(self, after: int, upto: int) -> list[StepRow]:
         """The step lines with ``after < n <= upto``, those of ten seconds in one row or a few.
 
-        Such a row has the newest number and time of its lines and the sums of their steps, samples
-        and work, as far as these are known of each; step times and the rest are left out.
+        Such a row has the sums of their steps, samples and work, as far as these are known of each;
+        number, time, step times and loss are those of its newest line.
         """
+        # With one maximum SQLite takes the other columns from its row.
         rows = self._rows(
-            "SELECT max(n), max(t), max(step), sum(count), warmup, sum(samples), sum(flop), "
+            "SELECT max(n), t, step, sum(count), warmup, sum(samples), seconds, loss, sum(flop), "
             "sum(bytes) FROM step WHERE n > ? AND n <= ? "
             "GROUP BY t / ?, warmup, samples IS NULL, flop IS NULL, bytes IS NULL ORDER BY 1",
             (after, upto, _BUCKET_NS),
@@ -122,16 +124,26 @@ class BulkReads:
         return [
             StepRow(
                 *(int(n), int(t), int(step), max(1, int(count)), bool(warmup), number(samples)),
-                *(None, None, None, None, {}, ()),
+                *(floats(seconds), floats(loss), None, None, {}, ()),
                 *(number(flop), number(size)),
             )
-            for n, t, step, count, warmup, samples, flop, size in rows
+            for n, t, step, count, warmup, samples, seconds, loss, flop, size in rows
         ]
 
     def first_timed_step(self) -> int | None:
         """The number ``n`` of the first step line behind the warm-up, ``None``: there is none."""
         rows = self._rows("SELECT n FROM step WHERE warmup = 0 ORDER BY n LIMIT 1")
         return int(rows[0][0]) if rows else None
+
+
+def floats(blob: object) -> tuple[float, ...] | None:
+    """A blob of little-endian doubles; ``None`` when there is none or it is none."""
+    if not isinstance(blob, bytes) or len(blob) % 8:
+        return None
+    values = array("d", blob)
+    if sys.byteorder == "big":
+        values.byteswap()
+    return tuple(values)
 
 
 def doubles(column: Sequence[JSON]) -> array[float]:
