@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
+from operator import mul
 
 from gpuwatch.analysis.rates import intervals, rate_series
 from gpuwatch.session.rows import StepRow
@@ -17,7 +18,7 @@ RECENT_NS = 360 * NS
 """How far back ticks are kept one by one: the longest zoom, and its jump."""
 _BUCKET_NS = TIER_SECONDS * NS
 _MOST_RECENT = 120_000
-_MOST_STEP_ROWS = 20_000
+_MOST_STEP_ROWS = 5_000
 
 
 class Series:
@@ -46,22 +47,17 @@ class Series:
             self._sums[bucket] = self._sums.get(bucket, 0.0) + value
             self._counts[bucket] = self._counts.get(bucket, 0) + 1
 
-    def add_recent(self, t: int, value: float | None) -> None:
-        """A tick whose bucket came from the tier."""
-        self._times.append(t)
-        self._values.append(value)
-
     def add_past(self, t: int, value: float) -> None:
         """A value of before those that were added: into its bucket alone."""
         bucket = t // _BUCKET_NS
         self._sums[bucket] = self._sums.get(bucket, 0.0) + value
         self._counts[bucket] = self._counts.get(bucket, 0) + 1
 
-    def add_bucket(self, bucket: int, mean: float | None, count: float | None) -> None:
-        """A finished bucket of the tier."""
-        if mean is not None:
-            self._sums[bucket] = mean * (count or 1)
-            self._counts[bucket] = count or 1
+    def take(self, other: Series, before: int) -> None:
+        """Have what ``other`` knows of the time before ``before``, in whole buckets."""
+        last = before // _BUCKET_NS
+        for own, found in ((self._sums, other._sums), (self._counts, other._counts)):
+            own.update((bucket, value) for bucket, value in found.items() if bucket <= last)
 
     def trim(self) -> None:
         """Forget ticks that no zoom shows one by one."""
@@ -80,29 +76,61 @@ class Series:
         """
         if not self._times:
             return [None] * view.columns
-        edges = view.edges()
         if self._times[0] > max(view.start + interval * NS, interval * 2 * NS):
             return _from_buckets(self._sums, self._counts, view)
-        found: list[float | None] = []
-        low = bisect_right(self._times, edges[0])
-        for end in edges[1:]:
-            high = bisect_right(self._times, end, low)
-            known = [value for value in self._values[low:high] if value is not None]
-            if known:
-                found.append(sum(known) / len(known))
-            elif low == high and self._held(high, end, interval):
-                found.append(self._values[high])
-            else:
-                found.append(None)
-            low = high
-        return found
+        return means(self._times, self._values, view, interval)
 
-    def _held(self, index: int, t: int, interval: float) -> bool:
-        """Whether the tick ``index`` stands for the time ``t`` before it."""
-        if index >= len(self._times):
-            return False
-        late = index > 0 and self._times[index] - self._times[index - 1] < 2.5 * interval * NS
-        return late or self._times[index] - t < interval * NS
+
+def means(
+    times: Sequence[int], values: Sequence[float | None], view: Window, interval: float
+) -> list[float | None]:
+    """Mean of each column of ``view``; ``None`` and NaN are not known."""
+    edges = view.edges()
+    found: list[float | None] = []
+    low = bisect_right(times, edges[0])
+    for end in edges[1:]:
+        high = bisect_right(times, end, low)
+        known = [value for value in values[low:high] if value is not None and value == value]
+        if known:
+            found.append(sum(known) / len(known))
+        elif low == high and _held(times, high, end, interval):
+            value = values[high]
+            found.append(value if value == value else None)
+        else:
+            found.append(None)
+        low = high
+    return found
+
+
+def _held(times: Sequence[int], index: int, t: int, interval: float) -> bool:
+    """Whether the tick ``index`` stands for the time ``t`` before it."""
+    if index >= len(times):
+        return False
+    late = index > 0 and times[index] - times[index - 1] < 2.5 * interval * NS
+    return late or times[index] - t < interval * NS
+
+
+def bucket_means(
+    numbers: Sequence[int], averages: Sequence[float], counts: Sequence[float], view: Window
+) -> list[float | None]:
+    """Weighted means of ten-second buckets, in order of their numbers, by column."""
+    found: list[float | None] = []
+    for first, last in _bucket_ranges(view):
+        low, high = bisect_left(numbers, first), bisect_right(numbers, last)
+        weight = sum(counts[low:high])
+        total = sum(map(mul, averages[low:high], counts[low:high]))
+        found.append(total / weight if weight else None)
+    return found
+
+
+def _bucket_ranges(view: Window) -> Iterator[tuple[int, int]]:
+    """The first and the last bucket of each column; a bucket may span several columns."""
+    for start, end in pairwise(view.edges()):
+        first = start // _BUCKET_NS
+        last = max(first, (end - 1) // _BUCKET_NS)
+        if last > first and end - start >= 4 * _BUCKET_NS:
+            first += 1
+        yield first, last
 
 
 def _from_buckets(
@@ -110,12 +138,7 @@ def _from_buckets(
 ) -> list[float | None]:
     """Weighted means of ten-second buckets by column; a bucket may span several columns."""
     found: list[float | None] = []
-    edges = view.edges()
-    for start, end in pairwise(edges):
-        first = start // _BUCKET_NS
-        last = max(first, (end - 1) // _BUCKET_NS)
-        if last > first and end - start >= 4 * _BUCKET_NS:
-            first += 1
+    for first, last in _bucket_ranges(view):
         total = weight = 0.0
         for bucket in range(first, last + 1):
             share = weights.get(bucket)
@@ -147,6 +170,23 @@ class StepHistory:
                 continue
             self.seen = True
             self._spread(start, end, amount)
+
+    def add_groups(self, rows: Iterable[StepRow]) -> None:
+        """Take lines that were summed by bucket (``SessionReader.step_groups``)."""
+        for row in rows:
+            amount = self.work(row)
+            if amount is not None:
+                self.seen = True
+                bucket = row.t // _BUCKET_NS
+                self._sums[bucket] = self._sums.get(bucket, 0.0) + amount
+                self._seconds[bucket] = TIER_SECONDS
+
+    def take(self, other: StepHistory, before: int) -> None:
+        """Have what ``other`` knows of the time before ``before``, in whole buckets."""
+        last = before // _BUCKET_NS
+        self.seen |= other.seen
+        for own, found in ((self._sums, other._sums), (self._seconds, other._seconds)):
+            own.update((bucket, value) for bucket, value in found.items() if bucket <= last)
 
     def _spread(self, start: int, end: int, amount: float) -> None:
         first, last = start // _BUCKET_NS, (end - 1) // _BUCKET_NS

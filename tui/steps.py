@@ -11,7 +11,7 @@ from typing import Any
 from gpuwatch.analysis.rates import bytes_of, flop_of, samples_of
 from gpuwatch.metrics import Method
 from gpuwatch.models import mapping
-from gpuwatch.session.reader import CHUNK, SessionReader
+from gpuwatch.session.reader import SessionReader
 from gpuwatch.session.rows import StepRow
 from gpuwatch.tui.phases import PhaseTimes
 from gpuwatch.tui.series import NS, Series, StepHistory, recent_steps
@@ -19,16 +19,20 @@ from gpuwatch.tui.snapshot import Reading, Work
 
 _MOST_STEPS = 1000
 """Steps that the shown median is of: the newest ones."""
-_FIRST_LOOK = 4 * CHUNK
+_FIRST_LOOK = 4000
 """Step lines read at once when a session is opened; older ones follow in pieces."""
+_PIECE, _SPARSE_PIECE = 20_000, 1000
+"""Older step lines read at once: summed by ten seconds, or each where they come slowly."""
 _ETA_NS = 30 * NS
 
 
 class Steps:
     """Step lines read so far. Lives in the feed's thread."""
 
-    def __init__(self, reader: SessionReader) -> None:
+    def __init__(self, reader: SessionReader, now: Steps | None = None) -> None:
+        """``now``: of an earlier moment the steps of the same session as they are now."""
         self._reader = reader
+        self._now = now
         self._last = max(-1, reader.last_step() - _FIRST_LOOK)
         self._first_recent = self._last
         self._back = -1
@@ -99,7 +103,7 @@ class Steps:
             history.add(None, self.recent)
 
     def _fold(self, before: StepRow | None, rows: list[StepRow]) -> None:
-        for history in (self.flop, self.bytes, self.samples):
+        for history in self._histories:
             history.add(before, rows)
         for t, loss, seconds in map(_figures, rows):
             self.losses.add(t, loss)
@@ -116,14 +120,13 @@ class Steps:
                 if "data" in row.phases:
                     self._data.extend((row.phases["data"] / row.count,) * len(row.seconds))
                 self.phases.add(row)
-        self._note_start(rows)
+        if self.timed_start is None:
+            self._find_start()
 
-    def _note_start(self, rows: list[StepRow]) -> None:
-        first = next((row for row in rows if not row.warmup), None)
-        if first is not None:
-            start = max(0, first.t - int(sum(first.seconds or ()) * NS))
-            known = self.timed_start
-            self.timed_start = start if known is None else min(known, start)
+    def _find_start(self) -> None:
+        n = self._reader.first_timed_step()
+        for row in () if n is None else self._reader.steps(n - 1, 1):
+            self.timed_start = max(0, row.t - int(sum(row.seconds or ()) * NS))
 
     def per_second(self) -> float | None:
         """Timed steps per second, of the newest ones."""
@@ -138,25 +141,50 @@ class Steps:
         mean = sum(self._data) / len(self._data)
         return min(1.0, max(0.0, mean * len(self._durations) / seconds))
 
+    @property
+    def whole(self) -> bool:
+        """Every step line is in the histories."""
+        return self._back >= self._first_recent
+
     def backfill(self) -> bool:
-        """Read one chunk of the step lines before the first look; returns whether more are left."""
-        if self._back >= self._first_recent:
+        """Read one piece of the step lines before the first look; returns whether more are left."""
+        if self.whole:
             return False
-        limit = min(CHUNK, self._first_recent - self._back)
-        rows = [row for row in self._reader.steps(self._back, limit) if row.n <= self._first_recent]
-        if not rows:
+        if self._now is not None and self._now.whole and self.recent:
+            self._take(self._now, self.recent[0].t)
             self._back = self._first_recent
             return False
-        for history in (self.flop, self.bytes, self.samples):
-            history.add(self._back_row, rows)
+        upto = min(self._back + _PIECE, self._first_recent)
+        rows = self._reader.step_groups(self._back, upto)
+        if not rows:
+            upto = min(self._reader.steps(self._back, 1)[0].n - 1, self._first_recent)
+        passed = rows[-1].t - (self._back_row.t if self._back_row else 0) if rows else 0
+        if passed > (upto - self._back) * NS:
+            upto = min(self._back + _SPARSE_PIECE, self._first_recent)
+            rows = [row for row in self._reader.steps(self._back, _SPARSE_PIECE) if row.n <= upto]
+            for history in self._histories:
+                history.add(self._back_row, rows)
+        else:
+            for history in self._histories:
+                history.add_groups(rows)
         for t, loss, seconds in map(_figures, rows):
             if loss is not None:
                 self.losses.add_past(t, loss)
             if seconds is not None:
                 self.times.add_past(t, seconds)
-        self._note_start(rows)
-        self._back, self._back_row = rows[-1].n, rows[-1]
+        self._back, self._back_row = upto, rows[-1] if rows else self._back_row
         return True
+
+    def _take(self, now: Steps, before: int) -> None:
+        self.flop.take(now.flop, before)
+        self.bytes.take(now.bytes, before)
+        self.samples.take(now.samples, before)
+        self.losses.take(now.losses, before)
+        self.times.take(now.times, before)
+
+    @property
+    def _histories(self) -> tuple[StepHistory, ...]:
+        return self.flop, self.bytes, self.samples
 
     def work(self, name: str, environment: str, meta: Mapping[str, Any], live: bool) -> Work:
         run = meta.get("run")

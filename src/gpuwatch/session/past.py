@@ -125,7 +125,15 @@ class PastReader(SessionReader):
         return self._upto["log"]
 
     def events(self, after: int = -1, limit: int = CHUNK) -> list[EventRow]:
-        return [row for row in super().events(after, limit) if row.t <= self.t_ns]
+        limit = min(limit, self._upto["event"] - after)
+        found = super().events(after, limit) if limit > 0 else []
+        return [row for row in found if row.n <= self._upto["event"]]
+
+    def events_of(self, kinds: Sequence[str], upto: int) -> list[EventRow]:
+        return super().events_of(kinds, min(upto, self._upto["event"]))
+
+    def last_event(self) -> int:
+        return self._upto["event"]
 
     def gpu_processes(self) -> list[GpuProcessRow]:
         return list(self.processes().on_gpus)
@@ -134,5 +142,5 @@ class PastReader(SessionReader):
         return super().processes(self.t_ns if upto is None else min(upto, self.t_ns))
 
 
-_TABLES = ("tick", "step", "log")
+_TABLES = ("tick", "step", "log", "event")
 _CHANGES = "SELECT channel, method, source, reason FROM change WHERE t <= ? ORDER BY n"
