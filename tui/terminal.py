@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from gpuwatch.tui.app import GpuwatchApp
 
 _LOOK_SECONDS = 0.1
-"""How soon the thread that reads keys sees that it should end."""
+_LOOKS = 3
+"""After a key the thread that reads them looks so often for the rest of a sequence: an Esc alone
+is one only after a while. Then it sleeps until the next key, ten wakes a second less."""
 
 
 class TerminalDriver(LinuxDriver):
@@ -33,10 +35,12 @@ class TerminalDriver(LinuxDriver):
         if self._file is not None:
             self._file = _Output(self._file, app.look.ascii)  # type: ignore[assignment]
         self._over = False
+        self._wake: tuple[int, int] | None = None
 
     def start_application_mode(self) -> None:
         if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
             signal.signal(signal.SIGHUP, lambda *_: self._lost())
+        self._wake = os.pipe()
         super().start_application_mode()  # type: ignore[no-untyped-call]
 
     def _lost(self) -> None:
@@ -65,14 +69,33 @@ class TerminalDriver(LinuxDriver):
     def _enable_mouse_pixels(self) -> None:
         """Cells are enough."""
 
+    def disable_input(self) -> None:
+        """Wake the thread that reads keys, so that it ends, and wait for it."""
+        wake, self._wake = self._wake, None
+        if wake is not None:
+            os.close(wake[1])
+        super().disable_input()
+        if wake is not None:
+            os.close(wake[0])
+
     def run_input_thread(self) -> None:
         """Read keys until the program or the terminal ends."""
+        if self._wake is None:
+            return
+        ended, _ = self._wake
         parser = XTermParser(self._debug)
         decode = getincrementaldecoder("utf-8")("replace").decode
         watched = select.poll()
         watched.register(self.fileno, select.POLLIN)
+        watched.register(ended, 0)
+        looks = 0
         while not self.exit_event.is_set():
-            if watched.poll(_LOOK_SECONDS * 1000):
+            ready = dict(watched.poll(_LOOK_SECONDS * 1000 if looks else None))
+            looks -= 1 if looks else 0
+            if ended in ready:
+                return
+            if ready:
+                looks = _LOOKS
                 try:
                     data = os.read(self.fileno, 4096)
                 except OSError:
