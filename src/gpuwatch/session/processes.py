@@ -144,7 +144,7 @@ def _on_gpus_1(query: Query, upto: int | None) -> list[GpuProcessRow]:
 
 
 def _recent(query: Query, table: str, columns: str, below: int) -> Iterator[tuple[JSON, ...]]:
-    """Rows ``(n, t, ...)`` with a lower ``n``, the newest first, of the minute before the newest."""
+    """Rows ``(n, t, ...)`` with a lower ``n``, the newest first, of one minute."""
     oldest: int | None = None
     for _ in range(_MOST // _CHUNK):
         rows = query(
