@@ -108,7 +108,7 @@ def run_series(reader: SessionReader, points: int = POINTS) -> RunSeries:
     columns, merged = _columns(reader, [channel.id for channel in channels], points)
     placed = _placed([row[0] for row in columns], max(1, points))
     lines, source = _step_lines(reader, points)
-    first = _first_timed(reader)
+    first = first_timed(reader)
     start = first[0] if first else 0
     metrics = _sampled(channels, [row[1] for row in columns], placed)
     metrics.update(_derived(mapping(meta.get("count")), lines, placed, source))
@@ -226,7 +226,7 @@ def _standing_for(row: StepRow, count: int) -> StepRow:
     )
 
 
-def _first_timed(reader: SessionReader) -> tuple[int, int] | None:
+def first_timed(reader: SessionReader) -> tuple[int, int] | None:
     """When the first timed step began, in nanoseconds, and its number."""
     before: list[StepRow] = []
     for row in reader.all_steps():

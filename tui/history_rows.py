@@ -1,0 +1,308 @@
+"""Histories of several runs over one another, as rows of text on one fixed scale.
+
+A line is known by its letter, which stands on it, at its right end and in the legend; its colour
+says the same once more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
+
+from rich.cells import cell_len
+
+from gpuwatch.text import clean
+from gpuwatch.tui.canvas import Line
+from gpuwatch.tui.cells import pad
+from gpuwatch.tui.curves import LOSS, METRICS, STEP_TIME, Curve, Curves, Metric
+from gpuwatch.tui.graph import Window, axis
+from gpuwatch.tui.numbers import shown
+from gpuwatch.tui.overlay import DOTS, Overlay
+from gpuwatch.units import UNKNOWN, loss, milliseconds, nice, si
+
+LETTERS = "abcdefgh"
+MOST = len(LETTERS)
+"""Series that can be told apart."""
+ROLES = ("text", "flops", "warn", "bandwidth", "utilization", "bad", "progress", "strong")
+_SCALE = 11
+"""Columns of the scale's labels."""
+_ENDS = 3
+"""Columns at the right for the letters of lines that end close together."""
+_NS = 1_000_000_000
+_WARMUP = 0.1
+"""Of the width at most, for what lies before the first timed step."""
+_OUTLIERS = 3.0
+"""A highest value this many times the 98th percentile does not set the scale."""
+
+
+@dataclass(frozen=True)
+class Series:
+    """One line: a run, or the median of a cell's runs."""
+
+    label: str
+    runs: tuple[Curves, ...]
+    """Those that are read."""
+    count: int
+    """All of them."""
+
+
+@dataclass(frozen=True)
+class View:
+    """What is asked for."""
+
+    metric: Metric = METRICS[0]
+    by_step: bool = False
+    close_up: bool = False
+    """The scale reaches over the values alone, and not from zero."""
+    ascii: bool = False
+
+
+@dataclass(frozen=True)
+class _Placed:
+    """A series by dot columns."""
+
+    letter: str
+    role: str
+    series: Series
+    known: int
+    """Runs that have the metric."""
+    values: tuple[float | None, ...]
+    timed: tuple[float | None, ...]
+    """Of each run: the mean of its points behind the first timed step, of the loss the last."""
+
+
+def history_rows(series: Sequence[Series], view: View, width: int, height: int) -> list[Line]:
+    """The metric's name, the picture, its axis and the legend, in ``height`` rows."""
+    series = series[:MOST]
+    columns = max(10, width - _SCALE - 1 - _ENDS)
+    start, end = _stretch(series, view)
+    placed = [
+        _place(at, each, view, (start, end), columns * DOTS) for at, each in enumerate(series)
+    ]
+    low, high, over = _scale([v for each in placed for v in each.values if v is not None], view)
+    label = min(width // 3, max((cell_len(clean(each.label)) for each in series), default=0))
+    legend = [_legend(each, view, label, width) for each in placed]
+    rows = max(3, height - len(legend) - 3)
+    lines = [_title(placed, view, over, width)]
+    lines += _picture(placed, view, (low, high), (start, end), columns, rows, width)
+    lines += _axis(start, end, columns, view, width)
+    return [*lines, *legend][:height]
+
+
+def known_metrics(series: Sequence[Series]) -> list[Metric]:
+    """Those that some run has values of, all where nothing is read yet."""
+    runs = [run for each in series for run in each.runs]
+    found = [metric for metric in METRICS if any(metric.key in run.curves for run in runs)]
+    return found or list(METRICS)
+
+
+def _along(curve: Curve, view: View) -> tuple[float | None, ...]:
+    return curve.steps if view.by_step else curve.seconds
+
+
+def _curves(series: Series, view: View) -> list[Curve]:
+    return [run.curves[view.metric.key] for run in series.runs if view.metric.key in run.curves]
+
+
+def _stretch(series: Sequence[Series], view: View) -> tuple[float, float]:
+    """From the warm-up, of which a tenth of the width is shown at most, to the last value."""
+    runs = [run for each in series for run in each.runs]
+    ends = [
+        place
+        for each in series
+        for curve in _curves(each, view)
+        for place in _along(curve, view)
+        if place is not None
+    ]
+    end = max([*ends, 1.0 if not view.by_step else 10.0])
+    warm = [float(r.warmup_steps) if view.by_step else r.warmup_seconds for r in runs if r.timed]
+    early = [-place for place in ends if place < 0] if not view.by_step else []
+    return -min(_WARMUP * end, max([0.0, *warm, *early])), end
+
+
+def _place(at: int, series: Series, view: View, stretch: tuple[float, float], dots: int) -> _Placed:
+    curves = _curves(series, view)
+    each = [_by_column(_along(curve, view), curve.values, stretch, dots) for curve in curves]
+    values = tuple(_middle([of[dot] for of in each]) for dot in range(dots))
+    timed = []
+    for curve in curves:
+        known = [
+            value
+            for second, value in zip(curve.seconds, curve.values, strict=True)
+            if value is not None and second > 0
+        ]
+        last = view.metric.key == LOSS
+        mean = sum(known) / len(known) if known else None
+        timed.append(known[-1] if known and last else mean)
+    return _Placed(LETTERS[at], ROLES[at], series, len(curves), values, tuple(timed))
+
+
+def _by_column(
+    places: Sequence[float | None],
+    values: Sequence[float | None],
+    stretch: tuple[float, float],
+    columns: int,
+) -> list[float | None]:
+    """Means by column, and straight lines over columns between two points that are neighbours."""
+    start, end = stretch
+    scale = columns / max(1e-12, end - start)
+    sums: list[list[float]] = [[] for _ in range(columns)]
+    points = [
+        (min(columns - 1, int((place - start) * scale)), value)
+        for place, value in zip(places, values, strict=True)
+        if place is not None and start <= place <= end
+    ]
+    for column, value in points:
+        if value is not None:
+            sums[column].append(value)
+    found: list[float | None] = [sum(of) / len(of) if of else None for of in sums]
+    for (left, first), (right, second) in pairwise(points):
+        if first is None or second is None:
+            continue
+        low, high = found[left], found[right]
+        for column in range(left + 1, right):
+            if low is not None and high is not None:
+                found[column] = low + (high - low) * (column - left) / (right - left)
+    return found
+
+
+def _middle(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return median(known) if known else None
+
+
+def _scale(values: Sequence[float], view: View) -> tuple[float, float, bool]:
+    """Lowest and highest value of the picture, and whether some lie above it."""
+    if not values:
+        return 0.0, 1.0, False
+    ordered = sorted(values)
+    usual, top = ordered[int(0.98 * (len(ordered) - 1))], ordered[-1]
+    over = view.metric.key == STEP_TIME and usual > 0 and top > _OUTLIERS * usual
+    top = 1.2 * usual if over else top
+    if view.close_up:
+        low = ordered[0] if over else ordered[int(0.02 * (len(ordered) - 1))]
+        low = min(low, ordered[0]) if ordered[0] > 0.5 * low else low
+        space = 0.05 * (top - low) or abs(top) * 0.05 or 1.0
+        return low - space, top + space, over
+    if view.metric.unit == "1":
+        return 0.0, max(1.0, nice(top)), over
+    low = min(0.0, -nice(-ordered[0])) if ordered[0] < 0 else 0.0
+    return low, nice(top), over
+
+
+def _title(placed: Sequence[_Placed], view: View, over: bool, width: int) -> Line:
+    methods = dict.fromkeys(curve.method for each in placed for curve in _curves(each.series, view))
+    row = Line(width).add(f" {view.metric.title}", "strong")
+    row.add(f"  {'/'.join(methods)}" if methods else "", "muted")
+    along = "timed steps" if view.by_step else "time since the first timed step"
+    row.add(f"  by {along}", "muted")
+    row.add("  scale not from zero" if view.close_up else "", "warn")
+    return row.add("  some values above the scale" if over else "", "warn")
+
+
+def _picture(
+    placed: Sequence[_Placed],
+    view: View,
+    scale: tuple[float, float],
+    stretch: tuple[float, float],
+    columns: int,
+    height: int,
+    width: int,
+) -> list[Line]:
+    picture = Overlay(columns, height, ascii=view.ascii)
+    for each in placed:
+        picture.add(each.letter, each.role, each.values, scale)
+    start, end = stretch
+    zero = int(-start / max(1e-12, end - start) * columns)
+    low, high = scale
+    labels = {0: high, height - 1: low}
+    if height >= 9:
+        labels[height // 2] = high - (high - low) * (height // 2) / (height - 1)
+    lines = []
+    for row in range(height):
+        text = _figure(labels[row], view.metric) if row in labels else ""
+        line = Line(width).add(f"{text:>{_SCALE - 1}} ", "muted").add("│", "faint")
+        for column, (cell, role) in enumerate(picture.row(row)):
+            if cell == " " and 0 < column == zero:
+                line.add("┊", "faint")
+            else:
+                line.add(cell, role)
+        for letter, role in picture.ends(row)[:_ENDS]:
+            line.add(letter, role)
+        lines.append(line)
+    if not any(value is not None for each in placed for value in each.values):
+        middle = lines[height // 2] = Line(width).to(_SCALE).add("│", "faint")
+        middle.add("  no values to draw", "muted")
+    return lines
+
+
+def _axis(start: float, end: float, columns: int, view: View, width: int) -> list[Line]:
+    """The line under the picture, dashed in the warm-up, and its labels."""
+    before = int(-start / max(1e-12, end - start) * columns)
+    if view.by_step:
+        ticks, labels = _step_axis(end, columns - before)
+    else:
+        ticks, labels = axis(Window(0, max(1, int(end * _NS)), columns - before))
+    rule = Line(width).to(_SCALE).add("└", "faint").add("╌" * before, "faint").add(ticks, "faint")
+    word = "warm-up" if before >= len("warm-up") + 1 else "w" if before >= 2 else ""
+    named = Line(width).to(_SCALE + 1).add(pad(word, before), "muted")
+    return [rule, named.add(labels, "muted")]
+
+
+def _step_axis(end: float, columns: int) -> tuple[str, str]:
+    """Ticks at readable numbers of steps."""
+    step = nice(max(1.0, end * 11 / max(1, columns)))
+    line, labels = ["─"] * columns, [" "] * columns
+    at, free = 0.0, 0
+    while at <= end:
+        column = int(at / max(1e-12, end) * columns)
+        text = f"{at:,.0f}" if at < 1e6 else si(at, "")
+        if column < columns:
+            line[column] = "┬"
+            if column >= free and column + len(text) <= columns:
+                labels[column : column + len(text)] = text
+                free = column + len(text) + 1
+        at += step
+    return "".join(line), "".join(labels)
+
+
+def _legend(placed: _Placed, view: View, label: int, width: int) -> Line:
+    """Letter, name, the mean over the timed steps, of several runs its range, or why nothing."""
+    series = placed.series
+    row = Line(width).add(f" {placed.letter} ", placed.role)
+    row.add(pad(clean(series.label), label), "strong").add("  ")
+    means = [value for value in placed.timed if value is not None]
+    if means:
+        row.add("last " if view.metric.key == LOSS else "mean ", "muted").add(
+            f"{_figure(median(means), view.metric):<11}", "strong"
+        )
+        if series.count > 1:
+            row.add(f"median of {placed.known} runs", "muted")
+            if len(means) > 1:
+                ends = [_figure(value, view.metric) for value in (min(means), max(means))]
+                row.add(f", {ends[0]} to {ends[1]}", "muted")
+        return row
+    unread = series.count - len(series.runs)
+    if unread:
+        return row.add("reading …", "muted")
+    reasons = [run.why or run.missing.get(view.metric.key) for run in series.runs]
+    why = next((reason for reason in reasons if reason), "not recorded")
+    if placed.known:
+        why = "no value after the first timed step"
+    elif view.by_step and not any(run.timed for run in series.runs):
+        why = "no timed step to align by"
+    return row.add(f"{UNKNOWN} {clean(why)}", "muted")
+
+
+def _figure(value: float, metric: Metric) -> str:
+    """A value of the metric, short."""
+    if metric.unit == "s":
+        return milliseconds(value)
+    if metric.unit == "":
+        return loss(value)
+    if metric.unit == "{sample}/s":
+        return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+    figure: Callable[[float, str], str] = shown
+    return figure(value, metric.unit)
