@@ -74,6 +74,11 @@ int nvmlDeviceRegisterEvents(Device *d, unsigned long long types, EventSet *set)
     return SUCCESS;
 }
 
+/* Between two looks for an event, where the real driver wakes its waiter. */
+#ifndef EVENT_LOOK_NS
+#define EVENT_LOOK_NS 20000000
+#endif
+
 int nvmlEventSetWait_v2(EventSet *set, EventData *out, unsigned milliseconds) {
     long long until = now_us() + milliseconds * 1000LL;
     do {
@@ -87,7 +92,7 @@ int nvmlEventSetWait_v2(EventSet *set, EventData *out, unsigned milliseconds) {
             *out = (EventData){&gpu_handles[g], XID_CRITICAL_ERROR, (unsigned long long)number, ~0u, ~0u};
             return SUCCESS;
         }
-        nanosleep(&(struct timespec){0, 20000000}, NULL);
+        nanosleep(&(struct timespec){0, EVENT_LOOK_NS}, NULL);
     } while (now_us() < until);
     return TIMEOUT;
 }

@@ -27,7 +27,7 @@ from gpuwatch.runners.base import Run, Runner
 from gpuwatch.session import schema
 from gpuwatch.session.room import room
 from gpuwatch.session.store import Row, SessionStore, device_row, event, fact, meta
-from gpuwatch.session.writer import SessionWriter
+from gpuwatch.session.writer import COMMIT_SECONDS, PUMP_SECONDS, SessionWriter
 
 CATCH_UP_SECONDS = 0.3
 """How long one look at the output may take when more of it is waiting."""
@@ -87,7 +87,13 @@ class Recording:
         self._stopped: str | None = None
         known = store.channels()
         self._writer = SessionWriter(
-            store, len(known), base_ns=base_ns, pump=self._pump, on_trouble=on_trouble
+            store,
+            len(known),
+            base_ns=base_ns,
+            pump=self._pump,
+            # Without a workload there is no output to drain: no wake between two commits.
+            pump_seconds=COMMIT_SECONDS if run is None else PUMP_SECONDS,
+            on_trouble=on_trouble,
         )
         self._sampler = Sampler(sources.all, interval, base_ns)
         self._sampler.columns(known)

@@ -21,8 +21,8 @@ _MOST_ROWS = 200_000
 class SessionWriter:
     """Takes rows from any thread, writes them twice a second, and keeps them while it cannot.
 
-    ``pump`` is called ten times a second in the writing thread and may put rows itself; what it
-    returns is called after those rows are safely in the file.
+    ``pump`` is called every ``pump_seconds`` in the writing thread and may put rows itself; what
+    it returns is called after those rows are safely in the file.
     """
 
     def __init__(
@@ -32,11 +32,13 @@ class SessionWriter:
         *,
         base_ns: int,
         pump: Callable[[], Callable[[], None] | None] = lambda: None,
+        pump_seconds: float = PUMP_SECONDS,
         on_trouble: Callable[[str], None] = lambda text: None,
     ) -> None:
         self._store = store
         self._base_ns = base_ns
         self._pump = pump
+        self._pump_seconds = pump_seconds
         self._on_trouble = on_trouble
         self._tier = Tier(columns)
         self._tick_sql = insert("tick", columns, "n", "t")
@@ -92,7 +94,7 @@ class SessionWriter:
 
     def _write_until_stopped(self) -> None:
         due = time.monotonic() + COMMIT_SECONDS
-        while not self._stop.wait(PUMP_SECONDS):
+        while not self._stop.wait(self._pump_seconds):
             self._collect()
             if time.monotonic() >= due:
                 self.commit()
