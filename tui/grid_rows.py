@@ -19,6 +19,8 @@ _TALL = 7
 """Rows from which on a panel holds a history worth looking at."""
 _LABEL = 5
 """Columns of the history's scale."""
+BESIDE = 2 + _LABEL
+"""Columns of a panel beside its history."""
 
 
 @dataclass(frozen=True)
@@ -34,11 +36,6 @@ class Layout:
     """The row of panels that stands at the top."""
     rows: int
     """Rows of panels that are seen."""
-
-    @property
-    def history(self) -> int:
-        """Columns of a panel's history; 0: it has none."""
-        return self.width - 2 - _LABEL if self.height >= _TALL - 1 else 0
 
 
 def layout(count: int, width: int, height: int, selected: int = 0) -> Layout:
@@ -73,16 +70,19 @@ def panel_rows(
     return lines
 
 
-def panel_at(
-    panels: Sequence[Panel], selected: str | None, width: int, height: int, x: int, y: int
-) -> str | None:
-    """The id of the GPU whose panel covers column ``x`` of row ``y``; ``None``: none does."""
+def places(
+    panels: Sequence[Panel], selected: str | None, width: int, height: int
+) -> list[tuple[range, range, str]]:
+    """Columns and rows of each panel that is seen, and its GPU's id."""
     placed = _layout(panels, selected, width, height)
-    row, column = y // placed.height, x // placed.width
-    if not (0 <= row < placed.rows and 0 <= column < placed.beside):
-        return None
-    at = (placed.first + row) * placed.beside + column
-    return panels[at].device.row.id if at < len(panels) else None
+    first = placed.first * placed.beside
+    found = []
+    for at, panel in enumerate(panels[first : first + placed.rows * placed.beside]):
+        row, column = divmod(at, placed.beside)
+        xs = range(column * placed.width, (column + 1) * placed.width)
+        ys = range(row * placed.height, (row + 1) * placed.height)
+        found.append((xs, ys, panel.device.row.id))
+    return found
 
 
 def _layout(panels: Sequence[Panel], selected: str | None, width: int, height: int) -> Layout:
@@ -111,7 +111,7 @@ def _panel(panel: Panel, selected: bool, placed: Layout, mark_used: bool) -> lis
     _bar(rows[1].add(" busy").to(9), _use(panel), f"{percent(_use(panel)):>14}", "utilization")
     _memory_bar(rows[2].add(" memory").to(9), panel)
     rows[3].add(" ").join(_figures(panel, width - 1, memory=False))
-    if placed.history:
+    if height >= _TALL - 1:
         _history(panel, rows[4 : height - 1])
     return rows
 

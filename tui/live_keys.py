@@ -3,55 +3,59 @@
 from __future__ import annotations
 
 from gpuwatch.tui.live_rows import Options
-from gpuwatch.tui.snapshot import Snapshot
+from gpuwatch.tui.snapshot import Snapshot, View
 
 HELP: tuple[tuple[str, str], ...] = (
-    ("q", "leave; a run goes on, and the terminal says how to come back"),
-    ("s", "stop the run, after asking"),
-    ("Tab, ↓ or digits", "next GPU or the GPU of that number in the large gauges"),
-    ("Shift+Tab or ↑", "the GPU before"),
-    ("Space", "hold the view; recording goes on"),
+    ("", "what is shown"),
+    ("g", "all GPUs, and back to one"),
+    ("Tab, ↓ or digits", "next GPU, the one below, or the GPU of that number"),
+    ("Shift+Tab or ↑", "the GPU before, the one above"),
+    ("Enter", "of all GPUs the chosen one; when the run is over: the sessions"),
+    ("m and M", "pick a metric for a graph: the next, the one before; Esc takes it away"),
     ("z, - and +", "length of the history: 10 s, 1 min, 5 min, all"),
-    ("l", "more of the log"),
+    ("Space", "hold the view; recording goes on"),
+    ("", "pages"),
+    ("l", "the log: both streams, search"),
+    ("p", "processes: who uses the GPUs, and how much"),
     ("i", "every number with its method, source and reason; all warnings"),
     ("o", "roofline: the run under the ceilings of compute and bandwidth"),
     ("K", "kernels: which ones took the time, after the run"),
-    ("Esc", "the sessions; Enter too when the run is over"),
     ("c", "compare with its study, so far while that goes on"),
-    ("t", "colours: dark, light, the terminal's own"),
-    ("?", "this page"),
+    ("", "the run"),
+    ("s", "stop the run, after asking"),
+    ("e", "write the study's report"),
+    ("Esc", "one level back, in the end to the sessions"),
+    ("q", "leave; a run goes on, and the terminal says how to come back"),
 )
 
 
 def live_keys(
-    snapshot: Snapshot | None, options: Options, *, asking: bool, roofline: bool
+    snapshot: Snapshot | None, options: Options, view: View, *, asking: bool
 ) -> list[tuple[str, str]]:
-    """What can be pressed now; ``roofline``: it is what is shown."""
+    """What can be pressed now, what matters most first; ``view``: what is looked at."""
     if asking:
         return [("y", "yes"), ("n", "no")]
     keys = [("q", "leave")]
     if snapshot is None:
         return [*keys, ("Esc", "sessions")]
-    hold = ("Space", "go on" if options.paused else "pause")
-    live = snapshot.status.live
-    if roofline:
-        held = [hold] if live or options.paused else []
-        return [("o", "back"), *held, ("i", "numbers"), ("K", "kernels"), *keys, ("?", "help")]
-    figures = [("i", "numbers")]
+    live = snapshot.goes_on
+    hold = [("Space", "go on" if options.paused else "pause")] if live or options.paused else []
+    if view.roofline:
+        return [("o", "back"), *hold, ("i", "numbers"), ("K", "kernels"), *keys, ("?", "help")]
+    several = len(snapshot.gpus) > 1
+    if view.grid:
+        keys = [("g", "one GPU"), ("Enter", "open"), ("Tab", "next"), *keys, *hold, ("z", "zoom")]
+        return [*keys, ("?", "help")]
+    metric = [("m", "metric")] if snapshot.metrics else []
+    pages = [*metric, ("i", "numbers"), ("p", "processes")]
     if not snapshot.machine_only:
-        figures.append(("o", "roofline"))
-        figures += [] if live else [("K", "kernels")]
+        pages = [("l", "log"), *metric, ("i", "numbers"), ("o", "roofline"), ("p", "processes")]
+        pages += [] if live else [("K", "kernels")]
+    shown = [("g", "GPUs")] if several else []
+    shown += [*hold, ("z", "zoom")]
     if not live:
-        keys += [*figures, ("Enter", "sessions"), ("c", "compare")]
-    elif not snapshot.machine_only:
+        keys += [("Enter", "sessions"), ("c", "compare"), *pages, *shown, ("e", "report")]
+        return [*keys, ("?", "help")]
+    if not snapshot.machine_only:
         keys.append(("s", "stop"))
-    if live or options.paused:
-        keys.append(hold)
-    keys += [("z", "zoom"), ("l", "log")]
-    if live:
-        keys += figures
-    if len(snapshot.gpus) > 1:
-        keys.append(("Tab", "GPU"))
-    if live:
-        keys.append(("Esc", "sessions"))
-    return [*keys, ("?", "help")]
+    return [*keys, *shown, *pages, ("Esc", "sessions"), ("?", "help")]

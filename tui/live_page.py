@@ -1,0 +1,183 @@
+"""The live screen as rows of text: a pure function of the snapshot and the screen's size."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gpuwatch.metrics import Method
+from gpuwatch.tui import grid_rows as grid
+from gpuwatch.tui.device_rows import (
+    columns_for,
+    detail_rows,
+    grid_rows,
+    host_row,
+    name_of,
+    pipe_row,
+)
+from gpuwatch.tui.gauge_rows import axis_row, gauge_rows
+from gpuwatch.tui.head_rows import banner_rows, title_row
+from gpuwatch.tui.line import Line
+from gpuwatch.tui.live_rows import (
+    ZOOMS,
+    Options,
+    event_columns,
+    event_rows,
+    log_rows,
+    progress_row,
+    workload_rows,
+)
+from gpuwatch.tui.snapshot import Gauge, Snapshot
+from gpuwatch.tui.strip_rows import strip_rows
+from gpuwatch.tui.time_rows import position_row
+
+TALL = 30
+"""Rows from which on there is room for more than what a small screen needs."""
+_LOW, _LOWEST = 22, 20
+"""Rows from which on phases, and the runs of the study, have a place."""
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """The rows, and where what can be clicked stands on them."""
+
+    lines: list[Line]
+    gpus: tuple[tuple[range, range, str], ...] = ()
+    """Columns and rows of each GPU's panel or line, and its id."""
+    axis: int | None = None
+    """The row of the time axis."""
+
+    def gpu_at(self, x: int, y: int) -> str | None:
+        """The id of the GPU that stands there."""
+        return next((id_ for xs, ys, id_ in self.gpus if x in xs and y in ys), None)
+
+
+def drawn(snapshot: Snapshot, options: Options, width: int, height: int) -> Drawn:
+    """The whole screen, without its line of keys."""
+    if snapshot.view.grid and snapshot.panels:
+        return _all_gpus(snapshot, options, width, height)
+    return _one_gpu(snapshot, options, width, height)
+
+
+def shows_fourth(height: int) -> bool:
+    """Whether a picked metric is drawn below the three gauges; else it takes the place of one."""
+    return height >= TALL
+
+
+def _top(snapshot: Snapshot, options: Options, width: int, height: int) -> list[Line]:
+    """What runs, what is wrong, which moment that is, how far the study is."""
+    top = [title_row(snapshot, width, paused=options.paused), *banner_rows(snapshot, width)]
+    if snapshot.replay is not None:
+        top.append(position_row(snapshot, width))
+    if snapshot.study is not None and height >= _LOWEST:
+        top += strip_rows(snapshot.study, width, 4 if height >= TALL else 1)
+    return top
+
+
+def _one_gpu(snapshot: Snapshot, options: Options, width: int, height: int) -> Drawn:
+    top = _top(snapshot, options, width, height)
+    if snapshot.machine_only:
+        bottom = event_rows(snapshot, options, width, 2 if height >= TALL else 1)
+    else:
+        phases = 2 if height >= TALL else 1 if height >= _LOW else 0
+        bottom = workload_rows(snapshot, width, phases)
+    gpus = snapshot.gpus
+    left = height - len(top) - len(bottom)
+    listed: list[Line] = []
+    if len(gpus) > 1:
+        rows = -(-len(gpus) // columns_for(width))
+        most = max(1, min(rows, left - 11))
+        # Which GPUs a run uses is known where some are known not to be used.
+        listed = grid_rows(gpus, snapshot.selected, width, most, mark_used=_told(snapshot))
+    device = snapshot.device(snapshot.selected)
+    details = detail_rows(device, width) if device else []
+    if len(listed) > 4 and height < TALL:
+        details = details[1:]
+    pipes = pipe_row(device, width) if device and device.row.kind == "gpu" else None
+    if pipes is not None and left - len(listed) - 2 - len(details) > 6:
+        details.append(pipes)
+    host = host_row(snapshot.devices, width) if height >= TALL and gpus else None
+    if host is not None:
+        details.append(host)
+    left -= len(listed) + 2 + len(details)
+    if not snapshot.machine_only:
+        left -= _log_height(left)
+    gauges = _gauges(snapshot, height)
+    each = max(1, min(12, left // len(gauges)))
+    lines = [*top, *listed, _device_title(snapshot, options, width)]
+    for gauge in gauges:
+        lines += gauge_rows(gauge, each, width)
+    axis = len(lines)
+    marks = event_columns(snapshot.events, snapshot.t, snapshot.window)
+    lines += [axis_row(snapshot.window, width, marks), *details, *bottom]
+    if not snapshot.machine_only:
+        lines += log_rows(snapshot, options, width, height - len(lines))
+    return Drawn(_filled(lines, width, height), (), axis)
+
+
+def _all_gpus(snapshot: Snapshot, options: Options, width: int, height: int) -> Drawn:
+    top = _top(snapshot, options, width, height)
+    head = Line(width).add(f" {len(snapshot.panels)} GPUs", "strong")
+    used = sum(panel.device.row.used for panel in snapshot.panels)
+    if _told(snapshot):
+        head.add(f", the run uses {used}", "text")
+    text = f"history: {ZOOMS[options.zoom][1]} "
+    head.end(text if head.left > len(text) else "", "muted")
+    bottom = event_rows(snapshot, options, width, 1)
+    if snapshot.work is not None and (snapshot.work.reports or snapshot.phase):
+        bottom = [progress_row(snapshot, snapshot.work, width), *bottom]
+    lines = [*top, head]
+    room = max(1, height - len(lines) - len(bottom))
+    panels, chosen = snapshot.panels, snapshot.selected
+    rows = grid.panel_rows(panels, chosen, width, room, mark_used=_told(snapshot))
+    first = len(lines)
+    lines += [*rows, *(Line(width) for _ in range(room - len(rows))), *bottom]
+    gpus = tuple(
+        (xs, range(first + ys.start, first + ys.stop), id_)
+        for xs, ys, id_ in grid.places(panels, chosen, width, room)
+    )
+    return Drawn(_filled(lines, width, height), gpus)
+
+
+def _told(snapshot: Snapshot) -> bool:
+    """Whether it is known which GPUs the run uses."""
+    return not snapshot.machine_only and any(not gpu.row.used for gpu in snapshot.gpus)
+
+
+def _filled(lines: list[Line], width: int, height: int) -> list[Line]:
+    return [*lines, *(Line(width) for _ in range(height - len(lines)))][:height]
+
+
+def _gauges(snapshot: Snapshot, height: int) -> list[Gauge]:
+    """The three, and the picked one: below them, or in place of one that says nothing, else of the
+    last."""
+    gauges = list(snapshot.gauges)
+    if snapshot.picked is None:
+        return gauges
+    if shows_fourth(height):
+        return [*gauges, snapshot.picked]
+    silent = [at for at, each in enumerate(gauges) if each.reading.method is Method.UNAVAILABLE]
+    gauges[silent[0] if silent else -1] = snapshot.picked
+    return gauges
+
+
+def _log_height(left: int) -> int:
+    """Rows of the log and the last event; the gauges get the rest, at least a row each."""
+    if left >= 15:
+        return max(6, left // 3)
+    wanted = left - 9 if left >= 11 else left - 6
+    return max(2, min(wanted, left - 3))
+
+
+def _device_title(snapshot: Snapshot, options: Options, width: int) -> Line:
+    row = Line(width).add(" ", "text")
+    row.add(name_of(snapshot.device(snapshot.selected)), "strong")
+    if len(snapshot.gpus) > 1:
+        place = [gpu.row.id for gpu in snapshot.gpus].index(str(snapshot.selected)) + 1
+        row.add(f"  {place} of {len(snapshot.gpus)}, Tab for the next", "muted")
+    elif not snapshot.gpus and snapshot.devices:
+        row.add("  no GPU recorded", "muted")
+    label = "all" if snapshot.view.seconds is None else ZOOMS[options.zoom][1]
+    text = f"history: {label}"
+    if row.left > len(text) + 1:
+        row.end(f"{text} ", "muted")
+    return row
