@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from gpuwatch.session.rows import EventRow
 from gpuwatch.text import clean
-from gpuwatch.tui.device_rows import number_of
+from gpuwatch.tui.device_rows import attribute, number_of
+from gpuwatch.tui.low_memory import low_memory
 from gpuwatch.tui.snapshot import DeviceNow
-from gpuwatch.units import percent
+from gpuwatch.units import percent, si
 
 _THROTTLES = {"hw.gpu.throttle.power": "power", "hw.gpu.throttle.thermal": "temperature"}
 _SOME = 0.01
@@ -41,13 +43,17 @@ def alerts_of(
     findings: Sequence[str],
     *,
     live: bool,
+    shared: Mapping[str, str] = MappingProxyType({}),
+    memory_limit: float | None = None,
 ) -> tuple[str, ...]:
-    """Sentences, the gravest first: lost GPUs, errors, held clocks, lost counters, cross-checks.
+    """Sentences, the gravest first: lost GPUs, errors, memory that runs out, GPUs that others use,
+    held clocks, lost counters, cross-checks.
 
-    ``throttled``: by GPU the share of the run in which its clocks were held down. While a GPU is
+    ``throttled``: by GPU the share of the run in which its clocks were held down. ``shared``: by
+    GPU who else is, or was, on it. ``memory_limit``: of the container, in bytes. While a GPU is
     lost cross-checks are of the past: they are left out of a run that goes on.
     """
-    gone, errors, clocks, losses = [], [], [], []
+    gone, errors, full, others, clocks, losses = [], [], [], [], [], []
     for device in devices:
         if device.row.kind != "gpu":
             continue
@@ -63,10 +69,14 @@ def alerts_of(
         text = _clocks(device, happened, throttled.get(device.row.id, 0.0), live=live)
         if text:
             clocks.append(f"{name}: {text}")
+        if device.row.id in shared:
+            others.append(f"{name}: {shared[device.row.id]}")
         losses += [f"{name}: {text}" for text in _lost(happened, device.row.id)]
+    if live:
+        full = low_memory(devices, memory_limit)
     losses += _lost(happened, None)
     checks = () if live and gone else tuple(clean(text) for text in findings)
-    return (*gone, *errors, *clocks, *losses, *checks)
+    return (*gone, *errors, *full, *others, *clocks, *losses, *checks)
 
 
 def _gone(name: str, text: str) -> str:
@@ -84,7 +94,11 @@ def _clocks(device: DeviceNow, happened: Happenings, share: float, *, live: bool
     told = happened.get(("throttle", device.row.id))
     text = clean(told.event.text) if told is not None else ""
     # The driver's own reasons say more than the two channels, as long as they are of now.
-    return text if "held down:" in text else f"clocks are held down by {' and '.join(by)}"
+    text = text if "held down:" in text else f"clocks are held down by {' and '.join(by)}"
+    clock, most = device.value("hw.gpu.clock.sm"), attribute(device, "clock.sm.max")
+    if clock is None or most is None:
+        return text
+    return f"{text} (SM clock {si(clock, 'Hz')} of {si(most, 'Hz')})"
 
 
 def _lost(happened: Happenings, device: str | None) -> list[str]:

@@ -10,11 +10,13 @@ from gpuwatch.analysis.cpu_time import logical_cores
 from gpuwatch.analysis.crosscheck import findings_of
 from gpuwatch.analysis.profile import Counters, counters_of
 from gpuwatch.analysis.program import Program
-from gpuwatch.models import mapping
+from gpuwatch.models import mapping, number
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.session.rows import DeviceRow, EventRow
 from gpuwatch.tui.alerts import TOLD, Happened, alerts_of
 from gpuwatch.tui.ceilings_now import CeilingsNow
+from gpuwatch.tui.neighbours import gpus_of_run, shared_now, shared_over
+from gpuwatch.tui.processes import ProcessNow
 from gpuwatch.tui.rooflines import Record, means, rates, rooflines_of
 from gpuwatch.tui.series import NS, Series
 from gpuwatch.tui.snapshot import DeviceNow, Rooflines
@@ -56,6 +58,7 @@ class Checks:
         self._threads: int | None = None
         self._findings: tuple[str, ...] = ()
         self._checked = -_EVERY_NS
+        self._were_there: Mapping[str, str] | None = None
 
     def update(self, meta: Mapping[str, Any], devices: tuple[DeviceRow, ...]) -> None:
         """Take what is known of the session now."""
@@ -76,14 +79,42 @@ class Checks:
     def rooflines(self) -> Rooflines:
         return rooflines_of(self._record(), self.ceilings.of(None), self.ceilings.data_type)
 
-    def warnings(self, devices: Sequence[DeviceNow], t: int, *, live: bool) -> tuple[str, ...]:
+    def warnings(
+        self,
+        devices: Sequence[DeviceNow],
+        t: int,
+        *,
+        live: bool,
+        processes: Sequence[ProcessNow] = (),
+    ) -> tuple[str, ...]:
         """Of a run that goes on as of now; of one that is over, of all of it."""
         if not live or self._steps.newest >= self._checked + _EVERY_NS:
             self._findings = self._cross_check(live=live)
             self._checked = self._steps.newest
         throttled = {} if live else self._throttled(t)
         findings = (*self._findings, *self.ceilings.doubts())
-        return alerts_of(devices, self._happened, throttled, findings, live=live)
+        return alerts_of(
+            devices,
+            self._happened,
+            throttled,
+            findings,
+            live=live,
+            shared=self._shared(processes, t, live=live),
+            memory_limit=number(mapping(self._meta.get("environment")).get("memory_limit_bytes")),
+        )
+
+    def _shared(self, processes: Sequence[ProcessNow], t: int, *, live: bool) -> Mapping[str, str]:
+        """By GPU who else is on it; of a run that is over, who was, read once."""
+        if mapping(self._meta.get("workload")).get("kind") in ("machine", "import"):
+            return {}
+        gpus = gpus_of_run(self._meta, self._devices, processes, live=live)
+        if live:
+            self._were_there = None
+            return shared_now(processes, gpus)
+        if self._were_there is None:
+            launched = number(mapping(self._meta.get("launch")).get("t")) or 0
+            self._were_there = shared_over(self._reader.presences(t), gpus, t - int(launched))
+        return self._were_there
 
     def _cross_check(self, *, live: bool) -> tuple[str, ...]:
         """Hold counted work against the hardware's counters: the last minute, or all of it."""

@@ -24,6 +24,7 @@ from gpuwatch.tui.gauges import Sources, algorithmic_bytes, gauges_of
 from gpuwatch.tui.graph import Window, window
 from gpuwatch.tui.metric_graph import metrics_of, picked_of
 from gpuwatch.tui.panels import panels_of
+from gpuwatch.tui.processes import processes_of
 from gpuwatch.tui.rooflines import CORES
 from gpuwatch.tui.said import no_gpu, phase, text, trouble
 from gpuwatch.tui.series import NS, RECENT_NS, Series
@@ -56,7 +57,7 @@ class Collector:
         """``beside``: of an earlier moment (see ``session.past``) the collector of the same session
         as it is now, which knows what does not depend on the moment.
         """
-        self._reader = reader
+        self.reader = reader
         self._now_ns = now_ns
         self._beside = beside
         self.meta: Mapping[str, Any] = reader.meta()
@@ -92,7 +93,7 @@ class Collector:
 
     def update(self) -> None:
         """Read what was written since the last call."""
-        self.meta = self._reader.meta()
+        self.meta = self.reader.meta()
         self._describe()
         self._ticks.update([channel.id for channel in self._channels])
         self._steps.update(self.meta)
@@ -100,15 +101,15 @@ class Collector:
         self._read_log()
         self._read_events()
         if self._beside is None:
-            self._study.look(live=self._reader.status(self.meta).live)
+            self._study.look(live=self.reader.status(self.meta).live)
 
     def backfill(self) -> bool:
         """Read one more piece of the past; returns whether there may be more."""
         return self._steps.backfill()
 
     def _describe(self) -> None:
-        self._devices = self._reader.devices()
-        channels = self._reader.channels()
+        self._devices = self.reader.devices()
+        channels = self.reader.channels()
         for channel in channels[len(self._channels) :]:
             key = channel.device, channel.metric
             if channel.kind != "counter":
@@ -118,12 +119,12 @@ class Collector:
         self._channels = channels
 
     def _read_log(self) -> None:
-        while rows := self._reader.log(self._last_log):
+        while rows := self.reader.log(self._last_log):
             self._log.extend(rows)
             self._last_log = rows[-1].n
 
     def _read_events(self) -> None:
-        while rows := self._reader.events(self._last_event):
+        while rows := self.reader.events(self._last_event):
             self._events.extend(rows)
             self._last_event = rows[-1].n
             self._checks.happened(rows)
@@ -131,7 +132,7 @@ class Collector:
     # The snapshot.
 
     def snapshot(self, view: View) -> Snapshot:
-        path = self._reader.path
+        path = self.reader.path
         state = self._status()
         t = self._now(state)
         devices = tuple(self._device(row, t) for row in self._devices)
@@ -165,7 +166,9 @@ class Collector:
                 self.meta,
                 state.live,
             )
-        warnings = self._checks.warnings(devices, t, live=state.live)
+        over = not state.live
+        processes = processes_of(self.reader.processes(), environment, t, over=over)
+        warnings = self._checks.warnings(devices, t, live=state.live, processes=processes)
         keys = () if kind == "import" else metrics_of(devices, selected, self._steps)
         return Snapshot(
             path=str(path),
@@ -182,13 +185,14 @@ class Collector:
             work=work,
             log=tuple(self._log),
             event=self._events[-1] if self._events else None,
-            no_gpu=no_gpu(self._reader),
+            no_gpu=no_gpu(self.reader),
             phase=phase(self.meta, state, stepped=self._steps.any),
             trouble=trouble(self.meta, state),
-            notice=self._reader.notice,
+            notice=self.reader.notice,
             silent_seconds=self._silent(state),
             algorithmic=algorithmic_bytes(sources),
             warnings=warnings,
+            processes=processes,
             roofline=self._checks.rooflines() if view.roofline and kind != "machine" else None,
             counters=self._checks.counters,
             place=self._place(),
@@ -230,17 +234,17 @@ class Collector:
         return self._now(self._status())
 
     def _status(self) -> Status:
-        state = self._reader.status(self.meta)
+        state = self.reader.status(self.meta)
         if state.state is State.LOST:
             # The recorder may have written its result, and ended, since the meta was read.
-            self.meta = self._reader.meta()
-            state = self._reader.status(self.meta)
+            self.meta = self.reader.meta()
+            state = self.reader.status(self.meta)
         return state
 
     def _now(self, state: Status) -> int:
         """The newest moment that anything was recorded."""
-        if isinstance(self._reader, PastReader):
-            return max(1, self._reader.t_ns)
+        if isinstance(self.reader, PastReader):
+            return max(1, self.reader.t_ns)
         ended = self.meta.get("result")
         last = max(self._ticks.newest, self._steps.newest, 1)
         if not state.live and isinstance(ended, dict) and isinstance(ended.get("t"), int):

@@ -2,18 +2,137 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
+from gpuwatch.text import clean
+from gpuwatch.tui.cells import pad
 from gpuwatch.tui.line import Line
 from gpuwatch.tui.processes import ProcessNow
+from gpuwatch.units import UNKNOWN, binary, clock_time, percent
+
+NS = 1_000_000_000
+
+_WHOSE = ((160, 40), (120, 30), (100, 22), (80, 14), (0, 8))
+"""From so many columns on, so many for whose a process is."""
+_MOST_REASONS = 6
+
+
+@dataclass(frozen=True)
+class _Column:
+    title: str
+    width: int
+    from_width: int
+    """The narrowest screen that it stands on."""
+    text: Callable[[ProcessNow], str]
+    role: str = "text"
 
 
 def process_rows(
     processes: Sequence[ProcessNow], width: int, most: int, *, selected: str | None = None
 ) -> list[Line]:
-    """A row of column names and at most ``most`` rows, the biggest GPU memory first.
+    """A row of column names and at most ``most`` rows, in the order of ``processes``.
 
-    ``selected``: only the processes on that GPU and those on none. The last row says how many
-    more there are where not all fit. Empty where there is no process or ``most`` is below 1.
+    ``selected``: only the processes on that GPU, with what they have of it, and those on none. The
+    last row says how many more there are where not all fit. Empty where there is no process or
+    ``most`` is below 1.
     """
-    raise NotImplementedError
+    shown = [_on_one(each, selected) for each in processes if _belongs(each, selected)]
+    if not shown or most < 1:
+        return []
+    columns = [column for column in _columns(width) if width >= column.from_width]
+    fitting = shown if len(shown) <= most else shown[: most - 1]
+    rows = [_heading(columns, width), *(_row(each, columns, width) for each in fitting)]
+    if len(fitting) < len(shown):
+        more = len(shown) - len(fitting)
+        rows.append(Line(width).add(f"     {more} more, press ", "muted").add("p", "key"))
+    return rows
+
+
+def unknown_rows(processes: Sequence[ProcessNow]) -> list[str]:
+    """Why something in the table is a dash: each reason once."""
+    reasons = [
+        reason
+        for process in processes
+        for reason in (process.reason, *(on.reason for on in process.gpus))
+        if reason
+    ]
+    return [clean(reason) for reason in dict.fromkeys(reasons)][:_MOST_REASONS]
+
+
+def _columns(width: int) -> list[_Column]:
+    whose = next(size for least, size in _WHOSE if width >= least)
+    return [
+        _Column("GPU", -4, 0, _gpus, "strong"),
+        _Column("PID", 7, 0, lambda each: str(each.pid)),
+        _Column("whose", -whose, 0, _whose),
+        _Column("GPU mem", 9, 0, _gpu_memory, "strong"),
+        _Column("GPU time", 8, 0, _gpu_time),
+        _Column("cores", 5, 72, lambda each: _number(each.cores)),
+        _Column("memory", 9, 76, lambda each: binary(each.resident)),
+        _Column("since", 10, 100, _age),
+    ]
+
+
+def _heading(columns: Sequence[_Column], width: int) -> Line:
+    row = Line(width).add("     ", "muted")
+    for column in columns:
+        row.add(_cell(column.title, column.width), "muted").add(" ")
+    return row.add(" process", "muted")
+
+
+def _row(process: ProcessNow, columns: Sequence[_Column], width: int) -> Line:
+    row = Line(width)
+    row.add(" run " if process.owned else "  ·  ", "good" if process.owned else "muted")
+    for column in columns:
+        text = column.text(process)
+        role = "muted" if text == UNKNOWN else column.role
+        row.add(_cell(text, column.width), role).add(" ")
+    name = clean(process.name) if process.name else UNKNOWN
+    row.add(f" {name}", "text" if process.name and process.running else "muted")
+    return row if process.running else row.add(" (ended)", "muted")
+
+
+def _cell(text: str, width: int) -> str:
+    return pad(text, abs(width), "<" if width < 0 else ">")
+
+
+def _gpus(process: ProcessNow) -> str:
+    return ",".join(clean(each.device).removeprefix("gpu") for each in process.gpus)
+
+
+def _whose(process: ProcessNow) -> str:
+    """The environment of the run's own; of others the user, and the container or job."""
+    if process.owned:
+        return clean(process.place or "")
+    told = [clean(each) for each in (process.user, process.place) if each]
+    return ", ".join(told) or UNKNOWN
+
+
+def _gpu_memory(process: ProcessNow) -> str:
+    return binary(process.gpu_bytes) if process.gpus else ""
+
+
+def _gpu_time(process: ProcessNow) -> str:
+    return percent(process.gpu_share) if process.gpus else ""
+
+
+def _age(process: ProcessNow) -> str:
+    if process.started is None:
+        return UNKNOWN
+    return clock_time((process.t - process.started) / NS)
+
+
+def _number(value: float | None) -> str:
+    return UNKNOWN if value is None else f"{value:.1f}"
+
+
+def _belongs(process: ProcessNow, selected: str | None) -> bool:
+    on = [each.device for each in process.gpus]
+    return selected is None or not on or selected in on
+
+
+def _on_one(process: ProcessNow, selected: str | None) -> ProcessNow:
+    if selected is None:
+        return process
+    return replace(process, gpus=tuple(on for on in process.gpus if on.device == selected))

@@ -1,0 +1,44 @@
+"""Memory that runs out: of a GPU, of the host, of the container."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gpuwatch.tui.device_rows import memory_total, number_of
+from gpuwatch.tui.snapshot import DeviceNow
+from gpuwatch.units import binary, percent
+
+_PART = 0.05
+"""Less than this part free is little."""
+_GPU_BYTES = 512 * 1024**2
+"""So is less than this much of a GPU's memory."""
+
+
+def low_memory(devices: Sequence[DeviceNow], limit: float | None) -> list[str]:
+    """A sentence for each memory of which little is left now; ``limit``: the container's, bytes."""
+    told = []
+    for device in devices:
+        kind = device.row.kind
+        if kind == "gpu" and device.row.used:
+            left = _left(device, "hw.gpu.memory.usage", memory_total(device))
+            total = memory_total(device) or 0.0
+            if left is not None and left < max(_PART * total, _GPU_BYTES):
+                told.append(
+                    f"GPU {number_of(device)}: {binary(left)} of {binary(total)} memory is free"
+                )
+        elif kind == "cpu":
+            left = _left(device, "hw.memory.usage", memory_total(device))
+            total = memory_total(device) or 0.0
+            if left is not None and left < _PART * total:
+                told.insert(0, f"host: {binary(left)} of {binary(total)} memory is available")
+        elif kind == "workload":
+            left = _left(device, "container.memory.usage", limit)
+            if left is not None and limit is not None and left < _PART * limit:
+                part = percent((limit - left) / limit)
+                told.append(f"the container holds {part} of its memory limit, {binary(limit)}")
+    return told
+
+
+def _left(device: DeviceNow, metric: str, total: float | None) -> float | None:
+    used = device.value(metric)
+    return None if used is None or not total else max(0.0, total - used)

@@ -1,0 +1,102 @@
+"""Noisy neighbours: processes of others on the run's GPUs, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from gpuwatch.models import JSON, mapping
+from gpuwatch.session.rows import DeviceRow, Presence
+from gpuwatch.text import clean
+from gpuwatch.tui.processes import ProcessNow
+from gpuwatch.units import binary, percent
+
+_SERVER = "mps-server"
+"""NVIDIA's MPS runs the kernels of its clients, whose processes NVML does not list."""
+_BUSY = 0.05
+"""Share of a GPU's time from which on a process that only draws is told."""
+_SOME = 0.01
+"""Share of a run from which on a neighbour is told when it is over."""
+_LONGEST = 40
+"""Characters of a name."""
+
+
+@dataclass(frozen=True)
+class _Neighbour:
+    name: str | None
+    pid: int
+    user: str | None
+    place: str | None
+    bytes: int | None
+
+
+def gpus_of_run(
+    meta: Mapping[str, JSON],
+    devices: Sequence[DeviceRow],
+    processes: Sequence[ProcessNow],
+    *,
+    live: bool,
+) -> frozenset[str]:
+    """The GPUs that the run is known to use: by its processes, its own word, or as the only ones.
+
+    While it goes on every GPU that is watched counts as used in the file, which accuses nobody.
+    """
+    gpus = [device for device in devices if device.kind == "gpu" and device.used]
+    run = mapping(meta.get("run"))
+    if run.get("device") == "cpu":
+        return frozenset()
+    told = run.get("device_uuid")
+    uuids = set(map(str, told)) if isinstance(told, list) else {str(told)}
+    known = {device.id for device in gpus if device.uuid in uuids}
+    known |= {on.device for process in processes if process.owned for on in process.gpus}
+    if known:
+        return frozenset(known)
+    return frozenset(device.id for device in gpus) if not live or len(gpus) == 1 else frozenset()
+
+
+def shared_now(processes: Sequence[ProcessNow], gpus: frozenset[str]) -> dict[str, str]:
+    """By GPU who else is on it."""
+    by_gpu: dict[str, list[_Neighbour]] = {}
+    for process in processes:
+        for on in process.gpus:
+            small = on.graphics and (on.share or 0.0) < _BUSY
+            if process.owned is False and process.running and on.device in gpus and not small:
+                by_gpu.setdefault(on.device, []).append(
+                    _Neighbour(process.name, process.pid, process.user, process.place, on.bytes)
+                )
+    return {
+        gpu: f"shared with {_named(found)}" for gpu, found in by_gpu.items() if not _served(found)
+    }
+
+
+def shared_over(presences: Sequence[Presence], gpus: frozenset[str], run_ns: int) -> dict[str, str]:
+    """By GPU who else was on it, and for what share of ``run_ns``, the run's own time."""
+    by_gpu: dict[str, list[tuple[float, _Neighbour]]] = {}
+    for one in presences:
+        share = min(1.0, one.ns / max(1, run_ns))
+        small = one.kind == "graphics" and (one.share or 0.0) < _BUSY
+        if one.device in gpus and share >= _SOME and not small:
+            neighbour = _Neighbour(one.name, one.pid, one.user, one.place, one.bytes)
+            by_gpu.setdefault(one.device, []).append((share, neighbour))
+    told = {}
+    for gpu, found in by_gpu.items():
+        found.sort(key=lambda each: -each[0])
+        neighbours = [neighbour for _, neighbour in found]
+        if not _served(neighbours):
+            longest = percent(found[0][0])
+            told[gpu] = f"shared for {longest} of the time with {_named(neighbours, most=True)}"
+    return told
+
+
+def _served(neighbours: Sequence[_Neighbour]) -> bool:
+    return any(_SERVER in (each.name or "") for each in neighbours)
+
+
+def _named(neighbours: Sequence[_Neighbour], *, most: bool = False) -> str:
+    """The first one, and how many more; ``most``: its memory is the most that it held."""
+    first = neighbours[0]
+    size = None if first.bytes is None else ("at most " if most else "") + binary(first.bytes)
+    about = [f"PID {first.pid}", first.user, first.place, size]
+    name = clean(first.name)[:_LONGEST] if first.name else "a process"
+    text = f"{name} ({', '.join(clean(each)[:_LONGEST] for each in about if each)})"
+    return f"{text} and {len(neighbours) - 1} more" if len(neighbours) > 1 else text
