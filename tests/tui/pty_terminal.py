@@ -1,0 +1,114 @@
+"""A program in a terminal of the test's own, and every byte that it sends there."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from .conftest import ROOT
+
+_CONTROLLING = "import fcntl,os,sys,termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execvp(sys.argv[1], sys.argv[1:])"  # noqa: E501
+
+SEQUENCES = re.compile(
+    r"\x1b\[[0-9;:]*m"  # colours and weight
+    r"|\x1b\[[0-9;]*[HJK]"  # place and erase
+    r"|\x1b\[\?[0-9;]+[hl]"  # modes
+    r"|\x1b\[\?[0-9]+\$p"  # asks for a mode
+    r"|\x1b\[[<>=][0-9;]*u"  # the kitty keyboard
+    r"|\r|\n"
+)
+"""All that a screen has to say to a terminal besides text."""
+
+
+class Pty:
+    """``command`` on a terminal of ``size`` columns and rows."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        size: tuple[int, int] = (80, 24),
+        environment: Mapping[str, str] | None = None,
+        *,
+        before: str = "",
+    ) -> None:
+        """``before``: Python that the program runs before it takes the terminal."""
+        self._master, slave = pty.openpty()
+        self.resize(*size)
+        known = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "LINES")}
+        path = os.pathsep.join(filter(None, [str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]))
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", f"{before}\n{_CONTROLLING}", *command],
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            env={**known, "PYTHONPATH": path, **(environment or {})},
+            start_new_session=True,
+        )
+        os.close(slave)
+        self.sent = b""
+
+    def resize(self, columns: int, rows: int) -> None:
+        fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def type(self, keys: str) -> None:
+        os.write(self._master, keys.encode())
+
+    def wait(self, text: str, seconds: float = 20.0, start: int = 0) -> bytes:
+        """Read until ``text`` was sent behind byte ``start``; all that was sent."""
+        deadline = time.monotonic() + seconds
+        while text.encode() not in self.sent[start:]:
+            left = deadline - time.monotonic()
+            assert left > 0 and self.read(left), f"no {text!r} in {self.text()[-3000:]!r}"
+        return self.sent
+
+    def read(self, seconds: float) -> bool:
+        """Read once; whether something came in time."""
+        if not select.select([self._master], [], [], seconds)[0]:
+            return False
+        try:
+            data = os.read(self._master, 1 << 16)
+        except OSError:  # its last user has closed it
+            return False
+        self.sent += data
+        return bool(data)
+
+    def text(self) -> str:
+        return self.sent.decode("utf-8", "replace")
+
+    def hang_up(self) -> None:
+        """The connection is lost."""
+        if self._master >= 0:
+            os.close(self._master)
+            self._master = -1
+
+    def end(self, seconds: float = 15.0) -> int:
+        """Read until the program has ended; its exit code."""
+        deadline = time.monotonic() + seconds
+        while self._master >= 0 and self.process.poll() is None and time.monotonic() < deadline:
+            self.read(0.1)
+        return self.process.wait(max(0.1, deadline - time.monotonic()))
+
+    def state(self) -> str:
+        """``T`` of a program that is stopped, ``R`` or ``S`` of one that goes on."""
+        return Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(") ")[2][0]
+
+    def seconds_of_cpu(self) -> float:
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(") ")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def close(self) -> None:
+        self.hang_up()
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGKILL)
+            self.process.wait()

@@ -1,0 +1,100 @@
+"""What becomes of a screen whose terminal is lost, resized, too small, or left for the shell."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from .pty_terminal import Pty
+
+Make = Callable[..., Path]
+IGNORED = "import signal; signal.signal(signal.SIGHUP, signal.SIG_IGN)"
+
+
+def replay(path: Path) -> list[str]:
+    return [sys.executable, "-m", "gpuwatch", "replay", str(path)]
+
+
+@pytest.fixture
+def terminal(session: Make) -> Iterator[Callable[..., Pty]]:
+    opened: list[Pty] = []
+
+    def make(**options: object) -> Pty:
+        opened.append(Pty(replay(session()), **options))  # type: ignore[arg-type]
+        opened[-1].wait("step ")
+        return opened[-1]
+
+    yield make
+    for each in opened:
+        each.close()
+
+
+def test_a_lost_terminal_ends_the_screen_without_a_word(terminal: Callable[..., Pty]) -> None:
+    screen = terminal()
+    screen.hang_up()
+    assert screen.end() == 0
+
+
+def test_a_lost_terminal_ends_the_screen_also_where_nobody_is_told_of_it(
+    terminal: Callable[..., Pty],
+) -> None:
+    screen = terminal(before=IGNORED)
+    screen.hang_up()
+    assert screen.end() == 0
+
+
+def test_a_hang_up_alone_ends_the_screen_and_gives_the_terminal_back(
+    terminal: Callable[..., Pty],
+) -> None:
+    screen = terminal()
+    screen.process.send_signal(signal.SIGHUP)
+    assert screen.end() == 0
+
+
+def test_a_screen_follows_every_size_and_says_where_it_is_too_small(
+    terminal: Callable[..., Pty],
+) -> None:
+    screen = terminal(size=(120, 40))
+    for columns, rows in ((200, 60), (10, 3), (1, 1), (60, 16), (80, 5), (39, 24), (10, 3)):
+        screen.resize(columns, rows)
+    screen.wait("too small")
+    start = len(screen.sent)
+    screen.resize(60, 16)
+    screen.wait("H100", start=start)
+    screen.type("q")
+    assert screen.end() == 0
+
+
+def test_a_screen_can_be_left_for_the_shell_and_come_back_to(terminal: Callable[..., Pty]) -> None:
+    screen = terminal()
+    screen.type("\x1a")
+    screen.wait("\x1b[?1049l")
+    until(lambda: screen.state() == "T")
+    start = len(screen.sent)
+    screen.process.send_signal(signal.SIGCONT)
+    screen.wait("mnist-cnn", start=start)
+    assert b"\x1b[?1049h" in screen.sent[start:]
+    screen.type("q")
+    assert screen.end() == 0
+
+
+def test_only_presses_and_the_wheel_of_a_mouse_are_asked_for(terminal: Callable[..., Pty]) -> None:
+    screen = terminal()
+    assert b"\x1b[?1000h" in screen.sent and b"\x1b[?1006h" in screen.sent
+    assert b"\x1b[?1003h" not in screen.sent
+    screen.wait("leave")  # behind "q ", in the last row
+    screen.type("\x1b[<0;5;24M\x1b[<0;5;24m")
+    assert screen.end() == 0
+    assert b"\x1b[?1000l" in screen.sent
+
+
+def until(true: Callable[[], bool], seconds: float = 10.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
