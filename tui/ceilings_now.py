@@ -25,6 +25,7 @@ class CeilingsNow:
         self._devices: tuple[DeviceRow, ...] = ()
         self._known: object = None
         self._found: dict[str | None, Mapping[str, Ceiling]] = {}
+        self._bandwidth: dict[str, float | None] = {}
         self.data_type: str | None = None
         """Of the run's matrix products."""
 
@@ -34,7 +35,7 @@ class CeilingsNow:
         if known == self._known:
             return
         self._known, self._meta, self._devices = known, meta, devices
-        self._found = {}
+        self._found, self._bandwidth = {}, {}
         self.data_type = data_type_of(mapping(meta.get("run")))
 
     def of(self, device: str | None) -> Mapping[str, Ceiling]:
@@ -52,5 +53,8 @@ class CeilingsNow:
         """What the device's memory cannot exceed, By/s; a measured ceiling is no such limit."""
         if device is None:
             return None
-        found = every_ceiling_of(self._meta, self._devices, device).get(BANDWIDTH, ())
-        return next((each.value for each in found if each.kind == PEAK), None)
+        if device not in self._bandwidth:
+            found = every_ceiling_of(self._meta, self._devices, device).get(BANDWIDTH, ())
+            peak = next((each.value for each in found if each.kind == PEAK), None)
+            self._bandwidth[device] = peak
+        return self._bandwidth[device]

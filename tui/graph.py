@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from gpuwatch.units import clock_time
 
@@ -66,9 +67,16 @@ class Window:
     def column_ns(self) -> float:
         return max(1.0, (self.end - self.start) / max(1, self.columns))
 
-    def edges(self) -> list[int]:
+    def edges(self) -> tuple[int, ...]:
         """The ``columns + 1`` borders in nanoseconds."""
-        return [self.start + round(i * self.column_ns) for i in range(self.columns + 1)]
+        return _edges(self)
+
+
+@lru_cache(maxsize=16)
+def _edges(view: Window) -> tuple[int, ...]:
+    """Several histories of one picture have the same."""
+    step = view.column_ns
+    return tuple(view.start + round(i * step) for i in range(view.columns + 1))
 
 
 def window(t: int, seconds: int | None, columns: int, ended: bool = False) -> Window:

@@ -50,6 +50,9 @@ class SessionReader(BulkReads):
         self.notice = self.opened.notice
         """What had to be done to read a file whose writer died, if anything."""
         self._version = int(self._rows("PRAGMA user_version")[0][0])
+        # What was read last, with what it follows from: a screen asks once a second.
+        self._devices: tuple[list[tuple[JSON, ...]], tuple[DeviceRow, ...]] = [], ()
+        self._channels: tuple[object, tuple[ChannelRow, ...]] = None, ()
         self._processes: tuple[tuple[int, ...], Processes] | None = None
 
     def __enter__(self) -> SessionReader:
@@ -88,50 +91,21 @@ class SessionReader(BulkReads):
 
     def devices(self) -> tuple[DeviceRow, ...]:
         rows = self._rows("SELECT id, kind, name, uuid, used, attributes FROM device LIMIT 1000")
-        devices = [
-            DeviceRow(
-                str(id_),
-                str(kind),
-                str(name),
-                None if uuid is None else str(uuid),
-                bool(used),
-                mapping(_json(attributes)),
-            )
-            for id_, kind, name, uuid, used, attributes in rows
-        ]
-        return tuple(sorted(devices, key=lambda device: _natural(device.id)))
+        if rows != self._devices[0]:
+            self._devices = rows, _devices(rows)
+        return self._devices[1]
 
     def channels(self) -> tuple[ChannelRow, ...]:
         """All channels by id, with the method and reason of their last change."""
-        stated = {
-            id_: [(method, source, reason)]
-            for id_, method, source, reason in self._rows(
-                "SELECT id, method, source, reason FROM channel"
+        ((count,),) = self._rows("SELECT count(*) FROM channel")
+        known = int(count), self._changes()
+        if known != self._channels[0]:
+            rows = self._rows(
+                "SELECT id, device, metric, unit, kind, method, source, reason FROM channel "
+                "ORDER BY id"
             )
-        }
-        for id_, method, source, reason in self._changes():
-            stated.get(id_, []).append((method, source, reason))
-        found = []
-        for id_, device, metric, unit, kind in self._rows(
-            "SELECT id, device, metric, unit, kind FROM channel ORDER BY id"
-        ):
-            method, source, reason = stated[id_][-1]
-            methods = [_method(each) for each, _, _ in stated[id_]]
-            available = [each for each in methods if each is not Method.UNAVAILABLE]
-            found.append(
-                ChannelRow(
-                    int(id_),
-                    str(device),
-                    str(metric),
-                    str(unit),
-                    str(kind),
-                    _method(method),
-                    str(source),
-                    None if reason is None else str(reason),
-                    available[-1] if available else Method.UNAVAILABLE,
-                )
-            )
-        return tuple(found)
+            self._channels = known, _channels(rows, known[1])
+        return self._channels[1]
 
     def _changes(self) -> list[tuple[JSON, ...]]:
         """Channel, method, source and reason of each change of a channel, in order."""
@@ -258,6 +232,48 @@ class SessionReader(BulkReads):
     def presences(self, end: int) -> tuple[Presence, ...]:
         """How long, until the time ``end``, others than the workload's processes were on GPUs."""
         return presences(self._rows, self._version, end)
+
+
+def _devices(rows: Sequence[tuple[JSON, ...]]) -> tuple[DeviceRow, ...]:
+    devices = [
+        DeviceRow(
+            str(id_),
+            str(kind),
+            str(name),
+            None if uuid is None else str(uuid),
+            bool(used),
+            mapping(_json(attributes)),
+        )
+        for id_, kind, name, uuid, used, attributes in rows
+    ]
+    return tuple(sorted(devices, key=lambda device: _natural(device.id)))
+
+
+def _channels(
+    rows: Sequence[tuple[JSON, ...]], changes: Sequence[tuple[JSON, ...]]
+) -> tuple[ChannelRow, ...]:
+    stated = {row[0]: [row[5:]] for row in rows}
+    for id_, *change in changes:
+        stated.get(id_, []).append(tuple(change))
+    found = []
+    for id_, device, metric, unit, kind, *_ in rows:
+        method, source, reason = stated[id_][-1]
+        methods = [_method(each) for each, _, _ in stated[id_]]
+        available = [each for each in methods if each is not Method.UNAVAILABLE]
+        found.append(
+            ChannelRow(
+                int(id_),
+                str(device),
+                str(metric),
+                str(unit),
+                str(kind),
+                _method(method),
+                str(source),
+                None if reason is None else str(reason),
+                available[-1] if available else Method.UNAVAILABLE,
+            )
+        )
+    return tuple(found)
 
 
 def _step(row: tuple[JSON, ...]) -> StepRow:
