@@ -39,7 +39,7 @@ def help_lines(keys: Keys, width: int) -> list[Row]:
 class PageScreen(PaintedScreen):
     """Rows that scroll; the keys that open such a page close it too."""
 
-    KEYS = (
+    KEYS: ClassVar[tuple[tuple[str, str], ...]] = (
         ("↑ ↓ PgUp PgDn", "scroll; j, k and Space too"),
         ("Home End", "the first row, the last one"),
         ("Esc or q", "back"),
