@@ -1,4 +1,4 @@
-"""Histories of the runs that are compared, over one another: read in a thread, drawn as they come."""
+"""Histories of the runs that are compared: read in a thread of their own, drawn as they come."""
 
 from __future__ import annotations
 

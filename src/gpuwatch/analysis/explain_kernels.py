@@ -55,7 +55,7 @@ def differing(sides: Sides) -> tuple[tuple[KernelRow, ...], Evidence | None]:
     Shares are of the profile of the run that is nearest to its cell's median. A kernel that any run
     of the other cell launched is no difference.
     """
-    nearest = [_nearest(cell) for cell in sides.cells]
+    nearest = [nearest_profiled(cell) for cell in sides.cells]
     profiles = [None if each is None else each.profile for each in nearest]
     rows = differing_kernels(profiles, most=None)
     if not rows:
@@ -114,7 +114,7 @@ def _sum(counters: Counters | None, keys: Sequence[str]) -> float | None:
     return total if len(known) == len(values) and math.isfinite(total) else None
 
 
-def _nearest(cell: Cell) -> Summary | None:
+def nearest_profiled(cell: Cell) -> Summary | None:
     """Of the judged runs that have a profile, the one whose value is nearest the median."""
     runs = [run for run in cell.judged if _has_tables(run.session.profile)]
     middle = cell.median
