@@ -10,6 +10,7 @@ from pathlib import Path
 from gpuwatch.errors import GpuwatchError, NotASession, StorageError
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.tui.collect import Collector
+from gpuwatch.tui.past_view import PastView
 from gpuwatch.tui.snapshot import Snapshot, Trouble, Unreadable, View
 
 REFRESH_SECONDS = 1.0
@@ -100,21 +101,23 @@ class Feed:
                     raise
 
     def _follow(self, collector: Collector) -> None:
+        past = PastView(collector)
         asked = False
         while not self._closed.is_set():
+            view = self._view
             if not asked:
                 self._update(collector)
-            view = self._view
-            snapshot = collector.snapshot(view)
+            shown = past.at(view.at)
+            snapshot = shown.snapshot(view)
             self._post(snapshot)
-            more = snapshot.status.live or (snapshot.place is not None and not snapshot.tally)
+            more = snapshot.goes_on or (snapshot.place is not None and not snapshot.tally)
             due = time.monotonic() + (self._refresh if more else _ENDED_SECONDS)
-            while not self._wake.is_set() and collector.backfill():
+            while not self._wake.is_set() and (collector.backfill() or shown.backfill()):
                 if time.monotonic() > due:
                     break
             else:
-                if not snapshot.status.live and view == self._view:
-                    final = collector.snapshot(view)
+                if (view.at is not None or not snapshot.status.live) and view == self._view:
+                    final = shown.snapshot(view)
                     if final.gauges != snapshot.gauges:
                         self._post(final)
             asked = self._wake.wait(max(0.0, due - time.monotonic()))

@@ -14,12 +14,12 @@ from gpuwatch.models import mapping
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.session.rows import StepRow
 from gpuwatch.tui.phases import PhaseTimes
-from gpuwatch.tui.series import NS, Series, StepHistory, recent_steps
+from gpuwatch.tui.series import NS, RECENT_NS, Series, StepHistory, recent_steps
 from gpuwatch.tui.snapshot import Reading, Work
 
 _MOST_STEPS = 1000
 """Steps that the shown median is of: the newest ones."""
-_FIRST_LOOK = 4000
+_LEAST_LOOK, _FIRST_LOOK = 200, 4000
 """Step lines read at once when a session is opened; older ones follow in pieces."""
 _PIECE, _SPARSE_PIECE = 20_000, 1000
 """Older step lines read at once: summed by ten seconds, or each where they come slowly."""
@@ -33,7 +33,7 @@ class Steps:
         """``now``: of an earlier moment the steps of the same session as they are now."""
         self._reader = reader
         self._now = now
-        self._last = max(-1, reader.last_step() - _FIRST_LOOK)
+        self._last = _first_look(reader)
         self._first_recent = self._last
         self._back = -1
         """Everything up to here was read by :meth:`backfill`."""
@@ -243,6 +243,14 @@ class Steps:
         if done <= 0 or ns <= 0:
             return None
         return (total - step) * (ns / NS / done)
+
+
+def _first_look(reader: SessionReader) -> int:
+    """The line behind which lines are read at once: those of the longest zoom."""
+    last = reader.last_step()
+    newest = reader.steps(last - 1, 1)
+    long_ago = reader.row_at("step", newest[0].t - RECENT_NS - 10 * NS) if newest else -1
+    return max(-1, last - _FIRST_LOOK, min(long_ago, last - _LEAST_LOOK))
 
 
 def _figures(row: StepRow) -> tuple[int, float | None, float | None]:

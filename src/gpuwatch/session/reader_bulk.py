@@ -19,6 +19,8 @@ NAN = math.nan
 _BUCKET_NS = TIER_SECONDS * 1_000_000_000
 _MOST_BUCKETS = 1_000_000
 """Of the tier: 115 days."""
+_PIECE = 4001
+"""Rows of the tier that are read at once: an odd number ends within a bucket."""
 _TIMED = ("tick", "step", "log", "event", "gpu_process", "process", "process_use")
 """Tables whose rows are in order of time."""
 
@@ -89,24 +91,41 @@ class BulkReads:
 
     def tier_columns(self, channels: Sequence[int], after: int = -1) -> TierColumns:
         """The finished buckets behind ``after``: count and mean of these channels."""
+        n, means, counts = (
+            array("q"),
+            [array("d") for _ in channels],
+            [array("d") for _ in channels],
+        )
+        while len(n) < _MOST_BUCKETS:
+            numbers, found, after = self._buckets(channels, after)
+            n.extend(numbers)
+            for index, (average, weight) in enumerate(found):
+                means[index].extend(average)
+                counts[index].extend(weight)
+            if after is None:
+                break
+        return TierColumns(n, tuple(means), tuple(counts))
+
+    def _buckets(
+        self, channels: Sequence[int], after: int
+    ) -> tuple[list[int], list[tuple[array[float], array[float]]], int | None]:
+        """A piece of the tier: numbers, means and counts, and where the next one begins."""
         count, mean = TIER_STATS.index("count"), TIER_STATS.index("mean")
         rows = self._rows(
             f"SELECT n, stat{_columns(channels)} FROM tier "  # noqa: S608
             "WHERE n > ? AND stat IN (?, ?) ORDER BY n, stat LIMIT ?",
-            (after, count, mean, 2 * _MOST_BUCKETS),
+            (after, count, mean, _PIECE),
         )
-        counts = [row for row in rows if row[1] == count]
-        means = [row for row in rows if row[1] == mean]
-        if [row[0] for row in counts] != [row[0] for row in means]:
-            known = {row[0] for row in counts} & {row[0] for row in means}
-            counts = [row for row in counts if row[0] in known]
-            means = [row for row in means if row[0] in known]
-        if not means:
-            return TierColumns((), *(tuple(array("d") for _ in channels),) * 2)
-        n, _, *weights = zip(*counts, strict=True)
-        _, _, *averages = zip(*means, strict=True)
-        found = [_weighted(*pair) for pair in zip(averages, weights, strict=True)]
-        return TierColumns(n, tuple(each[0] for each in found), tuple(each[1] for each in found))
+        more = len(rows) == _PIECE
+        last = rows[-1][0] if more else None
+        rows = [row for row in rows if row[0] != last]
+        by_stat = [{row[0]: row[2:] for row in rows if row[1] == stat} for stat in (mean, count)]
+        numbers = [n for n in by_stat[0] if n in by_stat[1]]
+        if not numbers:
+            return [], [(array("d"), array("d"))] * len(channels), None
+        pairs = ((zip(*(stat[n] for n in numbers), strict=True)) for stat in by_stat)
+        found = [_weighted(*pair) for pair in zip(*pairs, strict=True)]
+        return numbers, found, numbers[-1] if more else None
 
     def step_groups(self, after: int, upto: int) -> list[StepRow]:
         """The step lines with ``after < n <= upto``, those of ten seconds in one row or a few.
