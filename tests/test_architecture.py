@@ -29,7 +29,10 @@ MAY: dict[str, tuple[set[str], set[str]]] = {
     "analysis": (ENGINE | {"session"}, {"numpy", "scipy"}),
     "report": (ENGINE | {"analysis", "session"}, {"pyarrow"}),
     "notebook": (ENGINE | {"analysis", "report", "session"}, {"numpy", "pandas"}),
-    "tui": (ENGINE | {"session", "analysis", "workloads.names"}, {"textual", "rich"}),
+    "tui": (
+        ENGINE | {"session", "analysis", "workloads.names", "workloads.options"},
+        {"textual", "rich"},
+    ),
     "web": (ENGINE, {"aiohttp", "textual_serve"}),
     "cli": (
         ENGINE

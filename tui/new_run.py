@@ -2,149 +2,212 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import secrets
+from collections.abc import Callable
+from dataclasses import replace
 from typing import ClassVar
 
-from rich.text import Text
-from textual import on
-from textual.app import ComposeResult
+from textual import events
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal
-from textual.screen import Screen
-from textual.widgets import Input, Label, OptionList
-from textual.widgets.option_list import Option
+from textual.timer import Timer
 
-from gpuwatch.text import clean
 from gpuwatch.tui import commands
-from gpuwatch.tui.canvas import Canvas
-from gpuwatch.tui.cells import wrap
+from gpuwatch.tui.canvas import Canvas, Clicked
 from gpuwatch.tui.keys import keys_row
-from gpuwatch.tui.line import Line
-from gpuwatch.tui.new_run_form import OWN_COMMAND, Form, Problem, arguments, command_line
-
-_FIELDS = (
-    ("environments", "environment", "bare", "such as: bare docker=IMAGE apptainer=FILE.sif"),
-    ("steps", "steps", "", "timed steps; empty: the default"),
-    ("batch_size", "batch size", "", "empty: the workload's default"),
-    ("flags", "more flags", "", "such as --dtype bfloat16"),
-    ("command", "command", "", "such as python3 train.py"),
+from gpuwatch.tui.launch_answers import ask_doctor, ask_plan
+from gpuwatch.tui.launch_rows import Drawn, launch_rows
+from gpuwatch.tui.launch_state import (
+    LaunchState,
+    current,
+    moved,
+    next_part,
+    obstacle,
+    pressed,
+    stand_on,
+    text_of,
+    with_machine,
+    with_text,
 )
+from gpuwatch.tui.look import READ_ONLY
+from gpuwatch.tui.new_run_form import Form, arguments, problems, words
+from gpuwatch.tui.painted import PaintedScreen
+
+PLAN_AFTER_SECONDS = 0.25
+"""Without a key before the plan is asked for."""
+_LARGEST_SEED = 9999
+
+Change = Callable[[LaunchState], LaunchState]
 
 
-class NewRunScreen(Screen[Path | None]):
-    """Asks what to run and where, and starts it. Ends with the session's path, or ``None``."""
+class NewRunScreen(PaintedScreen):
+    """Asks what to run and where, tells what that will be, and starts it."""
 
+    KEYS = (
+        ("Enter", "start; so does Ctrl+S"),
+        ("↑↓", "move; in the list of workloads: choose"),
+        ("Tab", "next part, Shift+Tab the one before"),
+        ("Space", "tick, or the next choice"),
+        ("←→", "the next choice, the one before"),
+        ("PgUp PgDn", "eight rows up or down"),
+        ("Home End", "first or last; in a field: its start or end"),
+        ("Ctrl+U", "empty a field to the left; Ctrl+K to the right, Ctrl+W a word"),
+        ("Esc", "back; nothing is started"),
+    )
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "back", show=False, priority=True),
-        Binding("enter", "start", show=False, priority=True),
-        Binding("ctrl+s", "start", show=False, priority=True),
+        Binding("enter,ctrl+s", "start", show=False, priority=True),
+        Binding("tab", "part(1)", show=False, priority=True),
+        Binding("shift+tab", "part(-1)", show=False, priority=True),
+        Binding("down", "move(1)", show=False, priority=True),
+        Binding("up", "move(-1)", show=False, priority=True),
+        Binding("pagedown", "move(8)", show=False, priority=True),
+        Binding("pageup", "move(-8)", show=False, priority=True),
     ]
 
     def __init__(self) -> None:
         super().__init__()
+        seed = secrets.randbelow(_LARGEST_SEED) + 1
+        self.state = LaunchState(Form(order_seed=seed))
+        self._drawn = Drawn((), (), 0)
+        self._follow = True
         self._busy = False
-        self._answer: tuple[str, str] | None = None
-
-    def compose(self) -> ComposeResult:
-        yield Canvas(id="head")
-        yield OptionList(*self._options(), id="workload", markup=False)
-        for name, label, value, hint in _FIELDS:
-            with Horizontal(classes="row", id=f"row-{name}"):
-                yield Label(label, classes="name", markup=False)
-                yield Input(value, id=name, compact=True)
-                yield Label(hint, classes="hint", markup=False)
-        yield Canvas(id="answer")
-        yield Canvas(id="foot")
-
-    def _options(self) -> list[Option]:
-        from gpuwatch.workloads import names
-
-        known = names.known()
-        choices = [*known.items(), (OWN_COMMAND, "any program, in any language")]
-        return [
-            Option(Text.assemble((f" {name:<15}", "bold"), f" {clean(what)}"), id=name)
-            for name, what in choices
-        ]
+        self._command: tuple[str, ...] = ()
+        self._timer: Timer | None = None
 
     def on_mount(self) -> None:
-        options = self.query_one(OptionList)
-        options.highlighted = 0
-        options.focus()
-        self.call_after_refresh(self.paint)
-
-    def on_resize(self) -> None:
-        self.call_after_refresh(self.paint)
-
-    @on(Input.Changed)
-    @on(OptionList.OptionHighlighted)
-    def _edited(self) -> None:
-        self._answer = None
-        self.paint()
-
-    @on(OptionList.OptionSelected)
-    def _chosen(self) -> None:
-        self.action_start()
-
-    def form(self) -> Form:
-        """The fields as they stand."""
-        options = self.query_one(OptionList)
-        highlighted = options.highlighted_option
-        values = {name: self.query_one(f"#{name}", Input).value for name, *_ in _FIELDS}
-        workload = highlighted.id if highlighted is not None else None
-        return Form(workload=workload or "", **values)
+        self._ask()
 
     def paint(self) -> None:
-        width = self.app.size.width
-        form = self.form()
-        own = form.workload == OWN_COMMAND
-        for name in ("steps", "batch_size", "flags"):
-            self.query_one(f"#row-{name}").display = not own
-        self.query_one("#row-command").display = own
-        title = Line(width).add(" gpuwatch ", "brand").add("start a run", "strong")
-        self.query_one("#head", Canvas).show([title, Line(width)])
-        self.query_one("#answer", Canvas).show(self._answer_rows(form, width))
-        keys = [("Enter", "start"), ("↑↓", "workload"), ("Tab", "next field"), ("Esc", "back")]
-        self.query_one("#foot", Canvas).show([keys_row(keys, width)])
+        width, height = self.app.size
+        if height < 4:
+            return
+        first = self._drawn.first
+        self._drawn = launch_rows(self.state, width, height - 1, first, follow=self._follow)
+        self.query_one(Canvas).show([*self._drawn.lines, keys_row(self._keys(), width)])
 
-    def _answer_rows(self, form: Form, width: int) -> list[Line]:
-        rows = [Line(width)]
-        parts = arguments(form)
-        if isinstance(parts, Problem):
-            rows.append(Line(width).add(" ✗ ", "bad").add(clean(parts.text), "text"))
+    def _keys(self) -> list[tuple[str, str]]:
+        item = current(self.state)
+        keys = [("Enter", "start"), ("Tab", "next part")]
+        if item.kind == "workload":
+            keys.append(("↑↓", "choose"))
         else:
-            for index, text in enumerate(wrap(clean(command_line(parts)), width - 5, 2)):
-                rows.append(Line(width).add(" $ " if index == 0 else "   ", "key").add(text))
-        if self._answer is not None:
-            text, role = self._answer
-            sign = " ✗ " if role == "bad" else " » "
-            for index, piece in enumerate(wrap(text, width - 5, 3)):
-                rows.append(
-                    Line(width).add(sign if index == 0 else "   ", role).add(piece, "strong")
-                )
-        return rows
+            keys.append(("↑↓", "move"))
+        if item.kind in ("tick", "more"):
+            keys.append(("Space", "tick" if item.kind == "tick" else "show"))
+        if item.kind == "choice":
+            keys.append(("←→", "choose"))
+        return [*keys, ("Esc", "back"), ("F1", "help")]
+
+    def _change(self, change: Change) -> None:
+        """Take a new state, draw it, and ask again where the form became another."""
+        before, self.state = self.state.form, change(self.state)
+        self._follow = True
+        self.paint()
+        if self.state.form != before:
+            if self._timer is not None:
+                self._timer.stop()
+            self._timer = self.set_timer(PLAN_AFTER_SECONDS, self._ask)
+
+    def _ask(self) -> None:
+        """Ask for the plan, and for what can run where that may be another answer."""
+        form = self.state.form
+        command = tuple(words(form.command) or ())[:1] if form.own else ()
+        if self.state.machine is None or command != self._command:
+            self._command = command
+            self.run_worker(self._ask_machine(command), exclusive=True, group="machine")
+        if not problems(form):
+            self.run_worker(self._ask_plan(arguments(form)), exclusive=True, group="plan")
+
+    async def _ask_machine(self, command: tuple[str, ...]) -> None:
+        found = await ask_doctor(command)
+        self._answered(lambda state: with_machine(state, found))
+
+    async def _ask_plan(self, asked: tuple[str, ...]) -> None:
+        found = await ask_plan(asked)
+        self._answered(lambda state: replace(state, plan=found, planned=asked))
+
+    def _answered(self, change: Change) -> None:
+        follow = self._follow
+        self._change(change)
+        self._follow = follow
+
+    def action_part(self, by: int) -> None:
+        self._change(lambda state: next_part(state, by))
+
+    def action_move(self, by: int) -> None:
+        self._change(lambda state: moved(state, by))
+
+    def action_scroll_by(self, by: int) -> None:
+        self._follow = False
+        self._drawn = replace(self._drawn, first=max(0, self._drawn.first + by))
+        self.paint()
+
+    def on_key(self, event: events.Key) -> None:
+        """Editing where the cursor is on a text; choosing elsewhere."""
+        text = text_of(self.state)
+        if text is not None:
+            edited = text.pressed(event.key)
+            if edited is None and event.is_printable and event.character:
+                edited = text.typed(event.character)
+            change: Change | None = (lambda s: with_text(s, edited)) if edited else None
+        else:
+            change = {
+                "space": lambda state: pressed(state, 1),
+                "right": lambda state: pressed(state, 1),
+                "left": lambda state: pressed(state, -1),
+                "home": lambda state: moved(state, -10_000),
+                "end": lambda state: moved(state, 10_000),
+            }.get(event.key)
+        if change is not None:
+            event.stop()
+            event.prevent_default()
+            self._change(change)
+
+    def on_paste(self, event: events.Paste) -> None:
+        text = text_of(self.state)
+        if text is not None:
+            pasted = text.typed(event.text)
+            self._change(lambda state: with_text(state, pasted))
+
+    def on_clicked(self, message: Clicked) -> None:
+        hit = [
+            each.key
+            for each in self._drawn.targets
+            if each.y == message.y and each.left <= message.x < each.right
+        ]
+        if hit:
+            self._change(lambda state: pressed(stand_on(state, hit[0]), 1))
+            if message.count == 2 and hit[0].startswith("workload="):
+                self.action_start()
 
     def action_start(self) -> None:
-        """Start the run, or go to the field that is wrong."""
+        """Start the run, or go to what stands against it."""
         if self._busy:
             return
-        parts = arguments(self.form())
-        if isinstance(parts, Problem):
-            self.query_one(f"#{parts.field}").focus()
+        if self.gpuwatch.look.read_only:
+            self._say(f"✗ {READ_ONLY}")
+            return
+        wrong = obstacle(self.state)
+        if wrong is not None:
+            self._change(lambda state: stand_on(state, wrong[0]))
+            self._say(f"✗ {wrong[1]}")
             return
         self._busy = True
-        self._answer = ("starting …", "key")
-        self.paint()
-        self.run_worker(self._start(parts), exclusive=True)
+        self._say("starting ...")
+        self.run_worker(self._start(arguments(self.state.form)), exclusive=True, group="start")
 
-    async def _start(self, parts: tuple[str, ...]) -> None:
-        outcome = await commands.run(*commands.record(parts))
+    async def _start(self, asked: tuple[str, ...]) -> None:
+        outcome = await commands.run(*commands.record(asked))
         self._busy = False
         path = commands.session_path(outcome)
         if outcome.good and path is not None:
-            self.dismiss(path)
+            self.dismiss(None)
+            self.gpuwatch.open_session(path)
             return
-        self._answer = (outcome.complaint, "bad")
-        self.paint()
+        self._say(f"✗ {outcome.complaint}")
+
+    def _say(self, message: str) -> None:
+        self._change(lambda state: replace(state, message=message))
 
     def action_back(self) -> None:
         self.dismiss(None)

@@ -23,7 +23,7 @@ def announce(request: Request, say: Callable[[str], None]) -> None:
     """Say what several runs are going to be; nothing of a single one."""
     plan = _plan(request)
     if len(plan.runs) > 1:
-        for line in [*_parts(plan), _time(plan, request)[1]]:
+        for line in [*_parts(plan), _time(plan, request)]:
             say(line)
 
 
@@ -62,7 +62,7 @@ def order(request: Request, *, drawn: bool) -> str:
     if len(plan.parts) > 1:
         told.append(f"{len(plan.runs)} runs in {len(plan.parts)} parts")
     told += [_filled(text, width) for text in _cannot(plan, problems)]
-    told.append(_filled(_time(plan, request)[1], width))
+    told.append(_filled(_time(plan, request), width))
     if drawn and plan.seed is not None:
         told.append(_filled(f"add --order-seed {plan.seed} to run this order", width))
     return "\n".join(told)
@@ -126,7 +126,7 @@ def as_json(request: Request) -> dict[str, JSON]:
     rest = _rest(plan, request)
     problems = _problems(request, rest)
     waiting = {run.index for run in rest}
-    seconds, text = _time(plan, request)
+    seconds, reason = _seconds(plan, request)
     return {
         "schema": 1,
         "order_seed": plan.seed,
@@ -144,7 +144,7 @@ def as_json(request: Request) -> dict[str, JSON]:
             for run in plan.runs
         ],
         "seconds": seconds,
-        "time": text,
+        "reason": reason or None,
     }
 
 
@@ -172,8 +172,22 @@ def _part_json(part: Part) -> dict[str, JSON]:
     }
 
 
-def _time(plan: Plan, request: Request) -> tuple[float | None, str]:
-    """How long it takes, in seconds and in words, by what took place before on this host."""
+def _time(plan: Plan, request: Request) -> str:
+    """How long it takes, in words."""
+    runs = _rest(plan, request)
+    done = f"{len(plan.runs) - len(runs)} of {len(plan.runs)} runs are done; " * bool(
+        request.resume
+    )
+    seconds, reason = _seconds(plan, request)
+    if seconds is not None:
+        return f"{done}it takes {about(seconds)}, by earlier runs of the same"
+    first = "first block" if plan.parts[0].blocks else "first run"
+    when = f"{done}how long it takes is not known before the {first} is over"
+    return f"{when}: {reason}" if reason else when
+
+
+def _seconds(plan: Plan, request: Request) -> tuple[float | None, str]:
+    """How long it takes by what took place before on this host, or why that is not known."""
     runs = _rest(plan, request)
     cells = [cell(run) for run in runs]
     known = history(find.known_sessions(), dict.fromkeys(cells))
@@ -183,17 +197,11 @@ def _time(plan: Plan, request: Request) -> tuple[float | None, str]:
             known.pauses,
         )
     seconds = known.left(cells, len(cells) - 1)
-    done = f"{len(plan.runs) - len(runs)} of {len(plan.runs)} runs are done; " * bool(
-        request.resume
-    )
     if seconds is not None:
-        seconds += sum(plan.parts[run.part].cool_down for run in runs[1:])
-        return seconds, f"{done}it takes {about(seconds)}, by earlier runs of the same"
+        return seconds + sum(plan.parts[run.part].cool_down for run in runs[1:]), ""
     new = [run for run in runs if cell(run) not in known.runs]
-    first = "first block" if plan.parts[0].blocks else "first runs"
-    when = f"{done}how long it takes is not known before the {first} is over"
     if not new:
-        return None, when
+        return None, "no earlier study of several runs"
     cases = unique(run.workload for run in plan.runs)
     name = f"{case_label(new[0].workload, cases)} in {new[0].environment.label}"
-    return None, f"{when}: no earlier run of {name} that finished"
+    return None, f"no earlier run of {name} that finished"

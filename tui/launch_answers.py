@@ -1,0 +1,195 @@
+"""What gpuwatch's own commands answer to a form: what can run here, and what a start would do."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from gpuwatch.models import JSON, mapping, number
+from gpuwatch.text import clean
+from gpuwatch.tui import commands
+from gpuwatch.tui.commands import Outcome
+
+_MOST = 2000
+"""Items of a list that are taken from an answer; a study has no more runs."""
+DOCTOR_SECONDS = 60.0
+"""A runner has ten seconds for its answer, and torch is imported where there are GPUs."""
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """Why something cannot run here, and what mends it."""
+
+    text: str
+    fix: str = ""
+
+
+@dataclass(frozen=True)
+class Place:
+    """An environment that there is."""
+
+    text: str
+    """As ``--env`` takes it."""
+    engine: str
+    without_gpu: Trouble | None
+    with_gpu: Trouble | None
+    """``None`` also where there is no GPU to ask for."""
+
+    def trouble(self, on_gpus: bool) -> Trouble | None:
+        """Why a run cannot start in it; ``None``: it can."""
+        return self.without_gpu or (self.with_gpu if on_gpus else None)
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """A GPU that a run can be given."""
+
+    choice: str
+    """As ``--gpus`` takes it."""
+    name: str
+    memory_bytes: float | None
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What ``gpuwatch doctor`` found."""
+
+    places: tuple[Place, ...] = ()
+    gpus: tuple[Gpu, ...] = ()
+    no_gpu: str = ""
+    """Why there are none."""
+    complaint: str = ""
+    """Why nothing is known."""
+
+
+@dataclass(frozen=True)
+class PlanNow:
+    """What a start would do, as ``--plan`` tells it."""
+
+    runs: int = 0
+    what: str = ""
+    """Cases and environments in words."""
+    order: tuple[str, ...] = ()
+    """A line for each block; empty where each runs once."""
+    seconds: float | None = None
+    """How long it takes."""
+    reason: str = ""
+    """Why that is not known."""
+    troubles: Mapping[int, Trouble] | None = None
+    """Why nothing can run in an environment, by its place among those asked for."""
+    steps: str = ""
+    """Timed steps where the plan sets them; empty: it does not."""
+    complaint: str = ""
+    """What is wrong with the command line; everything else is empty then."""
+
+
+async def ask_doctor(command: Sequence[str]) -> Machine:
+    """What can run here; ``command``: one's own in place of a workload."""
+    behind = ("--", *command) if command else ()
+    outcome = await commands.run(
+        "doctor", "--images", "--format", "json", *behind, timeout=DOCTOR_SECONDS
+    )
+    return machine(outcome)
+
+
+async def ask_plan(arguments: Sequence[str]) -> PlanNow:
+    """What ``gpuwatch run ARGUMENTS`` would do."""
+    outcome = await commands.run("--record", "--plan", "--format", "json", *arguments, timeout=60)
+    return plan(outcome)
+
+
+def machine(outcome: Outcome) -> Machine:
+    """Of doctor's answer; whatever stands in it, nothing is raised."""
+    body = _body(outcome)
+    if not body:
+        return Machine(complaint=outcome.complaint if outcome.err else "doctor gave no answer")
+    return Machine(
+        tuple(_place(each) for each in _objects(body.get("environments")) if each.get("env")),
+        tuple(_gpu(each) for each in _objects(body.get("gpus"))),
+        clean(mapping(body.get("gpu_unavailable")).get("text") or ""),
+    )
+
+
+def plan(outcome: Outcome) -> PlanNow:
+    """Of the plan's answer; whatever stands in it, nothing is raised."""
+    body = _body(outcome) if outcome.good else {}
+    if not body:
+        return PlanNow(complaint=outcome.complaint.removeprefix("error: "))
+    parts, runs = _objects(body.get("parts")), _objects(body.get("runs"))
+    part = parts[0] if parts else {}
+    cases, environments = _objects(part.get("cases")), _objects(part.get("environments"))
+    names = [clean(each.get("label") or "") for each in environments]
+    blocks = number(part.get("blocks"))
+    steps = number(mapping(cases[0].get("parameters")).get("steps")) if cases else None
+    return PlanNow(
+        runs=len(runs),
+        what=f"{', '.join(clean(each.get('label') or '') for each in cases)} in {', '.join(names)}",
+        order=() if blocks is None else tuple(_blocks(runs, names)),
+        seconds=number(body.get("seconds")),
+        reason=clean(body.get("reason") or ""),
+        troubles=_troubles(runs),
+        steps="" if steps is None else f"{steps:g}",
+    )
+
+
+def _place(each: Mapping[str, JSON]) -> Place:
+    return Place(
+        clean(each.get("env")),
+        clean(each.get("engine") or ""),
+        _first(each.get("without_gpu")),
+        _first(each.get("with_gpu")),
+    )
+
+
+def _first(answer: JSON) -> Trouble | None:
+    found = _objects(mapping(answer).get("problems"))
+    return _trouble(found[0]) if found else None
+
+
+def _trouble(problem: Mapping[str, JSON]) -> Trouble:
+    return Trouble(clean(problem.get("text") or "it cannot"), clean(problem.get("fix") or ""))
+
+
+def _gpu(each: Mapping[str, JSON]) -> Gpu:
+    identity = str(each.get("id"))
+    index = re.fullmatch(r"gpu(\d+)", identity)
+    choice = index[1] if index else clean(each.get("uuid") or identity)
+    return Gpu(choice, clean(each.get("name") or ""), number(each.get("memory_bytes")))
+
+
+def _troubles(runs: Sequence[Mapping[str, JSON]]) -> dict[int, Trouble]:
+    """Of each environment its first; one in which anything can run has none."""
+    found: dict[int, Trouble | None] = {}
+    for run in runs:
+        place, problems = run.get("environment"), _objects(run.get("problems"))
+        if not isinstance(place, int):
+            continue
+        if not problems:
+            found[place] = None
+        elif place not in found:
+            found[place] = _trouble(problems[0])
+    return {place: trouble for place, trouble in found.items() if trouble is not None}
+
+
+def _blocks(runs: Sequence[Mapping[str, JSON]], names: Sequence[str]) -> list[str]:
+    lines = []
+    for block, group in groupby(runs, lambda run: run.get("block")):
+        places = [run.get("environment") for run in group]
+        told = [names[p] for p in places if isinstance(p, int) and 0 <= p < len(names)]
+        lines.append(f"{'warm-up' if block == 0 else f'block {block}'}: {', '.join(told)}")
+    return lines
+
+
+def _body(outcome: Outcome) -> Mapping[str, JSON]:
+    try:
+        return mapping(json.loads(outcome.out))
+    except (ValueError, RecursionError):
+        return {}
+
+
+def _objects(value: JSON) -> list[Mapping[str, JSON]]:
+    listed = value if isinstance(value, list) else []
+    return [each for each in listed[:_MOST] if isinstance(each, dict)]

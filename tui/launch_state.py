@@ -1,0 +1,252 @@
+"""The form of a new run while it is filled in: where the cursor is, and what keys do to it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from gpuwatch.tui.launch_answers import Machine, Place, PlanNow, Trouble
+from gpuwatch.tui.launch_fields import FIRST, Parameter, taken
+from gpuwatch.tui.launch_text import Text
+from gpuwatch.tui.new_run_form import (
+    OF_TORCHVISION,
+    OWN_COMMAND,
+    REPEATS,
+    Form,
+    arguments,
+    problems,
+)
+from gpuwatch.workloads import names
+
+WORKLOADS: tuple[tuple[str, str], ...] = (
+    *names.known().items(),
+    (OF_TORCHVISION, "any image classification model of torchvision"),
+    (OWN_COMMAND, "any program, in any language"),
+)
+"""What can be run, with a line on each."""
+
+
+@dataclass(frozen=True)
+class Item:
+    """Something that the cursor can stand on."""
+
+    key: str
+    kind: str
+    """``workload``, ``text``, ``tick``, ``choice`` or ``more``."""
+    part: str
+    """Items of one part are one stop of Tab."""
+    name: str = ""
+    """Of a workload, an environment or a GPU."""
+    parameter: Parameter | None = None
+
+
+@dataclass(frozen=True)
+class LaunchState:
+    """Everything that the form draws."""
+
+    form: Form = field(default_factory=Form)
+    cursor: str = f"workload={WORKLOADS[0][0]}"
+    """Key of the item that it stands on."""
+    at: int = 0
+    """Place of the cursor in a text, in characters."""
+    more: bool = False
+    """Whether all parameters are shown."""
+    touched: bool = False
+    """Whether the choice of environments is the person's."""
+    machine: Machine | None = None
+    """``None``: not known yet."""
+    plan: PlanNow | None = None
+    planned: tuple[str, ...] | None = None
+    """The arguments that the plan is of."""
+    message: str = ""
+    """What the last key came to; one that begins with a cross is bad."""
+
+    @property
+    def fresh(self) -> PlanNow | None:
+        """The plan of the form as it is; ``None``: not known yet, or nothing can be planned."""
+        if self.plan is None or problems(self.form) or arguments(self.form) != self.planned:
+            return None
+        return self.plan
+
+
+def items(state: LaunchState) -> tuple[Item, ...]:
+    """All items in the order of the arrow keys."""
+    form, machine = state.form, state.machine
+    found = [Item(f"workload={name}", "workload", "workload", name) for name, _ in WORKLOADS]
+    if form.workload in TEXT_OF:
+        found.append(Item(TEXT_OF[form.workload], "text", "name"))
+    tick = partial(Item, kind="tick")
+    found += [tick(f"env={text}", part="where", name=text) for text in places(state)]
+    found += [Item("other", "text", "other"), tick("pull", part="pull")]
+    gpus = machine.gpus if machine else ()
+    found += [tick(f"gpu={each.choice}", part="gpus", name=each.choice) for each in gpus]
+    found.append(Item("repeat", "choice", "repeat"))
+    if not form.own:
+        known = taken(form.case)
+        shown = [each for each in known if state.more or each.name in FIRST]
+        found += [Item(each.name, _kind(each), each.name, "", each) for each in shown]
+        found.append(Item("more", "more", "more"))
+    return tuple(found)
+
+
+TEXT_OF = {OWN_COMMAND: "command", OF_TORCHVISION: "model"}
+"""The field that a choice of the list needs."""
+
+
+def _kind(parameter: Parameter) -> str:
+    return "tick" if parameter.switch else "choice" if parameter.choices else "text"
+
+
+def places(state: LaunchState) -> tuple[str, ...]:
+    """The environments of the list, as ``--env`` takes them; those that can run come first."""
+    known = state.machine.places if state.machine else ()
+    told = sorted(known, key=lambda each: each.trouble(state.form.on_gpus) is not None)
+    texts = [each.text for each in told] or ["bare"]
+    return tuple(dict.fromkeys([*texts, *(t for t in state.form.ticked if t not in texts)]))
+
+
+def place(state: LaunchState, text: str) -> Place | None:
+    """What is known of an environment."""
+    known = state.machine.places if state.machine else ()
+    return next((each for each in known if each.text == text), None)
+
+
+def trouble(state: LaunchState, text: str) -> Trouble | None:
+    """Why nothing can run in an environment; the plan knows it of what is asked for."""
+    asked, plan = state.form.environments, state.fresh
+    if plan is not None and not plan.complaint and text in asked:
+        return (plan.troubles or {}).get(asked.index(text))
+    known = place(state, text)
+    return known.trouble(state.form.on_gpus) if known else None
+
+
+def obstacle(state: LaunchState) -> tuple[str, str] | None:
+    """The first thing that stands against a start: the item's key, and what is wrong."""
+    wrong = problems(state.form)
+    for item in items(state):
+        if item.key in wrong:
+            return item.key, wrong[item.key]
+    if wrong:
+        (key, text), *_ = wrong.items()
+        return (f"env={places(state)[0]}" if key == "where" else key), text
+    for text in state.form.environments:
+        if found := trouble(state, text):
+            key = f"env={text}" if text in state.form.ticked else "other"
+            return key, f"{text}: {found.text}" + (f"; {found.fix}" if found.fix else "")
+    if state.fresh is not None and state.fresh.complaint:
+        return state.cursor, state.fresh.complaint
+    return None
+
+
+def current(state: LaunchState) -> Item:
+    """The item that the cursor stands on."""
+    listed = items(state)
+    return next((each for each in listed if each.key == state.cursor), listed[0])
+
+
+def moved(state: LaunchState, by: int) -> LaunchState:
+    """``by`` items down or up; in the list of workloads that chooses, and it is left by Tab."""
+    listed = items(state)
+    here = listed.index(current(state))
+    if current(state).kind == "workload":
+        many = len(WORKLOADS)
+        if here + by >= many and listed[many].part == "name" and here == many - 1:
+            return stand_on(state, listed[many].key)
+        return stand_on(state, listed[max(0, min(many - 1, here + by))].key)
+    there = max(0, min(len(listed) - 1, here + by))
+    if listed[there].kind == "workload":
+        return stand_on(state, f"workload={state.form.workload}")
+    return stand_on(state, listed[there].key)
+
+
+def next_part(state: LaunchState, by: int) -> LaunchState:
+    """To the next or the previous stop of Tab, round and round."""
+    listed = items(state)
+    parts = list(dict.fromkeys(each.part for each in listed))
+    part = parts[(parts.index(current(state).part) + by) % len(parts)]
+    if part == "workload":
+        return stand_on(state, f"workload={state.form.workload}")
+    return stand_on(state, next(each.key for each in listed if each.part == part))
+
+
+def stand_on(state: LaunchState, key: str) -> LaunchState:
+    """With the cursor on an item, unfolded where need be; a workload is chosen by that."""
+    if key.startswith("workload="):
+        state = replace(state, form=replace(state.form, workload=key.partition("=")[2]))
+    state = replace(state, cursor=key, message="")
+    if current(state).key != key:
+        state = replace(state, more=True)
+    text = text_of(state)
+    return replace(state, at=len(text.value) if text else 0)
+
+
+def text_of(state: LaunchState) -> Text | None:
+    """What is being edited; ``None``: the cursor is on no text."""
+    item = current(state)
+    if item.kind != "text":
+        return None
+    value = value_of(state.form, item)
+    return Text(value, min(state.at, len(value)))
+
+
+def value_of(form: Form, item: Item) -> str:
+    """What a text holds, or a choice is on."""
+    if item.parameter is not None:
+        chosen = form.values.get(item.parameter.name, "")
+        return chosen or (item.parameter.choices[0] if item.kind == "choice" else "")
+    return str(getattr(form, item.key))
+
+
+def with_text(state: LaunchState, text: Text) -> LaunchState:
+    """With the text under the cursor replaced."""
+    return replace(_with_value(state, current(state), text.value), at=text.at)
+
+
+def pressed(state: LaunchState, by: int) -> LaunchState:
+    """After Space, or an arrow to the side: a tick is changed, the next choice is taken."""
+    item, form = current(state), state.form
+    if item.kind == "more":
+        return replace(state, more=not state.more)
+    if item.kind == "choice":
+        choices = item.parameter.choices if item.parameter else tuple(REPEATS)
+        here = choices.index(value_of(form, item))
+        return _with_value(state, item, choices[(here + by) % len(choices)])
+    if item.kind != "tick":
+        return state
+    if item.parameter is not None:
+        return _with_value(state, item, "" if value_of(form, item) else "yes")
+    if item.key == "pull":
+        return replace(state, form=replace(form, pull=not form.pull), message="")
+    if item.part == "gpus":
+        return replace(state, form=replace(form, gpus=_gpus(state, item.name)), message="")
+    order = places(state)
+    chosen = {*form.ticked} ^ {item.name}
+    form = replace(form, ticked=tuple(text for text in order if text in chosen))
+    return replace(state, form=form, touched=True, message="")
+
+
+def _gpus(state: LaunchState, choice: str) -> tuple[str, ...] | None:
+    """The GPUs with one more, or one less; ``None``: all."""
+    known = tuple(each.choice for each in state.machine.gpus) if state.machine else ()
+    chosen = {*(known if state.form.gpus is None else state.form.gpus)} ^ {choice}
+    return None if chosen == {*known} else tuple(each for each in known if each in chosen)
+
+
+def _with_value(state: LaunchState, item: Item, value: str) -> LaunchState:
+    if item.parameter is not None:
+        form = replace(state.form, values={**state.form.values, item.parameter.name: value})
+    else:
+        fields: dict[str, str] = {item.key: value}
+        form = replace(state.form, **fields)  # type: ignore[arg-type]
+    return replace(state, form=form, message="")
+
+
+def with_machine(state: LaunchState, machine: Machine) -> LaunchState:
+    """With what can run here. Where the choice is untouched and cannot run, another that can is
+    taken."""
+    state = replace(state, machine=machine)
+    on_gpus = state.form.on_gpus
+    able = [each.text for each in machine.places if each.trouble(on_gpus) is None]
+    if state.touched or not able or state.form.own or set(state.form.ticked) & set(able):
+        return state
+    return replace(state, form=replace(state.form, ticked=(able[0],)))
