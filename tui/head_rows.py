@@ -33,7 +33,7 @@ MARKS = {
 def title_row(snapshot: Snapshot, width: int, *, paused: bool) -> Line:
     """What runs where, its place in its study, its state and time."""
     mark, role = MARKS[snapshot.status.state]
-    row = Line(width).add(" gpuwatch ", "brand")
+    row = Line(width)
     if snapshot.machine_only:
         row.add("this machine", "strong")
     else:
@@ -51,10 +51,11 @@ def title_row(snapshot: Snapshot, width: int, *, paused: bool) -> Line:
     end.append((f"  {clock_time(snapshot.t / NS)} ", "strong"))
     if snapshot.place is not None:
         taken = sum(len(text) for text, _ in [*right, *end])
-        right += _place(snapshot.place, width - taken - min(row.used, _NAMED) - 1)
+        right += _place(snapshot.place, width - taken - min(row.used + 10, _NAMED) - 1)
     right += end
     size = sum(len(text) for text, _ in right)
-    row = Line(width).join(_cut(row, width - size - 1)).to(width - size)
+    brand = Line(width).add(" gpuwatch " if row.used + 9 + size < width else " ", "brand")
+    row = Line(width).join(_cut(brand.join(row), width - size - 1)).to(width - size)
     for text, colour in right:
         row.add(text, colour)
     return row

@@ -6,6 +6,11 @@ from gpuwatch.tui.live_rows import Options
 from gpuwatch.tui.snapshot import Snapshot, View
 
 HELP: tuple[tuple[str, str], ...] = (
+    ("", "the run"),
+    ("s", "stop the run, after asking"),
+    ("e", "write the study's report"),
+    ("Esc", "one level back, in the end to the sessions"),
+    ("q", "leave; a run goes on, and the terminal says how to come back"),
     ("", "what is shown"),
     ("g", "all GPUs, and back to one"),
     ("Tab, ↓ or digits", "next GPU, the one below, or the GPU of that number"),
@@ -21,11 +26,6 @@ HELP: tuple[tuple[str, str], ...] = (
     ("o", "roofline: the run under the ceilings of compute and bandwidth"),
     ("K", "kernels: which ones took the time, after the run"),
     ("c", "compare with its study, so far while that goes on"),
-    ("", "the run"),
-    ("s", "stop the run, after asking"),
-    ("e", "write the study's report"),
-    ("Esc", "one level back, in the end to the sessions"),
-    ("q", "leave; a run goes on, and the terminal says how to come back"),
 )
 
 

@@ -35,6 +35,9 @@ TALL = 30
 _LOW, _LOWEST = 22, 20
 """Rows from which on phases, and the runs of the study, have a place."""
 
+_DIGITS = 7
+"""Rows from which on a gauge has large digits, and a blank row below."""
+
 
 @dataclass(frozen=True)
 class Drawn:
@@ -99,9 +102,9 @@ def _one_gpu(snapshot: Snapshot, options: Options, width: int, height: int) -> D
     if host is not None:
         details.append(host)
     left -= len(listed) + 2 + len(details)
-    if not snapshot.machine_only:
-        left -= _log_height(left)
     gauges = _gauges(snapshot, height)
+    if not snapshot.machine_only:
+        left -= _log_height(left, len(gauges))
     each = max(1, min(12, left // len(gauges)))
     lines = [*top, *listed, _device_title(snapshot, options, width)]
     for gauge in gauges:
@@ -160,10 +163,10 @@ def _gauges(snapshot: Snapshot, height: int) -> list[Gauge]:
     return gauges
 
 
-def _log_height(left: int) -> int:
+def _log_height(left: int, gauges: int) -> int:
     """Rows of the log and the last event; the gauges get the rest, at least a row each."""
     if left >= 15:
-        return max(6, left // 3)
+        return max(6, min(left // 3, left - _DIGITS * gauges))
     wanted = left - 9 if left >= 11 else left - 6
     return max(2, min(wanted, left - 3))
 

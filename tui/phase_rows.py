@@ -20,8 +20,6 @@ _KNOWN = {
 _MORE = (("╲", "good"), ("═", "key"), ("◇", "text"), ("•", "muted"))
 """Of other names, in turn."""
 _OTHER = ("·", "faint")
-_LEAST = 12
-"""Columns of the shortest bar that says something."""
 _LONGEST = 16
 """Columns of a phase's name."""
 
@@ -30,19 +28,16 @@ Part = tuple[str, float, str, str]
 
 
 def phase_rows(shares: StepShares, width: int, most: int) -> list[Line]:
-    """The bar and its names: in two rows where there are ``most`` of two, else in one.
+    """The bar and its names below it, in two rows; where ``most`` is 1 each name stands behind its
+    part of the bar.
 
     Each phase keeps its own pattern; what no phase covers is ``other``.
     """
     parts = _parts(shares)
-    legend = _legend(parts, width - 1)
     if most > 1:
-        return [_bar(Line(width).add(" "), parts, width - 2), Line(width).add(" ").join(legend)]
-    room = width - 3 - legend.used
-    row = Line(width).add(" ")
-    if room >= _LEAST:
-        _bar(row, parts, room).add(" ")
-    return [row.join(legend)]
+        bar = _bar(Line(width).add(" "), parts, width - 2)
+        return [bar, Line(width).add(" ").join(_legend(parts, width - 1, 0))]
+    return [Line(width).add(" ").join(_legend(parts, width - 2, width))]
 
 
 def _parts(shares: StepShares) -> list[Part]:
@@ -65,15 +60,24 @@ def _bar(row: Line, parts: list[Part], columns: int) -> Line:
     return row
 
 
-def _legend(parts: list[Part], width: int) -> Line:
-    """Pattern, name and share of each; where not all fit, those of the largest shares."""
+def _legend(parts: list[Part], width: int, bar: int) -> Line:
+    """Pattern, name and share of each; where not all fit, those of the largest shares.
+
+    The patterns take the room that is left, by share, at most ``bar`` columns together.
+    """
     figures = [f"{100 * share:.0f} %" for _, share, _, _ in parts]
     keep = sorted(range(len(parts)), key=lambda at: -parts[at][1])
-    while keep and sum(5 + cell_len(parts[at][0] + figures[at]) for at in keep) > width + 2:
+    while keep and _taken(parts, figures, keep) > width + 2:
         keep.pop()
+    room = min(bar, width + 2 - _taken(parts, figures, keep) + len(keep))
     row = Line(width)
     for at in sorted(keep):
-        name, _, pattern, role = parts[at]
-        row.add("  " if row.used else "").add(f"{pattern} ", role)
-        row.add(f"{name} ", "muted").add(figures[at], "strong")
+        name, share, pattern, role = parts[at]
+        row.add("  " if row.used else "").add(pattern * max(1, int(share * room)), role)
+        row.add(f" {name} ", "muted").add(figures[at], "strong")
     return row
+
+
+def _taken(parts: list[Part], figures: list[str], keep: list[int]) -> int:
+    """Columns of these with one of pattern each, and a gap behind each."""
+    return sum(5 + cell_len(parts[at][0] + figures[at]) for at in keep)

@@ -6,8 +6,6 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import groupby
 
-from rich.cells import cell_len
-
 from gpuwatch.text import clean
 from gpuwatch.tui.cells import fit
 from gpuwatch.tui.head_rows import MARKS
@@ -34,8 +32,8 @@ VERDICTS = {
 """A mark and a colour for each verdict, the same as on the compare screen."""
 _LABEL = 24
 """Columns of an environment's name."""
-_SHORT, _BLOCKS = 46, 12
-"""Columns of the comparison in part of a row, and of its blocks there."""
+_BLOCKS = 12
+"""Columns of what the comparison rests on, in part of a row."""
 _FARTHEST = 1e4
 """A relative change beyond which only a broken file goes."""
 
@@ -46,12 +44,10 @@ def strip_rows(strip: StudyStrip, width: int, most: int) -> list[Line]:
     At most ``most`` rows; in a single one both stand beside each other.
     """
     if most < 2 or not strip.found:
-        told = _short(strip) if strip.found else _counts(strip.runs)
-        left = _runs(strip, max(20, width - told.used - 12))
-        row = Line(width).add(" study ", "muted").join(left)
-        if row.left > told.used + 2:
-            row.to(width - told.used - 1).join(told)
-        return [row]
+        row = Line(width).add(" study ", "muted").join(_runs(strip, max(16, width // 2 - 7)))
+        room = row.left - 3
+        told = _short(strip, room) if strip.found else _counts(strip.runs)
+        return [row.to(width - told.used - 1).join(told) if told.used <= room else row]
     counts = _counts(strip.runs)
     row = Line(width).add(" study ", "muted").join(_runs(strip, width - counts.used - 10))
     rows = [row.to(width - counts.used - 1).join(counts)]
@@ -131,20 +127,23 @@ def _rests(found: SoFar, strip: StudyStrip) -> str:
     return f"{found.pairs} of {strip.blocks} blocks"
 
 
-def _short(strip: StudyStrip) -> Line:
+def _short(strip: StudyStrip, width: int) -> Line:
     """The comparison so far in part of a row, as many of the environments as fit."""
-    row = Line(_SHORT)
+    row = Line(width)
     for found in strip.found:
         mark, role = VERDICTS[found.kind]
-        part = Line(_SHORT).add(f"{mark} ", role).add(fit(clean(found.other), 12), "strong")
         change = f" {_signed(found.estimate)} %" if _known(found.estimate) else ""
-        part.add(f" {found.kind}" if found.kind != "described" else "", role).add(change, "text")
-        if row.used and part.used + 2 > row.left - _BLOCKS:
+        word = f" {found.kind}" if found.kind != "described" else ""
+        gap = "  " if row.used else ""
+        room = row.left - len(gap + word + change) - 2 - _BLOCKS
+        if room < 6 and row.used:
             break
-        row.add("  " if row.used else "").join(part)
+        row.add(gap).add(f"{mark} ", role)
+        row.add(fit(clean(found.other), max(4, min(room, _LABEL))), "strong")
+        row.add(word, role).add(change, "text")
     pairs = max(found.pairs for found in strip.found)
     blocks = "" if strip.blocks is None else f", {pairs}/{strip.blocks} blocks"
-    return row.add(blocks if cell_len(blocks) <= row.left else "", "muted")
+    return row.add(blocks if len(blocks) <= row.left else "", "muted")
 
 
 def _known(value: float | None) -> bool:

@@ -83,6 +83,8 @@ class Script:
     alive: bool = True
     pace: float = 1.0
     """Factor on the step's time."""
+    phases: dict[str, float] = field(default_factory=dict)
+    """Share of a step's time by phase."""
     start: float = 0.0
     """Seconds after ``START_UNIX_NS``."""
 
@@ -262,8 +264,8 @@ def _steps(script: Script) -> list[store.Row]:
         warmup = line == 1
         rows.append(
             (
-                "INSERT INTO step (t, step, count, warmup, samples, seconds, loss) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?)",
+                "INSERT INTO step (t, step, count, warmup, samples, seconds, loss, phases) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
                 (
                     int(t * NS),
                     step,
@@ -272,6 +274,7 @@ def _steps(script: Script) -> list[store.Row]:
                     64.0 * count,
                     array("d", times).tobytes(),
                     array("d", [2.3 / (1 + step / 500)] * count).tobytes(),
+                    json.dumps({name: share * sum(times) for name, share in script.phases.items()}),
                 ),
             )
         )
