@@ -75,7 +75,7 @@ async def run(*arguments: str, timeout: float = TIMEOUT_SECONDS, outlives: bool 
 
 @dataclass(frozen=True)
 class Entry:
-    """One line of the list of sessions."""
+    """One session of the list."""
 
     path: Path
     status: str
@@ -86,21 +86,61 @@ class Entry:
     step_seconds: float | None
     samples_per_second: float | None
     study: str
+    name: str = ""
+    tags: tuple[str, ...] = ()
+    note: str = ""
+    run: int | None = None
+    """Its place in the plan of a study of several runs, from 1 on."""
+    block: int | None = None
+    """0 is the warm-up block."""
 
 
-async def sessions() -> tuple[list[Entry], str | None]:
+@dataclass(frozen=True)
+class Study:
+    """A study of several runs."""
+
+    path: Path
+    study: str
+    """The folder's name."""
+    name: str = ""
+    tags: tuple[str, ...] = ()
+    note: str = ""
+    title: str = ""
+    question: str = ""
+    runs: int | None = None
+    """As planned."""
+    going_on: bool = False
+    """A recorder goes through it, maybe between two runs."""
+    says: tuple[tuple[str, str], ...] = ()
+    """Kind and sentence of each verdict so far, then of sweeps and of the noise."""
+
+
+@dataclass(frozen=True)
+class Listed:
+    """The sessions, newest first, and the studies that several of them are of."""
+
+    entries: tuple[Entry, ...] = ()
+    studies: tuple[Study, ...] = ()
+
+
+async def sessions() -> tuple[Listed, str | None]:
     """The saved and running sessions as the command lists them, and a complaint if it failed."""
-    outcome = await run("sessions", "--format", "json", timeout=30)
+    outcome = await run("sessions", "--format", "json")
     if not outcome.good:
-        return [], outcome.complaint
+        return Listed(), outcome.complaint
     try:
-        listed = json.loads(outcome.out)["sessions"]
-        return [entry(item) for item in listed], None
-    except (ValueError, KeyError, TypeError):
-        return [], "the list of sessions could not be read"
+        return await asyncio.to_thread(_listed, outcome.out), None
+    except (ValueError, KeyError, TypeError, AttributeError):
+        return Listed(), "the list of sessions could not be read"
+
+
+def _listed(text: str) -> Listed:
+    found = json.loads(text)
+    return Listed(tuple(map(entry, found["sessions"])), tuple(map(_study, found["studies"])))
 
 
 def entry(item: dict[str, Any]) -> Entry:
+    """A session of ``gpuwatch sessions --format json``."""
     return Entry(
         path=Path(str(item["path"])),
         status=clean(item.get("status") or "unknown"),
@@ -111,11 +151,40 @@ def entry(item: dict[str, Any]) -> Entry:
         step_seconds=_number(item.get("step_median_seconds")),
         samples_per_second=_number(item.get("samples_per_second")),
         study=clean(item.get("study") or ""),
+        name=clean(item.get("name") or ""),
+        tags=tuple(map(clean, item.get("tags") or ())),
+        note=clean_lines(item.get("note")),
+        run=_whole(item.get("run")),
+        block=_whole(item.get("block")),
     )
+
+
+def _study(item: dict[str, Any]) -> Study:
+    return Study(
+        path=Path(str(item["path"])),
+        study=clean(item.get("study") or ""),
+        name=clean(item.get("name") or ""),
+        tags=tuple(map(clean, item.get("tags") or ())),
+        note=clean_lines(item.get("note")),
+        title=clean(item.get("title") or ""),
+        question=clean(item.get("question") or ""),
+        runs=_whole(item.get("runs")),
+        going_on=item.get("going_on") is True,
+        says=tuple((clean(each["kind"]), clean(each["text"])) for each in item.get("says") or ()),
+    )
+
+
+def clean_lines(text: object) -> str:
+    """A note as one line."""
+    return " ".join(clean(line).strip() for line in str(text or "").splitlines())
 
 
 def _number(value: object) -> float | None:
     return float(value) if isinstance(value, (int, float)) else None
+
+
+def _whole(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def record(arguments: Sequence[str]) -> tuple[str, ...]:

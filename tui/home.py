@@ -1,52 +1,59 @@
-"""The home screen: devices now, the sessions, the way to a new run."""
+"""The home screen: devices now, the sessions and studies, the way to a new run."""
 
 from __future__ import annotations
 
-import asyncio
 import threading
-from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import ClassVar
 
+from textual import events
 from textual.binding import Binding, BindingType
 
-from gpuwatch.session.progress import place
 from gpuwatch.session.status import State
-from gpuwatch.tui import commands
 from gpuwatch.tui.arrived import Arrived
-from gpuwatch.tui.canvas import Canvas
+from gpuwatch.tui.canvas import Canvas, Clicked
 from gpuwatch.tui.devices_now import DevicesNow
-from gpuwatch.tui.home_rows import HomeState, home_rows
+from gpuwatch.tui.home_acts import stoppable
+from gpuwatch.tui.home_edit import Edit
+from gpuwatch.tui.home_list import ORDERS
+from gpuwatch.tui.home_rows import Layout, home_rows
+from gpuwatch.tui.home_sessions import HomeSessions
 from gpuwatch.tui.keys import keys_row
 from gpuwatch.tui.narrow import send_only_changes
-from gpuwatch.tui.painted import PaintedScreen
 from gpuwatch.tui.snapshot import Snapshot, Unreadable
-from gpuwatch.tui.study_places import StudyPlaces
-from gpuwatch.tui.words import lost_question, stop_question
 
 HELP: tuple[tuple[str, str], ...] = (
+    ("", "runs"),
     ("n", "start a run"),
-    ("Enter", "open the session: live if it runs, else its replay"),
-    ("↑ ↓ PgUp PgDn", "another session"),
-    ("Space", "mark the session for a comparison"),
-    ("c", "compare the marked sessions with the first that has a value"),
-    ("", "(of one study in blocks: with its plan's first environment);"),
-    ("", "without a mark: all runs of the session's study"),
+    ("Enter", "open: live if it runs, else its replay; of a study its runs"),
+    ("s", "stop the run or the study, after asking"),
     ("a", "record on: take up a run whose recorder died"),
-    ("s", "stop the run, after asking"),
+    ("p", "processes of this machine"),
+    ("", "the list"),
+    ("↑ ↓ PgUp PgDn", "another row; a click stands on it, a double click opens it"),
+    ("Home End", "first, last row"),
+    ("→ ←", "show, hide the runs of a study"),
+    ("/", "find: words, or status: env: workload: name: tag: note: study:"),
+    ("o", "sort by started, took, step time, samples/s, name, status"),
+    ("O", "the other way round"),
     ("r", "read the list again"),
-    ("t", "colours: dark, light, the terminal's own"),
+    ("", "comparing"),
+    ("Space", "mark the session or study"),
+    ("c", "compare what is marked; without a mark: all runs of the study"),
+    ("e", "write the report of what is marked, else of the study"),
+    ("Esc", "take the marks back, then show all again"),
+    ("", "what is kept"),
+    ("R", "give it a name, to find it by"),
+    ("T", "its tags"),
+    ("N", "a note on it"),
+    ("d", "delete what is marked, else what is under the cursor; asks"),
+    ("y", "yes, where something is asked"),
     ("q", "leave; runs go on"),
-    ("?", "this page"),
 )
 REFRESH_SECONDS = 10.0
-_STOPPABLE = frozenset(
-    state.value for state in (State.QUEUED, State.STARTING, State.RUNNING, State.LOST)
-)
 
 
-class HomeScreen(PaintedScreen):
+class HomeScreen(HomeSessions):
     """What is there, and what can be done."""
 
     KEYS = HELP
@@ -55,33 +62,41 @@ class HomeScreen(PaintedScreen):
         Binding("n", "new", show=False),
         Binding("r", "refresh", show=False),
         Binding("c", "compare", show=False),
+        Binding("e", "export", show=False),
         Binding("a", "take_up", show=False),
         Binding("s", "stop", show=False),
+        Binding("d", "delete", show=False),
         Binding("y", "answer(True)", show=False),
+        Binding("p", "processes", show=False),
+        Binding("R", "label('name')", show=False),
+        Binding("T", "label('tags')", show=False),
+        Binding("N", "label('note')", show=False),
+        Binding("slash", "filter", show=False),
+        Binding("o", "sort", show=False),
+        Binding("O", "reverse", show=False),
         Binding("space", "mark", show=False),
         Binding("enter", "open", show=False),
+        Binding("right", "unfold(True)", show=False),
+        Binding("left", "unfold(False)", show=False),
         Binding("down,j", "move(1)", show=False),
         Binding("up,k", "move(-1)", show=False),
         Binding("pagedown", "move(10)", show=False),
         Binding("pageup", "move(-10)", show=False),
         Binding("home", "move(-1000000)", show=False),
         Binding("end", "move(1000000)", show=False),
-        Binding("escape", "unmark", show=False),
+        Binding("escape", "back", show=False),
     ]
 
     def __init__(self, *, refresh: float = 1.0) -> None:
         """``refresh``: seconds between two pictures of the devices."""
         super().__init__()
         self._every = refresh
-        self.state = HomeState()
-        self._wanted: Path | None = None
-        self._stopping: Path | None = None
+        self._layout = Layout()
         self._devices: DevicesNow | None = None
-        self._places = StudyPlaces()
 
     def on_mount(self) -> None:
         send_only_changes(self)
-        self.set_interval(REFRESH_SECONDS, self._refresh_if_shown)
+        self.set_interval(REFRESH_SECONDS, self.look_for_news)
 
     def on_unmount(self) -> None:
         devices, self._devices = self._devices, None
@@ -102,92 +117,100 @@ class HomeScreen(PaintedScreen):
         if devices is not None:
             threading.Thread(target=devices.close, name="devices-end").start()
 
-    def remember(self, current: Path | None, marked: Sequence[Path], message: str) -> None:
-        """The session to stand on, marks and a word that another screen leaves for this one."""
-        self._wanted = current
-        if marked:
-            self.state = replace(self.state, marked=tuple(marked))
-        self.state = replace(self.state, message=message)
-
     def on_arrived(self, message: Arrived) -> None:
         news = message.news
         if isinstance(news, Snapshot):
             self.state = replace(self.state, devices=news, devices_trouble=None)
         elif isinstance(news, Unreadable) and self.state.devices is None:
             self.state = replace(self.state, devices_trouble=news.trouble.text)
+        self.look_around()
         self.paint()
 
     def paint(self) -> None:
         width, height = self.app.size
         if height < 2:
             return
-        lines = home_rows(self.state, width, height - 1)
+        lines, self._layout = home_rows(self.state, width, height - 1)
         lines.append(keys_row(self._keys(), width))
         self.query_one(Canvas).show(lines)
 
     def _keys(self) -> list[tuple[str, str]]:
-        if self._stopping is not None:
+        if self.question is not None:
             return [("y", "yes"), ("Esc", "no")]
-        keys = [("n", "new run")]
-        current = self._current()
-        if current is not None and current.status == State.LOST.value:
+        if self.state.edit is not None:
+            return [("Enter", "done"), ("Esc", "leave it as it was")]
+        keys, current = [("n", "new run")], self.state.current
+        if current is not None and current.entry and current.entry.status == State.LOST.value:
             keys.append(("a", "record on"))
-        if current is not None and current.status in _STOPPABLE:
+        if current is not None and stoppable(current):
             keys.append(("s", "stop"))
         if self.state.entries:
-            keys += [("Enter", "open"), ("↑↓", "choose"), ("Space", "mark")]
-            keys.append(("c", "compare"))
-        return [*keys, ("q", "leave"), ("?", "help"), ("r", "refresh")]
+            keys += [("Enter", "open"), ("Space", "mark"), ("c", "compare"), ("/", "find")]
+        keys += [("q", "leave"), ("?", "help")]
+        if self.state.entries:
+            keys += [("o", "sort"), ("d", "delete"), ("R", "name"), ("T", "tags"), ("N", "note")]
+            keys.append(("e", "export"))
+        return [*keys, ("p", "processes"), ("r", "refresh")]
 
-    def _refresh_if_shown(self) -> None:
-        if self.on_top:
-            self.action_refresh()
+    # Keys and mouse.
 
-    def action_refresh(self) -> None:
-        self.run_worker(self._read_list(), exclusive=True, group="list")
-
-    async def _read_list(self) -> None:
-        entries, complaint = await commands.sessions()
-        places = await asyncio.to_thread(self._places.of, [item.path for item in entries])
-        standing = self._current()
-        wanted = self._wanted or (standing.path if standing else None)
-        if complaint is not None and self.state.entries:
-            self._say(complaint)
+    def on_key(self, event: events.Key) -> None:
+        edit = self.state.edit
+        if edit is None:
             return
-        paths = [item.path for item in entries]
-        listed = {path.resolve(): path for path in paths}
-        wanted = listed.get(wanted.resolve()) if wanted else None
-        cursor = paths.index(wanted) if wanted else 0
-        self._wanted = None
-        # A session from another folder is in no list and can be compared all the same.
-        marked = tuple(
-            listed.get(path.resolve(), path)
-            for path in self.state.marked
-            if path.resolve() in listed or path.exists()
-        )
-        self.state = replace(
-            self.state,
-            entries=tuple(entries),
-            complaint=complaint,
-            cursor=cursor,
-            marked=marked,
-            places=places,
-        )
+        event.stop()
+        event.prevent_default()
+        if event.key == "escape":
+            self._edited(None, done=True)
+        elif event.key == "enter":
+            self._edited(edit, done=True)
+        else:
+            self._edited(edit.pressed(event.key, event.character), done=False)
+
+    def on_paste(self, event: events.Paste) -> None:
+        if self.state.edit is not None:
+            self._edited(self.state.edit.written(event.text), done=False)
+
+    def _edited(self, edit: Edit | None, *, done: bool) -> None:
+        """``None``: it is left as it was."""
+        filtering = self.state.edit is not None and self.state.edit.what == "find"
+        self.state = replace(self.state, edit=None if done else edit)
+        if filtering:
+            self.put_in_order(replace(self.state.how, query=edit.text if edit is not None else ""))
+        elif done and edit is not None:
+            self.labelled(edit)
         self.paint()
 
-    def _current(self) -> commands.Entry | None:
-        entries = self.state.entries or ()
-        return entries[self.state.cursor] if self.state.cursor < len(entries) else None
+    def action_filter(self) -> None:
+        edit = Edit.of("find", self.state.how.query)
+        self.state = replace(self.state, edit=edit, message="")
+        self.paint()
+
+    def action_sort(self) -> None:
+        order = (self.state.how.order + 1) % len(ORDERS)
+        self.put_in_order(replace(self.state.how, order=order, reverse=False))
+
+    def action_reverse(self) -> None:
+        self.put_in_order(replace(self.state.how, reverse=not self.state.how.reverse))
+
+    def on_clicked(self, message: Clicked) -> None:
+        at = self._layout.item(message.y)
+        if at is not None:
+            self.action_move(at - self.state.cursor)
+            if message.count == 2:
+                self.action_open()
+
+    def action_scroll_by(self, by: int) -> None:
+        self.action_move(by)
 
     def action_move(self, by: int) -> None:
-        last = len(self.state.entries or ()) - 1
-        cursor = max(0, min(last, self.state.cursor + by))
-        self._stopping = None
+        cursor = max(0, min(len(self.state.items) - 1, self.state.cursor + by))
+        self.question = None
         self.state = replace(self.state, cursor=cursor, message="")
         self.paint()
 
     def action_mark(self) -> None:
-        current = self._current()
+        current = self.state.current
         if current is None:
             return
         marked = self.state.marked
@@ -195,90 +218,39 @@ class HomeScreen(PaintedScreen):
             marked = tuple(path for path in marked if path != current.path)
         else:
             marked = (*marked, current.path)
-        self.state = replace(self.state, marked=marked, message="")
+        self.state = replace(self.state, marked=marked)
         self.action_move(1)
 
-    def action_unmark(self) -> None:
-        if self._stopping is None:
-            self.state = replace(self.state, marked=())
-        self._stopping = None
-        self._say("")
+    def action_back(self) -> None:
+        """One level back: a question, then marks, then the filter."""
+        if self.question is None:
+            if self.state.marked:
+                self.state = replace(self.state, marked=())
+            elif self.state.how.query:
+                self.put_in_order(replace(self.state.how, query=""))
+        self.question = None
+        self.say("")
 
-    def action_take_up(self) -> None:
-        current = self._current()
-        if current is None or current.status != State.LOST.value:
-            self._say("only a run whose recorder died can be taken up")
+    def action_unfold(self, show: bool) -> None:
+        current = self.state.current
+        if current is None or current.study is None:
             return
-        self._say("taking the run up …")
-        self.run_worker(self._take_up(current.path), exclusive=True, group="act")
-
-    async def _take_up(self, path: Path) -> None:
-        outcome = await commands.run("attach", "--record", "--detach", str(path))
-        if outcome.good:
-            self._say("")
-            self.gpuwatch.open_session(path)
-        else:
-            self._say(outcome.complaint)
-            self.action_refresh()
-
-    def action_stop(self) -> None:
-        current = self._current()
-        if current is None or current.status not in _STOPPABLE:
-            self._say("the run is over already")
-            return
-        self._stopping = current.path
-        if current.status == State.LOST.value:
-            self._say(lost_question("Esc"))
-        else:
-            self._say(stop_question(place(current.path), "Esc"))
-
-    def action_answer(self, yes: bool) -> None:
-        path, self._stopping = self._stopping, None
-        if path is None or not yes:
-            return
-        self._say("ending the run …")
-        self.run_worker(self._stop(path), exclusive=True, group="act")
-
-    async def _stop(self, path: Path) -> None:
-        outcome = await commands.run("stop", str(path))
-        self._say(outcome.about(path))
-        self.action_refresh()
+        folder, how = current.study.path, self.state.how
+        self.put_in_order(
+            replace(how, opened=how.opened | {folder} if show else how.opened - {folder})
+        )
 
     def action_open(self) -> None:
-        current = self._current()
+        current = self.state.current
         if current is None:
             self.action_new()
+        elif current.entry is None:
+            self.action_unfold(not current.opened)
         else:
             self.gpuwatch.open_session(current.path)
 
-    def action_compare(self) -> None:
-        marked = list(self.state.marked)
-        current = self._current()
-        if len(marked) == 1 and current is not None and current.path not in marked:
-            marked.append(current.path)
-        if not marked and current is not None and place(current.path) is not None:
-            self.gpuwatch.compare_with_study(current.path)
-            return
-        if len(marked) < 2:
-            self._say("mark two sessions with Space, then press c")
-            return
-        self.gpuwatch.compare(marked)
-
-    def action_new(self) -> None:
-        from gpuwatch.tui.new_run import NewRunScreen
-
-        self.app.push_screen(NewRunScreen(), self._started)
-
-    def _started(self, path: Path | None) -> None:
-        if path is not None:
-            self.gpuwatch.open_session(path)
-
     def action_leave(self) -> None:
         self.gpuwatch.leave()
-
-    def _say(self, message: str) -> None:
-        self.state = replace(self.state, message=message)
-        self.paint()
 
 
 def void(_: object) -> None:

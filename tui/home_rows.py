@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
 
-from gpuwatch.session.status import State
 from gpuwatch.text import clean
 from gpuwatch.tui.cells import fit, pad
 from gpuwatch.tui.commands import Entry
 from gpuwatch.tui.device_rows import grid_rows, memory_total, name_of
 from gpuwatch.tui.graph import bar
-from gpuwatch.tui.head_rows import MARKS
+from gpuwatch.tui.home_edit import Edit, edit_row
+from gpuwatch.tui.home_first import Found, first_rows
+from gpuwatch.tui.home_list import ORDERS, Arrangement, Item
+from gpuwatch.tui.home_table import details, table
 from gpuwatch.tui.line import Line
-from gpuwatch.tui.live_rows import rule, samples_rate
+from gpuwatch.tui.live_rows import rule
 from gpuwatch.tui.snapshot import DeviceNow, Snapshot
-from gpuwatch.units import UNKNOWN, clock_time, milliseconds, number, of_total, percent, si
+from gpuwatch.units import number, of_total, percent, si
+
+_MOST_UNLISTED = 3
 
 
 @dataclass(frozen=True)
@@ -27,30 +30,75 @@ class HomeState:
     devices: Snapshot | None = None
     devices_trouble: str | None = None
     entries: tuple[Entry, ...] | None = None
-    """``None`` while the list is being read."""
+    """All sessions; ``None`` while the list is being read."""
+    items: tuple[Item, ...] = ()
+    """The rows, as they were asked for."""
+    how: Arrangement = field(default_factory=Arrangement)
     complaint: str | None = None
     cursor: int = 0
+    """Place in ``items``."""
     marked: tuple[Path, ...] = ()
-    places: Mapping[Path, str] = field(default_factory=dict)
-    """Of the sessions that are of a study of several: block and run."""
+    """Sessions and folders of studies, in the order in which they were marked."""
+    found: tuple[Found, ...] | None = None
+    """What can run here, once it was looked at."""
+    edit: Edit | None = None
     message: str = ""
 
+    @property
+    def current(self) -> Item | None:
+        """The row under the cursor."""
+        return self.items[self.cursor] if 0 <= self.cursor < len(self.items) else None
 
-def home_rows(state: HomeState, width: int, height: int) -> list[Line]:
-    """The whole screen, without its line of keys."""
+
+@dataclass(frozen=True)
+class Layout:
+    """Where the list stands on the screen."""
+
+    top: int = 0
+    """Row of the first item that is shown."""
+    first: int = 0
+    """Its place in ``items``."""
+    count: int = 0
+
+    def item(self, y: int) -> int | None:
+        """Place of the item in a row of the screen."""
+        at = y - self.top
+        return self.first + at if 0 <= at < self.count else None
+
+
+def home_rows(state: HomeState, width: int, height: int) -> tuple[list[Line], Layout]:
+    """The whole screen, without its line of keys; and where the list stands."""
     rows = [Line(width).add(" gpuwatch ", "brand").add("devices now", "muted")]
     rows += _devices(state, width, max(3, min(16, height - 14)))
-    entries = state.entries or ()
-    title = f"sessions  {len(entries)}" if entries else "sessions"
-    rows += [Line(width), rule(title, width)]
-    foot = _foot(state, width)
-    space = height - len(rows) - len(foot)
-    if entries:
-        rows += _table(state, entries, width, space)
+    rows += [*([Line(width)] if height >= 20 else []), _heading(state, width)]
+    foot = _foot(state, width, height)
+    space = max(0, height - len(rows) - len(foot))
+    layout = Layout()
+    if state.items:
+        drawn, first = table(state.items, state.cursor, state.marked, width, space)
+        layout = Layout(len(rows) + 1, first, len(drawn) - 1)
+        rows += drawn
     else:
-        rows += _first_contact(state, width)[:space]
+        rows += _nothing(state, width, space)
     rows += [Line(width) for _ in range(height - len(rows) - len(foot))]
-    return (rows + foot)[:height]
+    return (rows + foot)[:height], layout
+
+
+def _heading(state: HomeState, width: int) -> Line:
+    """How many there are, how many of them are shown, and in which order."""
+    entries, how = state.entries or (), state.how
+    if not entries:
+        return rule("sessions", width)
+    alone = sum(item.entry is not None and item.study is None for item in state.items)
+    shown = alone + sum(len(item.runs) for item in state.items)
+    title = f"sessions  {shown} of {len(entries)}" if how.query else f"sessions  {len(entries)}"
+    studies = sum(item.entry is None for item in state.items)
+    if studies:
+        title += f"  in {studies} {'study' if studies == 1 else 'studies'}"
+        title += f" and {alone} alone" if alone else ""
+    if how.query:
+        title += f"  /{fit(how.query, 24)}"
+    return rule(f"{title}  by {ORDERS[how.order].name} {'↓' if how.falling else '↑'}", width)
 
 
 def _devices(state: HomeState, width: int, most: int) -> list[Line]:
@@ -111,136 +159,48 @@ def _cpu(cpu: DeviceNow, width: int) -> list[Line]:
     return [Line(width).add(f" {name_of(cpu)}", "strong"), row]
 
 
-def _first_contact(state: HomeState, width: int) -> list[Line]:
+def _nothing(state: HomeState, width: int, space: int) -> list[Line]:
+    """Why there is no row."""
     if state.complaint:
         return [Line(width).add(" ✗ ", "bad").add(state.complaint, "text")]
     if state.entries is None:
         return [Line(width).add(" reading the sessions …", "muted")]
+    if state.entries:
+        row = Line(width).add(f" nothing matches {fit(state.how.query, 30)}: ", "muted")
+        return [row.add("Esc", "key", press="escape").add(" shows all again", "muted")]
+    return first_rows(state.found, width, space)
+
+
+def _foot(state: HomeState, width: int, height: int) -> list[Line]:
+    """Marked sessions that are not in the list, more of the row under the cursor, and the line
+    that is written, a word, or the path."""
+    rows = _unlisted(state, width)
+    lines = 0 if height < 18 else 2 if height < 40 else 6
+    current = state.current
+    if state.entries and lines:
+        told = details(current, width, lines) if current is not None else []
+        # Always as many, so that the list does not jump with the cursor.
+        rows += [*told, *(Line(width) for _ in range(lines - len(told)))]
+    if state.edit is not None:
+        return [*rows, edit_row(state.edit, width)]
+    row = Line(width).add(" ")
+    if state.message:
+        row.add("» ", "key").add(state.message, "strong")
+    elif current is not None:
+        row.add(clean(current.path), "faint")
+    return [*rows, row]
+
+
+def _unlisted(state: HomeState, width: int) -> list[Line]:
+    if not state.marked or not state.entries:
+        return []
+    listed = {item.path for item in state.entries}
+    listed |= {item.path.parent for item in state.entries}
     return [
-        Line(width),
-        Line(width).add(" No run was recorded yet.", "strong"),
-        Line(width),
-        Line(width).add("  n", "key").add("  starts the first one: a built-in model, or a command"),
-        Line(width).add("     of your own"),
-        Line(width).add("  ?", "key").add("  all keys"),
-    ]
-
-
-_COLUMNS = (
-    ("status", 13, "<"),
-    ("workload", 13, "<"),
-    ("environment", 12, "<"),
-    ("run", 0, "<"),
-    ("started", 12, "<"),
-    ("took", 8, ">"),
-    ("step", 9, ">"),
-    ("samples/s", 10, ">"),
-)
-"""Name, width at 80 columns, alignment; what is left goes to workload and environment."""
-_JOINTS = {(False, False): " ", (False, True): "╭", (True, True): "│", (True, False): "╰"}
-"""Whether the session above and the one below are of the same study."""
-_RUN, _RATE = 3, 7
-"""Places of the two that are not always there."""
-
-
-def _widths(width: int, places: Iterable[str]) -> list[int]:
-    """``places`` of runs in their studies take the room of the rate where there is too little."""
-    widths = [size for _, size, _ in _COLUMNS]
-    longest = max(map(len, places), default=0)
-    if longest:
-        widths[_RUN] = longest + 3
-        if sum(widths) + 3 > width:
-            widths[_RATE] = 0
-    spare = max(0, width - sum(widths) - 3)
-    more = min(24, spare // 2)
-    widths[1] += more
-    widths[2] += more
-    return widths
-
-
-def _table(state: HomeState, entries: Sequence[Entry], width: int, space: int) -> list[Line]:
-    widths = _widths(width, state.places.values())
-    head = Line(width).add("   ")
-    for (name, _, align), size in zip(_COLUMNS, widths, strict=True):
-        head.add(_cell(name, size, align), "muted")
-    visible = max(1, space - 1)
-    first = max(0, min(state.cursor - visible // 2, len(entries) - visible))
-    seen = range(first, min(len(entries), first + visible))
-    return [head, *(_entry(state, entries, index, widths, width) for index in seen)]
-
-
-def _run(state: HomeState, entries: Sequence[Entry], index: int) -> str:
-    """The place of a run in its study, on a line that joins it to its neighbours in the list."""
-    path = entries[index].path
-    place = state.places.get(path)
-    if place is None:
-        return ""
-    above = index > 0 and entries[index - 1].path.parent == path.parent
-    below = index + 1 < len(entries) and entries[index + 1].path.parent == path.parent
-    return f"{_JOINTS[above, below]} {place}"
-
-
-def _cell(text: str, width: int, align: str) -> str:
-    """One column, with a blank at its right so that neighbours never touch."""
-    if not width:
-        return ""
-    if align == ">":
-        return pad(text, width, ">")
-    return pad(text, width - 1) + " "
-
-
-def _entry(
-    state: HomeState, entries: Sequence[Entry], index: int, widths: Sequence[int], width: int
-) -> Line:
-    item, marked = entries[index], state.marked
-    current = index == state.cursor
-    mark = str(marked.index(item.path) + 1) if item.path in marked else " "
-    row = Line(width).add("▸" if current else " ", "key").add(f"{mark} ", "key")
-    try:
-        sign, role = MARKS[State(item.status)]
-    except ValueError:
-        sign, role = "!", "warn"
-    steps = milliseconds(item.step_seconds)
-    values = (
-        f"{sign} {item.status}",
-        item.workload,
-        item.environment,
-        _run(state, entries, index),
-        started(item.started),
-        UNKNOWN if item.seconds is None else clock_time(item.seconds),
-        steps,
-        samples_rate(item.samples_per_second),
-    )
-    for at, ((_, _, align), size, value) in enumerate(zip(_COLUMNS, widths, values, strict=True)):
-        colour = role if at == 0 else "strong" if at == 1 else "text"
-        row.add(_cell(value, size, align), colour)
-    return row.painted("select") if current else row
-
-
-def started(text: str) -> str:
-    """``11-20 22:54`` in the local time of the terminal."""
-    try:
-        moment = datetime.fromisoformat(text.replace("Z", "+00:00"))
-    except ValueError:
-        return fit(text, 11)
-    return moment.astimezone().strftime("%m-%d %H:%M")
-
-
-def _foot(state: HomeState, width: int) -> list[Line]:
-    """Marked sessions that are not in the list, and a word or the path under the cursor."""
-    entries = state.entries or ()
-    listed = {item.path for item in entries}
-    rows = [
         Line(width)
         .add(f" {place} ", "key")
         .add("not listed: ", "muted")
         .add(clean(f"{path.parent.name}/{path.name}"))
         for place, path in enumerate(state.marked, 1)
-        if entries and path not in listed
-    ]
-    row = Line(width).add(" ")
-    if state.message:
-        row.add("» ", "key").add(state.message, "strong")
-    elif entries and 0 <= state.cursor < len(entries):
-        row.add(clean(entries[state.cursor].path), "faint")
-    return [*rows, row]
+        if path not in listed
+    ][:_MOST_UNLISTED]

@@ -6,7 +6,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -51,8 +51,8 @@ class Fake:
         self.folder = folder
         self.list()
 
-    def list(self, *entries: dict[str, Any]) -> None:
-        text = json.dumps({"schema": 1, "sessions": list(entries)})
+    def list(self, *entries: dict[str, Any], studies: Sequence[dict[str, Any]] = ()) -> None:
+        text = json.dumps({"schema": 1, "sessions": [*entries], "studies": [*studies]})
         (self.folder / "sessions.json").write_text(text)
 
     def records(self, path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import signal
 import subprocess
@@ -14,16 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.session.plan import PLAN
-from gpuwatch.session.plan_file import document
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.session.status import process_id
 from gpuwatch.tui.compare import CompareScreen
 from gpuwatch.tui.home import HomeScreen
 from gpuwatch.tui.live import LiveScreen
 from gpuwatch.tui.new_run import NewRunScreen
-from gpuwatch.tui.study_places import StudyPlaces
-from tests.report import results
 
 from .conftest import ROOT, Fake, entry
 from .harness import live, running, screen_text, shows, until
@@ -145,46 +140,6 @@ async def test_a_long_list_scrolls_with_the_cursor(fake: Fake) -> None:
         await shows(pilot, "/x/289.gpuwatch")
         await pilot.press("home")
         await shows(pilot, "/x/000.gpuwatch")
-
-
-async def test_runs_of_a_study_stand_with_block_and_run_and_studies_are_told_apart(
-    tmp_path: Path, fake: Fake
-) -> None:
-    paths = []
-    for name in ("one", "two"):
-        folder = tmp_path / name
-        folder.mkdir()
-        known = results.study_result(folder).plan
-        assert known is not None
-        (folder / PLAN).write_text(json.dumps(document(known)))
-        paths += sorted(folder.glob("*.gpuwatch"))[2:5]
-    alone = tmp_path / "alone" / "01-bare.gpuwatch"
-    fake.list(*(entry(path) for path in [*paths, alone]))
-    async with running(HomeScreen) as (app, pilot):
-        await shows(pilot, "╭ w r3")
-        rows = screen_text(app).splitlines()
-    at = next(n for n, row in enumerate(rows) if "╭ w r3" in row)
-    joints = ["╭ w r3", "│ b1 r4", "╰ b1 r5"] * 2
-    assert all(joint in row for joint, row in zip(joints, rows[at:], strict=False))
-    assert "samples/s" not in rows[at - 1] and "5.12 ms" in rows[at]
-    assert "bare     " in rows[at + 6] and " r1" not in rows[at + 6]
-    assert max(map(len, rows)) <= 80
-    async with running(HomeScreen, (100, 24)) as (app, pilot):
-        await shows(pilot, "╭ w r3")
-        assert "samples/s" in screen_text(app)
-
-
-def test_a_plan_is_read_again_only_where_it_changed(tmp_path: Path) -> None:
-    plan(tmp_path, "01-bare", "02-docker")
-    path = tmp_path / "02-docker.gpuwatch"
-    places = StudyPlaces()
-    assert places.of([path]) == {path: "r2"}
-    before = (tmp_path / PLAN).stat().st_mtime_ns
-    (tmp_path / PLAN).write_text("no plan")
-    os.utime(tmp_path / PLAN, ns=(before, before))
-    assert places.of([path]) == {path: "r2"}
-    os.utime(tmp_path / PLAN, ns=(before, before + 1))
-    assert places.of([path]) == {}
 
 
 async def test_a_lost_run_is_taken_up_and_shown(session: Make, fake: Fake) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
-from statistics import median
 
 from gpuwatch.analysis.rates import full_times
 from gpuwatch.session.rows import StepRow
@@ -30,7 +29,11 @@ def _gaps(timed: Sequence[StepRow]) -> tuple[list[float], str | None]:
 def median_step(timed: Sequence[StepRow]) -> float | None:
     """The median step time in seconds; ``None`` where it is not known."""
     times, reason = times_of(timed)
-    return median(times) if times and reason is None else None
+    if not times or reason is not None:
+        return None
+    times.sort()
+    middle = len(times) // 2
+    return times[middle] if len(times) % 2 else (times[middle - 1] + times[middle]) / 2
 
 
 def throughput(timed: Sequence[StepRow]) -> float | None:

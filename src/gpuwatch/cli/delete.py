@@ -73,7 +73,7 @@ def described(what: Removal) -> str:
 
 
 def _target(text: str) -> tuple[Path, str]:
-    """The folder and the session's file in it, or ``""`` for all of the study."""
+    """The folder and the session's file in it, or ``""`` for all of a study of several runs."""
     path = Path(text)
     if path.is_symlink():
         raise UsageError(f"{text} is a link", f"name what it leads to: {path.resolve()}")

@@ -164,7 +164,8 @@ def is_study(folder: Path) -> bool:
 
 
 def target(text: str) -> tuple[Path, str]:
-    """What a label is of: the study's folder, and the session's file name, or ``""`` for the study.
+    """What a label is of: the study's folder, and the session's file name, or ``""`` for the study
+    as a whole, if it is of several runs.
 
     Raises:
         UsageError, StorageError: there is no such session or study, or several.
@@ -173,13 +174,23 @@ def target(text: str) -> tuple[Path, str]:
     if path.is_dir():
         if not is_study(path):
             raise UsageError(f"{text} is no study: no session is in it", "see `gpuwatch sessions`")
-        return path.resolve(), ""
+        return _whole(path.resolve())
     found = sessions(text)
     folders = list(dict.fromkeys(each.parent for each in found))
     if len(folders) == 1 and (folders[0].name == text or _is_named(folders[0], text)):
-        return folders[0].resolve(), ""
+        return _whole(folders[0].resolve())
     only = session(text)
     return only.parent.resolve(), only.name
+
+
+def _whole(folder: Path) -> tuple[Path, str]:
+    """A study; of a single run that is its session, for lists have one row for the two."""
+    from gpuwatch.session.plan import read as read_plan
+
+    inside = [entry.name for entry in _entries(folder) if entry.name.endswith(SUFFIX)]
+    plan = read_plan(folder) if len(inside) == 1 else None
+    alone = len(inside) == 1 and (plan is None or len(plan.runs) < 2)
+    return folder, inside[0] if alone else ""
 
 
 def _is_named(folder: Path, text: str) -> bool:

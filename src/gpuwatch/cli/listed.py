@@ -58,8 +58,6 @@ def listed(found: Sequence[Path]) -> Listed:
         if len(of_it) > 1 or (facts["runs"] or 0) > 1:
             told = _label(labels.get("", NONE))
             studies.append(_study(folder, of_it, facts, told, cache.sayings(folder)))
-        elif "" in labels:
-            _lend(of_it[0], labels[""])
     cache.save()
     return Listed(sorted(rows, key=lambda row: str(row["started"]), reverse=True), studies)
 
@@ -70,13 +68,6 @@ def _labels(folder: Path) -> dict[str, Label]:
 
 def _label(label: Label) -> dict[str, JSON]:
     return {"name": label.name, "tags": list(label.tags), "note": label.note}
-
-
-def _lend(row: dict[str, JSON], label: Label) -> None:
-    """A run that is alone in its study is listed by the study's label where it has none."""
-    row["name"] = row["name"] or label.name
-    row["tags"] = list(dict.fromkeys([*row["tags"], *label.tags]))
-    row["note"] = row["note"] or label.note
 
 
 def _study(

@@ -11,16 +11,20 @@ from dataclasses import replace
 
 from gpuwatch.cli import find
 from gpuwatch.cli.record import say
+from gpuwatch.errors import UsageError
 from gpuwatch.session import labels
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("session", metavar="SESSION|STUDY")
-    parser.add_argument("name", metavar="NAME")
+    parser.add_argument("name", nargs="*", metavar="NAME")
 
 
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
-    name = labels.named(arguments.name)
+    words = [*arguments.name, *command]
+    if not words:
+        raise UsageError("no name is given", "gpuwatch rename SESSION NAME")
+    name = labels.named(" ".join(words))
     folder, key = find.target(arguments.session)
     labels.change(folder, key, lambda label: replace(label, name=name))
     say(f"{key or folder.name} is called {name}" if name else f"{key or folder.name} has no name")

@@ -1,0 +1,186 @@
+"""The list of the home screen: which sessions and studies it holds, and in which order."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from gpuwatch.session.status import State
+from gpuwatch.tui.commands import Entry, Listed, Study
+from gpuwatch.tui.home_filter import matches
+
+GOING_ON = frozenset(state.value for state in (State.QUEUED, State.STARTING, State.RUNNING))
+_BAD = ("failed", "killed", "lost", "unreadable")
+
+
+@dataclass(frozen=True)
+class Item:
+    """One row: a session, or a study with its runs."""
+
+    entry: Entry | None = None
+    """The session; ``None`` of a study's row."""
+    study: Study | None = None
+    """The study, also of a session that stands below it."""
+    runs: tuple[Entry, ...] = ()
+    """Of a study's row: its sessions that the filter lets through."""
+    every: tuple[Entry, ...] = ()
+    """All of them."""
+    opened: bool = False
+    last: bool = False
+    """The last session below its study's row."""
+
+    @property
+    def path(self) -> Path:
+        """The session's file or the study's folder."""
+        if self.entry is not None:
+            return self.entry.path
+        assert self.study is not None
+        return self.study.path
+
+    @property
+    def title(self) -> str:
+        """The name that was given, else what ran."""
+        if self.entry is not None:
+            return self.entry.name or self.entry.workload
+        assert self.study is not None
+        ran = ", ".join(dict.fromkeys(run.workload for run in self.every))
+        return self.study.name or self.study.title or ran
+
+    @property
+    def goes_on(self) -> bool:
+        if self.entry is not None:
+            return self.entry.status in GOING_ON
+        going = any(run.status in GOING_ON for run in self.every)
+        return going or (self.study is not None and self.study.going_on)
+
+    @property
+    def state(self) -> tuple[str, str]:
+        """A state, and the words for it: of a study what became of its runs."""
+        if self.entry is not None:
+            return self.entry.status, self.entry.status
+        assert self.study is not None
+        many, planned = len(self.every), self.study.runs or len(self.every)
+        ends = Counter(run.status for run in self.every)
+        bad = [state for state in _BAD if ends[state]]
+        if self.goes_on:
+            return State.RUNNING.value, f"run {many}/{planned}"
+        if bad:
+            word = bad[0] if len(bad) == 1 else State.FAILED.value
+            return State.FAILED.value, f"{sum(ends[state] for state in bad)} {word}"
+        if many < planned or ends[State.STOPPED.value]:
+            return State.STOPPED.value, f"{ends[State.FINISHED.value]}/{planned} runs"
+        return State.FINISHED.value, f"{many} runs"
+
+
+@dataclass(frozen=True)
+class Order:
+    """By what rows are sorted, and which end comes first at first."""
+
+    name: str
+    key: Callable[[Item], float | str | None]
+    """``None`` is unknown, and comes last both ways."""
+    falling: bool
+
+
+def _started(item: Item) -> str | None:
+    return max((run.started for run in _sessions(item)), default="") or None
+
+
+def _took(item: Item) -> float | None:
+    known = [run.seconds for run in _sessions(item) if run.seconds is not None]
+    return sum(known) if known else None
+
+
+def _sessions(item: Item) -> Sequence[Entry]:
+    return item.every if item.entry is None else (item.entry,)
+
+
+def _of_one(value: Callable[[Entry], float | None]) -> Callable[[Item], float | None]:
+    """A study has no step time of its own."""
+    return lambda item: None if item.entry is None else value(item.entry)
+
+
+ORDERS = (
+    Order("started", _started, True),
+    Order("took", _took, True),
+    Order("step time", _of_one(lambda entry: entry.step_seconds), False),
+    Order("samples/s", _of_one(lambda entry: entry.samples_per_second), True),
+    Order("name", lambda item: item.title.casefold(), False),
+    Order("status", lambda item: item.state[0], False),
+)
+
+
+@dataclass(frozen=True)
+class Arrangement:
+    """What the person asked of the list."""
+
+    query: str = ""
+    order: int = 0
+    """Place in ``ORDERS``."""
+    reverse: bool = False
+    opened: frozenset[Path] = field(default_factory=frozenset)
+    """Folders of the studies whose runs are shown."""
+
+    @property
+    def falling(self) -> bool:
+        """Whether the largest comes first."""
+        return ORDERS[self.order].falling != self.reverse
+
+
+def arranged(listed: Listed, how: Arrangement) -> tuple[Item, ...]:
+    """The rows: what goes on first, then studies and sessions that are alone, in the order asked
+    for; below a study that is open its runs, in the plan's order unless another one was chosen."""
+    studies = {study.path: study for study in listed.studies}
+    grouped: dict[Path, list[Entry]] = {}
+    every: dict[Path, list[Entry]] = {}
+    items = []
+    for entry in listed.entries:
+        study = studies.get(entry.path.parent)
+        if study is not None:
+            every.setdefault(study.path, []).append(entry)
+        if how.query and not matches(how.query, entry, study):
+            continue
+        if study is None:
+            items.append(Item(entry=entry))
+        else:
+            grouped.setdefault(study.path, []).append(entry)
+    items += [
+        Item(None, studies[path], tuple(runs), tuple(every[path]), opened=path in how.opened)
+        for path, runs in grouped.items()
+    ]
+    items = sorted_items(items, how)
+    found = []
+    for item in sorted(items, key=lambda item: not item.goes_on):
+        found.append(item)
+        if item.entry is None and item.opened:
+            found += _below(item, how)
+    return tuple(found)
+
+
+def _below(item: Item, how: Arrangement) -> list[Item]:
+    runs = [Item(entry=run, study=item.study) for run in item.runs]
+    if how.order or how.reverse:
+        runs = sorted_items(runs, how)
+    else:
+        runs.sort(key=lambda each: str(each.entry and each.entry.path.name))
+    return [*runs[:-1], Item(entry=runs[-1].entry, study=item.study, last=True)]
+
+
+def sorted_items(items: Sequence[Item], how: Arrangement) -> list[Item]:
+    """In the order asked for; unknown values last, equal ones as they were."""
+    key = ORDERS[how.order].key
+    valued = [(key(item), item) for item in items]
+    known = [each for each in valued if each[0] is not None]
+    known.sort(key=lambda each: each[0], reverse=how.falling)  # type: ignore[arg-type,return-value]
+    return [item for _, item in known] + [item for value, item in valued if value is None]
+
+
+def place(entry: Entry) -> str:
+    """``b2 r5``: block 2, run 5 of all; ``w r1`` of the warm-up block; empty of no planned run."""
+    if entry.run is None:
+        return ""
+    if entry.block is None:
+        return f"r{entry.run}"
+    return f"{'w' if entry.block == 0 else f'b{entry.block}'} r{entry.run}"

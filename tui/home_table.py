@@ -1,0 +1,191 @@
+"""The sessions and studies of the home screen as rows, only those in sight."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from gpuwatch.session.status import State
+from gpuwatch.text import clean
+from gpuwatch.tui.cells import fit, pad
+from gpuwatch.tui.commands import Entry
+from gpuwatch.tui.head_rows import MARKS
+from gpuwatch.tui.home_list import Item, place
+from gpuwatch.tui.line import Line
+from gpuwatch.tui.live_rows import samples_rate
+from gpuwatch.units import UNKNOWN, clock_time, milliseconds
+
+_ROOMY = 100
+"""Columns from which a name and what ran stand side by side, and tags have a column."""
+
+
+@dataclass(frozen=True)
+class Column:
+    name: str
+    width: int
+    right: bool = False
+
+    def cell(self, text: str) -> str:
+        """With a blank at its right so that neighbours never touch."""
+        return pad(text, self.width, ">") if self.right else pad(text, self.width - 1) + " "
+
+
+def columns(items: Sequence[Item], width: int) -> list[Column]:
+    """What there is room for; names, tags and places take none where there are none."""
+    named = width >= _ROOMY and any((i.entry or i.study).name for i in items)  # type: ignore[union-attr]
+    tagged = width >= _ROOMY and any((i.entry or i.study).tags for i in items)  # type: ignore[union-attr]
+    below = any(item.entry is not None and item.study is not None for item in items)
+    listed = [
+        Column("status", 13),
+        *([Column("name", 20)] if named else []),
+        Column("workload", 13),
+        Column("environment", 12),
+        Column("started", 12),
+        Column("took", 8, right=True),
+        Column("step", 9, right=True),
+        Column("samples/s", 10, right=True),
+        *([Column(" tags", 16)] if tagged else []),
+    ]
+    spare = width - 3 - sum(column.width for column in listed)
+    if below and spare < 8:
+        # The place of a run in its study stands before what ran.
+        listed = [column for column in listed if column.name != "samples/s"]
+        spare += 10
+    spare = max(0, spare)
+    first = min(24, spare if below and spare < 12 else spare // 2)
+    grown = {"workload": first, "environment": min(24, spare - first)}
+    return [Column(c.name, c.width + grown.get(c.name, 0), c.right) for c in listed]
+
+
+def table(
+    items: Sequence[Item], cursor: int, marked: Sequence[Path], width: int, space: int
+) -> tuple[list[Line], int]:
+    """At most ``space`` rows with a heading, the one under the cursor in the middle; and which item
+    is the first that is shown."""
+    shown = columns(items, width)
+    head = Line(width).add("   ")
+    for column in shown:
+        head.add(column.cell(column.name), "muted")
+    visible = max(1, space - 1)
+    first = max(0, min(cursor - visible // 2, len(items) - visible))
+    rows = [
+        _row(items[at], shown, width, marked, current=at == cursor)
+        for at in range(first, min(len(items), first + visible))
+    ]
+    return [head, *rows], first
+
+
+def _row(
+    item: Item, shown: Sequence[Column], width: int, marked: Sequence[Path], *, current: bool
+) -> Line:
+    mark = str(marked.index(item.path) + 1) if item.path in marked else " "
+    row = Line(width).add("▸" if current else " ", "key").add(f"{mark[-1]} ", "key")
+    state, words = item.state
+    try:
+        sign, role = MARKS[State(state)]
+    except ValueError:
+        sign, role = "!", "warn"
+    of = item.entry or item.study
+    assert of is not None
+    values = {
+        "status": f"{sign} {words}",
+        "name": of.name,
+        "workload": _what(item, named=any(column.name == "name" for column in shown)),
+        "environment": _environment(item),
+        "started": started(max((run.started for run in _runs(item)), default="")),
+        " tags": f" {' '.join(of.tags)}",
+        **_figures(item),
+    }
+    said = verdict(item)
+    for column in shown:
+        if said and column.name == "took":
+            row.add(" ").add(said, "text")
+            break
+        colour = {"status": role, "workload": "strong", "name": "strong"}.get(column.name, "text")
+        row.add(column.cell(values[column.name]), colour)
+    return row.painted("select") if current else row
+
+
+def _runs(item: Item) -> tuple[Entry, ...]:
+    return item.every if item.entry is None else (item.entry,)
+
+
+def _what(item: Item, *, named: bool) -> str:
+    """What ran, or the name in its place; before it how the row hangs together with others."""
+    if item.entry is None:
+        ran = ", ".join(dict.fromkeys(run.workload for run in item.every))
+        return f"{'-' if item.opened else '+'} {ran if named else item.title}"
+    title = item.entry.workload if named else item.title
+    if item.study is None:
+        return title
+    joint = "╰" if item.last else "│"
+    return f"{joint} {place(item.entry)} {title}".replace("  ", " ")
+
+
+def _environment(item: Item) -> str:
+    if item.entry is not None:
+        return item.entry.environment
+    kinds = list(dict.fromkeys(run.environment for run in item.every))
+    return kinds[0] if len(kinds) == 1 else f"{len(kinds)} environments"
+
+
+def _figures(item: Item) -> dict[str, str]:
+    if item.entry is None:
+        known = [run.seconds for run in item.every if run.seconds is not None]
+        took = clock_time(sum(known)) if known else UNKNOWN
+        return {"took": took, "step": "", "samples/s": ""}
+    entry = item.entry
+    return {
+        "took": UNKNOWN if entry.seconds is None else clock_time(entry.seconds),
+        "step": milliseconds(entry.step_seconds),
+        "samples/s": samples_rate(entry.samples_per_second),
+    }
+
+
+def verdict(item: Item) -> str:
+    """Of a study what its summary says, in short; empty where it says nothing."""
+    if item.entry is not None or item.study is None or not item.study.says:
+        return ""
+    says = item.study.says
+    if len(says) == 1:
+        return says[0][1]
+    kinds = [kind for kind, _ in says if kind not in ("sweeps", "noise")]
+    if not kinds:
+        return says[0][1]
+    told = ", ".join(f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds))
+    return f"{told}" if len(kinds) > 1 else says[0][1]
+
+
+def started(text: str) -> str:
+    """``11-20 22:54`` in the local time of the terminal."""
+    try:
+        moment = datetime.fromisoformat(text.replace("Z", "+00:00"))
+    except ValueError:
+        return fit(text, 11)
+    return moment.astimezone().strftime("%m-%d %H:%M")
+
+
+def details(item: Item, width: int, lines: int) -> list[Line]:
+    """What the row under the cursor has no room for: question, verdicts, name, tags, note."""
+    if lines <= 0:
+        return []
+    of = item.entry or item.study
+    assert of is not None
+    told: list[tuple[str, str]] = []
+    if item.entry is None and item.study is not None:
+        told += [("", text) for _, text in item.study.says]
+        if item.study.question:
+            told.insert(min(1, len(told)), ("asks", item.study.question))
+    elif item.entry is not None and item.entry.name:
+        told.append(("", f"{item.entry.workload} in {item.entry.environment}"))
+    if of.note:
+        told.insert(0, ("note", of.note))
+    if of.tags:
+        told.insert(1 if of.note else 0, ("tags", " ".join(of.tags)))
+    rows = []
+    for label, text in told[:lines]:
+        row = Line(width).add(" ")
+        rows.append((row.add(f"{label} ", "muted") if label else row).add(clean(text), "text"))
+    return rows

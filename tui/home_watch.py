@@ -1,0 +1,76 @@
+"""What changed since the list was read, told by the times of folders: no process is started for it.
+
+A recorder writes its plan, its sessions and its summaries into a study's folder, and labels are
+replaced there; what a run that goes on writes into its session changes the file alone.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from gpuwatch import paths
+from gpuwatch.errors import GpuwatchError
+from gpuwatch.session.status import State
+from gpuwatch.tui import commands
+from gpuwatch.tui.commands import Entry
+
+_CHANGES = frozenset(
+    state.value for state in (State.QUEUED, State.STARTING, State.RUNNING, State.LOST)
+)
+_MOST_READ = 16
+"""Sessions that are read again at once."""
+
+Signature = dict[str, int]
+"""Folders and when they changed, in nanoseconds."""
+
+
+def signature(entries: Iterable[Entry]) -> Signature:
+    """The folders that a change of the list would touch, as they are now."""
+    found: Signature = {}
+    folders = {str(entry.path.parent) for entry in entries}
+    folders |= {str(folder) for folder in (*paths.studies_elsewhere(), *paths.run_folders())}
+    home = paths.data_home()
+    for folder in (*folders, str(home), str(paths.runs_home())):
+        _note(found, folder)
+    try:
+        with os.scandir(home) as inside:
+            for each in inside:
+                if each.path not in found and each.is_dir():
+                    _note(found, each.path)
+    except OSError:
+        pass
+    return found
+
+
+def _note(found: Signature, folder: str) -> None:
+    try:
+        found[folder] = os.stat(folder).st_mtime_ns
+    except OSError:
+        found[folder] = -1
+
+
+def fresh(entries: Sequence[Entry]) -> dict[Path, Entry]:
+    """The sessions that may go on, read again; those that cannot be read are left out."""
+    from gpuwatch.analysis.listing import listing
+    from gpuwatch.session.reader import SessionReader
+
+    found = {}
+    for entry in [entry for entry in entries if entry.status in _CHANGES][:_MOST_READ]:
+        try:
+            with SessionReader(entry.path) as reader:
+                new = commands.entry(listing(reader))
+        except GpuwatchError:
+            continue
+        found[entry.path] = replace(
+            new,
+            path=entry.path,
+            name=entry.name,
+            tags=entry.tags,
+            note=entry.note,
+            run=entry.run,
+            block=entry.block,
+        )
+    return found
