@@ -14,8 +14,8 @@ from gpuwatch.analysis.results import TableRow
 from gpuwatch.analysis.row import Row
 from gpuwatch.metrics import Method
 from gpuwatch.text import clean
-from gpuwatch.tui.canvas import Line
 from gpuwatch.tui.cells import fit, pad, wrap
+from gpuwatch.tui.line import Line
 from gpuwatch.tui.live_rows import rule
 from gpuwatch.tui.numbers import shown
 from gpuwatch.units import UNKNOWN, clock_time, fact, joules, milliseconds, si

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
@@ -13,35 +13,34 @@ from textual.message import Message
 
 from gpuwatch.errors import GpuwatchError
 from gpuwatch.session.study import sessions_in
-from gpuwatch.tui.canvas import Canvas, Line
+from gpuwatch.text import clean
+from gpuwatch.tui.canvas import Canvas
+from gpuwatch.tui.cells import wrap
+from gpuwatch.tui.exporting import export_report
 from gpuwatch.tui.head_rows import trouble_rows
+from gpuwatch.tui.histories import Case, Group, HistoriesScreen, Known
+from gpuwatch.tui.kernel_differences import KernelDifferencesScreen, Pair
 from gpuwatch.tui.keys import keys_row
+from gpuwatch.tui.line import Line
+from gpuwatch.tui.look import READ_ONLY
+from gpuwatch.tui.opening import MOST, Opening, opening_of, opening_rows
 from gpuwatch.tui.painted import PaintedScreen
 from gpuwatch.tui.snapshot import Trouble
 
 if TYPE_CHECKING:
-    from gpuwatch.analysis.compare import Comparison
-    from gpuwatch.analysis.results import StudyResult
-    from gpuwatch.tui.columns import Section
+    from gpuwatch.analysis.read import Read
+    from gpuwatch.tui.answer import Answer
 
-HELP: tuple[tuple[str, str], ...] = (
-    ("↑ ↓ PgUp PgDn", "scroll"),
-    ("← →", "other sessions beside the baseline, where not all fit"),
-    ("Esc or q", "back"),
-    ("t", "colours: dark, light, the terminal's own"),
-    ("?", "this page"),
-)
+_MOST_MESSAGE = 5
+"""Rows of the answer to a key."""
 
 
-@dataclass(frozen=True)
-class Answer:
-    """What the screen shows."""
+class Opened(Message):
+    """What is known at once of one more session, or that one more is read."""
 
-    study: StudyResult
-    sessions: Comparison | None
-    """Session by session; ``None`` where cells have several runs, whose medians are shown."""
-    as_of: str = ""
-    """How far the study was that is looked at while it goes on."""
+    def __init__(self, opening: Opening | None) -> None:
+        super().__init__()
+        self.opening = opening
 
 
 class Compared(Message):
@@ -52,22 +51,37 @@ class Compared(Message):
         self.result = result
 
 
+class _Left(Exception):
+    """The screen is gone."""
+
+
 class CompareScreen(PaintedScreen):
     """Reads the sessions in a thread of its own and shows what they say.
 
     All sessions of a study's folder in its order are that study, with what did not run.
     """
 
-    KEYS = HELP
+    KEYS: ClassVar[tuple[tuple[str, str], ...]] = (
+        ("↑ ↓ PgUp PgDn", "scroll"),
+        ("Home End", "the first row, the last one"),
+        ("← →", "other sessions beside the baseline, where not all fit"),
+        ("h", "histories over one another, by time or by steps"),
+        ("k", "kernels of the profiles, with the difference"),
+        ("e", "export the report: a page for a browser"),
+        ("Esc or q", "back"),
+    )
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("down,j", "scroll_by(1)", show=False),
-        Binding("up,k", "scroll_by(-1)", show=False),
+        Binding("down", "scroll_by(1)", show=False),
+        Binding("up", "scroll_by(-1)", show=False),
         Binding("pagedown,space", "scroll_by(15)", show=False),
         Binding("pageup", "scroll_by(-15)", show=False),
         Binding("home", "scroll_by(-1000000)", show=False),
         Binding("end", "scroll_by(1000000)", show=False),
-        Binding("right,l", "shift(1)", show=False),
-        Binding("left,h", "shift(-1)", show=False),
+        Binding("right", "shift(1)", show=False),
+        Binding("left", "shift(-1)", show=False),
+        Binding("h", "histories", show=False),
+        Binding("k", "kernels", show=False),
+        Binding("e", "export", show=False),
         Binding("escape,q", "back", show=False),
     ]
 
@@ -91,13 +105,20 @@ class CompareScreen(PaintedScreen):
         self._beside = beside
         self._margin, self._across_devices = margin, across_devices
         self.result: Answer | Trouble | None = None
+        self._openings: list[Opening] = []
+        self._read = 0
+        """Sessions whose steps and samples are read."""
+        self._since = time.monotonic()
         self._row = 0
         self._column = 0
+        self._message = ""
+        self._curves: Known = {}
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._compare, name="compare", daemon=True)
 
     def on_mount(self) -> None:
         self._thread.start()
+        self._clock = self.set_interval(1.0, self.paint)
         self.call_after_refresh(self.paint)
 
     def on_unmount(self) -> None:
@@ -105,31 +126,52 @@ class CompareScreen(PaintedScreen):
         self._thread.join(timeout=2)
 
     def _compare(self) -> None:
-        """In the thread: read every session, then compare."""
-        from gpuwatch.tui.cell_rows import has_cells, snapshot_words
-
+        """In the thread: what is known at once, then every session, then what they say."""
         try:
-            study = self._read()
-            sessions = None if has_cells(study) else _side_by_side(study)
-            as_of = snapshot_words(self._study, study) if self._study is not None else ""
-            result: Answer | Trouble = Answer(study, sessions, as_of)
+            for path in self.paths[:MOST]:
+                self._tell(Opened(opening_of(path)))
+            result: Answer | Trouble = self._answer()
+            self._tell(Compared(result))
         except GpuwatchError as error:
-            result = Trouble(error.message, error.mend)
-        if not self._over.is_set():
-            self.post_message(Compared(result))
+            self.post_message(Compared(Trouble(error.message, error.mend)))
+        except _Left:
+            return
 
-    def _read(self) -> StudyResult:
-        from gpuwatch.analysis.read import read_sessions, read_study
+    def _tell(self, message: Message) -> None:
+        if self._over.is_set():
+            raise _Left
+        self.post_message(message)
+
+    def _answer(self) -> Answer:
+        from gpuwatch.analysis.read import read, read_sessions, read_study
+        from gpuwatch.tui.answer import answer
+
+        def told(path: Path) -> Read:
+            found = read(path)
+            self._tell(Opened(None))
+            return found
 
         margin, across = self._margin, self._across_devices
         if self._study is not None:
-            return read_study(self._study, margin=margin, across_devices=across)
-        return read_sessions(self.paths, margin=margin, across_devices=across)
+            found = read_study(self._study, margin=margin, across_devices=across, reading=told)
+        else:
+            found = read_sessions(self.paths, margin=margin, across_devices=across, reading=told)
+        return answer(found, self._study)
+
+    def on_opened(self, message: Opened) -> None:
+        if message.opening is not None:
+            self._openings.append(message.opening)
+        else:
+            self._read += 1
+        self.paint()
 
     def on_compared(self, message: Compared) -> None:
+        self._clock.stop()
         self.result = message.result
-        if isinstance(self.result, Answer) and self._beside is not None:
-            self._column = _column_of(self.result, str(self._beside))
+        if not isinstance(self.result, Trouble) and self._beside is not None:
+            from gpuwatch.tui.answer import column_of
+
+            self._column = column_of(self.result, str(self._beside))
         self.paint()
 
     def paint(self) -> None:
@@ -137,34 +179,49 @@ class CompareScreen(PaintedScreen):
         if height < 4:
             return
         title = Line(width).add(" gpuwatch ", "brand").add("compare", "strong")
-        lines = [title]
-        keys = [("Esc", "back")]
+        keys = [("Esc", "back"), ("h", "histories"), ("k", "kernels"), ("e", "export")]
+        foot = self._foot(width)
+        space = height - 2 - len(foot)
         if self.result is None:
-            lines += [Line(width), Line(width).add(" reading the sessions …", "muted")]
+            title.add(f"  {len(self.paths)} sessions", "muted")
+            seconds = time.monotonic() - self._since
+            count = len(self.paths)
+            lines = opening_rows(self._openings, count, self._read, seconds, width, space)
         elif isinstance(self.result, Trouble):
-            lines.append(Line(width))
-            lines += trouble_rows(self.result, width)
+            lines = [Line(width), *trouble_rows(self.result, width)]
         else:
-            title.add(f"  {self.result.as_of}", "warn").add(_against(self.result), "muted")
-            lines += self._body(self.result, width, height, keys)
-        lines += [Line(width) for _ in range(height - 1 - len(lines))]
-        lines = lines[: height - 1]
-        lines.append(keys_row([*keys, ("?", "help")], width))
+            from gpuwatch.tui.answer import against
+
+            title.add(f"  {self.result.as_of}", "warn").add(against(self.result), "muted")
+            lines = self._body(self.result, width, space, keys)
+        lines = [title, *lines][: space + 1]
+        lines += [Line(width) for _ in range(space + 1 - len(lines))]
+        lines += [*foot, keys_row([*keys, ("?", "help")], width)]
         self.query_one(Canvas).show(lines)
 
+    def _foot(self, width: int) -> list[Line]:
+        """The answer to a key."""
+        parts = wrap(self._message, width - 4, _MOST_MESSAGE)
+        return [
+            Line(width).add("   " if at else " » ", "key").add(part, "strong")
+            for at, part in enumerate(parts)
+        ]
+
     def _body(
-        self, answer: Answer, width: int, height: int, keys: list[tuple[str, str]]
+        self, answer: Answer, width: int, space: int, keys: list[tuple[str, str]]
     ) -> list[Line]:
         """What is seen of the sections; the heading of the first of them stays."""
-        hidden = _hidden(answer, width)
-        self._column = max(0, min(self._column, hidden))
-        sections = _sections(answer, width, self._column)
-        rows = [row for each in sections for row in (*each.heading, *each.body)]
-        space = max(1, height - 2)
+        from gpuwatch.tui.answer import hidden, sections
+
+        left_out = hidden(answer, width)
+        self._column = max(0, min(self._column, left_out))
+        shown = sections(answer, width, self._column)
+        rows = [row for each in shown for row in (*each.heading, *each.body)]
+        space = max(1, space)
         self._row = max(0, min(self._row, len(rows) - space))
         seen = rows[self._row : self._row + space]
         start = 0
-        for each in sections:
+        for each in shown:
             end = start + len(each.heading) + len(each.body)
             if start < self._row < end:
                 over = each.heading[: end - self._row]
@@ -172,17 +229,61 @@ class CompareScreen(PaintedScreen):
             start = end
         if len(rows) > space:
             last = min(len(rows), self._row + space)
-            keys.append(("↑↓", f"scroll, {last} of {len(rows)}"))
-        if hidden > 0:
-            keys.append(("←→", f"{hidden} more"))
+            keys.append(("↑↓", f"{last} of {len(rows)}"))
+        if left_out > 0:
+            keys.insert(1, ("←→", f"{left_out} more"))
         return seen
 
     def action_scroll_by(self, by: int) -> None:
         self._row += by
-        self.paint()
+        self._say("")
 
     def action_shift(self, by: int) -> None:
         self._column += by
+        self._say("")
+
+    def action_histories(self) -> None:
+        if self.result is not None and not isinstance(self.result, Trouble):
+            from gpuwatch.tui.answer import history_cases
+
+            cases = history_cases(self.result)
+        else:
+            groups = [Group(label, (path,)) for label, path in self._named()]
+            cases = [Case("", tuple(groups))]
+        self.app.push_screen(HistoriesScreen(cases, self._curves))
+
+    def action_kernels(self) -> None:
+        if self.result is not None and not isinstance(self.result, Trouble):
+            from gpuwatch.tui.answer import kernel_pairs
+
+            pairs = kernel_pairs(self.result)
+        else:
+            (first, base), *others = self._named()
+            pairs = [Pair((first, label), (base, path)) for label, path in others]
+        self.app.push_screen(KernelDifferencesScreen(pairs))
+
+    def _named(self) -> list[tuple[str, Path]]:
+        """The sessions before their baseline is known."""
+        known = {each.path: each.environment for each in self._openings}
+        return [
+            (f"{at} {clean(known.get(path) or path.stem)}", path)
+            for at, path in enumerate(self.paths, 1)
+        ]
+
+    def action_export(self) -> None:
+        if self.gpuwatch.look.read_only:
+            self._say(READ_ONLY)
+            return
+        self._say("writing the report …")
+        self.run_worker(self._export(), exclusive=True, group="export")
+
+    async def _export(self) -> None:
+        paths = [self._study] if self._study is not None else self.paths
+        said = await export_report(paths, margin=self._margin, across_devices=self._across_devices)
+        self._say(said)
+
+    def _say(self, message: str) -> None:
+        self._message = clean(message)
         self.paint()
 
     def action_back(self) -> None:
@@ -190,65 +291,3 @@ class CompareScreen(PaintedScreen):
             self.app.pop_screen()
         else:
             self.gpuwatch.leave()
-
-
-def _side_by_side(study: StudyResult) -> Comparison:
-    """Session by session, against the one that the verdicts are against."""
-    from gpuwatch.analysis.compare import compare
-    from gpuwatch.tui.cell_rows import baseline_of
-
-    found = compare(study.sessions)
-    asked = [each for each in study.questions if each.contrasts]
-    if len(asked) != 1 or found.baseline is None:
-        return found
-    base = {run.session.path for run in asked[0].cells[baseline_of(asked[0])].runs}
-    if found.sessions[found.baseline].path in base:
-        return found
-    return compare(sorted(study.sessions, key=lambda each: each.path not in base))
-
-
-def _sections(answer: Answer, width: int, column: int) -> list[Section]:
-    from gpuwatch.tui import cell_rows, compare_rows
-    from gpuwatch.tui.columns import Section, heading_rows
-    from gpuwatch.tui.verdict_rows import evidence_rows, notes_of, verdict_rows
-
-    first = Section((), tuple(verdict_rows(answer.study, width)))
-    if answer.sessions is None:
-        return [first, *cell_rows.sections(answer.study, width, column)]
-    place = compare_rows.place_of(answer.sessions, width, column)
-    heading = heading_rows(compare_rows.heads(answer.sessions), place)
-    body = compare_rows.body_rows(answer.sessions, place, notes_of(answer.study))
-    last = Section((), tuple(evidence_rows(answer.study, width)))
-    return [first, Section(heading, tuple(body)), last]
-
-
-def _hidden(answer: Answer, width: int) -> int:
-    """Columns that are left out, of the table that leaves out most."""
-    from gpuwatch.tui import cell_rows, compare_rows
-
-    if answer.sessions is not None:
-        return compare_rows.place_of(answer.sessions, width, 0).hidden
-    questions = answer.study.questions
-    return max((cell_rows.place_of(each, width, 0).hidden for each in questions), default=0)
-
-
-def _against(answer: Answer) -> str:
-    from gpuwatch.text import clean
-    from gpuwatch.tui.cell_rows import baseline_of
-    from gpuwatch.tui.compare_rows import against
-
-    if answer.sessions is not None:
-        return against(answer.sessions)
-    found = {clean(each.cells[baseline_of(each)].label) for each in answer.study.questions}
-    against_ = f"medians against {found.pop() if len(found) == 1 else 'their baselines'}"
-    return against_ if answer.as_of else f"{clean(answer.study.title)}: {against_}"
-
-
-def _column_of(answer: Answer, path: str) -> int:
-    from gpuwatch.tui import cell_rows
-
-    if answer.sessions is None:
-        return cell_rows.column_of(answer.study, path)
-    kept = answer.sessions.baseline or 0
-    others = [each.path for at, each in enumerate(answer.sessions.sessions) if at != kept]
-    return others.index(path) if path in others else 0

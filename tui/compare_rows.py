@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from gpuwatch.analysis.compare import Comparison
 from gpuwatch.analysis.missing import missing
 from gpuwatch.text import clean
-from gpuwatch.tui.canvas import Line
 from gpuwatch.tui.columns import (
     Head,
     Layout,
@@ -17,6 +16,7 @@ from gpuwatch.tui.columns import (
     told_rows,
 )
 from gpuwatch.tui.head_rows import MARKS
+from gpuwatch.tui.line import Line
 from gpuwatch.tui.live_rows import rule
 
 
@@ -49,14 +49,18 @@ def heads(compared: Comparison) -> list[Head]:
     return found
 
 
+def names(compared: Comparison) -> list[str]:
+    """Each session in a few words: its number and its environment."""
+    return [f"{at} {head[1][0]}" for at, head in enumerate(heads(compared), 1)]
+
+
 def body_rows(compared: Comparison, place: Layout, notes: Sequence[str] = ()) -> list[Line]:
     """Everything that scrolls: quantities by group, differences, notes.
 
     ``notes``: more of them, before those of the comparison.
     """
     rows = quantity_rows(compared.rows, place)
-    names = [f"{head[0][0].partition(' ')[0]} {head[1][0]}" for head in heads(compared)]
-    rows += difference_rows(compared.differences, place, names)
+    rows += difference_rows(compared.differences, place, names(compared))
     unavailable = [
         f"unavailable, {why}: {', '.join(names)}"
         for why, names in missing(compared.sessions).items()

@@ -13,8 +13,9 @@ from textual.message import Message
 
 from gpuwatch.errors import GpuwatchError
 from gpuwatch.text import clean
-from gpuwatch.tui.canvas import Canvas, Line
+from gpuwatch.tui.canvas import Canvas
 from gpuwatch.tui.keys import keys_row
+from gpuwatch.tui.line import Line
 from gpuwatch.tui.painted import PaintedScreen
 
 if TYPE_CHECKING:

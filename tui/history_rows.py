@@ -14,10 +14,10 @@ from statistics import median
 from rich.cells import cell_len
 
 from gpuwatch.text import clean
-from gpuwatch.tui.canvas import Line
 from gpuwatch.tui.cells import pad
 from gpuwatch.tui.curves import LOSS, METRICS, STEP_TIME, Curve, Curves, Metric
 from gpuwatch.tui.graph import Window, axis
+from gpuwatch.tui.line import Line
 from gpuwatch.tui.numbers import shown
 from gpuwatch.tui.overlay import DOTS, Overlay
 from gpuwatch.units import UNKNOWN, loss, milliseconds, nice, si
@@ -25,7 +25,7 @@ from gpuwatch.units import UNKNOWN, loss, milliseconds, nice, si
 LETTERS = "abcdefgh"
 MOST = len(LETTERS)
 """Series that can be told apart."""
-ROLES = ("text", "flops", "warn", "bandwidth", "utilization", "bad", "progress", "strong")
+ROLES = ("strong", "flops", "bandwidth", "picked", "utilization", "warn", "bad", "muted")
 _SCALE = 11
 """Columns of the scale's labels."""
 _ENDS = 3

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from gpuwatch.analysis.interval_plot import plot
 from gpuwatch.analysis.results import Cell, Contrast, Kind, Question, StudyResult, Sweep, SweepPoint
 from gpuwatch.text import clean
-from gpuwatch.tui.canvas import Line
 from gpuwatch.tui.cells import pad
 from gpuwatch.tui.columns import told_rows
+from gpuwatch.tui.line import Line
 from gpuwatch.tui.live_rows import rule, samples_rate
 from gpuwatch.units import fact, milliseconds
 

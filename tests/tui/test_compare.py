@@ -12,10 +12,11 @@ from gpuwatch.models import Environment, Workload
 from gpuwatch.session.plan import PLAN, Part, Plan, PlannedRun
 from gpuwatch.session.plan_file import document
 from gpuwatch.session.study import sessions_in
+from gpuwatch.tui.answer import Answer, against
 from gpuwatch.tui.app import GpuwatchApp
 from gpuwatch.tui.cell_rows import column_of, sections
 from gpuwatch.tui.cell_rows import place_of as place_of_cells
-from gpuwatch.tui.compare import Answer, CompareScreen, _against
+from gpuwatch.tui.compare import CompareScreen
 from gpuwatch.tui.compare_rows import body_rows, place_of
 from gpuwatch.tui.home import HomeScreen
 from gpuwatch.tui.verdict_rows import verdict_rows
@@ -305,7 +306,7 @@ def in_blocks(names: list[str], order: tuple[str, ...] = ()) -> Plan:
     return Plan("study", (part,), runs)
 
 
-def test_medians_stand_against_the_cell_that_the_verdicts_are_against(tmp_path: Path) -> None:
+def test_medians_stand_against_the_cell_that_the_verdicts_areagainst(tmp_path: Path) -> None:
     result = results.study_result(tmp_path)
     (question,) = result.questions
     moved = replace(
@@ -316,7 +317,7 @@ def test_medians_stand_against_the_cell_that_the_verdicts_are_against(tmp_path: 
     assert place_of_cells(moved, 80, 1).order == (1, 2), "the baseline stays in sight"
     last = question.cells[2].runs[0].session.path
     assert column_of(result, last) == 1
-    title = _against(Answer(result, None))
+    title = against(Answer(result, None))
     assert title.endswith(f"medians against {question.cells[1].label}")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -46,12 +46,20 @@ def _steady(seconds: Sequence[float], reason: str | None) -> Steady:
     return steady_state(seconds)
 
 
+Reading = Callable[[Path], Read]
+"""How a session is read: :func:`read`, or with something told or left out."""
+
+
 def read_study(
-    folder: Path, *, across_devices: bool = False, margin: float | None = None
+    folder: Path,
+    *,
+    across_devices: bool = False,
+    margin: float | None = None,
+    reading: Reading = read,
 ) -> StudyResult:
     """The result of the study in ``folder``, of a plan of any schema or none.
 
-    A session that cannot be read is a note that names the file.
+    A session that cannot be read is a note that names the file. ``reading`` reads one session.
     """
     plan = plans.read(folder)
     doubt = _NO_PLAN if plan is None and (folder / plans.PLAN).exists() else None
@@ -59,7 +67,7 @@ def read_study(
     reads, notes = [], [doubt] if doubt else []
     for path in study.sessions_in(folder):
         try:
-            found = read(path)
+            found = reading(path)
         except GpuwatchError as error:
             notes.append(f"{clean(path.name)} is left out: {clean(error.message)}")
             continue
@@ -108,14 +116,18 @@ def _unlike(found: Read, run: PlannedRun | None) -> str | None:
 
 
 def read_sessions(
-    paths: Sequence[Path], *, across_devices: bool = False, margin: float | None = None
+    paths: Sequence[Path],
+    *,
+    across_devices: bool = False,
+    margin: float | None = None,
+    reading: Reading = read,
 ) -> StudyResult:
     """The result of sessions that were put together by hand.
 
     Sessions of one study whose plan has blocks are compared in its blocks; others in groups of the
     same workload, parameters, environment, device and study, which no block pairs. A study's
     warm-up is judged in neither. Where ``margin`` is ``None`` it is that of their plans: the
-    smallest, with a note, where these differ.
+    smallest, with a note, where these differ. ``reading`` reads one session.
 
     Raises:
         NotASession, NewerSchema, StorageError: a file cannot be read.
@@ -131,7 +143,7 @@ def read_sessions(
         plan = None
     if plan is not None and files.keys() >= set(study.sessions_in(folders[0])):
         folder = next(iter(files.values())).parent
-        return read_study(folder, across_devices=across_devices, margin=margin)
+        return read_study(folder, across_devices=across_devices, margin=margin, reading=reading)
     margins = _margins(files.values())
     notes = []
     if margin is None and len(margins) > 1:
@@ -140,7 +152,7 @@ def read_sessions(
     title = _title(plan, folders[0]) if len(folders) == 1 else f"{len(files)} sessions"
     discarded = {folder / name for folder in folders for name in _warm_ups(folder)}
     return study_result(
-        [replace(read(path), warm_up=found in discarded) for found, path in files.items()],
+        [replace(reading(path), warm_up=found in discarded) for found, path in files.items()],
         plan,
         (),
         title=title,
