@@ -6,7 +6,7 @@ Off the tick: the writing thread asks ten times a second, and the answer is empt
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from gpuwatch.recorder.gpu_holders import GpuHolders, Held, Holder, Key, held
@@ -47,7 +47,15 @@ class _Watched:
 class ProcessWatch:
     """Makes the rows of ``gpu_process``, ``process`` and ``process_use``."""
 
-    def __init__(self, nvml: NvmlSource | None, tree: WorkloadSource | None) -> None:
+    def __init__(
+        self,
+        nvml: NvmlSource | None,
+        tree: WorkloadSource | None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """``clock`` gives the seconds by which looks are due."""
+        self._clock = clock
         self._nvml = nvml
         self._tree = tree
         self._own = OwnProcesses(tree) if tree is not None else None
@@ -62,7 +70,7 @@ class ProcessWatch:
 
     def rows(self, t: int) -> list[Row]:
         """What appeared, changed or left since the last call; ``t`` is the session's time now."""
-        now = time.monotonic()
+        now = self._clock()
         if now < self._lists_due:
             return []
         self._lists_due = now + LISTS_SECONDS
