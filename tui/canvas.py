@@ -7,6 +7,7 @@ A screen of many widgets costs several times the bytes and CPU of this; measured
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import repeat
 
 from rich.cells import cell_len
 from rich.segment import Segment
@@ -28,8 +29,9 @@ LEAST = (40, 8)
 _WHEEL_ROWS = 3
 """Rows that one notch of a wheel scrolls."""
 
-_GAP = 12
+_GAP = 5
 """Equal cells between two changes that cost less to send than to jump over."""
+_BLANK: Span = (" ", "text")
 
 
 class Clicked(Message):
@@ -138,26 +140,34 @@ class Canvas(Widget):
 
 def _changed(old: tuple[Span, ...], new: tuple[Span, ...], width: int) -> list[tuple[int, int]]:
     """The stretches of columns in which two rows differ; a short gap does not split one."""
-    a, b = list(_cells(old)), list(_cells(new))
-    blank = (" ", "text")
-    length = min(width, max(len(a), len(b)))
-    a += [blank] * (length - len(a))
-    b += [blank] * (length - len(b))
+    same = 0
+    for before, after in zip(old, new, strict=False):
+        if before != after:
+            break
+        same += 1
+    start = cell_len("".join(text for text, _ in new[:same]))
+    a, b = _cells(old[same:]), _cells(new[same:])
+    length = min(width - start, max(len(a), len(b)))
+    a += [_BLANK] * (length - len(a))
+    b += [_BLANK] * (length - len(b))
     found: list[tuple[int, int]] = []
-    for column in range(length):
-        if a[column] != b[column]:
-            if found and column - found[-1][1] < _GAP:
-                found[-1] = (found[-1][0], column + 1)
-            else:
-                found.append((column, column + 1))
+    for column in [start + at for at in range(length) if a[at] != b[at]]:
+        if found and column - found[-1][1] < _GAP:
+            found[-1] = (found[-1][0], column + 1)
+        else:
+            found.append((column, column + 1))
     return found
 
 
-def _cells(row: Iterable[Span]) -> Iterable[Span]:
+def _cells(row: Iterable[Span]) -> list[Span]:
+    cells: list[Span] = []
     for text, role in row:
-        for character in text:
-            width = 1 if character < "\u1100" else cell_len(character)
-            yield from ((character, role),) * max(1, width)
+        if text.isascii() or max(text) < "\u1100":
+            cells += zip(text, repeat(role))
+        else:
+            for character in text:
+                cells += ((character, role),) * max(1, cell_len(character))
+    return cells
 
 
 def _merged(regions: list[Region]) -> list[Region]:

@@ -1,32 +1,103 @@
-"""Sending only the changed cells of a row.
+"""Sending only the changed cells of a row, and of their styles only what differs.
 
-Textual sends each changed row of a widget from the widget's left edge on. On a screen that is one
-widget that is most of the row for one new column of a history: five times the bytes.
+Textual sends each changed row of a widget from the widget's left edge on, and every piece of it
+with its whole style and a reset. On a screen that is one widget that is most of the row for one
+new column of a history, and forty bytes of colours around two digits.
 """
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
+from rich.color import ColorSystem
 from rich.console import Console
-from rich.control import Control
+from rich.style import Style
 from textual._compositor import ChopsUpdate, CompositorUpdate
 from textual.screen import Screen
 
+_Look = tuple[tuple[str, ...], str, str]
+"""The attributes' codes, those of the colour, and those of the background."""
+_PLAIN: _Look = ((), "39", "49")
+_ATTRIBUTES = (
+    ("bold", "1", "22"),
+    ("dim", "2", "22"),
+    ("italic", "3", "23"),
+    ("underline", "4", "24"),
+    ("blink", "5", "25"),
+    ("reverse", "7", "27"),
+    ("strike", "9", "29"),
+)
+"""Of a style; the codes that turn it on and off."""
+_OFF = {on: off for _, on, off in _ATTRIBUTES}
+
 
 class NarrowUpdate(ChopsUpdate):
-    """A partial update whose rows are cut at both ends."""
+    """A partial update whose rows are cut at both ends, written as one stream of changes."""
 
     def render_segments(self, console: Console) -> str:
-        sequences: list[str] = []
+        pen = Pen(console._color_system or ColorSystem.TRUECOLOR)
         for y, x1, x2 in self.spans:
             for end, (x, strip) in zip(self.chop_ends[y], self.chops[y].items(), strict=False):
                 if strip is None or x >= x2 or end <= x1:
                     continue
                 start = max(x, x1)
-                sequences.append(Control.move_to(start, y).segment.text)
-                sequences.append(strip.crop(start - x, min(end, x2) - x).render(console))
-        return "".join(sequences)
+                pen.move(start, y)
+                for text, style, _ in strip.crop(start - x, min(end, x2) - x):
+                    pen.write(text, style)
+        return pen.sequence()
+
+
+class Pen:
+    """Writes styled text here and there, and knows what the terminal was told before."""
+
+    def __init__(self, system: ColorSystem) -> None:
+        """``system``: the colours that the terminal knows."""
+        self._system = system
+        self._look: _Look = _PLAIN
+        self._out: list[str] = []
+
+    def move(self, x: int, y: int) -> None:
+        """Go to a cell, counted from 0."""
+        self._out.append(f"\x1b[{y + 1};{x + 1}H")
+
+    def write(self, text: str, style: Style | None) -> None:
+        """Write from where the pen is."""
+        look = _PLAIN if style is None else _look(style, self._system)
+        if look != self._look:
+            self._out.append(_switch(self._look, look))
+            self._look = look
+        self._out.append(text)
+
+    def sequence(self) -> str:
+        """All that was written; behind it the terminal's style is its plain one."""
+        if self._look != _PLAIN:
+            self._out.append("\x1b[0m")
+            self._look = _PLAIN
+        return "".join(self._out)
+
+
+@lru_cache(maxsize=1024)
+def _look(style: Style, system: ColorSystem) -> _Look:
+    on = tuple(code for name, code, _ in _ATTRIBUTES if getattr(style, name))
+    colours = ["39", "49"]
+    for place, colour in enumerate((style.color, style.bgcolor)):
+        if colour is not None:
+            codes = colour.downgrade(system).get_ansi_codes(foreground=place == 0)
+            colours[place] = ";".join(codes)
+    return on, colours[0], colours[1]
+
+
+@lru_cache(maxsize=4096)
+def _switch(before: _Look, after: _Look) -> str:
+    """The sequence that leads from one style to another."""
+    codes: list[str] = []
+    ended = {_OFF[code] for code in before[0] if code not in after[0]}
+    codes += sorted(ended)
+    # 22 ends bold and dim at once.
+    codes += [code for code in after[0] if code not in before[0] or _OFF[code] in ended]
+    codes += [new for old, new in zip(before[1:], after[1:], strict=True) if old != new]
+    return f"\x1b[{';'.join(codes)}m"
 
 
 def send_only_changes(screen: Screen[Any]) -> None:
