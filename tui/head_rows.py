@@ -11,6 +11,7 @@ from gpuwatch.text import clean
 from gpuwatch.tui.cells import fit, wrap
 from gpuwatch.tui.line import Line
 from gpuwatch.tui.snapshot import Snapshot, Trouble
+from gpuwatch.tui.time_rows import ago
 from gpuwatch.units import clock_time
 
 NS = 1_000_000_000
@@ -41,6 +42,8 @@ def title_row(snapshot: Snapshot, width: int, *, paused: bool) -> Line:
         if snapshot.environment:
             row.add(" in ", "muted").add(clean(snapshot.environment), "strong")
     right: list[tuple[str, str]] = []
+    if snapshot.replay is not None:
+        right.append((f"◀ {ago(snapshot)}  ", "warn"))
     if paused:
         right.append(("⏸ view paused  ", "warn"))
     if snapshot.silent_seconds is not None:

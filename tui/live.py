@@ -26,10 +26,11 @@ from gpuwatch.tui.look import READ_ONLY
 from gpuwatch.tui.narrow import send_only_changes
 from gpuwatch.tui.snapshot import Snapshot, Unreadable, View
 from gpuwatch.tui.stopping import Stopping
+from gpuwatch.tui.time_travel import TimeTravel
 from gpuwatch.tui.views import Views
 
 
-class LiveScreen(Views, Stopping):
+class LiveScreen(TimeTravel, Views, Stopping):
     """Shows one session through a feed of its own."""
 
     KEYS = HELP
@@ -105,8 +106,12 @@ class LiveScreen(Views, Stopping):
             self._awaiting = not self._stop_asked
         self._watched = news.goes_on
         self.snapshot = news
-        if self._awaiting:
+        if self._awaiting and news.replay is None:
             self._to_next(news)
+        self.arrived(news)
+
+    def _rows_of_time(self) -> tuple[int | None, int | None]:
+        return self._drawn.axis, self._drawn.bar
 
     def _to_next(self, news: Snapshot) -> None:
         """Say what comes, or go there; not while another screen is over this one."""
@@ -157,6 +162,11 @@ class LiveScreen(Views, Stopping):
     # What keys do.
 
     def action_pause(self) -> None:
+        """Hold the view of a run that goes on; of one that is over, or of an earlier moment, play
+        or stop playing."""
+        if self.snapshot is not None and (self.travelling or not self.snapshot.goes_on):
+            self.action_play()
+            return
         paused = not self.options.paused
         self.options = replace(self.options, paused=paused)
         if not paused and self._held is not None:
@@ -216,7 +226,11 @@ class LiveScreen(Views, Stopping):
     def action_back(self) -> None:
         if self._asking:
             self.action_answer(False)
-        elif not self._narrow():
+        elif self._narrow():
+            return
+        elif self.travelling:
+            self.action_to_now()
+        else:
             self.gpuwatch.go_home(self.path)
 
     def _say(self, message: str) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from gpuwatch.tui import time_travel
 from gpuwatch.tui.live_rows import Options
 from gpuwatch.tui.snapshot import Snapshot, View
 
-HELP: tuple[tuple[str, str], ...] = (
+_OWN: tuple[tuple[str, str], ...] = (
     ("", "the run"),
     ("s", "stop the run, after asking"),
     ("e", "write the study's report"),
@@ -18,7 +19,7 @@ HELP: tuple[tuple[str, str], ...] = (
     ("Enter", "of all GPUs the chosen one; when the run is over: the sessions"),
     ("m and M", "pick a metric for a graph: the next, the one before; Esc takes it away"),
     ("z, - and +", "length of the history: 10 s, 1 min, 5 min, all"),
-    ("Space", "hold the view; recording goes on"),
+    ("Space", "hold the view, recording goes on; when the run is over: play, and stop"),
     ("", "pages"),
     ("l", "the log: both streams, search"),
     ("p", "processes: who uses the GPUs, and how much"),
@@ -27,6 +28,7 @@ HELP: tuple[tuple[str, str], ...] = (
     ("K", "kernels: which ones took the time, after the run"),
     ("c", "compare with its study, so far while that goes on"),
 )
+HELP = (*_OWN, *time_travel.HELP)
 
 
 def live_keys(
@@ -42,6 +44,12 @@ def live_keys(
     hold = [("Space", "go on" if options.paused else "pause")] if live or options.paused else []
     if view.roofline:
         return [("o", "back"), *hold, ("i", "numbers"), ("K", "kernels"), *keys, ("?", "help")]
+    if view.at is not None:
+        end = "now" if live else "all"
+        hold = [("Space", "stop" if view.playing else "play"), ("<", "slower"), (">", "faster")]
+        return [("←→", "time"), *hold, ("End", end), ("[", "event"), *keys, ("?", "help")]
+    if not live:
+        hold = [("Space", "play")]
     several = len(snapshot.gpus) > 1
     if view.grid:
         keys = [("g", "one GPU"), ("Enter", "open"), ("Tab", "next"), *keys, *hold, ("z", "zoom")]

@@ -28,7 +28,7 @@ from gpuwatch.tui.live_rows import (
 )
 from gpuwatch.tui.snapshot import Gauge, Snapshot
 from gpuwatch.tui.strip_rows import strip_rows
-from gpuwatch.tui.time_rows import position_row
+from gpuwatch.tui.time_rows import notable, position_row
 
 TALL = 30
 """Rows from which on there is room for more than what a small screen needs."""
@@ -48,6 +48,8 @@ class Drawn:
     """Columns and rows of each GPU's panel or line, and its id."""
     axis: int | None = None
     """The row of the time axis."""
+    bar: int | None = None
+    """The row of the whole session's bar."""
 
     def gpu_at(self, x: int, y: int) -> str | None:
         """The id of the GPU that stands there."""
@@ -66,18 +68,22 @@ def shows_fourth(height: int) -> bool:
     return height >= TALL
 
 
-def _top(snapshot: Snapshot, options: Options, width: int, height: int) -> list[Line]:
-    """What runs, what is wrong, which moment that is, how far the study is."""
+def _top(
+    snapshot: Snapshot, options: Options, width: int, height: int
+) -> tuple[list[Line], int | None]:
+    """What runs, what is wrong, which moment that is and in which row, how far the study is."""
     top = [title_row(snapshot, width, paused=options.paused), *banner_rows(snapshot, width)]
+    bar = None
     if snapshot.replay is not None:
+        bar = len(top)
         top.append(position_row(snapshot, width))
     if snapshot.study is not None and height >= _LOWEST:
         top += strip_rows(snapshot.study, width, 4 if height >= TALL else 1)
-    return top
+    return top, bar
 
 
 def _one_gpu(snapshot: Snapshot, options: Options, width: int, height: int) -> Drawn:
-    top = _top(snapshot, options, width, height)
+    top, bar = _top(snapshot, options, width, height)
     if snapshot.machine_only:
         bottom = event_rows(snapshot, options, width, 2 if height >= TALL else 1)
     else:
@@ -110,15 +116,15 @@ def _one_gpu(snapshot: Snapshot, options: Options, width: int, height: int) -> D
     for gauge in gauges:
         lines += gauge_rows(gauge, each, width)
     axis = len(lines)
-    marks = event_columns(snapshot.events, snapshot.t, snapshot.window)
+    marks = event_columns(notable(snapshot.events), snapshot.t, snapshot.window)
     lines += [axis_row(snapshot.window, width, marks), *details, *bottom]
     if not snapshot.machine_only:
         lines += log_rows(snapshot, options, width, height - len(lines))
-    return Drawn(_filled(lines, width, height), (), axis)
+    return Drawn(_filled(lines, width, height), (), axis, bar)
 
 
 def _all_gpus(snapshot: Snapshot, options: Options, width: int, height: int) -> Drawn:
-    top = _top(snapshot, options, width, height)
+    top, bar = _top(snapshot, options, width, height)
     head = Line(width).add(f" {len(snapshot.panels)} GPUs", "strong")
     used = sum(panel.device.row.used for panel in snapshot.panels)
     if _told(snapshot):
@@ -138,7 +144,7 @@ def _all_gpus(snapshot: Snapshot, options: Options, width: int, height: int) -> 
         (xs, range(first + ys.start, first + ys.stop), id_)
         for xs, ys, id_ in grid.places(panels, chosen, width, room)
     )
-    return Drawn(_filled(lines, width, height), gpus)
+    return Drawn(_filled(lines, width, height), gpus, None, bar)
 
 
 def _told(snapshot: Snapshot) -> bool:

@@ -8,6 +8,7 @@ from gpuwatch.text import clean
 from gpuwatch.tui.cells import fit
 from gpuwatch.tui.line import Line
 from gpuwatch.tui.snapshot import StepShares
+from gpuwatch.units import milliseconds
 
 _KNOWN = {
     "data": ("░", "warn"),
@@ -36,7 +37,9 @@ def phase_rows(shares: StepShares, width: int, most: int) -> list[Line]:
     parts = _parts(shares)
     if most > 1:
         bar = _bar(Line(width).add(" "), parts, width - 2)
-        return [bar, Line(width).add(" ").join(_legend(parts, width - 1, 0))]
+        names = Line(width).add(" ").join(_legend(parts, width - 1, 0))
+        over = f"of {milliseconds(shares.seconds)}, mean of {shares.steps:,} steps "
+        return [bar, names.end(over, "muted") if names.left > len(over) + 2 else names]
     return [Line(width).add(" ").join(_legend(parts, width - 2, width))]
 
 

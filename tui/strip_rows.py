@@ -78,7 +78,7 @@ def _row(strip: StudyStrip, shown: Sequence[int], named: bool, numbered: bool) -
     for block, places in groupby(shown, key=lambda at: strip.runs[at].block):
         row.add(" " * bool(row.used) * (1 + named))
         if numbered and block is not None:
-            row.add("warm-up " if block == 0 else f"{block} ", "faint")
+            row.add("warm-up " if block == 0 else f"{block} ", "muted")
         for at in places:
             run = strip.runs[at]
             if named:
