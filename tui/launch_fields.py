@@ -107,7 +107,8 @@ def default(parameter: Parameter, workload: str) -> str:
         "workers": own.workers,
         "image_size": own.image_size,
     }
-    return str(by_workload.get(parameter.name) or parameter.default or "none")
+    value = by_workload.get(parameter.name)
+    return (parameter.default or "none") if value is None else str(value)
 
 
 def clash(values: Mapping[str, object]) -> tuple[str, str] | None:

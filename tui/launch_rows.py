@@ -112,7 +112,8 @@ def _left(state: LaunchState, width: int, roomy: bool) -> list[Row]:
     rows: list[Row] = [(rule("workload", width), None)]
     for name, what in WORKLOADS:
         rows.append((_workload(state, name, what, here, width), f"workload={name}"))
-    rows.append((rule("environments", width), None))
+    untold = problems(state.form).get("where")
+    rows.append((rule(f"environments{f'  ✗ {untold}' if untold else ''}", width), None))
     listed = [each for each in items(state) if each.part in ("where", "other", "pull")]
     longest = max((cell_len(each.name) for each in listed), default=0)
     name_width = max(_LABEL - 4, min(longest + 1, width // 2))

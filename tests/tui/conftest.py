@@ -50,6 +50,8 @@ class Fake:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.list()
+        self.finds(environment("bare"))
+        self.plans(seconds=42.0)
 
     def list(self, *entries: dict[str, Any], studies: Sequence[dict[str, Any]] = ()) -> None:
         text = json.dumps({"schema": 1, "sessions": [*entries], "studies": [*studies]})
@@ -57,6 +59,19 @@ class Fake:
 
     def records(self, path: Path) -> None:
         (self.folder / "record.txt").write_text(str(path))
+
+    def finds(self, *environments: dict[str, Any], gpus: int = 0) -> None:
+        """What doctor finds: environments as :func:`environment` gives them, and GPUs."""
+        listed = [
+            {"id": f"gpu{n}", "name": "NVIDIA H100", "memory_bytes": 85e9} for n in range(gpus)
+        ]
+        why = None if gpus else {"text": "no NVIDIA GPU is seen"}
+        found = {"environments": [*environments], "gpus": listed, "gpu_unavailable": why}
+        (self.folder / "doctor.json").write_text(json.dumps(found))
+
+    def plans(self, **fields: Any) -> None:
+        """What ``--plan`` answers, whatever it is asked."""
+        (self.folder / "plan.json").write_text(json.dumps({"schema": 1, **fields}))
 
     def refuses(self, error: str) -> None:
         (self.folder / "record.err").write_text(error)
@@ -67,6 +82,16 @@ class Fake:
         return (
             [line.split("\x1f") for line in file.read_text().splitlines()] if file.exists() else []
         )
+
+
+def environment(text: str, trouble: str = "", *, with_gpu: str = "") -> dict[str, Any]:
+    """One environment as ``gpuwatch doctor --format json`` tells it."""
+
+    def answer(why: str) -> dict[str, Any]:
+        return {"problems": [{"code": "x", "text": why, "fix": f"mend {text}"}] if why else []}
+
+    known = {"without_gpu": answer(trouble), "with_gpu": answer(with_gpu or trouble)}
+    return {"env": text, "engine": f"Engine of {text.partition('=')[0]}", **known}
 
 
 def entry(path: Path, **more: Any) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Stands in for gpuwatch's commands, so that screens act on something that answers at once.
 
-``FAKE_FOLDER`` holds what it says (``sessions.json``, ``record.txt``, ``record.err``) and where it
-notes what it was asked (``asked.txt``).
+``FAKE_FOLDER`` holds what it says (``sessions.json``, ``record.txt``, ``record.err``,
+``doctor.json``, ``plan.json``) and where it notes what it was asked (``asked.txt``).
 """
 
 from __future__ import annotations
@@ -17,6 +17,9 @@ FOLDER = Path(os.environ["FAKE_FOLDER"])
 def main(arguments: list[str]) -> int:
     with (FOLDER / "asked.txt").open("a") as asked:
         asked.write("\x1f".join(arguments) + "\n")
+    if arguments[0] == "doctor" or "--plan" in arguments:
+        print((FOLDER / ("doctor.json" if arguments[0] == "doctor" else "plan.json")).read_text())
+        return 0
     if arguments[0] == "sessions":
         print((FOLDER / "sessions.json").read_text())
         return 0

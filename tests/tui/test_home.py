@@ -246,60 +246,6 @@ async def test_hostile_names_in_the_list_are_harmless(fake: Fake) -> None:
 # The form.
 
 
-async def test_the_form_starts_a_run_and_shows_it(session: Make, fake: Fake) -> None:
-    path = session()
-    fake.records(path)
-    async with running(HomeScreen) as (app, pilot):
-        await pilot.press("n")
-        await shows(pilot, "start a run")
-        await pilot.press("down", "tab", "tab")
-        await pilot.press(*"500", "tab", *"32", "tab", *"--lr 0.1")
-        line = "gpuwatch --record --detach sentiment-rnn --steps 500 --batch-size 32 --lr 0.1"
-        await shows(pilot, line[:70])
-        await pilot.press("enter")
-        await until(pilot, lambda: isinstance(app.screen, LiveScreen))
-        await shows(pilot, "▶ running")
-    started = next(call for call in fake.asked if call[:2] == ["--record", "--detach"])
-    assert started == [*line.split()[1:], "--env", "bare"]
-
-
-async def test_the_form_goes_to_the_field_that_is_wrong(fake: Fake) -> None:
-    async with running(NewRunScreen) as (app, pilot):
-        await pilot.press("tab", "tab", "x")
-        await shows(pilot, "steps: write a whole number of at least 1")
-        await pilot.press("shift+tab", "enter")
-        assert app.screen.focused is not None and app.screen.focused.id == "steps"
-    assert not [call for call in fake.asked if "--detach" in call]
-
-
-async def test_an_own_command_has_a_field_of_its_own(session: Make, fake: Fake) -> None:
-    fake.records(session())
-    async with running(HomeScreen) as (app, pilot):
-        await pilot.press("n")
-        await shows(pilot, "own command")
-        await pilot.press("end")
-        await shows(pilot, "command: write what to run")
-        assert "batch size" not in screen_text(app)
-        await pilot.press("tab", "tab", *"python3 train.py")
-        await shows(pilot, "--env bare -- python3 train.py")
-        await pilot.press("enter")
-        await until(pilot, lambda: isinstance(app.screen, LiveScreen))
-    started = next(call for call in fake.asked if "--detach" in call)
-    assert started[2:] == ["--env", "bare", "--", "python3", "train.py"]
-
-
-async def test_a_refusal_is_shown_and_the_form_stays(fake: Fake) -> None:
-    fake.refuses("docker: no such image: x")
-    async with running(HomeScreen) as (app, pilot):
-        await pilot.press("n")
-        await shows(pilot, "start a run")
-        await pilot.press("enter")
-        await shows(pilot, "✗ docker: no such image: x")
-        assert isinstance(app.screen, NewRunScreen)
-        await pilot.press("escape")
-        await until(pilot, lambda: isinstance(app.screen, HomeScreen))
-
-
 @pytest.mark.parametrize("listed", ["the same way", "by another path", "not at all"])
 async def test_a_run_that_c_was_pressed_on_stays_marked_until_another_is(
     session: Make, fake: Fake, tmp_path: Path, listed: str
