@@ -107,6 +107,8 @@ class Study:
     note: str = ""
     title: str = ""
     question: str = ""
+    environments: tuple[str, ...] = ()
+    """The baseline first."""
     runs: int | None = None
     """As planned."""
     going_on: bool = False
@@ -168,6 +170,7 @@ def _study(item: dict[str, Any]) -> Study:
         note=clean_lines(item.get("note")),
         title=clean(item.get("title") or ""),
         question=clean(item.get("question") or ""),
+        environments=tuple(map(clean, item.get("environments") or ())),
         runs=_whole(item.get("runs")),
         going_on=item.get("going_on") is True,
         says=tuple((clean(each["kind"]), clean(each["text"])) for each in item.get("says") or ()),

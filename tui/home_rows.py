@@ -175,7 +175,7 @@ def _foot(state: HomeState, width: int, height: int) -> list[Line]:
     """Marked sessions that are not in the list, more of the row under the cursor, and the line
     that is written, a word, or the path."""
     rows = _unlisted(state, width)
-    lines = 0 if height < 18 else 2 if height < 40 else 6
+    lines = 0 if height < 18 else 3 if height < 40 else 6
     current = state.current
     if state.entries and lines:
         told = details(current, width, lines) if current is not None else []

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from gpuwatch.session.status import State
 from gpuwatch.text import clean
-from gpuwatch.tui.cells import fit, pad
+from gpuwatch.tui.cells import fit, pad, wrap
 from gpuwatch.tui.commands import Entry
 from gpuwatch.tui.head_rows import MARKS
 from gpuwatch.tui.home_list import Item, place
@@ -125,10 +125,11 @@ def _what(item: Item, *, named: bool) -> str:
 
 
 def _environment(item: Item) -> str:
+    """Of a study its baseline, and how many others there are."""
     if item.entry is not None:
         return item.entry.environment
-    kinds = list(dict.fromkeys(run.environment for run in item.every))
-    return kinds[0] if len(kinds) == 1 else f"{len(kinds)} environments"
+    first, *others = (item.study.environments if item.study is not None else ()) or ("",)
+    return f"{first} +{len(others)}" if others else first
 
 
 def _figures(item: Item) -> dict[str, str]:
@@ -184,8 +185,9 @@ def details(item: Item, width: int, lines: int) -> list[Line]:
         told.insert(0, ("note", of.note))
     if of.tags:
         told.insert(1 if of.note else 0, ("tags", " ".join(of.tags)))
-    rows = []
-    for label, text in told[:lines]:
-        row = Line(width).add(" ")
-        rows.append((row.add(f"{label} ", "muted") if label else row).add(clean(text), "text"))
+    rows: list[Line] = []
+    for label, text in told:
+        for at, part in enumerate(wrap(clean(text), width - len(label) - 3, lines - len(rows))):
+            row = Line(width).add(f" {label if not at else ''}", "muted").to(len(label) + 1)
+            rows.append(row.add(f" {part}" if label else part, "text"))
     return rows

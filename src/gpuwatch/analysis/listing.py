@@ -58,15 +58,18 @@ def _finite(value: float | None) -> float | None:
 
 
 def planned(folder: Path) -> dict[str, JSON]:
-    """What the plan of a study says: ``title``, ``question``, the number of its ``runs`` (``None``
-    without a plan) and their ``places``, ``[run, block]`` by file name, where there are several."""
+    """What the plan of a study says: ``title``, ``question``, labels of its ``environments``, the
+    baseline first, the number of its ``runs`` (``None`` without a plan) and their ``places``,
+    ``[run, block]`` by file name, where there are several."""
     plan = read(folder)
     if plan is None:
-        return {"title": None, "question": None, "runs": None, "places": {}}
+        return {"title": None, "question": None, "environments": [], "runs": None, "places": {}}
+    environments = (clean(each.label) for part in plan.parts for each in part.environments)
     several = len(plan.runs) > 1
     return {
         "title": None if plan.title is None else clean(plan.title),
         "question": None if plan.question is None else clean(plan.question),
+        "environments": list(dict.fromkeys(environments)),
         "runs": len(plan.runs),
         "places": {run.file: [run.index, run.block] for run in plan.runs} if several else {},
     }

@@ -84,6 +84,8 @@ def _study(
         **label,
         "title": facts["title"],
         "question": facts["question"],
+        "environments": facts["environments"]
+        or list(dict.fromkeys(row["environment"] for row in reversed(rows))),
         "runs": facts["runs"],
         "sessions": len(rows),
         "going_on": to_come > 0 and is_held(folder),
@@ -193,7 +195,13 @@ class _Cache:
                 raise
 
 
-_NO_PLAN: dict[str, JSON] = {"title": None, "question": None, "runs": None, "places": {}}
+_NO_PLAN: dict[str, JSON] = {
+    "title": None,
+    "question": None,
+    "environments": [],
+    "runs": None,
+    "places": {},
+}
 
 
 def _planned(folder: Path) -> dict[str, JSON]:
@@ -231,6 +239,7 @@ def _is_plan(found: dict[str, JSON]) -> bool:
         found.keys() == _NO_PLAN.keys()
         and all(found[key] is None or isinstance(found[key], str) for key in ("title", "question"))
         and (found["runs"] is None or isinstance(found["runs"], int))
+        and isinstance(found["environments"], list)
         and isinstance(places, dict)
         and all(isinstance(place, list) and len(place) == 2 for place in places.values())
     )
