@@ -13,8 +13,19 @@ import pytest
 import gpuwatch
 
 ROOT = Path(gpuwatch.__file__).parent
-ENGINE = {"ceilings", "errors", "metrics", "models", "paths", "peaks", "processes", "text", "units"}
-ENGINE |= {"gpuwatch", "peak_tables"}
+ENGINE = {
+    "ceilings",
+    "errors",
+    "metrics",
+    "models",
+    "paths",
+    "peaks",
+    "processes",
+    "text",
+    "tied",
+    "units",
+}
+ENGINE |= {"gpuwatch", "peak_tables", "tied"}
 STANDARD = set(sys.stdlib_module_names)
 
 # For each room: the rooms of gpuwatch and the packages from elsewhere that it may import.

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli import steps
-
 from .animation import animate
 from .story import play, terminal, variables
+
+STEPS = Path(__file__).parent.parent / "cli" / "steps.py"
 
 pytestmark = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
 
@@ -31,7 +31,7 @@ def test_start_watch_leave_come_back_stop_compare_export(
     command.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m gpuwatch "$@"\n')
     command.chmod(0o755)
     train = home / "train.py"
-    train.write_text(Path(steps.__file__).read_text())
+    train.write_text(STEPS.read_text())
     with terminal(tmp_path, variables(home, programs), columns, rows) as shown:
         shown.type("cd; clear\r")
         program = ["--", sys.executable, str(train)]

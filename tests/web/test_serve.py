@@ -15,10 +15,11 @@ from typing import Any
 
 import pytest
 
-from tests.cli.steps import __file__ as STEPS
 from tests.conftest import Cli
 
 from .conftest import Serve
+
+STEPS = Path(__file__).parent.parent / "cli" / "steps.py"
 
 
 def until(true: Callable[[], Any], seconds: float = 30) -> None:
@@ -67,7 +68,8 @@ def test_the_home_screen_is_drawn_answers_keys_and_acts_on_nothing(
     assert served.token not in shown.page.url, "the token is not left in the address"
     own = f"http://localhost:{served.port}/"
     assert all(url.startswith(own) for url in shown.requests), shown.requests
-    assert not [told for told in shown.told if "CLOSED" not in told], shown.told
+    told = [each for each in shown.told if not each.startswith(("CLOSED", "ping="))]
+    assert not told, "its content policy stops nothing of its own"
     assert len(shown.page.screenshot()) > 10_000, "a picture of text takes that many bytes"
 
     shown.press("n")
@@ -217,40 +219,6 @@ def test_only_the_loopback_interface_listens(serve: Serve) -> None:
     lines += [row.split()[1:4] for row in Path("/proc/net/tcp6").read_text().splitlines()[1:]]
     listening = [local for local, _, state in lines if state == "0A" and local.endswith(wanted)]
     assert listening == [f"0100007F:{wanted}"]
-
-
-def test_what_no_page_sends_ends_no_server(serve: Serve) -> None:
-    import asyncio
-
-    import aiohttp
-
-    served = serve()
-
-    async def talk() -> None:
-        headers = {"Cookie": served.cookie, "Origin": f"http://127.0.0.1:{served.port}"}
-        url = f"http://127.0.0.1:{served.port}/ws?width=9e99&height=-3"
-        async with aiohttp.ClientSession() as session:
-            async with session.ws_connect(url, headers=headers) as ws:
-                for text in (
-                    *("no json", "{}", "[]", '["stdin"]', '["stdin", 5]', '["resize", []]'),
-                    *('["resize", {"width": "x", "height": 1e400}]', '["other", 1]', "[" * 5000),
-                ):
-                    await ws.send_str(text)
-                await ws.send_str('["ping", 7]')
-                while True:
-                    message = await ws.receive(timeout=30)
-                    assert message.type is not aiohttp.WSMsgType.CLOSED, message
-                    if message.type is aiohttp.WSMsgType.TEXT:
-                        assert message.json() == ["pong", 7]
-                        break
-            async with session.ws_connect(url, headers=headers) as ws:
-                await ws.send_str('["stdin", "' + "x" * 200_000 + '"]')
-                while (await ws.receive(timeout=30)).type is not aiohttp.WSMsgType.CLOSE:
-                    pass
-
-    asyncio.run(talk())
-    until(lambda: not served.screens())
-    assert served.get("/", Cookie=served.cookie)[0] == 200
 
 
 def test_a_port_that_is_taken_is_said_with_what_mends_it(cli: Cli) -> None:

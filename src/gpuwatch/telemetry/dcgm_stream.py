@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-import sys
 import threading
 import time
 from collections import deque
@@ -14,6 +12,7 @@ from itertools import islice
 
 from gpuwatch.telemetry.base import Event
 from gpuwatch.telemetry.dcgm_fields import BASIC, FIELDS, gpu_ids, mend, row, trouble
+from gpuwatch.tied import tied
 
 RETRY_S = 5.0
 """Between two tries to reach a host engine that was lost, in seconds."""
@@ -22,16 +21,6 @@ SILENCE_S = 5.0
 _KEPT_LINES = 20
 _LINES_ENOUGH = 3
 _DISCOVERY_LINES = 2000
-
-_TIED = """
-import ctypes, os, signal, sys
-signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-ctypes.CDLL(None).prctl(1, signal.SIGKILL)
-if os.getppid() == int(sys.argv[1]):
-    os.execv(sys.argv[2], sys.argv[2:])
-"""
-"""Becomes the program, killed by the kernel when the thread that started it ends (PR_SET_PDEATHSIG
-is 1). A ``preexec_fn`` would do the same but is not safe where threads run."""
 
 
 @dataclass(frozen=True)
@@ -139,12 +128,12 @@ class DcgmStream:
 
     def _lines(self, *arguments: str) -> Iterator[str]:
         """What ``dcgmi`` prints, to its end."""
-        tied = [sys.executable, "-I", "-S", "-c", _TIED, str(os.getpid())]
+        program = [self._program, arguments[0], "--host", self._host, *arguments[1:]]
         with self._lock:
             if self._closing.is_set():
                 return
             child = subprocess.Popen(
-                [*tied, self._program, arguments[0], "--host", self._host, *arguments[1:]],
+                tied(program),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,

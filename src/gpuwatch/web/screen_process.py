@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import signal
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Sequence
 
 from aiohttp import web
 from textual_serve.app_service import AppService
 from textual_serve.download_manager import DownloadManager
+
+from gpuwatch.tied import tied
 
 _PATIENCE_SECONDS = 5.0
 _COLUMNS, _ROWS = (20, 400), (5, 150)
@@ -51,7 +54,11 @@ class ScreenProcess(AppService):
         environment.update(COLORTERM="truecolor", TERM="xterm-256color", TEXTUAL_FPS="30")
         environment.pop("NO_COLOR", None)
         process = await asyncio.create_subprocess_exec(
-            *self._arguments, stdin=PIPE, stdout=PIPE, stderr=PIPE, env=environment
+            *tied(self._arguments, signal.SIGTERM),
+            stdin=PIPE,
+            stdout=PIPE,
+            stderr=PIPE,
+            env=environment,
         )
         self._process, self._stdin = process, process.stdin
         return process

@@ -12,7 +12,7 @@ from pathlib import Path
 from string import Template
 
 import textual_serve
-from aiohttp import WSMsgType, web
+from aiohttp import WSCloseCode, WSMsgType, web
 
 from gpuwatch.errors import UsageError
 from gpuwatch.web import guard
@@ -34,7 +34,7 @@ class Site:
         """``arguments``: the command whose screen is shown, as it is executed."""
         self._arguments = tuple(arguments)
         self._token = token
-        self._open = 0
+        self._open: set[web.WebSocketResponse] = set()
 
     def application(self) -> web.Application:
         """The routes behind the guard."""
@@ -47,6 +47,7 @@ class Site:
                 web.static("/static", _STATIC),
             ]
         )
+        application.on_shutdown.append(self._close_all)
         return application
 
     def _cookie(self, request: web.Request) -> str:
@@ -95,16 +96,24 @@ class Site:
     async def _socket(self, request: web.Request) -> web.StreamResponse:
         if not guard.same_origin(request.headers.get("Origin"), request.host):
             return web.Response(status=403, text="gpuwatch answers to its own page alone\n")
-        if self._open >= _MOST_SCREENS:
+        if len(self._open) >= _MOST_SCREENS:
             return web.Response(status=503, text="too many pages are open: close one\n")
-        self._open += 1
-        try:
-            return await self._screen(request)
-        finally:
-            self._open -= 1
-
-    async def _screen(self, request: web.Request) -> web.WebSocketResponse:
         socket = web.WebSocketResponse(heartbeat=15, max_msg_size=_LARGEST_MESSAGE)
+        self._open.add(socket)
+        try:
+            await self._screen(request, socket)
+        finally:
+            self._open.discard(socket)
+        return socket
+
+    async def _close_all(self, application: web.Application) -> None:
+        """Screens take a moment to leave: they are waited for."""
+        for socket in list(self._open):
+            await socket.close(code=WSCloseCode.GOING_AWAY)
+        while self._open:
+            await asyncio.sleep(0.05)
+
+    async def _screen(self, request: web.Request, socket: web.WebSocketResponse) -> None:
         await socket.prepare(request)
         process = ScreenProcess(self._arguments, socket)
         try:
@@ -113,12 +122,11 @@ class Site:
                 if message.type == WSMsgType.TEXT:
                     try:
                         await process.take(message.json())
-                    except ValueError:
+                    except (ValueError, RecursionError):
                         continue
         finally:
             await process.end()
             await socket.close()
-        return socket
 
 
 async def _until_told(runner: web.AppRunner, port: int, ready: Callable[[int], None]) -> None:
