@@ -26,7 +26,7 @@ _LOOK_SECONDS = 0.5
 """Between two looks for a newer snapshot."""
 _ORDERS: tuple[tuple[str, Callable[[ProcessNow], float | None] | None], ...] = (
     ("GPU memory", None),
-    ("GPU time", lambda process: process.gpu_share),
+    ("GPU use", lambda process: process.gpu_share),
     ("cores", lambda process: process.cores),
     ("memory", lambda process: process.resident),
 )
@@ -39,7 +39,7 @@ class ProcessScreen(PaintedScreen):
     KEYS = (
         ("↑ ↓ PgUp PgDn", "scroll; j, k and Space too"),
         ("Home End", "the first row, the last one"),
-        ("o", "next order: GPU memory, GPU time, cores, memory"),
+        ("o", "next order: GPU memory, GPU use, cores, memory"),
         ("Esc, q or p", "back"),
     )
 

@@ -15,6 +15,8 @@ NS = 1_000_000_000
 
 _WHOSE = ((160, 40), (120, 30), (100, 22), (80, 14), (0, 8))
 """From so many columns on, so many for whose a process is."""
+_SPACIOUS = 100
+"""From so many columns on units are whole, and ages are told."""
 _MOST_REASONS = 6
 
 
@@ -62,15 +64,17 @@ def unknown_rows(processes: Sequence[ProcessNow]) -> list[str]:
 
 def _columns(width: int) -> list[_Column]:
     whose = next(size for least, size in _WHOSE if width >= least)
+    tight = width < _SPACIOUS
+    size = 7 if tight else 9
     return [
         _Column("GPU", -4, 0, _gpus, "strong"),
         _Column("PID", 7, 0, lambda each: str(each.pid)),
         _Column("whose", -whose, 0, _whose),
-        _Column("GPU mem", 9, 0, _gpu_memory, "strong"),
-        _Column("GPU time", 8, 0, _gpu_time),
-        _Column("cores", 5, 72, lambda each: _number(each.cores)),
-        _Column("memory", 9, 76, lambda each: binary(each.resident)),
-        _Column("since", 10, 100, _age),
+        _Column("GPU mem", size, 0, lambda each: _gpu_memory(each, tight), "strong"),
+        _Column("GPU use", 7, 0, _gpu_time),
+        _Column("cores", 5, 70, lambda each: _number(each.cores)),
+        _Column("memory", size, 76, lambda each: _size(each.resident, tight)),
+        _Column("age", 9, _SPACIOUS, _age),
     ]
 
 
@@ -109,8 +113,14 @@ def _whose(process: ProcessNow) -> str:
     return ", ".join(told) or UNKNOWN
 
 
-def _gpu_memory(process: ProcessNow) -> str:
-    return binary(process.gpu_bytes) if process.gpus else ""
+def _gpu_memory(process: ProcessNow, tight: bool) -> str:
+    return _size(process.gpu_bytes, tight) if process.gpus else ""
+
+
+def _size(value: int | None, tight: bool) -> str:
+    """``12.3 GiB``, or ``12.3G`` where there is little room."""
+    text = binary(value)
+    return text.replace(" ", "").replace("iB", "") if tight else text
 
 
 def _gpu_time(process: ProcessNow) -> str:
