@@ -34,6 +34,8 @@ _STUCK = "\ue000"
 """For a blank at which no line is broken; cleaned text has none of these."""
 _BEFORE_UNIT = re.compile(r"(?<=\d) (?=\S{1,3}(?:[\s,.;:)]|$))")
 _WORDS = {"gpu": "GPU", "cpu": "CPU", "sm": "SM", "pcie": "PCIe"}
+_FIRST = "steps"
+"""The group that holds what a verdict is of."""
 _LABELS = {
     "hw.memory.usage": "host memory usage",
     "step time, 95th percentile": "step time, 95th pct.",
@@ -112,9 +114,10 @@ def heading_rows(
 
 
 def quantity_rows(rows: Sequence[Row] | Sequence[TableRow], place: Layout) -> list[Line]:
-    """Quantities by group, of the columns that are shown."""
+    """Quantities by group, of the columns that are shown; those of the steps first."""
     found: list[Line] = []
     seen = [row for row in rows if any(row.values[at] is not None for at in place.order)]
+    seen.sort(key=lambda row: row.group != _FIRST)
     for group, of_group in groupby(seen, key=lambda row: row.group):
         found.append(rule(clean(group), place.width))
         found += [_quantity(row, place) for row in of_group]

@@ -143,11 +143,12 @@ class CompareScreen(PaintedScreen):
         self.post_message(message)
 
     def _answer(self) -> Answer:
-        from gpuwatch.analysis.read import read, read_sessions, read_study
+        from gpuwatch.analysis.coarse import read_fast
+        from gpuwatch.analysis.read import read_sessions, read_study
         from gpuwatch.tui.answer import answer
 
         def told(path: Path) -> Read:
-            found = read(path)
+            found = read_fast(path)
             self._tell(Opened(None))
             return found
 
@@ -201,7 +202,8 @@ class CompareScreen(PaintedScreen):
 
     def _foot(self, width: int) -> list[Line]:
         """The answer to a key."""
-        parts = wrap(self._message, width - 4, _MOST_MESSAGE)
+        told = self._message.split("   ")
+        parts = [part for each in told for part in wrap(each, width - 4, _MOST_MESSAGE)]
         return [
             Line(width).add("   " if at else " » ", "key").add(part, "strong")
             for at, part in enumerate(parts)

@@ -36,7 +36,7 @@ class Export:
 async def export_report(
     paths: Sequence[Path], *, margin: float | None = None, across_devices: bool = False
 ) -> str:
-    """Write the report of ``paths`` and say in one line where it is and how to fetch it.
+    """Write the report of ``paths`` and say where it is and, behind three blanks, how to fetch it.
 
     ``paths``: a study's folder, a session, which stands for its study, or sessions to compare, the
     first the baseline. A study's summary is made anew in its folder; other reports, and that of a
@@ -60,6 +60,8 @@ def export_of(
     """What to run for a report of ``paths``, or why there can be none; see :func:`export_report`."""
     listed = [path.absolute() for path in paths]
     folder = _study_of(listed)
+    if len(listed) == 1 and listed[0].is_dir():
+        listed = sessions_in(listed[0])
     as_it_is = margin is None and not across_devices
     if folder is not None and as_it_is and os.access(folder, os.W_OK):
         return Export(("report", str(folder)), folder / PAGE)
@@ -88,13 +90,13 @@ def _study_of(paths: Sequence[Path]) -> Path | None:
     Without a plan that is a session which is alone, and has no file of the summary's name beside it
     that may be someone's own.
     """
-    if len(paths) == 1 and paths[0].is_dir():
-        return paths[0]
-    folder = paths[0].parent
-    whole = list(paths) == sessions_in(folder)
+    alone = len(paths) == 1
+    folder = paths[0] if alone and paths[0].is_dir() else paths[0].parent
+    sessions = sessions_in(folder)
+    whole = (alone and folder == paths[0]) or list(paths) == sessions
     if (folder / PLAN).exists():
-        return folder if whole or len(paths) == 1 else None
-    return folder if whole and len(paths) == 1 and not (folder / PAGE).exists() else None
+        return folder if whole or alone else None
+    return folder if whole and len(sessions) == 1 and not (folder / PAGE).exists() else None
 
 
 def _new_page() -> Path:

@@ -85,7 +85,8 @@ def history_rows(series: Sequence[Series], view: View, width: int, height: int) 
     label = min(width // 3, max((cell_len(clean(each.label)) for each in series), default=0))
     legend = [_legend(each, view, label, width) for each in placed]
     rows = max(3, height - len(legend) - 3)
-    lines = [_title(placed, view, over, width)]
+    rows -= 1 - rows % 2  # a row in the middle, for half the scale
+    lines = [_title(placed, view, over, start < 0, width)]
     lines += _picture(placed, view, (low, high), (start, end), columns, rows, width)
     lines += _axis(start, end, columns, view, width)
     return [*lines, *legend][:height]
@@ -192,12 +193,12 @@ def _scale(values: Sequence[float], view: View) -> tuple[float, float, bool]:
     return low, nice(top), over
 
 
-def _title(placed: Sequence[_Placed], view: View, over: bool, width: int) -> Line:
+def _title(placed: Sequence[_Placed], view: View, over: bool, before: bool, width: int) -> Line:
     methods = dict.fromkeys(curve.method for each in placed for curve in _curves(each.series, view))
     row = Line(width).add(f" {view.metric.title}", "strong")
     row.add(f"  {'/'.join(methods)}" if methods else "", "muted")
     along = "timed steps" if view.by_step else "time since the first timed step"
-    row.add(f"  by {along}", "muted")
+    row.add(f"  by {along}{', ╌ before it' * before}", "muted")
     row.add("  scale not from zero" if view.close_up else "", "warn")
     return row.add("  some values above the scale" if over else "", "warn")
 
@@ -219,7 +220,7 @@ def _picture(
     low, high = scale
     labels = {0: high, height - 1: low}
     if height >= 9:
-        labels[height // 2] = high - (high - low) * (height // 2) / (height - 1)
+        labels[height // 2] = (low + high) / 2
     lines = []
     for row in range(height):
         text = _figure(labels[row], view.metric) if row in labels else ""

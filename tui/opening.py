@@ -71,7 +71,7 @@ def opening_rows(
         row.add(f"reading the steps and samples of session {read + 1} of {count}", "strong")
     else:
         row.add("working out what they say together", "strong")
-    row.add(f"  {clock_time(seconds)}", "muted").add("   the verdict comes next", "muted")
+    row.add(f"  {clock_time(seconds)}", "muted")
     name = max(12, min(28, (width - 46) // 2))
     heads = f"{'':5}{pad('workload', name)} {pad('environment', name)} "
     head = Line(width).add(heads, "muted")

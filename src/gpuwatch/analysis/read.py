@@ -34,8 +34,13 @@ def read(path: Path) -> Read:
         NotASession, NewerSchema, StorageError: it cannot be read.
     """
     with SessionReader(path) as reader:
-        times, reason = step_times([row for row in reader.all_steps() if not row.warmup])
-        return Read(summarise(reader), _steady(times.tolist(), reason))
+        return read_with(reader)
+
+
+def read_with(reader: SessionReader) -> Read:
+    """One session by its reader."""
+    times, reason = step_times([row for row in reader.all_steps() if not row.warmup])
+    return Read(summarise(reader), _steady(times.tolist(), reason))
 
 
 def _steady(seconds: Sequence[float], reason: str | None) -> Steady:
