@@ -86,15 +86,20 @@ def _heading(columns: Sequence[_Column], width: int) -> Line:
 
 
 def _row(process: ProcessNow, columns: Sequence[_Column], width: int) -> Line:
-    row = Line(width)
-    row.add(" run " if process.owned else "  ·  ", "good" if process.owned else "muted")
+    row = Line(width).add(*_mark(process))
     for column in columns:
         text = column.text(process)
         role = "muted" if text == UNKNOWN else column.role
         row.add(_cell(text, column.width), role).add(" ")
     name = clean(process.name) if process.name else UNKNOWN
-    row.add(f" {name}", "text" if process.name and process.running else "muted")
-    return row if process.running else row.add(" (ended)", "muted")
+    return row.add(f" {name}", "text" if process.name and process.running else "muted")
+
+
+def _mark(process: ProcessNow) -> tuple[str, str]:
+    """The run's own are marked, and what has ended."""
+    if not process.running:
+        return " end ", "muted"
+    return (" run ", "good") if process.owned else ("  ·  ", "muted")
 
 
 def _cell(text: str, width: int) -> str:
