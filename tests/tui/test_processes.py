@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -29,8 +30,8 @@ def text_of(processes: tuple[ProcessNow, ...], width: int = 120, most: int = 50)
     return ["".join(text for text, _ in row.spans()).rstrip() for row in rows]
 
 
-def row(pid: int, **changes: object) -> ProcessRow:
-    known: dict[str, object] = {
+def row(pid: int, **changes: Any) -> ProcessRow:
+    known: dict[str, Any] = {
         "t": 0,
         "pid": pid,
         "started": 0,
@@ -43,11 +44,11 @@ def row(pid: int, **changes: object) -> ProcessRow:
         "cores": 1.0,
         "resident": GIB,
     }
-    return ProcessRow(**{**known, **changes})  # type: ignore[arg-type]
+    return ProcessRow(**{**known, **changes})
 
 
-def gpu(pid: int, device: str = "gpu0", **changes: object) -> GpuProcessRow:
-    known: dict[str, object] = {
+def gpu(pid: int, device: str = "gpu0", **changes: Any) -> GpuProcessRow:
+    known: dict[str, Any] = {
         "t": 0,
         "device": device,
         "pid": pid,
@@ -58,7 +59,7 @@ def gpu(pid: int, device: str = "gpu0", **changes: object) -> GpuProcessRow:
         "kind": "compute",
         "share": 0.5,
     }
-    return GpuProcessRow(**{**known, **changes})  # type: ignore[arg-type]
+    return GpuProcessRow(**{**known, **changes})
 
 
 def now(found: Processes, *, over: bool = False) -> tuple[ProcessNow, ...]:
@@ -97,7 +98,7 @@ def test_of_one_gpu_only_its_processes_are_shown_with_what_they_have_of_it() -> 
 
 def test_what_is_not_known_is_a_dash_and_the_reason_is_told_once() -> None:
     reason = "GPU time: not supported"
-    none: dict[str, object] = {"bytes": None, "share": None, "reason": reason}
+    none: dict[str, Any] = {"bytes": None, "share": None, "reason": reason}
     found = now(Processes((row(1, cores=None),), (gpu(1, **none), gpu(2, **none, name=None))))
     lines = text_of(found)[1:]
     assert all(" 0" not in line.split("p1")[0][8:] for line in lines), lines
