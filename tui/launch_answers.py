@@ -51,6 +51,8 @@ class Gpu:
     """As ``--gpus`` takes it."""
     name: str
     memory_bytes: float | None
+    torch: Trouble | None
+    """Why the torch of bare runs cannot use it; ``None``: it can, or that is not known."""
 
 
 @dataclass(frozen=True)
@@ -157,7 +159,13 @@ def _gpu(each: Mapping[str, JSON]) -> Gpu:
     identity = str(each.get("id"))
     index = re.fullmatch(r"gpu(\d+)", identity)
     choice = index[1] if index else clean(each.get("uuid") or identity)
-    return Gpu(choice, clean(each.get("name") or ""), number(each.get("memory_bytes")))
+    refusal = mapping(each.get("torch"))
+    return Gpu(
+        choice,
+        clean(each.get("name") or ""),
+        number(each.get("memory_bytes")),
+        _trouble(refusal) if refusal else None,
+    )
 
 
 def _troubles(runs: Sequence[Mapping[str, JSON]]) -> dict[int, Trouble]:

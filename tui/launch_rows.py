@@ -116,7 +116,7 @@ def _left(state: LaunchState, width: int, roomy: bool) -> list[Row]:
     rows.append((rule(f"environments{f'  ✗ {untold}' if untold else ''}", width), None))
     listed = [each for each in items(state) if each.part in ("where", "other", "pull")]
     longest = max((cell_len(each.name) for each in listed), default=0)
-    name_width = max(_LABEL - 4, min(longest + 1, width // 2))
+    name_width = max(_LABEL - 7, min(longest, width // 2))
     for item in listed:
         rows += [(line, item.key) for line in _place(state, item, here, width, name_width, roomy)]
     if state.machine is None:

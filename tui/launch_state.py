@@ -112,12 +112,22 @@ def place(state: LaunchState, text: str) -> Place | None:
 
 
 def trouble(state: LaunchState, text: str) -> Trouble | None:
-    """Why nothing can run in an environment; the plan knows it of what is asked for."""
+    """Why nothing can run in an environment; the plan knows it of what is asked for, but not what
+    the torch of bare runs can do with a GPU."""
     asked, plan = state.form.environments, state.fresh
     if plan is not None and not plan.complaint and text in asked:
-        return (plan.troubles or {}).get(asked.index(text))
+        told = (plan.troubles or {}).get(asked.index(text))
+        return told or (_torch(state) if text == "bare" else None)
     known = place(state, text)
     return known.trouble(state.form.on_gpus) if known else None
+
+
+def _torch(state: LaunchState) -> Trouble | None:
+    """Why the torch of bare runs cannot use one of the GPUs that are ticked."""
+    form = state.form
+    known = state.machine.gpus if state.machine and form.on_gpus and not form.own else ()
+    chosen = [each for each in known if form.gpus is None or each.choice in form.gpus]
+    return next((each.torch for each in chosen if each.torch), None)
 
 
 def obstacle(state: LaunchState) -> tuple[str, str] | None:

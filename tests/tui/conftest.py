@@ -51,7 +51,8 @@ class Fake:
         self.folder = folder
         self.list()
         self.finds(environment("bare"))
-        self.plans(seconds=42.0)
+        part = {"cases": [{"label": "mnist-cnn"}], "environments": [{"label": "bare"}]}
+        self.plans(parts=[part], runs=[{"environment": 0}], seconds=42.0)
 
     def list(self, *entries: dict[str, Any], studies: Sequence[dict[str, Any]] = ()) -> None:
         text = json.dumps({"schema": 1, "sessions": [*entries], "studies": [*studies]})
@@ -60,11 +61,13 @@ class Fake:
     def records(self, path: Path) -> None:
         (self.folder / "record.txt").write_text(str(path))
 
-    def finds(self, *environments: dict[str, Any], gpus: int = 0) -> None:
-        """What doctor finds: environments as :func:`environment` gives them, and GPUs."""
-        listed = [
-            {"id": f"gpu{n}", "name": "NVIDIA H100", "memory_bytes": 85e9} for n in range(gpus)
-        ]
+    def finds(self, *environments: dict[str, Any], gpus: int = 0, torch: str = "") -> None:
+        """What doctor finds: environments as :func:`environment` gives them, and GPUs, of which
+        ``torch`` says why the first cannot be used."""
+        card = {"name": "NVIDIA H100", "memory_bytes": 85e9, "torch": None}
+        listed: list[dict[str, Any]] = [{"id": f"gpu{n}", **card} for n in range(gpus)]
+        if torch:
+            listed[0]["torch"] = {"text": torch, "fix": "install another"}
         why = None if gpus else {"text": "no NVIDIA GPU is seen"}
         found = {"environments": [*environments], "gpus": listed, "gpu_unavailable": why}
         (self.folder / "doctor.json").write_text(json.dumps(found))
