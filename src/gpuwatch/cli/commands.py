@@ -20,6 +20,9 @@ class Command(Protocol):
         ...
 
 
+HOME = ""
+"""In place of a command's name: `gpuwatch` alone, with the home screen's options."""
+
 COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("gpuwatch.cli.run", "start a workload and watch it live"),
     "--record": ("gpuwatch.cli.record", "the same without a screen; or record the machine"),
@@ -82,24 +85,35 @@ def dispatch(arguments: Sequence[str]) -> int:
     """
     own, command = _split(arguments)
     if not command and _at_home(own):
-        name, module_name, summary = "", "gpuwatch.cli.home", ""
+        name = HOME
     else:
         found = _name(own)
         if found is None:
             return _help(own)
         name = found
         own.remove(name)
-        module_name, summary = COMMANDS[name]
-    module: Command = import_module(module_name)
+    module = module_of(name)
+    # A command may take words that begin with a dash and are no options.
+    words = getattr(module, "words", list)(own)
+    return module.run(parser_of(name).parse_intermixed_args(words), command)
+
+
+def module_of(name: str) -> Command:
+    """The module of a command; of :data:`HOME` the home screen's."""
+    module: Command = import_module(COMMANDS[name][0] if name else "gpuwatch.cli.home")
+    return module
+
+
+def parser_of(name: str) -> Parser:
+    """What a command, or :data:`HOME`, takes, and its help."""
+    module = module_of(name)
     parser = Parser(
         prog=f"gpuwatch {name}".rstrip(),
-        description=(getattr(module, "__doc__", None) or summary),
+        description=(getattr(module, "__doc__", None) or COMMANDS[name][1]),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     module.add_arguments(parser)
-    # A command may take words that begin with a dash and are no options.
-    words = getattr(module, "words", list)(own)
-    return module.run(parser.parse_intermixed_args(words), command)
+    return parser
 
 
 def _at_home(own: Sequence[str]) -> bool:
