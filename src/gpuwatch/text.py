@@ -10,6 +10,7 @@ _ESCAPES = re.compile(
     r"|\x1b[\]PX^_].*?(?:\x07|\x1b\\|$)"  # OSC, DCS, SOS, PM, APC
     r"|\x1b."
     r"|\x9b[0-?]*[ -/]*[@-~]"
+    r"|[\x90\x98\x9d-\x9f].*?(?:\x07|\x9c|\x1b\\|$)"  # the same in one character
 )
 _LONGEST = 4096
 """No line on a screen needs more characters."""
@@ -49,10 +50,14 @@ def spreadsheet(text: object, longest: int = _LONGEST) -> str:
     return f"'{cleaned}" if cleaned.startswith(_FORMULA) else cleaned
 
 
+_WIDTHLESS = re.compile("[\u115f-\u11ff\ud7b0-\ud7fb\u3164\uffa0]")
+"""Parts of Korean syllables that join what stands before, and blanks that pass for letters."""
+
+
 def _safe(character: str) -> str:
     if character in "\n\v\f\x85\u2028\u2029":
         return " "
     category = unicodedata.category(character)
-    if category in ("Cc", "Cf", "Cs", "Co", "Cn", "Mn", "Me"):
+    if category in ("Cc", "Cf", "Cs", "Co", "Cn", "Mn", "Me") or _WIDTHLESS.match(character):
         return ""
     return " " if category == "Zs" else character

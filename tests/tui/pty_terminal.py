@@ -26,6 +26,7 @@ SEQUENCES = re.compile(
     r"|\x1b\[\?[0-9;]+[hl]"  # modes
     r"|\x1b\[\?[0-9]+\$p"  # asks for a mode
     r"|\x1b\[[<>=][0-9;]*u"  # the kitty keyboard
+    r"|\x1b\]22;\w+\x07"  # the mouse's pointer
     r"|\r|\n"
 )
 """All that a screen has to say to a terminal besides text."""
@@ -71,6 +72,11 @@ class Pty:
             left = deadline - time.monotonic()
             assert left > 0 and self.read(left), f"no {text!r} in {self.text()[-3000:]!r}"
         return self.sent
+
+    def quiet(self, seconds: float = 0.4) -> None:
+        """Read until nothing comes for so long."""
+        while self.read(seconds):
+            pass
 
     def read(self, seconds: float) -> bool:
         """Read once; whether something came in time."""

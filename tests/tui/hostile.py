@@ -1,0 +1,94 @@
+"""Text that wants something of a terminal, in every place of a session that holds text."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import unicodedata
+from pathlib import Path
+from typing import Any
+
+from rich.cells import cell_len
+
+from gpuwatch.tui.app import GpuwatchApp
+
+from .sessions import finished
+from .test_kernels import PROFILE
+
+SEQUENCES = {
+    "CSI": "\x1b[31;1mred\x1b[2J\x1b[10;10H",
+    "OSC 8": "\x1b]8;;http://example.org\x07link\x1b]8;;\x07",
+    "OSC 52": "\x1b]52;c;aGVsbG8=\x1b\\",
+    "a title": "\x1b]0;owned\x07",
+    "DCS": "\x1bP1$tx\x1b\\",
+    "one that does not end": "\x1b]0;owned",
+    "C1": "\x9b31m\x9d0;owned\x9c\x90x\x9c\x85",
+    "controls": "a\x00b\x07c\x08d\x0be\x0cf\x7fg\rh\ti",
+    "markup": "[bold red on blue]x[/] [link=http://x]y[/link] [@click=app.quit]z[/]",
+    "bidi": "\u202eevil\u202c \u2066x\u2069 \u200f\u061c",
+    "zero width": "a\u200bb\u200dc\ufeffd\u2060e\u00adf",
+    "combining": "e" + "\u0301" * 500 + "\u20e3",
+    "jamo": "x\u1160\u11ff\ud7b0\u115f\u3164\uffa0y",
+    "wide": "你好世界こんにちは세계" * 20,
+    "joined emoji": "\U0001f468\u200d\U0001f469\u200d\U0001f466 1\ufe0f\u20e3 \u2764\ufe0f",
+    "flags": "\U0001f1e9\U0001f1ea",
+    "long": "x" * 100_000,
+    "odd spaces": "a\u00a0b\u2003c\u3000d\u2028e\u2029f",
+}
+EVERYTHING = " ".join(text for name, text in SEQUENCES.items() if name != "one that does not end")
+LONGEST = "y" * 10_000_000
+"""A line of a workload."""
+
+NOT_SHOWN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Mn", "Me", "Zl", "Zp"})
+"""Categories that no screen sends."""
+
+_JOINING_OR_EMPTY = frozenset(map(chr, (*range(0x115F, 0x1200), *range(0xD7B0, 0xD7FC)))) | {
+    "\u3164",
+    "\uffa0",
+}
+"""Parts of Korean syllables, and blanks that pass for letters: terminals differ on their width."""
+
+
+def fields(text: str, longest: str = "") -> dict[str, Any]:
+    """A script whose every text is ``text``."""
+    tables = json.loads(json.dumps(PROFILE).replace("ampere_sgemm", json.dumps(text)[1:-1]))
+    return {
+        "name": text,
+        "environment": text,
+        "gpus": 2,
+        "pipes": True,
+        "throttled": True,
+        "log": [("stdout", text), ("stderr", text), ("stdout", longest or text), (text, text)],
+        "events": [(20.0, text, text), (30.0, "xid", text)],
+        "meta": {
+            **finished(1),
+            "error": {"message": text, "mend": text},
+            "profile": {**tables, "tool": text, "version": text, "notes": [text]},
+        },
+        "alive": False,
+    }
+
+
+def poison(path: Path, text: str) -> Path:
+    """Put ``text`` where the tests' own sessions have none of the sort."""
+    with sqlite3.connect(path) as file:
+        file.execute("UPDATE device SET name = ?", (text,))
+        file.execute("UPDATE channel SET source = ?, reason = ?", (text, text))
+    file.close()
+    return path
+
+
+def not_shown(text: str) -> set[str]:
+    """What of ``text`` no terminal should get, or has another width there than it seems."""
+    return {
+        hex(ord(c)) for c in text if unicodedata.category(c) in NOT_SHOWN or c in _JOINING_OR_EMPTY
+    }
+
+
+def check_screen(app: GpuwatchApp) -> None:
+    """Each row has the width of the screen and holds nothing that is not shown."""
+    width = app.size.width
+    for y, strip in enumerate(app.screen._compositor.render_strips()):
+        bad = not_shown(strip.text)
+        assert not bad, f"row {y} holds {bad}: {strip.text!r}"
+        assert cell_len(strip.text) == strip.cell_length == width, f"row {y}: {strip.text!r}"
