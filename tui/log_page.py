@@ -2,19 +2,343 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import ClassVar
 
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.message import Message
+
+from gpuwatch.errors import GpuwatchError
+from gpuwatch.session.log_lines import LogLine
+from gpuwatch.tui.canvas import Canvas
+from gpuwatch.tui.head_rows import trouble_rows
+from gpuwatch.tui.home_edit import Edit, edit_row
+from gpuwatch.tui.keys import keys_row
+from gpuwatch.tui.line import Line
+from gpuwatch.tui.log_hits import Hits
+from gpuwatch.tui.log_pager import NS, LogPager, Place
+from gpuwatch.tui.log_rows import STREAMS, Look, height_of, line_rows, told
+from gpuwatch.tui.log_search import Found
+from gpuwatch.tui.narrow import send_only_changes
 from gpuwatch.tui.painted import PaintedScreen
+from gpuwatch.tui.snapshot import Trouble
+from gpuwatch.units import clock_time
+
+_LOOK_SECONDS = 0.5
+"""Between two looks for new lines."""
+_SHIFT = 0.5
+"""Of the text's columns, that an arrow shifts by."""
+
+_STREAMS = (None, "stdout", "stderr")
+
+
+class Searched(Message):
+    def __init__(self, found: Found) -> None:
+        super().__init__()
+        self.found = found
 
 
 class LogScreen(PaintedScreen):
     """Shows what a run wrote; Esc closes it."""
+
+    KEYS: ClassVar[tuple[tuple[str, str], ...]] = (
+        ("/", "search: small letters find capitals too; Esc forgets it"),
+        ("n N", "the next line that was found, the one before"),
+        ("f", "follow the end of a run that goes on, or stay"),
+        ("1 2 3", "both streams, standard output alone, standard error alone"),
+        ("w", "wrap long lines, or cut them"),
+        ("← →", "shift long lines"),
+        ("↑ ↓ PgUp PgDn", "scroll; j, k and Space too"),
+        ("Home End", "the first line, the last one"),
+        ("Esc or q", "back; l too"),
+    )
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("q,l", "close", show=False),
+        Binding("escape", "back", show=False),
+        Binding("slash", "search", show=False),
+        Binding("n", "hit(1)", show=False),
+        Binding("N", "hit(-1)", show=False),
+        Binding("f", "follow", show=False),
+        Binding("1", "stream(1)", show=False),
+        Binding("2", "stream(2)", show=False),
+        Binding("3", "stream(3)", show=False),
+        Binding("w", "wrap", show=False),
+        Binding("left", "shift(-1)", show=False),
+        Binding("right", "shift(1)", show=False),
+        Binding("down,j", "scroll_by(1)", show=False),
+        Binding("up,k", "scroll_by(-1)", show=False),
+        Binding("pagedown,space", "page(1)", show=False),
+        Binding("pageup", "page(-1)", show=False),
+        Binding("home", "first", show=False),
+        Binding("end", "last", show=False),
+    ]
 
     def __init__(self, path: Path, *, upto_ns: int | None = None) -> None:
         """``upto_ns``: lines up to that session time alone; ``None``: all, also those to come."""
         super().__init__()
         self.path = path
         self.upto_ns = upto_ns
+        self._pager: LogPager | None = None
+        self._trouble: Trouble | None = None
+        self._top: Place = (0, 0)
+        self._follow = True
+        self._wrap = False
+        self._column = 0
+        self._edit: Edit | None = None
+        self._message = ""
+        self._hits = Hits(path, self._found)
+
+    # Reading.
+
+    def on_mount(self) -> None:
+        send_only_changes(self)
+        try:
+            self._pager = LogPager(self.path, self.upto_ns)
+        except GpuwatchError as error:
+            self._trouble = Trouble(error.message, error.mend)
+        else:
+            self._follow = self._pager.live
+            self._to_end()
+            if self._pager.live:
+                self.set_interval(_LOOK_SECONDS, self._look)
+        self.paint()
+
+    def on_unmount(self) -> None:
+        self._hits.close()
+        if self._pager is not None:
+            self._pager.close()
+
+    def _look(self) -> None:
+        """See what was written since."""
+        pager = self._pager
+        if pager is None:
+            return
+        if pager.look():
+            self._hits.go_on(pager.last)
+        if not pager.live:
+            self._follow = False
+        elif self._follow:
+            self._to_end()
+        if self.on_top:
+            self.paint()
+
+    # Drawing.
+
+    @property
+    def _appearance(self) -> Look:
+        clock, hits = self._pager.clock if self._pager else 0, self._hits
+        return Look(self.app.size.width, clock, self._wrap, self._column, hits.query, hits.at)
+
+    @property
+    def _room(self) -> int:
+        """Rows of the log."""
+        return max(1, self.app.size.height - 2 - bool(self._said))
+
+    @property
+    def _said(self) -> str:
+        """How the search stands, or the answer to a key."""
+        return self._message or self._hits.words()
 
     def paint(self) -> None:
-        raise NotImplementedError
+        width, height = self.app.size
+        if height < 4:
+            return
+        lines = self._log_rows(width)
+        if self._trouble is not None:
+            lines[1:1] = trouble_rows(self._trouble, width)
+        foot = 1 + bool(self._said)
+        lines = lines[: height - foot]
+        lines += [Line(width) for _ in range(height - foot - len(lines))]
+        if self._said:
+            lines.append(Line(width).add(" » ", "key").add(self._said, "strong"))
+        if self._edit is not None:
+            lines.append(edit_row(self._edit, width))
+        else:
+            lines.append(keys_row(self._keys(), width))
+        self.query_one(Canvas).show(lines)
+
+    def _log_rows(self, width: int) -> list[Line]:
+        """The title, and the lines from the place on."""
+        pager = self._pager
+        if pager is None:
+            return [Line(width).add(" gpuwatch ", "brand").add("log", "strong")]
+        shown = pager.lines(self._top[0], self._room)
+        self._trouble = pager.trouble
+        title = Line(width).add(" gpuwatch ", "brand").add(f"log of {pager.name}", "strong")
+        lines = [told(title, self._parts(pager, shown))]
+        if not shown and self._trouble is None:
+            what = "" if pager.stream is None else f" on {STREAMS[pager.stream]}"
+            so_far = " so far" if pager.live else ""
+            lines.append(Line(width).add(f" nothing was printed{what}{so_far}", "muted"))
+        look, (_, first) = self._appearance, self._top
+        rows: list[Line] = []
+        for line in shown:
+            if len(rows) < self._room + first:
+                rows += line_rows(line, look)
+        return [*lines, *rows[first : first + self._room]]
+
+    def _parts(self, pager: LogPager, shown: Sequence[LogLine]) -> list[str]:
+        """What is told beside the name."""
+        parts = [STREAMS[pager.stream]]
+        if shown:
+            parts.append(f"line {shown[0].n + 1:,} of {pager.last + 1:,}")
+        if self.upto_ns is not None:
+            parts.append(f"up to {clock_time(self.upto_ns / NS)}")
+        return [*parts, "following"] if self._follow else parts
+
+    def _keys(self) -> list[tuple[str, str]]:
+        keys = [("Esc", "forget the search" if self._hits.query else "back"), ("/", "search")]
+        if self._hits.any:
+            keys += [("n", "next"), ("N", "before")]
+        if self._live:
+            keys.append(("f", "stay" if self._follow else "follow"))
+        keys += [("1", "both"), ("2", "out"), ("3", "err")]
+        keys.append(("w", "cut lines" if self._wrap else "wrap"))
+        return [*keys, ("↑↓", "scroll"), ("?", "help")]
+
+    # Moving.
+
+    def action_scroll_by(self, rows: int) -> None:
+        if self._pager is not None:
+            self._go(self._pager.moved(self._top, rows, self._appearance, self._room))
+
+    def action_page(self, by: int) -> None:
+        self.action_scroll_by(by * max(1, self._room - 1))
+
+    def action_first(self) -> None:
+        if self._pager is not None:
+            self._go(self._pager.first())
+
+    def _go(self, top: Place) -> None:
+        self._follow = False
+        self._top = top
+        self.paint()
+
+    def action_last(self) -> None:
+        self._follow = self._live
+        self._to_end()
+        self.paint()
+
+    def action_follow(self) -> None:
+        if not self._live:
+            self._say("the run is over: there is nothing to follow")
+            return
+        self._follow = not self._follow
+        if self._follow:
+            self._to_end()
+        self.paint()
+
+    @property
+    def _live(self) -> bool:
+        return self._pager is not None and self._pager.live
+
+    def _to_end(self) -> None:
+        if self._pager is not None:
+            self._top = self._pager.end(self._appearance, self._room)
+
+    def _stay(self) -> None:
+        """On the same line, where lines are drawn otherwise than before."""
+        before = self._top[0], 0
+        self._to_end()
+        self._top = self._top if self._follow else min(before, self._top)
+        self.paint()
+
+    def action_stream(self, number: int) -> None:
+        if self._pager is not None:
+            self._pager.stream = _STREAMS[number - 1]
+            if self._hits.query:
+                self._hits.look_for(self._hits.query, self._pager.stream, self._pager.last)
+            self._stay()
+
+    def action_wrap(self) -> None:
+        self._wrap = not self._wrap
+        self._column = 0
+        self._stay()
+
+    def action_shift(self, by: int) -> None:
+        if self._wrap:
+            self._say("lines are wrapped: w cuts them, then ← → shift")
+            return
+        self._message = ""
+        step = max(1, int(self._appearance.room * _SHIFT))
+        self._column = max(0, self._column + by * step)
+        self.paint()
+
+    # Searching.
+
+    def on_key(self, event: events.Key) -> None:
+        edit = self._edit
+        if edit is None:
+            return
+        event.stop()
+        event.prevent_default()
+        if event.key in ("escape", "enter"):
+            self._edit = None
+            if event.key == "enter":
+                self._find(edit.text)
+        else:
+            self._edit = edit.pressed(event.key, event.character)
+        self.paint()
+
+    def on_paste(self, event: events.Paste) -> None:
+        if self._edit is not None:
+            self._edit = self._edit.written(event.text)
+            self.paint()
+
+    def action_search(self) -> None:
+        self._message = ""
+        self._edit = Edit.of("search", self._hits.query)
+        self.paint()
+
+    def _find(self, query: str) -> None:
+        self._hits.forget()
+        if query and self._pager is not None:
+            self._hits.look_for(query, self._pager.stream, self._pager.last)
+
+    def _found(self, found: Found) -> None:
+        """In the search's thread."""
+        self.post_message(Searched(found))
+
+    def on_searched(self, message: Searched) -> None:
+        if self._hits.take(message.found, self._top[0]):
+            self._go_to_hit()
+        self.paint()
+
+    def action_hit(self, by: int) -> None:
+        self._message = ""
+        if self._hits.any:
+            self._hits.move(by, self._top[0])
+            self._go_to_hit()
+        elif not self._hits.query:
+            self._message = "search with / first"
+        self.paint()
+
+    def _go_to_hit(self) -> None:
+        """Have the line that was found in sight."""
+        pager, look, n = self._pager, self._appearance, self._hits.at
+        if pager is None or n is None:
+            return
+        self._follow = False
+        rows = -self._top[1]
+        for line in pager.lines(self._top[0], self._room):
+            rows += height_of(line, look)
+            if line.n == n and line.n > self._top[0] and rows <= self._room:
+                return
+        third = pager.moved((n, 0), -(self._room // 3), look, self._room)
+        self._top = min(third, pager.end(look, self._room))
+
+    def _say(self, message: str) -> None:
+        self._message = message
+        self.paint()
+
+    def action_back(self) -> None:
+        if not self._hits.query:
+            self.action_close()
+            return
+        self._hits.forget()
+        self.paint()
+
+    def action_close(self) -> None:
+        self.dismiss(None)

@@ -14,6 +14,7 @@ from pathlib import Path
 from gpuwatch.errors import NotASession
 from gpuwatch.metrics import Method
 from gpuwatch.models import JSON, mapping, number
+from gpuwatch.session.log_lines import END, LogLine, lines
 from gpuwatch.session.open import Opened, open_session
 from gpuwatch.session.processes import gpu_process, newest_rows, presences, processes_at
 from gpuwatch.session.reader_bulk import BulkReads, floats
@@ -178,6 +179,12 @@ class SessionReader(BulkReads):
                 (after, limit),
             )
         ]
+
+    def log_lines(
+        self, at: int, limit: int, *, stream: str | None = None, upto: int = END, back: bool = False
+    ) -> list[LogLine]:
+        """A page of the log: see :func:`gpuwatch.session.log_lines.lines`."""
+        return lines(self._rows, at, limit, stream=stream, upto=upto, back=back)
 
     def last_log(self) -> int:
         """The number of the newest log line, -1 when there is none."""

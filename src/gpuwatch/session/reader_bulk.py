@@ -96,14 +96,13 @@ class BulkReads:
             [array("d") for _ in channels],
             [array("d") for _ in channels],
         )
-        while len(n) < _MOST_BUCKETS:
-            numbers, found, after = self._buckets(channels, after)
+        begin: int | None = after
+        while begin is not None and len(n) < _MOST_BUCKETS:
+            numbers, found, begin = self._buckets(channels, begin)
             n.extend(numbers)
             for index, (average, weight) in enumerate(found):
                 means[index].extend(average)
                 counts[index].extend(weight)
-            if after is None:
-                break
         return TierColumns(n, tuple(means), tuple(counts))
 
     def _buckets(

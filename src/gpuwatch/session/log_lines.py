@@ -1,0 +1,51 @@
+"""Lines of a log by pages, so that hundreds of thousands are never in memory together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from gpuwatch.models import JSON
+
+Query = Callable[[str, Sequence[object]], list[tuple[JSON, ...]]]
+"""Runs one statement and gives its rows."""
+
+LONGEST = 64 * 1024
+"""Characters of a line that are read; a file of someone else's may hold longer ones."""
+END = 2**62
+"""Behind every line."""
+
+
+@dataclass(frozen=True)
+class LogLine:
+    n: int
+    t: int
+    """Session time in nanoseconds."""
+    stream: str
+    """``stdout`` or ``stderr``."""
+    text: str
+    length: int
+    """Characters of the whole line: more than ``text`` has where it was cut."""
+
+
+def lines(
+    query: Query, at: int, limit: int, *, stream: str | None, upto: int, back: bool = False
+) -> list[LogLine]:
+    """At most ``limit`` lines from number ``at`` on, in order; ``back``: those before it.
+
+    ``stream``: of one stream alone; ``upto``: the number of the last line that counts.
+    """
+    which = "n < min(?, ? + 1) " if back else "n >= ? AND n <= ? "
+    values: list[object] = [at, min(upto, END)]
+    if stream is not None:
+        which += "AND stream = ? "
+        values.append(stream)
+    rows = query(
+        f"SELECT n, t, stream, substr(text, 1, {LONGEST}), length(text) FROM log "  # noqa: S608
+        f"WHERE {which}ORDER BY n {'DESC' if back else ''} LIMIT ?",
+        (*values, limit),
+    )
+    found = [
+        LogLine(int(n), int(t), str(of), str(text), int(length)) for n, t, of, text, length in rows
+    ]
+    return found[::-1] if back else found
