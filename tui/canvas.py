@@ -6,6 +6,7 @@ A screen of many widgets costs several times the bytes and CPU of this; measured
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from itertools import repeat
 
@@ -32,6 +33,10 @@ _WHEEL_ROWS = 3
 _GAP = 5
 """Equal cells between two changes that cost less to send than to jump over."""
 _BLANK: Span = (" ", "text")
+_NARROW = re.compile(
+    "[\u0020-\u007e\u00a0-\u00ac\u00ae-\u02ff\u2010-\u2027\u2190-\u22ff\u2500-\u25fc\u2800-\u28ff]*"
+).fullmatch
+"""Texts of letters, blocks and lines, each of which is one cell wide."""
 
 
 class Clicked(Message):
@@ -162,7 +167,7 @@ def _changed(old: tuple[Span, ...], new: tuple[Span, ...], width: int) -> list[t
 def _cells(row: Iterable[Span]) -> list[Span]:
     cells: list[Span] = []
     for text, role in row:
-        if text.isascii() or max(text) < "\u1100":
+        if _NARROW(text):
             cells += zip(text, repeat(role))
         else:
             for character in text:

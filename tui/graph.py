@@ -40,19 +40,24 @@ def area(values: Sequence[float | None], top: float, height: int) -> list[list[t
         for value in values
     ]
     rows = []
-    for row in range(height - 1, -1, -1):
+    for cells in zip(*(_column(level, height) for level in levels), strict=True):
         spans: list[tuple[str, bool]] = []
-        for level in levels:
-            eighths = level - 8 * row
-            edge = 0 < eighths <= 8
-            block = _BLOCKS[max(0, min(8, eighths))]
+        text, edge = "", cells[0][1]
+        for block, is_edge in cells:
             # A blank takes the style of its neighbour: one style run where possible.
-            if spans and (block == " " or spans[-1][1] == edge):
-                spans[-1] = (spans[-1][0] + block, spans[-1][1])
-            else:
-                spans.append((block, edge))
-        rows.append(spans)
-    return rows
+            if is_edge != edge and block != " ":
+                spans.append((text, edge))
+                text, edge = "", is_edge
+            text += block
+        rows.append([*spans, (text, edge)])
+    return rows or [[] for _ in range(height)]
+
+
+@lru_cache(maxsize=1024)
+def _column(level: int, height: int) -> tuple[tuple[str, bool], ...]:
+    """The cells of one column, top first, for a level in eighths of a row."""
+    eighths = [level - 8 * row for row in range(height - 1, -1, -1)]
+    return tuple((_BLOCKS[max(0, min(8, each))], 0 < each <= 8) for each in eighths)
 
 
 @dataclass(frozen=True)

@@ -35,11 +35,14 @@ class Line:
 
         ``press`` is a key in Textual's words: ``q``, ``escape``, ``question_mark``.
         """
-        text = fit(text, self.left)
+        cells = cell_len(text)
+        if cells > self.left:
+            text = fit(text, self.left)
+            cells = cell_len(text)
         if text:
             start = self._used
             self._spans.append((text, role))
-            self._used += cell_len(text)
+            self._used += cells
             if press is not None:
                 self._presses.append((start, self._used, press))
         return self
@@ -62,6 +65,10 @@ class Line:
             for start, end, key in other._presses
             if self._used + start < self.width
         ]
+        if other._used <= self.left:
+            self._spans += other._spans
+            self._used += other._used
+            return self
         for text, role in other._spans:
             self.add(text, role)
         return self
