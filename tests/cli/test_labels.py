@@ -1,0 +1,277 @@
+"""rename, tag and note; finding by what they wrote; deleting; and the list with its cache."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpuwatch.cli import main
+from gpuwatch.cli.report import FILES
+from gpuwatch.recorder.detach import LOG
+from gpuwatch.session import labels
+from gpuwatch.session.removal import OF_A_STUDY
+from gpuwatch.session.study import held
+from tests.tui.sessions import Script, finished, plan, write
+
+from .terminal import Terminal
+
+
+@pytest.fixture
+def studies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The default folder of studies: one of two runs, and one of a single run."""
+    for name in ("data", "state", "cache"):
+        monkeypatch.setenv(f"XDG_{name.upper()}_HOME", str(tmp_path / name))
+    home = tmp_path / "data" / "gpuwatch" / "studies"
+    plan(home / "pair", "01-bare", "02-docker")
+    plan(home / "alone", "01-bare")
+    files = ("pair/01-bare", "pair/02-docker", "alone/01-bare")
+    for at, name in enumerate(files):
+        meta = {"session": {"id": f"id{at}", "label": name}, **finished(seconds=8)}
+        write(home / f"{name}.gpuwatch", Script(seconds=8, start=100.0 * at, alive=False, meta=meta))
+    return home
+
+
+Told = Callable[..., str]
+
+
+@pytest.fixture
+def told(capsys: pytest.CaptureFixture[str]) -> Told:
+    """Runs a command; what it said on both streams."""
+
+    def run(*arguments: object, code: int = 0) -> str:
+        assert main(list(map(str, arguments))) == code
+        captured = capsys.readouterr()
+        return captured.out + captured.err
+
+    return run
+
+
+def listed(told: Told) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(told("sessions", "--format", "json"))
+    return found
+
+
+def test_a_name_finds_the_session_and_the_study(studies: Path, told: Told) -> None:
+    assert (
+        told("rename", "id1", "in", "docker")
+        == "gpuwatch: 02-docker.gpuwatch is called in docker\n"
+    )
+    assert told("rename", studies / "pair", "both") == "gpuwatch: pair is called both\n"
+    assert "pair/02-docker.gpuwatch" in told("show", "in docker").replace("\n  ", "")
+    assert "2 sessions" in told("show", "both", code=2)
+    found = listed(told)
+    assert [row["name"] for row in found["sessions"]] == ["", "in docker", ""]
+    assert [(row["name"], row["runs"]) for row in found["studies"]] == [("both", 2)]
+    assert "  in docker  " in told("sessions")
+    told("rename", "in docker", "")
+    assert "no session 'in docker'" in told("show", "in docker", code=2)
+
+
+def test_of_a_study_of_one_run_the_label_is_the_runs(studies: Path, told: Told) -> None:
+    told("rename", studies / "alone", "single")
+    assert set(labels.read(studies / "alone")) == {"01-bare.gpuwatch"}
+    told("note", "alone", "by the folder's name")
+    assert told("note", "single") == "by the folder's name\n"
+
+
+def test_tags_are_added_removed_printed_and_found(studies: Path, told: Told) -> None:
+    assert told("tag", "id0", "+fast", "hot", "-old") == "gpuwatch: 01-bare.gpuwatch: fast hot\n"
+    told("tag", "id0", "-hot")
+    told("tag", "pair", "both")
+    assert told("tag", "id0") == "fast\n"
+    assert "tag:fast holds" not in told("show", "tag:fast")
+    assert "2 sessions" in told("show", "tag:both", code=2)
+    assert "is no tag" in told("tag", "id0", "a:b", code=2)
+    assert "both added and removed" in told("tag", "id0", "+x", "-x", code=2)
+
+
+def test_a_note_is_read_from_standard_input_too(
+    studies: Path, told: Told, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told("note", "id2", "--", "-", "a", "dash")
+    assert told("note", "id2") == "- a dash\n"
+    with (studies / "text").open("w+") as text:
+        text.write("two\nlines\n")
+        text.seek(0)
+        monkeypatch.setattr(sys, "stdin", text)
+        told("note", "id2", "-")
+    assert told("note", "id2") == "two\nlines\n"
+    told("note", "id2", "")
+    assert told("note", "id2") == ""
+
+
+def test_a_folder_that_is_no_study_and_one_that_cannot_be_written_are_told(
+    studies: Path, told: Told
+) -> None:
+    assert "is no study" in told("rename", studies, "x", code=2)
+    (studies / "pair" / labels.LABELS).mkdir()
+    assert "cannot be written" in told("rename", studies / "pair", "x", code=2)
+
+
+# Deleting.
+
+
+def test_a_study_goes_with_its_folder_and_says_what_went(studies: Path, told: Told) -> None:
+    told("rename", "pair", "both")
+    for name in (*FILES, LOG):
+        (studies / "pair" / name).write_text("x")
+    assert told("delete", "--dry-run", "both").startswith("study pair: 2 sessions, ")
+    assert told("delete", "--yes", "both").startswith("gpuwatch: deleted study pair: 2 sessions, ")
+    assert sorted(os.listdir(studies)) == ["alone"]
+
+
+def test_all_that_a_recorder_and_a_report_write_is_known_to_it() -> None:
+    assert {*FILES, LOG} <= OF_A_STUDY
+
+
+def test_files_of_others_and_links_stay_and_are_named(studies: Path, told: Told) -> None:
+    pair = studies / "pair"
+    (pair / "mine.txt").write_text("x")
+    (studies / "kept").write_text("x")
+    (pair / "03.gpuwatch").symlink_to(studies / "kept")
+    text = told("delete", "--yes", pair)
+    assert "not gpuwatch's, stays: 03.gpuwatch, mine.txt" in text
+    assert sorted(os.listdir(pair)) == ["03.gpuwatch", "mine.txt"]
+    assert (studies / "kept").read_text() == "x"
+
+
+def test_a_folder_with_sessions_that_gpuwatch_did_not_plan_keeps_the_rest(
+    studies: Path, told: Told
+) -> None:
+    pair = studies / "pair"
+    (pair / "plan.json").write_text('{"what": "somebody else\'s"}')
+    (pair / "summary.md").write_text("x")
+    told("delete", "--yes", pair)
+    assert sorted(os.listdir(pair)) == ["plan.json", "summary.md"]
+
+
+def test_one_session_goes_alone_with_its_label(studies: Path, told: Told) -> None:
+    told("rename", "id0", "first")
+    text = told("delete", "--yes", "first")
+    assert "deleted 01-bare.gpuwatch of pair" in text and "gpuwatch report" in text
+    assert sorted(os.listdir(studies / "pair")) == ["02-docker.gpuwatch", "plan.json"]
+
+
+def test_without_a_terminal_it_is_not_asked_but_refused(studies: Path) -> None:
+    command = [sys.executable, "-m", "gpuwatch", "delete", str(studies / "pair")]
+    done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    assert done.returncode == 2 and "add --yes" in done.stderr and "study pair" in done.stderr
+    assert len(os.listdir(studies / "pair")) == 3
+
+
+@pytest.mark.parametrize(("answer", "stays"), [("y\n", False), ("\n", True)])
+def test_on_a_terminal_it_asks(studies: Path, answer: str, stays: bool) -> None:
+    command = [sys.executable, "-m", "gpuwatch", "delete", str(studies / "pair")]
+    terminal = Terminal(command, os.environ)
+    terminal.read_until("Delete? [y/N]")
+    terminal.send(answer)
+    assert terminal.wait() == 0
+    assert (studies / "pair").exists() is stays
+
+
+def test_what_goes_on_is_never_deleted(studies: Path, told: Told) -> None:
+    write(studies / "live" / "01-bare.gpuwatch", Script(seconds=8))
+    assert "goes on; stop it first" in told("delete", "--yes", studies / "live", code=2)
+    with held(studies / "pair"):
+        assert "goes on; stop it first" in told("delete", "--yes", "id0", code=2)
+    assert (studies / "pair" / "01-bare.gpuwatch").exists()
+
+
+def test_a_link_and_a_folder_of_studies_are_refused(studies: Path, told: Told) -> None:
+    (studies / "link").symlink_to(studies / "pair")
+    assert "is a link" in told("delete", "--yes", studies / "link", code=2)
+    assert "is no study; name a study in it" in told("delete", "--yes", studies, code=2)
+    assert "is no study" in told("delete", "--yes", studies.parent.parent, code=2)
+
+
+# The list.
+
+
+def test_the_list_tells_places_and_what_the_summary_says(studies: Path, told: Told) -> None:
+    said = {
+        "questions": [
+            {
+                "contrasts": [
+                    {"sentence": "docker costs nothing\x1b[2J", "verdict": {"kind": "same"}}
+                ]
+            },
+            {"contrasts": 7},
+            7,
+        ],
+        "noise": [{"sentence": "noise 0.3 %"}],
+    }
+    (studies / "pair" / "summary.json").write_text(json.dumps(said))
+    found = listed(told)
+    assert [(row["study"], row["run"], row["block"]) for row in found["sessions"]] == [
+        ("alone", None, None),
+        ("pair", 2, None),
+        ("pair", 1, None),
+    ]
+    (study,) = found["studies"]
+    assert study["says"] == [
+        {"kind": "same", "text": "docker costs nothing"},
+        {"kind": "noise", "text": "noise 0.3 %"},
+    ]
+    assert study["environments"] == ["bare", "docker"] and not study["going_on"]
+
+
+def test_a_session_that_is_over_is_read_once(
+    studies: Path, told: Told, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = listed(told)
+
+    def never(*_: object) -> None:
+        raise AssertionError("it was read again")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("gpuwatch.session.reader.SessionReader.__init__", never)
+        assert listed(told) == first
+    (studies / "alone" / "01-bare.gpuwatch").unlink()
+    write(studies / "alone" / "01-bare.gpuwatch", Script(seconds=8, name="other", meta=finished()))
+    assert "other" in [row["workload"] for row in listed(told)["sessions"]]
+
+
+def test_what_goes_on_is_never_taken_from_the_cache(studies: Path, told: Told) -> None:
+    live = write(studies / "live" / "01-bare.gpuwatch", Script(seconds=8, start=900))
+    listed(told)
+    kept = json.loads(cache(studies).read_text())["files"]
+    assert str(live) not in kept and str(studies / "alone" / "01-bare.gpuwatch") in kept
+
+
+def cache(studies: Path) -> Path:
+    return studies.parents[2] / "cache" / "gpuwatch" / "sessions.json"
+
+
+@pytest.mark.parametrize("damage", ["", "{", "[]", '{"version": 7}', "types"])
+def test_a_damaged_cache_is_none(studies: Path, told: Told, damage: str) -> None:
+    first = listed(told)
+    known = json.loads(cache(studies).read_text())
+    if damage == "types":
+        known["files"] = {path: [mark, {"id": 7}] for path, (mark, _) in known["files"].items()}
+        damage = json.dumps(known)
+    cache(studies).write_text(damage)
+    assert listed(told) == first
+
+
+def test_what_is_gone_leaves_the_cache(studies: Path, told: Told) -> None:
+    listed(told)
+    told("delete", "--yes", "alone")
+    write(studies / "new" / "01-bare.gpuwatch", Script(seconds=8, meta=finished(), alive=False))
+    listed(told)
+    assert not [path for path in json.loads(cache(studies).read_text())["files"] if "alone" in path]
+
+
+def test_a_list_from_the_cache_loads_nothing_heavy(studies: Path, told: Told) -> None:
+    listed(told)
+    program = (
+        "import sys; from gpuwatch.cli import main; main(['sessions']); "
+        "assert not {'numpy', 'textual'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, stdout=subprocess.DEVNULL)

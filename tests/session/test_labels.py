@@ -1,0 +1,128 @@
+"""Names, tags and notes beside the sessions: kept, limited, and harmless where they come from
+elsewhere."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gpuwatch.errors import StorageError, UsageError
+from gpuwatch.session import labels
+from gpuwatch.session.labels import LABELS, Label
+
+
+def name(folder: Path, key: str, text: str) -> Label:
+    return labels.change(folder, key, lambda label: replace(label, name=text))
+
+
+def test_what_is_written_is_read_again_and_private(tmp_path: Path) -> None:
+    name(tmp_path, "01-bare.gpuwatch", "first")
+    labels.change(tmp_path, "", lambda label: labels.retagged(label, ["fast", "x"], []))
+    assert labels.read(tmp_path) == {
+        "01-bare.gpuwatch": Label(name="first"),
+        "": Label(tags=("fast", "x")),
+    }
+    assert stat.S_IMODE((tmp_path / LABELS).stat().st_mode) == 0o600
+    assert os.listdir(tmp_path) == [LABELS]
+
+
+def test_the_file_goes_with_the_last_label(tmp_path: Path) -> None:
+    name(tmp_path, "", "a")
+    name(tmp_path, "", "")
+    assert os.listdir(tmp_path) == []
+    name(tmp_path, "a", "a")
+    labels.forget(tmp_path, ["a", "b"])
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_refused_change_leaves_no_file(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="17 tags"):
+        labels.change(
+            tmp_path, "", lambda label: labels.retagged(label, [f"t{n}" for n in range(17)], [])
+        )
+    assert os.listdir(tmp_path) == []
+
+
+def test_many_writers_lose_nothing(tmp_path: Path) -> None:
+    def write(key: str) -> None:
+        for n in range(5):
+            name(tmp_path, f"{key}-{n}", key)
+
+    threads = [threading.Thread(target=write, args=(f"t{n}",)) for n in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(labels.read(tmp_path)) == 20
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "no json",
+        "[" * 100_000,
+        "[]",
+        '{"labels": {"": {"name": "x"}}}',
+        '{"kind": "gpuwatch-labels", "schema": 2, "labels": {}}',
+        '{"kind": "gpuwatch-labels", "schema": 1, "labels": []}',
+        "x" * (labels.LARGEST + 1),
+    ],
+    ids=["text", "deep", "list", "another's", "newer", "labels", "huge"],
+)
+def test_a_file_of_another_kind_says_nothing_and_is_never_replaced(
+    tmp_path: Path, content: str
+) -> None:
+    (tmp_path / LABELS).write_text(content)
+    assert labels.read(tmp_path) == {}
+    with pytest.raises(StorageError, match="is not gpuwatch's"):
+        name(tmp_path, "", "x")
+    assert (tmp_path / LABELS).read_text() == content
+
+
+def test_a_link_and_a_pipe_are_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").write_text("")
+    (tmp_path / LABELS).symlink_to(tmp_path / "elsewhere")
+    assert labels.read(tmp_path) == {}
+    with pytest.raises(StorageError):
+        name(tmp_path, "", "x")
+    (tmp_path / LABELS).unlink()
+    os.mkfifo(tmp_path / LABELS)
+    assert labels.read(tmp_path) == {}
+    with pytest.raises(StorageError):
+        name(tmp_path, "", "x")
+
+
+def test_hostile_labels_are_cleaned_and_limited(tmp_path: Path) -> None:
+    bad = "a\x1b[2Jb\u202e" + "x" * 5000
+    told = {
+        "": {"name": bad, "tags": [bad, "ok", 7, "a b", "ok"], "note": f"{bad}\n\x07two"},
+        "../x": {"name": "out of the folder"},
+        "b": 7,
+        "c": {"name": 7, "tags": {}, "note": []},
+    }
+    text = json.dumps({"kind": labels.KIND, "schema": 1, "labels": told})
+    (tmp_path / LABELS).write_text(text)
+    found = labels.read(tmp_path)
+    assert set(found) == {"", "c"} and found["c"] == labels.NONE
+    label = found[""]
+    assert label.name.startswith("abx") and len(label.name) <= labels.LONGEST_NAME
+    assert label.tags == ("ok",) and len(label.note) <= labels.LONGEST_NOTE
+    assert all(c == "\n" or c.isprintable() for c in label.name + label.note)
+
+
+@pytest.mark.parametrize("text", ["last", "a/b", "x.gpuwatch", "tag:x", "-x", "y" * 81])
+def test_a_name_that_commands_take_for_something_else_is_refused(text: str) -> None:
+    with pytest.raises(UsageError):
+        labels.named(text)
+
+
+@pytest.mark.parametrize("text", ["", "a b", "a,b", "a:b", "+a", "-a", "y" * 33])
+def test_what_is_no_tag_is_refused(text: str) -> None:
+    with pytest.raises(UsageError):
+        labels.tagged(text)

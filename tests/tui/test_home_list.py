@@ -1,0 +1,198 @@
+"""The list of the home screen: grouped, found, sorted, and drawn in the width there is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gpuwatch.tui.commands import Entry, Listed, Study
+from gpuwatch.tui.home_edit import Edit, edit_row
+from gpuwatch.tui.home_list import ORDERS, Arrangement, Item, arranged
+from gpuwatch.tui.home_rows import HomeState, home_rows
+from gpuwatch.tui.home_table import details, table, verdict
+
+STUDY = Path("/s/pair")
+
+
+def entry(file: str, **more: object) -> Entry:
+    known = Entry(
+        path=Path("/s") / file,
+        status="finished",
+        workload="mnist-cnn",
+        environment="bare",
+        started="2026-01-02T03:04:05+00:00",
+        seconds=90.0,
+        step_seconds=0.005,
+        samples_per_second=1000.0,
+        study=file.partition("/")[0],
+    )
+    return replace(known, **more)  # type: ignore[arg-type]
+
+
+PAIR = (
+    entry("pair/02", environment="docker", run=2, block=1, started="2026-01-02T03:10:00+00:00"),
+    entry("pair/01", run=1, block=0),
+)
+SAYS = (("same", "docker costs nothing measurable here"),)
+LISTED = Listed(
+    (
+        entry("new/01", started="2026-01-03T00:00:00+00:00", workload="gcn", step_seconds=None),
+        *PAIR,
+        entry("old/01", started="2026-01-01T00:00:00+00:00", name="first", tags=("fast",)),
+        entry("live/01", started="2025-01-01T00:00:00+00:00", status="running", step_seconds=0.1),
+    ),
+    (Study(STUDY, "pair", environments=("bare", "docker"), runs=2, says=SAYS),),
+)
+
+
+def rows(how: Arrangement, listed: Listed = LISTED) -> list[str]:
+    return [str(item.path.relative_to("/s")) for item in arranged(listed, how)]
+
+
+def test_what_goes_on_is_first_then_the_newest_and_a_study_is_one_row() -> None:
+    assert rows(Arrangement()) == ["live/01", "new/01", "pair", "old/01"]
+
+
+def test_the_runs_of_an_open_study_stand_below_it_in_the_plans_order() -> None:
+    opened = Arrangement(opened=frozenset({STUDY}))
+    assert rows(opened)[2:5] == ["pair", "pair/01", "pair/02"]
+    assert rows(replace(opened, reverse=True))[1:] == [
+        "old/01",
+        "pair",
+        "pair/01",
+        "pair/02",
+        "new/01",
+    ]
+
+
+def test_unknown_values_come_last_both_ways() -> None:
+    by_step = Arrangement(order=[order.name for order in ORDERS].index("step time"))
+    assert rows(by_step) == ["live/01", "old/01", "new/01", "pair"]
+    assert rows(replace(by_step, reverse=True)) == ["live/01", "old/01", "new/01", "pair"]
+
+
+@pytest.mark.parametrize("order", range(len(ORDERS)), ids=[order.name for order in ORDERS])
+def test_every_order_keeps_all_rows(order: int) -> None:
+    for reverse in (False, True):
+        assert len(rows(Arrangement(order=order, reverse=reverse))) == 4
+
+
+@pytest.mark.parametrize(
+    ("query", "found"),
+    [
+        ("gcn", ["new/01"]),
+        ("status:running", ["live/01"]),
+        ("tag:fast", ["old/01"]),
+        ("name:FIRST", ["old/01"]),
+        ("env:docker", ["pair"]),
+        ("study:pair env:bare", ["pair"]),
+        ("gcn tag:fast", []),
+        ("what:ever", []),
+    ],
+)
+def test_words_and_fields_find_sessions(query: str, found: list[str]) -> None:
+    assert rows(Arrangement(query=query)) == found
+
+
+def test_of_a_study_the_filter_shows_only_the_runs_it_finds() -> None:
+    how = Arrangement(query="env:docker", opened=frozenset({STUDY}))
+    assert rows(how) == ["pair", "pair/02"]
+
+
+def study(*states: str, going_on: bool = False, runs: int | None = None) -> Item:
+    every = tuple(entry(f"pair/{n}", status=state) for n, state in enumerate(states))
+    listed = Study(STUDY, "pair", runs=runs or len(states), going_on=going_on)
+    return Item(study=listed, runs=every, every=every)
+
+
+@pytest.mark.parametrize(
+    ("item", "told"),
+    [
+        (study("finished", "finished"), ("finished", "2 runs")),
+        (study("finished", "running", runs=5), ("running", "run 2/5")),
+        (study("finished", going_on=True, runs=5), ("running", "run 1/5")),
+        (study("finished", "killed"), ("failed", "1 killed")),
+        (study("failed", "killed"), ("failed", "2 failed")),
+        (study("finished", "stopped"), ("stopped", "1/2 runs")),
+        (study("finished", runs=5), ("stopped", "1/5 runs")),
+    ],
+)
+def test_a_study_says_what_became_of_its_runs(item: Item, told: tuple[str, str]) -> None:
+    assert item.state == told
+
+
+def text(listed: Listed, width: int, how: Arrangement = Arrangement()) -> list[str]:  # noqa: B008
+    drawn, _ = table(arranged(listed, how), 0, (), width, 20)
+    return ["".join(part for part, _ in row.spans()) for row in drawn]
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 120, 160, 200])
+def test_rows_fill_no_more_than_the_width(width: int) -> None:
+    for how in (Arrangement(), Arrangement(opened=frozenset({STUDY}))):
+        drawn = text(LISTED, width, how)
+        assert all(len(row) <= width for row in drawn)
+        assert any("+ mnist-cnn" in row or "- mnist-cnn" in row for row in drawn)
+
+
+def test_a_studys_row_ends_with_its_verdict() -> None:
+    row = next(row for row in text(LISTED, 120) if "+ mnist-cnn" in row)
+    assert "bare +1" in row and "docker costs nothing measurable" in row
+    several = replace(LISTED.studies[0], says=(*SAYS, ("slower", "a"), ("slower", "b")))
+    assert verdict(Item(study=several)) == "1 same, 2 slower"
+
+
+def test_a_name_takes_the_workloads_place_where_there_is_little_room() -> None:
+    assert any("first  " in row and "mnist-cnn" not in row for row in text(LISTED, 80))
+    assert any(
+        "first  " in row and "mnist-cnn" in row and "fast" in row for row in text(LISTED, 160)
+    )
+
+
+def test_places_stand_before_what_ran() -> None:
+    drawn = text(LISTED, 80, Arrangement(opened=frozenset({STUDY})))
+    assert any("│ w r1 mnist-cnn" in row for row in drawn)
+    assert any("╰ b1 r2 mnist-cnn" in row for row in drawn)
+
+
+def test_the_foot_tells_note_tags_and_sentences_in_the_lines_there_are() -> None:
+    noted = replace(LISTED.studies[0], note="n" * 100, tags=("a", "b"), question="Why?")
+    told = details(Item(study=noted), 60, 4)
+    lines = ["".join(part for part, _ in row.spans()) for row in told]
+    assert lines[0].startswith(" note nnn") and len(lines) == 4
+    assert lines[2] == " tags a b" and lines[3].startswith(" docker costs nothing")
+    assert details(Item(study=noted), 60, 0) == []
+
+
+def test_only_rows_in_sight_are_drawn_of_a_thousand() -> None:
+    many = Listed(tuple(entry(f"s{n:04d}/01", workload=f"run-{n}") for n in range(1000)))
+    state = HomeState(entries=many.entries, items=arranged(many, Arrangement()), cursor=500)
+    drawn, layout = home_rows(state, 80, 23)
+    assert len(drawn) == 23 and layout.count < 20
+    at = layout.top + 500 - layout.first
+    assert "run-500" in "".join(part for part, _ in drawn[at].spans())
+    assert layout.item(at) == 500 and layout.item(0) is None and layout.item(22) is None
+
+
+@pytest.mark.parametrize("size", [(60, 16), (80, 24), (120, 40), (160, 50), (200, 60), (10, 3)])
+def test_the_screen_has_its_size(size: tuple[int, int]) -> None:
+    width, height = size
+    state = HomeState(entries=LISTED.entries, items=arranged(LISTED, Arrangement()))
+    drawn, _ = home_rows(state, width, height)
+    assert len(drawn) == height and all(row.used <= width for row in drawn)
+
+
+def test_a_line_is_edited_where_the_cursor_is() -> None:
+    edit = Edit.of("name", "abc def")
+    for key in ("left", "left", "left", "left", "backspace"):
+        edit = edit.pressed(key, None)
+    assert (edit.text, edit.at) == ("ab def", 2)
+    edit = edit.pressed("x", "x").pressed("end", None).pressed("ctrl+w", None)
+    assert edit.text == "abx "
+    edit = edit.pressed("home", None).pressed("delete", None).pressed("f5", None)
+    assert (edit.text, edit.at) == ("bx ", 0)
+    assert edit.pressed("end", None).pressed("ctrl+u", None).text == ""
+    assert edit.written("a\n\x1b[2Jb").text == "a bbx "
+    long = Edit.of("note", "y" * 300)
+    assert edit_row(long, 40).used <= 40
