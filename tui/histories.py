@@ -60,7 +60,7 @@ class HistoriesScreen(PaintedScreen):
         ("x", "aligned by time since the first timed step, or by steps"),
         ("z", "scale from zero, or over the values alone"),
         ("← →", "other runs beside the baseline, where not all fit"),
-        ("Tab", "next case, where there are several"),
+        ("Tab, Shift+Tab", "next case, the one before, where there are several"),
         ("Esc or h", "back"),
         ("?", "this page"),
     )

@@ -42,7 +42,7 @@ class KernelDifferencesScreen(PageScreen):
 
     KEYS: ClassVar[tuple[tuple[str, str], ...]] = (
         ("← →", "another one against its baseline"),
-        ("↑ ↓ PgUp PgDn", "scroll"),
+        ("↑ ↓ PgUp PgDn Home End", "scroll"),
         ("Esc or k", "back"),
         ("?", "this page"),
     )

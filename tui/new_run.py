@@ -45,7 +45,7 @@ class NewRunScreen(PaintedScreen):
     KEYS = (
         ("Enter", "start; so does Ctrl+S"),
         ("↑↓", "move; in the list of workloads: choose"),
-        ("Tab", "next part, Shift+Tab the one before"),
+        ("Tab, Shift+Tab", "next part, the one before"),
         ("Space", "tick, or the next choice"),
         ("←→", "the next choice, the one before"),
         ("PgUp PgDn", "eight rows up or down"),
