@@ -43,12 +43,14 @@ def strip_rows(strip: StudyStrip, width: int, most: int) -> list[Line]:
 
     At most ``most`` rows; in a single one both stand beside each other.
     """
-    if most < 2 or not strip.found:
-        row = Line(width).add(" study ", "muted").join(_runs(strip, max(16, width // 2 - 7)))
-        room = row.left - 3
-        told = _short(strip, room) if strip.found else _counts(strip.runs)
-        return [row.to(width - told.used - 1).join(told) if told.used <= room else row]
     counts = _counts(strip.runs)
+    if most < 2 or not strip.found:
+        told = _short(strip, width) if strip.found else counts
+        row = Line(width).add(" study ", "muted")
+        row.join(_runs(strip, max(width // 2 - 7, width - told.used - 11)))
+        room = row.left - 3
+        told = _short(strip, room) if strip.found else counts
+        return [row.to(width - told.used - 1).join(told) if told.used <= room else row]
     row = Line(width).add(" study ", "muted").join(_runs(strip, width - counts.used - 10))
     rows = [row.to(width - counts.used - 1).join(counts)]
     shown = strip.found[: most - 1 if len(strip.found) < most else max(1, most - 2)]

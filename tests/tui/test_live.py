@@ -162,18 +162,6 @@ async def test_zoom_goes_round_and_up_and_down(session: Make) -> None:
         await shows(pilot, "history: 5 min")
 
 
-async def test_l_gives_the_log_more_rows(session: Make) -> None:
-    path = session(log=[("stdout", f"line {n}") for n in range(50)])
-    async with live(path) as (app, pilot):
-        before = screen_text(app).count(" out line")
-        await pilot.press("l")
-        await until(pilot, lambda: screen_text(app).count(" out line") > before + 3)
-        for words in ("busy", "memory", "est."):
-            assert words in screen_text(app)
-        await pilot.press("l")
-        await until(pilot, lambda: screen_text(app).count(" out line") == before)
-
-
 async def test_standard_error_is_marked_with_a_word(session: Make) -> None:
     async with live(session(log=[("stdout", "fine"), ("stderr", "careful")])) as (app, _):
         text = screen_text(app)

@@ -96,13 +96,16 @@ async def test_columns_of_a_device_never_run_into_each_other(session: Make) -> N
         screen = app.screen
         assert isinstance(screen, LiveScreen) and screen.snapshot is not None
         gpu = screen.snapshot.gpus[0]
-    names = ("memory 36.3", "power", "temperature", "SM clock", "memory clock", "PCIe")
+    long = ("memory 36.3", "power", "temperature", "SM clock", "memory clock", "PCIe")
+    short = ("memory 36.3", "power", "temp", "SM ", "mem 2", "PCIe")
     for width in range(60, 200):
+        names = short if width < 72 else long
         rows = text_of(detail_rows(gpu, width))
         assert len(rows) == (1 if width >= 144 else 2)
         found = [(row, row.index(name)) for row in rows for name in names if name in row]
         assert len(found) == len(names), width
         assert all(row[:at].endswith("  ") for row, at in found if at > 1), width
+        assert not any("…" in row for row in rows), width
 
 
 def test_a_long_field_moves_the_next_one_along() -> None:

@@ -1,0 +1,118 @@
+"""All GPUs at once: what the panels say, how they are placed, and the keys that go there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gpuwatch.tui.grid_rows import layout, panel_rows, places
+from gpuwatch.tui.snapshot import View
+
+from .harness import live, screen_text, shows, until
+from .snapshots_of import snapshot_of, texts
+
+Make = Callable[..., Path]
+GRID = View(grid=True)
+
+
+async def test_g_shows_all_gpus_and_g_again_one(session: Make) -> None:
+    async with live(session(gpus=8)) as (app, pilot):
+        await pilot.press("g")
+        await shows(pilot, "8 GPUs, the run uses 2")
+        rows = screen_text(app).splitlines()
+        assert [sum(f"GPU {n}" in row for row in rows) for n in range(8)] == [1] * 8
+        assert sum(row.count(" busy ") for row in rows) == 8
+        assert sum(row.count("/80.0 GiB") for row in rows) == 8
+        assert sum(row.count("/700 W") for row in rows) == sum(row.count("°C") for row in rows) == 8
+        assert "▸GPU 0 run" in rows[2] and "step 16,820/40,000" in rows[-3]
+        await pilot.press("g")
+        await shows(pilot, "1 of 8, Tab for the next")
+
+
+async def test_enter_opens_the_chosen_one_and_escape_the_one_before(session: Make) -> None:
+    async with live(session(gpus=8)) as (_, pilot):
+        await pilot.press("g")
+        await shows(pilot, "▸GPU 0")
+        await pilot.press("tab", "down")
+        await shows(pilot, "▸GPU 3")
+        await pilot.press("up")
+        await shows(pilot, "▸GPU 1")
+        await pilot.press("5")
+        await shows(pilot, "▸GPU 5")
+        await pilot.press("enter")
+        await shows(pilot, "GPU 5  NVIDIA H100 80GB HBM3  6 of 8")
+        await pilot.press("g")
+        await shows(pilot, "▸GPU 5")
+        await pilot.press("escape")
+        await shows(pilot, "6 of 8")
+
+
+async def test_a_panel_that_is_clicked_is_opened(session: Make) -> None:
+    async with live(session(gpus=8), (120, 40)) as (app, pilot):
+        await pilot.press("g")
+        await shows(pilot, "▸GPU 0")
+        rows = screen_text(app).splitlines()
+        y = next(at for at, row in enumerate(rows) if "GPU 3" in row)
+        await pilot.click(offset=(rows[y].index("GPU 3") + 2, y + 1))
+        await shows(pilot, "GPU 3  NVIDIA H100 80GB HBM3  4 of 8")
+
+
+async def test_a_session_of_one_gpu_has_no_grid_and_says_so(session: Make) -> None:
+    async with live(session()) as (app, pilot):
+        await pilot.press("g")
+        await shows(pilot, "this session has one GPU")
+        assert "GPU utilization" in screen_text(app)
+
+
+async def test_the_grid_is_drawn_anew_at_another_size(session: Make) -> None:
+    async with live(session(gpus=4), (80, 24)) as (app, pilot):
+        await pilot.press("g")
+        await shows(pilot, "▸GPU 0")
+        await pilot.resize_terminal(160, 50)
+        await until(pilot, lambda: screen_text(app).count("100%┤") == 4)
+
+
+def test_what_is_wrong_with_a_gpu_is_marked_in_its_panel(session: Make) -> None:
+    snapshot = snapshot_of(session(gpus=8, throttled=True), GRID)
+    assert [bool(panel.wrong) for panel in snapshot.panels] == [True, True, *[False] * 6]
+    for height in (8, 16, 44):
+        rows = texts(panel_rows(snapshot.panels, "gpu0", 160, height, mark_used=True))
+        marked = [part for row in rows for part in row.split("GPU ")[1:] if " ! " in part]
+        assert len(marked) == 2, height
+    assert any("! clocks are held down by power" in row for row in rows)
+
+
+@pytest.mark.parametrize("size", [(60, 10), (80, 16), (120, 34), (160, 44), (200, 54)])
+@pytest.mark.parametrize("gpus", [2, 3, 8, 16])
+def test_panels_fill_the_room_and_never_touch(
+    session: Make, size: tuple[int, int], gpus: int
+) -> None:
+    width, height = size
+    snapshot = snapshot_of(session(gpus=gpus, bandwidth_measured=True), GRID)
+    lines = panel_rows(snapshot.panels, "gpu1", width, height, mark_used=True)
+    assert 0 < len(lines) <= height and all(line.used <= width for line in lines)
+    found = places(snapshot.panels, "gpu1", width, height)
+    assert "gpu1" in [id_ for _, _, id_ in found] and len(found) == len({id_ for *_, id_ in found})
+    if gpus <= 8 and size >= (80, 16):
+        assert len(found) == gpus, "all of them are seen"
+    rows = texts(lines)
+    for xs, ys, id_ in found:
+        head = rows[ys.start][xs.start : xs.stop]
+        assert head[1:].startswith(f"GPU {id_[3:]}")
+        for y in ys:
+            assert rows[y][xs.stop - 2 : xs.stop].strip() == "", "a gap at the right of each"
+
+
+def test_few_gpus_stand_below_each_other_in_high_panels_with_a_history() -> None:
+    assert (layout(2, 80, 20).beside, layout(2, 80, 20).height) == (1, 10)
+    assert (layout(8, 160, 44).beside, layout(8, 160, 44).height) == (2, 11)
+    assert (layout(8, 80, 16).beside, layout(8, 80, 16).height) == (2, 4)
+
+
+def test_an_unknown_number_in_a_panel_is_a_dash(session: Make) -> None:
+    snapshot = snapshot_of(session(gpus=2, power_unavailable=True), GRID)
+    rows = texts(panel_rows(snapshot.panels, "gpu0", 80, 16, mark_used=False))
+    figures = next(row for row in rows if "bandwidth" in row)
+    assert "bandwidth —" in figures and "  —  " in figures and " 0 W" not in figures

@@ -1,0 +1,153 @@
+"""The graph whose metric is picked: what can be picked, where it stands, what it shows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gpuwatch.metrics import Method
+from gpuwatch.session.reader import SessionReader
+from gpuwatch.tui.collect import Collector
+from gpuwatch.tui.gauge_rows import gauge_rows
+from gpuwatch.tui.gauge_values import value_parts
+from gpuwatch.tui.live import LiveScreen
+from gpuwatch.tui.metric_graph import title_of
+from gpuwatch.tui.snapshot import Gauge, View
+
+from .harness import live, screen_text, shows, until
+from .snapshots_of import snapshot_of, texts
+
+Make = Callable[..., Path]
+GIB = 1024**3
+
+
+def picked(path: Path, key: str, **view: object) -> Gauge:
+    gauge = snapshot_of(path, View(metric=key, **view)).picked  # type: ignore[arg-type]
+    assert gauge is not None
+    return gauge
+
+
+async def test_m_goes_through_every_metric_of_the_session_and_then_to_none(session: Make) -> None:
+    async with live(session(pipes=True), (120, 40)) as (app, pilot):
+        screen = app.screen
+        assert isinstance(screen, LiveScreen) and screen.snapshot is not None
+        keys = screen.snapshot.metrics
+        assert len(keys) > 20
+        before = screen_text(app)
+        for key in keys:
+            await pilot.press("m")
+            await shows(pilot, f"\n {title_of(key)} ")
+        await pilot.press("m")
+        await until(pilot, lambda: screen_text(app) == before)
+        await pilot.press("M")
+        await shows(pilot, f"\n {title_of(keys[-1])} ")
+        await pilot.press("escape")
+        await until(pilot, lambda: screen_text(app) == before)
+
+
+async def test_on_a_small_screen_it_takes_the_place_of_one_gauge(session: Make) -> None:
+    async with live(session(bandwidth_measured=True)) as (app, pilot):
+        await pilot.press("m")
+        await shows(pilot, "GPU memory")
+        text = screen_text(app)
+        assert "GPU utilization" in text and "Memory bandwidth" in text
+        assert "Estimated FLOP/s" not in text
+        await pilot.press("M")
+        await shows(pilot, "Estimated FLOP/s")
+    async with live(session("02", count=False)) as (app, pilot):
+        await pilot.press("m")
+        await shows(pilot, "GPU memory")
+        assert "Estimated FLOP/s" in screen_text(app), "a gauge without a value makes room"
+
+
+async def test_where_there_is_room_it_is_a_fourth_graph(session: Make) -> None:
+    async with live(session(), (120, 40)) as (app, pilot):
+        await pilot.press("m", "m")
+        await shows(pilot, "Power")
+        text = screen_text(app)
+    for title in ("GPU utilization", "Algorithmic bytes/s", "Estimated FLOP/s"):
+        assert title in text
+    assert text.count("100%┤") == 1 and "  700┤" in text
+
+
+def test_only_what_the_session_has_can_be_picked(session: Make) -> None:
+    plain = snapshot_of(session(power_unavailable=True)).metrics
+    assert "hw.gpu.power" not in plain and "hw.gpu.sm.activity" not in plain
+    assert {"hw.gpu.memory.usage", "hw.memory.usage", "loss", "step time"} <= set(plain)
+    assert "hw.gpu.sm.activity" in snapshot_of(session("02", pipes=True)).metrics
+    assert "loss" not in snapshot_of(session("03", steps=False)).metrics
+    assert "hw.gpu.power" not in snapshot_of(session("04", gpus=0)).metrics
+
+
+@pytest.mark.parametrize(
+    ("key", "scale", "value"),
+    [
+        ("hw.gpu.memory.usage", 80 * GIB, "36.3 GiB"),
+        ("hw.gpu.power", 700.0, "586 W"),
+        ("hw.gpu.temperature", 100.0, "62 °C"),
+        ("hw.gpu.clock.sm", 2e9, "1.98 GHz"),
+        ("hw.gpu.pcie.receive", 5e9, "3.40 GB/s"),
+        ("hw.cpu.utilization", 1.0, "40 %"),
+        ("hw.memory.usage", 128 * GIB, "41.5 GiB"),
+        ("process.cpu.time", 2.0, "1.70 cores"),
+        ("loss", 0.5, "0.0664"),
+        ("step time", 0.01, "5.48 ms"),
+    ],
+)
+def test_each_has_a_fixed_scale_a_value_and_its_unit(
+    session: Make, key: str, scale: float, value: str
+) -> None:
+    gauge = picked(session(), key)
+    assert gauge.scale == pytest.approx(scale)
+    number, unit = value_parts(gauge)
+    assert f"{number} {unit}".strip() == value
+    known = [each for each in gauge.history if each is not None]
+    assert len(known) > 40 and max(known) <= scale
+    row = texts(gauge_rows(gauge, 3, 80))
+    assert row[0].startswith(f" {gauge.title}") and gauge.reading.method.value in row[2]
+
+
+def test_its_history_is_that_of_the_whole_session_however_late_it_is_picked(session: Make) -> None:
+    path = session(seconds=900.0, total_steps=1_000_000)
+    whole = picked(path, "hw.gpu.memory.usage", seconds=None)
+    known = [each for each in whole.history if each is not None]
+    assert whole.history[0] is not None and len(known) == 38, "900 s of the 1,200 on the axis"
+    assert known[0] < 0.9 * known[1], "the first four seconds are idle"
+    assert known[-1] == pytest.approx(36.3 * GIB)
+
+
+def test_a_scale_grows_and_never_shrinks(session: Make) -> None:
+    path = session()
+    with SessionReader(path) as reader:
+        collector = Collector(reader)
+        collector.update()
+        scales = [
+            collector.snapshot(View(metric="loss", seconds=seconds)).picked.scale  # type: ignore[union-attr]
+            for seconds in (10, None, 10)
+        ]
+    assert scales[0] < scales[1] == scales[2]
+
+
+def test_a_metric_that_the_session_has_not_is_unavailable_with_a_reason(session: Make) -> None:
+    for key in ("hw.gpu.sm.activity", "no such metric", "hw.gpu.power"):
+        gauge = picked(session(f"no-{key.count('.')}", gpus=0), key)
+        assert gauge.reading.method is Method.UNAVAILABLE and gauge.reading.reason
+        assert gauge.reading.reason in " ".join(texts(gauge_rows(gauge, 3, 80)))
+
+
+def test_a_value_that_is_unknown_now_is_a_dash(session: Make) -> None:
+    gauge = picked(session(), "hw.gpu.power")
+    unknown = replace(gauge, reading=replace(gauge.reading, value=None))
+    assert value_parts(unknown) == ("—", "")
+
+
+@pytest.mark.parametrize("height", [1, 2, 3, 6, 9])
+@pytest.mark.parametrize("width", [60, 80, 160])
+def test_it_fits_wherever_a_gauge_does(session: Make, height: int, width: int) -> None:
+    path = session()
+    for key in snapshot_of(path).metrics:
+        lines = gauge_rows(picked(path, key), height, width)
+        assert len(lines) == height and all(line.used <= width for line in lines), key
