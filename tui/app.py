@@ -22,7 +22,7 @@ from gpuwatch.tui.feed import REFRESH_SECONDS
 from gpuwatch.tui.keys import Keys, all_keys
 from gpuwatch.tui.look import USUAL, Look
 from gpuwatch.tui.next_run import goes_on
-from gpuwatch.tui.snapshot import Snapshot
+from gpuwatch.tui.snapshot import Snapshot, View
 from gpuwatch.tui.words import farewell, farewell_stopped
 
 
@@ -222,11 +222,12 @@ def run_live(
     follow: bool = False,
     look: Look = USUAL,
     refresh: float = REFRESH_SECONDS,
+    start: View | None = None,
 ) -> int:
     """Show one session, live or finished, until it is left; returns the exit code.
 
     ``follow``: the runs after it in its study come by themselves, also where it is over already.
-    ``refresh``: seconds between two pictures.
+    ``refresh``: seconds between two pictures. ``start``: what is looked at first.
 
     Raises:
         NotASession, NewerSchema, StorageError: the file is no session that can be read.
@@ -238,7 +239,7 @@ def run_live(
     def first() -> Screen[Any]:
         from gpuwatch.tui.live import LiveScreen
 
-        return LiveScreen(session, follow=follow, refresh=refresh)
+        return LiveScreen(session, follow=follow, refresh=refresh, start=start)
 
     return _run(first, look)
 

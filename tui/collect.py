@@ -273,7 +273,7 @@ class Collector:
     def _silent(self, state: Status) -> float | None:
         """How long nothing was recorded, where that is too long."""
         clock = self.meta.get("clock")
-        if not state.live or self._beside or not isinstance(clock, dict):
+        if not state.live or isinstance(self.reader, PastReader) or not isinstance(clock, dict):
             return None
         start = clock.get("unix_ns")
         if not isinstance(start, int):

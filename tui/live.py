@@ -53,20 +53,25 @@ class LiveScreen(TimeTravel, Views, Stopping):
         follow: bool = False,
         refresh: float = REFRESH_SECONDS,
         now_ns: Callable[[], int] = time.time_ns,
+        start: View | None = None,
     ) -> None:
-        """``follow``: go on with the next run of the study also where this one is over already."""
+        """``follow``: go on with the next run of the study also where this one is over already.
+
+        ``start``: what is looked at first.
+        """
         super().__init__()
         self.path = path
         self.snapshot: Snapshot | None = None
         self.trouble: Unreadable | None = None
         self.options = Options()
-        self._view = View()
+        self._view = start or View()
         self._held: Snapshot | None = None
         self._watched = follow
         self._awaiting = False
         """The run is over, was watched, and its study goes on."""
         self._drawn = Drawn([])
         self._feed = Feed(lambda: path, self._post, refresh=refresh, now_ns=now_ns)
+        self._feed.ask(self._view)
 
     def on_mount(self) -> None:
         send_only_changes(self)

@@ -22,6 +22,7 @@ class PastView:
         if t is None:
             self._past = None
             return self._now
+        t = max(0, min(t, self._now.end))
         if self._past is None or not 0 <= t - self._past[0].t_ns <= _ON:
             reader = PastReader(self._now.reader, t)
             self._past = reader, Collector(reader, beside=self._now)

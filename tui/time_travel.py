@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from math import inf
 from typing import TYPE_CHECKING, ClassVar
 
 from textual import events
@@ -18,8 +19,8 @@ from gpuwatch.units import clock_time
 if TYPE_CHECKING:
     from textual.timer import Timer
 
-SPEEDS: tuple[float | None, ...] = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, None)
-"""Session seconds a second; ``None``: as fast as it draws."""
+_FINITE = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
+"""Session seconds a second; behind them comes as fast as it draws."""
 FRAME_SECONDS = 0.25
 """Between two pictures while playing."""
 
@@ -78,18 +79,15 @@ class TimeTravel(PaintedScreen):
         """An earlier moment is asked for."""
         return self._view.at is not None
 
-    def go_to(self, t: int, *, speed: float | None = 1.0, play: bool = False) -> None:
-        """Look at the session time ``t`` in nanoseconds; ``play``: and go on from there."""
-        self._ask(at=max(0, t), speed=speed)
-        if play:
-            self.action_play()
-
     def arrived(self, snapshot: Snapshot) -> None:
         """A snapshot was drawn: where playing is as fast as it draws, ask for the next."""
-        replay = snapshot.replay
-        if self._view.playing and self._view.speed is None and snapshot.view == self._view:
-            if replay is not None and snapshot.view.at is not None:
-                self._move(snapshot.view.at + int(self._column()))
+        at = self._view.at
+        if not self._view.playing or at is None:
+            return
+        if self._player is None:
+            self._play_from(at)
+        if self._view.speed is None and snapshot.view == self._view:
+            self._move(at + int(self._column()))
 
     def to_now(self) -> None:
         """Back to the end: of a run that goes on to now, of one that is over to its whole."""
@@ -139,18 +137,22 @@ class TimeTravel(PaintedScreen):
             self._ask(playing=False)
             return
         here = 0 if self._view.at is None else self._view.at
-        self._since = time.monotonic(), here
+        self._play_from(here)
         self._ask(at=here, playing=True)
-        self._player = self.set_interval(FRAME_SECONDS, self._play)
 
     def action_speed(self, by: int) -> None:
-        place = SPEEDS.index(self._view.speed) if self._view.speed in SPEEDS else 2
-        speed = SPEEDS[max(0, min(len(SPEEDS) - 1, place + by))]
+        slower = [each for each in _FINITE if each < (self._view.speed or inf)]
+        faster = [each for each in _FINITE if self._view.speed and each > self._view.speed]
+        speed = (faster[0] if faster else None) if by > 0 else slower[-1] if slower else _FINITE[0]
         self._since = time.monotonic(), self._view.at or 0
         self._ask(speed=speed)
         if not self.travelling:
             first = "← looks back, " if self.snapshot and self.snapshot.goes_on else ""
             self._say(f"{first}Space plays at {speed_text(speed)}")
+
+    def _play_from(self, t: int) -> None:
+        self._since = time.monotonic(), t
+        self._player = self.set_interval(FRAME_SECONDS, self._play)
 
     def _play(self) -> None:
         speed = self._view.speed
