@@ -197,10 +197,10 @@ def _title(placed: Sequence[_Placed], view: View, over: bool, before: bool, widt
     methods = dict.fromkeys(curve.method for each in placed for curve in _curves(each.series, view))
     row = Line(width).add(f" {view.metric.title}", "strong")
     row.add(f"  {'/'.join(methods)}" if methods else "", "muted")
-    along = "timed steps" if view.by_step else "time since the first timed step"
-    row.add(f"  by {along}{', ╌ before it' * before}", "muted")
     row.add("  scale not from zero" if view.close_up else "", "warn")
-    return row.add("  some values above the scale" if over else "", "warn")
+    row.add("  peaks cut off" if over else "", "warn")
+    along = "timed steps" if view.by_step else "time since the first timed step"
+    return row.add(f"  by {along}{', ╌ before it' * before}", "muted")
 
 
 def _picture(

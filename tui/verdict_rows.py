@@ -24,7 +24,7 @@ MARKS = {
     Kind.DESCRIBED: ("·", "text"),
 }
 """A mark and a colour for each verdict; the sentence beside it says it in words."""
-_AXIS = {"|": "│", ":": "┊", "[": "├", "]": "┤", "-": "─", "*": "●"}
+_AXIS = {"|": "│", "[": "├", "]": "┤", "-": "─", "*": "●"}
 _FASTER, _SLOWER = "faster ◂ ", " ▸ slower"
 
 

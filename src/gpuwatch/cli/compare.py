@@ -18,6 +18,7 @@ from gpuwatch.cli.launch import margin
 from gpuwatch.cli.rendering import FORMATS, render
 from gpuwatch.errors import StorageError, UsageError
 from gpuwatch.session import study
+from gpuwatch.session.reader import SessionReader
 from gpuwatch.session.room import room
 
 
@@ -48,6 +49,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     found = list(dict.fromkeys(path for text in arguments.session for path in find.sessions(text)))
     if len(found) < 2:
+        for path in found:
+            SessionReader(path).close()  # what is no session is told as that
         what = f"{found[0]} is one session" if found else "there is no session"
         raise UsageError(
             f"{what}; a comparison takes two or more", f"its figures: gpuwatch show {found[0]}"
@@ -79,9 +82,9 @@ def _write(out: Path, text: str) -> None:
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         file = out.open("x", encoding="utf-8")
-    except FileExistsError:
-        raise _taken(out) from None
     except OSError as error:
+        if os.path.lexists(out):
+            raise _taken(out) from None
         raise StorageError(f"cannot write {out}: {error.strerror}", room(out)) from error
     try:
         with file:
