@@ -32,7 +32,9 @@ def terminal(
     )
     socket = str(folder / "tmux")
     kept = {k: v for k, v in environment.items() if k not in ("TMUX", "COLUMNS", "LINES")}
-    variables = {**kept, "TERM": "xterm-256color", "COLORTERM": "truecolor", "PS1": "$ "}
+    start = folder / "start.sh"
+    start.write_text("PS1='$ '\n")
+    variables = {**kept, "TERM": "xterm-256color", "COLORTERM": "truecolor", "ENV": str(start)}
     shell = ["tmux", "-S", socket, "-f", str(settings), "new-session", "sh"]
     shown = RecordedTerminal(shell, variables, columns, rows)
     try:
@@ -54,15 +56,15 @@ def play(shown: RecordedTerminal, program: Sequence[str], short: Sequence[str]) 
     shown.look(4 * _READING)
 
     shown.type("p")
-    shown.wait("processes")
+    shown.wait("1 process", "PID")
     shown.look(_READING)
     shown.type("\x1b")
-    shown.wait("▶ running", "? help")
+    shown.wait_without("PID")
     shown.type("l")
     shown.wait("/ search")
     shown.look(_READING)
     shown.type("\x1b")
-    shown.wait("▶ running", "? help")
+    shown.wait_without("/ search")
 
     shown.type("q")
     shown.wait("come back: gpuwatch attach")
@@ -92,6 +94,7 @@ def play(shown: RecordedTerminal, program: Sequence[str], short: Sequence[str]) 
     shown.look(2 * _READING)
     shown.type("\x1b")
     shown.wait("e export")
+    shown.look(0.5)
     shown.type("e")
     text = shown.wait(".html")
     shown.look(_READING)
