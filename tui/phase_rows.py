@@ -72,11 +72,11 @@ def _legend(parts: list[Part], width: int, bar: int) -> Line:
     keep = sorted(range(len(parts)), key=lambda at: -parts[at][1])
     while keep and _taken(parts, figures, keep) > width + 2:
         keep.pop()
-    room = min(bar, width + 2 - _taken(parts, figures, keep) + len(keep))
+    room = min(bar, width + 2 - _taken(parts, figures, keep))
     row = Line(width)
     for at in sorted(keep):
         name, share, pattern, role = parts[at]
-        row.add("  " if row.used else "").add(pattern * max(1, int(share * room)), role)
+        row.add("  " if row.used else "").add(pattern * (1 + int(share * room)), role)
         row.add(f" {name} ", "muted").add(figures[at], "strong")
     return row
 

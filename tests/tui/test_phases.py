@@ -101,6 +101,14 @@ def test_the_bar_is_as_long_as_all_of_it_and_each_part_by_its_share() -> None:
         assert abs(bar.count("▓") - 0.40 * (width - 2)) <= 1
 
 
+def test_in_one_row_each_name_stands_whole_behind_its_part() -> None:
+    shares = StepShares(tuple(USUAL.items()), 1000, 0.005)
+    for width in range(78, 200):
+        (row,) = texts(phase_rows(shares, width, 1))
+        assert "optimizer 10 %" in row and "…" not in row and len(row) < width
+    assert row.count("▓") > row.count("█") > row.count("▒") > 1
+
+
 def test_patterns_tell_the_phases_apart_without_colour_and_in_ascii() -> None:
     shares = StepShares(tuple({**USUAL, "eval": 0.01, "sync": 0.005}.items()), 1000, 0.005)
     bar = texts(phase_rows(shares, 400, 2))[0].strip()
