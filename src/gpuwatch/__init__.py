@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
+# Not from typing, which takes longer to import than the first picture on a terminal to draw.
+TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     from gpuwatch.notebook import load as load
 
 __version__ = "0.1.0"

@@ -6,9 +6,13 @@ import errno
 import io
 import os
 import sys
-from collections.abc import Sequence
 
 from gpuwatch import __version__
+from gpuwatch.cli import first_frame
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -17,6 +21,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments == ["--version"]:
         print(f"gpuwatch {__version__}")
         return 0
+    if first_frame.fits(arguments):
+        first_frame.show()
+    try:
+        return _run(arguments)
+    finally:
+        first_frame.withdraw()
+
+
+def _run(arguments: list[str]) -> int:
     from gpuwatch.cli.commands import dispatch
     from gpuwatch.errors import ExitCode, GpuwatchError
     from gpuwatch.text import clean
@@ -29,6 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stdout.flush()
         return code
     except GpuwatchError as error:
+        first_frame.withdraw()
         print(f"gpuwatch: error: {clean(error)}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:

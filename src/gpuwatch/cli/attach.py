@@ -10,7 +10,7 @@ import argparse
 import time
 from pathlib import Path
 
-from gpuwatch.cli import find, looks, record, screen
+from gpuwatch.cli import find, first_frame, looks, record, screen
 from gpuwatch.errors import UsageError
 
 _LOOK_SECONDS = 0.2
@@ -54,7 +54,8 @@ def _watch(arguments: argparse.Namespace, refresh: float) -> int:
     screen.require(f"gpuwatch attach --plain {path}")
     from gpuwatch.tui.app import run_live
 
-    return run_live(path, follow=session is None, refresh=refresh, look=looks.look(arguments))
+    with first_frame.HandedOver():
+        return run_live(path, follow=session is None, refresh=refresh, look=looks.look(arguments))
 
 
 def _nothing() -> UsageError:

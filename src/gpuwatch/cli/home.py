@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from gpuwatch.cli import looks, screen
+from gpuwatch.cli import first_frame, looks, screen
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -26,4 +26,5 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     screen.require("gpuwatch --plain; for scripts see `gpuwatch --help`")
     from gpuwatch.tui.app import run_home
 
-    return run_home(looks.look(arguments), refresh=refresh)
+    with first_frame.HandedOver():
+        return run_home(looks.look(arguments), refresh=refresh)

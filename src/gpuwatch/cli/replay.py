@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 import argparse
+import re
+from math import inf, isinf
 
-from gpuwatch.cli import find, looks, screen
+from gpuwatch.cli import find, first_frame, looks, screen
+from gpuwatch.errors import UsageError
+
+_SLOWEST, _FASTEST = 0.25, 64.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("session", metavar="SESSION")
+    parser.add_argument(
+        "--at", type=position, metavar="TIME", help="look at this moment first: 90, 1:30 or 1:02:03"
+    )
+    parser.add_argument(
+        "--speed",
+        type=speed,
+        metavar="X",
+        help=f"play at once, X session seconds a second: {_SLOWEST:g} to {_FASTEST:g}, or max",
+    )
     screen.add_arguments(parser)
     looks.add_arguments(parser)
 
@@ -16,11 +30,41 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     refresh = screen.refresh(arguments)
     path = find.session(arguments.session)
+    if arguments.plain and (arguments.at is not None or arguments.speed is not None):
+        raise UsageError("--at and --speed are of the screen", "leave --plain out")
     if arguments.plain:
         from gpuwatch.tui import plain
 
         return plain.replay(path, arguments.interval)
     screen.require(f"gpuwatch replay --plain {path}")
     from gpuwatch.tui.app import run_live
+    from gpuwatch.tui.snapshot import View
 
-    return run_live(path, refresh=refresh, look=looks.look(arguments))
+    start = View(at=arguments.at)
+    if arguments.speed is not None:
+        pace = None if isinf(arguments.speed) else arguments.speed
+        start = View(at=arguments.at or 0, playing=True, speed=pace)
+    with first_frame.HandedOver():
+        return run_live(path, refresh=refresh, look=looks.look(arguments), start=start)
+
+
+def position(text: str) -> int:
+    """``90``, ``1:30`` or ``1:02:03`` as nanoseconds since the session's start."""
+    if not re.fullmatch(r"\d{1,7}(:[0-5]?\d){0,2}(\.\d{1,9})?", text, re.ASCII):
+        raise argparse.ArgumentTypeError(f"{text!r} is no time: write 90, 1:30 or 1:02:03")
+    seconds = 0.0
+    for part in text.split(":"):
+        seconds = 60 * seconds + float(part)
+    return round(seconds * 1e9)
+
+
+def speed(text: str) -> float:
+    """Session seconds a second; infinite for ``max``."""
+    try:
+        value = inf if text == "max" else float(text)
+    except ValueError:
+        value = 0.0
+    if _SLOWEST <= value <= _FASTEST or text == "max":
+        return value
+    told = f"write {_SLOWEST:g} to {_FASTEST:g}, or max"
+    raise argparse.ArgumentTypeError(f"{text!r} is no speed: {told}")
