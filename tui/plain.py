@@ -48,12 +48,11 @@ def watch(
     interval: float = INTERVAL_SECONDS,
     *,
     onward: bool = False,
-    told: bool = True,
     say: Say = say_aloud,
 ) -> int:
     """Follow a run, and where its study goes on or ``onward`` is set the next ones, to their end.
 
-    ``told``: name the summary at the end. Returns the exit code: 130 where Ctrl-C left the run.
+    Returns the exit code: 130 where Ctrl-C left the run.
 
     Raises:
         NotASession, NewerSchema, StorageError: the file is no session that can be read.
@@ -73,8 +72,7 @@ def watch(
         for line in farewell(path, known, live=live, study_goes_on=goes_on(path.parent)):
             say(line)
         return ExitCode.INTERRUPTED
-    if told:
-        _summary(path.parent, say)
+    _summary(path.parent, say)
     return ExitCode.DONE
 
 

@@ -96,8 +96,8 @@ def _gauge(gauge: Gauge) -> str:
         return ""
     value = percent(reading.value) if gauge.unit == "1" else si(reading.value, gauge.unit)
     bound = "at most " if reading.method is Method.BOUND else ""
-    name = gauge.title.rpartition("/s")[0] if gauge.title.endswith("FLOP/s") else gauge.title
-    return f"{name.lower().replace('flop', 'FLOP')} {bound}{value} ({reading.method.value})"
+    name = "estimated" if gauge.key == "flops" else gauge.title.lower().removesuffix("/s")
+    return f"{name} {bound}{value} ({reading.method.value})"
 
 
 def _device(device: DeviceNow) -> str:

@@ -41,7 +41,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     if arguments.plain:
         from gpuwatch.tui import plain
 
-        shown = plain.watch(path, max(plain.INTERVAL_SECONDS, arguments.interval), told=False)
+        shown = plain.watch(path, max(plain.INTERVAL_SECONDS, arguments.interval))
     else:
         from gpuwatch.tui.app import run_live
 
