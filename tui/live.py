@@ -61,6 +61,8 @@ class LiveScreen(TimeTravel, Views, Stopping):
         """
         super().__init__()
         self.path = path
+        self._refresh = refresh
+        self._now_ns = now_ns
         self.snapshot: Snapshot | None = None
         self.trouble: Unreadable | None = None
         self.options = Options()
@@ -130,7 +132,16 @@ class LiveScreen(TimeTravel, Views, Stopping):
             self.options = replace(self.options, message=message)
         elif found.newest is not None and not self.options.paused and self.on_top:
             self._awaiting = False
-            self.app.switch_screen(LiveScreen(found.newest, follow=True))
+            self.app.switch_screen(self._next_screen(found.newest))
+
+    def _next_screen(self, path: Path) -> LiveScreen:
+        """The screen of another run of the study, on which the same is looked at."""
+        start = replace(self._view, at=None, playing=False)
+        screen = LiveScreen(
+            path, follow=True, refresh=self._refresh, now_ns=self._now_ns, start=start
+        )
+        screen.options = replace(screen.options, zoom=self.options.zoom)
+        return screen
 
     def paint(self) -> None:
         """Draw what is known."""
