@@ -1,0 +1,228 @@
+"""``gpuwatch completions SHELL``: bash, zsh and fish are asked what they complete."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import select
+import shutil
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gpuwatch.cli.commands import COMMANDS
+from gpuwatch.cli.completion_scripts import BASH, FISH, ZSH
+from gpuwatch.cli.completion_table import rows
+from gpuwatch.cli.completions import SHELLS, script
+from gpuwatch.workloads.names import BUILT_IN
+from tests.conftest import Cli
+from tests.test_architecture import loaded
+
+from .test_errors import one_line
+
+Ask = Callable[[str], list[str]]
+
+_BASH = r"""
+source {script}
+gpuwatch() {{ printf '<%s>' "$@"; echo '<end>'; }}
+bind '"\t": insert-completions'
+bind 'set enable-bracketed-paste off'
+"""
+_ZSH = r"""
+autoload -Uz compinit && compinit -u -D
+source {script}
+gpuwatch() {{ printf '<%s>' "$@"; echo '<end>' }}
+zstyle ':completion:*' completer _all_matches _complete
+zstyle ':completion:*' insert yes
+zstyle ':completion:*' accept-exact false
+unsetopt auto_param_slash zle_bracketed_paste 2>/dev/null; unset zle_bracketed_paste
+bindkey '^I' complete-word
+"""
+"""All completions are put into the command line, and the command prints what it is given."""
+
+
+class Shell:
+    """A shell on a terminal of its own."""
+
+    def __init__(self, name: str, setup: Path, folder: Path, env: dict[str, str]) -> None:
+        start = {"bash": ["--norc", "--noprofile", "-i"], "zsh": ["-f", "-i"]}[name]
+        self._terminal, other = pty.openpty()
+        self._process = subprocess.Popen(
+            [name, *start],
+            stdin=other,
+            stdout=other,
+            stderr=other,
+            cwd=folder,
+            env={**env, "TERM": "dumb", "PS1": "$ ", "COLUMNS": "4000"},
+            start_new_session=True,
+        )
+        os.close(other)
+        self._say(f"source {setup}; echo re''ady\n", b"ready")
+
+    def complete(self, line: str) -> list[str]:
+        """The words of ``line`` with all completions of its last one."""
+        said = self._say(f"{line}\t\n", b"<end>")
+        found = re.findall(rb"<([^<>]*)>", said[said.rindex(b"\n", 0, said.rindex(b"<end>")) :])
+        return [word.decode() for word in found[:-1]]
+
+    def _say(self, text: str, until: bytes) -> bytes:
+        os.write(self._terminal, text.encode())
+        said, deadline = b"", time.monotonic() + 20
+        while until not in said:
+            assert select.select([self._terminal], [], [], deadline - time.monotonic())[0], said
+            said += os.read(self._terminal, 65536)
+        return said
+
+    def close(self) -> None:
+        os.close(self._terminal)
+        self._process.kill()
+        self._process.wait()
+
+
+@pytest.fixture(scope="module")
+def scripts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("scripts")
+    for shell in SHELLS:
+        (folder / shell).write_text(script(shell))
+    return folder
+
+
+@pytest.fixture(scope="module", params=SHELLS)
+def ask(
+    request: pytest.FixtureRequest, scripts: Path, tmp_path_factory: pytest.TempPathFactory
+) -> object:
+    """Completes a line in each shell; two studies are saved, and a few files are here."""
+    name = request.param
+    if shutil.which(name) is None:
+        pytest.skip(f"{name} is not installed: apt install {name}")
+    home = tmp_path_factory.mktemp("home")
+    (home / "studies/gpuwatch/studies/morning-1").mkdir(parents=True)
+    (home / "studies/gpuwatch/studies/evening-2").mkdir()
+    folder = home / "here"
+    (folder / "sub").mkdir(parents=True)
+    for file in ("image.sif", "mine.toml", "one.gpuwatch"):
+        (folder / file).touch()
+    env = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(home),
+        "XDG_DATA_HOME": str(home / "studies"),
+        "LC_ALL": "C.UTF-8",
+    }
+    if name == "fish":
+        yield fish(scripts / name, folder, env)
+        return
+    setup = scripts / f"{name}.setup"
+    setup.write_text({"bash": _BASH, "zsh": _ZSH}[name].format(script=scripts / name))
+    shell = Shell(name, setup, folder, env)
+    yield lambda line: new_words(shell.complete(f"gpuwatch {line}"), line)
+    shell.close()
+
+
+def new_words(words: list[str], line: str) -> list[str]:
+    """What stands in place of the last word of ``line``."""
+    return words[len(line.split(" ")) - 1 :]
+
+
+def fish(path: Path, folder: Path, env: dict[str, str]) -> Ask:
+    def complete(line: str) -> list[str]:
+        done = subprocess.run(
+            [
+                "fish",
+                "--no-config",
+                "-c",
+                f"source {path}; complete -C $argv[1]",
+                f"gpuwatch {line}",
+            ],
+            capture_output=True,
+            text=True,
+            cwd=folder,
+            env=env,
+            timeout=30,
+            check=True,
+        )
+        assert done.stderr == ""
+        return [each.partition("\t")[0] for each in done.stdout.splitlines()]
+
+    return complete
+
+
+def test_commands_are_completed(ask: Ask) -> None:
+    assert {*COMMANDS} - {"--record"} == {*ask("")} - {"--record"}
+    assert ask("att") == ["attach"]
+    assert "--record" in ask("--rec")
+
+
+def test_flags_of_a_command_are_completed(ask: Ask) -> None:
+    assert ask("run --order-s") == ["--order-seed"]
+    assert ask("--record --deta") == ["--detach"]
+    assert ask("run mnist-cnn --env bare --batch-s") == ["--batch-size"]
+    assert {"--table", "--limit", "--format"} <= {*ask("kernels --")}
+    assert "--detach" not in ask("show --")
+
+
+def test_choices_are_completed_also_behind_an_equals_sign(ask: Ask) -> None:
+    dtypes = ["bfloat16", "float16", "float32", "tf32"]
+    assert sorted(ask("run mnist-cnn --dtype ")) == dtypes
+    assert ask("run --dtype=bf") == ["--dtype=bfloat16"]
+    assert sorted(ask("build ")) == ["apptainer", "docker"]
+    assert sorted(ask("completions ")) == sorted(SHELLS)
+
+
+def test_workloads_presets_and_environments_are_completed(ask: Ask) -> None:
+    assert {*BUILT_IN} <= {*ask("run ")}
+    assert {*BUILT_IN} <= {*ask("--record --steps 5 --quick ")}
+    assert ask("run sentim") == ["sentiment-rnn"]
+    assert "multi-environment" in ask("study ") and "mine.toml" in ask("study ")
+    assert {"bare", "docker=", "apptainer"} <= {*ask("run mnist-cnn --env ")}
+    assert ask("run mnist-cnn --env apptainer=im") == ["apptainer=image.sif"]
+
+
+def test_sessions_are_completed_by_study_last_and_file(ask: Ask) -> None:
+    assert {"last", "morning-1", "evening-2", "one.gpuwatch"} <= {*ask("show ")}
+    assert ask("compare morning-1 eve") == ["evening-2"]
+    assert ask("attach --record mor") == ["morning-1"]
+    assert "last" not in ask("rename morning-1 ")
+
+
+def test_folders_and_files_are_completed(ask: Ask) -> None:
+    assert [each.rstrip("/") for each in ask("run mnist-cnn --out s")] == ["sub"]
+    assert ask("import mine") == ["mine.toml"]
+
+
+def test_behind_two_dashes_another_program_is_completed(ask: Ask) -> None:
+    assert "python3" in ask("run -- python")
+    assert "mine.toml" in ask("run --env bare -- cat mi")
+
+
+def test_every_flag_that_help_shows_is_in_the_table(cli: Cli) -> None:
+    known = {(row.command, row.flag) for row in rows()}
+    for name in COMMANDS:
+        told = cli(name, "--help").stdout
+        flags = {*re.findall(r"^  (?:-\w, )?(--[\w-]+)", told, re.MULTILINE)}
+        assert flags <= {flag for command, flag in known if command == name}, name
+
+
+def test_no_row_can_break_the_table() -> None:
+    for row in rows():
+        assert str(row).count("|") == 4 and str(row).isprintable()
+
+
+def test_nothing_of_gpuwatch_runs_on_tab_and_nothing_heavy_to_make_a_script() -> None:
+    for text in (BASH, ZSH, FISH):
+        assert not re.search(r"\((command )?gpuwatch |python", text)
+    heavy = {"torch", "textual", "numpy", "scipy", "docker", "pynvml"}
+    assert not loaded("completions", "bash") & heavy
+
+
+def test_a_shell_that_is_not_known_is_one_line(cli: Cli) -> None:
+    assert "choose from" in one_line(cli("completions", "tcsh", code=2).stderr)
+
+
+def test_help_says_where_a_script_belongs(cli: Cli) -> None:
+    told = cli("completions", "--help").stdout
+    for folder in ("bash-completion/completions/gpuwatch", "_gpuwatch", "fish/completions"):
+        assert folder in told
