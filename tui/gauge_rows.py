@@ -18,7 +18,7 @@ from gpuwatch.units import UNKNOWN
 LABEL = 6
 """Columns of the scale's labels and its line."""
 
-_DIGITS = {
+DIGITS = {
     "0": ("┏━┓", "┃ ┃", "┗━┛"),
     "1": (" ┓ ", " ┃ ", " ╹ "),
     "2": ("╺━┓", "┏━┛", "┗━╸"),
@@ -29,11 +29,12 @@ _DIGITS = {
     "7": ("╺━┓", "  ┃", "  ╹"),
     "8": ("┏━┓", "┣━┫", "┗━┛"),
     "9": ("┏━┓", "┗━┫", "╺━┛"),
-    ".": (" ", " ", "╸"),
+    ".": (" ", " ", "▖"),
     "-": ("  ", "╺╸", "  "),
     "≤": ("  ", "  ", "≤ "),
     UNKNOWN: ("   ", "╺━╸", "   "),
 }
+"""Three rows of each character of a large number."""
 
 
 EVENT = "◆"
@@ -181,7 +182,7 @@ def _block(gauge: Gauge, height: int, width: int) -> list[Line]:
     rows[0].add(gauge.title, "text")
     for row in range(3):
         for character in number:
-            rows[1 + row].add(_DIGITS.get(character, ("", "", character))[row], gauge.key)
+            rows[1 + row].add(DIGITS.get(character, ("", "", character))[row], gauge.key)
     rows[3].add(f" {unit}", "strong")
     _share(gauge, rows[4], width)
     rows[5].add(badge(gauge, width), _badge_role(gauge))
