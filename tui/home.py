@@ -60,7 +60,7 @@ class HomeScreen(HomeSessions):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q", "leave", show=False),
         Binding("n", "new", show=False),
-        Binding("r", "refresh", show=False),
+        Binding("r", "look_again", show=False),
         Binding("c", "compare", show=False),
         Binding("e", "export", show=False),
         Binding("a", "take_up", show=False),

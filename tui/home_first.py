@@ -47,7 +47,7 @@ def _gpus(report: Any) -> list[Found]:
         return [Found("GPU", True, f"{len(gpus)} × {names}" if len(gpus) > 1 else names)]
     why = mapping(report.get("gpu_unavailable"))
     text = _text(why.get("text")) or "no NVIDIA GPU is seen"
-    return [Found("GPU", False, f"{text}: workloads run on the CPU", _text(why.get("fix")))]
+    return [Found("GPU", False, f"workloads run on the CPU: {text}", _text(why.get("fix")))]
 
 
 def _torch(report: Any) -> list[Found]:
@@ -97,23 +97,27 @@ def first_rows(found: tuple[Found, ...] | None, width: int, space: int) -> list[
         Line(width)
         .add("  n", "key", press="n")
         .add("  starts the first one: a built-in model, or a command of your own"),
+        Line(width).add("  r", "key", press="r").add("  looks again, once something is mended"),
         Line(width).add("  ?", "key", press="question_mark").add("  all keys"),
         Line(width),
     ]
     if found is None:
         rows.append(Line(width).add(" looking at what can run here …", "muted"))
-    for each in found or ():
-        rows += _rows(each, width, mends=space >= len(rows) + 3 * len(found or ()))
-    return rows[:space]
+        return rows[:space]
+    for most in (3, 2, 1, 0):
+        told = [row for each in found for row in _rows(each, width, most)]
+        if len(rows) + len(told) <= space:
+            break
+    return [*rows, *told][:space]
 
 
-def _rows(each: Found, width: int, *, mends: bool) -> list[Line]:
-    """A mark, the name and what there is; what mends it below, where there is room for all."""
+def _rows(each: Found, width: int, most: int) -> list[Line]:
+    """A mark, the name and what there is; below, in at most so many lines, what mends it."""
     mark, role = ("✓", "good") if each.good else ("✗", "warn")
     row = Line(width).add(f" {mark} ", role).add(f"{each.name:<13} ", "strong")
     rows = [row.add(each.text, "text")]
-    if each.mend and mends:
-        for at, line in enumerate(wrap(each.mend, width - 19, 2)):
+    if each.mend and most:
+        for at, line in enumerate(wrap(each.mend, width - 19, most)):
             below = Line(width).to(17).add("→ " if not at else "  ", "key")
             rows.append(below.add(line, "muted"))
     return rows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from gpuwatch.session.status import State
@@ -28,6 +28,8 @@ class Item:
     every: tuple[Entry, ...] = ()
     """All of them."""
     opened: bool = False
+    alike: bool = False
+    """All runs of its study are of one workload."""
     last: bool = False
     """The last session below its study's row."""
 
@@ -160,12 +162,13 @@ def arranged(listed: Listed, how: Arrangement) -> tuple[Item, ...]:
 
 
 def _below(item: Item, how: Arrangement) -> list[Item]:
-    runs = [Item(entry=run, study=item.study) for run in item.runs]
+    alike = len({run.workload for run in item.every}) == 1
+    runs = [Item(entry=run, study=item.study, alike=alike) for run in item.runs]
     if how.order or how.reverse:
         runs = sorted_items(runs, how)
     else:
-        runs.sort(key=lambda each: str(each.entry and each.entry.path.name))
-    return [*runs[:-1], Item(entry=runs[-1].entry, study=item.study, last=True)]
+        runs.sort(key=lambda each: each.path.name)
+    return [*runs[:-1], replace(runs[-1], last=True)]
 
 
 def sorted_items(items: Sequence[Item], how: Arrangement) -> list[Item]:

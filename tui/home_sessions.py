@@ -34,6 +34,11 @@ class HomeSessions(HomeActs):
     def action_refresh(self) -> None:
         self.run_worker(self._read_list(), exclusive=True, group="list")
 
+    def action_look_again(self) -> None:
+        """The list, and where it is empty what can run here."""
+        self._looked = False
+        self.action_refresh()
+
     async def _read_list(self) -> None:
         self._reading = True
         try:

@@ -17,7 +17,7 @@ from gpuwatch.tui.line import Line
 from gpuwatch.tui.live_rows import samples_rate
 from gpuwatch.units import UNKNOWN, clock_time, milliseconds
 
-_ROOMY = 100
+_ROOMY = 130
 """Columns from which a name and what ran stand side by side, and tags have a column."""
 
 
@@ -36,7 +36,9 @@ def columns(items: Sequence[Item], width: int) -> list[Column]:
     """What there is room for; names, tags and places take none where there are none."""
     named = width >= _ROOMY and any((i.entry or i.study).name for i in items)  # type: ignore[union-attr]
     tagged = width >= _ROOMY and any((i.entry or i.study).tags for i in items)  # type: ignore[union-attr]
-    below = any(item.entry is not None and item.study is not None for item in items)
+    below = any(
+        item.entry is not None and item.study is not None and not item.alike for item in items
+    )
     listed = [
         Column("status", 13),
         *([Column("name", 20)] if named else []),
@@ -54,8 +56,10 @@ def columns(items: Sequence[Item], width: int) -> list[Column]:
         listed = [column for column in listed if column.name != "samples/s"]
         spare += 10
     spare = max(0, spare)
-    first = min(24, spare if below and spare < 12 else spare // 2)
-    grown = {"workload": first, "environment": min(24, spare - first)}
+    # Verdicts take the room behind the start of their row: sentences are long.
+    most = 12 if any(verdict(item) for item in items) else 24
+    first = min(most, spare if below and spare < 12 else spare // 2)
+    grown = {"workload": first, "environment": min(most, spare - first)}
     return [Column(c.name, c.width + grown.get(c.name, 0), c.right) for c in listed]
 
 
@@ -120,8 +124,9 @@ def _what(item: Item, *, named: bool) -> str:
     title = item.entry.workload if named else item.title
     if item.study is None:
         return title
-    joint = "╰" if item.last else "│"
-    return f"{joint} {place(item.entry)} {title}".replace("  ", " ")
+    if item.alike and title == item.entry.workload:
+        title = ""  # its study's row says it
+    return " ".join(filter(None, ("╰" if item.last else "│", place(item.entry), title)))
 
 
 def _environment(item: Item) -> str:

@@ -150,10 +150,16 @@ def test_a_name_takes_the_workloads_place_where_there_is_little_room() -> None:
     )
 
 
-def test_places_stand_before_what_ran() -> None:
-    drawn = text(LISTED, 80, Arrangement(opened=frozenset({STUDY})))
-    assert any("│ w r1 mnist-cnn" in row for row in drawn)
-    assert any("╰ b1 r2 mnist-cnn" in row for row in drawn)
+def test_places_stand_in_the_place_of_what_their_study_ran() -> None:
+    how = Arrangement(opened=frozenset({STUDY}))
+    drawn = text(LISTED, 80, how)
+    assert any("│ w r1       bare" in row and "1,000" in row for row in drawn)
+    assert any("╰ b1 r2      docker" in row for row in drawn)
+    several = replace(LISTED, entries=(*LISTED.entries[:2], replace(PAIR[1], workload="resnet50")))
+    drawn = text(several, 80, how)
+    assert any("│ w r1 resnet50" in row and "1,000" not in row for row in drawn)
+    named = replace(LISTED, entries=(*LISTED.entries[:2], replace(PAIR[1], name="best")))
+    assert any("│ w r1 best" in row for row in text(named, 80, how))
 
 
 def test_the_foot_tells_note_tags_and_sentences_in_the_lines_there_are() -> None:
