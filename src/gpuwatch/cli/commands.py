@@ -54,20 +54,23 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "manual": ("gpuwatch.cli.manual", "the manual page, for man"),
 }
 
-_EXAMPLES = """\
-examples:
-  gpuwatch                                        devices now, saved sessions, start a run
-  gpuwatch run mnist-cnn                          train a small network and watch it
-  gpuwatch run -- python train.py                 the same with a program of your own
-  gpuwatch --record resnet18 --steps 100 --out D  in a script, without a screen
-  gpuwatch --record --duration 60s                the machine alone, for a minute
-  gpuwatch study --list                           whole studies: bare against containers ...
-  gpuwatch sweep mnist-cnn --batch-size 16,32,64  which batch size is fastest
-  gpuwatch compare D/*/*.gpuwatch                 saved runs side by side
-
-exit codes: 0 done, 1 a run failed, 2 usage, 3 environment not available, 130 interrupted
-`gpuwatch COMMAND --help` tells more of each command.
-"""
+EXAMPLES: tuple[tuple[str, str], ...] = (
+    ("gpuwatch", "devices now, saved sessions, start a run"),
+    ("gpuwatch run mnist-cnn", "train a small network and watch it"),
+    ("gpuwatch run -- python train.py", "the same with a program of your own"),
+    ("gpuwatch --record resnet18 --steps 100 --out D", "in a script, without a screen"),
+    ("gpuwatch --record --duration 60s", "the machine alone, for a minute"),
+    ("gpuwatch study --list", "whole studies: bare against containers ..."),
+    ("gpuwatch sweep mnist-cnn --batch-size 16,32,64", "which batch size is fastest"),
+    ("gpuwatch compare D/*/*.gpuwatch", "saved runs side by side"),
+)
+EXIT_CODES: tuple[tuple[int, str], ...] = (
+    (0, "done"),
+    (1, "a run failed"),
+    (2, "usage"),
+    (3, "environment not available"),
+    (130, "interrupted"),
+)
 
 
 class Parser(argparse.ArgumentParser):
@@ -142,11 +145,15 @@ def _name(own: Sequence[str]) -> str | None:
 def _help(own: Sequence[str]) -> int:
     width = max(map(len, COMMANDS))
     listed = "\n".join(f"  {name:{width}}  {what}" for name, (_, what) in COMMANDS.items())
+    longest = max(len(line) for line, _ in EXAMPLES)
+    examples = "\n".join(f"  {line:{longest}}  {what}" for line, what in EXAMPLES)
+    codes = ", ".join(f"{code} {what}" for code, what in EXIT_CODES)
     parser = Parser(
         prog="gpuwatch",
         usage="gpuwatch [COMMAND] [...]",
         description="Launch a workload, watch the GPU live, record every run, compare runs.",
-        epilog=f"commands:\n{listed}\n\n{_EXAMPLES}",
+        epilog=f"commands:\n{listed}\n\nexamples:\n{examples}\n\nexit codes: {codes}\n"
+        "`gpuwatch COMMAND --help` tells more of each command.\n",
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="store_true", help="print the version")
