@@ -187,7 +187,7 @@ def _foot(state: HomeState, width: int, height: int) -> list[Line]:
     if state.message:
         row.add("» ", "key").add(state.message, "strong")
     elif current is not None:
-        row.add(clean(current.path), "faint")
+        row.add(clean(current.path), "muted")
     return [*rows, row]
 
 

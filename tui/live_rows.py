@@ -124,11 +124,11 @@ def log_rows(snapshot: Snapshot, options: Options, width: int, height: int) -> l
     for entry in lines:
         row = Line(width)
         if width >= 100:
-            row.add(f" {clock_time(entry.t / NS):>8}", "faint")
+            row.add(f" {clock_time(entry.t / NS):>8}", "muted")
         if entry.stream == "stderr":
             row.add(" err ", "warn").add(fit(clean(entry.text), row.left), "text")
         else:
-            row.add(" out ", "faint").add(fit(clean(entry.text), row.left), "text")
+            row.add(" out ", "muted").add(fit(clean(entry.text), row.left), "text")
         rows.append(row)
     if not lines and space:
         rows.append(Line(width).add("     nothing printed so far", "muted"))
@@ -144,7 +144,7 @@ def event_rows(snapshot: Snapshot, options: Options, width: int, most: int) -> l
         return [row.add("» ", "key").add(clean(options.message), "strong")]
     event = snapshot.event
     if event is None:
-        return [row.add("no events", "faint")]
+        return [row.add("no events", "muted")]
     row.add(f"{EVENT} ", "warn").add(clock_time(event.t / NS), "muted").add(" event ")
     device = snapshot.device(event.device)
     if device is not None and device.row.kind == "gpu":

@@ -71,7 +71,7 @@ def line_rows(line: LogLine, look: Look) -> list[Line]:
         else:
             row.add(f"{clock_time(line.t / NS):>{look.clock}} ", "muted")
             stream = _WORDS.get(line.stream, "?")
-            row.add(f"{stream} ", "warn" if line.stream == "stderr" else "faint")
+            row.add(f"{stream} ", "warn" if line.stream == "stderr" else "muted")
         _add(row, piece, [(a - start, b - start) for a, b in hits])
         rows.append(row)
     return rows
