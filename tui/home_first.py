@@ -13,6 +13,7 @@ from gpuwatch.tui.cells import wrap
 from gpuwatch.tui.line import Line
 
 _MOST = 12
+_MOST_LINES, _INDENT = 3, 19
 
 
 @dataclass(frozen=True)
@@ -104,11 +105,21 @@ def first_rows(found: tuple[Found, ...] | None, width: int, space: int) -> list[
     if found is None:
         rows.append(Line(width).add(" looking at what can run here …", "muted"))
         return rows[:space]
-    for most in (3, 2, 1, 0):
-        told = [row for each in found for row in _rows(each, width, most)]
-        if len(rows) + len(told) <= space:
-            break
-    return [*rows, *told][:space]
+    for line, most in _lines(found, width, space - len(rows)).items():
+        rows += _rows(line, width, most)
+    return rows[:space]
+
+
+def _lines(found: tuple[Found, ...], width: int, space: int) -> dict[Found, int]:
+    """How many lines each has for what mends it: the environments, which come last, before the
+    GPU, that cannot be had by a command."""
+    left = space - len(found)
+    given = dict.fromkeys(found, 0)
+    for each in reversed(found):
+        wanted = len(wrap(each.mend, width - _INDENT, _MOST_LINES)) if each.mend else 0
+        given[each] = max(0, min(wanted, left))
+        left -= given[each]
+    return given
 
 
 def _rows(each: Found, width: int, most: int) -> list[Line]:
@@ -117,7 +128,7 @@ def _rows(each: Found, width: int, most: int) -> list[Line]:
     row = Line(width).add(f" {mark} ", role).add(f"{each.name:<13} ", "strong")
     rows = [row.add(each.text, "text")]
     if each.mend and most:
-        for at, line in enumerate(wrap(each.mend, width - 19, most)):
-            below = Line(width).to(17).add("→ " if not at else "  ", "key")
+        for at, line in enumerate(wrap(each.mend, width - _INDENT, most)):
+            below = Line(width).to(_INDENT - 2).add("→ " if not at else "  ", "key")
             rows.append(below.add(line, "muted"))
     return rows
