@@ -51,15 +51,16 @@ def rows() -> Iterator[Row]:
         actions = [a for a in parser_of(name)._actions if a.help is not argparse.SUPPRESS]
         for action in actions:
             for flag in [each for each in action.option_strings if each.startswith("--")]:
-                yield Row(name, flag, *_value(name, action), help_of(action, name))
+                yield Row(name, flag, *_value(name, action), _plain(help_of(action, name)))
         for place, action in enumerate((a for a in actions if not a.option_strings), 1):
             flag = "*" if action.nargs in ("*", "+") else str(place)
-            yield Row(name, flag, *_value(name, action), help_of(action, name))
+            yield Row(name, flag, *_value(name, action), _plain(help_of(action, name)))
 
 
 def help_of(action: argparse.Action, command: str) -> str:
     """What ``--help`` says of a flag or a word, in one line."""
-    return _plain(action.help or "") % {**vars(action), "prog": f"gpuwatch {command}".rstrip()}
+    known = {**vars(action), "prog": f"gpuwatch {command}".rstrip()}
+    return clean(" ".join((action.help or "").split()) % known)
 
 
 def workloads() -> str:
@@ -94,5 +95,5 @@ def _value(command: str, action: argparse.Action) -> tuple[str, str]:
 
 
 def _plain(text: str) -> str:
-    """One line without what splits a row."""
-    return clean(" ".join(text.split())).replace("|", "/").replace("\t", " ")
+    """Without what splits a row."""
+    return clean(text).replace("|", "/")

@@ -21,7 +21,7 @@ _CODES = {
     0: "also a run that was stopped by gpuwatch stop, SIGTERM, SIGHUP or --duration",
     1: "or its end could not be saved",
     2: "also a file or folder that cannot be read or written",
-    3: "an environment, an interpreter or a GPU that was asked for; recording elsewhere than on Linux",
+    3: "an interpreter or a GPU too; also recording elsewhere than on Linux",
     130: "by Ctrl-C",
 }
 _VARIABLES = (
@@ -63,6 +63,8 @@ def page() -> str:
     """``gpuwatch(1)``: all commands with their flags, exit codes, variables and files."""
     lines = [
         f'.TH GPUWATCH 1 "" "gpuwatch {__version__}" "User Commands"',
+        ".ad l",
+        ".nh",
         *_section("NAME"),
         r"gpuwatch \- launch a workload, watch the GPU live, record every run, compare runs",
         *_section("SYNOPSIS"),
@@ -126,9 +128,8 @@ def _options(parser: argparse.ArgumentParser, command: str, shared: Iterable[str
     plain = [_named(each) for each in actions if each.option_strings and not each.help]
     if plain:
         yield from _text(f"Further: {', '.join(plain)}.")
-    same = [
-        each.option_strings[-1] for each in actions if each.option_strings and _line(each) in known
-    ]
+    alike = [each for each in actions if each.option_strings and _line(each) in known]
+    same = [each.option_strings[-1] for each in alike]
     if same:
         yield from _text(f"As for gpuwatch run: {', '.join(same)}.")
 
@@ -174,7 +175,8 @@ def _block(lines: Iterable[str]) -> Iterator[str]:
 
 def _escaped(text: str) -> str:
     """For roff; a dash is the one that can be copied into a command line."""
-    return text.replace("\\", r"\e").replace("-", r"\-").replace('"', r"\(dq")
+    text = text.replace("\\", r"\e").replace("-", r"\-").replace('"', r"\(dq")
+    return text.replace("[,", r"\:[,")  # a long word may be broken there
 
 
 def _start(line: str) -> str:
