@@ -75,6 +75,7 @@ def page() -> str:
         *_section("COMMANDS"),
         *_items((name, what) for name, (_, what) in COMMANDS.items()),
         *_section("OPTIONS WITHOUT A COMMAND"),
+        *_items([("--help", "the commands; of a command its flags"), ("--version", "the version")]),
         *_options(parser_of(HOME), HOME, ()),
     ]
     shared = [_line(each) for each in parser_of("run")._actions]
