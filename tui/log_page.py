@@ -55,24 +55,25 @@ class LogScreen(PaintedScreen):
         ("Esc or q", "back; l too"),
     )
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("q,l", "close", show=False),
-        Binding("escape", "back", show=False),
-        Binding("slash", "search", show=False),
-        Binding("n", "hit(1)", show=False),
-        Binding("N", "hit(-1)", show=False),
-        Binding("f", "follow", show=False),
-        Binding("1", "stream(1)", show=False),
-        Binding("2", "stream(2)", show=False),
-        Binding("3", "stream(3)", show=False),
-        Binding("w", "wrap", show=False),
-        Binding("left", "shift(-1)", show=False),
-        Binding("right", "shift(1)", show=False),
-        Binding("down,j", "scroll_by(1)", show=False),
-        Binding("up,k", "scroll_by(-1)", show=False),
-        Binding("pagedown,space", "page(1)", show=False),
-        Binding("pageup", "page(-1)", show=False),
-        Binding("home", "first", show=False),
-        Binding("end", "last", show=False),
+        # Before the screen sees the key: what is typed at once, over a slow link, stays in order.
+        Binding("q,l", "close", show=False, priority=True),
+        Binding("escape", "back", show=False, priority=True),
+        Binding("slash", "search", show=False, priority=True),
+        Binding("n", "hit(1)", show=False, priority=True),
+        Binding("N", "hit(-1)", show=False, priority=True),
+        Binding("f", "follow", show=False, priority=True),
+        Binding("1", "stream(1)", show=False, priority=True),
+        Binding("2", "stream(2)", show=False, priority=True),
+        Binding("3", "stream(3)", show=False, priority=True),
+        Binding("w", "wrap", show=False, priority=True),
+        Binding("left", "shift(-1)", show=False, priority=True),
+        Binding("right", "shift(1)", show=False, priority=True),
+        Binding("down,j", "scroll_by(1)", show=False, priority=True),
+        Binding("up,k", "scroll_by(-1)", show=False, priority=True),
+        Binding("pagedown,space", "page(1)", show=False, priority=True),
+        Binding("pageup", "page(-1)", show=False, priority=True),
+        Binding("home", "first", show=False, priority=True),
+        Binding("end", "last", show=False, priority=True),
     ]
 
     def __init__(self, path: Path, *, upto_ns: int | None = None) -> None:
@@ -267,6 +268,10 @@ class LogScreen(PaintedScreen):
         self.paint()
 
     # Searching.
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """While a search is written every key belongs to its text."""
+        return self._edit is None and super().check_action(action, parameters)
 
     def on_key(self, event: events.Key) -> None:
         edit = self._edit

@@ -144,6 +144,13 @@ async def test_letters_of_keys_are_text_while_a_search_is_written(tmp_path: Path
         assert isinstance(app.screen, LogScreen) and len(_shown(app)) == 22
 
 
+async def test_keys_that_come_in_one_piece_stay_in_order(tmp_path: Path) -> None:
+    async with log(_log(tmp_path / "a.gpuwatch")) as (app, pilot):
+        for key in ("slash", *"line", "enter"):
+            app.post_message(events.Key(key, key if len(key) == 1 else None))
+        await shows(pilot, "“line”: 279 of 300 lines")
+
+
 async def test_long_lines_shift_and_wrap(tmp_path: Path) -> None:
     text = "".join(f"<{n:03}>" for n in range(60))
     path = write(tmp_path / "a.gpuwatch", Script(log=[("stdout", text)], meta=finished()))
