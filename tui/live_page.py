@@ -24,8 +24,10 @@ from gpuwatch.tui.live_rows import (
     event_rows,
     log_rows,
     progress_row,
+    rule,
     workload_rows,
 )
+from gpuwatch.tui.process_rows import process_rows
 from gpuwatch.tui.snapshot import Gauge, Snapshot
 from gpuwatch.tui.strip_rows import strip_rows
 from gpuwatch.tui.time_rows import notable, position_row
@@ -37,6 +39,9 @@ _LOW, _LOWEST = 22, 20
 
 _DIGITS = 7
 """Rows from which on a gauge has large digits, and a blank row below."""
+_LOG = 6
+"""Rows of the log and the last event where there is room for more than a line."""
+_FEWEST_PROCESSES, _MOST_PROCESSES = 3, 6
 
 
 @dataclass(frozen=True)
@@ -109,6 +114,9 @@ def _one_gpu(snapshot: Snapshot, options: Options, width: int, height: int) -> D
         details.append(host)
     left -= len(listed) + 2 + len(details)
     gauges = _gauges(snapshot, height)
+    table = _processes(snapshot, width, left - _DIGITS * len(gauges) - _LOG)
+    details += table
+    left -= len(table)
     if not snapshot.machine_only:
         left -= _log_height(left, len(gauges))
     each = max(1, min(12, left // len(gauges)))
@@ -121,6 +129,16 @@ def _one_gpu(snapshot: Snapshot, options: Options, width: int, height: int) -> D
     if not snapshot.machine_only:
         lines += log_rows(snapshot, options, width, height - len(lines))
     return Drawn(_filled(lines, width, height), (), axis, bar)
+
+
+def _processes(snapshot: Snapshot, width: int, spare: int) -> list[Line]:
+    """Who is on the selected GPU and what the run's processes use, in half of the spare rows."""
+    most = min(_MOST_PROCESSES, spare // 2)
+    if most < _FEWEST_PROCESSES:
+        return []
+    gpu = snapshot.selected if snapshot.gpus else None
+    rows = process_rows(snapshot.processes, width, most, selected=gpu)
+    return [rule("processes", width), *rows] if rows else []
 
 
 def _all_gpus(snapshot: Snapshot, options: Options, width: int, height: int) -> Drawn:
@@ -172,7 +190,7 @@ def _gauges(snapshot: Snapshot, height: int) -> list[Gauge]:
 def _log_height(left: int, gauges: int) -> int:
     """Rows of the log and the last event; the gauges get the rest, at least a row each."""
     if left >= 15:
-        return max(6, min(left // 3, left - _DIGITS * gauges))
+        return max(_LOG, min(left // 3, left - _DIGITS * gauges))
     wanted = left - 9 if left >= 11 else left - 6
     return max(2, min(wanted, left - 3))
 

@@ -14,7 +14,8 @@ from gpuwatch.tui.look import READ_ONLY, Look
 from gpuwatch.tui.process_page import ProcessScreen
 
 from .conftest import Fake
-from .harness import live, shows, until
+from .harness import live, screen_text, shows, until
+from .process_sessions import LOADERS, RUN, STRANGER, add
 from .sessions import finished, plan
 
 Make = Callable[..., Path]
@@ -92,3 +93,14 @@ async def test_snapshots_that_arrive_under_another_page_are_not_drawn(session: M
         await shows(pilot, "every number")
         await pilot.press("escape")
         await shows(pilot, "GPU utilization")
+
+
+async def test_a_large_screen_has_the_processes_on_the_gpu_it_shows(session: Make) -> None:
+    path = add(session(gpus=2), RUN, *LOADERS, STRANGER)
+    async with live(path, (160, 50)) as (app, pilot):
+        await shows(pilot, "── processes")
+        await shows(pilot, "bob, docker 3f2a9c1b4d5e")
+        await pilot.press("1")
+        await until(pilot, lambda: "bob, docker 3f2a9c1b4d5e   " not in screen_text(app))
+    async with live(path) as (app, _):
+        assert "── processes" not in screen_text(app), "the gauges come first"

@@ -355,7 +355,7 @@ async def test_host_memory_that_runs_out_is_graver_than_a_neighbour(session: Mak
     path = add(set_values(session(), "hw.memory.usage", 126 * GIB), RUN, STRANGER)
     async with live(path) as (app, pilot):
         assert second_row(app).startswith(" ! host: 2.00 GiB of 128 GiB memory is available")
-        assert second_row(app).endswith("and 1 more, press i")
+        assert second_row(app).endswith("; 1 more warning, press i")
         await pilot.press("i")
         await shows(pilot, "GPU 0: shared with")
 
