@@ -9,7 +9,6 @@ from types import MappingProxyType
 from gpuwatch.session.rows import EventRow
 from gpuwatch.text import clean
 from gpuwatch.tui.device_rows import attribute, number_of
-from gpuwatch.tui.low_memory import low_memory
 from gpuwatch.tui.snapshot import DeviceNow
 from gpuwatch.units import percent, si
 
@@ -44,16 +43,16 @@ def alerts_of(
     *,
     live: bool,
     shared: Mapping[str, str] = MappingProxyType({}),
-    memory_limit: float | None = None,
+    full: Sequence[str] = (),
 ) -> tuple[str, ...]:
     """Sentences, the gravest first: lost GPUs, errors, memory that runs out, GPUs that others use,
     held clocks, lost counters, cross-checks.
 
     ``throttled``: by GPU the share of the run in which its clocks were held down. ``shared``: by
-    GPU who else is, or was, on it. ``memory_limit``: of the container, in bytes. While a GPU is
-    lost cross-checks are of the past: they are left out of a run that goes on.
+    GPU who else is, or was, on it. ``full``: what is said of memory. While a GPU is lost
+    cross-checks are of the past: they are left out of a run that goes on.
     """
-    gone, errors, full, others, clocks, losses = [], [], [], [], [], []
+    gone, errors, others, clocks, losses = [], [], [], [], []
     for device in devices:
         if device.row.kind != "gpu":
             continue
@@ -72,8 +71,6 @@ def alerts_of(
         if device.row.id in shared:
             others.append(f"{name}: {shared[device.row.id]}")
         losses += [f"{name}: {text}" for text in _lost(happened, device.row.id)]
-    if live:
-        full = low_memory(devices, memory_limit)
     losses += _lost(happened, None)
     checks = () if live and gone else tuple(clean(text) for text in findings)
     return (*gone, *errors, *full, *others, *clocks, *losses, *checks)

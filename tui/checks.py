@@ -15,6 +15,7 @@ from gpuwatch.session.reader import SessionReader
 from gpuwatch.session.rows import DeviceRow, EventRow
 from gpuwatch.tui.alerts import TOLD, Happened, alerts_of
 from gpuwatch.tui.ceilings_now import CeilingsNow
+from gpuwatch.tui.low_memory import low_memory
 from gpuwatch.tui.neighbours import gpus_of_run, shared_now, shared_over
 from gpuwatch.tui.processes import ProcessNow
 from gpuwatch.tui.rooflines import Record, means, rates, rooflines_of
@@ -93,21 +94,24 @@ class Checks:
             self._checked = self._steps.newest
         throttled = {} if live else self._throttled(t)
         findings = (*self._findings, *self.ceilings.doubts())
+        gpus = None
+        if mapping(self._meta.get("workload")).get("kind") not in ("machine", "import"):
+            gpus = gpus_of_run(self._meta, self._devices, processes, live=live)
+        limit = number(mapping(self._meta.get("environment")).get("memory_limit_bytes"))
         return alerts_of(
             devices,
             self._happened,
             throttled,
             findings,
             live=live,
-            shared=self._shared(processes, t, live=live),
-            memory_limit=number(mapping(self._meta.get("environment")).get("memory_limit_bytes")),
+            shared={} if gpus is None else self._shared(processes, gpus, t, live=live),
+            full=low_memory(devices, gpus, limit) if live else (),
         )
 
-    def _shared(self, processes: Sequence[ProcessNow], t: int, *, live: bool) -> Mapping[str, str]:
+    def _shared(
+        self, processes: Sequence[ProcessNow], gpus: frozenset[str], t: int, *, live: bool
+    ) -> Mapping[str, str]:
         """By GPU who else is on it; of a run that is over, who was, read once."""
-        if mapping(self._meta.get("workload")).get("kind") in ("machine", "import"):
-            return {}
-        gpus = gpus_of_run(self._meta, self._devices, processes, live=live)
         if live:
             self._were_there = None
             return shared_now(processes, gpus)

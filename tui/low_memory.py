@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 
 from gpuwatch.tui.device_rows import memory_total, number_of
 from gpuwatch.tui.snapshot import DeviceNow
@@ -14,12 +14,17 @@ _GPU_BYTES = 512 * 1024**2
 """So is less than this much of a GPU's memory."""
 
 
-def low_memory(devices: Sequence[DeviceNow], limit: float | None) -> list[str]:
-    """A sentence for each memory of which little is left now; ``limit``: the container's, bytes."""
+def low_memory(
+    devices: Sequence[DeviceNow], gpus: Container[str] | None, limit: float | None
+) -> list[str]:
+    """A sentence for each memory of which little is left now.
+
+    ``gpus``: those of the run; ``None``: all. ``limit``: the container's, in bytes.
+    """
     told = []
     for device in devices:
         kind = device.row.kind
-        if kind == "gpu" and device.row.used:
+        if kind == "gpu" and (gpus is None or device.row.id in gpus):
             left = _left(device, "hw.gpu.memory.usage", memory_total(device))
             total = memory_total(device) or 0.0
             if left is not None and left < max(_PART * total, _GPU_BYTES):

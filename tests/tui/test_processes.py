@@ -336,8 +336,8 @@ def limited(path: Path, **environment: object) -> Path:
 
 def set_values(path: Path, metric: str, value: float) -> Path:
     store = SessionStore.reopen(path)
-    ((column,),) = store._connection.execute("SELECT id FROM channel WHERE metric = ?", (metric,))
-    store.write([(f"UPDATE tick SET c{column} = ?", (value,))])
+    found = store._connection.execute("SELECT id FROM channel WHERE metric = ?", (metric,))
+    store.write([(f"UPDATE tick SET c{column} = ?", (value,)) for (column,) in found.fetchall()])
     store.close()
     return path
 
@@ -349,6 +349,17 @@ async def test_gpu_memory_that_runs_out_is_told_with_what_is_left(session: Make)
     set_values(path, "hw.gpu.memory.usage", 70 * GIB)
     async with live(path) as (app, _):
         assert " ! " not in screen_text(app)
+
+
+async def test_memory_of_a_gpu_that_the_run_does_not_use_is_no_matter_of_the_run(
+    session: Make,
+) -> None:
+    path = set_values(session(gpus=2, steps=False), "hw.gpu.memory.usage", 79.2 * GIB)
+    async with live(path) as (app, _):
+        assert " ! " not in screen_text(app), "nothing tells yet which GPU it uses"
+    add(path, RUN)
+    async with live(path) as (app, _):
+        assert second_row(app) == " ! GPU 0: 819 MiB of 80.0 GiB memory is free"
 
 
 async def test_host_memory_that_runs_out_is_graver_than_a_neighbour(session: Make) -> None:
@@ -368,10 +379,10 @@ def test_a_container_near_its_limit_is_told() -> None:
 
     used = {"container.memory.usage": Reading(7.8 * GIB, Method.MEASURED)}
     device = DeviceNow(DeviceRow("workload", "workload", "w", None, True, {}), used)
-    assert low_memory([device], 8 * GIB) == [
+    assert low_memory([device], None, 8 * GIB) == [
         "the container holds 98 % of its memory limit, 8.00 GiB"
     ]
-    assert low_memory([device], None) == [] and low_memory([device], 16 * GIB) == []
+    assert low_memory([device], None, None) == [] and low_memory([device], None, 16 * GIB) == []
 
 
 async def test_clocks_that_are_held_down_are_told_with_the_clock(session: Make) -> None:

@@ -122,7 +122,7 @@ def gpu_process(row: Sequence[JSON]) -> GpuProcessRow:
     kind, share, reason = rest if rest else (None, None, None)
     return GpuProcessRow(
         int(t),
-        str(device),
+        str(device)[:1000],
         int(pid),
         _text(name),
         None if owned is None else bool(owned),
