@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from gpuwatch.session.estimate import about
 from gpuwatch.text import clean
 from gpuwatch.tui.cells import wrap
 from gpuwatch.tui.launch_answers import PlanNow
 from gpuwatch.tui.launch_fields import default
-from gpuwatch.tui.launch_state import Item, LaunchState, current, obstacle, trouble
+from gpuwatch.tui.launch_state import Item, LaunchState, current, obstacle, trouble, wrong
 from gpuwatch.tui.line import Line
 from gpuwatch.tui.live_rows import rule
-from gpuwatch.tui.new_run_form import arguments, command_line, problems
+from gpuwatch.tui.new_run_form import arguments, command_line
 
 ROOMY = 36
 """Rows from which on there is room for the order of a plan, and for what mends an environment."""
@@ -20,18 +18,13 @@ _SMALL = 20
 
 
 def foot_rows(state: LaunchState, width: int, height: int) -> list[Line]:
-    """Always the same number of rows on a screen of one size."""
-    if height < _SMALL:
-        told, rest = 1, 2
-    else:
-        told, rest = (6, 4) if height >= ROOMY else (2, 3)
-    command = _command(state, width, max(1, rest - 1))
-    below = _about(state, width, rest - len(command))
-    return [
-        rule("plan", width),
-        *_filled(_plan(state, width, told), told, width),
-        *_filled([*command, *below], rest, width),
-    ]
+    """Always the same number of rows on a screen of one size; the plan takes what is left."""
+    total = 3 if height < _SMALL else 10 if height >= ROOMY else 5
+    command = _command(state, width, 1 if height < _SMALL else 2)
+    below = _about(state, width, max(0, min(2, total - 1 - len(command))))
+    room = total - len(command) - len(below)
+    rows = [*_plan(state, width, room), *command, *below]
+    return [rule("plan", width), *rows, *(Line(width) for _ in range(total - len(rows)))]
 
 
 def shown_default(state: LaunchState, item: Item) -> str:
@@ -45,10 +38,10 @@ def shown_default(state: LaunchState, item: Item) -> str:
 
 def _plan(state: LaunchState, width: int, rows: int) -> list[Line]:
     """What stands against a start, else what it would do and how long that takes."""
-    wrong, plan = obstacle(state), state.fresh
-    if wrong is not None:
+    why, plan = obstacle(state), state.fresh
+    if why is not None:
         lines = []
-        for index, text in enumerate(wrap(f"cannot start: {clean(wrong[1])}", width - 4, rows)):
+        for index, text in enumerate(wrap(f"cannot start: {clean(why[1])}", width - 4, rows)):
             lines.append(Line(width).add(" ✗ " if index == 0 else "   ", "bad").add(text))
         return lines
     if plan is None:
@@ -57,10 +50,17 @@ def _plan(state: LaunchState, width: int, rows: int) -> list[Line]:
     first = Line(width).add(" ✓ ", "good").add(f"{runs}: {plan.what}", "strong")
     if rows == 1:
         return [first.add(f"; {_time(plan)}", "muted")]
-    order = [Line(width).add(f"   {line}", "text") for line in plan.order]
-    if len(order) > rows - 2:
-        order = [*order[: rows - 3], Line(width).add("   ...", "muted")] if rows > 2 else []
-    return [first, *order, Line(width).add("   ").add(_time(plan), "muted")]
+    return [first, *_order(plan, width, rows - 2), Line(width).add("   ").add(_time(plan), "muted")]
+
+
+def _order(plan: PlanNow, width: int, rows: int) -> list[Line]:
+    """The blocks, each in a row of its own where there is the room."""
+    if rows < 1 or not plan.order:
+        return []
+    lines = plan.order
+    if len(lines) > rows:
+        lines = tuple(wrap("; ".join(plan.order), width - 4, rows))
+    return [Line(width).add(f"   {line}", "text") for line in lines]
 
 
 def _time(plan: PlanNow) -> str:
@@ -70,7 +70,7 @@ def _time(plan: PlanNow) -> str:
 
 
 def _command(state: LaunchState, width: int, rows: int) -> list[Line]:
-    if problems(state.form):
+    if wrong(state):
         return []
     text = clean(command_line(arguments(state.form)))
     return [
@@ -83,12 +83,12 @@ def _about(state: LaunchState, width: int, rows: int) -> list[Line]:
     """What the last key came to, or more on what the cursor is on."""
     text, mark, role = state.message, "   ", "strong"
     item = current(state)
-    wrong = trouble(state, item.name) if item.part == "where" else None
+    why = trouble(state, item.name) if item.part == "where" else None
     if text:
         mark = " ✗ " if text.startswith("✗") else " » "
         text = text.removeprefix("✗ ")
-    elif wrong is not None:
-        text, role = f"{item.name}: {wrong.text}; {wrong.fix}".rstrip("; "), "muted"
+    elif why is not None:
+        text, role = f"{item.name}: {why.text}; {why.fix}".rstrip("; "), "muted"
     elif item.parameter is not None:
         flag = item.parameter.name.replace("_", "-")
         text = f"--{flag}: {item.parameter.help}; default: {shown_default(state, item)}"
@@ -100,7 +100,3 @@ def _about(state: LaunchState, width: int, rows: int) -> list[Line]:
         row = Line(width).add(mark if index == 0 else "   ", "bad" if "✗" in mark else "key")
         lines.append(row.add(piece, role))
     return lines
-
-
-def _filled(lines: Sequence[Line], rows: int, width: int) -> list[Line]:
-    return [*lines[:rows], *(Line(width) for _ in range(rows - len(lines)))]

@@ -22,10 +22,11 @@ from gpuwatch.tui.launch_state import (
     text_of,
     trouble,
     value_of,
+    wrong,
 )
 from gpuwatch.tui.line import Line
 from gpuwatch.tui.live_rows import rule
-from gpuwatch.tui.new_run_form import REPEATS, problems
+from gpuwatch.tui.new_run_form import REPEATS
 from gpuwatch.units import binary
 
 WIDE = 120
@@ -83,8 +84,10 @@ def launch_rows(state: LaunchState, width: int, height: int, first: int, *, foll
                 if key is not None:
                     targets.append(Target(key, y + 1, left, left + row.width))
         body.append(line)
-    if first + space < most:
-        foot[0] = rule(f"↓ {most - first - space} more rows, then: plan", width)
+    hidden = most - first - space
+    if hidden > 0:
+        rows = "1 more row" if hidden == 1 else f"{hidden} more rows"
+        foot[0] = rule(f"↓ {rows}, then: plan", width)
     return Drawn((head, *body, *foot), tuple(targets), first)
 
 
@@ -112,7 +115,7 @@ def _left(state: LaunchState, width: int, roomy: bool) -> list[Row]:
     rows: list[Row] = [(rule("workload", width), None)]
     for name, what in WORKLOADS:
         rows.append((_workload(state, name, what, here, width), f"workload={name}"))
-    untold = problems(state.form).get("where")
+    untold = wrong(state).get("where")
     rows.append((rule(f"environments{f'  ✗ {untold}' if untold else ''}", width), None))
     listed = [each for each in items(state) if each.part in ("where", "other", "pull")]
     longest = max((cell_len(each.name) for each in listed), default=0)
@@ -173,9 +176,9 @@ def _place(
     row = _start(stands, width)
     if item.key == "other":
         row.add(pad("other image", _LABEL - 3), "strong" if stands else "text").add(" ")
-        wrong = problems(state.form).get("other")
+        why = wrong(state).get("other")
         row = _box(row, state, item, here, max(10, row.left - 4), _HINTS["other"])
-        return [row, Line(width).add("     ✗ ", "bad").add(wrong)] if wrong else [row]
+        return [row, Line(width).add("     ✗ ", "bad").add(why)] if why else [row]
     name = "fetch images that are not here" if item.key == "pull" else clean(item.name)
     ticked = state.form.pull if item.key == "pull" else item.name in state.form.ticked
     wrong_here = None if item.key == "pull" else trouble(state, item.name)
@@ -216,7 +219,7 @@ def _field(state: LaunchState, item: Item, here: Item, width: int) -> Line:
         return row.add("+ " if hidden else "- ", "key").add(text, "select" if stands else "muted")
     label = item.parameter.label if item.parameter else item.key
     row.add(pad(label, _LABEL - 3), "strong" if stands else "text").add(" ")
-    wrong = problems(form).get(item.key)
+    why = wrong(state).get(item.key)
     if item.kind == "tick":
         row.add("[x]" if value_of(form, item) else "[ ]", "select" if stands else "text")
         row.add(" ")
@@ -227,8 +230,8 @@ def _field(state: LaunchState, item: Item, here: Item, width: int) -> Line:
     else:
         assert item.parameter is not None
         row = _box(row, state, item, here, _BOX, shown_default(state, item)).add(" ")
-    if wrong is not None:
-        return row.add("✗ ", "bad").add(wrong, "text")
+    if why is not None:
+        return row.add("✗ ", "bad").add(why, "text")
     hint = REPEATS[form.repeat][1] if item.parameter is None else item.parameter.help
     return row.add(hint, "muted")
 
@@ -239,7 +242,7 @@ def _box(row: Line, state: LaunchState, item: Item, here: Item, width: int, hint
     text = text_of(state) if item.key == here.key else None
     row.add("[", "key" if text else "muted")
     if text is None:
-        shown, role = (value, "strong") if value else (hint, "muted")
+        shown, role = (value, "strong") if value.strip() else (hint, "muted")
         row.add(pad(shown, width), role)
     else:
         start = _start_of(text.value, text.at, width)

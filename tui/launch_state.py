@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from gpuwatch.tui.launch_answers import Machine, Place, PlanNow, Trouble
-from gpuwatch.tui.launch_fields import FIRST, Parameter, taken
+from gpuwatch.tui.launch_fields import FIRST, Parameter, clash, taken
 from gpuwatch.tui.launch_text import Text
 from gpuwatch.tui.new_run_form import (
     OF_TORCHVISION,
@@ -49,8 +49,9 @@ class LaunchState:
     """Key of the item that it stands on."""
     at: int = 0
     """Place of the cursor in a text, in characters."""
-    more: bool = False
-    """Whether all parameters are shown."""
+    more: bool | None = None
+    """Whether all parameters are shown; ``None``: where there is room for them."""
+    roomy: bool = False
     touched: bool = False
     """Whether the choice of environments is the person's."""
     machine: Machine | None = None
@@ -64,9 +65,26 @@ class LaunchState:
     @property
     def fresh(self) -> PlanNow | None:
         """The plan of the form as it is; ``None``: not known yet, or nothing can be planned."""
-        if self.plan is None or problems(self.form) or arguments(self.form) != self.planned:
+        if self.plan is None or wrong(self) or arguments(self.form) != self.planned:
             return None
         return self.plan
+
+
+def unfolded(state: LaunchState) -> bool:
+    """Whether all parameters are shown."""
+    return state.roomy if state.more is None else state.more
+
+
+def wrong(state: LaunchState) -> dict[str, str]:
+    """What cannot be used as it is, by the name of the field: in itself, or on this machine."""
+    form, found = state.form, problems(state.form)
+    no_gpu = "no GPU is ticked" if form.gpus == () else state.machine and state.machine.no_gpu
+    if form.own or not no_gpu or {"dtype", "device"} & found.keys():
+        return found
+    if form.values.get("device") == "cuda":
+        return {**found, "device": no_gpu}
+    on_cpu = clash({"dtype": form.values.get("dtype"), "device": "cpu"})
+    return {**found, on_cpu[0]: on_cpu[1]} if on_cpu else found
 
 
 def items(state: LaunchState) -> tuple[Item, ...]:
@@ -83,7 +101,7 @@ def items(state: LaunchState) -> tuple[Item, ...]:
     found.append(Item("repeat", "choice", "repeat"))
     if not form.own:
         known = taken(form.case)
-        shown = [each for each in known if state.more or each.name in FIRST]
+        shown = [each for each in known if unfolded(state) or each.name in FIRST]
         found += [Item(each.name, _kind(each), each.name, "", each) for each in shown]
         found.append(Item("more", "more", "more"))
     return tuple(found)
@@ -132,17 +150,17 @@ def _torch(state: LaunchState) -> Trouble | None:
 
 def obstacle(state: LaunchState) -> tuple[str, str] | None:
     """The first thing that stands against a start: the item's key, and what is wrong."""
-    wrong = problems(state.form)
+    found = wrong(state)
     for item in items(state):
-        if item.key in wrong:
-            return item.key, wrong[item.key]
-    if wrong:
-        (key, text), *_ = wrong.items()
+        if item.key in found:
+            return item.key, found[item.key]
+    if found:
+        (key, text), *_ = found.items()
         return (f"env={places(state)[0]}" if key == "where" else key), text
     for text in state.form.environments:
-        if found := trouble(state, text):
+        if why := trouble(state, text):
             key = f"env={text}" if text in state.form.ticked else "other"
-            return key, f"{text}: {found.text}" + (f"; {found.fix}" if found.fix else "")
+            return key, f"{text}: {why.text}" + (f"; {why.fix}" if why.fix else "")
     if state.fresh is not None and state.fresh.complaint:
         return state.cursor, state.fresh.complaint
     return None
@@ -216,7 +234,7 @@ def pressed(state: LaunchState, by: int) -> LaunchState:
     """After Space, or an arrow to the side: a tick is changed, the next choice is taken."""
     item, form = current(state), state.form
     if item.kind == "more":
-        return replace(state, more=not state.more)
+        return replace(state, more=not unfolded(state))
     if item.kind == "choice":
         choices = item.parameter.choices if item.parameter else tuple(REPEATS)
         here = choices.index(value_of(form, item))

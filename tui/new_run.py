@@ -15,6 +15,7 @@ from gpuwatch.tui import commands
 from gpuwatch.tui.canvas import Canvas, Clicked
 from gpuwatch.tui.keys import keys_row
 from gpuwatch.tui.launch_answers import ask_doctor, ask_plan
+from gpuwatch.tui.launch_foot import ROOMY
 from gpuwatch.tui.launch_rows import Drawn, launch_rows
 from gpuwatch.tui.launch_state import (
     LaunchState,
@@ -27,9 +28,10 @@ from gpuwatch.tui.launch_state import (
     text_of,
     with_machine,
     with_text,
+    wrong,
 )
 from gpuwatch.tui.look import READ_ONLY
-from gpuwatch.tui.new_run_form import Form, arguments, problems, words
+from gpuwatch.tui.new_run_form import Form, arguments, words
 from gpuwatch.tui.painted import PaintedScreen
 
 PLAN_AFTER_SECONDS = 0.25
@@ -82,6 +84,7 @@ class NewRunScreen(PaintedScreen):
         if height < 4:
             return
         first = self._drawn.first
+        self.state = replace(self.state, roomy=height > ROOMY)
         self._drawn = launch_rows(self.state, width, height - 1, first, follow=self._follow)
         self.query_one(Canvas).show([*self._drawn.lines, keys_row(self._keys(), width)])
 
@@ -115,7 +118,7 @@ class NewRunScreen(PaintedScreen):
         if self.state.machine is None or command != self._command:
             self._command = command
             self.run_worker(self._ask_machine(command), exclusive=True, group="machine")
-        if not problems(form):
+        if not wrong(self.state):
             self.run_worker(self._ask_plan(arguments(form)), exclusive=True, group="plan")
 
     async def _ask_machine(self, command: tuple[str, ...]) -> None:
@@ -187,10 +190,10 @@ class NewRunScreen(PaintedScreen):
         if self.gpuwatch.look.read_only:
             self._say(f"✗ {READ_ONLY}")
             return
-        wrong = obstacle(self.state)
-        if wrong is not None:
-            self._change(lambda state: stand_on(state, wrong[0]))
-            self._say(f"✗ {wrong[1]}")
+        against = obstacle(self.state)
+        if against is not None:
+            self._change(lambda state: stand_on(state, against[0]))
+            self._say(f"✗ {against[1]}")
             return
         self._busy = True
         self._say("starting ...")

@@ -69,7 +69,7 @@ async def test_a_newcomer_starts_the_first_run_with_enter_alone(session: Make, f
 
 async def test_what_is_filled_in_is_what_is_shown_and_started(session: Make, fake: Fake) -> None:
     fake.records(session())
-    fake.finds(environment("bare"), environment("docker"))
+    fake.finds(environment("bare"), environment("docker"), gpus=1)
     async with running(NewRunScreen) as (app, pilot):
         await shows(pilot, "Engine of docker")
         await pilot.press("down", "tab", "down", "space")
@@ -194,7 +194,7 @@ async def test_an_image_can_be_typed_or_pasted(fake: Fake) -> None:
 
 
 async def test_all_parameters_unfold_and_a_hidden_one_that_is_wrong_is_shown(fake: Fake) -> None:
-    async with running(NewRunScreen, (80, 50)) as (app, pilot):
+    async with running(NewRunScreen, (80, 32)) as (app, pilot):
         await stand_on(app, pilot, "more")
         await pilot.press("space")
         await shows(pilot, "learning rate")
@@ -326,3 +326,24 @@ def test_whatever_a_command_answers_nothing_is_raised(text: str) -> None:
     found, planned = machine(outcome), plan(outcome)
     assert isinstance(found, Machine) and isinstance(planned, PlanNow)
     assert "\x1b" not in repr((found, planned)).replace("\\x1b", "\x1b")
+
+
+async def test_what_a_cpu_cannot_do_is_said_where_there_is_no_gpu(fake: Fake) -> None:
+    async with running(NewRunScreen) as (app, pilot):
+        await shows(pilot, "Engine of bare")
+        await stand_on(app, pilot, "dtype")
+        await pilot.press("right")
+        assert "✗ tf32 is a format of NVIDIA's" in row(app, "data type ")
+        assert "cannot start: tf32 is a format" in screen_text(app)
+        await pilot.press("left", "tab", "left")
+        assert "✗ no NVIDIA GPU is seen" in row(app, "device ")
+        await pilot.press("right", "right")
+        await shows(pilot, "$ gpuwatch run mnist-cnn --device cpu")
+
+
+async def test_where_there_is_room_all_parameters_are_shown(fake: Fake) -> None:
+    async with running(NewRunScreen, (160, 50)) as (app, pilot):
+        assert "learning rate" in screen_text(app)
+        await stand_on(app, pilot, "more")
+        await pilot.press("space")
+        await until(pilot, lambda: "9 more: epochs" in screen_text(app))
