@@ -109,14 +109,15 @@ class Collector:
 
     def _describe(self) -> None:
         self._devices = self.reader.devices()
-        channels = self.reader.channels()
-        for channel in channels[len(self._channels) :]:
-            key = channel.device, channel.metric
-            if channel.kind != "counter":
-                self._series[key] = TickSeries(self._ticks, channel.id)
-            elif channel.metric == "process.cpu.time":
-                self._series[channel.device, CORES] = RateSeries(self._ticks, channel.id)
-        self._channels = channels
+        self._channels = self.reader.channels()
+        for channel in self._channels:
+            cores = channel.metric == "process.cpu.time"
+            key = channel.device, CORES if cores else channel.metric
+            if key not in self._series and channel.sampled_as is not Method.UNAVAILABLE:
+                if cores:
+                    self._series[key] = RateSeries(self._ticks, channel.id)
+                elif channel.kind != "counter":
+                    self._series[key] = TickSeries(self._ticks, channel.id)
 
     def _read_log(self) -> None:
         while rows := self.reader.log(self._last_log):

@@ -150,12 +150,11 @@ class Ticks:
 
     def covers(self, start: int) -> bool:
         """Whether ticks are, or were read to be, kept one by one from ``start`` on."""
+        latest = round(max(start + self._interval * NS, 2 * self._interval * NS))
         reach = max(start, self.newest - RECENT_NS)
-        if self.times and self.times[0] > reach:
+        if self.times and self.times[0] > reach and self.newest - RECENT_NS <= latest:
             self._read_back(reach)
-        return bool(self.times) and self.times[0] <= max(
-            start + self._interval * NS, 2 * self._interval * NS
-        )
+        return bool(self.times) and self.times[0] <= latest
 
     def recent(self, channel: int, start: int) -> tuple[array[int], array[float]]:
         """Ticks of a channel from the one before ``start`` on, as far back as they are kept."""
@@ -215,7 +214,7 @@ class TickSeries(Series):
         end = bisect_left(buckets.numbers, self._ticks.newest // _BUCKET_NS)
         numbers, average, weight = buckets.numbers[:end], average[:end], weight[:end]
         start = (numbers[-1] + 1) * _BUCKET_NS if numbers else 0
-        self._ticks.covers(start)
+        self._ticks.covers(max(start, self._ticks.newest - RECENT_NS))
         times, values = self._ticks.recent(self._channel, start)
         first = bisect_left(times, start)
         for number in (
