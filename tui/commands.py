@@ -68,6 +68,9 @@ async def run(*arguments: str, timeout: float = TIMEOUT_SECONDS, outlives: bool 
             with contextlib.suppress(ProcessLookupError):
                 process.terminate()
             await process.wait()
+        if process.returncode is not None:
+            # Its pipes too: collected behind the end of the loop they complain on the terminal.
+            process._transport.close()  # type: ignore[attr-defined]
     return Outcome(
         process.returncode or 0, out.decode("utf-8", "replace"), err.decode("utf-8", "replace")
     )

@@ -57,9 +57,10 @@ def columns(items: Sequence[Item], width: int) -> list[Column]:
         spare += 10
     spare = max(0, spare)
     # Verdicts take the room behind the start of their row: sentences are long.
-    most = 12 if any(verdict(item) for item in items) else 24
-    first = min(most, spare if below and spare < 12 else spare // 2)
-    grown = {"workload": first, "environment": min(most, spare - first)}
+    said = any(verdict(item) for item in items)
+    most, share = (12, spare // 3) if said else (24, spare // 2)
+    first = min(most, spare if below and spare < 12 else share)
+    grown = {"workload": first, "environment": min(most, share, spare - first)}
     return [Column(c.name, c.width + grown.get(c.name, 0), c.right) for c in listed]
 
 

@@ -54,19 +54,22 @@ def _note(found: Signature, folder: str) -> None:
 
 def fresh(entries: Sequence[Entry]) -> dict[Path, Entry]:
     """The sessions that may go on, read again; those that cannot be read are left out."""
-    from gpuwatch.analysis.listing import listing
+    from gpuwatch.analysis.listing import FIRST_STEP_LINES, listing
     from gpuwatch.session.reader import SessionReader
 
     found = {}
     for entry in [entry for entry in entries if entry.status in _CHANGES][:_MOST_READ]:
         try:
             with SessionReader(entry.path) as reader:
-                new = commands.entry(listing(reader))
+                known = entry.step_seconds is not None and reader.last_step() > FIRST_STEP_LINES
+                new = commands.entry(listing(reader, speed=not known))
         except GpuwatchError:
             continue
         found[entry.path] = replace(
             new,
             path=entry.path,
+            step_seconds=entry.step_seconds if known else new.step_seconds,
+            samples_per_second=entry.samples_per_second if known else new.samples_per_second,
             name=entry.name,
             tags=entry.tags,
             note=entry.note,

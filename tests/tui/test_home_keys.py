@@ -5,6 +5,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -15,9 +17,11 @@ from textual.pilot import Pilot
 
 from gpuwatch.session import labels
 from gpuwatch.session.labels import Label
+from gpuwatch.tui import commands
 from gpuwatch.tui.app import GpuwatchApp
 from gpuwatch.tui.compare import CompareScreen
 from gpuwatch.tui.home import HomeScreen
+from gpuwatch.tui.home_watch import fresh
 from gpuwatch.tui.live import LiveScreen
 from gpuwatch.tui.look import READ_ONLY, Look
 from gpuwatch.tui.process_page import ProcessScreen
@@ -269,6 +273,24 @@ async def test_a_run_that_goes_on_is_followed_without_a_command(fake: Fake, stud
         screen.look_for_news()
         await shows(pilot, "✓ finished   mine")
         assert len(fake.asked) == before
+
+
+def test_of_a_long_run_the_speed_is_not_read_again(studies: Path, tmp_path: Path) -> None:
+    path = write(tmp_path / "long.gpuwatch", Script(seconds=220, start=5, total_steps=100_000))
+    row = commands.entry(entry(path, status="running"))
+    assert fresh([row])[path].step_seconds == row.step_seconds
+    short = replace(row, path=studies / "alone" / "01-bare.gpuwatch")
+    new = fresh([short])[short.path]
+    assert new.status == "finished" and new.step_seconds != row.step_seconds
+    assert fresh([replace(short, status="finished"), replace(row, path=tmp_path / "gone")]) == {}
+
+
+def test_following_runs_loads_nothing_heavy() -> None:
+    program = (
+        "import sys, gpuwatch.tui.home_watch, gpuwatch.analysis.listing; "
+        "assert not {'numpy', 'scipy'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 async def test_a_list_that_is_being_read_is_not_begun_anew(

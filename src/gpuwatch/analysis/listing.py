@@ -16,13 +16,15 @@ from gpuwatch.session.status import status
 from gpuwatch.session.study import SUMMARY_JSON
 from gpuwatch.text import clean
 
-_FIRST_STEP_LINES = 2000
+FIRST_STEP_LINES = 2000
+"""Step lines that the speed is of: behind them it stays what it is."""
 _LARGEST_SUMMARY = 64 << 20
 _MOST_SAYINGS, _LONGEST_SAYING = 12, 400
 
 
-def listing(reader: SessionReader) -> dict[str, JSON]:
-    """Identity, status and speed; the speed over at most the first 2,000 step lines."""
+def listing(reader: SessionReader, *, speed: bool = True) -> dict[str, JSON]:
+    """Identity, status and, unless it is known already, the speed: over at most the first 2,000
+    step lines."""
     meta = reader.meta()
     session, clock = mapping(meta.get("session")), mapping(meta.get("clock"))
     state = status(meta, reader.path)
@@ -30,7 +32,8 @@ def listing(reader: SessionReader) -> dict[str, JSON]:
     last = reader.last_tick() if ended is None else None
     if last is not None:
         ended = last[1]
-    timed = [row for row in reader.steps(limit=_FIRST_STEP_LINES) if not row.warmup]
+    rows = reader.steps(limit=FIRST_STEP_LINES) if speed else []
+    timed = [row for row in rows if not row.warmup]
     unix = clock.get("unix_ns")
     started = (
         datetime.fromtimestamp(unix / 1e9, tz=timezone.utc).isoformat(timespec="seconds")
