@@ -28,7 +28,8 @@ def take_away(path: Path, metric: str) -> None:
     """The channel is unavailable from now on; what it gave before stays."""
     with sqlite3.connect(path) as database:
         database.execute(
-            "UPDATE channel SET method = 'unavailable', reason = ? WHERE metric = ?",
+            "INSERT INTO change (t, channel, method, source, reason) "
+            "SELECT 0, id, 'unavailable', source, ? FROM channel WHERE metric = ?",
             (REASON, metric),
         )
 
