@@ -176,7 +176,8 @@ def _place(
     row = _start(stands, width)
     if item.key == "other":
         row.add(pad("other image", _LABEL - 3), "strong" if stands else "text").add(" ")
-        why = wrong(state).get("other")
+        unknown = state.fresh.complaint if state.fresh and state.form.other.strip() else None
+        why = wrong(state).get("other") or unknown
         row = _box(row, state, item, here, max(10, row.left - 4), _HINTS["other"])
         return [row, Line(width).add("     ✗ ", "bad").add(why)] if why else [row]
     name = "fetch images that are not here" if item.key == "pull" else clean(item.name)

@@ -162,7 +162,7 @@ def obstacle(state: LaunchState) -> tuple[str, str] | None:
             key = f"env={text}" if text in state.form.ticked else "other"
             return key, f"{text}: {why.text}" + (f"; {why.fix}" if why.fix else "")
     if state.fresh is not None and state.fresh.complaint:
-        return state.cursor, state.fresh.complaint
+        return "other" if state.form.other.strip() else state.cursor, state.fresh.complaint
     return None
 
 

@@ -73,7 +73,7 @@ class NewRunScreen(PaintedScreen):
         self._drawn = Drawn((), (), 0)
         self._follow = True
         self._busy = False
-        self._command: tuple[str, ...] = ()
+        self._command: tuple[str, ...] | None = None
         self._timer: Timer | None = None
 
     def on_mount(self) -> None:
@@ -115,7 +115,7 @@ class NewRunScreen(PaintedScreen):
         """Ask for the plan, and for what can run where that may be another answer."""
         form = self.state.form
         command = tuple(words(form.command) or ())[:1] if form.own else ()
-        if self.state.machine is None or command != self._command:
+        if command != self._command:
             self._command = command
             self.run_worker(self._ask_machine(command), exclusive=True, group="machine")
         if not wrong(self.state):

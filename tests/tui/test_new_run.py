@@ -193,6 +193,38 @@ async def test_an_image_can_be_typed_or_pasted(fake: Fake) -> None:
         await shows(pilot, "docker=a/b --pull")
 
 
+async def test_what_the_command_line_refuses_is_said_at_the_field_of_images(fake: Fake) -> None:
+    (fake.folder / "plan.json").write_text("")
+    async with running(NewRunScreen) as (app, pilot):
+        await shows(pilot, "cannot start")
+        await stand_on(app, pilot, "other")
+        await pilot.press(*"moon=x")
+        await shows(pilot, "   ✗ the command ended with exit code 0 and said nothing")
+        await pilot.press("tab", "enter")
+        assert form(app).state.cursor == "other"
+    assert started(fake) == []
+
+
+async def test_the_real_commands_answer_and_start_a_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"):
+        monkeypatch.setenv(name, str(tmp_path / name))
+    (tmp_path / "HOME").mkdir()
+    async with running(NewRunScreen, (100, 40)) as (app, pilot):
+        await pilot.press("end", "down", *"no-such-program")
+        await says(pilot, "[x] bare ✗ there is no command 'no-such-program'")
+        await pilot.press("enter")
+        assert isinstance(app.screen, NewRunScreen)
+        await stand_on(app, pilot, "command")
+        await pilot.press("ctrl+u", *"true")
+        await shows(pilot, "✓ 1 run: true in bare")
+        await shows(pilot, "time unknown: no earlier run of true in bare that finished")
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, LiveScreen), seconds=60)
+        await shows(pilot, "✓ finished")
+
+
 async def test_all_parameters_unfold_and_a_hidden_one_that_is_wrong_is_shown(fake: Fake) -> None:
     async with running(NewRunScreen, (80, 32)) as (app, pilot):
         await stand_on(app, pilot, "more")
