@@ -24,7 +24,7 @@ from .test_kernels import PROFILE
 
 Make = Callable[..., Path]
 
-SIZES = [(80, 24), (160, 50)]
+SIZES = [(80, 24), (120, 40), (200, 60)]
 LOG = [("stdout", f"epoch {n} loss {1 / (n + 1):.3f}") for n in range(20)]
 LOG.append(("stderr", "UserWarning: the loader has fewer workers than cores"))
 FAILED = {
@@ -99,7 +99,7 @@ async def test_first_contact(
 @pytest.mark.parametrize("size", SIZES, ids=str)
 async def test_new_run(fake: Fake, size: tuple[int, int]) -> None:
     async with running(NewRunScreen, size) as (app, pilot):
-        await shows(pilot, "$ gpuwatch --record")
+        await shows(pilot, "✓ 1 run: mnist-cnn in bare")
         check_snapshot(name_of("new-run", size), screen_text(app))
 
 
