@@ -70,14 +70,14 @@ def parameters() -> tuple[Parameter, ...]:
 
 def _parameter(action: argparse.Action) -> Parameter:
     told = _DEFAULT.search(action.help or "")
-    default = told[1].partition(",")[0] if told else ""
+    default = re.split("[,;]", told[1])[0] if told else ""
     choices = _CHOICES.get(action.dest) or tuple(map(str, action.choices or ()))
     check = action.type
     return Parameter(
         name=action.dest,
         label=_LABELS.get(action.dest, action.dest.replace("_", " ")),
         help=_HELP.get(action.dest) or _DEFAULT.sub("", action.help or ""),
-        default=told[1] if told and action.dest in ("warmup", "profile") else default,
+        default=default,
         choices=choices,
         switch=action.nargs == 0,
         check=check if callable(check) else None,

@@ -31,7 +31,7 @@ from gpuwatch.units import binary
 
 WIDE = 120
 """Columns from which on the form has two columns."""
-_LABEL, _BOX = 17, 14
+_LABEL, _BOX = 17, 15
 _HINTS = {
     "other": "docker=IMAGE, apptainer=FILE.sif ...",
     "model": "such as vit_b_16",
@@ -192,7 +192,7 @@ def _place(
         row.add("✗ ", "bad" if ticked else "muted")
         row.add(wrong_here.text, "text" if ticked else "muted")
         if roomy and wrong_here.fix:
-            mend = Line(width).to(name_width + 10).add(f"mend: {wrong_here.fix}", "muted")
+            mend = Line(width).to(_LABEL - 6).add(f"mend: {wrong_here.fix}", "muted")
             return [row, mend]
     elif known := place(state, item.name):
         row.add("✓ ", "good").add(known.engine, "muted")

@@ -100,6 +100,7 @@ async def test_first_contact(
 async def test_new_run(fake: Fake, size: tuple[int, int]) -> None:
     async with running(NewRunScreen, size) as (app, pilot):
         await shows(pilot, "✓ 1 run: mnist-cnn in bare")
+        await shows(pilot, "Engine of bare")
         check_snapshot(name_of("new-run", size), screen_text(app))
 
 
