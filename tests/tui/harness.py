@@ -9,11 +9,14 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+from rich.style import Style
 from textual.pilot import Pilot
 from textual.screen import Screen
+from textual.strip import Strip
 
 from gpuwatch.tui.app import GpuwatchApp
 from gpuwatch.tui.live import LiveScreen
+from gpuwatch.tui.look import USUAL, Look
 
 from .sessions import NS, START_UNIX_NS
 
@@ -25,6 +28,34 @@ def screen_text(app: GpuwatchApp) -> str:
     """The characters on the screen, row by row."""
     strips = app.screen._compositor.render_strips()
     return "\n".join(strip.text.rstrip() for strip in strips) + "\n"
+
+
+def screen_styles(app: GpuwatchApp) -> str:
+    """The styles on the screen: a legend, then for each row how many cells have which."""
+    rows = [_runs(strip) for strip in app.screen._compositor.render_strips()]
+    known = list(dict.fromkeys(style for row in rows for style, _ in row))
+    letters = {style: chr(ord("a") + at) for at, style in enumerate(known)}
+    legend = [f"{letters[style]}: {style}" for style in known]
+    drawn = [" ".join(f"{count}{letters[style]}" for style, count in row) for row in rows]
+    return "\n".join([*legend, "", *drawn]) + "\n"
+
+
+def _runs(strip: Strip) -> list[tuple[str, int]]:
+    found: list[tuple[str, int]] = []
+    for segment in strip:
+        style = str((segment.style or Style()).without_color) + _colours_of(segment.style)
+        style = style.replace("none", "").strip() or "plain"
+        if found and found[-1][0] == style:
+            found[-1] = (style, found[-1][1] + segment.cell_length)
+        else:
+            found.append((style, segment.cell_length))
+    return found
+
+
+def _colours_of(style: Style | None) -> str:
+    front = style.color.name if style and style.color else "default"
+    back = style.bgcolor.name if style and style.bgcolor else "default"
+    return f" {front} on {back}"
 
 
 def colours(app: GpuwatchApp) -> set[str]:
@@ -39,23 +70,23 @@ def colours(app: GpuwatchApp) -> set[str]:
 
 @asynccontextmanager
 async def running(
-    make: Callable[[], Screen[Any]], size: tuple[int, int] = (80, 24)
+    make: Callable[[], Screen[Any]], size: tuple[int, int] = (80, 24), look: Look = USUAL
 ) -> AsyncIterator[tuple[GpuwatchApp, Pilot[int]]]:
-    app = GpuwatchApp(make)
+    app = GpuwatchApp(make, look)
     async with app.run_test(size=size) as pilot:
         yield app, pilot
 
 
 @asynccontextmanager
 async def live(
-    path: Path, size: tuple[int, int] = (80, 24), seconds: float = 90.0
+    path: Path, size: tuple[int, int] = (80, 24), seconds: float = 90.0, look: Look = USUAL
 ) -> AsyncIterator[tuple[GpuwatchApp, Pilot[int]]]:
     """The live screen on ``path``, ``seconds`` after the session's start, once it shows it."""
 
     def make() -> LiveScreen:
         return LiveScreen(path, refresh=0.1, now_ns=lambda: START_UNIX_NS + int(seconds * NS))
 
-    async with running(make, size) as (app, pilot):
+    async with running(make, size, look) as (app, pilot):
         screen = app.screen
         assert isinstance(screen, LiveScreen)
         await until(
