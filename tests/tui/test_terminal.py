@@ -80,7 +80,7 @@ def test_a_run_is_watched_left_and_found_again(
         assert len(rows) <= height and max(map(len, rows)) <= width
         assert any("q leave" in row for row in rows[-2:])
         assert "█" in shown and "100%┤" in shown
-        terminal.type("l")
+        terminal.type("z")
         time.sleep(0.2)
         terminal.type("q")
         shown = terminal.wait("code 0")
