@@ -164,10 +164,11 @@ class HistoriesScreen(PaintedScreen):
         lines = [title, *history_rows(shown, view, width, height - 2)]
         lines += [Line(width) for _ in range(height - 1 - len(lines))]
         metrics = self._metrics()
-        place = metrics.index(view.metric) + 1 if view.metric in metrics else 0
+        known = view.metric in metrics
+        place = f" {metrics.index(view.metric) + 1} of {len(metrics)}" if known else ""
         keys = [
             ("Esc", "back"),
-            ("m", f"metric {place} of {len(metrics)}"),
+            ("m", f"metric{place}"),
             ("x", "by time" if view.by_step else "by step"),
             ("z", "from zero" if view.close_up else "close up"),
         ]
@@ -180,7 +181,8 @@ class HistoriesScreen(PaintedScreen):
 
     def action_metric(self, by: int) -> None:
         metrics, view = self._metrics(), self._now()
-        place = metrics.index(view.metric) if view.metric in metrics else 0
+        # One that no run has is before the first.
+        place = metrics.index(view.metric) if view.metric in metrics else min(0, -by)
         self._picked = True
         self._view = replace(view, metric=metrics[(place + by) % len(metrics)])
         self.paint()

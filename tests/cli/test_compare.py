@@ -215,3 +215,33 @@ def test_what_cannot_be_compared_is_named_with_what_helps(
     (tmp_path / "text.gpuwatch").write_text("no session")
     (tmp_path / "empty").mkdir()
     assert says in said(capsys, *arguments, code=2)
+
+
+def test_out_makes_a_new_file_and_leaves_one_that_is_there_alone(
+    pair: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "new" / "page.html"
+    assert said(capsys, "compare", *pair, "--format", "html", "--out", page) == ""
+    text = page.read_text()
+    assert "<html" in text
+    told = said(capsys, "compare", *pair, "--format", "md", "--out", page, code=2)
+    assert f"{page} is there already; name a file that is not, or remove it" in told
+    assert page.read_text() == text
+
+
+def test_out_takes_a_format_and_a_place_for_the_file(
+    pair: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = said(capsys, "compare", *pair, "--out", tmp_path / "x", code=2)
+    assert "add --format html" in told
+    inside = Path(pair[0]) / "x.html"
+    told = said(capsys, "compare", *pair, "--format", "html", "--out", inside, code=2)
+    assert f"cannot write {inside}: " in told
+
+
+def test_one_file_that_is_no_session_is_told_as_that(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    notes = tmp_path / "notes.txt"
+    notes.write_text("no session")
+    assert "notes.txt is not a gpuwatch session" in said(capsys, "compare", notes, code=2)

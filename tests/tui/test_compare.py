@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from gpuwatch.analysis.compare import compare
+from gpuwatch.analysis.compare import Difference, compare
+from gpuwatch.analysis.results import TableRow
+from gpuwatch.metrics import Method
 from gpuwatch.models import Environment, Workload
 from gpuwatch.session.plan import PLAN, Part, Plan, PlannedRun
 from gpuwatch.session.plan_file import document
@@ -16,10 +19,11 @@ from gpuwatch.tui.answer import Answer, against
 from gpuwatch.tui.app import GpuwatchApp
 from gpuwatch.tui.cell_rows import column_of, sections
 from gpuwatch.tui.cell_rows import place_of as place_of_cells
+from gpuwatch.tui.columns import difference_rows, layout, quantity_rows
 from gpuwatch.tui.compare import CompareScreen
 from gpuwatch.tui.compare_rows import body_rows, place_of
 from gpuwatch.tui.home import HomeScreen
-from gpuwatch.tui.verdict_rows import verdict_rows
+from gpuwatch.tui.verdict_rows import _plot, verdict_rows
 from tests.analysis.sessions import CPU, GPU, OTHER_GPU, summary
 from tests.report import results
 
@@ -328,3 +332,101 @@ def test_text_from_outside_is_harmless_in_every_row(tmp_path: Path) -> None:
     text = "".join(text for row in rows for text, _ in row.spans())
     assert "\x1b" not in text and "\u202e" not in text and "<script>" in text
     assert max(row.used for row in rows) <= 100
+
+
+async def test_names_states_and_first_medians_stand_before_the_verdict_and_keys_work_meanwhile(
+    session: Make,
+) -> None:
+    go_on = threading.Event()
+
+    class Held(CompareScreen):
+        def _answer(self) -> Answer:
+            go_on.wait(20)
+            return super()._answer()
+
+    paths = [*many(session, 2), session("03", meta=finished(1), alive=False)]
+    async with running(lambda: Held(paths)) as (app, pilot):
+        await shows(pilot, "✗ failed")
+        text = screen_text(app)
+        assert "reading the steps and samples of session 1 of 3" in text
+        assert "✓ finished" in row_of(text, "env1") and "ms" in row_of(text, "env1")
+        await pilot.press("h")
+        await shows(pilot, "b 2 env1")
+        await pilot.press("escape", "k")
+        await shows(pilot, "env1 against 1 env0")
+        await pilot.press("escape")
+        go_on.set()
+        await shows(pilot, "ratios are against session 1")
+
+
+async def test_leaving_a_comparison_that_is_not_done_ends_it(session: Make) -> None:
+    go_on = threading.Event()
+    started: list[CompareScreen] = []
+
+    class Held(CompareScreen):
+        def _answer(self) -> Answer:
+            started.append(self)
+            go_on.wait(20)
+            return super()._answer()
+
+    async with running(lambda: Held(many(session, 2))) as (_, pilot):
+        await until(pilot, lambda: bool(started))
+        threading.Timer(0.1, go_on.set).start()
+        await pilot.press("q")
+    started[0]._thread.join(5)
+    assert not started[0]._thread.is_alive() and started[0].result is None
+
+
+async def test_two_workloads_have_no_verdict_and_why_stands_first(session: Make) -> None:
+    paths = [
+        session(meta=finished(), alive=False),
+        session("02", name="vit", meta=finished(), alive=False),
+    ]
+    async with running(lambda: CompareScreen(paths)) as (app, pilot):
+        await shows(pilot, "nothing to compare: mnist-cnn, vit are different workloads")
+        assert "nothing to compare" in screen_text(app).splitlines()[1]
+
+
+def test_an_interval_says_which_side_is_slower(tmp_path: Path) -> None:
+    (question,) = results.study_result(tmp_path).questions
+    text = ["".join(t for t, _ in row.spans()) for row in _plot(question, 80)]
+    zero = text[1].index("│")
+    assert text[0].index("faster") < zero < text[0].index("slower")
+    assert text[2].index("●") > zero and text[2].index("├") < text[2].index("┤")
+    roles = {role for text, role in list(_plot(question, 80))[2].spans() if "●" in text}
+    assert roles == {"bad"}
+
+
+def test_a_bound_has_its_direction() -> None:
+    heads = [[("bare", "text")], [("docker", "text")], [("conda", "text")]]
+    row = TableRow(
+        *("work per step", "device traffic", "By"),
+        values=(1.5e9, 1.6e9, None),
+        lows=(None,) * 3,
+        highs=(None,) * 3,
+        methods=(Method.BOUND, Method.BOUND, Method.UNAVAILABLE),
+        ratios=(None,) * 3,
+        is_traffic=True,
+        bounds=("at most", "at least", None),
+    )
+    (_, line) = quantity_rows([row], layout(heads, 0, 120, 0))
+    text = "".join(text for text, _ in line.spans())
+    assert "≤ 1.50 GB" in text and "≥ 1.60 GB" in text and "≥ —" not in text
+
+
+def test_differences_stand_whole_behind_whose_they_are() -> None:
+    heads = [[("bare", "text")], [("docker", "text")], [("conda", "text")]]
+    path = "/usr/local/nvidia/lib:" * 6
+    found = [
+        Difference("workload", "torch", ("2.6.0", "2.7.1", "2.7.1")),
+        Difference("process", "LD_LIBRARY_PATH", (None, path, path)),
+    ]
+    place = layout(heads, 0, 100, 0)
+    rows = difference_rows(found, place, ["bare", "docker", "conda"])
+    text = ["".join(text for text, _ in row.spans()) for row in rows]
+    assert text[1].split() == ["workload:", "torch", "2.6.0", "2.7.1", "2.7.1"]
+    assert text[2].strip() == "process: LD_LIBRARY_PATH"
+    assert text[3].split() == ["bare", "—"]
+    assert text[4].startswith("   docker, conda  /usr/local")
+    assert "".join("".join(text[4:]).split()).count("/usr/local/nvidia/lib:") == 6
+    assert max(map(len, text)) <= 100
