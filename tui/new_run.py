@@ -53,7 +53,7 @@ class NewRunScreen(PaintedScreen):
         ("PgUp PgDn", "eight rows up or down"),
         ("Home End", "first or last; in a field: its start or end"),
         ("Ctrl+U", "empty a field to the left; Ctrl+K to the right, Ctrl+W a word"),
-        ("Esc", "back; nothing is started"),
+        ("Esc or q", "back; nothing is started"),
     )
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "back", show=False, priority=True),
@@ -161,6 +161,10 @@ class NewRunScreen(PaintedScreen):
                 "home": lambda state: moved(state, -10_000),
                 "end": lambda state: moved(state, 10_000),
             }.get(event.key)
+            if event.key == "q":
+                event.stop()
+                event.prevent_default()
+                self.action_back()
         if change is not None:
             event.stop()
             event.prevent_default()
