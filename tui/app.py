@@ -21,6 +21,7 @@ from gpuwatch.tui.canvas import Canvas
 from gpuwatch.tui.feed import REFRESH_SECONDS
 from gpuwatch.tui.keys import Keys, all_keys
 from gpuwatch.tui.look import USUAL, Look
+from gpuwatch.tui.machine_recorder import MachineRecorder
 from gpuwatch.tui.next_run import goes_on
 from gpuwatch.tui.snapshot import Snapshot, View
 from gpuwatch.tui.words import farewell, farewell_stopped
@@ -64,12 +65,13 @@ class GpuwatchApp(App[int]):
         self.push_screen(self._first())
 
     async def action_quit(self) -> None:
-        screen = self.screen
-        leave = getattr(screen, "action_leave", None)
-        if leave is not None:
-            leave()
-        else:
-            self.exit(0)
+        """Leave as ``q`` does on the screen on top, or on the one below its pages."""
+        for screen in reversed(self.screen_stack):
+            leave = getattr(screen, "action_leave", None)
+            if leave is not None:
+                leave()
+                return
+        self.exit(0)
 
     def action_colours(self) -> None:
         """The next theme; with NO_COLOR there is only one."""
@@ -202,16 +204,22 @@ def _run(first: Callable[[], Screen[Any]], look: Look) -> int:
     return ExitCode.DONE if code is None else code
 
 
-def run_home(look: Look = USUAL, *, refresh: float = REFRESH_SECONDS) -> int:
+def run_home(
+    look: Look = USUAL,
+    *,
+    refresh: float = REFRESH_SECONDS,
+    recorder: MachineRecorder | None = None,
+) -> int:
     """Show the home screen until it is left; returns the exit code.
 
     ``refresh``: seconds between two pictures of the devices, and between two samples of them.
+    ``recorder``: of the machine, started before this program was loaded.
     """
 
     def first() -> Screen[Any]:
         from gpuwatch.tui.home import HomeScreen
 
-        return HomeScreen(refresh=refresh)
+        return HomeScreen(refresh=refresh, recorder=recorder)
 
     return _run(first, look)
 

@@ -18,9 +18,7 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
-from gpuwatch.tui.line import Line as Line
-from gpuwatch.tui.line import Press
-from gpuwatch.tui.line import Span as Span
+from gpuwatch.tui.line import Line, Press, Span
 from gpuwatch.tui.palette import styles
 
 LEAST = (40, 8)

@@ -9,10 +9,11 @@ import pytest
 
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.text import clean
-from gpuwatch.tui.canvas import Line, _changed
+from gpuwatch.tui.canvas import _changed
 from gpuwatch.tui.cells import fit, pad, wrap
 from gpuwatch.tui.collect import Collector
 from gpuwatch.tui.graph import area, axis, bar, longer, window
+from gpuwatch.tui.line import Line
 from gpuwatch.tui.series import NS, Series
 from gpuwatch.tui.snapshot import View
 

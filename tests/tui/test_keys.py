@@ -15,8 +15,9 @@ from textual.pilot import Pilot
 
 import gpuwatch.tui
 from gpuwatch.tui.app import GpuwatchApp
-from gpuwatch.tui.canvas import Canvas, Clicked, Line, Scrolled
+from gpuwatch.tui.canvas import Canvas, Clicked, Scrolled
 from gpuwatch.tui.keys import EVERYWHERE, all_keys, keys_row, names_of
+from gpuwatch.tui.line import Line
 from gpuwatch.tui.painted import PaintedScreen
 from gpuwatch.tui.palette_commands import Commands
 
@@ -195,6 +196,15 @@ async def test_f10_and_ctrl_c_leave(key: str) -> None:
         await pilot.press(key)
         await ended(pilot)
     assert app.return_value == 0
+
+
+async def test_ctrl_c_on_a_page_says_what_goes_on_below_it(session: Make) -> None:
+    async with live(session()) as (app, pilot):
+        await pilot.press("i")
+        await shows(pilot, "every number")
+        await pilot.press("ctrl+c")
+        await ended(pilot)
+        assert app.farewell[0] == "the run goes on"
 
 
 async def ended(pilot: Pilot[int]) -> None:
