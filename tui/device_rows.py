@@ -13,6 +13,8 @@ from gpuwatch.units import UNKNOWN, digits, number, of_total, percent, si
 
 _ONE_ROW = 144
 """From this width on a GPU's six numbers fit in a row, at their longest."""
+_BESIDE = 116
+"""Columns from which on two GPUs stand beside each other."""
 _SHORT = 72
 """Columns below which names are shortened."""
 _TOTAL, _POWER_LIMIT, _CORES = "memory.total", "power.limit", "core.logical.count"
@@ -37,7 +39,7 @@ def number_of(device: DeviceNow) -> str:
 
 def columns_for(width: int) -> int:
     """GPUs beside each other."""
-    return 2 if width >= 150 else 1
+    return 2 if width >= _BESIDE else 1
 
 
 def grid_rows(

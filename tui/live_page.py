@@ -37,6 +37,10 @@ TALL = 30
 _LOW, _LOWEST = 22, 20
 """Rows from which on phases, and the runs of the study, have a place."""
 
+_FIXED = 2
+"""Rows of the device's name and of the time axis."""
+_LEAST = 8
+"""Rows of the gauges, two each, and of the log, which GPUs and details leave."""
 _DIGITS = 7
 """Rows from which on a gauge has large digits, and a blank row below."""
 _LOG = 6
@@ -96,23 +100,24 @@ def _one_gpu(snapshot: Snapshot, options: Options, width: int, height: int) -> D
         bottom = workload_rows(snapshot, width, phases)
     gpus = snapshot.gpus
     left = height - len(top) - len(bottom)
+    device = snapshot.device(snapshot.selected)
+    details = detail_rows(device, width) if device else []
+    if len(gpus) > 4 and height < TALL:
+        details = details[1:]
     listed: list[Line] = []
     if len(gpus) > 1:
         rows = -(-len(gpus) // columns_for(width))
-        most = max(1, min(rows, left - 11))
-        # Which GPUs a run uses is known where some are known not to be used.
+        if rows > left - len(details) - _FIXED - _LEAST:
+            details = []
+        most = max(1, min(rows, left - len(details) - _FIXED - _LEAST))
         listed = grid_rows(gpus, snapshot.selected, width, most, mark_used=_told(snapshot))
-    device = snapshot.device(snapshot.selected)
-    details = detail_rows(device, width) if device else []
-    if len(listed) > 4 and height < TALL:
-        details = details[1:]
     pipes = pipe_row(device, width) if device and device.row.kind == "gpu" else None
-    if pipes is not None and left - len(listed) - 2 - len(details) > 6:
+    if pipes is not None and left - len(listed) - len(details) - _FIXED > _LEAST:
         details.append(pipes)
     host = host_row(snapshot.devices, width) if height >= TALL and gpus else None
     if host is not None:
         details.append(host)
-    left -= len(listed) + 2 + len(details)
+    left -= len(listed) + _FIXED + len(details)
     gauges = _gauges(snapshot, height)
     table = _processes(snapshot, width, left - _DIGITS * len(gauges) - _LOG)
     details += table
@@ -166,7 +171,7 @@ def _all_gpus(snapshot: Snapshot, options: Options, width: int, height: int) -> 
 
 
 def _told(snapshot: Snapshot) -> bool:
-    """Whether it is known which GPUs the run uses."""
+    """Whether it is known which GPUs the run uses: where some are known not to be used."""
     return not snapshot.machine_only and any(not gpu.row.used for gpu in snapshot.gpus)
 
 
@@ -190,7 +195,7 @@ def _gauges(snapshot: Snapshot, height: int) -> list[Gauge]:
 def _log_height(left: int, gauges: int) -> int:
     """Rows of the log and the last event; the gauges get the rest, at least a row each."""
     if left >= 15:
-        return max(_LOG, min(left // 3, left - _DIGITS * gauges))
+        return max(_LOG, min(left // 4, left - _DIGITS * gauges))
     wanted = left - 9 if left >= 11 else left - 6
     return max(2, min(wanted, left - 3))
 

@@ -30,6 +30,8 @@ VERDICTS = {
     "described": ("·", "text"),
 }
 """A mark and a colour for each verdict, the same as on the compare screen."""
+_OPEN = frozenset({TO_COME, "queued", "starting", "running"})
+"""States of runs without which a verdict is one so far."""
 _LABEL = 24
 """Columns of an environment's name."""
 _BLOCKS = 12
@@ -111,15 +113,19 @@ def _contrast(found: SoFar, strip: StudyStrip, width: int) -> Line:
     row.add(f"{fit(clean(found.case), _LABEL)}: " if several else "", "muted")
     row.add(fit(clean(found.other), _LABEL), "strong").add(" against ", "muted")
     row.add(fit(clean(found.baseline), _LABEL), "text").add(": ", "muted")
-    row.add(_verdict(found), role)
+    if strip.blocks is not None and found.pairs == 0 and found.estimate is None:
+        return row.add("no block of both is complete so far", "muted")
+    row.add(_verdict(found, strip), role)
     row.add(f"  {_signed(found.estimate)} %" if _known(found.estimate) else "", "strong")
     if _known(found.low) and _known(found.high):
         row.add(f" ({_signed(found.low)} to {_signed(found.high)})", "text")
     return row.add(f"  {_rests(found, strip)}", "muted")
 
 
-def _verdict(found: SoFar) -> str:
-    return "described only" if found.kind == "described" else f"{found.kind} so far"
+def _verdict(found: SoFar, strip: StudyStrip) -> str:
+    if found.kind == "described":
+        return "described only"
+    return f"{found.kind} so far" if any(run.state in _OPEN for run in strip.runs) else found.kind
 
 
 def _rests(found: SoFar, strip: StudyStrip) -> str:

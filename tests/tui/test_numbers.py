@@ -82,7 +82,7 @@ async def test_bytes_beyond_the_ceiling_are_called_cache_reuse(
 
 async def test_the_axis_of_a_gauge_in_one_row_stands_under_its_history(session: Make) -> None:
     path = session(gpus=8, pipes=True, bandwidth_measured=True)
-    async with live(path) as (app, pilot):
+    async with live(path, (80, 16)) as (app, pilot):
         screen = app.screen
         assert isinstance(screen, LiveScreen)
         await until(pilot, lambda: screen.snapshot is not None and "busy" in screen_text(app))

@@ -172,6 +172,19 @@ def test_an_estimate_without_an_interval_and_one_run_each_are_said_as_such(
     assert "✗ docker against bare: invalid so far  1 of 2 blocks" in rows[1] and "%" not in rows[1]
 
 
+def test_before_the_first_complete_block_there_is_no_verdict_and_after_the_last_no_so_far(
+    session: Make, tmp_path: Path
+) -> None:
+    strip = strip_of(under_way(session, tmp_path / "study"))
+    none = SoFar("", "bare", "docker", "described", None, None, None, 0)
+    rows = texts(strip_rows(replace(strip, found=(none,)), 120, 4))
+    assert rows[1].endswith("docker against bare: no block of both is complete so far")
+    over = tuple(replace(run, state="finished") for run in strip.runs)
+    same = replace(none, kind="same", estimate=0.001, pairs=2)
+    rows = texts(strip_rows(replace(strip, runs=over, found=(same,)), 120, 4))
+    assert "docker against bare: same  +0.1 %  2 of 2 blocks" in rows[1]
+
+
 @pytest.mark.parametrize(
     "text",
     [
