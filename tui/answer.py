@@ -111,8 +111,8 @@ def kernel_pairs(answer: Answer) -> list[Pair]:
         return [_pair(question, contrast) for question, contrast in asked]
     if answer.sessions is None:
         return []
-    (first, base), *others = _one_by_one(answer)
-    return [Pair((first, label), (base, path)) for label, path in others]
+    runs = _one_by_one(answer)
+    return [Pair((runs[0][0], label), (runs[0][1], path)) for label, path in runs[1:]]
 
 
 def _one_by_one(answer: Answer) -> list[tuple[str, Path]]:
@@ -123,7 +123,7 @@ def _one_by_one(answer: Answer) -> list[tuple[str, Path]]:
     found = [
         (name, Path(each.path)) for name, each in zip(names, answer.sessions.sessions, strict=True)
     ]
-    return [found[kept], *found[:kept], *found[kept + 1 :]]
+    return [*found[kept : kept + 1], *found[:kept], *found[kept + 1 :]]
 
 
 def _ordered(question: Question) -> Sequence[Cell]:

@@ -84,9 +84,10 @@ def history_rows(series: Sequence[Series], view: View, width: int, height: int) 
     low, high, over = _scale([v for each in placed for v in each.values if v is not None], view)
     label = min(width // 3, max((cell_len(clean(each.label)) for each in series), default=0))
     legend = [_legend(each, view, label, width) for each in placed]
+    before = int(-start / max(1e-12, end - start) * columns)
     rows = max(3, height - len(legend) - 3)
     rows -= 1 - rows % 2  # a row in the middle, for half the scale
-    lines = [_title(placed, view, over, start < 0, width)]
+    lines = [_title(placed, view, over, before > 0, width)]
     lines += _picture(placed, view, (low, high), (start, end), columns, rows, width)
     lines += _axis(start, end, columns, view, width)
     return [*lines, *legend][:height]
@@ -247,7 +248,8 @@ def _axis(start: float, end: float, columns: int, view: View, width: int) -> lis
     else:
         ticks, labels = axis(Window(0, max(1, int(end * _NS)), columns - before))
     rule = Line(width).to(_SCALE).add("└", "faint").add("╌" * before, "faint").add(ticks, "faint")
-    word = "warm-up" if before >= len("warm-up") + 1 else "w" if before >= 2 else ""
+    words = ("warm-up", "") if view.by_step else ("start-up and warm-up", "warm-up", "")
+    word = next(word for word in words if len(word) < max(1, before))
     named = Line(width).to(_SCALE + 1).add(pad(word, before), "muted")
     return [rule, named.add(labels, "muted")]
 
