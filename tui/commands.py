@@ -51,29 +51,44 @@ class Outcome:
 
 async def run(*arguments: str, timeout: float = TIMEOUT_SECONDS, outlives: bool = False) -> Outcome:
     """Run ``gpuwatch ARGUMENTS``; unless it ``outlives`` the caller, it is ended with that."""
-    process = await asyncio.create_subprocess_exec(
-        *PREFIX,
-        *arguments,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.PIPE,
-        start_new_session=True,
+    starting = asyncio.ensure_future(
+        asyncio.create_subprocess_exec(
+            *PREFIX,
+            *arguments,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            start_new_session=True,
+        )
     )
+    try:
+        process = await asyncio.shield(starting)
+    except asyncio.CancelledError:
+        await _end(await starting, outlives=outlives)
+        raise
     try:
         out, err = await asyncio.wait_for(process.communicate(), timeout)
     except asyncio.TimeoutError:
         return Outcome(124, "", f"no answer after {timeout:.0f} s")
     finally:
-        if process.returncode is None and not outlives:
-            with contextlib.suppress(ProcessLookupError):
-                process.terminate()
-            await process.wait()
-        if process.returncode is not None:
-            # Its pipes too: collected behind the end of the loop they complain on the terminal.
-            process._transport.close()  # type: ignore[attr-defined]
+        await _end(process, outlives=outlives)
     return Outcome(
         process.returncode or 0, out.decode("utf-8", "replace"), err.decode("utf-8", "replace")
     )
+
+
+async def _end(process: asyncio.subprocess.Process, *, outlives: bool) -> None:
+    """Leave nothing of it behind, unless it goes on and outlives this program."""
+    if process.returncode is None and outlives:
+        return
+    try:
+        if process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                process.terminate()
+            await process.wait()
+    finally:
+        # Pipes that are collected behind the end of the loop complain on the terminal.
+        process._transport.close()  # type: ignore[attr-defined]
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from gpuwatch.session import labels
 from gpuwatch.session.labels import Label
 from gpuwatch.tui import commands
 from gpuwatch.tui.app import GpuwatchApp
+from gpuwatch.tui.canvas import Clicked
 from gpuwatch.tui.compare import CompareScreen
 from gpuwatch.tui.home import HomeScreen
 from gpuwatch.tui.home_watch import fresh
@@ -219,7 +220,7 @@ async def test_a_click_stands_on_a_row_and_a_double_click_opens_it(studies: Path
         await until(pilot, lambda: screen.state.cursor == 2)
         await pilot.click(offset=(20, 0))
         assert screen.state.cursor == 2
-        await pilot.click(offset=(20, at), times=2)
+        screen.post_message(Clicked(20, at, 2))
         await until(pilot, lambda: isinstance(screen.app.screen, LiveScreen))
 
 
