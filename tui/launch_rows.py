@@ -86,8 +86,8 @@ def launch_rows(state: LaunchState, width: int, height: int, first: int, *, foll
         body.append(line)
     hidden = most - first - space
     if hidden > 0:
-        rows = "1 more row" if hidden == 1 else f"{hidden} more rows"
-        foot[0] = rule(f"↓ {rows}, then: plan", width)
+        told = "1 more row" if hidden == 1 else f"{hidden} more rows"
+        foot[0] = rule(f"↓ {told}, then: plan", width)
     return Drawn((head, *body, *foot), tuple(targets), first)
 
 

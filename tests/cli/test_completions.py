@@ -198,6 +198,18 @@ def test_behind_two_dashes_another_program_is_completed(ask: Ask) -> None:
     assert "mine.toml" in ask("run --env bare -- cat mi")
 
 
+@pytest.mark.skipif(shutil.which("zsh") is None, reason="zsh is not installed: apt install zsh")
+def test_zsh_finds_the_script_in_its_fpath(tmp_path: Path) -> None:
+    (tmp_path / "_gpuwatch").write_text(script("zsh"))
+    setup = tmp_path / "setup"
+    setup.write_text(f"fpath=({tmp_path} $fpath)\n" + _ZSH.format(script="/dev/null"))
+    env = {"PATH": os.environ["PATH"], "HOME": str(tmp_path), "LC_ALL": "C.UTF-8"}
+    shell = Shell("zsh", setup, tmp_path, env)
+    for _ in range(2):  # the first Tab loads it
+        assert shell.complete("gpuwatch run --order-s") == ["run", "--order-seed"]
+    shell.close()
+
+
 def test_every_flag_that_help_shows_is_in_the_table(cli: Cli) -> None:
     known = {(row.command, row.flag) for row in rows()}
     for name in COMMANDS:
