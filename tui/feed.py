@@ -16,6 +16,8 @@ from gpuwatch.tui.snapshot import Snapshot, Trouble, Unreadable, View
 REFRESH_SECONDS = 1.0
 _ENDED_SECONDS = 5.0
 """How often a session that is over is looked at again: another recorder may take it up."""
+_FIRST_SECONDS = 0.05
+"""How often a session that begins is looked at, until something stands in it."""
 _PATIENCE_SECONDS = 2.0
 """A session that a recorder is just making may not be readable yet."""
 
@@ -87,7 +89,7 @@ class Feed:
                     fresh = path.exists() and time.time() - path.stat().st_mtime < _PATIENCE_SECONDS
                     if not fresh or time.monotonic() > deadline:
                         raise
-            self._closed.wait(0.1)
+            self._closed.wait(_FIRST_SECONDS)
         return None
 
     def _update(self, collector: Collector) -> None:
@@ -103,15 +105,18 @@ class Feed:
     def _follow(self, collector: Collector) -> None:
         past = PastView(collector)
         asked = False
+        soon = time.monotonic() + _PATIENCE_SECONDS
         while not self._closed.is_set():
             view = self._view
             if not asked:
                 self._update(collector)
-            shown = past.at(view.at)
+            shown = past.at(view.at, view.seconds)
             snapshot = shown.snapshot(view)
             self._post(snapshot)
             more = snapshot.goes_on or (snapshot.place is not None and not snapshot.tally)
             due = time.monotonic() + (self._refresh if more else _ENDED_SECONDS)
+            if more and snapshot.t <= 1 and time.monotonic() < soon:
+                due = time.monotonic() + _FIRST_SECONDS
             while not self._wake.is_set() and (collector.backfill() or shown.backfill()):
                 if time.monotonic() > due:
                     break

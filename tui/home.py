@@ -19,6 +19,7 @@ from gpuwatch.tui.home_list import ORDERS
 from gpuwatch.tui.home_rows import Layout, home_rows
 from gpuwatch.tui.home_sessions import HomeSessions
 from gpuwatch.tui.keys import keys_row
+from gpuwatch.tui.machine_recorder import MachineRecorder
 from gpuwatch.tui.narrow import send_only_changes
 from gpuwatch.tui.snapshot import Snapshot, Unreadable
 
@@ -87,10 +88,14 @@ class HomeScreen(HomeSessions):
         Binding("escape", "back", show=False),
     ]
 
-    def __init__(self, *, refresh: float = 1.0) -> None:
-        """``refresh``: seconds between two pictures of the devices."""
+    def __init__(self, *, refresh: float = 1.0, recorder: MachineRecorder | None = None) -> None:
+        """``refresh``: seconds between two pictures of the devices.
+
+        ``recorder``: of the machine, started before this program was loaded.
+        """
         super().__init__()
         self._every = refresh
+        self._recorder = recorder
         self._layout = Layout()
         self._devices: DevicesNow | None = None
 
@@ -106,8 +111,11 @@ class HomeScreen(HomeSessions):
     def on_screen_resume(self) -> None:
         if self._devices is None:
             self._devices = DevicesNow(
-                lambda news: void(self.post_message(Arrived(news))), refresh=self._every
+                lambda news: void(self.post_message(Arrived(news))),
+                refresh=self._every,
+                recorder=self._recorder,
             )
+            self._recorder = None
             self._devices.start()
         self.action_refresh()
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 import time
 
 TYPE_CHECKING = False
@@ -36,9 +37,11 @@ def fits(arguments: Sequence[str]) -> bool:
 
 
 def show() -> None:
-    """Draw the frame on the terminal's other screen, and collect no garbage while loading."""
+    """Draw the frame on the terminal's other screen; what follows loads as fast as it goes."""
     global _up
     gc.disable()
+    # asyncio does without it where it is not there; no screen speaks TLS.
+    sys.modules["ssl"] = None  # type: ignore[assignment]
     try:
         width, height = os.get_terminal_size(1)
         rows = list(_rows())[:height]
@@ -71,6 +74,8 @@ class HandedOver:
         # What was loaded stays: it need not be looked through for garbage again and again.
         gc.freeze()
         gc.enable()
+        if sys.modules.get("ssl", gc) is None:
+            del sys.modules["ssl"]
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         global _up

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from gpuwatch.cli import first_frame, looks, screen
+from gpuwatch.tui.machine_recorder import MachineRecorder
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,7 +25,9 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
 
         return plain.devices(plain.INTERVAL_SECONDS if arguments.interval is None else refresh)
     screen.require("gpuwatch --plain; for scripts see `gpuwatch --help`")
+    # It loads beside the program of the screens.
+    recorder = MachineRecorder(refresh)
     from gpuwatch.tui.app import run_home
 
     with first_frame.HandedOver():
-        return run_home(looks.look(arguments), refresh=refresh)
+        return run_home(looks.look(arguments), refresh=refresh, recorder=recorder)

@@ -14,6 +14,7 @@ from gpuwatch.session.tier import Tier, Value
 
 COMMIT_SECONDS = 0.5
 PUMP_SECONDS = 0.1
+_FIRST_SECONDS = 0.05
 _MOST_ROWS = 200_000
 """Rows kept in memory while the file cannot be written; beyond it log lines go first."""
 
@@ -93,8 +94,10 @@ class SessionWriter:
             os._exit(1)
 
     def _write_until_stopped(self) -> None:
-        due = time.monotonic() + COMMIT_SECONDS
-        while not self._stop.wait(self._pump_seconds):
+        # What was put at once, the first sample, is in the file soon: somebody waits for it.
+        wait, due = _FIRST_SECONDS, time.monotonic()
+        while not self._stop.wait(wait):
+            wait = self._pump_seconds
             self._collect()
             if time.monotonic() >= due:
                 self.commit()
