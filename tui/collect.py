@@ -53,9 +53,11 @@ class Collector:
         now_ns: Callable[[], int] = time.time_ns,
         *,
         beside: Collector | None = None,
+        back_ns: int = RECENT_NS,
     ) -> None:
         """``beside``: of an earlier moment (see ``session.past``) the collector of the same session
-        as it is now, which knows what does not depend on the moment.
+        as it is now, which knows what does not depend on the moment. ``back_ns``: how far back step
+        lines are looked at one by one.
         """
         self.reader = reader
         self._now_ns = now_ns
@@ -68,7 +70,7 @@ class Collector:
         self._events: deque[EventRow] = deque(maxlen=_MOST_EVENTS)
         self._last_event = reader.last_event() - _MOST_EVENTS
         self._scales: dict[tuple[str, str | None], float] = {}
-        self._steps: Steps = Steps(reader, beside._steps if beside else None)
+        self._steps: Steps = Steps(reader, beside._steps if beside else None, back_ns)
         self._study: StudyNow = beside._study if beside else StudyNow(reader.path)
         self._interval = _seconds(self.meta.get("interval_seconds"), 1.0)
         buckets = beside._ticks.buckets if beside else Buckets(reader)

@@ -10,22 +10,31 @@ _ON = 30 * NS
 """Going on by at most so much reads on; anything else begins anew, which takes less."""
 
 
+_LEAST = 60 * NS
+"""How far back step lines are looked at, whatever is drawn: for numbers of the last minute."""
+
+
 class PastView:
     """Lives in the feed's thread."""
 
     def __init__(self, now: Collector) -> None:
         self._now = now
         self._past: tuple[PastReader, Collector] | None = None
+        self._back = 0
+        """Nanoseconds of step lines that it has one by one."""
 
-    def at(self, t: int | None) -> Collector:
-        """What shows the session time ``t`` in nanoseconds; ``None``: now."""
+    def at(self, t: int | None, seconds: int | None = None) -> Collector:
+        """What shows the session time ``t`` in nanoseconds (``None``: now) with a history of
+        ``seconds``."""
         if t is None:
             self._past = None
             return self._now
         t = max(0, min(t, self._now.end))
-        if self._past is None or not 0 <= t - self._past[0].t_ns <= _ON:
+        back = max(_LEAST, round((seconds or 0) * 1.2 * NS))
+        if self._past is None or back > self._back or not 0 <= t - self._past[0].t_ns <= _ON:
             reader = PastReader(self._now.reader, t)
-            self._past = reader, Collector(reader, beside=self._now)
+            self._past = reader, Collector(reader, beside=self._now, back_ns=back)
+            self._back = back
             self._past[1].update()
         elif t > self._past[0].t_ns:
             self._past[0].advance(t)

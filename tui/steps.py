@@ -29,11 +29,16 @@ _ETA_NS = 30 * NS
 class Steps:
     """Step lines read so far. Lives in the feed's thread."""
 
-    def __init__(self, reader: SessionReader, now: Steps | None = None) -> None:
-        """``now``: of an earlier moment the steps of the same session as they are now."""
+    def __init__(
+        self, reader: SessionReader, now: Steps | None = None, back_ns: int = RECENT_NS
+    ) -> None:
+        """``now``: of an earlier moment the steps of the same session as they are now.
+
+        ``back_ns``: how far back lines are looked at one by one.
+        """
         self._reader = reader
         self._now = now
-        self._last = _first_look(reader)
+        self._last = _first_look(reader, back_ns)
         self._first_recent = self._last
         self._back = -1
         """Everything up to here was read by :meth:`backfill`."""
@@ -245,11 +250,11 @@ class Steps:
         return (total - step) * (ns / NS / done)
 
 
-def _first_look(reader: SessionReader) -> int:
-    """The line behind which lines are read at once: those of the longest zoom."""
+def _first_look(reader: SessionReader, back_ns: int) -> int:
+    """The line behind which lines are read at once."""
     last = reader.last_step()
     newest = reader.steps(last - 1, 1)
-    long_ago = reader.row_at("step", newest[0].t - RECENT_NS - 10 * NS) if newest else -1
+    long_ago = reader.row_at("step", newest[0].t - back_ns - 10 * NS) if newest else -1
     return max(-1, last - _FIRST_LOOK, min(long_ago, last - _LEAST_LOOK))
 
 
