@@ -43,7 +43,8 @@ class GpuwatchApp(App[int]):
     ]
 
     def __init__(self, first: Callable[[], Screen[Any]], look: Look = USUAL) -> None:
-        super().__init__()
+        # Without colours the terminal's own two are used, also by Textual's widgets.
+        super().__init__(ansi_color=True if "NO_COLOR" in os.environ else None)
         self._first = first
         self.look = look
         self.farewell: list[str] = []

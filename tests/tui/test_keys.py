@@ -21,7 +21,7 @@ from gpuwatch.tui.line import Line
 from gpuwatch.tui.painted import PaintedScreen
 from gpuwatch.tui.palette_commands import Commands
 
-from .harness import live, running, screen_text, shows, until
+from .harness import colours, live, running, screen_text, shows, until
 
 Make = Callable[..., Path]
 
@@ -179,6 +179,23 @@ async def test_an_action_is_found_by_its_words_and_done(session: Make) -> None:
         await pilot.press("enter")
         await until(pilot, lambda: not isinstance(app.screen, CommandPalette))
         await shows(pilot, "gauges of the run")
+
+
+async def test_without_colours_the_palette_marks_its_row_by_a_line(
+    session: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    async with live(session()) as (app, pilot):
+        await pilot.press("ctrl+p")
+        await shows(pilot, "stop the run")
+        assert not colours(app)
+        lined = [
+            segment.text
+            for strip in app.screen._compositor.render_strips()
+            for segment in strip
+            if segment.style and segment.style.underline
+        ]
+    assert len(lined) >= 1 and "stop the run" in "".join(lined)
 
 
 async def test_words_that_no_action_has_find_nothing() -> None:
