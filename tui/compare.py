@@ -245,27 +245,35 @@ class CompareScreen(PaintedScreen):
         self._say("")
 
     def action_histories(self) -> None:
-        if self.result is not None and not isinstance(self.result, Trouble):
+        answer = self._with_runs()
+        if answer is not None:
             from gpuwatch.tui.answer import history_cases
 
-            cases = history_cases(self.result)
+            cases = history_cases(answer)
         else:
             groups = [Group(label, (path,)) for label, path in self._named()]
             cases = [Case("", tuple(groups))]
         self.app.push_screen(HistoriesScreen(cases, self._curves))
 
     def action_kernels(self) -> None:
-        if self.result is not None and not isinstance(self.result, Trouble):
+        answer = self._with_runs()
+        if answer is not None:
             from gpuwatch.tui.answer import kernel_pairs
 
-            pairs = kernel_pairs(self.result)
+            pairs = kernel_pairs(answer)
         else:
             (first, base), *others = self._named()
             pairs = [Pair((first, label), (base, path)) for label, path in others]
         self.app.push_screen(KernelDifferencesScreen(pairs))
 
+    def _with_runs(self) -> Answer | None:
+        """The answer, where it is there and some session of it could be read."""
+        if self.result is None or isinstance(self.result, Trouble):
+            return None
+        return self.result if self.result.study.sessions else None
+
     def _named(self) -> list[tuple[str, Path]]:
-        """The sessions before their baseline is known."""
+        """The sessions as long as no baseline is known."""
         known = {each.path: each.environment for each in self._openings}
         return [
             (f"{at} {clean(known.get(path) or path.stem)}", path)

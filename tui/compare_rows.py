@@ -29,7 +29,7 @@ def against(compared: Comparison) -> str:
     """What the ratios are against, and why not against the first."""
     at = compared.baseline
     if at is None:
-        return "no ratios: every run failed"
+        return "no ratios: every run failed" if compared.sessions else "no session could be read"
     first = compared.sessions[0].status.state.value
     return f"ratios are against session {at + 1}" + (f" (1 {first})" if at else "")
 

@@ -222,3 +222,15 @@ async def test_where_only_ascii_can_be_drawn_nothing_is_lost(session: Make) -> N
         for text in (verdict, screen_text(app)):
             assert to_ascii(text).count("?") == text.count("?"), "every glyph has one of ASCII"
         assert "aaaa" in screen_text(app) or "****" in screen_text(app)
+
+
+async def test_of_sessions_that_cannot_be_read_every_page_says_so(tmp_path: Path) -> None:
+    paths = [tmp_path / name for name in ("01-bare.gpuwatch", "02-docker.gpuwatch")]
+    for path in paths:
+        path.write_text("no session")
+    async with running(lambda: CompareScreen(paths), (200, 30)) as (app, pilot):
+        await shows(pilot, "no session could be read")
+        await pilot.press("h")
+        await until(pilot, lambda: screen_text(app).count("is not a gpuwatch") == 2)
+        await pilot.press("escape", "k")
+        await shows(pilot, "2 02-docker: no profile: ")
