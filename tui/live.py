@@ -244,6 +244,8 @@ class LiveScreen(TimeTravel, Views, Stopping):
             self.action_answer(False)
         elif self._narrow():
             return
+        elif self.options.message and not self.travelling:
+            self._say("")
         elif self.travelling:
             self.action_to_now()
         else:

@@ -112,7 +112,8 @@ def progress_row(snapshot: Snapshot, work: Work, width: int) -> Line:
 
 def log_rows(snapshot: Snapshot, options: Options, width: int, height: int) -> list[Line]:
     """The end of the log, and the last event."""
-    footer = event_rows(snapshot, options, width, 2 if height > 4 else 1)
+    most = max(1, height - 1) if options.message else 2 if height > 4 else 1
+    footer = event_rows(snapshot, options, width, most)
     space = height - len(footer) - 1
     if height <= 3:
         rows, space = [], height - len(footer)
@@ -141,7 +142,9 @@ def event_rows(snapshot: Snapshot, options: Options, width: int, most: int) -> l
     """The answer to a key, else the last event and the GPU it is of, in at most ``most`` rows."""
     row = Line(width).add(" ")
     if options.message:
-        return [row.add("» ", "key").add(clean(options.message), "strong")]
+        first, *rest = wrap(clean(options.message), width - 4, most)
+        rows = [row.add("» ", "key").add(first, "strong")]
+        return [*rows, *(Line(width).to(3).add(each, "strong") for each in rest)]
     event = snapshot.event
     if event is None:
         return [row.add("no events", "muted")]

@@ -53,9 +53,15 @@ async def test_e_writes_the_report_of_the_study_and_says_where_it_is(
 ) -> None:
     path = session(meta=finished(), alive=False)
     plan(path.parent, path.stem)
-    async with live(path, (120, 40)) as (_, pilot):
+    async with live(path, (80, 30)) as (app, pilot):
         await pilot.press("e")
-        await shows(pilot, "» report: ")
+        await shows(pilot, "» report:")
+        rows = screen_text(app).splitlines()
+        at = next(at for at, row in enumerate(rows) if "» report:" in row)
+        told = "".join(row.strip() for row in rows[at:-1])
+        assert str(path.parent / "summary.html") in told, "the whole path, in as many rows"
+        await pilot.press("escape")
+        await until(pilot, lambda: "report:" not in screen_text(app))
     assert fake.asked == [["report", str(path.parent)]]
 
 
