@@ -34,7 +34,9 @@ def studies(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     files = ("pair/01-bare", "pair/02-docker", "alone/01-bare")
     for at, name in enumerate(files):
         meta = {"session": {"id": f"id{at}", "label": name}, **finished(seconds=8)}
-        write(home / f"{name}.gpuwatch", Script(seconds=8, start=100.0 * at, alive=False, meta=meta))
+        write(
+            home / f"{name}.gpuwatch", Script(seconds=8, start=100.0 * at, alive=False, meta=meta)
+        )
     return home
 
 
