@@ -1,5 +1,6 @@
 # make run    set up, record mnist-cnn and show it        make test   the whole suite
 # make lint   ruff, mypy --strict                         make bench  what reporting and recording cost
+# make bench-tui  what the screens cost beside nvitop, nvtop and gpustat
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -8,7 +9,7 @@ WORKERS ?= 3
 
 has_torch = -c "import importlib.util as u, sys; sys.exit(any(u.find_spec(n) is None for n in ('torch', 'torchvision')))"
 
-.PHONY: run test lint format bench screenshots clean
+.PHONY: run test lint format bench bench-tui screenshots clean
 
 run: $(VENV)/.run
 	$(BIN)/gpuwatch run mnist-cnn --steps 500 $$($(PYTHON) $(has_torch) && echo --python $(PYTHON))
@@ -27,6 +28,9 @@ format: $(VENV)/.test
 
 bench: $(VENV)/.test
 	$(BIN)/python benchmarks/reporting.py
+
+bench-tui: $(VENV)/.test
+	$(BIN)/python -m benchmarks.tui
 
 screenshots: $(VENV)/.test
 	$(BIN)/python -m tests.tui.make_pictures

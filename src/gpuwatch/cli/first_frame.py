@@ -102,10 +102,10 @@ def _memory() -> str:
     known = {}
     try:
         with open("/proc/meminfo", "rb") as file:
-            for line in file.read(256).splitlines():
-                name, _, rest = line.partition(b":")
-                known[name] = int(rest.split()[0])
-        total, free = known[b"MemTotal"], known[b"MemAvailable"]
+            for _ in range(3):
+                name, number, *_ = file.readline().split()
+                known[name] = int(number)
+        total, free = known[b"MemTotal:"], known[b"MemAvailable:"]
     except (OSError, LookupError, ValueError):
         return ""
     return f", memory {(total - free) / _GIB:.1f} of {total / _GIB:.1f} GiB in use"
