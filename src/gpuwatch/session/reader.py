@@ -52,6 +52,7 @@ class SessionReader(BulkReads):
         """What had to be done to read a file whose writer died, if anything."""
         self._version = int(self._rows("PRAGMA user_version")[0][0])
         # What was read last, with what it follows from: a screen asks once a second.
+        self._meta: dict[JSON, tuple[JSON, JSON]] = {}
         self._devices: tuple[list[tuple[JSON, ...]], tuple[DeviceRow, ...]] = [], ()
         self._channels: tuple[object, tuple[ChannelRow, ...]] = None, ()
         self._processes: tuple[tuple[int, ...], Processes] | None = None
@@ -77,7 +78,12 @@ class SessionReader(BulkReads):
     def meta(self) -> dict[str, JSON]:
         """Everything known of the session as a whole; ``docs/session-format.md`` lists the keys."""
         rows = self._rows("SELECT key, value FROM meta LIMIT 1000")
-        return {str(key): _json(value) for key, value in rows}
+        known = self._meta
+        self._meta = {
+            key: (value, known[key][1] if key in known and known[key][0] == value else _json(value))
+            for key, value in rows
+        }
+        return {str(key): parsed for key, (_, parsed) in self._meta.items()}
 
     def status(self, meta: Mapping[str, JSON]) -> Status:
         """The state of the session whose :meth:`meta` that is."""
