@@ -16,7 +16,7 @@ def build(folder: Path) -> Path:
     units = [*sorted(sources.glob("*.c")), _HERE / "nvtop.c"]
     target = folder / "libnvidia-ml.so.1"
     flags = ["-shared", "-fPIC", "-O1", f"-I{sources}"]
-    # A real driver wakes who waits for an event; this one looks, which would cost gpuwatch alone.
+    # A real driver wakes who waits for an event; one that looks for it would cost gpuwatch alone.
     flags.append("-DEVENT_LOOK_NS=990000000")
     subprocess.run(["cc", *flags, "-o", target, *units, "-lpthread"], check=True)
     return folder

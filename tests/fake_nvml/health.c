@@ -92,7 +92,8 @@ int nvmlEventSetWait_v2(EventSet *set, EventData *out, unsigned milliseconds) {
             *out = (EventData){&gpu_handles[g], XID_CRITICAL_ERROR, (unsigned long long)number, ~0u, ~0u};
             return SUCCESS;
         }
-        nanosleep(&(struct timespec){0, EVENT_LOOK_NS}, NULL);
+        long long left = (until - now_us()) * 1000;
+        if (left > 0) nanosleep(&(struct timespec){0, left < EVENT_LOOK_NS ? left : EVENT_LOOK_NS}, NULL);
     } while (now_us() < until);
     return TIMEOUT;
 }
