@@ -130,8 +130,7 @@ class CompareScreen(PaintedScreen):
         try:
             for path in self.paths[:MOST]:
                 self._tell(Opened(opening_of(path)))
-            result: Answer | Trouble = self._answer()
-            self._tell(Compared(result))
+            self._tell(Compared(self._answer()))
         except GpuwatchError as error:
             self.post_message(Compared(Trouble(error.message, error.mend)))
         except _Left:
@@ -184,9 +183,8 @@ class CompareScreen(PaintedScreen):
         foot = self._foot(width)
         space = height - 2 - len(foot)
         if self.result is None:
-            title.add(f"  {len(self.paths)} sessions", "muted")
-            seconds = time.monotonic() - self._since
-            count = len(self.paths)
+            count, seconds = len(self.paths), time.monotonic() - self._since
+            title.add(f"  {count} sessions", "muted")
             lines = opening_rows(self._openings, count, self._read, seconds, width, space)
         elif isinstance(self.result, Trouble):
             lines = [Line(width), *trouble_rows(self.result, width)]
@@ -230,8 +228,7 @@ class CompareScreen(PaintedScreen):
                 seen[: len(over)] = over
             start = end
         if len(rows) > space:
-            last = min(len(rows), self._row + space)
-            keys.append(("↑↓", f"{last} of {len(rows)}"))
+            keys.append(("↑↓", f"{min(len(rows), self._row + space)} of {len(rows)}"))
         if left_out > 0:
             keys.insert(1, ("←→", f"{left_out} more"))
         return seen

@@ -16,11 +16,11 @@ from rich.cells import cell_len
 from gpuwatch.text import clean
 from gpuwatch.tui.cells import pad
 from gpuwatch.tui.curves import LOSS, METRICS, STEP_TIME, Curve, Curves, Metric
-from gpuwatch.tui.graph import Window, axis
+from gpuwatch.tui.history_axis import axis_rows
 from gpuwatch.tui.line import Line
 from gpuwatch.tui.numbers import shown
 from gpuwatch.tui.overlay import DOTS, Overlay
-from gpuwatch.units import UNKNOWN, loss, milliseconds, nice, si
+from gpuwatch.units import UNKNOWN, loss, milliseconds, nice
 
 LETTERS = "abcdefgh"
 MOST = len(LETTERS)
@@ -30,7 +30,6 @@ _SCALE = 11
 """Columns of the scale's labels."""
 _ENDS = 3
 """Columns at the right for the letters of lines that end close together."""
-_NS = 1_000_000_000
 _WARMUP = 0.1
 """Of the width at most, for what lies before the first timed step."""
 _OUTLIERS = 3.0
@@ -89,7 +88,7 @@ def history_rows(series: Sequence[Series], view: View, width: int, height: int) 
     rows -= 1 - rows % 2  # a row in the middle, for half the scale
     lines = [_title(placed, view, over, before > 0, width)]
     lines += _picture(placed, view, (low, high), (start, end), columns, rows, width)
-    lines += _axis(start, end, columns, view, width)
+    lines += axis_rows(start, end, columns, view.by_step, width, _SCALE)
     return [*lines, *legend][:height]
 
 
@@ -238,37 +237,6 @@ def _picture(
         middle = lines[height // 2] = Line(width).to(_SCALE).add("│", "faint")
         middle.add("  no values to draw", "muted")
     return lines
-
-
-def _axis(start: float, end: float, columns: int, view: View, width: int) -> list[Line]:
-    """The line under the picture, dashed in the warm-up, and its labels."""
-    before = int(-start / max(1e-12, end - start) * columns)
-    if view.by_step:
-        ticks, labels = _step_axis(end, columns - before)
-    else:
-        ticks, labels = axis(Window(0, max(1, int(end * _NS)), columns - before))
-    rule = Line(width).to(_SCALE).add("└", "faint").add("╌" * before, "faint").add(ticks, "faint")
-    words = ("warm-up", "") if view.by_step else ("start-up and warm-up", "warm-up", "")
-    word = next(word for word in words if len(word) < max(1, before))
-    named = Line(width).to(_SCALE + 1).add(pad(word, before), "muted")
-    return [rule, named.add(labels, "muted")]
-
-
-def _step_axis(end: float, columns: int) -> tuple[str, str]:
-    """Ticks at readable numbers of steps."""
-    step = nice(max(1.0, end * 11 / max(1, columns)))
-    line, labels = ["─"] * columns, [" "] * columns
-    at, free = 0.0, 0
-    while at <= end:
-        column = int(at / max(1e-12, end) * columns)
-        text = f"{at:,.0f}" if at < 1e6 else si(at, "")
-        if column < columns:
-            line[column] = "┬"
-            if column >= free and column + len(text) <= columns:
-                labels[column : column + len(text)] = text
-                free = column + len(text) + 1
-        at += step
-    return "".join(line), "".join(labels)
 
 
 def _legend(placed: _Placed, view: View, label: int, width: int) -> Line:
