@@ -34,7 +34,7 @@ class Look:
     @property
     def room(self) -> int:
         """Columns of a line's text."""
-        return max(1, self.width - self.clock - 7)
+        return max(1, self.width - self.clock - 6)
 
 
 def text_of(line: LogLine) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpuwatch.session.past import PastReader
 from gpuwatch.tui.collect import Collector
-from gpuwatch.tui.series import NS
+from gpuwatch.tui.series import NS, RECENT_NS
 
 _ON = 30 * NS
 """Going on by at most so much reads on; anything else begins anew, which takes less."""
@@ -30,7 +30,7 @@ class PastView:
             self._past = None
             return self._now
         t = max(0, min(t, self._now.end))
-        back = max(_LEAST, round((seconds or 0) * 1.2 * NS))
+        back = max(_LEAST, self._drawn(seconds))
         if self._past is None or back > self._back or not 0 <= t - self._past[0].t_ns <= _ON:
             reader = PastReader(self._now.reader, t)
             self._past = reader, Collector(reader, beside=self._now, back_ns=back)
@@ -40,3 +40,9 @@ class PastView:
             self._past[0].advance(t)
             self._past[1].update()
         return self._past[1]
+
+    def _drawn(self, seconds: int | None) -> int:
+        """Nanoseconds of a history that is drawn line by line."""
+        if seconds is None:
+            return self._now.end if self._now.end <= RECENT_NS else 0
+        return round(seconds * 1.2 * NS)
