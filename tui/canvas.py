@@ -19,6 +19,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from gpuwatch.tui.line import Line, Press, Span
+from gpuwatch.tui.narrow import send
 from gpuwatch.tui.palette import styles
 
 LEAST = (40, 8)
@@ -82,7 +83,7 @@ class Canvas(Widget):
                 Region(start, y, end - start, 1)
                 for start, end in _changed(old, new, self.size.width)
             ]
-        if regions:
+        if regions and not send(self, regions):
             self.refresh(*_merged(regions))
 
     def text(self) -> str:

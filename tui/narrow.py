@@ -7,6 +7,7 @@ new column of a history, and forty bytes of colours around two digits.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -14,7 +15,9 @@ from rich.color import ColorSystem
 from rich.console import Console
 from rich.style import Style
 from textual._compositor import ChopsUpdate, CompositorUpdate
+from textual.geometry import Region
 from textual.screen import Screen
+from textual.widget import Widget
 
 _Look = tuple[tuple[str, ...], str, str]
 """The attributes' codes, those of the colour, and those of the background."""
@@ -46,6 +49,33 @@ class NarrowUpdate(ChopsUpdate):
                 for text, style, _ in strip.crop(start - x, min(end, x2) - x):
                     pen.write(text, style)
         return pen.sequence()
+
+
+def send(canvas: Widget, regions: Sequence[Region]) -> bool:
+    """Write what stands in ``regions`` of ``canvas`` to the terminal now; whether that was done.
+
+    ``canvas`` is its whole screen, so nothing lies over it and the way through Textual's layout,
+    which costs as much as the picture itself, gives the same. Not done where another screen is on
+    top, or where Textual itself is about to draw.
+    """
+    app, screen = canvas.app, canvas.screen
+    driver = app._driver
+    if driver is None or app.is_headless or driver.is_inline or app._batch_count:
+        return False
+    alone = app.screen is screen and len(screen.children) == 1
+    if not alone or not app._running or canvas.region != screen.region or canvas._repaint_required:
+        return False
+    pen = Pen(app.console._color_system or ColorSystem.TRUECOLOR)
+    for region in regions:
+        for y, strip in enumerate(canvas.render_lines(region), region.y):
+            pen.move(region.x, y)
+            for text, style, _ in strip:
+                pen.write(text, style)
+    app._begin_update()
+    driver.write(pen.sequence())
+    app._end_update()
+    driver.flush()
+    return True
 
 
 class Pen:
