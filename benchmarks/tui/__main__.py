@@ -56,11 +56,13 @@ def main() -> int:
                     env = _environment(folder, driver, library)
                     fill(folder)
                     result = measure(program, folder, env, arguments.settle, arguments.seconds)
+                    results[program.name].append(result)
+                    print(f"{gpus} GPU, {program.name}: {result}", file=sys.stderr)
+                except RuntimeError as error:
+                    print(f"{gpus} GPU, {program.name}, a run that does not count: {error}")
                 finally:
                     weather.close()
                     shutil.rmtree(folder, ignore_errors=True)
-                results[program.name].append(result)
-                print(f"{gpus} GPU, {program.name}: {result}", file=sys.stderr)
         print(tables(gpus, results))
     return 0
 
