@@ -13,8 +13,8 @@ from gpuwatch.session.progress import Place
 from gpuwatch.session.rows import DeviceRow, EventRow, LogRow
 from gpuwatch.session.status import Status
 from gpuwatch.tui.graph import Window
-from gpuwatch.tui.processes import ProcessNow
 from gpuwatch.tui.next_run import Ahead
+from gpuwatch.tui.processes import ProcessNow
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class View:
     speed: float | None = 1.0
     """Session seconds a second while playing; ``None``: as fast as it draws."""
     metric: str | None = None
-    """What the graph that can be picked shows, a key of ``Snapshot.metrics``; ``None``: no graph."""
+    """What the picked graph shows, one of ``Snapshot.metrics``; ``None``: there is no such graph."""
     grid: bool = False
     """Whether all GPUs are looked at: their histories are made only then."""
 

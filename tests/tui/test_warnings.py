@@ -91,7 +91,8 @@ async def test_a_lost_gpu_is_the_gravest_until_it_is_back(session: Make) -> None
     add_event(path, 6, "gpu-back", "the GPU answers again", "gpu3")
     async with live(path) as (app, _):
         assert second_row(app).startswith(" ! GPU 3: Xid 79")
-        assert second_row(app).endswith("; 1 more warning, press i"), "the cross-check is of now again"
+        again = second_row(app)
+        assert again.endswith("; 1 more warning, press i"), "the cross-check is of now again"
 
 
 async def test_a_loss_without_the_drivers_word_names_the_gpu_all_the_same(session: Make) -> None:
