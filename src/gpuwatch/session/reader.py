@@ -6,18 +6,17 @@ session's start; values are in their metric's unit (see ``gpuwatch.metrics``); `
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from gpuwatch.errors import NotASession
-from gpuwatch.metrics import Method
-from gpuwatch.models import JSON, mapping, number
+from gpuwatch.models import JSON, number
 from gpuwatch.session.log_lines import END, LogLine, lines
 from gpuwatch.session.open import Opened, open_session
+from gpuwatch.session.parsed import channels_of, devices_of, json_of, step_of
 from gpuwatch.session.processes import gpu_process, newest_rows, presences, processes_at
-from gpuwatch.session.reader_bulk import BulkReads, floats
+from gpuwatch.session.reader_bulk import BulkReads
 from gpuwatch.session.rows import (
     ChannelRow,
     DeviceRow,
@@ -78,11 +77,10 @@ class SessionReader(BulkReads):
     def meta(self) -> dict[str, JSON]:
         """Everything known of the session as a whole; ``docs/session-format.md`` lists the keys."""
         rows = self._rows("SELECT key, value FROM meta LIMIT 1000")
-        known = self._meta
-        self._meta = {
-            key: (value, known[key][1] if key in known and known[key][0] == value else _json(value))
-            for key, value in rows
-        }
+        before, self._meta = self._meta, {}
+        for key, value in rows:
+            text, parsed = before.get(key, (None, None))
+            self._meta[key] = value, parsed if text == value else json_of(value)
         return {str(key): parsed for key, (_, parsed) in self._meta.items()}
 
     def status(self, meta: Mapping[str, JSON]) -> Status:
@@ -93,13 +91,13 @@ class SessionReader(BulkReads):
         """The fingerprint by scope: ``host``, ``process``, ``workload``."""
         found: dict[str, dict[str, JSON]] = {}
         for scope, key, value in self._rows("SELECT scope, key, value FROM fact LIMIT 10000"):
-            found.setdefault(str(scope), {})[str(key)] = _json(value)
+            found.setdefault(str(scope), {})[str(key)] = json_of(value)
         return found
 
     def devices(self) -> tuple[DeviceRow, ...]:
         rows = self._rows("SELECT id, kind, name, uuid, used, attributes FROM device LIMIT 1000")
         if rows != self._devices[0]:
-            self._devices = rows, _devices(rows)
+            self._devices = rows, devices_of(rows)
         return self._devices[1]
 
     def channels(self) -> tuple[ChannelRow, ...]:
@@ -111,7 +109,7 @@ class SessionReader(BulkReads):
                 "SELECT id, device, metric, unit, kind, method, source, reason FROM channel "
                 "ORDER BY id"
             )
-            self._channels = known, _channels(rows, known[1])
+            self._channels = known, channels_of(rows, known[1])
         return self._channels[1]
 
     def _changes(self) -> list[tuple[JSON, ...]]:
@@ -158,7 +156,7 @@ class SessionReader(BulkReads):
             "partial, flop, bytes FROM step WHERE n > ? ORDER BY n LIMIT ?",
             (after, limit),
         )
-        return [_step(row) for row in rows]
+        return [step_of(row) for row in rows]
 
     def step_count(self) -> int | None:
         """Timed steps so far; ``None`` where no step was reported."""
@@ -247,94 +245,5 @@ class SessionReader(BulkReads):
         return presences(self._rows, self._version, end)
 
 
-def _devices(rows: Sequence[tuple[JSON, ...]]) -> tuple[DeviceRow, ...]:
-    devices = [
-        DeviceRow(
-            str(id_),
-            str(kind),
-            str(name),
-            None if uuid is None else str(uuid),
-            bool(used),
-            mapping(_json(attributes)),
-        )
-        for id_, kind, name, uuid, used, attributes in rows
-    ]
-    return tuple(sorted(devices, key=lambda device: _natural(device.id)))
-
-
-def _channels(
-    rows: Sequence[tuple[JSON, ...]], changes: Sequence[tuple[JSON, ...]]
-) -> tuple[ChannelRow, ...]:
-    stated = {row[0]: [row[5:]] for row in rows}
-    for id_, *change in changes:
-        stated.get(id_, []).append(tuple(change))
-    found = []
-    for id_, device, metric, unit, kind, *_ in rows:
-        method, source, reason = stated[id_][-1]
-        methods = [_method(each) for each, _, _ in stated[id_]]
-        available = [each for each in methods if each is not Method.UNAVAILABLE]
-        found.append(
-            ChannelRow(
-                int(id_),
-                str(device),
-                str(metric),
-                str(unit),
-                str(kind),
-                _method(method),
-                str(source),
-                None if reason is None else str(reason),
-                available[-1] if available else Method.UNAVAILABLE,
-            )
-        )
-    return tuple(found)
-
-
-def _step(row: tuple[JSON, ...]) -> StepRow:
-    n, t, step, count, warmup, samples, *lists, phases, partial, flop, size = row
-    seconds, loss, acc1, acc5 = map(floats, lists)
-    known = {str(name): number(value) for name, value in mapping(_json(phases)).items()}
-    return StepRow(
-        n=int(n),
-        t=int(t),
-        step=int(step),
-        count=max(1, int(count)),
-        warmup=bool(warmup),
-        samples=number(samples),
-        seconds=seconds,
-        loss=loss,
-        acc1=acc1,
-        acc5=acc5,
-        phases={name: value for name, value in known.items() if value is not None},
-        partial=tuple(part for part in _sequence(_json(partial)) if isinstance(part, int)),
-        flop=number(flop),
-        bytes=number(size),
-    )
-
-
 def _columns(channels: Sequence[int]) -> str:
     return "".join(f", c{int(channel)}" for channel in channels)
-
-
-def _natural(text: str) -> tuple[str, int]:
-    head = text.rstrip("0123456789")
-    return head, int(text[len(head) :] or 0)
-
-
-def _json(text: object) -> JSON:
-    if text is None:
-        return None
-    try:
-        return json.loads(str(text))
-    except (ValueError, RecursionError):
-        return None
-
-
-def _sequence(value: JSON) -> Sequence[JSON]:
-    return value if isinstance(value, list) else ()
-
-
-def _method(text: object) -> Method:
-    try:
-        return Method(str(text))
-    except ValueError:
-        return Method.UNAVAILABLE

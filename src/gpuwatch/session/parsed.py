@@ -1,0 +1,107 @@
+"""Rows of a session file as SQLite gives them, made into what readers are given.
+
+A file from elsewhere may hold anything: what has the wrong type is unknown, or raises.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from gpuwatch.metrics import Method
+from gpuwatch.models import JSON, mapping, number
+from gpuwatch.session.reader_bulk import floats
+from gpuwatch.session.rows import ChannelRow, DeviceRow, StepRow
+
+
+def devices_of(rows: Sequence[tuple[JSON, ...]]) -> tuple[DeviceRow, ...]:
+    """Rows ``(id, kind, name, uuid, used, attributes)``, in the natural order of their ids."""
+    devices = [
+        DeviceRow(
+            str(id_),
+            str(kind),
+            str(name),
+            None if uuid is None else str(uuid),
+            bool(used),
+            mapping(json_of(attributes)),
+        )
+        for id_, kind, name, uuid, used, attributes in rows
+    ]
+    return tuple(sorted(devices, key=lambda device: _natural(device.id)))
+
+
+def channels_of(
+    rows: Sequence[tuple[JSON, ...]], changes: Sequence[tuple[JSON, ...]]
+) -> tuple[ChannelRow, ...]:
+    """Rows of ``channel``, each with the last of ``changes``: ``(id, method, source, reason)``."""
+    stated = {row[0]: [row[5:]] for row in rows}
+    for id_, *change in changes:
+        stated.get(id_, []).append(tuple(change))
+    found = []
+    for id_, device, metric, unit, kind, *_ in rows:
+        method, source, reason = stated[id_][-1]
+        methods = [_method(each) for each, _, _ in stated[id_]]
+        available = [each for each in methods if each is not Method.UNAVAILABLE]
+        found.append(
+            ChannelRow(
+                int(id_),
+                str(device),
+                str(metric),
+                str(unit),
+                str(kind),
+                _method(method),
+                str(source),
+                None if reason is None else str(reason),
+                available[-1] if available else Method.UNAVAILABLE,
+            )
+        )
+    return tuple(found)
+
+
+def step_of(row: tuple[JSON, ...]) -> StepRow:
+    """A row of ``step`` in the order of :class:`StepRow`."""
+    n, t, step, count, warmup, samples, *lists, phases, partial, flop, size = row
+    seconds, loss, acc1, acc5 = map(floats, lists)
+    known = {str(name): number(value) for name, value in mapping(json_of(phases)).items()}
+    return StepRow(
+        n=int(n),
+        t=int(t),
+        step=int(step),
+        count=max(1, int(count)),
+        warmup=bool(warmup),
+        samples=number(samples),
+        seconds=seconds,
+        loss=loss,
+        acc1=acc1,
+        acc5=acc5,
+        phases={name: value for name, value in known.items() if value is not None},
+        partial=tuple(part for part in _sequence(json_of(partial)) if isinstance(part, int)),
+        flop=number(flop),
+        bytes=number(size),
+    )
+
+
+def _natural(text: str) -> tuple[str, int]:
+    head = text.rstrip("0123456789")
+    return head, int(text[len(head) :] or 0)
+
+
+def json_of(text: object) -> JSON:
+    """What a text of JSON holds; ``None`` where it is none."""
+    if text is None:
+        return None
+    try:
+        return json.loads(str(text))
+    except (ValueError, RecursionError):
+        return None
+
+
+def _sequence(value: JSON) -> Sequence[JSON]:
+    return value if isinstance(value, list) else ()
+
+
+def _method(text: object) -> Method:
+    try:
+        return Method(str(text))
+    except ValueError:
+        return Method.UNAVAILABLE
