@@ -35,7 +35,7 @@ class View:
     speed: float | None = 1.0
     """Session seconds a second while playing; ``None``: as fast as it draws."""
     metric: str | None = None
-    """What the picked graph shows, one of ``Snapshot.metrics``; ``None``: there is no such graph."""
+    """What the picked graph shows, one of ``Snapshot.metrics``; ``None``: there is none."""
     grid: bool = False
     """Whether all GPUs are looked at: their histories are made only then."""
 
