@@ -27,7 +27,10 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     screen.require("gpuwatch --plain; for scripts see `gpuwatch --help`")
     # It loads beside the program of the screens.
     recorder = MachineRecorder(refresh)
-    from gpuwatch.tui.app import run_home
+    try:
+        from gpuwatch.tui.app import run_home
 
-    with first_frame.HandedOver():
-        return run_home(looks.look(arguments), refresh=refresh, recorder=recorder)
+        with first_frame.HandedOver():
+            return run_home(looks.look(arguments), refresh=refresh, recorder=recorder)
+    finally:
+        recorder.close()
