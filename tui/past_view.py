@@ -32,6 +32,7 @@ class PastView:
         t = max(0, min(t, self._now.end))
         back = max(_LEAST, self._drawn(seconds))
         if self._past is None or back > self._back or not 0 <= t - self._past[0].t_ns <= _ON:
+            self._past = None
             reader = PastReader(self._now.reader, t)
             self._past = reader, Collector(reader, beside=self._now, back_ns=back)
             self._back = back

@@ -21,19 +21,55 @@ _MOST_RECENT = 120_000
 _MOST_STEP_ROWS = 5_000
 
 
+class Sums:
+    """Totals and what they are of, by ten-second bucket."""
+
+    def __init__(self) -> None:
+        self._found: dict[int, tuple[float, float]] = {}
+        self._earlier: tuple[Sums, int] | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self._found) or (self._earlier is not None and bool(self._earlier[0]))
+
+    def add(self, bucket: int, total: float, weight: float) -> None:
+        before = self._found.get(bucket, (0.0, 0.0))
+        self._found[bucket] = before[0] + total, before[1] + weight
+
+    def add_whole(self, bucket: int, total: float, weight: float) -> None:
+        """More of a bucket whose weight is known."""
+        self._found[bucket] = self._found.get(bucket, (0.0, 0.0))[0] + total, weight
+
+    def take(self, other: Sums, before: int) -> None:
+        """Have what ``other`` knows up to the bucket of the time ``before``: it is not copied."""
+        self._earlier = other, before // _BUCKET_NS
+
+    def columns(self, view: Window) -> list[float | None]:
+        """Weighted means by column."""
+        earlier, border = self._earlier or (self, -1)
+        found: list[float | None] = []
+        for first, last in _bucket_ranges(view):
+            total = weight = 0.0
+            for bucket in range(first, last + 1):
+                known = (earlier if bucket <= border else self)._found.get(bucket)
+                if known is not None:
+                    total += known[0]
+                    weight += known[1]
+            found.append(total / weight if weight else None)
+        return found
+
+
 class Series:
     """The history of one gauge channel."""
 
     def __init__(self) -> None:
         self._times: list[int] = []
         self._values: list[float | None] = []
-        self._sums: dict[int, float] = {}
-        self._counts: dict[int, float] = {}
+        self._sums = Sums()
 
     @property
     def seen(self) -> bool:
         """Some value is known."""
-        return bool(self._counts)
+        return bool(self._sums)
 
     def mean(self, start: int, end: int, interval: float) -> float | None:
         """Mean from ``start`` to ``end`` in nanoseconds, ``None`` where nothing is known."""
@@ -43,21 +79,15 @@ class Series:
         self._times.append(t)
         self._values.append(value)
         if value is not None:
-            bucket = t // _BUCKET_NS
-            self._sums[bucket] = self._sums.get(bucket, 0.0) + value
-            self._counts[bucket] = self._counts.get(bucket, 0) + 1
+            self._sums.add(t // _BUCKET_NS, value, 1)
 
     def add_past(self, t: int, value: float) -> None:
         """A value of before those that were added: into its bucket alone."""
-        bucket = t // _BUCKET_NS
-        self._sums[bucket] = self._sums.get(bucket, 0.0) + value
-        self._counts[bucket] = self._counts.get(bucket, 0) + 1
+        self._sums.add(t // _BUCKET_NS, value, 1)
 
     def take(self, other: Series, before: int) -> None:
         """Have what ``other`` knows of the time before ``before``, in whole buckets."""
-        last = before // _BUCKET_NS
-        for own, found in ((self._sums, other._sums), (self._counts, other._counts)):
-            own.update((bucket, value) for bucket, value in found.items() if bucket <= last)
+        self._sums.take(other._sums, before)
 
     def trim(self) -> None:
         """Forget ticks that no zoom shows one by one."""
@@ -77,7 +107,7 @@ class Series:
         if not self._times:
             return [None] * view.columns
         if self._times[0] > max(view.start + interval * NS, interval * 2 * NS):
-            return _from_buckets(self._sums, self._counts, view)
+            return self._sums.columns(view)
         return means(self._times, self._values, view, interval)
 
 
@@ -133,22 +163,6 @@ def _bucket_ranges(view: Window) -> Iterator[tuple[int, int]]:
         yield first, last
 
 
-def _from_buckets(
-    sums: dict[int, float], weights: dict[int, float], view: Window
-) -> list[float | None]:
-    """Weighted means of ten-second buckets by column; a bucket may span several columns."""
-    found: list[float | None] = []
-    for first, last in _bucket_ranges(view):
-        total = weight = 0.0
-        for bucket in range(first, last + 1):
-            share = weights.get(bucket)
-            if share:
-                total += sums[bucket]
-                weight += share
-        found.append(total / weight if weight else None)
-    return found
-
-
 class StepHistory:
     """The history of counted work: step lines, recent ones as they are."""
 
@@ -156,8 +170,7 @@ class StepHistory:
         self.work = work
         self.seen = False
         """Some step line's work is known."""
-        self._sums: dict[int, float] = {}
-        self._seconds: dict[int, float] = {}
+        self._sums = Sums()
 
     def add(self, before: StepRow | None, rows: Iterable[StepRow]) -> None:
         """Fold step lines that follow ``before`` into buckets."""
@@ -177,16 +190,12 @@ class StepHistory:
             amount = self.work(row)
             if amount is not None:
                 self.seen = True
-                bucket = row.t // _BUCKET_NS
-                self._sums[bucket] = self._sums.get(bucket, 0.0) + amount
-                self._seconds[bucket] = TIER_SECONDS
+                self._sums.add_whole(row.t // _BUCKET_NS, amount, TIER_SECONDS)
 
     def take(self, other: StepHistory, before: int) -> None:
         """Have what ``other`` knows of the time before ``before``, in whole buckets."""
-        last = before // _BUCKET_NS
         self.seen |= other.seen
-        for own, found in ((self._sums, other._sums), (self._seconds, other._seconds)):
-            own.update((bucket, value) for bucket, value in found.items() if bucket <= last)
+        self._sums.take(other._sums, before)
 
     def _spread(self, start: int, end: int, amount: float) -> None:
         first, last = start // _BUCKET_NS, (end - 1) // _BUCKET_NS
@@ -195,15 +204,14 @@ class StepHistory:
         for bucket in range(first, last + 1):
             overlap = min(end, (bucket + 1) * _BUCKET_NS) - max(start, bucket * _BUCKET_NS)
             share = overlap / (end - start)
-            self._sums[bucket] = self._sums.get(bucket, 0.0) + amount * share
-            self._seconds[bucket] = self._seconds.get(bucket, 0.0) + overlap / NS
+            self._sums.add(bucket, amount * share, overlap / NS)
 
     def columns(self, view: Window, recent: deque[StepRow], complete: bool) -> list[float | None]:
         """Work per second of each column; ``complete``: ``recent`` holds every step line."""
         if not recent:
             return [None] * view.columns
         if not complete and recent[0].t > view.start:
-            return _from_buckets(self._sums, self._seconds, view)
+            return self._sums.columns(view)
         edges = view.edges()
         rows = [row for row in recent if row.t >= view.start - 60 * NS]
         # The newest column is measured up to the last step line, not up to its border.

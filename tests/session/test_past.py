@@ -87,7 +87,7 @@ def test_before_the_first_row_there_is_nothing(path: Path) -> None:
     with SessionReader(path) as reader:
         past = PastReader(reader, -1)
         assert past.last_tick() is None and past.last_step() == past.last_log() == -1
-        assert past.ticks([0]) == past.steps() == past.log() == past.events() == []
+        assert not any((past.ticks([0]), past.steps(), past.log(), past.events()))
         assert past.step_count() is None
 
 
