@@ -46,7 +46,7 @@ def programs(peers: Path) -> list[Program]:
     """Those that are installed; ``peers``: the ``bin`` of an environment with nvitop, gpustat."""
     found = [_HOME, _LIVE]
     for name, full, arguments in (
-        ("nvitop", (NAME, "CPU:", "MEM:"), ("--interval", "1")),
+        ("nvitop", ("MiB / ", "%"), ("--interval", "1")),
         ("nvtop", (NAME, "MEM"), ("-d", "10")),
         ("gpustat", (NAME,), ("-i", "1")),
     ):
