@@ -1,11 +1,14 @@
 """What gpuwatch's screens cost beside nvitop, nvtop, gpustat and the emptiest Textual app.
 
-    python -m benchmarks.tui [--rounds 5] [--seconds 20] [--gpus 1,8] [--peers VENV/bin] [--only X]
+    python -m benchmarks.tui [--rounds 5] [--seconds 20] [--gpus 1,8] [--latency-us 0,300]
+        [--peers VENV/bin] [--only X]
 
 All run in a terminal of 120x40, refresh once a second, and read the same stand-in driver
-(tests/fake_nvml), whose GPUs change once a second. Each round runs every program once, every other
-round in reverse order, so that what else the machine does falls on all alike. The result is a
-Markdown table of medians, with the range behind them. Programs that are not installed are left out.
+(tests/fake_nvml), whose GPUs change once a second; each of its calls that asks a device sleeps
+``--latency-us``, as a real driver's calls take 20 to 300 us and wake their caller. Each round runs
+every program once, every other round in reverse order, so that what else the machine does falls on
+all alike. The result is a Markdown table of medians for each number of GPUs and each latency, with
+the range behind them. Programs that are not installed are left out.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ from pathlib import Path
 
 from benchmarks.tui.driver import build
 from benchmarks.tui.measure import Measured, measure
-from benchmarks.tui.programs import fill, programs
+from benchmarks.tui.programs import Program, fill, programs
 from benchmarks.tui.table import about, tables
 from benchmarks.tui.weather import Weather
 from tests.fake_nvml import FakeDriver
@@ -36,6 +39,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=20.0, help="of steady state in each run")
     parser.add_argument("--settle", type=float, default=6.0, help="seconds of start left out")
     parser.add_argument("--gpus", default="1,8")
+    parser.add_argument("--latency-us", default="0,300", help="of the driver's calls, by commas")
     parser.add_argument("--peers", type=Path, default=_PEERS, help="bin of nvitop and gpustat")
     parser.add_argument("--only", help="programs whose name holds one of these, by commas")
     arguments = parser.parse_args()
@@ -47,32 +51,47 @@ def main() -> int:
     print(about(arguments.peers))
     library = build(Path(tempfile.mkdtemp(prefix="gpuwatch-bench-driver-")))
     for gpus in map(int, arguments.gpus.split(",")):
-        results: dict[str, list[Measured]] = {program.name: [] for program in wanted}
-        for round_ in range(arguments.rounds):
-            for program in wanted if round_ % 2 == 0 else reversed(wanted):
-                folder = Path(tempfile.mkdtemp(prefix="gpuwatch-bench-"))
-                weather = Weather(driver := FakeDriver(folder, gpus), gpus)
-                try:
-                    env = _environment(folder, driver, library)
-                    fill(folder)
-                    result = measure(program, folder, env, arguments.settle, arguments.seconds)
-                    results[program.name].append(result)
-                    print(f"{gpus} GPU, {program.name}: {result}", file=sys.stderr)
-                except RuntimeError as error:
-                    print(f"{gpus} GPU, {program.name}, a run that does not count: {error}")
-                finally:
-                    weather.close()
-                    shutil.rmtree(folder, ignore_errors=True)
-        print(tables(gpus, results))
+        for latency_us in map(int, arguments.latency_us.split(",")):
+            print(tables(gpus, latency_us, _rounds(arguments, wanted, library, gpus, latency_us)))
     return 0
 
 
-def _environment(folder: Path, driver: FakeDriver, library: Path) -> dict[str, str]:
+def _rounds(
+    arguments: argparse.Namespace,
+    wanted: list[Program],
+    library: Path,
+    gpus: int,
+    latency_us: int,
+) -> dict[str, list[Measured]]:
+    """What each program cost in each round that counts."""
+    results: dict[str, list[Measured]] = {program.name: [] for program in wanted}
+    for round_ in range(arguments.rounds):
+        for program in wanted if round_ % 2 == 0 else reversed(wanted):
+            folder = Path(tempfile.mkdtemp(prefix="gpuwatch-bench-"))
+            weather = Weather(driver := FakeDriver(folder, gpus), gpus)
+            try:
+                env = _environment(folder, driver, library, latency_us)
+                fill(folder)
+                result = measure(program, folder, env, arguments.settle, arguments.seconds)
+                results[program.name].append(result)
+                print(f"{gpus} GPU, {latency_us} us, {program.name}: {result}", file=sys.stderr)
+            except RuntimeError as error:
+                print(f"{gpus} GPU, {program.name}, a run that does not count: {error}")
+            finally:
+                weather.close()
+                shutil.rmtree(folder, ignore_errors=True)
+    return results
+
+
+def _environment(
+    folder: Path, driver: FakeDriver, library: Path, latency_us: int
+) -> dict[str, str]:
     """The same terminal and an empty home for all."""
     dropped = ("COLUMNS", "LINES", "NO_COLOR", "COLORFGBG")
     kept = {k: v for k, v in driver.env.items() if not k.startswith("XDG_") and k not in dropped}
     return kept | {
         "LD_LIBRARY_PATH": str(library),
+        "FAKE_NVML_LATENCY_US": str(latency_us),
         "HOME": str(folder),
         "TERM": "xterm-256color",
         "COLORTERM": "truecolor",

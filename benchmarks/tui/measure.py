@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -32,25 +33,42 @@ class Measured:
     """To the terminal per second, in the steady state."""
     memory: int
     """Largest proportional set size, in bytes."""
+    calls: float
+    """Calls of the driver library that ask a device, per second, in the steady state."""
 
 
 def measure(
-    program: Program, folder: Path, env: Mapping[str, str], settle: float, seconds: float
+    program: Program, folder: Path, driver: Mapping[str, str], settle: float, seconds: float
 ) -> Measured:
-    """Run ``program`` once: ``settle`` seconds of start, then ``seconds`` that are measured."""
+    """Run ``program`` once: ``settle`` seconds of start, then ``seconds`` that are measured.
+
+    ``driver`` is the environment in which it runs.
+    """
+    counted = folder / "calls"
+    counted.write_bytes(bytes(8))
+    env = {**driver, "FAKE_NVML_CALLS": str(counted)}
     started = program.start(folder, env)
     try:
         terminal = Terminal(started.command, env)
         try:
-            return _measure(program, terminal, list(started.beside), settle, seconds)
+            return _measure(program, terminal, list(started.beside), counted, settle, seconds)
         finally:
             terminal.close(program.key)
     finally:
         started.end()
 
 
+def _calls(counted: Path) -> int:
+    return int.from_bytes(counted.read_bytes(), sys.byteorder)
+
+
 def _measure(
-    program: Program, terminal: Terminal, beside: list[int], settle: float, seconds: float
+    program: Program,
+    terminal: Terminal,
+    beside: list[int],
+    counted: Path,
+    settle: float,
+    seconds: float,
 ) -> Measured:
     full = terminal.wait_for(program.full, _PATIENCE_SECONDS)
     if full is None:
@@ -59,6 +77,7 @@ def _measure(
     time.sleep(max(0.0, terminal.started + settle - time.monotonic()))
     start_cpu = cpu_seconds([terminal.pid])
     cpu, sent, begun = cpu_seconds(roots), terminal.sent, time.monotonic()
+    calls = _calls(counted)
     memory = 0
     while (now := time.monotonic()) < begun + seconds:
         time.sleep(min(_LOOK_SECONDS, begun + seconds - now))
@@ -71,4 +90,5 @@ def _measure(
         cpu=(cpu_seconds(roots) - cpu) / took,
         bytes=(terminal.sent - sent) / took,
         memory=memory,
+        calls=(_calls(counted) - calls) / took,
     )

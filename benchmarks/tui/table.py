@@ -20,17 +20,17 @@ _COLUMNS: tuple[tuple[str, Callable[[Measured], float | None], str], ...] = (
     ("full screen, ms", lambda m: m.full and m.full * 1000, ".0f"),
     ("CPU of the start, s", lambda m: m.start_cpu, ".2f"),
     ("memory (PSS), MiB", lambda m: m.memory / 2**20, ".1f"),
+    ("calls of NVML, 1/s", lambda m: m.calls, ".1f"),
 )
 _BASE = "nvitop"
 
 
-def tables(gpus: int, results: Mapping[str, Sequence[Measured]]) -> str:
+def tables(gpus: int, latency_us: int, results: Mapping[str, Sequence[Measured]]) -> str:
     """One table: a row for each program, and what gpuwatch is of nvitop."""
     rounds = max(map(len, results.values()))
-    lines = [
-        f"### {gpus} GPU{'s' if gpus > 1 else ''}, median of {rounds} runs (least to most)",
-        "",
-    ]
+    takes = f"a call takes {latency_us} us" if latency_us else "calls answer at once"
+    title = f"{gpus} GPU{'s' if gpus > 1 else ''}, {takes}"
+    lines = [f"### {title}, median of {rounds} runs (least to most)", ""]
     lines.append("| program | " + " | ".join(name for name, _, _ in _COLUMNS) + " |")
     lines.append("| --- |" + " --- |" * len(_COLUMNS))
     for name, runs in results.items():

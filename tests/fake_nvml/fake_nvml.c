@@ -11,8 +11,14 @@
  *
  * A function named without its version suffix means all its versions, with it that one; one field of
  * nvmlDeviceGetFieldValues is nvmlDeviceGetFieldValues:186.
+ *
+ * Two more variables are read once, when the library is loaded: FAKE_NVML_LATENCY_US is how long every call sleeps that
+ * asks a device, beside what the file says; FAKE_NVML_CALLS names a file of eight bytes in which such calls are counted.
  */
 #include "fake_nvml.h"
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 Device gpu_handles[MAX_GPUS];
 static Device mig_handles[MAX_GPUS][MAX_MIG];
@@ -26,6 +32,25 @@ long long now_us(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return t.tv_sec * 1000000LL + t.tv_nsec / 1000;
+}
+
+static long latency_us;
+static unsigned long long *calls;
+
+__attribute__((constructor)) static void read_environment(void) {
+    const char *latency = getenv("FAKE_NVML_LATENCY_US"), *path = getenv("FAKE_NVML_CALLS");
+    latency_us = latency ? atol(latency) : 0;
+    int file = path ? open(path, O_RDWR | O_CLOEXEC) : -1;
+    if (file < 0) return;
+    void *mapped = mmap(NULL, sizeof *calls, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (mapped != MAP_FAILED) calls = mapped;
+    close(file);
+}
+
+/* What every call that asks a device costs. */
+static void ask(void) {
+    if (calls) __sync_fetch_and_add(calls, 1);
+    if (latency_us > 0) nanosleep(&(struct timespec){latency_us / 1000000, latency_us % 1000000 * 1000}, NULL);
 }
 
 static int gpu_number(const char *text) { return *text == '*' ? ALL : atoi(text); }
@@ -140,6 +165,7 @@ int enter_machine(const char *symbol, State **s) {
 
 int enter(const char *symbol, const Device *d, State **s) {
     if (!d) return INVALID_ARGUMENT;
+    ask();
     take_time(symbol, d->gpu);
     *s = state();
     if (!references) return UNINITIALIZED;

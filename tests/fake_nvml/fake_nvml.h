@@ -30,6 +30,7 @@ typedef struct State {
     Process process[MAX_PROCESSES];
     Running gpm[MAX_GPUS][MAX_MIG + 1][GPM_METRICS];
     long long since;
+    int counts; /* whether there is a GPM counter */
     const struct State *before;
 } State;
 

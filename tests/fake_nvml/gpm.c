@@ -33,6 +33,7 @@ int gpm_line(State *s, const char *line) {
         return 0;
     if (gpu < 0 || gpu >= MAX_GPUS || part < 0 || part > MAX_MIG || id < 0 || id >= GPM_METRICS) return 1;
     s->gpm[gpu][part][id].rate = rate, s->gpm[gpu][part][id].there = 1;
+    s->counts = 1;
     return 1;
 }
 
@@ -42,7 +43,9 @@ static double counted(const State *s, int gpu, int part, int id, long long t) {
 }
 
 void gpm_continue(State *s) {
-    for (int g = 0; s->before && g < MAX_GPUS; g++)
+    // Without a counter its pages stay untouched: who looks at the state pays for them.
+    s->counts |= s->before && s->before->counts;
+    for (int g = 0; s->counts && s->before && g < MAX_GPUS; g++)
         for (int p = 0; p <= MAX_MIG; p++)
             for (int m = 0; m < GPM_METRICS; m++)
                 s->gpm[g][p][m].counted = counted(s->before, g, p, m, s->since);
