@@ -191,6 +191,9 @@ def test_without_the_token_under_another_name_or_from_elsewhere_nothing_is_answe
     assert served.get("/")[0] == 401
     assert served.get("/?token=wrong")[0] == 401
     assert served.get("/?token=%C3%A9")[0] == 401
+    assert served.get("/", Cookie=f"gpuwatch-{served.port}=\xff\xfe")[0] == 401
+    others = f"jupyter={'a' * 20_000}; {served.cookie}"
+    assert served.get("/", Cookie=others)[0] == 200, "other programs' cookies come along"
     assert served.get("/static/js/textual.js")[0] == 401
     assert served.get("/ws")[0] == 401
     good = {"Cookie": served.cookie}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 
 import aiohttp
@@ -31,7 +32,7 @@ def test_what_no_page_sends_ends_no_server(serve: Serve) -> None:
                         assert message.json() == ["pong", 7]
                         break
             async with session.ws_connect(url, headers=headers) as ws:
-                await ws.send_str('["stdin", "' + "x" * 200_000 + '"]')
+                await ws.send_str('["stdin", "' + "x" * 2_000_000 + '"]')
                 while (await ws.receive(timeout=30)).type is not aiohttp.WSMsgType.CLOSE:
                     pass
 
@@ -41,3 +42,31 @@ def test_what_no_page_sends_ends_no_server(serve: Serve) -> None:
         assert time.monotonic() < deadline
         time.sleep(0.05)
     assert served.get("/", Cookie=served.cookie)[0] == 200
+
+
+def test_keys_work_after_a_paste_that_is_too_long(serve: Serve) -> None:
+    served = serve()
+
+    async def talk() -> None:
+        headers = {"Cookie": served.cookie, "Origin": f"http://127.0.0.1:{served.port}"}
+        url = f"http://127.0.0.1:{served.port}/ws?width=100&height=40"
+        async with (
+            aiohttp.ClientSession() as session,
+            session.ws_connect(url, headers=headers) as ws,
+        ):
+            await _until(ws, "No run was recorded yet")
+            for keys in ("\x1b[200~" + "x" * 20_000 + "\x1b[201~", "?"):
+                await ws.send_str(json.dumps(["stdin", keys]))
+            await _until(ws, "Ctrl+P")
+
+    asyncio.run(talk())
+
+
+async def _until(ws: aiohttp.ClientWebSocketResponse, text: str) -> None:
+    """Receive until ``text`` was drawn."""
+    drawn = ""
+    while text not in drawn:
+        message = await ws.receive(timeout=30)
+        assert message.type is not aiohttp.WSMsgType.CLOSED, drawn[-2000:]
+        if message.type is aiohttp.WSMsgType.BINARY:
+            drawn += message.data.decode("utf-8", "replace")

@@ -39,7 +39,10 @@ def same_origin(origin: str | None, host: str | None) -> bool:
 
 def knows(given: str | None, token: str) -> bool:
     """Whether ``given`` is the token."""
-    return given is not None and hmac.compare_digest(given.encode(), token.encode())
+    # Bytes of a header that are no UTF-8 come as surrogates.
+    return given is not None and hmac.compare_digest(
+        given.encode("utf-8", "surrogatepass"), token.encode()
+    )
 
 
 def content_policy(host: str) -> str:

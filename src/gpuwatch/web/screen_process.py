@@ -18,6 +18,7 @@ from gpuwatch.tied import tied
 _PATIENCE_SECONDS = 5.0
 _COLUMNS, _ROWS = (20, 400), (5, 150)
 _LONGEST_INPUT = 10_000
+_PASTE, _PASTE_END = "\x1b[200~", "\x1b[201~"
 
 
 def clamp(value: object, least: int, most: int) -> int:
@@ -76,7 +77,7 @@ class ScreenProcess(AppService):
             return
         kind, data = message
         if kind == "stdin" and isinstance(data, str):
-            await self.send_bytes(data[:_LONGEST_INPUT].encode("utf-8", "replace"))
+            await self.send_bytes(_cut(data).encode("utf-8", "replace"))
         elif kind == "resize" and isinstance(data, dict):
             await self.set_terminal_size(*size(data.get("width"), data.get("height")))
         elif kind == "ping" and isinstance(data, (int, float, str)):
@@ -98,6 +99,17 @@ class ScreenProcess(AppService):
                 with contextlib.suppress(ProcessLookupError):
                     process.kill()
                 await process.wait()
+
+
+def _cut(keys: str) -> str:
+    """At most so many; a paste keeps its end, without which all further keys would be of it."""
+    if len(keys) <= _LONGEST_INPUT:
+        return keys
+    kept = keys[:_LONGEST_INPUT]
+    start = kept.rfind("\x1b")
+    if start >= 0 and len(kept) - start < len(_PASTE):
+        kept = kept[:start]  # perhaps a sequence that was cut
+    return kept + _PASTE_END if kept.rfind(_PASTE) > kept.rfind(_PASTE_END) else kept
 
 
 def size(width: object, height: object) -> tuple[int, int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Sequence
@@ -20,7 +21,10 @@ from gpuwatch.web.screen_process import ScreenProcess, clamp, size
 
 _MOST_SCREENS = 8
 """At once; each is a process of some 40 MiB."""
-_LARGEST_MESSAGE = 64 << 10
+_LARGEST_MESSAGE = 1 << 20
+"""Of a page; a long paste comes as one."""
+_LARGEST_HEADER = 64 << 10
+"""Cookies go to every port of a machine: those of other programs come along."""
 _FONT_SIZE, _FONT_SIZES = "15", (6, 40)
 _OWN = {"/page.css": "text/css", "/page.js": "text/javascript"}
 _STATIC = Path(textual_serve.__file__).parent / "static"
@@ -160,5 +164,13 @@ def serve(arguments: Sequence[str], token: str, port: int, ready: Callable[[int]
         UsageError: the port cannot be used.
     """
     application = Site(arguments, token).application()
-    runner = web.AppRunner(application, access_log=None, shutdown_timeout=1.0)
+    # What aiohttp logs of a request that it cannot read quotes it, other programs' cookies too.
+    logging.getLogger("aiohttp.server").setLevel(logging.CRITICAL)
+    runner = web.AppRunner(
+        application,
+        access_log=None,
+        shutdown_timeout=1.0,
+        max_field_size=_LARGEST_HEADER,
+        max_line_size=_LARGEST_HEADER,
+    )
     asyncio.run(_until_told(runner, port, ready))
