@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import subprocess
+import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from gpuwatch.telemetry.xid import MEANINGS, meaning
+from gpuwatch.telemetry.xid import MEANINGS, WAIT_MS, meaning
 from tests.fake_nvml import NO_PERMISSION, FakeDriver
 
 Start = Callable[..., Any]
@@ -84,3 +87,45 @@ def test_closing_does_not_wait_for_an_event(tmp_path: Path, remote: Start) -> No
     source = remote(FakeDriver(tmp_path))
     source.sample()
     assert source.ask("close") < 0.6
+
+
+def test_a_program_ends_at_once_and_well_while_a_wait_goes_on(tmp_path: Path) -> None:
+    source = (
+        "import time\n"
+        "from gpuwatch.telemetry.nvml import open_nvml\n"
+        "for run in range(3):\n"
+        "    source = open_nvml()\n"
+        "    source.sample()\n"
+        "    source.close()\n"
+        "print(time.monotonic())\n"
+    )
+    env = FakeDriver(tmp_path).env
+    command = [sys.executable, "-X", "faulthandler", "-c", source]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=20)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert time.monotonic() - float(done.stdout) < WAIT_MS / 1000 / 2
+
+
+def test_a_closed_watch_lets_nvml_go(tmp_path: Path) -> None:
+    source = (
+        "import time, pynvml\n"
+        "from gpuwatch.telemetry.nvml import open_nvml\n"
+        "for run in range(3):\n"
+        "    source = open_nvml()\n"
+        "    source.sample()\n"
+        "    source.close()\n"
+        "until = time.monotonic() + 10\n"
+        "while time.monotonic() < until:\n"
+        "    try:\n"
+        "        pynvml.nvmlSystemGetDriverVersion()\n"
+        "    except pynvml.NVMLError_Uninitialized:\n"
+        "        break\n"
+        "    time.sleep(0.02)\n"
+        "else:\n"
+        "    raise SystemExit('NVML is still held')\n"
+    )
+    command = [sys.executable, "-c", source]
+    done = subprocess.run(
+        command, env=FakeDriver(tmp_path).env, capture_output=True, text=True, timeout=20
+    )
+    assert (done.returncode, done.stderr) == (0, "")

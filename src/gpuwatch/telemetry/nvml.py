@@ -192,7 +192,7 @@ class NvmlSource:
         idle = self._lane.close(0.2)
         for thread in self._threads:
             thread.join(max(0.0, deadline - time.monotonic()))
-        idle = self._xid.close(max(0.0, deadline - time.monotonic())) and idle
+        self._xid.close()
         if idle and not any(thread.is_alive() for thread in self._threads):
             try:
                 _within(0.3, self._nvml.nvmlShutdown)
@@ -225,9 +225,9 @@ class NvmlSource:
         )
         if not idle or self._lane.stuck or time.monotonic() - self._restarted < RESTART_S:
             return
-        self._restarted = time.monotonic()
         if not self._xid.close():
             return
+        self._restarted = time.monotonic()
         for function in (self._nvml.nvmlShutdown, self._nvml.nvmlInit):
             try:
                 function()

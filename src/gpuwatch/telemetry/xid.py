@@ -15,9 +15,10 @@ from typing import Any, Protocol
 from gpuwatch.telemetry.base import Event
 from gpuwatch.telemetry.nvml_errors import LOST, PERMANENT, describe
 
-WAIT_MS = 200
-"""How long one wait for an event takes, in milliseconds: as long does closing wait."""
+WAIT_MS = 2000
+"""How long one wait for an event takes, in milliseconds; a closed watch ends with it."""
 _RETRY_S = 5.0
+_MOMENT_S = 0.02
 _XID_CRITICAL_ERROR = 8
 _TIMEOUT = 10
 
@@ -67,6 +68,7 @@ class XidWatch:
     """Waits for the Xid errors of all GPUs on one thread; events go to ``events``.
 
     A GPU that cannot tell them is left out without a word: its attribute ``xid.told`` says so.
+    The thread holds NVML for itself, so that nobody who ends NVML waits for its wait.
     """
 
     def __init__(self, nvml: Any, gpus: Sequence[Watched], events: deque[Event]) -> None:
@@ -77,13 +79,24 @@ class XidWatch:
         self._thread = threading.Thread(target=self._run, name="gpuwatch-xid", daemon=True)
         self._thread.start()
 
-    def close(self, timeout_s: float = 0.4) -> bool:
-        """End the thread; whether no call of it is in progress any more."""
+    def close(self) -> bool:
+        """Have the thread end, at the latest with its wait; whether it has, NVML let go."""
         self._closing.set()
-        self._thread.join(timeout_s)
+        self._thread.join(_MOMENT_S)
         return not self._thread.is_alive()
 
     def _run(self) -> None:
+        try:
+            self._nvml.nvmlInit()
+        except self._nvml.NVMLError:
+            return
+        try:
+            self._watch()
+        finally:
+            with suppress(self._nvml.NVMLError):
+                self._nvml.nvmlShutdown()
+
+    def _watch(self) -> None:
         while not self._closing.is_set():
             try:
                 events = self._nvml.nvmlEventSetCreate()
