@@ -203,6 +203,37 @@ def test_other_commands_are_other_work(tmp_path: Path) -> None:
     ) == ("different command: python train.py --big against python train.py",)
 
 
+DEEP = "/home/someone/projects/vision/experiments/2026-11/baseline/train.py"
+
+
+@pytest.mark.parametrize(
+    ("one", "two", "said"),
+    [
+        (
+            f"python {DEEP} --lr 0.1 --epochs 10 --out /scratch/a-folder",
+            f"python {DEEP} --lr 0.2 --epochs 10 --out /scratch/a-folder",
+            "… --lr 0.1 … against … --lr 0.2 …",
+        ),
+        (f"python {DEEP} --lr 10", f"python {DEEP} --lr 20", "… --lr 10 against … --lr 20"),
+        (f"python {DEEP}", f"python {DEEP} --amp", "against"),
+        (f"{DEEP}/{DEEP}/one.py", f"{DEEP}/{DEEP}/two.py", "one.py against"),
+        ("x" * 300 + "a", "x" * 300 + "b", f"…{'x' * 40}a against …{'x' * 40}b"),
+        ("a" * 300, "b" * 300, f"{'a' * 99}… against {'b' * 99}…"),
+        (f"{'x' * 300} 1 {'y' * 300}", f"{'x' * 300} 2 {'y' * 300}", " 1 … against "),
+    ],
+)
+def test_of_long_values_that_is_shown_in_which_they_differ_and_every_cut_has_a_mark(
+    tmp_path: Path, one: str, two: str, said: str
+) -> None:
+    sides = [{"run": {"model": each}} for each in (one, two)]
+    (reason,) = reasons(tmp_path, *sides)
+    assert said in reason
+    shown = reason.partition(": ")[2].split(" against ")
+    assert shown[0] != shown[1] and max(map(len, shown)) <= 104
+    for whole, part in zip((one, two), shown, strict=True):
+        assert part.strip("… ") in whole and ("…" in part) is (part != whole)
+
+
 def test_other_devices_are_a_note_where_they_are_asked_for(tmp_path: Path) -> None:
     cells = pair(tmp_path, {"devices": (V100, sessions.CPU)}, {"devices": (A100, sessions.CPU)})
     assert invalid_reasons(*cells, across_devices=True) == ()
@@ -281,4 +312,4 @@ def test_a_run_that_died_before_it_told_its_settings_is_no_difference(tmp_path: 
 def test_values_from_elsewhere_are_made_harmless(tmp_path: Path) -> None:
     hostile = {"run": {"dtype": "x\x1b[31m\u202e" + "y" * 200}}
     (reason,) = reasons(tmp_path, {}, hostile)
-    assert reason == f"different data type: bfloat16 against x{'y' * 33}"
+    assert reason == f"different data type: bfloat16 against x{'y' * 98}…"
