@@ -220,6 +220,32 @@ def test_short_runs_take_the_integral_of_power_with_its_scatter(tmp_path: Path) 
     assert found.metrics[ENERGY[1]].max == total.value
 
 
+def test_a_counter_that_stands_still_is_none_and_power_takes_its_place(tmp_path: Path) -> None:
+    found = summary(tmp_path / "a.gpuwatch", gauges={ENERGY: 1000.0, POWER: 547.0})
+    total = found.efficiency.energy.gpu
+    assert total.value == pytest.approx(5470) and total.method is Method.MEASURED
+    assert total.source.startswith("integral of power over time")
+    assert total.source.endswith("energy counter: did not move in 10 s")
+    table = found.metrics[ENERGY[1]]
+    assert (table.max, table.source, table.mean) == (total.value, total.source, None)
+
+
+@pytest.mark.parametrize(
+    ("gauges", "why"),
+    [
+        ({ENERGY: 1000.0}, "did not move in 10 s; integral of power over time: not sampled"),
+        ({ENERGY: 1000.0, POWER: 0.0}, "integral of power over time: was 0 in 10 s"),
+    ],
+)
+def test_energy_is_never_nothing(
+    tmp_path: Path, gauges: dict[tuple[str, str], float], why: str
+) -> None:
+    found = summary(tmp_path / "a.gpuwatch", gauges=gauges)
+    for figure in (found.efficiency.energy.gpu_per_step, found.metrics[ENERGY[1]]):
+        assert figure.method is Method.UNAVAILABLE
+        assert why in (figure.reason or "")
+
+
 def test_two_gpus_of_one_kind_of_energy_are_added_up_in_the_table_too(tmp_path: Path) -> None:
     gauges = {ENERGY: stair(600), ("gpu1", ENERGY[1]): stair(300)}
     found = summary(tmp_path / "a.gpuwatch", devices=(GPU, OTHER_GPU, CPU), gauges=gauges)

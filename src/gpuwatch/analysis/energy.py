@@ -96,8 +96,10 @@ def with_energy(
     if figure.value is None:
         told = unavailable(found.unit, found.source, figure.reason or "not known")
         return {**metrics, COUNTER: told}
-    scale = figure.value / found.max if found.max > 0 else 1.0
-    mean, p50, p95 = (None if v is None else v * scale for v in (found.mean, found.p50, found.p95))
+    mean, p50, p95 = (
+        v * figure.value / found.max if v is not None and found.max > 0 else None
+        for v in (found.mean, found.p50, found.p95)
+    )
     told = replace(found, source=figure.source, mean=mean, p50=p50, p95=p95, max=figure.value)
     return {**metrics, COUNTER: told}
 
@@ -106,7 +108,7 @@ def gpu_energy(samples: Sequence[Samples], gpus: Sequence[str], window: Window) 
     """Joules that all ``gpus`` together took in ``window``, with the error that is to be expected.
 
     By the integral of power in windows under :data:`COUNTER_FROM`, else by the energy counter; by
-    the other where the one is not there.
+    the other where the one is not there, or shows nothing: no GPU takes 0 J in a second.
     """
     if window.seconds < SHORTEST:
         told = units.milliseconds(window.seconds)
@@ -140,10 +142,15 @@ def _gpu(samples: Sequence[Samples], gpu: str, window: Window) -> Figure:
             reasons.append(f"{name}: not sampled")
             continue
         part = over(found.values, window)
-        if part.coverage >= FULL:
+        if part.coverage < FULL:
+            reasons.append(f"{name}: {found.channel.reason or _covers(part.coverage)}")
+        elif part.total <= 0:
+            still = "did not move" if metric == COUNTER else "was 0"
+            reasons.append(f"{name}: {still} in {units.number(window.seconds, 's', '.3g')}")
+        else:
             source = f"{name} ({found.channel.source}){error(found.values, window)}"
+            source += "".join(f"; {each}" for each in reasons if "did not move" in each)
             return Figure(part.total / part.coverage, "J", Method.MEASURED, source)
-        reasons.append(f"{name}: {found.channel.reason or _covers(part.coverage)}")
     return unknown("J", "; ".join(reasons))
 
 
