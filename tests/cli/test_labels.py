@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from gpuwatch.cli import main
+from gpuwatch.cli.commands import COMMANDS, SESSION, parser_of
 from gpuwatch.cli.report import FILES
 from gpuwatch.recorder.detach import LOG
 from gpuwatch.session import labels
@@ -92,6 +93,24 @@ def test_tags_are_added_removed_printed_and_found(studies: Path, told: Told) -> 
     assert "2 sessions" in told("show", "tag:both", code=2)
     assert "is no tag" in told("tag", "id0", "a:b", code=2)
     assert "both added and removed" in told("tag", "id0", "+x", "-x", code=2)
+
+
+def test_a_tag_that_is_taken_for_a_name_is_told(studies: Path, told: Told) -> None:
+    told("tag", "id2", "+h100")
+    assert "no session 'h100'; did you mean tag:h100?" in told("show", "h100", code=2)
+    assert "did you mean" not in told("show", "h10", code=2)
+
+
+def test_every_command_that_takes_a_session_says_what_names_one() -> None:
+    taking = [
+        name
+        for name in COMMANDS
+        if any("SESSION" in str(action.metavar) for action in parser_of(name)._actions)
+    ]
+    assert {"show", "log", "compare", "export", "stop", "delete", "serve", "attach"} <= {*taking}
+    for name in taking:
+        assert SESSION in parser_of(name).format_help(), name
+    assert "tag:TAG" in SESSION
 
 
 def test_a_note_is_read_from_standard_input_too(

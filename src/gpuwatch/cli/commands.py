@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import NoReturn, Protocol
 
+from gpuwatch.cli.leading import command_at
 from gpuwatch.errors import UsageError
 
 
@@ -20,6 +21,10 @@ class Command(Protocol):
         ...
 
 
+SESSION = """\
+SESSION is a file, a study's folder or its name, the start of an id, a name that
+`gpuwatch rename` gave, tag:TAG, or `last`."""
+"""The end of the help of every command that takes one."""
 HOME = ""
 """In place of a command's name: `gpuwatch` alone, with the home screen's options."""
 
@@ -87,14 +92,16 @@ def dispatch(arguments: Sequence[str]) -> int:
         GpuwatchError: whatever the command raises; UsageError for what cannot be understood.
     """
     own, command = _split(arguments)
-    if not command and _at_home(own):
+    at = command_at(own)
+    if own[at : at + 1] and own[at] in COMMANDS:
+        name = own.pop(at)
+    elif "--record" in own:
+        name = "--record"
+        own.remove(name)
+    elif at == len(own) and not command and not {"-h", "--help", "--version"}.intersection(own):
         name = HOME
     else:
-        found = _name(own)
-        if found is None:
-            return _help(own)
-        name = found
-        own.remove(name)
+        return _help(own[at:])
     module = module_of(name)
     # A command may take words that begin with a dash and are no options.
     words = getattr(module, "words", list)(own)
@@ -116,13 +123,9 @@ def parser_of(name: str) -> Parser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     module.add_arguments(parser)
+    if any("SESSION" in str(action.metavar) for action in parser._actions):
+        parser.epilog = SESSION
     return parser
-
-
-def _at_home(own: Sequence[str]) -> bool:
-    """No command, and nothing but options of the home screen."""
-    elsewhere = {"-h", "--help", "--version", "--record"}
-    return not own or (own[0].startswith("-") and not elsewhere.intersection(own))
 
 
 def _split(arguments: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
@@ -134,12 +137,6 @@ def _split(arguments: Sequence[str]) -> tuple[list[str], tuple[str, ...]]:
     if at == len(listed) - 1:
         raise UsageError("there is no command behind --", "gpuwatch run -- COMMAND ARGUMENT...")
     return listed[:at], tuple(listed[at + 1 :])
-
-
-def _name(own: Sequence[str]) -> str | None:
-    if own and own[0] in COMMANDS:
-        return own[0]
-    return "--record" if "--record" in own else None
 
 
 def _help(own: Sequence[str]) -> int:

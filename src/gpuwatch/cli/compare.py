@@ -1,8 +1,8 @@
 """Sessions and studies against the first: a verdict where there are runs enough, and its reasons.
 
-Each SESSION is a file, a study's folder (all its sessions), the start of a session's id, or `last`.
-A study alone is compared in its own blocks. Sessions saved at different times, and several studies,
-are compared as groups that no block pairs: what drifted between them is in the difference.
+Of a study's folder and of a tag it takes all sessions. A study alone is compared in its own blocks.
+Sessions saved at different times, and several studies, are compared as groups that no block pairs:
+what drifted between them is in the difference.
 """
 
 from __future__ import annotations

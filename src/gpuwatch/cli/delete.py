@@ -1,7 +1,7 @@
 """Delete sessions or whole studies, after asking.
 
-SESSION as for `gpuwatch show`, or the folder of a study. Only what gpuwatch wrote is removed, and
-the folder once it is empty; other files in it stay. A run that goes on is never deleted.
+Only what gpuwatch wrote is removed, and the folder once it is empty; other files in it stay. A run
+that goes on is never deleted.
 """
 
 from __future__ import annotations

@@ -1,7 +1,6 @@
 """A session's or a study's data, whole: in SI base units; empty or null is unknown.
 
-SESSION is a file, a study's folder, the start of a session's id, or `last`. Of a study all runs
-stand under each other, behind columns that say which run a row is of.
+Of a study all runs stand under each other, behind columns that say which run a row is of.
 
 what is exported:
   series  every tick, every metric: what the gauges show

@@ -138,7 +138,9 @@ def sessions(text: str) -> list[Path]:
         path for path in known if _identifier(path).startswith(text) or path.parent.name == text
     ]
     if not found:
-        raise UsageError(f"no session {text!r}", "see `gpuwatch sessions`")
+        tagged = _labelled(f"tag:{text}", known)
+        also = f"; did you mean tag:{text}?" if tagged else ""
+        raise UsageError(f"no session {text!r}{also}", "see `gpuwatch sessions`")
     return found
 
 

@@ -11,6 +11,8 @@ import os
 import sys
 import time
 
+from gpuwatch.cli.leading import command_at
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -27,7 +29,8 @@ _up = False
 
 def fits(arguments: Sequence[str]) -> bool:
     """Whether these words on the command line ask for a screen, on a terminal that can show one."""
-    if arguments and arguments[0] not in _SCREENS and not arguments[0].startswith("-"):
+    named = arguments[command_at(arguments) :]
+    if named and named[0] not in _SCREENS:
         return False
     if _ELSEWHERE.intersection(arguments) or os.environ.get("TEXTUAL_DRIVER"):
         return False

@@ -1,7 +1,7 @@
 """Which kernels ran: the profile of some steps after the timed ones, or one that was imported.
 
-SESSION as for `gpuwatch show`. The tables have nsys stats' names and columns; without --table the
-kernels on the GPU are shown, else the operators on the CPU; as JSON all tables in full.
+The tables have nsys stats' names and columns; without --table the kernels on the GPU are shown,
+else the operators on the CPU; as JSON all tables in full.
 """
 
 from __future__ import annotations

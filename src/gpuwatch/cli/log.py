@@ -1,7 +1,4 @@
-"""Print what a run wrote, both streams in order; control characters are left out.
-
-SESSION as for `gpuwatch show`.
-"""
+"""Print what a run wrote, both streams in order; control characters are left out."""
 
 from __future__ import annotations
 

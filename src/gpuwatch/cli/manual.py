@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 
 from gpuwatch import __version__
-from gpuwatch.cli.commands import COMMANDS, EXAMPLES, EXIT_CODES, HOME, parser_of
+from gpuwatch.cli.commands import COMMANDS, EXAMPLES, EXIT_CODES, HOME, SESSION, parser_of
 from gpuwatch.cli.completion_table import help_of
 
 _WIDTH = 76
@@ -72,6 +72,7 @@ def page() -> str:
         r"[\fICOMMAND\fR] [...]",
         *_section("DESCRIPTION"),
         *_text(_ABOUT),
+        *_text(SESSION),
         *_section("COMMANDS"),
         *_items((name, what) for name, (_, what) in COMMANDS.items()),
         *_section("OPTIONS WITHOUT A COMMAND"),
@@ -102,8 +103,7 @@ workload itself, and records all of it to a session file. Every screen and repor
 files: closing one, or losing the connection, changes nothing about a run. On a screen ? lists its
 keys.
 
-SESSION is a file, a study's folder or its name, the start of a session's id, or `last`. Standard
-output is data, standard error is talk. Behind -- stands a command of your own."""
+Standard output is data, standard error is talk. Behind -- stands a command of your own."""
 
 
 def _command(name: str, shared: Iterable[str]) -> Iterator[str]:

@@ -1,7 +1,6 @@
 """Write a note on a session or a study; an empty one takes it away.
 
-SESSION as for `gpuwatch show`, or the folder of a study. Without TEXT the note is printed; - reads
-it from standard input.
+Without TEXT the note is printed; - reads it from standard input.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Give a session or a study a name to find it by; an empty one takes it away.
 
-SESSION as for `gpuwatch show`, or the folder of a study. The name is a label: no file is renamed
-or changed. `gpuwatch show NAME`, `compare NAME ...` and all others take it then.
+The name is a label: no file is renamed or changed. `gpuwatch show NAME`, `compare NAME ...` and all
+others take it then.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Watch a saved session on the live screen. SESSION as for `gpuwatch show`."""
+"""Watch a saved session on the live screen."""
 
 from __future__ import annotations
 

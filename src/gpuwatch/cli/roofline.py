@@ -1,7 +1,7 @@
 """The roofline of sessions: FLOP/s against FLOP per byte, under the ceilings of their device.
 
-Each SESSION is a file, a study's folder (all its sessions), the start of a session's id, or `last`.
-Measured ceilings are those of `gpuwatch calibrate`.
+Of a study's folder and of a tag it takes all sessions. Measured ceilings are those of `gpuwatch
+calibrate`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""The figures of a session: times, steps, throughput, FLOP, and every metric with its method.
-
-SESSION is a file, a study's folder, the start of a session's id, or `last`.
-"""
+"""The figures of a session: times, steps, throughput, FLOP, and every metric with its method."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """End a run: SIGTERM to its whole process tree, SIGKILL after ten seconds.
 
-SESSION as for `gpuwatch show`, or the folder of a study; with a run its study ends. --all ends
-every run of yours on this machine, and every study that is between two runs.
+With a run its study ends. --all ends every run of yours on this machine, and every study that is
+between two runs.
 """
 
 from __future__ import annotations

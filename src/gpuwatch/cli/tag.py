@@ -1,8 +1,7 @@
 """Tag a session or a study: `gpuwatch tag last +fast -old`.
 
-SESSION as for `gpuwatch show`, or the folder of a study. +TAG or TAG adds, -TAG removes; without
-any the tags are printed, one a line. `tag:fast` names all sessions that have it:
-`gpuwatch compare tag:fast`.
++TAG or TAG adds, -TAG removes; without any the tags are printed, one a line. `tag:fast` names all
+sessions that have it: `gpuwatch compare tag:fast`.
 """
 
 from __future__ import annotations
