@@ -20,9 +20,8 @@ _FIRST_SECONDS = 0.05
 """How often a session that begins is looked at, until something stands in it."""
 _PATIENCE_SECONDS = 2.0
 """A session that a recorder is just making may not be readable yet."""
-
-
-_ATTEMPTS = 3
+_ATTEMPTS, _AGAIN_SECONDS = 3, 0.5
+"""How often a session that cannot be read is tried, and when again."""
 
 
 class Feed:
@@ -46,6 +45,7 @@ class Feed:
         self._view = View()
         self._wake = threading.Event()
         self._closed = threading.Event()
+        self._read_at = float("-inf")
         self._thread = threading.Thread(target=self._run, name="session-feed", daemon=True)
 
     def start(self) -> None:
@@ -73,6 +73,9 @@ class Feed:
                 self._follow(Collector(reader, self._now_ns))
         except GpuwatchError as error:
             self._post(Unreadable(Trouble(error.message, error.mend)))
+        except OSError as error:
+            text = f"the session cannot be read: {error.strerror or error}"
+            self._post(Unreadable(Trouble(text, "see whether the file is still there")))
         except (ArithmeticError, LookupError, TypeError, ValueError) as error:
             # Values that no recorder writes: the file is damaged or made up.
             text = f"the session holds values that cannot be shown: {type(error).__name__}"
@@ -92,38 +95,43 @@ class Feed:
             self._closed.wait(_FIRST_SECONDS)
         return None
 
-    def _update(self, collector: Collector) -> None:
-        """Read on; a file that is locked for a moment (a slow disk) is tried again."""
-        for attempt in range(_ATTEMPTS):
-            try:
-                collector.update()
-                return
-            except NotASession:
-                if attempt == _ATTEMPTS - 1 or self._closed.wait(0.5):
-                    raise
-
     def _follow(self, collector: Collector) -> None:
         past = PastView(collector)
-        asked = False
         soon = time.monotonic() + _PATIENCE_SECONDS
+        failures = 0
         while not self._closed.is_set():
-            view = self._view
-            if not asked:
-                self._update(collector)
-            shown = past.at(view.at, view.seconds)
-            snapshot = shown.snapshot(view)
-            self._post(snapshot)
-            more = snapshot.goes_on or (snapshot.place is not None and not snapshot.tally)
-            due = time.monotonic() + (self._refresh if more else _ENDED_SECONDS)
-            if more and snapshot.t <= 1 and time.monotonic() < soon:
-                due = time.monotonic() + _FIRST_SECONDS
-            while not self._wake.is_set() and (collector.backfill() or shown.backfill()):
-                if time.monotonic() > due:
-                    break
-            else:
-                if (view.at is not None or not snapshot.status.live) and view == self._view:
-                    final = shown.snapshot(view)
-                    if final.gauges != snapshot.gauges:
-                        self._post(final)
-            asked = self._wake.wait(max(0.0, due - time.monotonic()))
-            self._wake.clear()
+            try:
+                self._turn(collector, past, soon)
+                failures = 0
+            except (NotASession, StorageError, OSError):
+                # Locked for a moment, or on a slow disk.
+                failures += 1
+                if failures == _ATTEMPTS or self._closed.wait(_AGAIN_SECONDS):
+                    raise
+
+    def _turn(self, collector: Collector, past: PastView, soon: float) -> None:
+        """Read on, post what is asked for, and wait until it is due again or asked otherwise.
+
+        Looking at earlier moments, one after the other, reads no more often than it is due.
+        """
+        view = self._view
+        if view.at is None or time.monotonic() >= self._read_at + self._refresh:
+            collector.update()
+            self._read_at = time.monotonic()
+        shown = past.at(view.at, view.seconds)
+        snapshot = shown.snapshot(view)
+        self._post(snapshot)
+        more = snapshot.goes_on or (snapshot.place is not None and not snapshot.tally)
+        due = time.monotonic() + (self._refresh if more else _ENDED_SECONDS)
+        if more and snapshot.t <= 1 and time.monotonic() < soon:
+            due = time.monotonic() + _FIRST_SECONDS
+        while not self._wake.is_set() and (collector.backfill() or shown.backfill()):
+            if time.monotonic() > due:
+                break
+        else:
+            if (view.at is not None or not snapshot.status.live) and view == self._view:
+                final = shown.snapshot(view)
+                if final.gauges != snapshot.gauges:
+                    self._post(final)
+        self._wake.wait(max(0.0, due - time.monotonic()))
+        self._wake.clear()

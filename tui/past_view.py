@@ -34,9 +34,9 @@ class PastView:
         if self._past is None or back > self._back or not 0 <= t - self._past[0].t_ns <= _ON:
             self._past = None
             reader = PastReader(self._now.reader, t)
-            self._past = reader, Collector(reader, beside=self._now, back_ns=back)
-            self._back = back
-            self._past[1].update()
+            collector = Collector(reader, beside=self._now, back_ns=back)
+            collector.update()
+            self._past, self._back = (reader, collector), back
         elif t > self._past[0].t_ns:
             self._past[0].advance(t)
             self._past[1].update()

@@ -10,7 +10,7 @@ import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from gpuwatch.errors import NotASession
+from gpuwatch.errors import NotASession, StorageError
 from gpuwatch.models import JSON, number
 from gpuwatch.session.log_lines import END, LogLine, lines
 from gpuwatch.session.open import Opened, open_session
@@ -69,6 +69,8 @@ class SessionReader(BulkReads):
         try:
             return self._db.execute(sql, tuple(values)).fetchall()
         except sqlite3.Error as error:
+            if "locked" in str(error):
+                raise StorageError(f"{self.path} is busy: {error}", "try again") from error
             raise NotASession(
                 f"{self.path} is damaged: {error}",
                 "copy it again, with the file of the same name ending in -journal if there is one",
