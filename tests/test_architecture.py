@@ -25,7 +25,7 @@ ENGINE = {
     "tied",
     "units",
 }
-ENGINE |= {"gpuwatch", "peak_tables", "tied"}
+ENGINE |= {"gpuwatch", "own_command", "peak_tables"}
 STANDARD = set(sys.stdlib_module_names)
 
 # For each room: the rooms of gpuwatch and the packages from elsewhere that it may import.

@@ -1,7 +1,32 @@
-"""``python -m gpuwatch``."""
+"""``python -m gpuwatch``, and the program that gpuwatch starts itself by (own_command.py)."""
 
+import os
 import sys
 
-from gpuwatch.cli import main
+_FOLDER = os.path.dirname(os.path.abspath(__file__))
 
-sys.exit(main())
+
+def _take_no_others_modules() -> None:
+    """Take from the search path the folder that Python put in front: the working folder, or this
+    one. What is imported from then on is Python's, the packages' or gpuwatch's own."""
+    if not (sys.flags.isolated or getattr(sys.flags, "safe_path", False)):
+        try:
+            put = {_FOLDER, os.getcwd()}
+        except OSError:  # the working folder was removed
+            put = {_FOLDER}
+        if sys.path[0] in put:
+            del sys.path[0]
+    root = os.path.dirname(_FOLDER)
+    sys.path.insert(0, root)
+    import gpuwatch  # noqa: F401 - this one, whichever others are installed
+
+    del sys.path[0]
+    if root not in sys.path:
+        sys.path.append(root)
+
+
+if __name__ == "__main__":
+    _take_no_others_modules()
+    from gpuwatch.cli import main
+
+    sys.exit(main())

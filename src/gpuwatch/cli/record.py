@@ -21,6 +21,7 @@ from pathlib import Path
 from gpuwatch.cli import launch, planned
 from gpuwatch.errors import ExitCode, UsageError
 from gpuwatch.models import mapping
+from gpuwatch.own_command import OWN_COMMAND
 from gpuwatch.recorder.control import exit_code_of
 from gpuwatch.recorder.record import Request, record
 from gpuwatch.text import clean
@@ -150,7 +151,7 @@ def print_summary(folder: Path) -> None:
     from gpuwatch.session.plan import read
 
     sys.stdout.flush()
-    report = [sys.executable, "-m", "gpuwatch", "report", "--format", "table", "--short"]
+    report = [*OWN_COMMAND, "report", "--format", "table", "--short"]
     subprocess.run([*report, str(folder)], check=False)
     plan = read(folder)
     if plan is not None and any(part.blocks for part in plan.parts):

@@ -15,6 +15,7 @@ import secrets
 import sys
 
 from gpuwatch.errors import ExitCode, NotAvailable, UsageError
+from gpuwatch.own_command import OWN_COMMAND
 
 DEFAULT_PORT = 8000
 
@@ -38,7 +39,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         raise NotAvailable(
             f"the package {error.name} is not installed", "pip install textual-serve"
         ) from error
-    shown = [sys.executable, "-m", "gpuwatch"]
+    shown = [*OWN_COMMAND]
     if arguments.session is not None:
         from gpuwatch.cli.find import session
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -14,6 +13,7 @@ from pathlib import Path
 
 from gpuwatch.errors import ExitCode
 from gpuwatch.models import JSON
+from gpuwatch.own_command import OWN_COMMAND
 from gpuwatch.recorder.run import Outcome, Recording
 from gpuwatch.session.ends import TIME_LIMIT
 from gpuwatch.session.room import room
@@ -133,7 +133,7 @@ def conclude(outcome: Outcome, say: Callable[[str], None]) -> ExitCode:
 def summarise(folder: Path, say: Callable[[str], None]) -> None:
     """Rewrite the study's summary, in a process of its own: it needs more than recording does."""
     done = subprocess.run(
-        [sys.executable, "-m", "gpuwatch", "report", str(folder)],
+        [*OWN_COMMAND, "report", str(folder)],
         capture_output=True,
         text=True,
         check=False,
