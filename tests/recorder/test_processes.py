@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from gpuwatch.session.rows import GpuProcessRow, Processes, ProcessRow
 from gpuwatch.session.schema import RESTATED_SECONDS
 from gpuwatch.session.store import Row
 from gpuwatch.telemetry.nvml_errors import Unavailable
+from gpuwatch.telemetry.users import USERS
 from gpuwatch.telemetry.workload import WorkloadSource
 from tests.cli.test_record import sessions, until
 from tests.conftest import Cli
@@ -244,6 +246,43 @@ def test_a_steady_process_is_written_once_and_not_every_time(
     )
     assert about_child(look(RESTATED_SECONDS)) == ["process", "process_use"]
     watch.close()
+
+
+def test_a_users_name_that_comes_late_is_written_when_it_is_there(
+    family: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory = threading.Event()
+
+    def look_up(uid: int) -> str:
+        assert directory.wait(30)
+        return "told late"
+
+    monkeypatch.setattr(USERS, "_look_up", look_up)
+    monkeypatch.setattr(USERS, "_known", {})
+    monkeypatch.setattr(USERS, "_slow", False)
+    tree = WorkloadSource(NO_GPU, [family[0]])
+    now = 0.0
+    watch = ProcessWatch(None, tree, clock=lambda: now)
+    users: list[object] = []
+
+    def looked() -> list[object]:
+        nonlocal now
+        now += EVERY_SECONDS
+        tree.sample()
+        rows = watch.rows(int(now * 1e9))
+        users.extend(
+            values[4]
+            for sql, values in rows
+            if sql.startswith("INSERT INTO process ") and values[1] == family[0]
+        )
+        return users
+
+    until(looked)
+    directory.set()
+    until(lambda: looked()[-1] == "told late")
+    assert users == [f"uid {os.getuid()}", "told late"]
+    watch.close()
+    tree.close()
     tree.close()
 
 

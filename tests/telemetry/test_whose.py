@@ -6,11 +6,15 @@ import os
 import pwd
 import subprocess
 import sys
+import threading
+import time
 from pathlib import Path
 
 import pytest
 
-from gpuwatch.telemetry.whose import place_of, user_name, whose
+from gpuwatch.telemetry.users import Users
+from gpuwatch.telemetry.whose import named, place_of, whose
+from tests.cli.test_record import until
 
 ID = "3f2a9c1b4d5e" + "0" * 52
 
@@ -70,5 +74,25 @@ def test_a_module_is_named_too() -> None:
 
 
 def test_a_user_without_a_name_here_is_a_number() -> None:
-    assert user_name(os.getuid()) == pwd.getpwuid(os.getuid()).pw_name
-    assert user_name(3_999_999_999) == "uid 3999999999"
+    users = Users()
+    until(lambda: users.name(os.getuid()) == pwd.getpwuid(os.getuid()).pw_name)
+    assert users.name(3_999_999_999) == "uid 3999999999"
+
+
+def test_a_directory_that_does_not_answer_holds_nobody_up() -> None:
+    answer = threading.Event()
+
+    def look_up(uid: int) -> str:
+        assert answer.wait(30)
+        return f"user{uid}"
+
+    users = Users(look_up)
+    begin = time.monotonic()
+    told = whose(os.getpid(), users=users)
+    assert [users.name(uid) for uid in range(5001, 5101)] == [f"uid {n}" for n in range(5001, 5101)]
+    assert time.monotonic() - begin < 1.0
+    assert told.user == f"uid {os.getuid()}" and told.reason is None
+    assert named(told, users) is told
+    answer.set()
+    until(lambda: named(told, users).user == f"user{os.getuid()}")
+    until(lambda: users.name(5100) == "user5100")

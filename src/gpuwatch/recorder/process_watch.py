@@ -17,7 +17,7 @@ from gpuwatch.telemetry.nvml import NvmlSource
 from gpuwatch.telemetry.other_processes import OtherProcesses
 from gpuwatch.telemetry.proc_files import TICKS_PER_S
 from gpuwatch.telemetry.process_tree import ProcessRow
-from gpuwatch.telemetry.whose import Whose, whose
+from gpuwatch.telemetry.whose import Whose, named, whose
 from gpuwatch.telemetry.workload import OTHER_PIDS, WorkloadSource, sees_host_pids
 
 LISTS_SECONDS = 0.5
@@ -142,11 +142,14 @@ class ProcessWatch:
         renamed, known.row = seen.name != known.row.name, seen
         if renamed:
             known.whose = whose(seen.pid)
+        told = named(known.whose)
+        found_out = told is not known.whose
+        known.whose = told
         # A stranger may turn out to be the run's once its parents are known.
         taken = known.owned is False and self._owns(seen.pid) is True
         if taken:
             known.owned = True
-        return renamed or taken
+        return renamed or taken or found_out
 
     def _owns(self, pid: int) -> bool | None:
         return None if self._own is None else self._own.owns(pid)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import pwd
 import re
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, replace
 from pathlib import Path
+
+from gpuwatch.telemetry.users import USERS, Users
 
 _CONTAINERS = (
     (re.compile(r"docker[-/]([0-9a-f]{12})[0-9a-f]{52}"), "docker {}"),
@@ -35,9 +35,11 @@ class Whose:
     """``docker 3f2a9c1b4d5e``, ``slurm job 4711``; ``None``: in no container that is known."""
     reason: str | None
     """Why something is not known."""
+    uid: int | None = None
+    """The user's number: its name may be told later, see :func:`named`."""
 
 
-def whose(pid: int, proc: Path = Path("/proc")) -> Whose:
+def whose(pid: int, proc: Path = Path("/proc"), users: Users = USERS) -> Whose:
     """Describe a process; raises nothing. Of one that is gone everything is ``None``."""
     folder = proc / str(pid)
     program = _read(folder / "comm")
@@ -48,10 +50,17 @@ def whose(pid: int, proc: Path = Path("/proc")) -> Whose:
     name = program.decode("utf-8", "replace").strip()
     words = (_read(folder / "cmdline") or b"").split(b"\0")
     uid = _uid(_read(folder / "status") or b"")
-    user = None if uid is None else user_name(uid)
+    user = None if uid is None else users.name(uid)
     place = place_of((_read(folder / "cgroup") or b"").decode("utf-8", "replace"))
     reason = None if user is not None else "/proc/PID/status does not tell its user"
-    return Whose(_script(words) or name, user, place, reason)
+    return Whose(_script(words) or name, user, place, reason, uid)
+
+
+def named(told: Whose, users: Users = USERS) -> Whose:
+    """``told`` with the name of the user as it is known by now."""
+    if told.uid is None or (user := users.name(told.uid)) == told.user:
+        return told
+    return replace(told, user=user)
 
 
 def place_of(cgroup: str) -> str | None:
@@ -63,15 +72,6 @@ def place_of(cgroup: str) -> str | None:
         if (match := pattern.search(line)) is not None
     ]
     return min(found)[1] if found else None
-
-
-@lru_cache(maxsize=256)
-def user_name(uid: int) -> str:
-    """The name of a user, or ``uid 1234`` where this machine has none for it."""
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except (KeyError, OSError, OverflowError):
-        return f"uid {uid}"
 
 
 def _script(words: list[bytes]) -> str | None:
