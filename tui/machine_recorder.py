@@ -9,19 +9,19 @@ import contextlib
 import os
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from gpuwatch.own_command import OWN_COMMAND
+
 _PATIENCE_SECONDS = 3.0
-_COMMAND = (sys.executable, "-m", "gpuwatch")
 
 
 class MachineRecorder:
     """A recorder of the machine alone in a temporary folder; it ends with this process."""
 
-    def __init__(self, interval: float, command: Sequence[str] = _COMMAND) -> None:
+    def __init__(self, interval: float, command: Sequence[str] = OWN_COMMAND) -> None:
         """Start it, with a sample every ``interval`` seconds; ``command`` is gpuwatch's own."""
         self.interval = interval
         self._folder = Path(tempfile.mkdtemp(prefix="gpuwatch-now-", dir=_memory_folder()))
