@@ -5,19 +5,23 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import sys
+import os
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
+from gpuwatch.own_command import OWN_COMMAND
 from gpuwatch.session.schema import SUFFIX
 from gpuwatch.text import clean
 
 TIMEOUT_SECONDS = 120.0
 """Preparing an environment may pull an image; nobody waits longer for an answer."""
+NO_ANSWER = 124
+"""Exit code of a command that took longer."""
 
-PREFIX: tuple[str, ...] = (sys.executable, "-m", "gpuwatch")
+PREFIX: tuple[str, ...] = OWN_COMMAND
 
 
 @dataclass(frozen=True)
@@ -50,31 +54,47 @@ class Outcome:
 
 
 async def run(*arguments: str, timeout: float = TIMEOUT_SECONDS, outlives: bool = False) -> Outcome:
-    """Run ``gpuwatch ARGUMENTS``; unless it ``outlives`` the caller, it is ended with that."""
-    starting = asyncio.ensure_future(
-        asyncio.create_subprocess_exec(
-            *PREFIX,
-            *arguments,
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            start_new_session=True,
+    """Run ``gpuwatch ARGUMENTS``; unless it ``outlives`` the caller, it is ended with that.
+
+    What takes longer than ``timeout`` seconds has exit code :data:`NO_ANSWER`; it is ended too, or
+    goes on where it outlives.
+    """
+    # Into files: one that outlives this program would write into a pipe that nobody holds.
+    with _file() as out, _file() as err:
+        starting = asyncio.ensure_future(
+            asyncio.create_subprocess_exec(
+                *PREFIX,
+                *arguments,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                start_new_session=True,
+            )
         )
-    )
-    try:
-        process = await asyncio.shield(starting)
-    except asyncio.CancelledError:
-        await _end(await starting, outlives=outlives)
-        raise
-    try:
-        out, err = await asyncio.wait_for(process.communicate(), timeout)
-    except asyncio.TimeoutError:
-        return Outcome(124, "", f"no answer after {timeout:.0f} s")
-    finally:
-        await _end(process, outlives=outlives)
-    return Outcome(
-        process.returncode or 0, out.decode("utf-8", "replace"), err.decode("utf-8", "replace")
-    )
+        try:
+            process = await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            await _end(await starting, outlives=outlives)
+            raise
+        try:
+            code = await asyncio.wait_for(process.wait(), timeout)
+        except asyncio.TimeoutError:
+            return Outcome(NO_ANSWER, "", f"no answer after {timeout:.0f} s")
+        finally:
+            await _end(process, outlives=outlives)
+        return Outcome(code, _text(out), _text(err))
+
+
+def _file() -> IO[bytes]:
+    """A file without a name: in memory, for a full disk is what some commands have to tell of."""
+    if hasattr(os, "memfd_create"):
+        return open(os.memfd_create("gpuwatch"), "w+b")
+    return tempfile.TemporaryFile()
+
+
+def _text(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read().decode("utf-8", "replace")
 
 
 async def _end(process: asyncio.subprocess.Process, *, outlives: bool) -> None:
@@ -87,7 +107,7 @@ async def _end(process: asyncio.subprocess.Process, *, outlives: bool) -> None:
                 process.terminate()
             await process.wait()
     finally:
-        # Pipes that are collected behind the end of the loop complain on the terminal.
+        # A transport that is collected behind the end of the loop complains on the terminal.
         process._transport.close()  # type: ignore[attr-defined]
 
 
@@ -107,6 +127,7 @@ class Entry:
     name: str = ""
     tags: tuple[str, ...] = ()
     note: str = ""
+    """Lines joined by newlines."""
     run: int | None = None
     """Its place in the plan of a study of several runs, from 1 on."""
     block: int | None = None
@@ -123,6 +144,7 @@ class Study:
     name: str = ""
     tags: tuple[str, ...] = ()
     note: str = ""
+    """Lines joined by newlines."""
     title: str = ""
     question: str = ""
     environments: tuple[str, ...] = ()
@@ -196,8 +218,8 @@ def _study(item: dict[str, Any]) -> Study:
 
 
 def clean_lines(text: object) -> str:
-    """A note as one line."""
-    return " ".join(clean(line).strip() for line in str(text or "").splitlines())
+    """A note with its lines."""
+    return "\n".join(clean(line).rstrip() for line in str(text or "").splitlines())
 
 
 def _number(value: object) -> float | None:
