@@ -15,7 +15,7 @@ from gpuwatch.tui.home_list import GOING_ON, Item
 from gpuwatch.tui.home_rows import HomeState
 from gpuwatch.tui.look import READ_ONLY
 from gpuwatch.tui.painted import PaintedScreen
-from gpuwatch.tui.words import lost_question, stop_question
+from gpuwatch.tui.words import LOST_QUESTION, STUDY_QUESTION, stop_question
 
 _STOPPABLE = GOING_ON | {State.LOST.value}
 _MOST_NAMED = 2
@@ -80,11 +80,11 @@ class HomeActs(PaintedScreen):
             return
         self.question = Question("stop", (current.path,))
         if current.entry is None:
-            self.say("Stop this study? y stops it, Esc lets it go on")
+            self.say(STUDY_QUESTION)
         elif current.entry.status == State.LOST.value:
-            self.say(lost_question("Esc"))
+            self.say(LOST_QUESTION)
         else:
-            self.say(stop_question(place(current.path), "Esc"))
+            self.say(stop_question(place(current.path)))
 
     async def _stop(self, path: Path) -> None:
         outcome = await commands.run("stop", str(path))

@@ -55,7 +55,7 @@ class Stopping(PaintedScreen):
             self._say("the run is over already")
         else:
             self._asking = True
-            self._say(stop_question(self.snapshot.place, "n"))
+            self._say(stop_question(self.snapshot.place))
 
     def action_answer(self, yes: bool) -> None:
         """The answer to that question."""

@@ -8,18 +8,19 @@ from pathlib import Path
 from gpuwatch.session.progress import Place
 
 
-def stop_question(place: Place | None, no: str) -> str:
-    """The question before a stop: it ends the study too. ``no``: the key that lets it go on."""
+def stop_question(place: Place | None) -> str:
+    """The question before a stop: it ends the study too."""
     to_come = 0 if place is None else place.to_come
     if not to_come:
-        return f"Stop this run? y stops it, {no} lets it go on"
+        return "Stop this run? y stops it; n or Esc lets it go on"
     rest = "one" if to_come == 1 else str(to_come)
-    return f"Stop this run and the {rest} after it? y stops them, {no} lets them go on"
+    return f"Stop this run and the {rest} after it? y stops them; n or Esc lets them go on"
 
 
-def lost_question(no: str) -> str:
-    """The question before a stop of a run without a recorder: it may be over already."""
-    return f"End what is left of this run? y ends it, {no} leaves it"
+STUDY_QUESTION = "Stop this study? y stops it; n or Esc lets it go on"
+"""The question before a stop of a study, whichever of its runs goes on."""
+LOST_QUESTION = "End what is left of this run? y ends it; n or Esc leaves it"
+"""The question before a stop of a run without a recorder: it may be over already."""
 
 
 def farewell(path: Path, place: Place | None, *, live: bool, study_goes_on: bool) -> list[str]:
