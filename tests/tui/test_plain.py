@@ -173,6 +173,17 @@ def test_the_devices_are_told_until_ctrl_c(started: Callable[..., subprocess.Pop
     assert process.returncode == 130
 
 
+@pytest.mark.parametrize("arguments", [["--plain"], ["sessions"], ["run", "--plain", "--", "true"]])
+def test_where_standard_output_is_closed_nothing_is_begun(
+    home: dict[str, str], tmp_path: Path, arguments: list[str]
+) -> None:
+    command = ["/bin/sh", "-c", 'exec "$@" >&-', "sh", *GPUWATCH, *arguments]
+    done = subprocess.run(command, env=home, stderr=subprocess.PIPE, text=True, timeout=30)
+    assert done.returncode == 2
+    assert done.stderr.startswith("gpuwatch: error: standard output is closed; send it to")
+    assert not list(tmp_path.rglob("*.gpuwatch"))
+
+
 def test_a_terminal_that_cannot_place_text_is_offered_lines_of_words(session: Make) -> None:
     path = session(meta=finished(), alive=False)
     for option, code, told in (([], 2, "gpuwatch replay --plain"), (["--plain"], 0, "over after")):

@@ -34,6 +34,10 @@ def _run(arguments: list[str]) -> int:
     from gpuwatch.errors import ExitCode, GpuwatchError
     from gpuwatch.text import clean
 
+    if sys.stdout is None:  # closed by who started this: what follows a run would never end
+        mend = "send it to a file, or to /dev/null"
+        print(f"gpuwatch: error: standard output is closed; {mend}", file=sys.stderr)
+        return ExitCode.USAGE
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that knows ASCII alone
