@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +10,6 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
-from gpuwatch.errors import GpuwatchError
 from gpuwatch.session.study import sessions_in
 from gpuwatch.text import clean
 from gpuwatch.tui.canvas import Canvas
@@ -25,6 +23,7 @@ from gpuwatch.tui.line import Line
 from gpuwatch.tui.look import READ_ONLY
 from gpuwatch.tui.opening import MOST, Opening, opening_of, opening_rows
 from gpuwatch.tui.painted import PaintedScreen
+from gpuwatch.tui.reading import Reading, ReadingFailed, Tell
 from gpuwatch.tui.snapshot import Trouble
 
 if TYPE_CHECKING:
@@ -46,13 +45,9 @@ class Opened(Message):
 class Compared(Message):
     """The thread is done."""
 
-    def __init__(self, result: Answer | Trouble) -> None:
+    def __init__(self, result: Answer) -> None:
         super().__init__()
         self.result = result
-
-
-class _Left(Exception):
-    """The screen is gone."""
 
 
 class CompareScreen(PaintedScreen):
@@ -113,42 +108,30 @@ class CompareScreen(PaintedScreen):
         self._column = 0
         self._message = ""
         self._curves: Known = {}
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._compare, name="compare", daemon=True)
+        self._reading = Reading("compare", self, self._compare)
 
     def on_mount(self) -> None:
-        self._thread.start()
+        self._reading.start()
         self._clock = self.set_interval(1.0, self.paint)
         self.call_after_refresh(self.paint)
 
     def on_unmount(self) -> None:
-        self._over.set()
-        self._thread.join(timeout=2)
+        self._reading.leave()
 
-    def _compare(self) -> None:
+    def _compare(self, tell: Tell) -> None:
         """In the thread: what is known at once, then every session, then what they say."""
-        try:
-            for path in self.paths[:MOST]:
-                self._tell(Opened(opening_of(path)))
-            self._tell(Compared(self._answer()))
-        except GpuwatchError as error:
-            self.post_message(Compared(Trouble(error.message, error.mend)))
-        except _Left:
-            return
+        for path in self.paths[:MOST]:
+            tell(Opened(opening_of(path)))
+        tell(Compared(self._answer(tell)))
 
-    def _tell(self, message: Message) -> None:
-        if self._over.is_set():
-            raise _Left
-        self.post_message(message)
-
-    def _answer(self) -> Answer:
+    def _answer(self, tell: Tell) -> Answer:
         from gpuwatch.analysis.coarse import read_fast
         from gpuwatch.analysis.read import read_sessions, read_study
         from gpuwatch.tui.answer import answer
 
         def told(path: Path) -> Read:
             found = read_fast(path)
-            self._tell(Opened(None))
+            tell(Opened(None))
             return found
 
         margin, across = self._margin, self._across_devices
@@ -168,10 +151,15 @@ class CompareScreen(PaintedScreen):
     def on_compared(self, message: Compared) -> None:
         self._clock.stop()
         self.result = message.result
-        if not isinstance(self.result, Trouble) and self._beside is not None:
+        if self._beside is not None:
             from gpuwatch.tui.answer import column_of
 
-            self._column = column_of(self.result, str(self._beside))
+            self._column = column_of(message.result, str(self._beside))
+        self.paint()
+
+    def on_reading_failed(self, message: ReadingFailed) -> None:
+        self._clock.stop()
+        self.result = message.trouble
         self.paint()
 
     def paint(self) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import MutableMapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,12 +10,13 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
-from gpuwatch.errors import GpuwatchError
 from gpuwatch.text import clean
 from gpuwatch.tui.canvas import Canvas
 from gpuwatch.tui.keys import keys_row
 from gpuwatch.tui.line import Line
 from gpuwatch.tui.painted import PaintedScreen
+from gpuwatch.tui.reading import Reading, ReadingFailed, Tell, trouble_of
+from gpuwatch.tui.snapshot import Trouble
 
 if TYPE_CHECKING:
     from gpuwatch.tui.curves import Curves, Metric
@@ -85,18 +85,17 @@ class HistoriesScreen(PaintedScreen):
         self._first = 0
         self._view: View | None = None
         self._picked = False
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._read, name="histories", daemon=True)
+        self._trouble: Trouble | None = None
+        self._reading = Reading("histories", self, self._read)
 
     def on_mount(self) -> None:
-        self._thread.start()
+        self._reading.start()
         self.call_after_refresh(self.paint)
 
     def on_unmount(self) -> None:
-        self._over.set()
-        self._thread.join(timeout=2)
+        self._reading.leave()
 
-    def _read(self) -> None:
+    def _read(self, tell: Tell) -> None:
         """In the thread: one session after the other, those that are shown first."""
         from gpuwatch.analysis.gauges import points_for
         from gpuwatch.tui.curves import Curves, read_curves
@@ -108,26 +107,34 @@ class HistoriesScreen(PaintedScreen):
                 continue
             try:
                 found = read_curves(path, points)
-            except GpuwatchError as error:
-                found = Curves(path, {}, {}, False, why=str(error))
-            if self._over.is_set():
-                return
-            self.post_message(CurvesRead(found))
+            except Exception as error:
+                found = Curves(path, {}, {}, False, why=trouble_of(error).text)
+            tell(CurvesRead(found))
 
     def on_curves_read(self, message: CurvesRead) -> None:
         self._known[message.curves.path] = message.curves
         self.paint()
 
+    def on_reading_failed(self, message: ReadingFailed) -> None:
+        self._trouble = message.trouble
+        self.paint()
+
     def _series(self) -> list[Series]:
+        from gpuwatch.tui.curves import Curves
         from gpuwatch.tui.history_rows import Series
 
+        known = dict(self._known)
+        groups = self._cases[self._case].groups
+        if self._trouble is not None:
+            for path in (path for group in groups for path in group.paths):
+                known.setdefault(path, Curves(path, {}, {}, False, why=self._trouble.text))
         return [
             Series(
                 group.label,
-                tuple(self._known[path] for path in group.paths if path in self._known),
+                tuple(known[path] for path in group.paths if path in known),
                 len(group.paths),
             )
-            for group in self._cases[self._case].groups
+            for group in groups
         ]
 
     def _metrics(self) -> list[Metric]:

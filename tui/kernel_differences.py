@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +12,10 @@ from textual.message import Message
 
 from gpuwatch.errors import GpuwatchError
 from gpuwatch.session.reader import SessionReader
+from gpuwatch.tui.head_rows import trouble_rows
 from gpuwatch.tui.page import PageScreen, Row
+from gpuwatch.tui.reading import Reading, ReadingFailed, Tell
+from gpuwatch.tui.snapshot import Trouble
 
 if TYPE_CHECKING:
     from gpuwatch.tui.kernel_difference_rows import Side
@@ -58,37 +60,37 @@ class KernelDifferencesScreen(PageScreen):
         self._pairs = list(pairs)
         self._pair = 0
         self._sides: dict[Path, Side] | None = None
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._look, name="kernel-pairs", daemon=True)
+        self._trouble: Trouble | None = None
+        self._reading = Reading("kernel-pairs", self, self._look)
 
     def on_mount(self) -> None:
         super().on_mount()
-        self._thread.start()
+        self._reading.start()
 
     def on_unmount(self) -> None:
-        self._over.set()
-        self._thread.join(timeout=2)
+        self._reading.leave()
 
-    def _look(self) -> None:
+    def _look(self, tell: Tell) -> None:
         """In the thread: the profile of each run, out of its few small rows."""
         from gpuwatch.analysis.profile import profile_of, why_none
         from gpuwatch.tui.kernel_difference_rows import Side
 
         found = {}
         for path in dict.fromkeys(path for pair in self._pairs for path in pair.paths):
-            if self._over.is_set():
-                return
             try:
                 with SessionReader(path) as reader:
                     meta = reader.meta()
                 found[path] = Side("", profile_of(meta), why_none(meta))
             except GpuwatchError as error:
                 found[path] = Side("", None, (error.message, error.mend))
-        if not self._over.is_set():
-            self.post_message(ProfilesRead(found))
+        tell(ProfilesRead(found))
 
     def on_profiles_read(self, message: ProfilesRead) -> None:
         self._sides = message.found
+        self.paint()
+
+    def on_reading_failed(self, message: ReadingFailed) -> None:
+        self._trouble = message.trouble
         self.paint()
 
     def _now(self, width: int) -> Sequence[Row]:
@@ -98,6 +100,8 @@ class KernelDifferencesScreen(PageScreen):
 
         if not self._pairs:
             return [((" there is one run alone: its kernels are on K of its replay", "text"),)]
+        if self._trouble is not None:
+            return [tuple(line.spans()) for line in trouble_rows(self._trouble, width)]
         if self._sides is None:
             return [((" reading the profiles …", "muted"),)]
         pair = self._pairs[self._pair]

@@ -23,6 +23,7 @@ from gpuwatch.tui.columns import difference_rows, layout, quantity_rows
 from gpuwatch.tui.compare import CompareScreen
 from gpuwatch.tui.compare_rows import body_rows, place_of
 from gpuwatch.tui.home import HomeScreen
+from gpuwatch.tui.reading import Tell
 from gpuwatch.tui.verdict_rows import _plot, verdict_rows
 from tests.analysis.sessions import CPU, GPU, OTHER_GPU, summary
 from tests.report import results
@@ -340,9 +341,9 @@ async def test_names_states_and_first_medians_stand_before_the_verdict_and_keys_
     go_on = threading.Event()
 
     class Held(CompareScreen):
-        def _answer(self) -> Answer:
+        def _answer(self, tell: Tell) -> Answer:
             go_on.wait(20)
-            return super()._answer()
+            return super()._answer(tell)
 
     paths = [*many(session, 2), session("03", meta=finished(1), alive=False)]
     async with running(lambda: Held(paths)) as (app, pilot):
@@ -364,17 +365,17 @@ async def test_leaving_a_comparison_that_is_not_done_ends_it(session: Make) -> N
     started: list[CompareScreen] = []
 
     class Held(CompareScreen):
-        def _answer(self) -> Answer:
+        def _answer(self, tell: Tell) -> Answer:
             started.append(self)
             go_on.wait(20)
-            return super()._answer()
+            return super()._answer(tell)
 
     async with running(lambda: Held(many(session, 2))) as (_, pilot):
         await until(pilot, lambda: bool(started))
         threading.Timer(0.1, go_on.set).start()
         await pilot.press("q")
-    started[0]._thread.join(5)
-    assert not started[0]._thread.is_alive() and started[0].result is None
+    started[0]._reading._thread.join(5)
+    assert not started[0]._reading._thread.is_alive() and started[0].result is None
 
 
 async def test_two_workloads_have_no_verdict_and_why_stands_first(session: Make) -> None:
