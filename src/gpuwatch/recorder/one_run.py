@@ -16,6 +16,7 @@ from gpuwatch.recorder.run import Header, begin
 from gpuwatch.recorder.sources import DCGM_HOST, Sources
 from gpuwatch.session.plan import PlannedRun
 from gpuwatch.session.room import room
+from gpuwatch.session.store import Safety
 
 
 def record_one(
@@ -96,6 +97,7 @@ def record_one(
             prepared=prepared,
             folder=run_folder,
             on_trouble=say,
+            safety=_safety(machine, throw_away=request.while_pid is not None),
         )
     except BaseException as error:
         if sources is not None:
@@ -110,6 +112,13 @@ def record_one(
         raise
     on_session(path)
     return conclude(run_to_end(recording, stop, request.duration, request.while_pid), say)
+
+
+def _safety(machine: bool, *, throw_away: bool) -> Safety:
+    """A recording of the machine can be made again; the one behind a screen goes with it."""
+    if not machine:
+        return Safety.MACHINE
+    return Safety.RECORDER if throw_away else Safety.NEARLY
 
 
 def _archive(request: Request, workload: Workload, folder: Path) -> tuple[str | None, str | None]:

@@ -26,8 +26,8 @@ from gpuwatch.runners import guarded
 from gpuwatch.runners.base import Run, Runner
 from gpuwatch.session import schema
 from gpuwatch.session.room import room
-from gpuwatch.session.store import Row, SessionStore, device_row, event, fact, meta
-from gpuwatch.session.writer import COMMIT_SECONDS, PUMP_SECONDS, SessionWriter
+from gpuwatch.session.store import Row, Safety, SessionStore, device_row, event, fact, meta
+from gpuwatch.session.writer import PUMP_SECONDS, SessionWriter
 
 CATCH_UP_SECONDS = 0.3
 """How long one look at the output may take when more of it is waiting."""
@@ -91,8 +91,8 @@ class Recording:
             len(known),
             base_ns=base_ns,
             pump=self._pump,
-            # Without a workload there is no output to drain: no wake between two commits.
-            pump_seconds=COMMIT_SECONDS if run is None else PUMP_SECONDS,
+            # Without a workload there is no output to drain: no wake between two samples.
+            pump_seconds=None if run is None else PUMP_SECONDS,
             on_trouble=on_trouble,
         )
         self._sampler = Sampler(sources.all, interval, base_ns)
@@ -228,8 +228,9 @@ def begin(
     prepared: Prepared | None,
     folder: Path | None,
     on_trouble: Callable[[str], None],
+    safety: Safety = Safety.MACHINE,
 ) -> Recording:
-    """Create the session file and start the workload.
+    """Create the session file and start the workload; ``safety``: what its commits survive.
 
     Raises:
         StorageError: the file cannot be written; nothing was started then.
@@ -257,7 +258,7 @@ def begin(
         rows.append(meta("handle", {"kind": runner.kind, "folder": str(folder), "holder": None}))
         rows.append(meta("launch", {"command": list(prepared.command)}))
         rows.append(meta("run_state", {"state": RunState.STARTING.value, "t": 0}))
-    store = SessionStore.create(path, described(sources.channels), rows)
+    store = SessionStore.create(path, described(sources.channels), rows, safety)
     if runner is not None:
         assert spec is not None and prepared is not None and folder is not None
         try:

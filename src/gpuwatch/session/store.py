@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import enum
 import errno
 import json
 import os
@@ -17,6 +18,17 @@ from gpuwatch.telemetry.base import Channel, Device
 
 Row = tuple[str, tuple[object, ...]]
 """One statement and its parameters."""
+
+
+class Safety(enum.Enum):
+    """What a commit survives beside the end of its recorder, which all survive."""
+
+    MACHINE = "PRAGMA synchronous=FULL"
+    """A failure of the machine."""
+    NEARLY = "PRAGMA synchronous=NORMAL"
+    """That too, but for the last commit before it."""
+    RECORDER = "PRAGMA synchronous=OFF"
+    """Nothing else: of a recording that nobody keeps."""
 
 
 def meta(key: str, value: JSON) -> Row:
@@ -63,7 +75,11 @@ class SessionStore:
 
     @classmethod
     def create(
-        cls, path: Path, channels: Sequence[tuple[Channel, str, str]], rows: Iterable[Row] = ()
+        cls,
+        path: Path,
+        channels: Sequence[tuple[Channel, str, str]],
+        rows: Iterable[Row] = (),
+        safety: Safety = Safety.MACHINE,
     ) -> SessionStore:
         """Make a new file, readable by its owner alone, that holds ``rows`` from the start.
 
@@ -82,7 +98,7 @@ class SessionStore:
             if path.exists():
                 raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
             os.close(os.open(new, os.O_CREAT | os.O_TRUNC | os.O_RDWR, 0o600))
-            connection = _connect(new)
+            connection = _connect(new, safety)
             try:
                 connection.execute(f"PRAGMA application_id={schema.APPLICATION_ID}")
                 connection.execute(f"PRAGMA user_version={schema.VERSION}")
@@ -98,16 +114,16 @@ class SessionStore:
                 f"cannot write {path}: {getattr(error, 'strerror', None) or error}",
                 "free some space or choose another --out",
             ) from error
-        return cls.reopen(path)
+        return cls.reopen(path, safety)
 
     @classmethod
-    def reopen(cls, path: Path) -> SessionStore:
+    def reopen(cls, path: Path, safety: Safety = Safety.MACHINE) -> SessionStore:
         """Open an existing file to go on writing; a broken transaction is rolled back.
 
         A file of an older schema becomes one of the present schema.
         """
         try:
-            store = cls(path, _connect(path))
+            store = cls(path, _connect(path, safety))
             ((version,),) = store._connection.execute("PRAGMA user_version")
             if version < schema.VERSION:
                 store.write([(sql, ()) for sql in schema.UPGRADE])
@@ -188,11 +204,11 @@ def _close(connection: sqlite3.Connection) -> None:
         connection.close()
 
 
-def _connect(path: Path) -> sqlite3.Connection:
+def _connect(path: Path, safety: Safety) -> sqlite3.Connection:
     connection = sqlite3.connect(
         path, timeout=0.5, isolation_level=None, check_same_thread=False, cached_statements=64
     )
     connection.execute("PRAGMA trusted_schema=OFF")
     connection.execute("PRAGMA journal_mode=TRUNCATE")
-    connection.execute("PRAGMA synchronous=FULL")
+    connection.execute(safety.value)
     return connection

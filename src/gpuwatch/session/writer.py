@@ -14,6 +14,8 @@ from gpuwatch.session.tier import Tier, Value
 
 COMMIT_SECONDS = 0.5
 PUMP_SECONDS = 0.1
+_LONGEST_SECONDS = 1.5
+"""Between two calls of the pump where ticks wake the writer and are rarer."""
 _FIRST_SECONDS = 0.05
 _MOST_ROWS = 200_000
 """Rows kept in memory while the file cannot be written; beyond it log lines go first."""
@@ -23,7 +25,8 @@ class SessionWriter:
     """Takes rows from any thread, writes them twice a second, and keeps them while it cannot.
 
     ``pump`` is called every ``pump_seconds`` in the writing thread and may put rows itself; what
-    it returns is called after those rows are safely in the file.
+    it returns is called after those rows are safely in the file. With ``None`` nothing is drained:
+    a tick wakes the writer, which commits it at once, at most twice a second.
     """
 
     def __init__(
@@ -33,7 +36,7 @@ class SessionWriter:
         *,
         base_ns: int,
         pump: Callable[[], Callable[[], None] | None] = lambda: None,
-        pump_seconds: float = PUMP_SECONDS,
+        pump_seconds: float | None = PUMP_SECONDS,
         on_trouble: Callable[[str], None] = lambda text: None,
     ) -> None:
         self._store = store
@@ -51,6 +54,7 @@ class SessionWriter:
         self._trouble_since: float | None = None
         self.trouble: str | None = None
         self._stop = threading.Event()
+        self._wake = threading.Event()
         self._thread = threading.Thread(target=self._run, name="session-writer", daemon=True)
 
     def start(self) -> None:
@@ -65,6 +69,8 @@ class SessionWriter:
         with self._lock:
             self._rows.append((self._tick_sql, (n, t, *values)))
             self._rows.extend((self._tier_sql, row) for row in self._tier.add(t, values))
+        if self._pump_seconds is None:
+            self._wake.set()
 
     def retier(self, t: int, values: Sequence[Value]) -> None:
         """Count a tick in the tier that is in the file already. Before :meth:`start`."""
@@ -73,6 +79,7 @@ class SessionWriter:
     def close(self, patience: float = 5.0) -> bool:
         """Write the rest, trying for ``patience`` seconds; returns whether all of it is safe."""
         self._stop.set()
+        self._wake.set()
         self._thread.join()
         with self._lock:
             self._rows.extend((self._tier_sql, row) for row in self._tier.flush())
@@ -86,24 +93,40 @@ class SessionWriter:
 
     def _run(self) -> None:
         try:
-            self._write_until_stopped()
+            if self._pump_seconds is None:
+                self._write_ticks()
+            else:
+                self._write_until_stopped(self._pump_seconds)
+            self._collect()
+            self.commit()
         except BaseException:
             # A recorder that cannot take anything in is none. Dead, it can be replaced by another,
             # which finds everything that was not committed in the run's folder.
             traceback.print_exc()
             os._exit(1)
 
-    def _write_until_stopped(self) -> None:
+    def _write_ticks(self) -> None:
+        due = time.monotonic()
+        while not self._stop.is_set():
+            self._wake.wait(_LONGEST_SECONDS)
+            if (left := due - time.monotonic()) > 0:
+                self._stop.wait(left)
+            self._wake.clear()
+            # A little less than what lies between two ticks, which would be a wake more.
+            due = time.monotonic() + 0.9 * COMMIT_SECONDS
+            self._collect()
+            if not self.commit():
+                self._wake.set()
+
+    def _write_until_stopped(self, pump_seconds: float) -> None:
         # What was put at once, the first sample, is in the file soon: somebody waits for it.
         wait, due = _FIRST_SECONDS, time.monotonic()
         while not self._stop.wait(wait):
-            wait = self._pump_seconds
+            wait = pump_seconds
             self._collect()
             if time.monotonic() >= due:
                 self.commit()
                 due = time.monotonic() + COMMIT_SECONDS
-        self._collect()
-        self.commit()
 
     def _collect(self) -> None:
         after = self._pump()
