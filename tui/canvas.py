@@ -19,7 +19,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from gpuwatch.tui.line import Line, Press, Span
-from gpuwatch.tui.narrow import send
+from gpuwatch.tui.narrow import Piece, send
 from gpuwatch.tui.palette import styles
 
 LEAST = (40, 8)
@@ -63,27 +63,32 @@ class Canvas(Widget):
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
+        self._lines: tuple[Line, ...] = ()
         self._rows: list[tuple[Span, ...]] = []
         self._strips: dict[int, Strip] = {}
         self._presses: list[tuple[Press, ...]] = []
 
     def show(self, lines: Sequence[Line]) -> None:
         """Draw ``lines``; only spans that differ from what stands there are painted."""
-        rows = [line.spans() for line in lines]
+        rows = [
+            self._rows[y] if y < len(self._lines) and self._lines[y] is line else line.spans()
+            for y, line in enumerate(lines)
+        ]
+        self._lines = tuple(lines)
         self._presses = [line.presses() for line in lines]
         before, self._rows = self._rows, rows
         regions = []
-        for y in range(min(self.size.height, max(len(rows), len(before)))):
+        width, height = self.size
+        for y in range(min(height, max(len(rows), len(before)))):
             old = before[y] if y < len(before) else ()
             new = rows[y] if y < len(rows) else ()
-            if old == new:
+            if old is new or old == new:
                 continue
             self._strips.pop(y, None)
             regions += [
-                Region(start, y, end - start, 1)
-                for start, end in _changed(old, new, self.size.width)
+                Region(start, y, end - start, 1) for start, end in _changed(old, new, width)
             ]
-        if regions and not send(self, regions):
+        if regions and not send(self, regions, self._pieces):
             self.refresh(*_merged(regions))
 
     def text(self) -> str:
@@ -123,6 +128,14 @@ class Canvas(Widget):
         width = self.size.width
         return [self._strip(y, width).crop(crop.x, crop.right) for y in range(crop.y, crop.bottom)]
 
+    def _pieces(self, region: Region) -> Iterable[Piece]:
+        """What stands in a part of one row."""
+        found = _cut(self._row(region.y), region.x, region.right)
+        if found is None:
+            return ((text, style) for text, style, _ in self.render_lines(region)[0])
+        roles = styles(self.app.theme, self.app.no_color)
+        return ((text, roles.get(role, roles["text"])) for text, role in found)
+
     def _strip(self, y: int, width: int) -> Strip:
         strip = self._strips.get(y)
         if strip is None or strip.cell_length != width:
@@ -144,13 +157,12 @@ class Canvas(Widget):
 
 def _changed(old: tuple[Span, ...], new: tuple[Span, ...], width: int) -> list[tuple[int, int]]:
     """The stretches of columns in which two rows differ; a short gap does not split one."""
-    same = 0
-    for before, after in zip(old, new, strict=False):
-        if before != after:
-            break
-        same += 1
+    same = _alike(old, new)
     start = cell_len("".join(text for text, _ in new[:same]))
-    a, b = _cells(old[same:]), _cells(new[same:])
+    behind = _alike(old[same:][::-1], new[same:][::-1])
+    a, b = _cells(old[same : len(old) - behind]), _cells(new[same : len(new) - behind])
+    if len(a) != len(b):  # what stands behind has moved
+        a, b = _cells(old[same:]), _cells(new[same:])
     length = min(width - start, max(len(a), len(b)))
     a += [_BLANK] * (length - len(a))
     b += [_BLANK] * (length - len(b))
@@ -161,6 +173,31 @@ def _changed(old: tuple[Span, ...], new: tuple[Span, ...], width: int) -> list[t
         else:
             found.append((column, column + 1))
     return found
+
+
+def _alike(old: Iterable[Span], new: Iterable[Span]) -> int:
+    """How many spans two rows begin with alike."""
+    same = 0
+    for before, after in zip(old, new, strict=False):
+        if before != after:
+            break
+        same += 1
+    return same
+
+
+def _cut(row: Iterable[Span], start: int, end: int) -> list[Span] | None:
+    """The cells from ``start`` to ``end``; ``None`` where some are not as wide as one character."""
+    found: list[Span] = []
+    x = 0
+    for text, role in row:
+        if not _NARROW(text):
+            return None
+        if x + len(text) > start:
+            found.append((text[max(0, start - x) : end - x], role))
+        x += len(text)
+        if x >= end:
+            return found
+    return [*found, (" " * (end - max(x, start)), "text")]
 
 
 def _cells(row: Iterable[Span]) -> list[Span]:

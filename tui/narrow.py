@@ -7,7 +7,7 @@ new column of a history, and forty bytes of colours around two digits.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -51,12 +51,19 @@ class NarrowUpdate(ChopsUpdate):
         return pen.sequence()
 
 
-def send(canvas: Widget, regions: Sequence[Region]) -> bool:
+Piece = tuple[str, Style | None]
+"""Text and its style."""
+
+
+def send(
+    canvas: Widget, regions: Sequence[Region], pieces: Callable[[Region], Iterable[Piece]]
+) -> bool:
     """Write what stands in ``regions`` of ``canvas`` to the terminal now; whether that was done.
 
-    ``canvas`` is its whole screen, so nothing lies over it and the way through Textual's layout,
-    which costs as much as the picture itself, gives the same. Not done where another screen is on
-    top, or where Textual itself is about to draw.
+    Each region is of one row, whose ``pieces`` fill it. ``canvas`` is its whole screen, so nothing
+    lies over it and the way through Textual's layout, which costs as much as the picture itself,
+    gives the same. Not done where another screen is on top, or where Textual itself is about to
+    draw.
     """
     app, screen = canvas.app, canvas.screen
     driver = app._driver
@@ -67,10 +74,9 @@ def send(canvas: Widget, regions: Sequence[Region]) -> bool:
         return False
     pen = Pen(app.console._color_system or ColorSystem.TRUECOLOR)
     for region in regions:
-        for y, strip in enumerate(canvas.render_lines(region), region.y):
-            pen.move(region.x, y)
-            for text, style, _ in strip:
-                pen.write(text, style)
+        pen.move(region.x, region.y)
+        for text, style in pieces(region):
+            pen.write(text, style)
     app._begin_update()
     driver.write(pen.sequence())
     app._end_update()
