@@ -72,7 +72,7 @@ def test_the_home_screen_lists_and_shows_the_devices(cli: Cli, hostile: Path) ->
     screen = Pty(["/bin/sh", str(hostile / "start"), *OWN_COMMAND], (100, 30), cli.env)
     try:
         screen.wait("finished")
-        screen.wait("cpu")
+        screen.wait("CPU")
         screen.type("q")
     finally:
         screen.hang_up()
