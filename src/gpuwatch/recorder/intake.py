@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from gpuwatch.models import JSON, Output
+from gpuwatch.models import JSON, Output, mapping
 from gpuwatch.recorder.lines import LineAssembler
 from gpuwatch.recorder.parts import add_part
 from gpuwatch.recorder.stepline import PREFIX, Malformed, Report, Step, pack, parse
@@ -57,11 +57,14 @@ class Intake:
         last_log: int = -1,
     ) -> None:
         known = known or {}
-        state = (known.get("cursor") or {}).get("pending")
+        cursor = mapping(known.get("cursor"))
+        pending, given = mapping(cursor.get("pending")), cursor.get("given") or ()
         self._base_ns = base_ns
         prefix = PREFIX.encode()
         self._lines = {
-            stream: LineAssembler(prefix, (state or {}).get(stream, "").encode("latin-1"))
+            stream: LineAssembler(
+                prefix, pending.get(stream, "").encode("latin-1"), given=stream in given
+            )
             for stream in ("stdout", "stderr")
         }
         self._log_n = last_log
@@ -81,8 +84,12 @@ class Intake:
         """Whether the workload said that it runs: by any report, or a step."""
 
     @property
-    def state(self) -> dict[str, str]:
-        return {name: lines.pending.decode("latin-1") for name, lines in self._lines.items()}
+    def state(self) -> dict[str, JSON]:
+        """The unfinished lines, for the session's cursor."""
+        return {
+            "pending": {name: of.pending.decode("latin-1") for name, of in self._lines.items()},
+            "given": [name for name, of in self._lines.items() if of.given],
+        }
 
     @property
     def device_uuids(self) -> Sequence[str]:
@@ -104,12 +111,18 @@ class Intake:
             if output.lost:
                 text = f"{output.lost} bytes of output were dropped before they could be recorded"
                 rows.append(event(t, "output-lost", text))
-            for line in self._lines[output.stream].feed(output.data):
+            for line in self._lines[output.stream].feed(output.data, t):
                 found = self._line(t, output.stream, line)
                 rows.extend(found.rows)
                 if found.log:
                     log.append((t, output.stream, line))
         return rows + self._log_all(log)
+
+    def standing(self, t: int) -> list[Row]:
+        """Lines without an end that nothing was added to for long, ``t`` nanoseconds after the
+        session's start; each is given once."""
+        lines = [(n, line) for n, of in self._lines.items() for line in of.standing(t)]
+        return [row for stream, line in lines for row in self._log(t, stream, line)]
 
     def finish(self, t: int) -> list[Row]:
         """The last lines, at the end of the run ``t`` nanoseconds after the session's start."""

@@ -5,47 +5,97 @@ from __future__ import annotations
 LONGEST_LINE = 64 * 1024
 """Longer lines are cut into pieces of this many bytes."""
 
+STANDING_NS = 1_000_000_000
+"""So long a line without an end stands before it is given as it is; and of the lines that a
+carriage return overwrites one is given in so long."""
+
 _LONGEST_STEP_LINE = 1024 * 1024
 
 
 class LineAssembler:
     """Collects one stream.
 
-    A carriage return overwrites, as on a terminal; bytes that are no UTF-8 are replaced.
+    A carriage return overwrites, as on a terminal: a progress bar gives a line a second. Bytes that
+    are no UTF-8 are replaced. ``given``: what stood before ``pending`` on its line was given.
     """
 
-    def __init__(self, prefix: bytes, pending: bytes = b"") -> None:
+    def __init__(self, prefix: bytes, pending: bytes = b"", *, given: bool = False) -> None:
         self._prefix = prefix
         self._buffer = bytearray(pending)
+        self._given = given
+        self._told_ns: int | None = None
+        self._moved_ns: int | None = None
 
     @property
     def pending(self) -> bytes:
-        """The unfinished line so far."""
+        """The unfinished line so far, without what was given of it."""
         return bytes(self._buffer)
 
-    def feed(self, data: bytes) -> list[str]:
-        """The lines that ``data`` finishes, without their ends."""
+    @property
+    def given(self) -> bool:
+        """Whether a part of the unfinished line was given."""
+        return self._given
+
+    def feed(self, data: bytes, t: int) -> list[str]:
+        """The lines that ``data``, written at ``t`` nanoseconds, finishes, without their ends."""
+        lines = self.standing(t)
+        self._moved_ns = t
+        if self._told_ns is None:
+            self._told_ns = t
         self._buffer += data
         if b"\n" in data:
             *whole, rest = bytes(self._buffer).split(b"\n")
             self._buffer = bytearray(rest)
-            lines = [piece for line in whole for piece in self._pieces(_overwrite(line))]
-        else:
-            lines = []
+            if self._given and not _overwrite(whole[0]).strip():
+                del whole[0]
+            self._given, self._told_ns = False, t
+            lines += [piece for line in whole for piece in self._pieces(_overwrite(line))]
         if b"\r" in data:
-            # A progress bar without newlines must not grow for ever.
-            at = self._buffer.rstrip(b"\r").rfind(b"\r")
-            del self._buffer[: at + 1]
+            lines += self._overwritten(t)
         limit = _LONGEST_STEP_LINE if self._buffer.startswith(self._prefix) else LONGEST_LINE
         while len(self._buffer) > limit:
             lines.append(_text(bytes(self._buffer[:LONGEST_LINE])))
             del self._buffer[:LONGEST_LINE]
         return lines
 
+    def standing(self, t: int) -> list[str]:
+        """The unfinished line, once, if nothing was added to it for long at ``t`` nanoseconds.
+
+        A step line is given whole or not at all.
+        """
+        if not self._buffer:
+            return []
+        if self._moved_ns is None:
+            self._moved_ns = t
+        if t - self._moved_ns < STANDING_NS:
+            return []
+        start = bytes(self._buffer[: len(self._prefix)])
+        shown = _overwrite(bytes(self._buffer))
+        if self._prefix.startswith((start, shown[: len(self._prefix)])) or not shown.strip():
+            return []
+        self._buffer.clear()
+        self._given, self._told_ns = True, t
+        return self._pieces(shown)
+
     def finish(self) -> list[str]:
         """The last line, if it had no end."""
         rest, self._buffer = bytes(self._buffer), bytearray()
-        return self._pieces(_overwrite(rest)) if rest else []
+        shown = _overwrite(rest)
+        if not rest or (self._given and not shown.strip()):
+            return []
+        return self._pieces(shown)
+
+    def _overwritten(self, t: int) -> list[str]:
+        """Forget what is overwritten, which must not grow for ever; the newest of it, if due."""
+        at = self._buffer.rstrip(b"\r").rfind(b"\r")
+        if at < 0:
+            return []
+        newest = _overwrite(bytes(self._buffer[:at]))
+        del self._buffer[: at + 1]
+        if t - (self._told_ns or 0) < STANDING_NS or not newest.strip():
+            return []
+        self._told_ns = t
+        return self._pieces(newest)
 
     def _pieces(self, line: bytes) -> list[str]:
         if len(line) <= LONGEST_LINE or line.startswith(self._prefix):

@@ -150,9 +150,12 @@ class Recording:
         while outputs := run.read():
             cursor = run.cursor()
             self._writer.put(*self._intake.take(outputs))
-            self._writer.put(meta("cursor", {"at": cursor, "pending": self._intake.state}))
+            self._writer.put(meta("cursor", {"at": cursor, **self._intake.state}))
             if time.monotonic() > until:
                 break
+        if not outputs and (standing := self._intake.standing(time.monotonic_ns() - self._base_ns)):
+            self._writer.put(*standing)
+            self._writer.put(meta("cursor", {"at": run.cursor(), **self._intake.state}))
         self._writer.put(*self._ceilings.rows(self._intake))
         self._writer.put(*self._sources.process_rows(time.monotonic_ns() - self._base_ns))
         self._writer.put(*self._process_facts.look(run.pids(), started=self._intake.started))
