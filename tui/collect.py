@@ -76,6 +76,7 @@ class Collector:
         buckets = beside._ticks.buckets if beside else Buckets(reader)
         self._ticks: Ticks = Ticks(reader, self._interval, buckets)
         self._series: dict[tuple[str, str], Series] = {}
+        self._no_gpu = no_gpu(reader)
         self._checks = checks.Checks(reader, self._series, self._steps, self._interval)
         self._checks.happened(reader.events_of(TOLD, self._last_event))
         self._describe()
@@ -188,7 +189,7 @@ class Collector:
             work=work,
             log=tuple(self._log),
             event=self._events[-1] if self._events else None,
-            no_gpu=no_gpu(self.reader),
+            no_gpu=self._no_gpu,
             phase=phase(self.meta, state, stepped=self._steps.any),
             trouble=trouble(self.meta, state),
             notice=self.reader.notice,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 
 from gpuwatch.errors import GpuwatchError, NotASession, StorageError
@@ -116,7 +118,10 @@ class Feed:
         """
         view = self._view
         if view.at is None or time.monotonic() >= self._read_at + self._refresh:
-            collector.update()
+            # What has come since the look before is little: its recorder may wait for all of it.
+            known = self._read_at > -math.inf
+            with collector.reader.at_once() if known else nullcontext():
+                collector.update()
             self._read_at = time.monotonic()
         shown = past.at(view.at, view.seconds)
         snapshot = shown.snapshot(view)

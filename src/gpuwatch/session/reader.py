@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from gpuwatch.errors import NotASession, StorageError
@@ -75,6 +76,19 @@ class SessionReader(BulkReads):
                 f"{self.path} is damaged: {error}",
                 "copy it again, with the file of the same name ending in -journal if there is one",
             ) from error
+
+    @contextmanager
+    def at_once(self) -> Iterator[None]:
+        """What is read inside is of one moment, and the file is locked once instead of each time.
+
+        Short, since the recorder waits for its end.
+        """
+        self._rows("BEGIN")
+        try:
+            yield
+        finally:
+            with suppress(sqlite3.Error):
+                self._db.execute("COMMIT")
 
     def meta(self) -> dict[str, JSON]:
         """Everything known of the session as a whole; ``docs/session-format.md`` lists the keys."""
