@@ -12,6 +12,7 @@ from gpuwatch.metrics import Method
 from gpuwatch.session.progress import Place
 from gpuwatch.session.rows import DeviceRow, EventRow, LogRow
 from gpuwatch.session.status import Status
+from gpuwatch.session.summary import Contrast
 from gpuwatch.tui.graph import Window
 from gpuwatch.tui.next_run import Ahead
 from gpuwatch.tui.processes import ProcessNow
@@ -178,23 +179,6 @@ class StudyRun:
 
 
 @dataclass(frozen=True)
-class SoFar:
-    """What the study says so far of one environment against its baseline."""
-
-    case: str
-    baseline: str
-    other: str
-    kind: str
-    """``same``, ``slower``, ``can't tell`` ...: the verdict in one word."""
-    estimate: float | None
-    """Relative change: 0.031 is +3.1 %."""
-    low: float | None
-    high: float | None
-    pairs: int
-    """Blocks (unpaired: runs of a side) that it rests on."""
-
-
-@dataclass(frozen=True)
 class StudyStrip:
     """The runs of the study around the session, and the comparison so far."""
 
@@ -204,7 +188,7 @@ class StudyStrip:
     """Place of the session's own run in ``runs``."""
     blocks: int | None
     """Judged blocks of the run's part."""
-    found: tuple[SoFar, ...] = ()
+    found: tuple[Contrast, ...] = ()
     """As of the last run that is over; empty while there is none."""
 
 

@@ -6,11 +6,12 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import groupby
 
+from gpuwatch.session.summary import Contrast
 from gpuwatch.text import clean
 from gpuwatch.tui.cells import fit
 from gpuwatch.tui.head_rows import MARKS
 from gpuwatch.tui.line import Line
-from gpuwatch.tui.snapshot import SoFar, StudyRun, StudyStrip
+from gpuwatch.tui.snapshot import StudyRun, StudyStrip
 from gpuwatch.tui.study_now import DID_NOT_RUN, TO_COME, UNREADABLE
 from gpuwatch.units import UNKNOWN
 
@@ -105,7 +106,7 @@ def _counts(runs: Sequence[StudyRun]) -> Line:
     return row
 
 
-def _contrast(found: SoFar, strip: StudyStrip, width: int) -> Line:
+def _contrast(found: Contrast, strip: StudyStrip, width: int) -> Line:
     """One environment against its baseline: verdict, estimate, interval, what it rests on."""
     mark, role = VERDICTS[found.kind]
     row = Line(width).add("       ").add(f"{mark} ", role)
@@ -122,13 +123,13 @@ def _contrast(found: SoFar, strip: StudyStrip, width: int) -> Line:
     return row.add(f"  {_rests(found, strip)}", "muted")
 
 
-def _verdict(found: SoFar, strip: StudyStrip) -> str:
+def _verdict(found: Contrast, strip: StudyStrip) -> str:
     if found.kind == "described":
         return "described only"
     return f"{found.kind} so far" if any(run.state in _OPEN for run in strip.runs) else found.kind
 
 
-def _rests(found: SoFar, strip: StudyStrip) -> str:
+def _rests(found: Contrast, strip: StudyStrip) -> str:
     """How much of the study that is: ``4 of 7 blocks``."""
     if strip.blocks is None:
         return "one run each"

@@ -12,9 +12,9 @@ from gpuwatch.session.progress import Place, place, tally
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.session.status import status
 from gpuwatch.session.study import SUMMARY_JSON
+from gpuwatch.session.summary import Contrast, contrasts
 from gpuwatch.tui.next_run import Ahead, ahead, goes_on
-from gpuwatch.tui.running import so_far
-from gpuwatch.tui.snapshot import SoFar, StudyRun, StudyStrip
+from gpuwatch.tui.snapshot import StudyRun, StudyStrip
 
 _SECONDS = 30.0
 """Between two looks at how long the study still takes, at least."""
@@ -40,7 +40,7 @@ class StudyNow:
         self._next = self._after = 0.0
         self._states: dict[str, tuple[_Stamp, str]] = {}
         """Of runs that are over, by file."""
-        self._found: tuple[SoFar, ...] = ()
+        self._found: tuple[Contrast, ...] = ()
         self._stamp: _Stamp | None = None
         """Of the summary that the comparison so far was read from."""
         self._read()
@@ -88,7 +88,7 @@ class StudyNow:
             return None
         stamp = _stamp(self._path.parent / SUMMARY_JSON)
         if stamp != self._stamp:
-            self._stamp, self._found = stamp, so_far(self._path.parent)
+            self._stamp, self._found = stamp, contrasts(self._path.parent)
         labels = _labels(plan)
         return StudyStrip(
             runs=tuple(

@@ -16,6 +16,7 @@ from gpuwatch.cli import main
 from gpuwatch.cli.commands import COMMANDS, SESSION, parser_of
 from gpuwatch.cli.report import FILES
 from gpuwatch.recorder.detach import LOG
+from gpuwatch.report.json import dumps
 from gpuwatch.session import labels
 from gpuwatch.session.removal import OF_A_STUDY
 from gpuwatch.session.study import held
@@ -217,6 +218,7 @@ def test_a_link_and_a_folder_of_studies_are_refused(studies: Path, told: Told) -
 
 def test_the_list_tells_places_and_what_the_summary_says(studies: Path, told: Told) -> None:
     said = {
+        "title": "docker against bare " * 20,
         "questions": [
             {
                 "contrasts": [
@@ -228,7 +230,7 @@ def test_the_list_tells_places_and_what_the_summary_says(studies: Path, told: To
         ],
         "noise": [{"sentence": "noise 0.3 %"}],
     }
-    (studies / "pair" / "summary.json").write_text(json.dumps(said))
+    (studies / "pair" / "summary.json").write_text(dumps(said))
     found = listed(told)
     assert [(row["study"], row["run"], row["block"]) for row in found["sessions"]] == [
         ("alone", None, None),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -17,10 +16,10 @@ from gpuwatch.models import Environment, Workload
 from gpuwatch.session.plan import PLAN, Part, Plan, PlannedRun
 from gpuwatch.session.plan_file import document
 from gpuwatch.session.study import SUMMARY_JSON
+from gpuwatch.session.summary import KINDS, Contrast
 from gpuwatch.tui import study_now, verdict_rows
 from gpuwatch.tui.next_run import Ahead
-from gpuwatch.tui.running import KINDS, so_far
-from gpuwatch.tui.snapshot import SoFar, StudyStrip
+from gpuwatch.tui.snapshot import StudyStrip
 from gpuwatch.tui.strip_rows import VERDICTS, strip_rows
 from gpuwatch.tui.study_now import StudyNow
 
@@ -151,7 +150,7 @@ def test_it_fits_in_every_width_however_long_the_study(
     session: Make, tmp_path: Path, width: int, most: int
 ) -> None:
     strip = strip_of(under_way(session, tmp_path / "study"))
-    one = SoFar("mnist-cnn", "bare", "d" * 90, "slower", 0.031, 0.024, 0.038, 1)
+    one = Contrast("mnist-cnn", "bare", "d" * 90, "slower", 0.031, 0.024, 0.038, 1)
     for runs in (strip.runs, strip.runs * 40):
         for found in ((), (one,), (one,) * 9):
             at = len(runs) // 2
@@ -164,7 +163,7 @@ def test_an_estimate_without_an_interval_and_one_run_each_are_said_as_such(
     session: Make, tmp_path: Path
 ) -> None:
     strip = strip_of(under_way(session, tmp_path / "study"))
-    alone = SoFar("", "bare", "docker", "described", 0.02, None, None, 1)
+    alone = Contrast("", "bare", "docker", "described", 0.02, None, None, 1)
     rows = texts(strip_rows(replace(strip, blocks=None, found=(alone,)), 120, 4))
     assert "docker against bare: described only  +2.0 %  one run each" in rows[1]
     unknown = replace(alone, kind="invalid", estimate=None)
@@ -176,47 +175,13 @@ def test_before_the_first_complete_block_there_is_no_verdict_and_after_the_last_
     session: Make, tmp_path: Path
 ) -> None:
     strip = strip_of(under_way(session, tmp_path / "study"))
-    none = SoFar("", "bare", "docker", "described", None, None, None, 0)
+    none = Contrast("", "bare", "docker", "described", None, None, None, 0)
     rows = texts(strip_rows(replace(strip, found=(none,)), 120, 4))
     assert rows[1].endswith("docker against bare: no block of both is complete so far")
     over = tuple(replace(run, state="finished") for run in strip.runs)
     same = replace(none, kind="same", estimate=0.001, pairs=2)
     rows = texts(strip_rows(replace(strip, runs=over, found=(same,)), 120, 4))
     assert "docker against bare: same  +0.1 %  2 of 2 blocks" in rows[1]
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "{",
-        "[]",
-        '{\n  "questions": ',
-        '{\n  "questions": 3}',
-        '{\n  "questions": [1, null, {"cells": 3, "contrasts": {}}]}',
-        '{\n  "questions": [{"cells": [{}], "contrasts": [{"baseline": 0, "other": 9}]}]}',
-        '{\n  "questions": [{"cells": [1], "contrasts": [{"baseline": true, "verdict": []}]}]}',
-        '{\n  "questions": ' + "[" * 100_000,
-        '{\n  "questions": [{"cells": [{"label": "a"}, {"label": "b"}], "contrasts": '
-        '[{"baseline": 0, "other": 1, "verdict": {"kind": "splendid"}}]}]}',
-    ],
-)
-def test_a_summary_from_elsewhere_never_ends_the_screen(tmp_path: Path, text: str) -> None:
-    (tmp_path / SUMMARY_JSON).write_text(text)
-    assert so_far(tmp_path) == ()
-
-
-def test_wrong_types_in_a_verdict_are_unknown_and_texts_are_cut(tmp_path: Path) -> None:
-    wrong = {"kind": "same", "change": [], "estimate": "1e9", "pairs": float("1e300")}
-    summary(tmp_path, wrong, cells=("bare", "x" * 10_000))
-    (found,) = so_far(tmp_path)
-    assert (found.estimate, found.low, found.high) == (None, None, None)
-    assert len(found.other) == 200 and found.pairs == 1_000_000
-
-
-def test_a_summary_that_is_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / SUMMARY_JSON)
-    assert so_far(tmp_path) == ()
 
 
 def test_words_and_marks_are_those_of_the_compare_screen() -> None:

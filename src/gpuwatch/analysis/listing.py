@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Iterator
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -13,13 +11,10 @@ from gpuwatch.models import JSON, mapping, number
 from gpuwatch.session.plan import read
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.session.status import status
-from gpuwatch.session.study import SUMMARY_JSON
 from gpuwatch.text import clean
 
 FIRST_STEP_LINES = 2000
 """Step lines that the speed is of: behind them it stays what it is."""
-_LARGEST_SUMMARY = 64 << 20
-_MOST_SAYINGS, _LONGEST_SAYING = 12, 400
 
 
 def listing(reader: SessionReader, *, speed: bool = True) -> dict[str, JSON]:
@@ -76,37 +71,3 @@ def planned(folder: Path) -> dict[str, JSON]:
         "runs": len(plan.runs),
         "places": {run.file: [run.index, run.block] for run in plan.runs} if several else {},
     }
-
-
-def sayings(folder: Path) -> list[JSON]:
-    """What the summary in a study's folder says: ``kind`` and ``text`` of each verdict, then of
-    sweeps and of the noise; empty without a summary that can be read."""
-    path = folder / SUMMARY_JSON
-    try:
-        if path.stat().st_size > _LARGEST_SUMMARY or not path.is_file():
-            return []
-        document = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError):
-        return []
-    found = []
-    for kind, text in _said(mapping(document)):
-        if isinstance(text, str) and text:
-            found.append({"kind": clean(kind, 20), "text": clean(text, _LONGEST_SAYING)})
-        if len(found) == _MOST_SAYINGS:
-            break
-    return found
-
-
-def _said(document: JSON) -> Iterator[tuple[JSON, JSON]]:
-    for question in _dicts(document.get("questions")):
-        for contrast in _dicts(question.get("contrasts")):
-            yield mapping(contrast.get("verdict")).get("kind"), contrast.get("sentence")
-    for kind in ("sweeps", "noise"):
-        for each in _dicts(document.get(kind)):
-            yield kind, each.get("sentence")
-
-
-def _dicts(value: JSON) -> Iterator[JSON]:
-    return (
-        (each for each in value if isinstance(each, dict)) if isinstance(value, list) else iter(())
-    )

@@ -138,7 +138,7 @@ class _Cache:
         return found if found is not None else dict(_NO_PLAN)
 
     def sayings(self, folder: Path) -> list[JSON]:
-        """What :func:`gpuwatch.analysis.listing.sayings` says."""
+        """What :func:`gpuwatch.session.summary.sayings` says."""
         found = self._of_file(folder / SUMMARY_JSON, _is_said, _sayings)
         return [] if found is None else found["says"]
 
@@ -211,9 +211,9 @@ def _planned(folder: Path) -> dict[str, JSON]:
 
 
 def _sayings(folder: Path) -> dict[str, JSON]:
-    from gpuwatch.analysis.listing import sayings
+    from gpuwatch.session.summary import sayings
 
-    return {"says": sayings(folder)}
+    return {"says": [{"kind": said.kind, "text": said.text} for said in sayings(folder)]}
 
 
 def _mark(path: Path) -> list[int] | None:

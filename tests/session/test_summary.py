@@ -1,0 +1,87 @@
+"""What lists and screens take from the summary in a study's folder."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from gpuwatch.report.json import dumps
+from gpuwatch.report.study_json import study
+from gpuwatch.session.study import SUMMARY_JSON
+from gpuwatch.session.summary import LARGEST, contrasts, sayings
+from tests.report.results import study_result
+
+
+def test_what_the_writer_writes_is_found(tmp_path: Path) -> None:
+    result = study_result(tmp_path)
+    (tmp_path / SUMMARY_JSON).write_text(dumps(study(result)))
+    written = [
+        (question.label, question.cells[c.baseline].label, question.cells[c.other].label, c)
+        for question in result.questions
+        for c in question.contrasts
+    ]
+    found = contrasts(tmp_path)
+    assert len(found) == len(written) == 2
+    for one, (case, baseline, other, contrast) in zip(found, written, strict=True):
+        verdict = contrast.verdict
+        assert (one.case, one.baseline, one.other) == (case, baseline, other)
+        assert (one.kind, one.pairs) == (verdict.kind.value, verdict.pairs)
+        assert one.estimate == pytest.approx(verdict.estimate)
+        assert verdict.change is not None
+        assert (one.low, one.high) == pytest.approx((verdict.change.low, verdict.change.high))
+    said = sayings(tmp_path)
+    assert [each.kind for each in said[: len(written)]] == [
+        c.verdict.kind.value for *_, c in written
+    ]
+    assert all(each.text for each in said)
+
+
+def test_a_summary_that_is_too_large_says_nothing(tmp_path: Path) -> None:
+    text = dumps(study(study_result(tmp_path)))
+    with (tmp_path / SUMMARY_JSON).open("w") as file:
+        file.write(text)
+        file.truncate(LARGEST + 1)
+    assert contrasts(tmp_path) == () == sayings(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[]",
+        '{\n  "questions": ',
+        '{\n  "questions": 3}',
+        '{\n  "questions": [1, null, {"cells": 3, "contrasts": {}}]}',
+        '{\n  "questions": [{"cells": [{}], "contrasts": [{"baseline": 0, "other": 9}]}]}',
+        '{\n  "questions": [{"cells": [1], "contrasts": [{"baseline": true, "verdict": []}]}]}',
+        '{\n  "questions": ' + "[" * 100_000,
+        '{\n  "questions": [{"cells": [{"label": "a"}, {"label": "b"}], "contrasts": '
+        '[{"baseline": 0, "other": 1, "verdict": {"kind": "splendid"}}]}]}',
+    ],
+)
+def test_a_summary_from_elsewhere_says_nothing_and_raises_nothing(
+    tmp_path: Path, text: str
+) -> None:
+    (tmp_path / SUMMARY_JSON).write_text(text)
+    assert contrasts(tmp_path) == () == sayings(tmp_path)
+
+
+def test_wrong_types_in_a_verdict_are_unknown_and_texts_are_cut(tmp_path: Path) -> None:
+    wrong = {"kind": "same", "change": [], "estimate": "1e9", "pairs": float("1e300")}
+    cells = [{"label": "bare"}, {"label": "x" * 10_000}]
+    contrast = {"baseline": 0, "other": 1, "verdict": wrong, "sentence": "y\x1b[2J" * 1000}
+    document = {"questions": [{"cells": cells, "contrasts": [contrast]}]}
+    (tmp_path / SUMMARY_JSON).write_text(dumps(document))
+    (found,) = contrasts(tmp_path)
+    assert (found.estimate, found.low, found.high) == (None, None, None)
+    assert len(found.other) == 200 and found.pairs == 1_000_000
+    (said,) = sayings(tmp_path)
+    assert said.kind == "same" and len(said.text) <= 400 and said.text.isprintable()
+
+
+def test_a_summary_that_is_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / SUMMARY_JSON)
+    assert contrasts(tmp_path) == () == sayings(tmp_path)
