@@ -19,8 +19,8 @@ _TALL = 7
 """Rows from which on a panel holds a history worth looking at."""
 _LABEL = 5
 """Columns of the history's scale."""
-BESIDE = 2 + _LABEL
-"""Columns of a panel beside its history."""
+_GAP = 2
+"""Columns right of a panel."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,11 @@ def layout(count: int, width: int, height: int, selected: int = 0) -> Layout:
     seen = max(1, min(rows, height // each))
     first = max(0, min(selected // beside - seen // 2, rows - seen))
     return Layout(beside, width // beside, each, first, seen)
+
+
+def history_columns(count: int, width: int, height: int) -> int:
+    """Columns of the history of each of ``count`` panels in so much room."""
+    return max(1, layout(count, width, height).width - _GAP - _LABEL)
 
 
 def panel_rows(
@@ -91,7 +96,7 @@ def _layout(panels: Sequence[Panel], selected: str | None, width: int, height: i
 
 
 def _panel(panel: Panel, selected: bool, placed: Layout, mark_used: bool) -> list[Line]:
-    width, height = placed.width - 2, placed.height
+    width, height = placed.width - _GAP, placed.height
     rows = [Line(width) for _ in range(height)]
     head = rows[0].add("▸" if selected else " ", "key")
     head.add(f"GPU {number_of(panel.device)}", "strong")
@@ -155,8 +160,9 @@ def _figures(panel: Panel, width: int, *, memory: bool) -> Line:
 
 
 def _history(panel: Panel, rows: list[Line]) -> None:
-    """Utilization over the window, from 0 to 100 %."""
-    for at, (row, spans) in enumerate(zip(rows, area(panel.history, 1.0, len(rows)), strict=True)):
+    """Utilization over the window, from 0 to 100 %: where not all of it fits, the newest."""
+    shown = panel.history[_LABEL - rows[0].width :]
+    for at, (row, spans) in enumerate(zip(rows, area(shown, 1.0, len(rows)), strict=True)):
         label = "100%" if at == 0 else "0" if at == len(rows) - 1 else ""
         row.add(f"{label:>{_LABEL - 1}}", "muted").add("┤" if label else "│", "faint")
         for text, edge in spans:

@@ -162,6 +162,7 @@ class LiveScreen(TimeTravel, Views, Stopping):
 
     def _lines(self, snapshot: Snapshot, width: int, height: int) -> list[Line]:
         if not self._view.roofline:
+            self._fit_panels()
             self._drawn = drawn(snapshot, self.options, width, height)
             return self._drawn.lines
         from gpuwatch.tui.roofline_rows import roofline_rows

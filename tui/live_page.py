@@ -146,28 +146,48 @@ def _processes(snapshot: Snapshot, width: int, spare: int) -> list[Line]:
     return [rule("processes", width), *rows] if rows else []
 
 
-def _all_gpus(snapshot: Snapshot, options: Options, width: int, height: int) -> Drawn:
+def panel_columns(snapshot: Snapshot, options: Options, width: int, height: int) -> int:
+    """Columns of the history in each panel of all GPUs on a screen of that size."""
+    frame = _frame(snapshot, options, width, height)
+    return grid.history_columns(len(snapshot.gpus), width, frame.room)
+
+
+@dataclass(frozen=True)
+class _Frame:
+    """What stands around the panels of all GPUs, and the rows that it leaves them."""
+
+    top: list[Line]
+    bottom: list[Line]
+    room: int
+    bar: int | None
+
+
+def _frame(snapshot: Snapshot, options: Options, width: int, height: int) -> _Frame:
     top, bar = _top(snapshot, options, width, height)
-    head = Line(width).add(f" {len(snapshot.panels)} GPUs", "strong")
-    used = sum(panel.device.row.used for panel in snapshot.panels)
+    head = Line(width).add(f" {len(snapshot.gpus)} GPUs", "strong")
     if _told(snapshot):
-        head.add(f", the run uses {used}", "text")
+        head.add(f", the run uses {sum(gpu.row.used for gpu in snapshot.gpus)}", "text")
     text = f"history: {ZOOMS[options.zoom][1]} "
     head.end(text if head.left > len(text) else "", "muted")
     bottom = event_rows(snapshot, options, width, 1)
     if snapshot.work is not None and (snapshot.work.reports or snapshot.phase):
         bottom = [progress_row(snapshot, snapshot.work, width), *bottom]
-    lines = [*top, head]
-    room = max(1, height - len(lines) - len(bottom))
+    top.append(head)
+    return _Frame(top, bottom, max(1, height - len(top) - len(bottom)), bar)
+
+
+def _all_gpus(snapshot: Snapshot, options: Options, width: int, height: int) -> Drawn:
+    frame = _frame(snapshot, options, width, height)
     panels, chosen = snapshot.panels, snapshot.selected
-    rows = grid.panel_rows(panels, chosen, width, room, mark_used=_told(snapshot))
-    first = len(lines)
-    lines += [*rows, *(Line(width) for _ in range(room - len(rows))), *bottom]
+    rows = grid.panel_rows(panels, chosen, width, frame.room, mark_used=_told(snapshot))
+    first = len(frame.top)
+    blank = [Line(width) for _ in range(frame.room - len(rows))]
     gpus = tuple(
         (xs, range(first + ys.start, first + ys.stop), id_)
-        for xs, ys, id_ in grid.places(panels, chosen, width, room)
+        for xs, ys, id_ in grid.places(panels, chosen, width, frame.room)
     )
-    return Drawn(_filled(lines, width, height), gpus, None, bar)
+    lines = [*frame.top, *rows, *blank, *frame.bottom]
+    return Drawn(_filled(lines, width, height), gpus, None, frame.bar)
 
 
 def _told(snapshot: Snapshot) -> bool:

@@ -7,10 +7,9 @@ from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 
-from gpuwatch.tui import grid_rows as grid
 from gpuwatch.tui.canvas import Clicked
 from gpuwatch.tui.gauge_rows import graph_columns
-from gpuwatch.tui.live_page import Drawn
+from gpuwatch.tui.live_page import Drawn, panel_columns
 from gpuwatch.tui.live_rows import ZOOMS, Options
 from gpuwatch.tui.painted import PaintedScreen
 from gpuwatch.tui.snapshot import Snapshot, View
@@ -50,12 +49,20 @@ class Views(PaintedScreen):
 
     def _ask_columns(self, **changes: object) -> None:
         """Ask for histories of the length that is drawn, and for ``changes`` with them."""
-        width, height = self.app.size
-        columns = graph_columns(width)
-        if changes.get("grid", self._view.grid) and self.snapshot is not None:
-            count = max(1, len(self.snapshot.gpus))
-            columns = max(columns // 4, grid.layout(count, width, height).width - grid.BESIDE)
+        columns = self._columns(grid=bool(changes.get("grid", self._view.grid)))
         self._ask(columns=columns, **changes)
+
+    def _columns(self, *, grid: bool) -> int:
+        """Of each history on the screen as it is laid out now."""
+        width, height = self.app.size
+        if not grid or self.snapshot is None:
+            return graph_columns(width)
+        return panel_columns(self.snapshot, self.options, width, height - 1)
+
+    def _fit_panels(self) -> None:
+        """A row more above the panels may lay them out anew: ask for histories of their width."""
+        if self._view.grid and self._columns(grid=True) != self._view.columns:
+            self._ask_columns()
 
     def action_select(self, by: int) -> None:
         """The next GPU, or the one before."""

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from gpuwatch.session.rows import DeviceRow
 from gpuwatch.tui.grid_rows import layout, panel_rows, places
-from gpuwatch.tui.snapshot import View
+from gpuwatch.tui.live import LiveScreen
+from gpuwatch.tui.snapshot import DeviceNow, Panel, View
 
 from .harness import live, screen_text, shows, until
 from .snapshots_of import snapshot_of, texts
@@ -72,6 +74,38 @@ async def test_the_grid_is_drawn_anew_at_another_size(session: Make) -> None:
         await shows(pilot, "▸GPU 0")
         await pilot.resize_terminal(160, 50)
         await until(pilot, lambda: screen_text(app).count("100%┤") == 4)
+
+
+@pytest.mark.parametrize("size", [(120, 30), (160, 57), (200, 60), (80, 40)])
+async def test_the_newest_samples_stand_at_the_right_end_of_every_panel(
+    session: Make, size: tuple[int, int]
+) -> None:
+    path = session(gpus=8, seconds=60.0, throttled=True)
+    async with live(path, size, seconds=60.0) as (app, pilot):
+        await pilot.press("g")
+        await shows(pilot, "▸GPU 0")
+        screen = app.screen
+        assert isinstance(screen, LiveScreen)
+
+        def fits() -> bool:
+            return screen.snapshot is not None and all(
+                len(panel.history) == xs.stop - xs.start - 7
+                for panel in screen.snapshot.panels
+                for xs, _, _ in screen._drawn.gpus
+            )
+
+        await until(pilot, fits)
+        rows = screen_text(app).splitlines()
+        for xs, ys, id_ in screen._drawn.gpus:
+            lowest = rows[ys.start + 4 : ys.stop - 1][-1:]
+            assert lowest and lowest[0].ljust(size[0])[xs.stop - 3] != " ", id_
+
+
+def test_a_history_that_is_too_long_for_its_panel_keeps_its_newest_end() -> None:
+    device = DeviceNow(DeviceRow("gpu0", "gpu", "H100", None, True, {}), {})
+    history = (*[0.0] * 200, 1.0)
+    rows = texts(panel_rows([Panel(device, history)], "gpu0", 80, 8, mark_used=False))
+    assert rows[4].rstrip().endswith("█") and len(rows[4].rstrip()) == 78
 
 
 def test_what_is_wrong_with_a_gpu_is_marked_in_its_panel(session: Make) -> None:
