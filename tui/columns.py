@@ -210,10 +210,10 @@ def _bound(row: Row | TableRow, at: int) -> str:
 
 
 def _ratio(value: float) -> str:
-    """At most eight characters between a millionth and a million."""
-    if 0.0995 < value < 1000:
+    """Near 1 with three decimals, else of three digits; at most eight characters to a million."""
+    if 0.0995 < value < 9.9995:
         return f"×{value:.3f}"
-    return f"×{value:,.0f}" if 1000 <= value < 1e6 else f"×{value:.2g}"
+    return f"×{value:,.0f}" if 999.5 <= value < 1e6 else f"×{value:.3g}"
 
 
 def _label(row: Row | TableRow) -> str:

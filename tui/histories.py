@@ -168,7 +168,7 @@ class HistoriesScreen(PaintedScreen):
         unread = sum(each.count - len(each.runs) for each in series)
         if unread:
             title.add(f"  reading {unread} more …", "warn")
-        lines = [title, *history_rows(shown, view, width, height - 2)]
+        lines = [title, *history_rows(shown, view, width, height - 2, self._first)]
         lines += [Line(width) for _ in range(height - 1 - len(lines))]
         metrics = self._metrics()
         known = view.metric in metrics

@@ -6,6 +6,7 @@ says the same once more.
 
 from __future__ import annotations
 
+import string
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -22,10 +23,11 @@ from gpuwatch.tui.numbers import shown
 from gpuwatch.tui.overlay import DOTS, Overlay
 from gpuwatch.units import UNKNOWN, loss, milliseconds, nice
 
-LETTERS = "abcdefgh"
-MOST = len(LETTERS)
-"""Series that can be told apart."""
+LETTERS = string.ascii_letters
+"""Of the runs in their order; the baseline's is the first."""
 ROLES = ("strong", "flops", "bandwidth", "picked", "utilization", "warn", "bad", "muted")
+MOST = len(ROLES)
+"""Series that can be told apart."""
 _SCALE = 11
 """Columns of the scale's labels."""
 _ENDS = 3
@@ -72,13 +74,20 @@ class _Placed:
     """Of each run: the mean of its points behind the first timed step, of the loss the last."""
 
 
-def history_rows(series: Sequence[Series], view: View, width: int, height: int) -> list[Line]:
-    """The metric's name, the picture, its axis and the legend, in ``height`` rows."""
+def history_rows(
+    series: Sequence[Series], view: View, width: int, height: int, skipped: int = 0
+) -> list[Line]:
+    """The metric's name, the picture, its axis and the legend, in ``height`` rows.
+
+    ``skipped``: series behind the first one that are left out before the others, whose letters and
+    colours stay theirs.
+    """
     series = series[:MOST]
     columns = max(10, width - _SCALE - 1 - _ENDS)
     start, end = _stretch(series, view)
     placed = [
-        _place(at, each, view, (start, end), columns * DOTS) for at, each in enumerate(series)
+        _place(at + skipped * (at > 0), each, view, (start, end), columns * DOTS)
+        for at, each in enumerate(series)
     ]
     low, high, over = _scale([v for each in placed for v in each.values if v is not None], view)
     label = min(width // 3, max((cell_len(clean(each.label)) for each in series), default=0))
@@ -137,7 +146,12 @@ def _place(at: int, series: Series, view: View, stretch: tuple[float, float], do
         last = view.metric.key == LOSS
         mean = sum(known) / len(known) if known else None
         timed.append(known[-1] if known and last else mean)
-    return _Placed(LETTERS[at], ROLES[at], series, len(curves), values, tuple(timed))
+    return _Placed(_of(LETTERS, at), _of(ROLES, at), series, len(curves), values, tuple(timed))
+
+
+def _of(names: Sequence[str], place: int) -> str:
+    """The first for the baseline alone, the others in turn."""
+    return names[1 + (place - 1) % (len(names) - 1)] if place else names[0]
 
 
 def _by_column(

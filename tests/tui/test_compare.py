@@ -415,6 +415,22 @@ def test_a_bound_has_its_direction() -> None:
     assert "≤ 1.50 GB" in text and "≥ 1.60 GB" in text and "≥ —" not in text
 
 
+def test_a_ratio_has_three_decimals_near_one_and_three_digits_elsewhere() -> None:
+    heads = [[("bare", "text")], *[[(str(at), "text")] for at in range(7)]]
+    ratios = (1.0, 989.806, 1.0312, 12.345, 0.99961, 0.0123456, 12345.6, 9.99961)
+    row = TableRow(
+        *("steps", "x", "s"),
+        values=(1.0,) * 8,
+        lows=(None,) * 8,
+        highs=(None,) * 8,
+        methods=(Method.MEASURED,) * 8,
+        ratios=ratios,
+    )
+    (_, line) = quantity_rows([row], layout(heads, 0, 300, 0))
+    told = [word for word in "".join(text for text, _ in line.spans()).split() if "×" in word]
+    assert told == ["×990", "×1.031", "×12.3", "×1.000", "×0.0123", "×12,346", "×10"]
+
+
 def test_differences_stand_whole_behind_whose_they_are() -> None:
     heads = [[("bare", "text")], [("docker", "text")], [("conda", "text")]]
     path = "/usr/local/nvidia/lib:" * 6

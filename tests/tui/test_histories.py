@@ -49,8 +49,9 @@ def heights(text: list[str], letter: str) -> set[int]:
 def test_a_constant_half_is_drawn_at_half_the_height_of_a_scale_from_zero() -> None:
     text = rows(Series("bare", (run([0.5] * 60),), 1))
     (height,) = heights(text, "a")
-    assert "50 %" in text[height]
-    assert ("100 %" in text[1] and " 0 %" in next(row for row in text if "└" in row)) or True
+    last = next(at for at, row in enumerate(text) if "└" in row) - 1
+    labels = [text[at].partition("│")[0].strip() for at in (1, height, last)]
+    assert labels == ["100 %", "50 %", "0 %"] and 2 * height == 1 + last
 
 
 def test_every_line_has_its_letter_on_it_at_its_end_and_in_the_legend() -> None:
@@ -189,10 +190,28 @@ async def test_runs_that_cannot_be_told_apart_any_more_are_a_key_away(session: M
         await shows(pilot, "←→ 2 more")
         assert "h 8 env7" in screen_text(app) and "9 env8" not in screen_text(app)
         await pilot.press("right", "right", "right")
-        await shows(pilot, "h 10 env9")
-        assert "a 1 env0" in screen_text(app), "the baseline stays"
+        await shows(pilot, "j 10 env9")
+        text = screen_text(app)
+        assert "a 1 env0" in text, "the baseline stays"
+        assert "h 8 env7" in text and "b 2" not in text, "letters are of runs, not of places"
         await pilot.press("left")
-        await shows(pilot, "h 9 env8")
+        await shows(pilot, "i 9 env8")
+        assert "j 10 env9" not in screen_text(app)
+
+
+def test_letters_and_colours_are_of_runs_and_of_those_shown_no_two_are_alike() -> None:
+    series = [Series(f"run{at:02d}", (run([at / 100] * 9),), 1) for at in range(67)]
+    seen: dict[str, set[tuple[str, str]]] = {}
+    for skipped in range(60):
+        shown = [series[0], *series[1 + skipped : 8 + skipped]]
+        lines = history_rows(shown, View(), 80, 22, skipped)[-8:]
+        known = [
+            ("".join(t for t, _ in line.spans()).split(), line.spans()[0][1]) for line in lines
+        ]
+        assert len({words[0] for words, _ in known}) == len({role for _, role in known}) == 8
+        for words, role in known:
+            seen.setdefault(words[1], set()).add((words[0], role))
+    assert all(len(of) == 1 for of in seen.values()) and len(seen) == 67
 
 
 async def test_of_a_study_each_cell_is_a_line_and_tab_takes_the_next_case(tmp_path: Path) -> None:
