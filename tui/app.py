@@ -115,9 +115,13 @@ class GpuwatchApp(App[int]):
     def go_home(
         self, current: Path | None = None, marked: Sequence[Path] = (), message: str = ""
     ) -> None:
-        """The home screen: the one underneath, else a new one in place of this."""
+        """The home screen: this one, the one underneath, else a new one in place of this."""
         from gpuwatch.tui.home import HomeScreen
 
+        if isinstance(self.screen, HomeScreen):
+            self.screen.remember(current, marked, message)
+            self.screen.action_refresh()
+            return
         below = self.screen_stack[-2] if len(self.screen_stack) > 1 else None
         if isinstance(below, HomeScreen):
             below.remember(current, marked, message)

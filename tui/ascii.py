@@ -12,7 +12,9 @@ _GLYPHS = {
     **dict(zip("▁▂▃▄▅▆▇█", "_.:-=+*#", strict=True)),
     # Bars and big digits are heavy, axes and rests of bars are light.
     **dict.fromkeys("━╺╸═", "="),
-    **dict.fromkeys("─┄╌", "-"),
+    "─": "-",
+    # Unknown is not empty.
+    **dict.fromkeys("┄╌", "."),
     **dict.fromkeys("│┃║╎┆┊╏┇", "|"),
     **dict.fromkeys("┏┓┗┛┣┫┳┻╋┌┐└┘├┤┬┴┼╪╫╭╮╰╯", "+"),
     "╻": ",",
@@ -56,6 +58,7 @@ _GLYPHS = {
     "–": "-",
     "—": "-",
     "°": " ",
+    "↵": "/",
     "µ": "u",
     "‘": "'",
     "’": "'",

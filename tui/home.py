@@ -29,6 +29,7 @@ HELP: tuple[tuple[str, str], ...] = (
     ("Enter", "open: live if it runs, else its replay; of a study its runs"),
     ("s", "stop the run or the study, after asking"),
     ("a", "record on: take up a run whose recorder died"),
+    ("l", "the log of the run"),
     ("p", "processes of this machine"),
     ("", "the list"),
     ("↑ ↓ PgUp PgDn", "another row; a click stands on it, a double click opens it"),
@@ -48,10 +49,11 @@ HELP: tuple[tuple[str, str], ...] = (
     ("T", "its tags"),
     ("N", "a note on it"),
     ("d", "delete what is marked, else what is under the cursor; asks"),
-    ("y", "yes, where something is asked"),
+    ("y", "yes, where something is asked; n, Esc and any other key: no"),
     ("q", "leave; runs go on"),
 )
 REFRESH_SECONDS = 10.0
+_YOUNG_NS = 3_000_000_000
 
 
 class HomeScreen(HomeSessions):
@@ -67,7 +69,8 @@ class HomeScreen(HomeSessions):
         Binding("a", "take_up", show=False),
         Binding("s", "stop", show=False),
         Binding("d", "delete", show=False),
-        Binding("y", "answer(True)", show=False),
+        Binding("y", "yes", show=False),
+        Binding("l", "log", show=False),
         Binding("p", "processes", show=False),
         Binding("R", "label('name')", show=False),
         Binding("T", "label('tags')", show=False),
@@ -101,6 +104,7 @@ class HomeScreen(HomeSessions):
 
     def on_mount(self) -> None:
         send_only_changes(self)
+        self.state = replace(self.state, read_only=self.gpuwatch.look.read_only)
         self.set_interval(REFRESH_SECONDS, self.look_for_news)
 
     def on_unmount(self) -> None:
@@ -128,7 +132,8 @@ class HomeScreen(HomeSessions):
     def on_arrived(self, message: Arrived) -> None:
         news = message.news
         if isinstance(news, Snapshot):
-            self.state = replace(self.state, devices=news, devices_trouble=None)
+            if self.state.devices is None or not _begins(news):
+                self.state = replace(self.state, devices=news, devices_trouble=None)
         elif isinstance(news, Unreadable) and self.state.devices is None:
             self.state = replace(self.state, devices_trouble=news.trouble.text)
         self.look_around()
@@ -143,21 +148,25 @@ class HomeScreen(HomeSessions):
         self.query_one(Canvas).show(lines)
 
     def _keys(self) -> list[tuple[str, str]]:
-        if self.question is not None:
-            return [("y", "yes"), ("Esc", "no")]
         if self.state.edit is not None:
             return [("Enter", "done"), ("Esc", "leave it as it was")]
-        keys, current = [("n", "new run")], self.state.current
-        if current is not None and current.entry and current.entry.status == State.LOST.value:
-            keys.append(("a", "record on"))
-        if current is not None and stoppable(current):
-            keys.append(("s", "stop"))
+        if self.state.question is not None:
+            return [("y", "yes"), ("n", "no")]
+        may, current = not self.state.read_only, self.state.current
+        keys = [("n", "new run")] if may else []
+        if may and current is not None:
+            if current.entry and current.entry.status == State.LOST.value:
+                keys.append(("a", "record on"))
+            if stoppable(current):
+                keys.append(("s", "stop"))
         if self.state.entries:
             keys += [("Enter", "open"), ("Space", "mark"), ("c", "compare"), ("/", "find")]
         keys += [("q", "leave"), ("?", "help")]
         if self.state.entries:
-            keys += [("o", "sort"), ("d", "delete"), ("R", "name"), ("T", "tags"), ("N", "note")]
-            keys.append(("e", "export"))
+            keys += [("o", "sort"), ("l", "log")]
+            if may:
+                keys += [("d", "delete"), ("R", "name"), ("T", "tags"), ("N", "note")]
+                keys.append(("e", "export"))
         return [*keys, ("p", "processes"), ("r", "refresh")]
 
     # Keys and mouse.
@@ -165,6 +174,7 @@ class HomeScreen(HomeSessions):
     def on_key(self, event: events.Key) -> None:
         edit = self.state.edit
         if edit is None:
+            self._before(event)
             return
         event.stop()
         event.prevent_default()
@@ -174,6 +184,14 @@ class HomeScreen(HomeSessions):
             self._edited(edit, done=True)
         else:
             self._edited(edit.pressed(event.key, event.character), done=False)
+
+    def _before(self, event: events.Key) -> None:
+        """Every key but the answer drops what is asked; n and Esc do no more than that."""
+        if event.key != "q":
+            self.stays()
+        if event.key != "y" and self.drop_question() and event.key in ("n", "escape"):
+            event.stop()
+            event.prevent_default()
 
     def on_paste(self, event: events.Paste) -> None:
         if self.state.edit is not None:
@@ -205,15 +223,18 @@ class HomeScreen(HomeSessions):
         at = self._layout.item(message.y)
         if at is not None:
             self.action_move(at - self.state.cursor)
-            if message.count == 2:
+            if message.count == 2 and self.state.edit is None:
                 self.action_open()
 
     def action_scroll_by(self, by: int) -> None:
         self.action_move(by)
 
     def action_move(self, by: int) -> None:
+        """To another row; not while something is written for the one under the cursor."""
+        if self.state.edit is not None and self.state.edit.target is not None:
+            return
+        self.drop_question()
         cursor = max(0, min(len(self.state.items) - 1, self.state.cursor + by))
-        self.question = None
         self.state = replace(self.state, cursor=cursor, message="")
         self.paint()
 
@@ -226,17 +247,16 @@ class HomeScreen(HomeSessions):
             marked = tuple(path for path in marked if path != current.path)
         else:
             marked = (*marked, current.path)
+        self._lent = tuple(path for path in self._lent if path != current.path)
         self.state = replace(self.state, marked=marked)
         self.action_move(1)
 
     def action_back(self) -> None:
-        """One level back: a question, then marks, then the filter."""
-        if self.question is None:
-            if self.state.marked:
-                self.state = replace(self.state, marked=())
-            elif self.state.how.query:
-                self.put_in_order(replace(self.state.how, query=""))
-        self.question = None
+        """One level back: the marks, then the filter."""
+        if self.state.marked:
+            self.state = replace(self.state, marked=())
+        elif self.state.how.query:
+            self.put_in_order(replace(self.state.how, query=""))
         self.say("")
 
     def action_unfold(self, show: bool) -> None:
@@ -257,8 +277,12 @@ class HomeScreen(HomeSessions):
         else:
             self.gpuwatch.open_session(current.path)
 
-    def action_leave(self) -> None:
-        self.gpuwatch.leave()
+
+def _begins(news: Snapshot) -> bool:
+    """Whether a recording is so young that the use of the CPU, a difference, is not known yet."""
+    cpu = next((device for device in news.devices if device.row.kind == "cpu"), None)
+    young = news.t < _YOUNG_NS
+    return young and cpu is not None and cpu.value("hw.cpu.utilization") is None
 
 
 def void(_: object) -> None:

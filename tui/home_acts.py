@@ -1,33 +1,34 @@
-"""What the home screen does with sessions and studies: by gpuwatch's own commands."""
+"""What the home screen does with sessions and studies: by gpuwatch's own commands.
+
+They go on when the screen is left, and no one ends another; what asks first is dropped by any other
+key.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gpuwatch.session.progress import place
 from gpuwatch.session.status import State
 from gpuwatch.session.study import sessions_in
 from gpuwatch.tui import commands
+from gpuwatch.tui.commands import Listed
 from gpuwatch.tui.home_edit import Edit
-from gpuwatch.tui.home_list import GOING_ON, Item
+from gpuwatch.tui.home_list import GOING_ON, Item, items_of
+from gpuwatch.tui.home_question import Question, delete_question
 from gpuwatch.tui.home_rows import HomeState
 from gpuwatch.tui.look import READ_ONLY
 from gpuwatch.tui.painted import PaintedScreen
 from gpuwatch.tui.words import LOST_QUESTION, STUDY_QUESTION, stop_question
 
+if TYPE_CHECKING:
+    from textual.worker import Worker
+
 _STOPPABLE = GOING_ON | {State.LOST.value}
-_MOST_NAMED = 2
-
-
-@dataclass(frozen=True)
-class Question:
-    """What waits for a yes."""
-
-    act: str
-    """``stop`` or ``delete``."""
-    paths: tuple[Path, ...]
 
 
 class HomeActs(PaintedScreen):
@@ -36,7 +37,14 @@ class HomeActs(PaintedScreen):
     def __init__(self) -> None:
         super().__init__()
         self.state = HomeState()
-        self.question: Question | None = None
+        self._listed = Listed()
+        self._looking: Worker[None] | None = None
+        """Finds out what a deletion would take, to ask about it."""
+        self._acts: list[str] = []
+        """What is under way, in words."""
+        self._leaving = False
+        self._lent: tuple[Path, ...] = ()
+        """Marks that another screen set, until they have served."""
 
     def action_refresh(self) -> None:
         raise NotImplementedError
@@ -52,6 +60,63 @@ class HomeActs(PaintedScreen):
             self.say(READ_ONLY)
         return self.gpuwatch.look.read_only
 
+    # What is under way.
+
+    def _act(self, what: str, work: Awaitable[bool]) -> None:
+        """Carry out ``work``, which says whether it was done; ``what``: a word for it."""
+        self._acts.append(what)
+        self.say(f"{what} …")
+        self.run_worker(self._carried_out(what, work), group="act")
+
+    async def _carried_out(self, what: str, work: Awaitable[bool]) -> None:
+        try:
+            good = await work
+        finally:
+            self._acts.remove(what)
+        self._leaving = self._leaving and good
+        if self._leaving and not self._acts:
+            self.gpuwatch.leave()
+
+    def stays(self) -> None:
+        """A key was pressed that is not that of leaving."""
+        self._leaving = False
+
+    def action_leave(self) -> None:
+        """Leave; while something is under way, once that is done or on the second time."""
+        if self._acts and not self._leaving:
+            self._leaving = True
+            self.say(f"{self._acts[-1]}, then leaving …; once more leaves now")
+        else:
+            self.gpuwatch.leave()
+
+    # What is asked.
+
+    def _ask(self, question: Question) -> None:
+        self.state = replace(self.state, question=question, message="")
+        self.paint()
+
+    def drop_question(self) -> bool:
+        """Forget what is asked, also what is only on its way; whether there was something."""
+        looking, self._looking = self._looking, None
+        there = self.state.question is not None or (looking is not None and looking.is_running)
+        if looking is not None:
+            looking.cancel()
+        if there:
+            self.state = replace(self.state, question=None, message="")
+            self.paint()
+        return there
+
+    def action_yes(self) -> None:
+        """Do what is asked."""
+        question = self.state.question
+        if question is None:
+            return
+        self.state = replace(self.state, question=None)
+        if question.act == "stop":
+            self._act("stopping", self._stop(question.paths[0]))
+        else:
+            self._act("deleting", self._delete(question.paths))
+
     # Runs.
 
     def action_take_up(self) -> None:
@@ -59,17 +124,17 @@ class HomeActs(PaintedScreen):
         if current is None or current.entry is None or current.entry.status != State.LOST.value:
             self.say("only a run whose recorder died can be taken up")
         elif not self._refused():
-            self.say("taking the run up …")
-            self.run_worker(self._take_up(current.path), exclusive=True, group="act")
+            self._act("taking the run up", self._take_up(current.path))
 
-    async def _take_up(self, path: Path) -> None:
-        outcome = await commands.run("attach", "--record", "--detach", str(path))
-        if outcome.good:
-            self.say("")
+    async def _take_up(self, path: Path) -> bool:
+        outcome = await commands.run("attach", "--record", "--detach", str(path), outlives=True)
+        here = self.on_top and self.state.edit is None and not self._leaving
+        self.say("" if outcome.good else outcome.complaint)
+        if outcome.good and here:
             self.gpuwatch.open_session(path)
         else:
-            self.say(outcome.complaint)
             self.action_refresh()
+        return outcome.good
 
     def action_stop(self) -> None:
         current = self.state.current
@@ -78,29 +143,36 @@ class HomeActs(PaintedScreen):
             return
         if self._refused():
             return
-        self.question = Question("stop", (current.path,))
         if current.entry is None:
-            self.say(STUDY_QUESTION)
+            text = STUDY_QUESTION
         elif current.entry.status == State.LOST.value:
-            self.say(LOST_QUESTION)
+            text = LOST_QUESTION
         else:
-            self.say(stop_question(place(current.path)))
+            text = stop_question(place(current.path))
+        self._ask(Question("stop", (current.path,), text))
 
-    async def _stop(self, path: Path) -> None:
-        outcome = await commands.run("stop", str(path))
+    async def _stop(self, path: Path) -> bool:
+        outcome = await commands.run("stop", str(path), outlives=True)
         self.say(outcome.about(path))
         self.action_refresh()
+        return outcome.good
 
     def action_new(self) -> None:
         if self._refused():
             return
         from gpuwatch.tui.new_run import NewRunScreen
 
-        self.app.push_screen(NewRunScreen(), self._started)
+        self.app.push_screen(NewRunScreen())
 
-    def _started(self, path: Path | None) -> None:
-        if path is not None:
-            self.gpuwatch.open_session(path)
+    def action_log(self) -> None:
+        """The log of the session under the cursor."""
+        current = self.state.current
+        if current is None or current.entry is None:
+            self.say("→ shows the runs of the study: l is for one of them" if current else "")
+            return
+        from gpuwatch.tui.log_page import LogScreen
+
+        self.app.push_screen(LogScreen(current.path))
 
     # Deletion.
 
@@ -108,7 +180,7 @@ class HomeActs(PaintedScreen):
         paths = self._asked_for()
         if paths and not self._refused():
             self.say("looking at what would go …")
-            self.run_worker(self._ask_delete(paths), exclusive=True, group="act")
+            self._looking = self.run_worker(self._ask_delete(paths), group="look")
 
     def _asked_for(self) -> tuple[Path, ...]:
         """What is marked, else what is under the cursor."""
@@ -120,28 +192,15 @@ class HomeActs(PaintedScreen):
         if not outcome.good:
             self.say(outcome.about(paths[0]))
             return
-        lines = outcome.out.splitlines()
-        told = "; ".join(lines[:_MOST_NAMED])
-        if len(lines) > _MOST_NAMED:
-            told = f"{len(lines)} folders: {told}; ..."
-        self.question = Question("delete", paths)
-        self.say(f"Delete {told}?")
+        items = items_of(self._listed, paths)
+        marked, going = bool(self.state.marked), outcome.out.splitlines()
+        self._ask(delete_question(paths, items, marked=marked, going=going))
 
-    async def _delete(self, paths: tuple[Path, ...]) -> None:
-        outcome = await commands.run("delete", "--yes", *map(str, paths))
+    async def _delete(self, paths: tuple[Path, ...]) -> bool:
+        outcome = await commands.run("delete", "--yes", *map(str, paths), outlives=True)
         self.say(outcome.about(paths[0]))
         self.action_refresh()
-
-    def action_answer(self, yes: bool) -> None:
-        question, self.question = self.question, None
-        if question is None or not yes:
-            return
-        if question.act == "stop":
-            self.say("ending the run …")
-            self.run_worker(self._stop(question.paths[0]), exclusive=True, group="act")
-        else:
-            self.say("deleting …")
-            self.run_worker(self._delete(question.paths), exclusive=True, group="act")
+        return outcome.good
 
     # Labels.
 
@@ -153,20 +212,20 @@ class HomeActs(PaintedScreen):
         of = current.entry or current.study
         assert of is not None
         text = {"name": of.name, "tags": " ".join(of.tags), "note": of.note}[what]
-        self.state = replace(self.state, edit=Edit.of(what, text), message="")
+        self.state = replace(self.state, edit=Edit.of(what, text, current), message="")
         self.paint()
 
     def labelled(self, edit: Edit) -> None:
         """Carry out what was written."""
-        current = self.state.current
-        command = None if current is None else label_command(current, edit)
+        command = label_command(edit)
         if command is not None:
-            self.run_worker(self._label(command), exclusive=True, group="act")
+            self._act("writing it down", self._label(command))
 
-    async def _label(self, command: tuple[str, ...]) -> None:
-        outcome = await commands.run(*command)
+    async def _label(self, command: tuple[str, ...]) -> bool:
+        outcome = await commands.run(*command, outlives=True)
         self.say(outcome.word if outcome.good else outcome.complaint)
         self.action_refresh()
+        return outcome.good
 
     # Comparing.
 
@@ -189,18 +248,21 @@ class HomeActs(PaintedScreen):
             self.say("mark two sessions with Space, then press c")
             return
         self.gpuwatch.compare(_sessions(marked))
+        kept = tuple(path for path in self.state.marked if path not in self._lent)
+        self.state = replace(self.state, marked=kept)
+        self._lent = ()
 
     def action_export(self) -> None:
         paths = list(self._asked_for())
         if paths and not self._refused():
-            self.say("writing the report …")
-            self.run_worker(self._export(paths), exclusive=True, group="act")
+            self._act("writing the report", self._export(paths))
 
-    async def _export(self, paths: list[Path]) -> None:
+    async def _export(self, paths: list[Path]) -> bool:
         from gpuwatch.tui.exporting import export_report
 
         wanted = paths if len(paths) == 1 else await asyncio.to_thread(_sessions, paths)
         self.say(await export_report(wanted))
+        return False  # where the report is remains to be read
 
     def action_processes(self) -> None:
         from gpuwatch.tui.process_page import MachineProcessScreen
@@ -213,10 +275,12 @@ def stoppable(item: Item) -> bool:
     return item.goes_on or (item.entry is not None and item.entry.status in _STOPPABLE)
 
 
-def label_command(item: Item, edit: Edit) -> tuple[str, ...] | None:
-    """The command that writes a label; ``None``: nothing changes."""
-    of = item.entry or item.study
-    assert of is not None
+def label_command(edit: Edit) -> tuple[str, ...] | None:
+    """The command that writes a label for what it was begun for; ``None``: nothing changes."""
+    item = edit.target
+    of = None if item is None else item.entry or item.study
+    if item is None or of is None:
+        return None
     path, text = str(item.path), edit.text.strip()
     if edit.what == "name":
         return None if text == of.name else ("rename", path, "--", text)

@@ -5,9 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from gpuwatch.text import clean
+from gpuwatch.tui.home_list import Item
 from gpuwatch.tui.line import Line
 
 LONGEST = 2000
+LINE_END = "↵"
+"""Stands for the end of a line in a note of several."""
 
 
 @dataclass(frozen=True)
@@ -15,15 +18,17 @@ class Edit:
     """What is being written, and for what."""
 
     what: str
-    """``filter``, ``rename``, ``tags`` or ``note``."""
+    """What stands in front of the line: ``find``, ``search``, ``name``, ``tags`` or ``note``."""
     text: str = ""
     at: int = 0
     """Characters before the cursor."""
+    target: Item | None = None
+    """The session or study that a label is written for, as it was when that began."""
 
     @staticmethod
-    def of(what: str, text: str) -> Edit:
+    def of(what: str, text: str, target: Item | None = None) -> Edit:
         """The cursor behind ``text``."""
-        return Edit(what, text, len(text))
+        return Edit(what, text, len(text), target)
 
     def pressed(self, key: str, character: str | None) -> Edit:
         """After a key; the same where the key is of no meaning here."""
@@ -36,7 +41,7 @@ class Edit:
             return replace(self, text=text[at:], at=0)
         if key == "ctrl+w":
             head = text[:at].rstrip()
-            head = head[: head.rfind(" ") + 1]
+            head = head[: max(head.rfind(" "), head.rfind("\n")) + 1]
             return replace(self, text=head + text[at:], at=len(head))
         moves = {"left": at - 1, "right": at + 1, "home": 0, "ctrl+a": 0}
         moves |= {"end": len(text), "ctrl+e": len(text)}
@@ -52,10 +57,10 @@ class Edit:
 
 
 def edit_row(edit: Edit, width: int) -> Line:
-    """The line with its cursor, which stays in sight."""
+    """The line with its cursor, which stays in sight; the end of a line within it is a sign."""
     row = Line(width).add(f" {edit.what}: ", "key")
     room = max(1, row.left - 1)
     first = max(0, edit.at - room + 1)
-    shown = edit.text[first : first + room] + " "
+    shown = edit.text[first : first + room].replace("\n", LINE_END) + " "
     here = edit.at - first
     return row.add(shown[:here]).add(shown[here : here + 1], "select").add(shown[here + 1 :])

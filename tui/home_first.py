@@ -89,15 +89,20 @@ def _text(value: object) -> str:
     return "" if value is None else clean(value, 300)
 
 
-def first_rows(found: tuple[Found, ...] | None, width: int, space: int) -> list[Line]:
+def first_rows(
+    found: tuple[Found, ...] | None, width: int, space: int, *, read_only: bool = False
+) -> list[Line]:
     """What to do where nothing was recorded yet, then what is there; ``None``: it is looked at."""
+    start = (
+        Line(width)
+        .add("  n", "key", press="n")
+        .add("  starts the first one: a built-in model, or a command of your own")
+    )
     rows = [
         Line(width),
         Line(width).add(" No run was recorded yet.", "strong"),
         Line(width),
-        Line(width)
-        .add("  n", "key", press="n")
-        .add("  starts the first one: a built-in model, or a command of your own"),
+        *([] if read_only else [start]),
         Line(width).add("  r", "key", press="r").add("  looks again, once something is mended"),
         Line(width).add("  ?", "key", press="question_mark").add("  all keys"),
         Line(width),

@@ -47,8 +47,17 @@ class Item:
         if self.entry is not None:
             return self.entry.name or self.entry.workload
         assert self.study is not None
-        ran = ", ".join(dict.fromkeys(run.workload for run in self.every))
-        return self.study.name or self.study.title or ran
+        return self.study.name or self.study.title or self.ran
+
+    @property
+    def ran(self) -> str:
+        """The workload, of a study all that its runs are of."""
+        return ", ".join(dict.fromkeys(run.workload for run in self.sessions))
+
+    @property
+    def sessions(self) -> tuple[Entry, ...]:
+        """The session, of a study all of them."""
+        return self.every if self.entry is None else (self.entry,)
 
     @property
     def goes_on(self) -> bool:
@@ -86,17 +95,15 @@ class Order:
     falling: bool
 
 
-def _started(item: Item) -> str | None:
-    return max((run.started for run in _sessions(item)), default="") or None
+def last_start(item: Item) -> str | None:
+    """When it, or the newest run of a study, was started; ``None``: that is not known."""
+    return max((run.started for run in item.sessions), default="") or None
 
 
-def _took(item: Item) -> float | None:
-    known = [run.seconds for run in _sessions(item) if run.seconds is not None]
+def took(item: Item) -> float | None:
+    """Seconds, of a study those of its runs together; ``None``: not known."""
+    known = [run.seconds for run in item.sessions if run.seconds is not None]
     return sum(known) if known else None
-
-
-def _sessions(item: Item) -> Sequence[Entry]:
-    return item.every if item.entry is None else (item.entry,)
 
 
 def _of_one(value: Callable[[Entry], float | None]) -> Callable[[Item], float | None]:
@@ -105,8 +112,8 @@ def _of_one(value: Callable[[Entry], float | None]) -> Callable[[Item], float | 
 
 
 ORDERS = (
-    Order("started", _started, True),
-    Order("took", _took, True),
+    Order("started", last_start, True),
+    Order("took", took, True),
     Order("step time", _of_one(lambda entry: entry.step_seconds), False),
     Order("samples/s", _of_one(lambda entry: entry.samples_per_second), True),
     Order("name", lambda item: item.title.casefold(), False),
@@ -178,6 +185,20 @@ def sorted_items(items: Sequence[Item], how: Arrangement) -> list[Item]:
     known = [each for each in valued if each[0] is not None]
     known.sort(key=lambda each: each[0], reverse=how.falling)  # type: ignore[arg-type,return-value]
     return [item for _, item in known] + [item for value, item in valued if value is None]
+
+
+def items_of(listed: Listed, paths: Sequence[Path]) -> list[Item]:
+    """The rows of ``paths``, also those that are not shown; of what is not listed none."""
+    studies = {study.path: study for study in listed.studies}
+    entries = {entry.path: entry for entry in listed.entries}
+    found = []
+    for path in paths:
+        if path in entries:
+            found.append(Item(entry=entries[path], study=studies.get(path.parent)))
+        elif path in studies:
+            every = tuple(entry for entry in listed.entries if entry.path.parent == path)
+            found.append(Item(None, studies[path], every, every))
+    return found
 
 
 def place(entry: Entry) -> str:

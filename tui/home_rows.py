@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from rich.cells import cell_len
+
 from gpuwatch.text import clean
-from gpuwatch.tui.cells import fit, pad
+from gpuwatch.tui.cells import fit, wrap
 from gpuwatch.tui.commands import Entry
-from gpuwatch.tui.device_rows import grid_rows, memory_total, name_of
-from gpuwatch.tui.graph import bar
+from gpuwatch.tui.home_devices import device_rows, on_gpu_rows
 from gpuwatch.tui.home_edit import Edit, edit_row
 from gpuwatch.tui.home_first import Found, first_rows
 from gpuwatch.tui.home_list import ORDERS, Arrangement, Item
+from gpuwatch.tui.home_question import Question
 from gpuwatch.tui.home_table import details, table
 from gpuwatch.tui.line import Line
 from gpuwatch.tui.live_rows import rule
-from gpuwatch.tui.snapshot import DeviceNow, Snapshot
-from gpuwatch.units import number, of_total, percent, si
+from gpuwatch.tui.snapshot import Snapshot
 
 _MOST_UNLISTED = 3
+_MOST_SAID = 3
+_LEAST_LISTED = 8
+"""Rows of the list that the processes on the GPUs leave to it."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,10 @@ class HomeState:
     found: tuple[Found, ...] | None = None
     """What can run here, once it was looked at."""
     edit: Edit | None = None
+    question: Question | None = None
+    """It is shown as long as it waits for its answer, whatever else is said meanwhile."""
     message: str = ""
+    read_only: bool = False
 
     @property
     def current(self) -> Item | None:
@@ -69,9 +75,13 @@ class Layout:
 def home_rows(state: HomeState, width: int, height: int) -> tuple[list[Line], Layout]:
     """The whole screen, without its line of keys; and where the list stands."""
     rows = [Line(width).add(" gpuwatch ", "brand").add("devices now", "muted")]
-    rows += _devices(state, width, max(3, min(16, height - 14)))
-    rows += [*([Line(width)] if height >= 20 else []), _heading(state, width)]
+    rows += _devices(state, width, height)
+    gap = [Line(width)] if height >= 20 else []
     foot = _foot(state, width, height)
+    if state.devices is not None and state.items:
+        listed = len(gap) + 2 + min(len(state.items), _LEAST_LISTED)
+        rows += on_gpu_rows(state.devices, width, height - len(rows) - len(foot) - listed)
+    rows += [*gap, _heading(state, width)]
     space = max(0, height - len(rows) - len(foot))
     layout = Layout()
     if state.items:
@@ -101,62 +111,12 @@ def _heading(state: HomeState, width: int) -> Line:
     return rule(f"{title}  by {ORDERS[how.order].name} {'↓' if how.falling else '↑'}", width)
 
 
-def _devices(state: HomeState, width: int, most: int) -> list[Line]:
-    if state.devices is None:
-        text = state.devices_trouble or "looking at the devices …"
-        role = "warn" if state.devices_trouble else "muted"
-        return [
-            Line(width).add(" ").add("! " if state.devices_trouble else "", role).add(text, role)
-        ]
-    gpus = state.devices.gpus
-    rows: list[Line] = []
-    if len(gpus) > 1:
-        rows += [Line(width).add(f" {_names(gpus)}", "strong")]
-        rows += grid_rows(gpus, None, width, most, mark_used=False)
-    elif gpus:
-        rows += _one(gpus[0], width)
-    else:
-        rows.append(
-            Line(width)
-            .add(" no GPU", "warn")
-            .add(": workloads run on the CPU", "text")
-            .add(f" ({clean(state.devices.no_gpu)})" if state.devices.no_gpu else "", "muted")
-        )
-    cpu = next((device for device in state.devices.devices if device.row.kind == "cpu"), None)
-    if cpu is not None:
-        rows += _cpu(cpu, width)
-    return rows
-
-
-def _names(gpus: Sequence[DeviceNow]) -> str:
-    names = [clean(gpu.row.name) for gpu in gpus]
-    return "   ".join(f"{names.count(name)} × {name}" for name in dict.fromkeys(names))
-
-
-def _bar_row(name: str, value: float | None, width: int, role: str) -> Line:
-    row = Line(width).add(f" {pad(name, 12)}", "muted")
-    filled, empty = bar(value, min(40, width // 3))
-    row.add(filled, role).add(empty, "faint").add(f" {percent(value):>6}  ", "strong")
-    return row
-
-
-def _one(gpu: DeviceNow, width: int) -> list[Line]:
-    use = gpu.value("hw.gpu.utilization")
-    row = _bar_row("utilization", use, width, "utilization")
-    for text in (
-        of_total(gpu.value("hw.gpu.memory.usage"), memory_total(gpu)),
-        number(gpu.value("hw.gpu.power"), "W"),
-        number(gpu.value("hw.gpu.temperature"), "°C"),
-    ):
-        row.add(f"  {text}", "text")
-    return [Line(width).add(f" {name_of(gpu)}", "strong"), row]
-
-
-def _cpu(cpu: DeviceNow, width: int) -> list[Line]:
-    row = _bar_row("utilization", cpu.value("hw.cpu.utilization"), width, "bandwidth")
-    row.add(f"  {of_total(cpu.value('hw.memory.usage'), memory_total(cpu))}", "text")
-    row.add(f"  {si(cpu.value('hw.cpu.frequency'), 'Hz')}", "text")
-    return [Line(width).add(f" {name_of(cpu)}", "strong"), row]
+def _devices(state: HomeState, width: int, height: int) -> list[Line]:
+    if state.devices is not None:
+        return device_rows(state.devices, width, height)
+    text = state.devices_trouble or "looking at the devices …"
+    role = "warn" if state.devices_trouble else "muted"
+    return [Line(width).add(" ").add("! " if state.devices_trouble else "", role).add(text, role)]
 
 
 def _nothing(state: HomeState, width: int, space: int) -> list[Line]:
@@ -168,7 +128,7 @@ def _nothing(state: HomeState, width: int, space: int) -> list[Line]:
     if state.entries:
         row = Line(width).add(f" nothing matches {fit(state.how.query, 30)}: ", "muted")
         return [row.add("Esc", "key", press="escape").add(" shows all again", "muted")]
-    return first_rows(state.found, width, space)
+    return first_rows(state.found, width, space, read_only=state.read_only)
 
 
 def _foot(state: HomeState, width: int, height: int) -> list[Line]:
@@ -183,12 +143,32 @@ def _foot(state: HomeState, width: int, height: int) -> list[Line]:
         rows += [*told, *(Line(width) for _ in range(lines - len(told)))]
     if state.edit is not None:
         return [*rows, edit_row(state.edit, width)]
-    row = Line(width).add(" ")
+    if state.question is not None:
+        return [*rows, *_said("? ", state.question.text, width)]
     if state.message:
-        row.add("» ", "key").add(state.message, "strong")
-    elif current is not None:
-        row.add(clean(current.path), "muted")
-    return [*rows, row]
+        return [*rows, *_said("» ", state.message, width)]
+    path = "" if current is None else short_path(current.path, width - 2)
+    return [*rows, Line(width).add(" ").add(path, "muted")]
+
+
+def _said(mark: str, text: str, width: int) -> list[Line]:
+    """A question or a word, wrapped: what it names stands at its end."""
+    return [
+        Line(width).add(" ").add(mark if not at else "  ", "key").add(part, "strong")
+        for at, part in enumerate(wrap(clean(text), width - 4, _MOST_SAID) or [""])
+    ]
+
+
+def short_path(path: Path, width: int) -> str:
+    """``~/…/study/01-bare.gpuwatch``: one's own folder as ``~``, cut in the middle so that the
+    file's name is whole."""
+    home, text = str(Path.home()), clean(path)
+    if text.startswith(f"{home}/"):
+        text = f"~{text[len(home) :]}"
+    if cell_len(text) <= width:
+        return text
+    head, _, name = text.rpartition("/")
+    return fit(head, max(2, width - cell_len(name) - 1)) + f"/{name}"
 
 
 def _unlisted(state: HomeState, width: int) -> list[Line]:

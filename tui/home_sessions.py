@@ -18,7 +18,6 @@ class HomeSessions(HomeActs):
 
     def __init__(self) -> None:
         super().__init__()
-        self._listed = Listed()
         self._wanted: Path | None = None
         self._seen: home_watch.Signature | None = None
         self._reading = False
@@ -28,6 +27,7 @@ class HomeSessions(HomeActs):
         """The session to stand on, marks and a word that another screen leaves for this one."""
         self._wanted = current
         if marked:
+            self._lent = tuple(marked)
             self.state = replace(self.state, marked=tuple(marked))
         self.state = replace(self.state, message=message)
 
@@ -80,7 +80,8 @@ class HomeSessions(HomeActs):
         if wanted is not None:
             self._open_study_of(wanted)
         # A session from another folder is in no list and can be compared all the same.
-        marked = (path if path in paths else path.resolve() for path in self.state.marked)
+        marked = [path if path in paths else path.resolve() for path in self.state.marked]
+        self._lent = tuple(path if path in paths else path.resolve() for path in self._lent)
         self.state = replace(
             self.state,
             entries=listed.entries,

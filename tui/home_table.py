@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
 from gpuwatch.session.status import State
 from gpuwatch.text import clean
 from gpuwatch.tui.cells import fit, pad, wrap
-from gpuwatch.tui.commands import Entry
 from gpuwatch.tui.head_rows import MARKS
-from gpuwatch.tui.home_list import Item, place
+from gpuwatch.tui.home_list import Item, last_start, place, took
 from gpuwatch.tui.line import Line
 from gpuwatch.tui.live_rows import samples_rate
 from gpuwatch.units import UNKNOWN, clock_time, milliseconds
@@ -26,6 +25,8 @@ class Column:
     name: str
     width: int
     right: bool = False
+    title: str = ""
+    """The heading, where that is not the name."""
 
     def cell(self, text: str) -> str:
         """With a blank at its right so that neighbours never touch."""
@@ -34,7 +35,8 @@ class Column:
 
 def columns(items: Sequence[Item], width: int) -> list[Column]:
     """What there is room for; names, tags and places take none where there are none."""
-    named = width >= _ROOMY and any((i.entry or i.study).name for i in items)  # type: ignore[union-attr]
+    names = any((i.entry or i.study).name for i in items)  # type: ignore[union-attr]
+    named, mixed = names and width >= _ROOMY, names and width < _ROOMY
     tagged = width >= _ROOMY and any((i.entry or i.study).tags for i in items)  # type: ignore[union-attr]
     below = any(
         item.entry is not None and item.study is not None and not item.alike for item in items
@@ -42,8 +44,8 @@ def columns(items: Sequence[Item], width: int) -> list[Column]:
     listed = [
         Column("status", 13),
         *([Column("name", 20)] if named else []),
-        Column("workload", 13),
-        Column("environment", 12),
+        Column("workload", 15, title="name, workload") if mixed else Column("workload", 13),
+        Column("environment", 10 if mixed else 12),
         Column("started", 12),
         Column("took", 8, right=True),
         Column("step", 9, right=True),
@@ -61,7 +63,7 @@ def columns(items: Sequence[Item], width: int) -> list[Column]:
     most, share = (12, spare // 3) if said else (24, spare // 2)
     first = min(most, spare if below and spare < 12 else share)
     grown = {"workload": first, "environment": min(most, share, spare - first)}
-    return [Column(c.name, c.width + grown.get(c.name, 0), c.right) for c in listed]
+    return [replace(c, width=c.width + grown.get(c.name, 0)) for c in listed]
 
 
 def table(
@@ -72,7 +74,7 @@ def table(
     shown = columns(items, width)
     head = Line(width).add("   ")
     for column in shown:
-        head.add(column.cell(column.name), "muted")
+        head.add(column.cell(column.title or column.name), "muted")
     visible = max(1, space - 1)
     first = max(0, min(cursor - visible // 2, len(items) - visible))
     rows = [
@@ -99,7 +101,7 @@ def _row(
         "name": of.name,
         "workload": _what(item, named=any(column.name == "name" for column in shown)),
         "environment": _environment(item),
-        "started": started(max((run.started for run in _runs(item)), default="")),
+        "started": started(last_start(item) or ""),
         " tags": f" {' '.join(of.tags)}",
         **_figures(item),
     }
@@ -113,15 +115,10 @@ def _row(
     return row.painted("select") if current else row
 
 
-def _runs(item: Item) -> tuple[Entry, ...]:
-    return item.every if item.entry is None else (item.entry,)
-
-
 def _what(item: Item, *, named: bool) -> str:
     """What ran, or the name in its place; before it how the row hangs together with others."""
     if item.entry is None:
-        ran = ", ".join(dict.fromkeys(run.workload for run in item.every))
-        return f"{'-' if item.opened else '+'} {ran if named else item.title}"
+        return f"{'-' if item.opened else '+'} {item.ran if named else item.title}"
     title = item.entry.workload if named else item.title
     if item.study is None:
         return title
@@ -140,9 +137,9 @@ def _environment(item: Item) -> str:
 
 def _figures(item: Item) -> dict[str, str]:
     if item.entry is None:
-        known = [run.seconds for run in item.every if run.seconds is not None]
-        took = clock_time(sum(known)) if known else UNKNOWN
-        return {"took": took, "step": "", "samples/s": ""}
+        seconds = took(item)
+        told = UNKNOWN if seconds is None else clock_time(seconds)
+        return {"took": told, "step": "", "samples/s": ""}
     entry = item.entry
     return {
         "took": UNKNOWN if entry.seconds is None else clock_time(entry.seconds),
@@ -188,7 +185,7 @@ def details(item: Item, width: int, lines: int) -> list[Line]:
     elif item.entry is not None and item.entry.name:
         told.append(("", f"{item.entry.workload} in {item.entry.environment}"))
     if of.note:
-        told.insert(0, ("note", of.note))
+        told.insert(0, ("note", " ".join(of.note.split("\n"))))
     if of.tags:
         told.insert(1 if of.note else 0, ("tags", " ".join(of.tags)))
     rows: list[Line] = []
