@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
+from functools import lru_cache
 
 from gpuwatch.metrics import Method
 from gpuwatch.text import clean
@@ -66,15 +67,16 @@ def graph_columns(width: int) -> int:
     return max(10, width - value_width(width) - LABEL)
 
 
-def gauge_rows(gauge: Gauge, height: int, width: int) -> list[Line]:
-    """One gauge in ``height`` rows."""
+@lru_cache(maxsize=16)
+def gauge_rows(gauge: Gauge, height: int, width: int) -> tuple[Line, ...]:
+    """One gauge in ``height`` rows; of a gauge that did not change the same rows again."""
     left = value_width(width)
     # The last row of a high one stays empty, so that two histories never touch.
     drawn = height - 1 if height >= 7 else height
     block = _block(gauge, drawn, left - 2)
     graph = _graph(gauge, drawn, width - left)
     rows = [Line(width).add(" ").join(block[row]).to(left).join(graph[row]) for row in range(drawn)]
-    return rows + [Line(width) for _ in range(height - drawn)]
+    return (*rows, *(Line(width) for _ in range(height - drawn)))
 
 
 def axis_row(view: Window, width: int, marks: Collection[int] = ()) -> Line:
@@ -82,6 +84,11 @@ def axis_row(view: Window, width: int, marks: Collection[int] = ()) -> Line:
 
     ``marks``: columns in which an event happened; a label that would cover one is left out.
     """
+    return _axis_row(view, width, frozenset(marks))
+
+
+@lru_cache(maxsize=16)
+def _axis_row(view: Window, width: int, marks: frozenset[int]) -> Line:
     line, labels = axis(view)
     drawn = list(line.replace("┬", "┴"))
     for found in re.finditer(r"[^ ]+", labels):

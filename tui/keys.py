@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 from gpuwatch.tui.line import Line
 
@@ -58,6 +59,11 @@ def _name(word: str) -> str:
 
 def keys_row(keys: Keys, width: int) -> Line:
     """Keys with what they do; those that do not fit are left out, but ``?`` stays: it names all."""
+    return _keys_row(tuple(keys), width)
+
+
+@lru_cache(maxsize=16)
+def _keys_row(keys: tuple[tuple[str, str], ...], width: int) -> Line:
     row = Line(width).add(" ")
     to_come = next((_size(key, what) for key, what in keys if key == "?"), 0)
     for key, what in keys:

@@ -35,9 +35,10 @@ class Line:
 
         ``press`` is a key in Textual's words: ``q``, ``escape``, ``question_mark``.
         """
-        cells = cell_len(text)
-        if cells > self.left:
-            text = fit(text, self.left)
+        cells = len(text) if text.isascii() else cell_len(text)
+        left = self.width - self._used
+        if cells > left:
+            text = fit(text, left)
             cells = cell_len(text)
         if text:
             start = self._used
