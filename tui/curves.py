@@ -5,6 +5,7 @@ Imports numpy by way of the analysis: for a thread of the compare screen.
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -79,6 +80,8 @@ class Curves:
     warmup_seconds: float = 0.0
     """From the start of the first step to that of the first timed one."""
     warmup_steps: int = 0
+    timed_seconds: float = math.inf
+    """Of the timed steps together: figures of the run are of these, not of what comes after."""
     why: str | None = field(default=None)
     """Why the session could not be read."""
 
@@ -118,6 +121,7 @@ def read_curves(path: Path, points: int = POINTS) -> Curves:
     missing = {name: why for name, why in missing.items() if name not in curves}
     spans = intervals(lines[:1])
     warm = bool(lines) and lines[0].warmup and first is not None
+    ended = max((row.t for row in lines if not row.warmup), default=None)
     return Curves(
         path,
         curves,
@@ -125,6 +129,7 @@ def read_curves(path: Path, points: int = POINTS) -> Curves:
         first is not None,
         max(0.0, (start - spans[0][0]) / _NS) if warm else 0.0,
         max(0, (number or 0) - (lines[0].step - lines[0].count + 1)) if warm else 0,
+        math.inf if ended is None else (ended - start) / _NS,
     )
 
 

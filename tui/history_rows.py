@@ -71,7 +71,7 @@ class _Placed:
     """Runs that have the metric."""
     values: tuple[float | None, ...]
     timed: tuple[float | None, ...]
-    """Of each run: the mean of its points behind the first timed step, of the loss the last."""
+    """Of each run: the mean of its points within the timed steps, of the loss the last."""
 
 
 def history_rows(
@@ -136,17 +136,21 @@ def _place(at: int, series: Series, view: View, stretch: tuple[float, float], do
     curves = _curves(series, view)
     each = [_by_column(_along(curve, view), curve.values, stretch, dots) for curve in curves]
     values = tuple(_middle([of[dot] for of in each]) for dot in range(dots))
-    timed = []
-    for curve in curves:
-        known = [
-            value
-            for second, value in zip(curve.seconds, curve.values, strict=True)
-            if value is not None and second > 0
-        ]
-        last = view.metric.key == LOSS
-        mean = sum(known) / len(known) if known else None
-        timed.append(known[-1] if known and last else mean)
-    return _Placed(_of(LETTERS, at), _of(ROLES, at), series, len(curves), values, tuple(timed))
+    timed = tuple(
+        _timed(run.curves[view.metric.key], run.timed_seconds, last=view.metric.key == LOSS)
+        for run in series.runs
+        if view.metric.key in run.curves
+    )
+    return _Placed(_of(LETTERS, at), _of(ROLES, at), series, len(curves), values, timed)
+
+
+def _timed(curve: Curve, end: float, *, last: bool) -> float | None:
+    known = [
+        value
+        for second, value in zip(curve.seconds, curve.values, strict=True)
+        if value is not None and 0 < second <= end
+    ]
+    return (known[-1] if last else sum(known) / len(known)) if known else None
 
 
 def _of(names: Sequence[str], place: int) -> str:

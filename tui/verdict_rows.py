@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gpuwatch.analysis.cells import STEP_TIME, WHOLE_RUN
 from gpuwatch.analysis.interval_plot import plot
 from gpuwatch.analysis.results import Cell, Contrast, Kind, Question, StudyResult, Sweep, SweepPoint
 from gpuwatch.text import clean
@@ -24,6 +25,8 @@ MARKS = {
     Kind.DESCRIBED: ("·", "text"),
 }
 """A mark and a colour for each verdict; the sentence beside it says it in words."""
+_METRICS = {STEP_TIME: "steady step time", WHOLE_RUN: WHOLE_RUN}
+"""What verdicts are of; the median of a table is of all timed steps."""
 _AXIS = {"|": "│", "[": "├", "]": "┤", "-": "─", "*": "●"}
 _FASTER, _SLOWER = "faster ◂ ", " ▸ slower"
 
@@ -58,7 +61,12 @@ def notes_of(result: StudyResult) -> tuple[str, ...]:
 
 
 def _question(question: Question, width: int) -> list[Line]:
-    rows = [rule(f"{clean(question.metric)} of {clean(question.label)}", width)]
+    rows = [
+        rule(
+            f"{_METRICS.get(question.metric, clean(question.metric))} of {clean(question.label)}",
+            width,
+        )
+    ]
     if not question.contrasts:
         return [*rows, *(row for cell in question.cells for row in _alone(cell, width))]
     for contrast in question.contrasts:

@@ -222,6 +222,13 @@ async def test_the_verdict_stands_first_then_its_interval_then_medians(tmp_path:
     assert "×1.031" in row_of("\n".join(rows), "step time, steady")
 
 
+async def test_two_medians_of_one_run_have_two_names(session: Make) -> None:
+    paths = many(session, 2)
+    async with running(lambda: CompareScreen(paths)) as (app, pilot):
+        await shows(pilot, "── steady step time of mnist-cnn")
+        assert "step time, median" in screen_text(app)
+
+
 async def test_what_the_columns_are_stays_while_their_rows_scroll(tmp_path: Path) -> None:
     paths = study(tmp_path)
     async with running(lambda: CompareScreen(paths)) as (app, pilot):

@@ -7,6 +7,9 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
+from gpuwatch.analysis.read import read
 from gpuwatch.session.plan import PLAN
 from gpuwatch.session.plan_file import document
 from gpuwatch.session.reader import SessionReader
@@ -14,7 +17,7 @@ from gpuwatch.tui.app import GpuwatchApp
 from gpuwatch.tui.ascii import to_ascii
 from gpuwatch.tui.compare import CompareScreen
 from gpuwatch.tui.curves import METRICS, STEP_TIME, Curve, Curves, Metric, read_curves
-from gpuwatch.tui.history_rows import Series, View, history_rows
+from gpuwatch.tui.history_rows import Series, View, _place, history_rows
 from gpuwatch.tui.look import Look
 from gpuwatch.tui.overlay import Overlay
 from tests.report import results
@@ -99,6 +102,16 @@ def test_warm_up_lies_before_zero_and_the_means_are_without_it() -> None:
         axis = next(row for row in text if "└" in row)
         assert axis.partition("└")[2].startswith("╌╌")
         assert "mean 60 %" in text[-1]
+
+
+def test_the_means_are_those_of_the_table_over_the_timed_steps_alone(session: Make) -> None:
+    path = session(meta=finished(), alive=False, total_steps=6000)
+    curves, told = read_curves(path), read(path).summary
+    assert curves.timed_seconds < 0.8 * curves.curves[UTILIZATION.key].seconds[-1]
+    for key in (UTILIZATION.key, "hw.gpu.power", "gpuwatch.flop.rate"):
+        metric = next(metric for metric in METRICS if metric.key == key)
+        placed = _place(0, Series("bare", (curves,), 1), View(metric), (0.0, 90.0), 100)
+        assert placed.timed == (pytest.approx(told.metrics[key].mean, rel=0.005),), key
 
 
 def test_one_wild_step_does_not_flatten_the_others() -> None:
