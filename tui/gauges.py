@@ -174,11 +174,12 @@ def _counted(
 def _no_work(sources: Sources, what: str) -> str:
     if sources.imported:
         return _IMPORTED
-    if not sources.steps.any:
-        if sources.live:
-            return "no step line yet"
-        return "the run printed no step lines"
-    return f"the workload does not count its {what}"
+    return f"the workload does not count its {what}" if sources.steps.any else no_steps(sources)
+
+
+def no_steps(sources: Sources) -> str:
+    """Why there is nothing that step lines tell."""
+    return "no step line yet" if sources.live else "the run printed no step lines"
 
 
 def _stalled(sources: Sources) -> bool:

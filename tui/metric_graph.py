@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from gpuwatch.metrics import Method
 from gpuwatch.tui.device_rows import attribute
-from gpuwatch.tui.gauges import Scales, Sources, finish, scaled
+from gpuwatch.tui.gauges import Scales, Sources, finish, no_steps, scaled
 from gpuwatch.tui.graph import Window
 from gpuwatch.tui.rooflines import CORES
 from gpuwatch.tui.series import Series
@@ -148,6 +148,7 @@ def _of_steps(key: str, metric: _Metric, sources: Sources, shown: Window) -> Gau
     }[key]
     method, reason = Method.MEASURED, None
     if last is None:
-        method, reason = Method.UNAVAILABLE, f"the step lines give no {key}"
+        none = f"the step lines give no {key}" if steps.any else no_steps(sources)
+        method, reason = Method.UNAVAILABLE, none
     reading = Reading(last, method, reason, "step lines")
     return _gauge(metric, reading, series, replace(sources, interval=steps.pause), shown)

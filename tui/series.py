@@ -65,6 +65,8 @@ class Series:
         self._times: list[int] = []
         self._values: list[float | None] = []
         self._sums = Sums()
+        self._more = False
+        """The buckets know of a time before the first tick that is kept."""
 
     @property
     def seen(self) -> bool:
@@ -83,10 +85,12 @@ class Series:
 
     def add_past(self, t: int, value: float) -> None:
         """A value of before those that were added: into its bucket alone."""
+        self._more = True
         self._sums.add(t // _BUCKET_NS, value, 1)
 
     def take(self, other: Series, before: int) -> None:
         """Have what ``other`` knows of the time before ``before``, in whole buckets."""
+        self._more = True
         self._sums.take(other._sums, before)
 
     def trim(self) -> None:
@@ -97,6 +101,7 @@ class Series:
         first = max(first, len(self._times) - _MOST_RECENT)
         if first > len(self._times) // 4:
             del self._times[:first], self._values[:first]
+            self._more = True
 
     def columns(self, view: Window, interval: float) -> list[float | None]:
         """Mean of each column; ``None`` where nothing was recorded.
@@ -106,8 +111,8 @@ class Series:
         """
         if not self._times:
             return [None] * view.columns
-        if self._times[0] > max(view.start + interval * NS, interval * 2 * NS):
-            return self._sums.columns(view)
+        if self._more and self._times[0] > view.start + interval * NS:
+            return upto(self._sums.columns(view), view, self._times[-1])
         return means(self._times, self._values, view, interval)
 
 
@@ -163,6 +168,12 @@ def _bucket_ranges(view: Window) -> Iterator[tuple[int, int]]:
         yield first, last
 
 
+def upto(columns: list[float | None], view: Window, newest: int) -> list[float | None]:
+    """``columns`` of buckets without those behind ``newest``: a bucket reaches beyond it."""
+    known = bisect_left(view.edges(), newest)
+    return columns[:known] + [None] * (view.columns - known)
+
+
 class StepHistory:
     """The history of counted work: step lines, recent ones as they are."""
 
@@ -211,7 +222,7 @@ class StepHistory:
         if not recent:
             return [None] * view.columns
         if not complete and recent[0].t > view.start:
-            return self._sums.columns(view)
+            return upto(self._sums.columns(view), view, recent[-1].t)
         edges = view.edges()
         rows = [row for row in recent if row.t >= view.start - 60 * NS]
         # The newest column is measured up to the last step line, not up to its border.

@@ -162,4 +162,5 @@ def _known(value: float | None) -> bool:
 def _signed(value: float | None) -> str:
     if value is None:
         return UNKNOWN
-    return f"{100 * value:+.{1 if abs(value) < 1 else 0}f}"
+    text = f"{100 * value:+.{1 if abs(value) < 1 else 0}f}"
+    return text if float(text) else text[1:]

@@ -14,7 +14,7 @@ from gpuwatch.session.reader import SessionReader
 from gpuwatch.session.reader_bulk import NAN
 from gpuwatch.session.schema import TIER_SECONDS
 from gpuwatch.tui.graph import Window
-from gpuwatch.tui.series import NS, RECENT_NS, Series, bucket_means, means
+from gpuwatch.tui.series import NS, RECENT_NS, Series, bucket_means, means, upto
 
 _BUCKET_NS = TIER_SECONDS * NS
 _TAIL = 64
@@ -205,7 +205,7 @@ class TickSeries(Series):
         if self._ticks.covers(view.start):
             times, values = self._ticks.recent(self._channel, view.start)
             return means(times, values, view, interval)
-        return bucket_means(*self._coarse(), view)
+        return upto(bucket_means(*self._coarse(), view), view, self._ticks.newest)
 
     def _coarse(self) -> tuple[array[int], array[float], array[float]]:
         """Numbers, means and counts of all buckets, the one under way from its ticks."""

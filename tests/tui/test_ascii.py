@@ -56,6 +56,8 @@ def test_no_two_digits_look_alike() -> None:
 def test_a_bar_and_a_history_keep_their_form() -> None:
     filled, empty = map(to_ascii, bar(0.5, 10))
     assert set(filled) == {"="} and set(empty) == {"-"}
+    empty, unknown = to_ascii("".join(bar(0.0, 10))), to_ascii("".join(bar(None, 10)))
+    assert empty != unknown
     heights = to_ascii(" ▁▂▃▄▅▆▇█")
     assert len(set(heights)) == 9
 

@@ -119,6 +119,35 @@ def test_its_history_is_that_of_the_whole_session_however_late_it_is_picked(sess
     assert known[-1] == pytest.approx(36.3 * GIB)
 
 
+@pytest.mark.parametrize("key", ["loss", "step time"])
+def test_a_run_whose_steps_begin_late_has_no_stairs_and_nothing_beyond_now(
+    session: Make, key: str
+) -> None:
+    history = picked(session(seconds=23.0), key, seconds=60, columns=120).history
+    known = [at for at, value in enumerate(history) if value is not None]
+    assert known[0] in (9, 10) and known[-1] == 45, (
+        "from the first step at 5 s to the newest at 23 s"
+    )
+    assert len({history[at] for at in known}) > 30
+
+
+@pytest.mark.parametrize("key", ["loss", "hw.gpu.memory.usage", "samples/s"])
+def test_a_bucket_is_drawn_up_to_now_and_not_to_its_end(session: Make, key: str) -> None:
+    gauge = picked(session(seconds=482.0, total_steps=10**6), key, seconds=None, columns=200)
+    known = [at for at, value in enumerate(gauge.history) if value is not None]
+    assert known[-1] == 160, "a column is 3 s, and the newest sample is of second 482"
+
+
+async def test_before_the_first_step_there_is_no_step_line_yet(session: Make) -> None:
+    async with live(session(), (120, 40)) as (app, pilot):
+        await pilot.press("M")
+        await shows(pilot, "Step time")
+        await pilot.press("home")
+        await shows(pilot, "looking back at 0:00")
+        await until(pilot, lambda: "no step line yet" in screen_text(app))
+        assert "give no step time" not in screen_text(app)
+
+
 def test_a_scale_grows_and_never_shrinks(session: Make) -> None:
     path = session()
     with SessionReader(path) as reader:

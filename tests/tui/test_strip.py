@@ -19,7 +19,7 @@ from gpuwatch.session.study import SUMMARY_JSON
 from gpuwatch.session.summary import KINDS, Contrast
 from gpuwatch.tui import study_now, verdict_rows
 from gpuwatch.tui.next_run import Ahead
-from gpuwatch.tui.snapshot import StudyStrip
+from gpuwatch.tui.snapshot import StudyRun, StudyStrip
 from gpuwatch.tui.strip_rows import VERDICTS, strip_rows
 from gpuwatch.tui.study_now import StudyNow
 
@@ -206,3 +206,10 @@ async def test_what_comes_after_a_run_is_looked_for_in_the_feeds_thread(
     async with live(first) as (_, pilot):
         await shows(pilot, "the run is over")
     assert set(threads) == {"session-feed"}
+
+
+def test_a_change_of_nothing_has_no_sign(session: Make, tmp_path: Path) -> None:
+    found = Contrast("mnist-cnn", "bare", "bare#2", "same", -0.0004, -0.01, 0.0004, 3)
+    runs = tuple(StudyRun(n, "bare", None, "finished") for n in (1, 2))
+    rows = texts(strip_rows(StudyStrip(runs, 0, None, (found,)), 120, 4))
+    assert "  0.0 % (-1.0 to 0.0)" in rows[1] and "-0.0" not in rows[1]
