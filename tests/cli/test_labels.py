@@ -137,6 +137,25 @@ def test_a_folder_that_is_no_study_and_one_that_cannot_be_written_are_told(
     assert "cannot be written" in told("rename", studies / "pair", "x", code=2)
 
 
+def test_of_a_lone_session_the_study_is_named(studies: Path, told: Told) -> None:
+    assert told("rename", "id2", "second") == "gpuwatch: alone is called second\n"
+    assert told("tag", "second", "+x") == "gpuwatch: alone: x\n"
+    assert told("note", "second", "y") == "gpuwatch: alone: noted\n"
+    assert told("delete", "--dry-run", "second").startswith('study "second" (alone): 1 session, ')
+    assert told("delete", "--yes", "second").startswith('gpuwatch: deleted study "second" (alone)')
+
+
+def test_labels_that_cannot_be_read_are_told_once_and_in_json(studies: Path, told: Told) -> None:
+    (studies / "pair" / labels.LABELS).write_text("garbage")
+    said = told("sessions")
+    assert said.count("names, tags and notes are missing") == 1
+    assert "pair/labels.json is not gpuwatch's" in said
+    found = listed(told)
+    problems = {row["study"]: row["labels_problem"] for row in found["sessions"]}
+    assert problems["alone"] is None and problems["pair"].endswith("move it elsewhere")
+    assert found["studies"][0]["labels_problem"] == problems["pair"]
+
+
 # Deleting.
 
 
@@ -144,8 +163,8 @@ def test_a_study_goes_with_its_folder_and_says_what_went(studies: Path, told: To
     told("rename", "pair", "both")
     for name in (*FILES, LOG):
         (studies / "pair" / name).write_text("x")
-    assert told("delete", "--dry-run", "both").startswith("study pair: 2 sessions, ")
-    assert told("delete", "--yes", "both").startswith("gpuwatch: deleted study pair: 2 sessions, ")
+    assert told("delete", "--dry-run", "both").startswith('study "both" (pair): 2 sessions, ')
+    assert told("delete", "--yes", "both").startswith('gpuwatch: deleted study "both" (pair): 2 ')
     assert sorted(os.listdir(studies)) == ["alone"]
 
 
@@ -177,7 +196,7 @@ def test_a_folder_with_sessions_that_gpuwatch_did_not_plan_keeps_the_rest(
 def test_one_session_goes_alone_with_its_label(studies: Path, told: Told) -> None:
     told("rename", "id0", "first")
     text = told("delete", "--yes", "first")
-    assert "deleted 01-bare.gpuwatch of pair" in text and "gpuwatch report" in text
+    assert 'deleted "first" (01-bare.gpuwatch) of pair' in text and "gpuwatch report" in text
     assert sorted(os.listdir(studies / "pair")) == ["02-docker.gpuwatch", "plan.json"]
 
 
@@ -211,6 +230,8 @@ def test_a_link_and_a_folder_of_studies_are_refused(studies: Path, told: Told) -
     assert "is a link" in told("delete", "--yes", studies / "link", code=2)
     assert "is no study; name a study in it" in told("delete", "--yes", studies, code=2)
     assert "is no study" in told("delete", "--yes", studies.parent.parent, code=2)
+    told("delete", "--yes", "alone")
+    assert f"the one in it: gpuwatch delete {studies / 'pair'}" in told("delete", studies, code=2)
 
 
 # The list.

@@ -3,10 +3,12 @@ elsewhere."""
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import stat
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +16,17 @@ import pytest
 
 from gpuwatch.errors import StorageError, UsageError
 from gpuwatch.session import labels
-from gpuwatch.session.labels import LABELS, Label
+from gpuwatch.session.label import (
+    LONGEST_NAME,
+    LONGEST_NOTE,
+    NONE,
+    Label,
+    named,
+    noted,
+    retagged,
+    tagged,
+)
+from gpuwatch.session.labels import LABELS
 
 
 def name(folder: Path, key: str, text: str) -> Label:
@@ -23,7 +35,7 @@ def name(folder: Path, key: str, text: str) -> Label:
 
 def test_what_is_written_is_read_again_and_private(tmp_path: Path) -> None:
     name(tmp_path, "01-bare.gpuwatch", "first")
-    labels.change(tmp_path, "", lambda label: labels.retagged(label, ["fast", "x"], []))
+    labels.change(tmp_path, "", lambda label: retagged(label, ["fast", "x"], []))
     assert labels.read(tmp_path) == {
         "01-bare.gpuwatch": Label(name="first"),
         "": Label(tags=("fast", "x")),
@@ -43,9 +55,7 @@ def test_the_file_goes_with_the_last_label(tmp_path: Path) -> None:
 
 def test_a_refused_change_leaves_no_file(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="17 tags"):
-        labels.change(
-            tmp_path, "", lambda label: labels.retagged(label, [f"t{n}" for n in range(17)], [])
-        )
+        labels.change(tmp_path, "", lambda label: retagged(label, [f"t{n}" for n in range(17)], []))
     assert os.listdir(tmp_path) == []
 
 
@@ -109,20 +119,68 @@ def test_hostile_labels_are_cleaned_and_limited(tmp_path: Path) -> None:
     text = json.dumps({"kind": labels.KIND, "schema": 1, "labels": told})
     (tmp_path / LABELS).write_text(text)
     found = labels.read(tmp_path)
-    assert set(found) == {"", "c"} and found["c"] == labels.NONE
+    assert set(found) == {"", "c"} and found["c"] == NONE
     label = found[""]
-    assert label.name.startswith("abx") and len(label.name) <= labels.LONGEST_NAME
-    assert label.tags == ("ok",) and len(label.note) <= labels.LONGEST_NOTE
+    assert label.name.startswith("abx") and len(label.name) <= LONGEST_NAME
+    assert label.tags == ("ok",) and len(label.note) <= LONGEST_NOTE
     assert all(c == "\n" or c.isprintable() for c in label.name + label.note)
 
 
 @pytest.mark.parametrize("text", ["last", "a/b", "x.gpuwatch", "tag:x", "-x", "y" * 81])
 def test_a_name_that_commands_take_for_something_else_is_refused(text: str) -> None:
     with pytest.raises(UsageError):
-        labels.named(text)
+        named(text)
 
 
 @pytest.mark.parametrize("text", ["", "a b", "a,b", "a:b", "+a", "-a", "y" * 33])
 def test_what_is_no_tag_is_refused(text: str) -> None:
     with pytest.raises(UsageError):
-        labels.tagged(text)
+        tagged(text)
+
+
+@pytest.mark.parametrize(("take", "most"), [(named, 80), (noted, 2000)])
+def test_what_is_too_long_is_told_with_its_whole_length(
+    take: Callable[[str], str], most: int
+) -> None:
+    with pytest.raises(UsageError, match=f"has 100000 characters; at most {most};"):
+        take("x" * 100_000)
+
+
+def test_lines_of_a_name_are_joined_and_none_is_lost() -> None:
+    assert named("one\r\ntwo\rthree") == "one two three"
+
+
+def test_what_is_no_tag_says_all_that_a_tag_may_not_be() -> None:
+    with pytest.raises(UsageError, match="and does not start with \\+ or -"):
+        tagged("-x")
+
+
+@pytest.mark.parametrize(
+    ("number", "mend"),
+    [
+        (errno.ENOSPC, "free some space"),
+        (errno.ELOOP, "move it elsewhere"),
+        (errno.EISDIR, "move it elsewhere"),
+        (errno.EACCES, "see who owns the folder"),
+    ],
+)
+def test_trouble_with_the_file_names_what_mends_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, mend: str
+) -> None:
+    def refused(*_: object, **__: object) -> int:
+        raise OSError(number, os.strerror(number))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "open", refused)
+        with pytest.raises(StorageError, match=mend):
+            name(tmp_path, "", "x")
+        problem = labels.looked_at(tmp_path)[1]
+    assert problem is not None and problem.endswith(mend)
+
+
+def test_no_file_is_no_problem_and_a_damaged_one_is(tmp_path: Path) -> None:
+    assert labels.looked_at(tmp_path) == ({}, None)
+    (tmp_path / LABELS).write_text("garbage")
+    found, problem = labels.looked_at(tmp_path)
+    assert found == {} and problem is not None
+    assert problem.endswith("is not gpuwatch's: it does not hold labels; move it elsewhere")

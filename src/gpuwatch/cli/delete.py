@@ -15,6 +15,8 @@ from gpuwatch import units
 from gpuwatch.cli import find
 from gpuwatch.cli.record import say
 from gpuwatch.errors import GpuwatchError, UsageError
+from gpuwatch.session import labels
+from gpuwatch.session.label import NONE
 from gpuwatch.session.removal import Removal, removal, remove
 from gpuwatch.text import clean
 
@@ -36,36 +38,42 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     found += [removal(folder, files) for folder, files in names.items()]
     for each in found:
         _check(each)
+    told = [described(each) for each in found]  # with the names, that go with what they name
     if arguments.dry_run:
-        for each in found:
-            print(described(each))
+        print("\n".join(told))
         return 0
     if not arguments.yes:
         if not (sys.stdin.isatty() and sys.stderr.isatty()):
-            raise UsageError(
-                f"this would delete {'; '.join(map(described, found))}", "add --yes to delete"
-            )
-        for each in found:
-            print(clean(described(each)), file=sys.stderr)
+            raise UsageError(f"this would delete {'; '.join(told)}", "add --yes to delete")
+        print("\n".join(told), file=sys.stderr)
         print("Delete? [y/N] ", end="", file=sys.stderr, flush=True)
         if sys.stdin.readline().strip().lower() not in ("y", "yes"):
             say("nothing was deleted")
             return 0
-    for each in found:
+    for each, text in zip(found, told, strict=True):
         remove(each)
-        say(f"deleted {described(each)}")
+        say(f"deleted {text}")
         if not each.whole and each.ours:
             say(f"its summary is as before: gpuwatch report {shlex.quote(str(each.folder))}")
     return 0
 
 
 def described(what: Removal) -> str:
-    """``study NAME: 24 sessions, 12.3 MiB``, or the session's name; and what stays."""
+    """``study "name" (FOLDER): 24 sessions, 12.3 MiB``, or the sessions of it; and what stays."""
     size, many = units.binary(what.bytes), len(what.sessions)
+    known = labels.read(what.folder)
+
+    def named(key: str, text: str) -> str:
+        name = known.get(key, NONE).name
+        return f'"{name}" ({text})' if name else text
+
     if what.whole and what.ours:
-        text = f"study {what.folder.name}: {many} session{'' if many == 1 else 's'}, {size}"
+        folder, key = find.target(str(what.folder))
+        count = f"{many} session{'' if many == 1 else 's'}"
+        text = f"study {named(key, folder.name)}: {count}, {size}"
     else:
-        text = f"{', '.join(what.sessions)} of {what.folder.name}: {size}"
+        sessions = ", ".join(named(each, each) for each in what.sessions)
+        text = f"{sessions} of {named('', what.folder.name)}: {size}"
     if what.kept:
         others = ", ".join(what.kept[:3]) + (", ..." if len(what.kept) > 3 else "")
         text += f"; not gpuwatch's, stays: {others}"
@@ -78,8 +86,11 @@ def _target(text: str) -> tuple[Path, str]:
     if path.is_symlink():
         raise UsageError(f"{text} is a link", f"name what it leads to: {path.resolve()}")
     if path.is_dir() and not find.is_study(path):
-        inside = find.sessions_under(path)
-        mend = f"name a study in it: {inside[0].parent}" if inside else "see `gpuwatch sessions`"
+        inside = find.resolved(find.sessions_under(path))
+        studies = list(dict.fromkeys(each.parent for each in inside))
+        mend = f"name a study in it: {studies[0]}" if studies else "see `gpuwatch sessions`"
+        if len(studies) == 1:
+            mend = f"the one in it: gpuwatch delete {shlex.quote(str(studies[0]))}"
         raise UsageError(f"{text} is no study", mend)
     return find.target(text)
 

@@ -10,7 +10,8 @@ from pathlib import Path
 from gpuwatch import paths
 from gpuwatch.errors import StorageError, UsageError
 from gpuwatch.models import mapping
-from gpuwatch.session.labels import Label, read
+from gpuwatch.session.label import Label
+from gpuwatch.session.labels import read
 from gpuwatch.session.plan import PLAN
 from gpuwatch.session.schema import SUFFIX
 
@@ -183,6 +184,11 @@ def target(text: str) -> tuple[Path, str]:
         return _whole(folders[0].resolve())
     only = session(text)
     return only.parent.resolve(), only.name
+
+
+def called(folder: Path, key: str) -> str:
+    """How a person knows a :func:`target`: the study, or a session among others of it."""
+    return folder.name if not key or _whole(folder)[1] else key
 
 
 def _whole(folder: Path) -> tuple[Path, str]:

@@ -16,7 +16,8 @@ from pathlib import Path
 from gpuwatch import __version__, paths
 from gpuwatch.errors import GpuwatchError, StorageError
 from gpuwatch.models import JSON
-from gpuwatch.session.labels import LABELS, NONE, Label, read
+from gpuwatch.session.label import NONE, Label
+from gpuwatch.session.labels import LABELS, looked_at
 from gpuwatch.session.plan import PLAN
 from gpuwatch.session.study import SUMMARY_JSON, is_held
 
@@ -34,6 +35,12 @@ class Listed:
     sessions: list[dict[str, JSON]]
     studies: list[dict[str, JSON]]
 
+    @property
+    def problems(self) -> list[str]:
+        """Why names, tags and notes of a study are not told, once for each."""
+        found = [row["labels_problem"] for row in self.sessions]
+        return sorted(dict.fromkeys(filter(None, found)))
+
 
 def listed(found: Sequence[Path]) -> Listed:
     """The sessions ``found``, whose paths are absolute, with their labels; and their studies."""
@@ -50,24 +57,25 @@ def listed(found: Sequence[Path]) -> Listed:
         folders.setdefault(path.parent, []).append(row)
     studies = []
     for folder, of_it in folders.items():
-        facts, labels = cache.plan(folder), _labels(folder)
+        facts, (labels, problem) = cache.plan(folder), _labels(folder)
         for row in of_it:
             name = os.path.basename(row["path"])
             place = facts["places"].get(name, (None, None))
-            row.update(_label(labels.get(name, NONE)), run=place[0], block=place[1])
+            row.update(_label(labels.get(name, NONE), problem), run=place[0], block=place[1])
         if len(of_it) > 1 or (facts["runs"] or 0) > 1:
-            told = _label(labels.get("", NONE))
+            told = _label(labels.get("", NONE), problem)
             studies.append(_study(folder, of_it, facts, told, cache.sayings(folder)))
     cache.save()
     return Listed(sorted(rows, key=lambda row: str(row["started"]), reverse=True), studies)
 
 
-def _labels(folder: Path) -> dict[str, Label]:
-    return read(folder) if os.path.lexists(folder / LABELS) else {}
+def _labels(folder: Path) -> tuple[dict[str, Label], str | None]:
+    return looked_at(folder) if os.path.lexists(folder / LABELS) else ({}, None)
 
 
-def _label(label: Label) -> dict[str, JSON]:
-    return {"name": label.name, "tags": list(label.tags), "note": label.note}
+def _label(label: Label, problem: str | None) -> dict[str, JSON]:
+    told = {"name": label.name, "tags": list(label.tags), "note": label.note}
+    return {**told, "labels_problem": problem}
 
 
 def _study(

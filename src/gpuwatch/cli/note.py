@@ -11,7 +11,9 @@ from dataclasses import replace
 
 from gpuwatch.cli import find
 from gpuwatch.cli.record import say
+from gpuwatch.errors import UsageError
 from gpuwatch.session import labels
+from gpuwatch.session.label import LONGEST_NOTE, NONE, noted
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -23,16 +25,26 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     words = [*arguments.text, *command]
     folder, key = find.target(arguments.session)
     if not words:
-        note = labels.read(folder).get(key, labels.NONE).note
+        note = labels.read(folder).get(key, NONE).note
         if note:
             print(note)
         return 0
-    text = sys.stdin.read(_MOST) if words == ["-"] else " ".join(words)
-    note = labels.noted(text)
+    text = _standard_input() if words == ["-"] else " ".join(words)
+    note = noted(text)
     labels.change(folder, key, lambda label: replace(label, note=note))
-    say(f"{key or folder.name}: noted" if note else f"{key or folder.name}: no note")
+    say(f"{find.called(folder, key)}: {'noted' if note else 'no note'}")
     return 0
 
 
-_MOST = 8 * labels.LONGEST_NOTE
-"""Characters that are read of standard input: more than a note may have is refused."""
+_MOST = 1 << 20
+"""Characters that are read of standard input."""
+
+
+def _standard_input() -> str:
+    text = sys.stdin.read(_MOST + 1)
+    if len(text) > _MOST:
+        raise UsageError(
+            f"the note has more than {_MOST} characters; at most {LONGEST_NOTE}",
+            "shorten it",
+        )
+    return text

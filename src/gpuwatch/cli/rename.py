@@ -13,6 +13,7 @@ from gpuwatch.cli import find
 from gpuwatch.cli.record import say
 from gpuwatch.errors import UsageError
 from gpuwatch.session import labels
+from gpuwatch.session.label import named
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -24,8 +25,9 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     words = [*arguments.name, *command]
     if not words:
         raise UsageError("no name is given", "gpuwatch rename SESSION NAME")
-    name = labels.named(" ".join(words))
+    name = named(" ".join(words))
     folder, key = find.target(arguments.session)
     labels.change(folder, key, lambda label: replace(label, name=name))
-    say(f"{key or folder.name} is called {name}" if name else f"{key or folder.name} has no name")
+    whose = find.called(folder, key)
+    say(f"{whose} is called {name}" if name else f"{whose} has no name")
     return 0

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from gpuwatch.cli import find
 from gpuwatch.cli.listed import Listed, listed
+from gpuwatch.cli.record import say
 from gpuwatch.errors import StorageError
 from gpuwatch.models import JSON
 
@@ -41,6 +42,8 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         print("no session was recorded yet; start one: gpuwatch run mnist-cnn", file=sys.stderr)
         return 0
     print(_table(found.sessions, shutil.get_terminal_size((_UNBOUNDED, 24)).columns))
+    for problem in found.problems:
+        say(f"names, tags and notes are missing: {problem}")
     return 0
 
 

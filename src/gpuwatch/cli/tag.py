@@ -13,6 +13,7 @@ from gpuwatch.cli import find
 from gpuwatch.cli.record import say
 from gpuwatch.errors import UsageError
 from gpuwatch.session import labels
+from gpuwatch.session.label import NONE, retagged, tagged
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,17 +33,15 @@ def words(given: Sequence[str]) -> list[str]:
 
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     texts = [*arguments.tags, *words(command)]
-    add = [labels.tagged(text.removeprefix("+")) for text in texts if not text.startswith(_REMOVE)]
-    remove = [
-        labels.tagged(text.removeprefix(_REMOVE)) for text in texts if text.startswith(_REMOVE)
-    ]
+    add = [tagged(text.removeprefix("+")) for text in texts if not text.startswith(_REMOVE)]
+    remove = [tagged(text.removeprefix(_REMOVE)) for text in texts if text.startswith(_REMOVE)]
     if both := sorted(set(add) & set(remove)):
         raise UsageError(f"{both[0]} is both added and removed", "name it once")
     folder, key = find.target(arguments.session)
     if not texts:
-        for tag in labels.read(folder).get(key, labels.NONE).tags:
+        for tag in labels.read(folder).get(key, NONE).tags:
             print(tag)
         return 0
-    changed = labels.change(folder, key, lambda label: labels.retagged(label, add, remove))
-    say(f"{key or folder.name}: {' '.join(changed.tags) or 'no tags'}")
+    changed = labels.change(folder, key, lambda label: retagged(label, add, remove))
+    say(f"{find.called(folder, key)}: {' '.join(changed.tags) or 'no tags'}")
     return 0

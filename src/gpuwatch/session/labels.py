@@ -7,41 +7,24 @@ and what is not in its form counts as nothing.
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import json
 import os
-import re
 import stat
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
 from pathlib import Path
 
-from gpuwatch.errors import StorageError, UsageError
-from gpuwatch.models import JSON
-from gpuwatch.text import clean
+from gpuwatch.errors import StorageError
+from gpuwatch.session.label import NONE, Label, from_elsewhere
 
 LABELS = "labels.json"
 KIND, SCHEMA = "gpuwatch-labels", 1
 LARGEST = 1 << 20
 """Bytes of the file."""
-LONGEST_NAME, LONGEST_TAG, LONGEST_NOTE, MOST_TAGS = 80, 32, 2000, 16
 _PATIENCE = 5.0
 """Seconds to wait for another one who writes."""
-_TAG = re.compile(r"[^\s,:+\-][^\s,:]*")
-
-
-@dataclass(frozen=True)
-class Label:
-    """What a person wrote about a session or a study; all of it may be empty."""
-
-    name: str = ""
-    tags: tuple[str, ...] = ()
-    note: str = ""
-    """Lines joined by newlines."""
-
-
-NONE = Label()
 
 
 def read(folder: Path) -> dict[str, Label]:
@@ -49,80 +32,26 @@ def read(folder: Path) -> dict[str, Label]:
 
     Empty where there are none, and where the file is not one that can be read.
     """
+    return looked_at(folder)[0]
+
+
+def looked_at(folder: Path) -> tuple[dict[str, Label], str | None]:
+    """As :func:`read`, and why a file that is there says nothing: names in it would be missed."""
+    path = folder / LABELS
     try:
-        fd = os.open(folder / LABELS, _FLAGS | os.O_RDONLY)
-    except OSError:
-        return {}
+        fd = os.open(path, _FLAGS | os.O_RDONLY)
+    except (FileNotFoundError, NotADirectoryError):
+        return {}, None
+    except OSError as error:
+        return {}, f"{path} cannot be read: {error.strerror}; {_mend(error)}"
     try:
-        return _parse(_content(fd))
-    except (OSError, ValueError):
-        return {}
+        return _parse(_content(fd)), None
+    except OSError as error:
+        return {}, f"{path} cannot be read: {error.strerror}; {_mend(error)}"
+    except ValueError as error:
+        return {}, f"{path} is not gpuwatch's: {error}; {_ELSEWHERE}"
     finally:
         os.close(fd)
-
-
-def named(name: str) -> str:
-    """``name`` as a label holds it.
-
-    Raises:
-        UsageError: commands would take it for something else, or it is too long.
-    """
-    text = clean(name).strip()
-    if len(text) > LONGEST_NAME:
-        raise UsageError(
-            f"the name has {len(text)} characters; at most {LONGEST_NAME}", "shorten it"
-        )
-    if (
-        text == "last"
-        or "/" in text
-        or text.endswith(".gpuwatch")
-        or text.startswith(("-", "tag:"))
-    ):
-        raise UsageError(
-            f"{text!r} cannot be a name: commands take it for something else", "choose another"
-        )
-    return text
-
-
-def tagged(text: str) -> str:
-    """``text`` as a tag.
-
-    Raises:
-        UsageError: it has blanks, commas or colons, or is too long.
-    """
-    tag = clean(text)
-    if not _TAG.fullmatch(tag) or len(tag) > LONGEST_TAG:
-        raise UsageError(
-            f"{tag!r} is no tag",
-            f"a tag has at most {LONGEST_TAG} characters, and no blank, comma or colon",
-        )
-    return tag
-
-
-def noted(text: str) -> str:
-    """``text`` as a note: its lines cleaned.
-
-    Raises:
-        UsageError: it is too long.
-    """
-    note = "\n".join(clean(line).rstrip() for line in text.splitlines()).strip("\n")
-    if len(note) > LONGEST_NOTE:
-        raise UsageError(
-            f"the note has {len(note)} characters; at most {LONGEST_NOTE}", "shorten it"
-        )
-    return note
-
-
-def retagged(label: Label, add: Collection[str], remove: Collection[str]) -> Label:
-    """``label`` with tags added at the end, and without those to remove.
-
-    Raises:
-        UsageError: too many.
-    """
-    tags = [tag for tag in dict.fromkeys([*label.tags, *add]) if tag not in remove]
-    if len(tags) > MOST_TAGS:
-        raise UsageError(f"that would be {len(tags)} tags; at most {MOST_TAGS}", "remove some")
-    return replace(label, tags=tuple(tags))
 
 
 def change(folder: Path, key: str, how: Callable[[Label], Label]) -> Label:
@@ -151,6 +80,22 @@ def forget(folder: Path, keys: Collection[str]) -> None:
         _write(folder, {key: label for key, label in known.items() if key not in keys})
 
 
+_ELSEWHERE = "move it elsewhere"
+_MENDS = {
+    errno.ENOSPC: "free some space",
+    errno.EDQUOT: "free some space",
+    errno.ELOOP: _ELSEWHERE,  # a link is not followed
+    errno.EISDIR: _ELSEWHERE,
+    errno.ENXIO: _ELSEWHERE,
+    errno.EROFS: "copy the study to a folder that can be written",
+    errno.ENOENT: "see `gpuwatch sessions`",
+}
+
+
+def _mend(error: OSError) -> str:
+    return _MENDS.get(error.errno or 0, "see who owns the folder")
+
+
 _FLAGS = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 
@@ -177,11 +122,9 @@ def _alone(folder: Path) -> Iterator[dict[str, Label]]:
                 if path.stat().st_size == 0:
                     path.unlink()
     except ValueError as error:
-        raise StorageError(f"{path} is not gpuwatch's: {error}", "move it elsewhere") from error
+        raise StorageError(f"{path} is not gpuwatch's: {error}", _ELSEWHERE) from error
     except OSError as error:
-        raise StorageError(
-            f"{path} cannot be written: {error.strerror}", "see who owns the folder"
-        ) from error
+        raise StorageError(f"{path} cannot be written: {error.strerror}", _mend(error)) from error
     finally:
         if fd >= 0:
             os.close(fd)
@@ -240,22 +183,10 @@ def _parse(content: bytes) -> dict[str, Label]:
     if not isinstance(listed, dict):
         raise ValueError("it does not hold labels")
     return {
-        key: _label(value)
+        key: from_elsewhere(value)
         for key, value in listed.items()
         if "/" not in key and isinstance(value, dict)
     }
-
-
-def _label(value: Mapping[str, JSON]) -> Label:
-    name, tags, note = value.get("name"), value.get("tags"), value.get("note")
-    texts = [clean(tag) for tag in tags if isinstance(tag, str)] if isinstance(tags, list) else []
-    good = [tag for tag in texts if len(tag) <= LONGEST_TAG and _TAG.fullmatch(tag)]
-    lines = note[: 4 * LONGEST_NOTE].splitlines() if isinstance(note, str) else []
-    return Label(
-        clean(name, LONGEST_NAME).strip() if isinstance(name, str) else "",
-        tuple(dict.fromkeys(good))[:MOST_TAGS],
-        "\n".join(map(clean, lines))[:LONGEST_NOTE],
-    )
 
 
 def _write(folder: Path, labels: Mapping[str, Label]) -> None:

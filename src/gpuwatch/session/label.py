@@ -1,0 +1,112 @@
+"""What a person writes of a session or a study, and what of it is taken."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+
+from gpuwatch.errors import UsageError
+from gpuwatch.models import JSON
+from gpuwatch.text import clean
+
+LONGEST_NAME, LONGEST_TAG, LONGEST_NOTE, MOST_TAGS = 80, 32, 2000, 16
+_TAG = re.compile(r"[^\s,:+\-][^\s,:]*")
+
+
+@dataclass(frozen=True)
+class Label:
+    """What a person wrote about a session or a study; all of it may be empty."""
+
+    name: str = ""
+    tags: tuple[str, ...] = ()
+    note: str = ""
+    """Lines joined by newlines."""
+
+
+NONE = Label()
+
+
+def named(name: str) -> str:
+    """``name`` as a label holds it.
+
+    Raises:
+        UsageError: commands would take it for something else, or it is too long.
+    """
+    text = _one_line(name)
+    if len(text) > LONGEST_NAME:
+        raise UsageError(
+            f"the name has {len(text)} characters; at most {LONGEST_NAME}", "shorten it"
+        )
+    if (
+        text == "last"
+        or "/" in text
+        or text.endswith(".gpuwatch")
+        or text.startswith(("-", "tag:"))
+    ):
+        raise UsageError(
+            f"{text!r} cannot be a name: commands take it for something else", "choose another"
+        )
+    return text
+
+
+def tagged(text: str) -> str:
+    """``text`` as a tag.
+
+    Raises:
+        UsageError: it has blanks, commas or colons, begins with a sign, or is too long.
+    """
+    tag = _one_line(text)
+    if not _TAG.fullmatch(tag) or len(tag) > LONGEST_TAG:
+        raise UsageError(
+            f"{clean(tag, 2 * LONGEST_TAG)!r} is no tag",
+            f"a tag has at most {LONGEST_TAG} characters, no blank, comma or colon, "
+            "and does not start with + or -",
+        )
+    return tag
+
+
+def noted(text: str) -> str:
+    """``text`` as a note: its lines cleaned.
+
+    Raises:
+        UsageError: it is too long.
+    """
+    # Counted whole: a cut would be told as the length.
+    lines = (clean(line, len(line)).rstrip() for line in text.splitlines())
+    note = "\n".join(lines).strip("\n")
+    if len(note) > LONGEST_NOTE:
+        raise UsageError(
+            f"the note has {len(note)} characters; at most {LONGEST_NOTE}", "shorten it"
+        )
+    return note
+
+
+def _one_line(text: str) -> str:
+    """``text`` cleaned, whole: a cut would be told as its length."""
+    return clean(" ".join(text.splitlines()), len(text)).strip()
+
+
+def retagged(label: Label, add: Collection[str], remove: Collection[str]) -> Label:
+    """``label`` with tags added at the end, and without those to remove.
+
+    Raises:
+        UsageError: too many.
+    """
+    tags = [tag for tag in dict.fromkeys([*label.tags, *add]) if tag not in remove]
+    if len(tags) > MOST_TAGS:
+        raise UsageError(f"that would be {len(tags)} tags; at most {MOST_TAGS}", "remove some")
+    return replace(label, tags=tuple(tags))
+
+
+def from_elsewhere(value: Mapping[str, JSON]) -> Label:
+    """A label as a file holds it, cleaned and limited; what is in no form for it is left out."""
+    name, tags, note = value.get("name"), value.get("tags"), value.get("note")
+    texts = [clean(tag) for tag in tags if isinstance(tag, str)] if isinstance(tags, list) else []
+    good = [tag for tag in texts if len(tag) <= LONGEST_TAG and _TAG.fullmatch(tag)]
+    lines = note[: 4 * LONGEST_NOTE].splitlines() if isinstance(note, str) else []
+    return Label(
+        clean(name, LONGEST_NAME).strip() if isinstance(name, str) else "",
+        tuple(dict.fromkeys(good))[:MOST_TAGS],
+        "\n".join(map(clean, lines))[:LONGEST_NOTE],
+    )
