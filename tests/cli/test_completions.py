@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import re
 import select
+import shlex
 import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from gpuwatch.cli import main
 from gpuwatch.cli.commands import COMMANDS
 from gpuwatch.cli.completion_scripts import BASH, FISH, ZSH
 from gpuwatch.cli.completion_table import rows
 from gpuwatch.cli.completions import SHELLS, script
+from gpuwatch.cli.session_names import OPTION
+from gpuwatch.session import labels
 from gpuwatch.workloads.names import BUILT_IN
 from tests.conftest import Cli
 from tests.test_architecture import loaded
+from tests.tui.sessions import Script, finished, write
 
 from .test_errors import one_line
 
@@ -91,27 +98,37 @@ def scripts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="module")
+def homes() -> list[Path]:
+    """Of the shells that were asked, the one of now last."""
+    return []
+
+
 @pytest.fixture(scope="module", params=SHELLS)
 def ask(
-    request: pytest.FixtureRequest, scripts: Path, tmp_path_factory: pytest.TempPathFactory
+    request: pytest.FixtureRequest,
+    scripts: Path,
+    homes: list[Path],
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> object:
     """Completes a line in each shell; two studies are saved, and a few files are here."""
     name = request.param
     if shutil.which(name) is None:
         pytest.skip(f"{name} is not installed: apt install {name}")
     home = tmp_path_factory.mktemp("home")
-    (home / "studies/gpuwatch/studies/morning-1").mkdir(parents=True)
-    (home / "studies/gpuwatch/studies/evening-2").mkdir()
+    homes.append(home)
     folder = home / "here"
     (folder / "sub").mkdir(parents=True)
-    for file in ("image.sif", "mine.toml", "one.gpuwatch"):
+    (folder / ".hidden").mkdir()
+    for file in ("image.sif", "mine.toml", "one.gpuwatch", ".bash_history"):
         (folder / file).touch()
     env = {
-        "PATH": os.environ["PATH"],
+        "PATH": os.pathsep.join([str(program(home / "bin")), os.environ["PATH"]]),
         "HOME": str(home),
         "XDG_DATA_HOME": str(home / "studies"),
         "LC_ALL": "C.UTF-8",
     }
+    record(home / "studies/gpuwatch/studies", env)
     if name == "fish":
         yield fish(scripts / name, folder, env)
         return
@@ -122,9 +139,31 @@ def ask(
     shell.close()
 
 
+def program(folder: Path) -> Path:
+    """A folder with the command ``gpuwatch`` in it."""
+    folder.mkdir()
+    command = folder / "gpuwatch"
+    command.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m gpuwatch "$@"\n')
+    command.chmod(0o755)
+    return folder
+
+
+def record(home: Path, env: dict[str, str]) -> None:
+    """Two studies, listed once; one has a name and tags, and somebody gave the other bad ones."""
+    for at, study in enumerate(("morning-1", "evening-2")):
+        meta = {"session": {"id": f"4f{at}a", "label": study}, **finished(seconds=2)}
+        write(home / study / "01-bare.gpuwatch", Script(seconds=2, alive=False, meta=meta))
+    good = labels.Label("before the update", ("h100", "fast"))
+    labels.change(home / "morning-1", "01-bare.gpuwatch", lambda _: good)
+    bad = labels.Label(f"bad $(touch {home}/ran) `touch {home}/ran`", ("x;$(touch${IFS}ran)",))
+    labels.change(home / "evening-2", "01-bare.gpuwatch", lambda _: bad)
+    command = [sys.executable, "-m", "gpuwatch", "sessions"]
+    subprocess.run(command, env={**os.environ, **env}, check=True, capture_output=True)
+
+
 def new_words(words: list[str], line: str) -> list[str]:
     """What stands in place of the last word of ``line``."""
-    return words[len(line.split(" ")) - 1 :]
+    return words[len(shlex.split(f"{line}.")) - 1 :]
 
 
 def fish(path: Path, folder: Path, env: dict[str, str]) -> Ask:
@@ -181,11 +220,27 @@ def test_workloads_presets_and_environments_are_completed(ask: Ask) -> None:
     assert ask("run mnist-cnn --env apptainer=im") == ["apptainer=image.sif"]
 
 
-def test_sessions_are_completed_by_study_last_and_file(ask: Ask) -> None:
-    assert {"last", "morning-1", "evening-2", "one.gpuwatch"} <= {*ask("show ")}
+def test_sessions_are_completed_by_name_tag_study_identifier_and_file(ask: Ask) -> None:
+    offered = [each.rstrip("/") for each in ask("show ")]
+    names = ["before the update", "tag:h100", "tag:fast", "last"]
+    assert {*names, "morning-1", "evening-2", "4f0a", "4f1a", "one.gpuwatch", "sub"} <= {*offered}
+    assert not {".bash_history", "mine.toml", "image.sif", ".hidden"} & {*offered}
+    assert offered.index("tag:fast") < offered.index("last") < offered.index("one.gpuwatch")
+    assert ask("compare tag:h") == ["tag:h100"]
+    assert ask("show bef") == ["before the update"]
+    assert ask(r"show before\ the\ u") == ask("show before\\ ") == ["before the update"]
+    assert ask("show 4f1") == ["4f1a"]
+    assert ask("show ./o") == ["./one.gpuwatch"]
     assert ask("compare morning-1 eve") == ["evening-2"]
     assert ask("attach --record mor") == ["morning-1"]
     assert "last" not in ask("rename morning-1 ")
+
+
+def test_nothing_in_a_name_from_elsewhere_is_executed(ask: Ask, homes: list[Path]) -> None:
+    (name,) = ask("show ba")
+    assert name.startswith("bad $(touch ") and name.endswith("`")
+    assert ask("show tag:x") == ["tag:x;$(touch${IFS}ran)"]
+    assert not list(homes[-1].rglob("ran"))
 
 
 def test_folders_and_files_are_completed(ask: Ask) -> None:
@@ -223,11 +278,32 @@ def test_no_row_can_break_the_table() -> None:
         assert str(row).count("|") == 4 and str(row).isprintable()
 
 
-def test_nothing_of_gpuwatch_runs_on_tab_and_nothing_heavy_to_make_a_script() -> None:
+def test_only_sessions_are_asked_for_on_tab_and_nothing_heavy_is_loaded() -> None:
     for text in (BASH, ZSH, FISH):
-        assert not re.search(r"\((command )?gpuwatch |python", text)
+        assert re.findall(r"(?<!-)command gpuwatch (-\S+)", text) == [OPTION] and "python" not in text
     heavy = {"torch", "textual", "numpy", "scipy", "docker", "pynvml"}
     assert not loaded("completions", "bash") & heavy
+    quick = {"argparse", "sqlite3", "asyncio", "subprocess", "typing_extensions", "ssl"}
+    assert not loaded(OPTION) & (heavy | quick)
+
+
+def test_a_damaged_cache_costs_only_the_identifiers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("DATA", "STATE", "CACHE"):
+        monkeypatch.setenv(f"XDG_{name}_HOME", str(tmp_path / name))
+    assert main([OPTION]) == 0 and capsys.readouterr().out == ""
+    study = tmp_path / "DATA/gpuwatch/studies/one"
+    study.mkdir(parents=True)
+    (study / "01-bare.gpuwatch").touch()
+    cache = tmp_path / "CACHE/gpuwatch/sessions.json"
+    cache.parent.mkdir(parents=True)
+    whole = {"files": {str(study / "01-bare.gpuwatch"): [[1], {"id": "4f"}]}}
+    cache.write_text(json.dumps(whole))
+    assert main([OPTION]) == 0 and capsys.readouterr().out == "last\none\n4f\n"
+    for damage in ("{", "[]", '{"files": 7}', "[" * 100_000, json.dumps(whole).replace("[1]", "")):
+        cache.write_text(damage)
+        assert main([OPTION]) == 0 and capsys.readouterr().out == "last\none\n", damage
 
 
 def test_a_shell_that_is_not_known_is_one_line(cli: Cli) -> None:

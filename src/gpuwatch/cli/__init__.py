@@ -21,6 +21,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments == ["--version"]:
         print(f"gpuwatch {__version__}")
         return 0
+    if arguments == ["--complete-sessions"]:
+        from gpuwatch.cli import session_names
+
+        session_names.show()
+        return 0
     if first_frame.fits(arguments):
         first_frame.show()
     try:

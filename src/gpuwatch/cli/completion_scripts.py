@@ -1,8 +1,9 @@
 """What each shell does with the table of :mod:`.completion_table`, which stands in its script.
 
-Nothing of gpuwatch runs when Tab is pressed. All three do the same: find the command, skip the
-values of flags, and offer what the flag before the cursor or the place of the word takes; behind
-``--`` the shell completes the other program.
+All three do the same: find the command, skip the values of flags, and offer what the flag before
+the cursor or the place of the word takes; behind ``--`` the shell completes the other program. Only
+for a session gpuwatch itself is asked, see :mod:`.session_names`. What it answers may have come
+from elsewhere: a shell must take it as it is, and expand nothing in it.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ BASH = r"""_gpuwatch_load() {
 }
 
 _gpuwatch_offer() {  # kind, words, what was typed
-    local image studies
+    local image name
     case $1 in
         word) COMPREPLY=($(compgen -W "$2" -- "$3")) ;;
         workload) COMPREPLY=($(compgen -W "$_gpuwatch_workloads" -- "$3")) ;;
@@ -35,10 +36,14 @@ _gpuwatch_offer() {  # kind, words, what was typed
                 COMPREPLY=($(compgen -W "$_gpuwatch_environments" -- "$3"))
             fi ;;
         session)
-            studies=${XDG_DATA_HOME:-$HOME/.local/share}/gpuwatch/studies
-            studies=$(shopt -s nullglob; cd "$studies" 2>/dev/null && echo *)
-            compopt -o filenames
-            mapfile -t COMPREPLY < <(compgen -W "last $studies" -- "$3"; compgen -f -- "$3") ;;
+            quoted=yes
+            compopt -o nosort 2>/dev/null
+            while IFS= read -r name; do
+                [[ $name == "$3"* ]] && COMPREPLY+=("$name")
+            done < <(
+                [[ $3 == */* ]] || command gpuwatch --complete-sessions 2>/dev/null </dev/null
+                compgen -f -X '!*.gpuwatch' -- "$3"; compgen -d -S / -- "$3" | grep -v '^\.'
+            ) ;;
         study)
             compopt -o filenames
             mapfile -t COMPREPLY < <(
@@ -46,15 +51,15 @@ _gpuwatch_offer() {  # kind, words, what was typed
         file) compopt -o filenames; mapfile -t COMPREPLY < <(compgen -f -- "$3") ;;
         folder) compopt -o filenames; mapfile -t COMPREPLY < <(compgen -d -- "$3") ;;
     esac
-    [[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == *[=:] ]] && compopt -o nospace
+    [[ ${#COMPREPLY[@]} -eq 1 && ${COMPREPLY[0]} == *[=:/] ]] && compopt -o nospace
 }
 
 _gpuwatch() {
-    local line=${COMP_LINE:0:COMP_POINT} command='' word current takes number=0 i tail
+    local line=${COMP_LINE:0:COMP_POINT} command='' word current takes number=0 i tail quoted=''
     local -a words
     COMPREPLY=()
-    read -ra words <<<"$line"
-    [[ $line == *[[:space:]] ]] && words+=('')
+    read -a words <<<"$line"  # a blank behind a backslash is part of a word
+    [[ $line == *[!\\][[:space:]] ]] && words+=('')
     current=${words[-1]}
     [[ -v _gpuwatch_takes ]] || _gpuwatch_load
     if [[ ${#words[@]} -gt 2 ]]; then
@@ -104,6 +109,12 @@ _gpuwatch() {
     [[ $COMP_WORDBREAKS == *=* ]] && tail=${tail##*=}
     [[ $COMP_WORDBREAKS == *:* ]] && tail=${tail##*:}
     COMPREPLY=("${COMPREPLY[@]#"${current%"$tail"}"}")
+    if [[ -n $quoted ]]; then
+        for i in "${!COMPREPLY[@]}"; do
+            printf -v word %q "${COMPREPLY[i]}"
+            COMPREPLY[i]=${word/#'\~'/'~'}
+        done
+    fi
 }
 
 complete -F _gpuwatch gpuwatch
@@ -114,6 +125,7 @@ ZSH = r"""_gpuwatch_row() {  # command, flag: the row's fields, without the empt
 }
 
 _gpuwatch_offer() {  # kind, words
+    local -a names
     case $1 in
         word) compadd -- ${=2} ;;
         workload)
@@ -127,8 +139,12 @@ _gpuwatch_offer() {  # kind, words
                 compadd -S '' -- ${(M)${=_gpuwatch_environments}:#*=}
             fi ;;
         session)
-            compadd -- last ${XDG_DATA_HOME:-$HOME/.local/share}/gpuwatch/studies/*(N:t)
-            _files ;;
+            if [[ $PREFIX != */* ]]; then
+                names=("${(@f)$(command gpuwatch --complete-sessions 2>/dev/null </dev/null)}")
+                compadd -V names -- "${(@)names:#}"
+            fi
+            _path_files -g '*.gpuwatch'
+            _path_files -/ ;;
         study) compadd -- ${=2}; _files -g '*.toml' ;;
         file) _files ;;
         folder) _files -/ ;;
@@ -216,13 +232,11 @@ function __gpuwatch_offer --argument-names kind words current before
                 string split ' ' -- $__gpuwatch_environments
             end
         case session
-            set -l data $XDG_DATA_HOME
-            test -n "$data"; or set data ~/.local/share
-            echo last
-            for folder in $data/gpuwatch/studies/*/
-                string split / -- $folder | tail -n 2 | head -n 1
+            if not string match --quiet -- '*/*' $current
+                command gpuwatch --complete-sessions 2>/dev/null </dev/null
             end
-            __fish_complete_path $current
+            __fish_complete_path $current |
+                string match --regex -- '^[^\t]*(?:/|\.gpuwatch)(?:\t.*)?$'
         case study
             string split --no-empty ' ' -- $words
             __fish_complete_suffix .toml
@@ -294,5 +308,5 @@ function __gpuwatch_complete
     end
 end
 
-complete --command gpuwatch --no-files --arguments '(__gpuwatch_complete)'
+complete --keep-order --command gpuwatch --no-files --arguments '(__gpuwatch_complete)'
 """
