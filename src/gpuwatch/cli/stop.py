@@ -12,7 +12,7 @@ import os
 import shlex
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from gpuwatch.cli import find
@@ -33,19 +33,69 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     if arguments.all == (arguments.session is not None):
         raise UsageError("name one session, or --all", "see `gpuwatch sessions`")
-    targets = find.live_sessions() if arguments.all else find.sessions(arguments.session)
-    ended = [line for path in targets if (line := stop(path))]
-    if not ended and arguments.session and Path(arguments.session).is_dir():
-        ended = [line for folder in _folders(targets) if (line := _stop_between_runs(folder))]
+    targets = _all() if arguments.all else _named(arguments.session)
+    ended, troubles = _each(stop, targets)
+    between: list[Path] = []
+    if not ended and not troubles and arguments.session and Path(arguments.session).is_dir():
+        between = _folders(targets)
     if arguments.all:
         between = [folder for folder in find.studies_going_on() if _of_several_runs(folder)]
-        ended += [line for folder in between if (line := _stop_between_runs(folder))]
+    also, more = _each(_stop_between_runs, between)
+    ended += also
+    troubles += more
+    if arguments.all:
         ended += _swept()
     for line in ended:
         say(line)
+    for trouble in troubles[:-1]:
+        say(f"error: {trouble}")
+    if troubles and len(targets) == 1:
+        raise troubles[-1]
+    if troubles:
+        raise GpuwatchError(troubles[-1].message, troubles[-1].mend)
     if not ended:
         say("nothing was running" if arguments.all else _not_running(targets))
     return 0
+
+
+def _each(
+    do: Callable[[Path], str | None], targets: Sequence[Path]
+) -> tuple[list[str], list[GpuwatchError]]:
+    """What was done of each, and what could not be: one does not hold up the rest."""
+    done, troubles = [], []
+    for target in targets:
+        try:
+            line = do(target)
+        except GpuwatchError as error:
+            troubles.append(error)
+        else:
+            done += [line] if line else []
+    return done, troubles
+
+
+def _all() -> list[Path]:
+    """The session files of every run that may go on, also of those that are gone."""
+    from gpuwatch import paths
+    from gpuwatch.recorder.run_folder import session_of
+
+    found = [session_of(folder) for folder in paths.run_folders()]
+    return list(dict.fromkeys(path for path in found if path is not None))
+
+
+def _named(text: str) -> list[Path]:
+    """The sessions that ``text`` names; of runs whose file is gone too, by its path or their id."""
+    from gpuwatch import paths
+    from gpuwatch.recorder.run_folder import folders_of, session_of
+
+    try:
+        return find.sessions(text)
+    except GpuwatchError:
+        by_id = [folder for folder in paths.run_folders() if text and folder.name.startswith(text)]
+        found = [session_of(folder) for folder in by_id or folders_of(Path(text))]
+        gone = list(dict.fromkeys(path for path in found if path is not None))
+        if not gone:
+            raise
+        return gone
 
 
 def _folders(paths: list[Path]) -> list[Path]:
@@ -99,14 +149,50 @@ def _swept() -> list[str]:
 def stop(path: Path) -> str | None:
     """End the run of a session, and with it its study; what was done, ``None``: it was over.
 
-    Through its recorder, or as its recorder where that died.
+    Through its recorder, or as its recorder where that died; through the run's own folder where the
+    file is gone, damaged, or another one by now.
     """
+    from gpuwatch.recorder.run_folder import folders_of
+    from gpuwatch.session.reader import SessionReader
+
+    folders = folders_of(path)
+    try:
+        with SessionReader(path) as reader:
+            meta = reader.meta()
+    except GpuwatchError as error:
+        if not folders:
+            raise
+        done = [_stop_unread(folder, path) for folder in folders]
+        return f"{'stopped' if any(done) else 'closed'} the run of {path}: {error.message}"
+    own = str(mapping(meta.get("session")).get("id"))
+    strangers = [_stop_unread(folder, path) for folder in folders if folder.name != own]
+    if any(strangers):
+        return f"stopped the run that was recorded to {path} before that file was replaced"
+    return _stop_read(path, meta)
+
+
+def _stop_unread(folder: Path, path: Path) -> bool:
+    """End the run of a folder without its session, and forget it; whether anything still ran."""
+    from gpuwatch.recorder.run_folder import handle_of, recorder_of
+
+    recorder = recorder_of(folder)
+    recorded = recorder is not None and recorder.alive() is True
+    if recorder is not None and recorded:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(recorder.pid, signal.SIGTERM)
+        _wait(lambda: recorder.alive() is not True, path)
+    handle = handle_of(folder)
+    if folder.is_dir() and handle:
+        return _end(handle, path) or recorded
+    return recorded
+
+
+def _stop_read(path: Path, meta: Mapping[str, JSON]) -> str | None:
+    """End the run of a session by what stands in it."""
     from gpuwatch.recorder.takeup import take_up
     from gpuwatch.session.reader import SessionReader
     from gpuwatch.session.status import process_id, status
 
-    with SessionReader(path) as reader:
-        meta = reader.meta()
     recorder = process_id(meta.get("recorder"))
     if status(meta, path).live and recorder is not None and recorder.alive():
         with contextlib.suppress(ProcessLookupError):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import sqlite3
 import threading
@@ -17,6 +16,7 @@ from gpuwatch import __version__
 from gpuwatch.errors import GpuwatchError, StorageError
 from gpuwatch.models import JSON, LaunchSpec, Prepared, Result, RunState, mapping
 from gpuwatch.processes import boot_id, identify
+from gpuwatch.recorder import run_folder
 from gpuwatch.recorder.ceilings import RunCeilings
 from gpuwatch.recorder.intake import HEAD_LINES, Intake
 from gpuwatch.recorder.process_facts import ProcessFacts
@@ -257,8 +257,10 @@ def begin(
     started: list[Row] = []
     if runner is not None:
         assert spec is not None and prepared is not None and folder is not None
-        _lock(folder)
-        rows.append(meta("handle", {"kind": runner.kind, "folder": str(folder), "holder": None}))
+        run_folder.lock(folder)
+        handle = {"kind": runner.kind, "folder": str(folder), "holder": None}
+        run_folder.note_handle(folder, handle)
+        rows.append(meta("handle", handle))
         rows.append(meta("launch", {"command": list(prepared.command)}))
         rows.append(meta("run_state", {"state": RunState.STARTING.value, "t": 0}))
     store = SessionStore.create(path, described(sources.channels), rows, safety)
@@ -273,6 +275,7 @@ def begin(
                 store.write([meta("result", failure)])
             store.close()
             raise
+        run_folder.note_handle(folder, run.handle())
         spawned = run.spawned_ns()
         launch = {
             "command": list(prepared.command),
@@ -315,7 +318,7 @@ def resume(
     Raises:
         StorageError: the file cannot be written, or another recorder has it already.
     """
-    _lock(folder)
+    run_folder.lock(folder)
     store = SessionStore.reopen(path)
     try:
         columns = store.channels()
@@ -347,17 +350,3 @@ def resume(
 def _recorder_rows() -> list[Row]:
     recorder = identify(os.getpid())
     return [meta("recorder", asdict(recorder))] if recorder else []
-
-
-def _lock(folder: Path) -> None:
-    """Hold the run's folder until this process ends."""
-    fd = os.open(folder / "recorder.lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-    with contextlib.ExitStack() as undo:
-        undo.callback(os.close, fd)
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            raise StorageError(
-                "another recorder has this run", "watch it: gpuwatch attach"
-            ) from error
-        undo.pop_all()

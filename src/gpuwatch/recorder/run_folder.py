@@ -1,0 +1,81 @@
+"""A run's private folder: what ends the run where its session cannot be read."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+
+from gpuwatch import paths
+from gpuwatch.errors import StorageError
+from gpuwatch.models import JSON
+from gpuwatch.processes import ProcessId, identify
+from gpuwatch.session.status import process_id
+
+_LOCK, _HANDLE, _SESSION = "recorder.lock", "handle.json", "session"
+
+
+def lock(folder: Path) -> None:
+    """Hold the run's folder until this process ends, and name this process in it.
+
+    Raises:
+        StorageError: another recorder has it.
+    """
+    fd = os.open(folder / _LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    with contextlib.ExitStack() as undo:
+        undo.callback(os.close, fd)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise StorageError(
+                "another recorder has this run", "watch it: gpuwatch attach"
+            ) from error
+        undo.pop_all()
+    recorder = identify(os.getpid())
+    with contextlib.suppress(OSError):  # a full disk: the session names it as well
+        os.ftruncate(fd, 0)
+        os.pwrite(fd, json.dumps(asdict(recorder) if recorder else None).encode(), 0)
+
+
+def note_handle(folder: Path, handle: Mapping[str, JSON]) -> None:
+    """Keep what the run is found by again. Best effort: the session has it as well."""
+    with contextlib.suppress(OSError):
+        (folder / _HANDLE).write_text(json.dumps(handle))
+
+
+def recorder_of(folder: Path) -> ProcessId | None:
+    """The process that records the run, or did."""
+    return process_id(_read(folder / _LOCK))
+
+
+def handle_of(folder: Path) -> dict[str, JSON]:
+    """What the run is found by again; empty where that was not kept."""
+    value = _read(folder / _HANDLE)
+    return value if isinstance(value, dict) else {}
+
+
+def session_of(folder: Path) -> Path | None:
+    """The session file that the run is recorded to, whether it is still there or not."""
+    try:
+        text = (folder / _SESSION).read_text().strip()
+    except (OSError, ValueError):
+        return None
+    return Path(text) if text else None
+
+
+def folders_of(session: Path) -> list[Path]:
+    """The folders of the runs that are recorded to a file, or to files in a study's folder."""
+    whole = session.resolve()
+    named = ((folder, session_of(folder)) for folder in paths.run_folders())
+    return [folder for folder, path in named if path is not None and whole in (path, path.parent)]
+
+
+def _read(path: Path) -> JSON:
+    try:
+        return json.loads(path.read_text())
+    except (OSError, ValueError):
+        return None

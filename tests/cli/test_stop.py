@@ -1,0 +1,57 @@
+"""``gpuwatch stop`` where a session's file is damaged, gone, or another one by now."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from gpuwatch.processes import start_time
+from tests.conftest import Cli
+
+
+def _started(cli: Cli, out: Path) -> tuple[Path, int]:
+    """A run that goes on: its session, and the process of its workload."""
+    path = Path(cli("--record", "--detach", "--out", out, "--", "sleep", "300").stdout.strip())
+    return path, int(json.loads((_folder(cli, path) / "started.json").read_text())["workload"])
+
+
+def _folder(cli: Cli, path: Path) -> Path:
+    folders = (cli.home / ".local/state/gpuwatch/runs").iterdir()
+    return next(each for each in folders if (each / "session").read_text() == str(path.resolve()))
+
+
+def _damage(path: Path) -> None:
+    path.write_bytes(b"x" * 4096)
+
+
+def test_a_damaged_session_holds_up_the_stop_of_no_other(cli: Cli, tmp_path: Path) -> None:
+    damaged, first = _started(cli, tmp_path / "a")
+    whole, second = _started(cli, tmp_path / "b")
+    _damage(damaged)
+    told = cli("stop", "--all").stderr
+    assert f"stopped the run of {damaged}: " in told and f"stopped {whole}" in told
+    assert start_time(first) is None and start_time(second) is None
+    assert not list((cli.home / ".local/state/gpuwatch/runs").iterdir())
+    assert "nothing was running" in cli("stop", "--all").stderr
+
+
+@pytest.mark.parametrize("by", ["id", "path", "folder"])
+def test_a_run_whose_file_was_deleted_is_stopped(cli: Cli, tmp_path: Path, by: str) -> None:
+    path, workload = _started(cli, tmp_path / "out")
+    folder = _folder(cli, path)
+    path.unlink()
+    named = {"id": folder.name[:6], "path": path, "folder": path.parent}[by]
+    told = cli("stop", named).stderr
+    assert "stopped the run of" in told and "no such file" in told
+    assert start_time(workload) is None and not folder.exists()
+
+
+def test_a_run_whose_file_was_replaced_is_stopped(cli: Cli, tmp_path: Path) -> None:
+    path, workload = _started(cli, tmp_path / "a")
+    other, _ = _started(cli, tmp_path / "b")
+    cli("stop", other)
+    other.replace(path)
+    assert "was replaced" in cli("stop", path).stderr
+    assert start_time(workload) is None
