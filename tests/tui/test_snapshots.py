@@ -159,5 +159,5 @@ async def test_kernels(session: Make, size: tuple[int, int]) -> None:
 async def test_help(session: Make) -> None:
     async with live(session()) as (app, pilot):
         await pilot.press("question_mark")
-        await shows(pilot, "this page")
+        await shows(pilot, "gpuwatch keys")
         check_snapshot("help-80x24", screen_text(app))
