@@ -7,11 +7,13 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 
 from gpuwatch.errors import GpuwatchError, NotASession, StorageError
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.tui.collect import Collector
+from gpuwatch.tui.gone import FileId, file_of, gone
 from gpuwatch.tui.past_view import PastView
 from gpuwatch.tui.snapshot import Snapshot, Trouble, Unreadable, View
 
@@ -48,6 +50,7 @@ class Feed:
         self._wake = threading.Event()
         self._closed = threading.Event()
         self._read_at = float("-inf")
+        self._file: FileId | None = None
         self._thread = threading.Thread(target=self._run, name="session-feed", daemon=True)
 
     def start(self) -> None:
@@ -99,6 +102,7 @@ class Feed:
 
     def _follow(self, collector: Collector) -> None:
         past = PastView(collector)
+        self._file = file_of(collector.reader.path)
         soon = time.monotonic() + _PATIENCE_SECONDS
         failures = 0
         while not self._closed.is_set():
@@ -124,7 +128,7 @@ class Feed:
                 collector.update()
             self._read_at = time.monotonic()
         shown = past.at(view.at, view.seconds)
-        snapshot = shown.snapshot(view)
+        snapshot = self._checked(shown.snapshot(view))
         self._post(snapshot)
         more = snapshot.goes_on or (snapshot.place is not None and not snapshot.tally)
         due = time.monotonic() + (self._refresh if more else _ENDED_SECONDS)
@@ -135,8 +139,18 @@ class Feed:
                 break
         else:
             if (view.at is not None or not snapshot.status.live) and view == self._view:
-                final = shown.snapshot(view)
+                final = self._checked(shown.snapshot(view))
                 if final.gauges != snapshot.gauges:
                     self._post(final)
         self._wake.wait(max(0.0, due - time.monotonic()))
         self._wake.clear()
+
+    def _checked(self, snapshot: Snapshot) -> Snapshot:
+        """With a trouble where the file that is read has lost its name: nobody finds it again."""
+        path = Path(snapshot.path)
+        now = file_of(path)
+        if now == self._file:
+            return snapshot
+        return replace(
+            snapshot, trouble=gone(path, replaced=now is not None, live=snapshot.goes_on)
+        )

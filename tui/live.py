@@ -152,7 +152,8 @@ class LiveScreen(TimeTravel, Views, Stopping):
         if self.snapshot is not None:
             lines = self._lines(self.snapshot, width, height - 1)
             if self.trouble is not None:
-                lines[-1:] = [Line(width).add(f" ✗ {self.trouble.trouble.text}", "bad")]
+                rows = trouble_rows(self.trouble.trouble, width)
+                lines[-len(rows) :] = rows
         else:
             lines = self._waiting(width)
         lines += [Line(width) for _ in range(height - 1 - len(lines))]

@@ -28,6 +28,11 @@ def farewell(path: Path, place: Place | None, *, live: bool, study_goes_on: bool
 
     The path of a run that others follow is of no use for that: it is soon over.
     """
+    if not path.exists():
+        gone = "the session file is gone"
+        if not live:
+            return [gone]
+        return [f"the run goes on; {gone}", f"stop it: gpuwatch stop {shlex.quote(str(path))}"]
     session, folder = shlex.quote(str(path)), shlex.quote(str(path.parent))
     if place is not None and study_goes_on and not (live and place.to_come == 0):
         return [
@@ -46,5 +51,7 @@ def farewell(path: Path, place: Place | None, *, live: bool, study_goes_on: bool
 
 def farewell_stopped(path: Path, *, over: bool) -> list[str]:
     """Lines after the live screen of a run that was stopped from it."""
+    if not path.exists():
+        return ["the run is over" if over else "the run is being stopped"]
     again = f"see it again: gpuwatch replay {shlex.quote(str(path))}"
     return [again] if over else ["the run is being stopped", again]

@@ -10,6 +10,8 @@ import pytest
 from gpuwatch.processes import start_time
 from tests.conftest import Cli
 
+from .test_record import until
+
 
 def _started(cli: Cli, out: Path) -> tuple[Path, int]:
     """A run that goes on: its session, and the process of its workload."""
@@ -55,3 +57,12 @@ def test_a_run_whose_file_was_replaced_is_stopped(cli: Cli, tmp_path: Path) -> N
     other.replace(path)
     assert "was replaced" in cli("stop", path).stderr
     assert start_time(workload) is None
+
+
+def test_a_recorder_whose_file_is_gone_says_so(cli: Cli, tmp_path: Path) -> None:
+    path, _ = _started(cli, tmp_path / "out")
+    path.unlink()
+    log = path.parent / "recorder.log"
+    until(lambda: f"{path} was deleted or replaced: nothing is recorded" in log.read_text())
+    cli("stop", path)
+    assert "could not be saved" in log.read_text() and "attach" not in log.read_text()

@@ -102,10 +102,12 @@ def exit_code_of(error: Mapping[str, JSON]) -> ExitCode:
 def conclude(outcome: Outcome, say: Callable[[str], None]) -> ExitCode:
     """Tell how a recording ended; returns its exit code."""
     if outcome.unsaved:
-        say(
-            f"the end of the session could not be saved: {outcome.unsaved}; "
-            f"{room(outcome.path)}, then `gpuwatch attach --record {outcome.path}` writes the rest"
+        again = (
+            f"; {room(outcome.path)}, then `gpuwatch attach --record {outcome.path}` "
+            "writes the rest"
         )
+        gone = not outcome.path.exists()
+        say(f"the end of the session could not be saved: {outcome.unsaved}{'' if gone else again}")
         return ExitCode.RUN_FAILED
     result = outcome.result
     if outcome.error and result and result.code != 0:

@@ -72,6 +72,12 @@ class SessionStore:
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
         self.path = path
         self._connection = connection
+        self._file = _file(path)
+
+    @property
+    def gone(self) -> bool:
+        """Whether the file was deleted, or another one has its name by now."""
+        return _file(self.path) != self._file
 
     @classmethod
     def create(
@@ -195,6 +201,14 @@ def _channel_row(index: int, channel: Channel, unit: str, kind: str) -> Row:
             channel.reason,
         ),
     )
+
+
+def _file(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _close(connection: sqlite3.Connection) -> None:

@@ -163,6 +163,8 @@ class SessionWriter:
         if first:
             self._trouble_since = time.monotonic()
         text = f"cannot write {self._store.path}: {error}"
+        if self._store.gone:
+            text = f"{self._store.path} was deleted or replaced: nothing is recorded any more"
         busy = "locked" in str(error)
         if self.trouble is None and (not busy or not first):
             self.trouble = text
