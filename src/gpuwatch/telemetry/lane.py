@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
 Item = TypeVar("Item")
+_Result = TypeVar("_Result")
 
 
 class _Worker(Generic[Item]):
@@ -111,3 +112,24 @@ class Lane(Generic[Item]):
             self._worker.thread.join(timeout_s)
             self._worker = None
         return not self._stuck
+
+
+def within(seconds: float, function: Callable[[], _Result]) -> _Result:
+    """Call on another thread and wait this long; raises ``TimeoutError`` or what it raised."""
+    results: list[_Result] = []
+    errors: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            results.append(function())
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=run, name="gpuwatch-nvml-call", daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if errors:
+        raise errors[0]
+    if not results:
+        raise TimeoutError
+    return results[0]

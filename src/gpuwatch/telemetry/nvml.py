@@ -1,7 +1,8 @@
 """NVIDIA GPUs through NVML: fast readings at every sample, slow ones once a second.
 
 Fast readings run on one thread beside the caller, so that a call that hangs costs a sample a
-quarter of a second once and then nothing. Slow ones run on one thread per GPU, GPM on another.
+quarter of a second once and then nothing. Slow ones run on another for all GPUs, and on one of its
+own for a GPU that is slow, hangs or is lost; GPM on one per GPU.
 """
 
 from __future__ import annotations
@@ -10,18 +11,19 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 from gpuwatch.peaks import dram_peak
 from gpuwatch.telemetry.base import Change, Channel, Device, Event, Value
 from gpuwatch.telemetry.gpm_metrics import HASTE_S
 from gpuwatch.telemetry.health_processes import ProcessShares
-from gpuwatch.telemetry.lane import Lane
+from gpuwatch.telemetry.lane import Lane, within
 from gpuwatch.telemetry.nvml_errors import NO_BINDING, Unavailable, describe
 from gpuwatch.telemetry.nvml_fields import GpuProcess, facts
 from gpuwatch.telemetry.nvml_gpu import RETRY_S, Gpu
 from gpuwatch.telemetry.nvml_probe import FRESH_S, Journal
 from gpuwatch.telemetry.nvml_select import Found, present, select
+from gpuwatch.telemetry.rounds import Rounds
 from gpuwatch.telemetry.silence import Call, Place, Silences, unanswered
 from gpuwatch.telemetry.xid import XidWatch
 
@@ -31,7 +33,6 @@ SAMPLE_PATIENCE_S = 0.25
 """How long one GPU may hold up a sample, in seconds, before it is left out."""
 RESTART_S = 5.0
 """Shortest time in seconds between two restarts of NVML while every GPU is lost."""
-_Result = TypeVar("_Result")
 
 
 def open_nvml(
@@ -65,7 +66,7 @@ def open_nvml(
 
     deadline = time.monotonic() + patience_s
     try:
-        chosen, known = _within(patience_s, begin)
+        chosen, known = within(patience_s, begin)
     except TimeoutError:
         return Unavailable(
             f"NVML did not answer within {patience_s:g} s",
@@ -121,9 +122,10 @@ class NvmlSource:
         self._silences = Silences()
         self._restarted = time.monotonic()
         ready = [threading.Event() for _ in self._gpus]
+        self._rounds = Rounds(_read_slow, self._look_after, self._closing)
         self._threads = [
             threading.Thread(
-                target=self._look_after, args=(gpu, done), name=f"gpuwatch-{gpu.id}", daemon=True
+                target=self._begin, args=(gpu, done), name=f"gpuwatch-{gpu.id}", daemon=True
             )
             for gpu, done in zip(self._gpus, ready, strict=True)
         ]
@@ -159,6 +161,7 @@ class NvmlSource:
         for gpm in sampled:
             gpm.hurry(start)
         self._lane.run(self._gpus)
+        self._rounds.relieve()
         self._report_silence()
         until = time.monotonic() + HASTE_S
         for gpm in sampled:
@@ -192,17 +195,25 @@ class NvmlSource:
         idle = self._lane.close(0.2)
         for thread in self._threads:
             thread.join(max(0.0, deadline - time.monotonic()))
+        idle = self._rounds.close(deadline) and idle
         self._xid.close()
         if idle and not any(thread.is_alive() for thread in self._threads):
             try:
-                _within(0.3, self._nvml.nvmlShutdown)
+                within(0.3, self._nvml.nvmlShutdown)
             except (TimeoutError, self._nvml.NVMLError):
                 return
 
-    def _look_after(self, gpu: Gpu, ready: threading.Event) -> None:
-        """The slow thread of one GPU."""
+    def _begin(self, gpu: Gpu, ready: threading.Event) -> None:
+        """Open a GPU; then it is read among the others, or alone until it is back."""
         gpu.open()
         ready.set()
+        if gpu.lost is None:
+            self._rounds.add(gpu)
+        else:
+            self._look_after(gpu)
+
+    def _look_after(self, gpu: Gpu) -> None:
+        """The slow readings of one GPU that is lost, hangs or is slow."""
         due = time.monotonic() + RETRY_S
         while not self._closing.wait(max(0.0, due - time.monotonic())):
             due = max(due + RETRY_S, time.monotonic() + RETRY_S / 2)
@@ -214,6 +225,9 @@ class NvmlSource:
                     gpu.open()
                 finally:
                     self._revival.release()
+                if gpu.lost is None:
+                    self._rounds.add(gpu)
+                    return
 
     def _restart_if_all_lost(self, by: Gpu) -> None:
         """NVML often finds a GPU again only after a restart, which would disturb GPUs in use."""
@@ -225,10 +239,11 @@ class NvmlSource:
         )
         if not idle or self._lane.stuck or time.monotonic() - self._restarted < RESTART_S:
             return
-        if not self._xid.close():
+        if self._xid.waiting:
             return
         self._restarted = time.monotonic()
-        for function in (self._nvml.nvmlShutdown, self._nvml.nvmlInit):
+        alone = self._xid.close()
+        for function in (self._nvml.nvmlShutdown, self._nvml.nvmlInit) if alone else ():
             try:
                 function()
             except self._nvml.NVMLError as error:
@@ -260,27 +275,12 @@ class NvmlSource:
         self._journal.events.extend(self._silences.seen(calls, lost, now))
 
 
+def _read_slow(gpu: Gpu) -> bool:
+    """Read the slow readings; whether the GPU is there."""
+    gpu.read_slow()
+    return gpu.lost is None
+
+
 def _taken(queue: deque[Any]) -> list[Any]:
     """Empty a queue that other threads may be adding to."""
     return [queue.popleft() for _ in range(len(queue))]
-
-
-def _within(seconds: float, function: Callable[[], _Result]) -> _Result:
-    """Call on another thread and wait this long; raises ``TimeoutError`` or what it raised."""
-    results: list[_Result] = []
-    errors: list[BaseException] = []
-
-    def run() -> None:
-        try:
-            results.append(function())
-        except BaseException as error:
-            errors.append(error)
-
-    thread = threading.Thread(target=run, name="gpuwatch-nvml-call", daemon=True)
-    thread.start()
-    thread.join(seconds)
-    if errors:
-        raise errors[0]
-    if not results:
-        raise TimeoutError
-    return results[0]

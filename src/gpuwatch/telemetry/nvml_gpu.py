@@ -90,6 +90,11 @@ class Gpu:
         self.gpm = Gpm(nvml, self, interval_s, peak, device) if interval_s is not None else None
 
     @property
+    def epoch(self) -> int:
+        """Another one whenever the GPU was opened or lost."""
+        return self._epoch
+
+    @property
     def channels(self) -> tuple[Channel, ...]:
         """The channels as they are now, in the catalogue's order."""
         with self._lock:

@@ -63,6 +63,10 @@ class Watched(Protocol):
     handle: Any
     lost: str | None
 
+    @property
+    def epoch(self) -> int:
+        """Another one after every loss."""
+
 
 class XidWatch:
     """Waits for the Xid errors of all GPUs on one thread; events go to ``events``.
@@ -75,6 +79,8 @@ class XidWatch:
         self._nvml = nvml
         self._gpus = tuple(gpus)
         self._events = events
+        self.waiting = False
+        """Whether a wait for an event is in progress, which nothing ends early."""
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name="gpuwatch-xid", daemon=True)
         self._thread.start()
@@ -110,7 +116,7 @@ class XidWatch:
     def _wait(self, events: Any) -> None:
         """Until closing, or until NVML wants another set of events."""
         names: dict[int, str] = {}
-        registered: set[str] = set()
+        registered: dict[str, int] = {}
         left_out: set[str] = set()
         try:
             while not self._closing.is_set():
@@ -121,6 +127,7 @@ class XidWatch:
                 if not registered:
                     self._closing.wait(WAIT_MS / 1000)
                     continue
+                self.waiting = True
                 try:
                     data = self._nvml.nvmlEventSetWait_v2(events, WAIT_MS)
                 except self._nvml.NVMLError as error:
@@ -130,6 +137,8 @@ class XidWatch:
                         # A lost GPU may make every wait fail; the others still have a say.
                         self._closing.wait(WAIT_MS / 1000)
                     continue
+                finally:
+                    self.waiting = False
                 if data.eventType == _XID_CRITICAL_ERROR:
                     device = names.get(_address(data.device))
                     self._events.append(Event("xid", meaning(int(data.eventData)), device))
@@ -138,13 +147,13 @@ class XidWatch:
                 self._nvml.nvmlEventSetFree(events)
 
     def _register(
-        self, events: Any, names: dict[int, str], registered: set[str], left_out: set[str]
+        self, events: Any, names: dict[int, str], registered: dict[str, int], left_out: set[str]
     ) -> None:
         """GPUs that are there and not registered yet; one that was lost is registered anew."""
         for gpu in self._gpus:
             if gpu.lost is not None:
-                registered.discard(gpu.id)
-            elif gpu.id not in registered and gpu.id not in left_out:
+                registered.pop(gpu.id, None)
+            elif registered.get(gpu.id) != (epoch := gpu.epoch) and gpu.id not in left_out:
                 try:
                     self._nvml.nvmlDeviceRegisterEvents(gpu.handle, _XID_CRITICAL_ERROR, events)
                 except self._nvml.NVMLError as error:
@@ -155,7 +164,7 @@ class XidWatch:
                         reason = f"Xid errors are not told: {describe(error.value).reason}"
                         self._events.append(Event("xid-untold", reason, gpu.id))
                 else:
-                    registered.add(gpu.id)
+                    registered[gpu.id] = epoch
                     names[_address(gpu.handle)] = gpu.id
 
 

@@ -1,0 +1,104 @@
+"""One thread that reads several items in turn, once a second, as long as each reading is quick.
+
+An item that is not gets a thread of its own, so that it holds up no other: eight GPUs cost one
+wake a second and not eight.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+Item = TypeVar("Item")
+
+EVERY_S = 1.0
+"""Between two rounds, in seconds."""
+QUICK_S = 0.05
+"""How long reading one item may take, in seconds, for it to stay."""
+PATIENCE_S = 0.25
+"""After so long a reading in progress is left alone with its thread, in seconds."""
+
+
+class Rounds(Generic[Item]):
+    """Calls ``read(item)`` for each item that was added; ``read`` must not raise.
+
+    It says whether the item may stay; one that may not, or was not quick, goes to ``alone(item)``
+    for good, which gets a thread. The threads end when ``closing`` is set.
+    """
+
+    def __init__(
+        self,
+        read: Callable[[Item], bool],
+        alone: Callable[[Item], None],
+        closing: threading.Event,
+    ) -> None:
+        self._read = read
+        self._alone = alone
+        self._closing = closing
+        self._lock = threading.Lock()
+        self._items: list[Item] = []
+        self._turn = 0
+        """Which thread goes round: one that was left behind has an earlier number."""
+        self._present: tuple[Item, float] | None = None
+        """What is being read, and the monotonic time since which."""
+        self._going = False
+        self._threads: list[threading.Thread] = []
+
+    def add(self, item: Item) -> None:
+        """Read ``item`` from the next round on, which is at most a second away."""
+        with self._lock:
+            self._items.append(item)
+            if not self._going:
+                self._going = True
+                self._start()
+
+    def relieve(self) -> None:
+        """Have another thread go on with the rest where a reading hangs; for others to call."""
+        with self._lock:
+            if self._present is None or time.monotonic() - self._present[1] < PATIENCE_S:
+                return
+            self._items.remove(self._present[0])
+            self._present = None
+            self._turn += 1
+            self._start()
+
+    def close(self, deadline: float) -> bool:
+        """Wait for the threads until then (monotonic); whether all have ended."""
+        for thread in list(self._threads):
+            thread.join(max(0.0, deadline - time.monotonic()))
+        return not any(thread.is_alive() for thread in list(self._threads))
+
+    def _start(self) -> None:
+        self._thread("gpuwatch-slow", self._run, self._turn)
+
+    def _thread(self, name: str, target: Callable[..., None], argument: object) -> None:
+        thread = threading.Thread(target=target, args=(argument,), name=name, daemon=True)
+        self._threads = [each for each in self._threads if each.is_alive()] + [thread]
+        thread.start()
+
+    def _run(self, turn: int) -> None:
+        due = time.monotonic() + EVERY_S
+        while not self._closing.wait(max(0.0, due - time.monotonic())):
+            due = max(due + EVERY_S, time.monotonic() + EVERY_S / 2)
+            for item in tuple(self._items):
+                begun = time.monotonic()
+                with self._lock:
+                    if self._turn != turn:
+                        return
+                    self._present = item, begun
+                stays = self._read(item) and time.monotonic() - begun < QUICK_S
+                with self._lock:
+                    left_behind = self._turn != turn
+                    if not left_behind:
+                        self._present = None
+                        if not stays:
+                            self._items.remove(item)
+                if left_behind:
+                    self._alone(item)
+                    return
+                if not stays:
+                    self._thread("gpuwatch-alone", self._alone, item)
+                if self._closing.is_set():
+                    return

@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable
+
+import pytest
+
+from gpuwatch.telemetry import rounds
+from gpuwatch.telemetry.rounds import Rounds
+
+
+class Readings:
+    """What was read, and on which thread."""
+
+    def __init__(self) -> None:
+        self.closing = threading.Event()
+        self.going = threading.Event()
+        self.going.set()
+        self.hangs: set[str] = set()
+        self.lost: set[str] = set()
+        self.slow: set[str] = set()
+        self.by: dict[str, list[int]] = defaultdict(list)
+        self.alone: dict[str, int] = {}
+        self._changed = threading.Condition()
+        self.rounds: Rounds[str] = Rounds(self._read, self._alone, self.closing)
+
+    def _read(self, item: str) -> bool:
+        if item in self.hangs:
+            self.going.wait(10)
+        if item in self.slow:
+            time.sleep(1.5 * rounds.QUICK_S)
+        with self._changed:
+            self.by[item].append(threading.get_ident())
+            self._changed.notify_all()
+        return item not in self.lost
+
+    def _alone(self, item: str) -> None:
+        with self._changed:
+            self.alone[item] = threading.get_ident()
+            self._changed.notify_all()
+        self.closing.wait()
+
+    def until(self, true: Callable[[], bool]) -> None:
+        with self._changed:
+            assert self._changed.wait_for(true, 10)
+
+    def close(self) -> None:
+        self.closing.set()
+        self.going.set()
+        assert self.rounds.close(time.monotonic() + 5)
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rounds, "EVERY_S", 0.05)
+    monkeypatch.setattr(rounds, "PATIENCE_S", 0.02)
+
+
+def test_quick_items_are_read_by_one_thread_again_and_again() -> None:
+    readings = Readings()
+    for item in "abc":
+        readings.rounds.add(item)
+    readings.until(lambda: all(len(readings.by[item]) > 2 for item in "abc"))
+    readings.close()
+    assert len({thread for threads in readings.by.values() for thread in threads}) == 1
+    assert not readings.alone
+
+
+@pytest.mark.parametrize("why", ["slow", "lost"])
+def test_an_item_that_is_slow_or_lost_gets_a_thread_of_its_own(why: str) -> None:
+    readings = Readings()
+    getattr(readings, why).add("b")
+    for item in "abc":
+        readings.rounds.add(item)
+    readings.until(lambda: "b" in readings.alone and len(readings.by["c"]) > 2)
+    readings.close()
+    assert len(readings.by["b"]) == 1 and set(readings.alone) == {"b"}
+    assert readings.alone["b"] not in readings.by["a"]
+
+
+def test_one_that_hangs_holds_up_no_other_and_keeps_its_thread() -> None:
+    readings = Readings()
+    readings.hangs.add("b")
+    readings.going.clear()
+    for item in "abc":
+        readings.rounds.add(item)
+    readings.until(lambda: bool(readings.by["a"]))
+
+    def others() -> bool:
+        readings.rounds.relieve()
+        return len(readings.by["c"]) > 2
+
+    deadline = time.monotonic() + 10
+    while not others():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+    assert not readings.by["b"]
+    readings.going.set()
+    readings.until(lambda: "b" in readings.alone)
+    readings.close()
+    assert readings.alone["b"] == readings.by["b"][0] != readings.by["c"][0]
