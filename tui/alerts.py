@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -52,10 +53,14 @@ def alerts_of(
     GPU who else is, or was, on it. ``full``: what is said of memory. While a GPU is lost
     cross-checks are of the past: they are left out of a run that goes on.
     """
-    gone, errors, others, clocks, losses = [], [], [], [], []
-    for device in devices:
-        if device.row.kind != "gpu":
-            continue
+    gone, errors, clocks, losses = [], [], [], []
+    gpus = [device for device in devices if device.row.kind == "gpu"]
+    with_them: dict[str, list[str]] = {}
+    for gpu in gpus:
+        if gpu.row.id in shared:
+            with_them.setdefault(shared[gpu.row.id], []).append(number_of(gpu))
+    others = [f"{_named(numbers)}: {text}" for text, numbers in with_them.items()]
+    for device in gpus:
         name = f"GPU {number_of(device)}"
         lost = _still(happened, "gpu", device.row.id)
         if lost:
@@ -68,12 +73,39 @@ def alerts_of(
         text = _clocks(device, happened, throttled.get(device.row.id, 0.0), live=live)
         if text:
             clocks.append(f"{name}: {text}")
-        if device.row.id in shared:
-            others.append(f"{name}: {shared[device.row.id]}")
         losses += [f"{name}: {text}" for text in _lost(happened, device.row.id)]
     losses += _lost(happened, None)
     checks = () if live and gone else tuple(clean(text) for text in findings)
     return (*gone, *errors, *full, *others, *clocks, *losses, *checks)
+
+
+def _named(numbers: Sequence[str]) -> str:
+    """``GPU 3``, ``GPUs 0, 2 and 5``, ``GPUs 0 to 7``."""
+    if len(numbers) == 1:
+        return f"GPU {numbers[0]}"
+    if len(numbers) > 2 and _in_a_row(numbers):
+        return f"GPUs {numbers[0]} to {numbers[-1]}"
+    return f"GPUs {', '.join(numbers[:-1])} and {numbers[-1]}"
+
+
+def _in_a_row(numbers: Sequence[str]) -> bool:
+    if not all(number.isdecimal() for number in numbers):
+        return False
+    first = int(numbers[0])
+    return [int(number) for number in numbers] == list(range(first, first + len(numbers)))
+
+
+def told_of(text: str, number: str) -> str:
+    """What a sentence of :func:`alerts_of` says of the GPU of that number; empty: it is of
+    others."""
+    found = re.match(r"GPUs? ([^\s,:]+(?:(?:, | and | to )[^\s,:]+)*):? ", text)
+    if found is None:
+        return ""
+    names = re.split(r", | and ", found[1])
+    first, _, last = names[0].partition(" to ")
+    if last and number.isdecimal() and first.isdecimal():
+        return text[found.end() :] if int(first) <= int(number) <= int(last) else ""
+    return text[found.end() :] if number in names else ""
 
 
 def _gone(name: str, text: str) -> str:

@@ -15,6 +15,10 @@ _ONE_ROW = 144
 """From this width on a GPU's six numbers fit in a row, at their longest."""
 _BESIDE = 116
 """Columns from which on two GPUs stand beside each other."""
+_PAIR = 60
+"""The same where they would not fit below each other."""
+_BAR = 4
+"""Columns of the shortest bar."""
 _SHORT = 72
 """Columns below which names are shortened."""
 _TOTAL, _POWER_LIMIT, _CORES = "memory.total", "power.limit", "core.logical.count"
@@ -45,38 +49,56 @@ def columns_for(width: int) -> int:
 def grid_rows(
     gpus: Sequence[DeviceNow], selected: str | None, width: int, most: int, *, mark_used: bool
 ) -> list[Line]:
-    """One compact cell for each GPU, in at most ``most`` rows around the selected one.
+    """One compact cell for each GPU, in at most ``most`` rows around the selected one: where they
+    would not fit two beside each other, and where those do not either the last row says so.
 
     ``mark_used``: say which of them the run uses.
     """
     beside = columns_for(width)
+    if most == 1 and len(gpus) > beside:
+        return [_only(gpus, selected, width, mark_used)]
+    if len(gpus) > beside * most and width >= _PAIR:
+        beside = 2
     rows = -(-len(gpus) // beside)
     place = next((i for i, gpu in enumerate(gpus) if gpu.row.id == selected), 0)
-    first = max(0, min(place % rows - most // 2, rows - most)) if rows > most else 0
+    cut = most < rows
+    seen = min(rows, most - cut)
+    first = max(0, min(place % rows - seen // 2, rows - seen))
     lines = []
-    for row in range(first, min(rows, first + most)):
+    for row in range(first, first + seen):
         line = Line(width)
-        for column in range(beside):
-            index = column * rows + row
-            if index < len(gpus):
-                gpu = gpus[index]
-                cell = _cell(gpu, gpu.row.id == selected, width // beside - 2, mark_used)
-                line.to(column * (width // beside)).join(cell)
+        for gpu, column in zip(gpus[row::rows], range(beside), strict=False):
+            cell = _cell(gpu, gpu.row.id == selected, width // beside - 2, mark_used)
+            line.to(column * (width // beside)).join(cell)
         lines.append(line)
+    if cut:
+        hidden = len(gpus) - sum(len(gpus[row::rows]) for row in range(first, first + seen))
+        more = Line(width).add(f"  … {hidden} more, ", "muted").add("g", "key", press="g")
+        lines.append(more.add(" shows all", "muted"))
     return lines
+
+
+def _only(gpus: Sequence[DeviceNow], selected: str | None, width: int, mark_used: bool) -> Line:
+    """The selected one, and how many there are beside it."""
+    gpu = next((each for each in gpus if each.row.id == selected), gpus[0])
+    more = f"  … {len(gpus) - 1} more"
+    line = Line(width).join(_cell(gpu, True, width - len(more) - 1, mark_used))
+    return line.add(more, "muted")
 
 
 def _cell(gpu: DeviceNow, selected: bool, width: int, mark_used: bool) -> Line:
     use = gpu.value("hw.gpu.utilization")
     memory = of_total(gpu.value("hw.gpu.memory.usage"), memory_total(gpu))
-    tail = (
-        f"{percent(use):>6}  {memory:>14}  {number(gpu.value('hw.gpu.power'), 'W'):>6}"
-        f"  {number(gpu.value('hw.gpu.temperature'), '°C'):>6}"
-    )
+    watts = number(gpu.value("hw.gpu.power"), "W")
+    degrees = number(gpu.value("hw.gpu.temperature"), "°C")
     line = Line(width)
     line.add("▸" if selected else " ", "key").add(f"{number_of(gpu):>2}", "strong")
     line.add((" run " if gpu.row.used else "  ·  ") if mark_used else "  ", "muted")
-    filled, empty = bar(use, max(4, width - line.used - len(tail)))
+    parts = [f"{percent(use):>6}", f"  {memory:>14}", f"  {watts:>6}", f"  {degrees:>6}"]
+    while len(parts) > 1 and len("".join(parts)) + _BAR > line.left:
+        parts.pop()
+    tail = "".join(parts)
+    filled, empty = bar(use, max(_BAR, line.left - len(tail)))
     return (
         line.add(filled, "utilization")
         .add(empty, "faint")

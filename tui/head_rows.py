@@ -15,6 +15,8 @@ from gpuwatch.tui.time_rows import ago
 from gpuwatch.units import clock_time
 
 NS = 1_000_000_000
+_BEFORE = " before"
+"""Behind the failed ones: the row below counts the run's own end too."""
 _NAMED = 33
 """Columns that what runs where keeps beside its place in the study."""
 
@@ -68,8 +70,11 @@ def _place(place: Place, width: int) -> list[tuple[str, str]]:
     """Block, run and time left, as many words as fit, and what went wrong before it."""
     wrong = [(place.failed, "failed"), (place.not_run, "did not run")]
     told = [(f", {number} {word}", "bad") for number, word in wrong if number]
-    width -= sum(len(text) for text, _ in told) + 2
     texts = _place_texts(place)
+    width -= sum(len(text) for text, _ in told) + 2
+    if place.failed and len(texts[-1]) + len(_BEFORE) <= width:
+        told.insert(1, (_BEFORE, "bad"))
+        width -= len(_BEFORE)
     fitting = next((text for text in texts if len(text) <= width), texts[-1])
     return [(fitting, "strong"), *told, ("  ", "text")]
 

@@ -55,7 +55,7 @@ def gpus_of_run(
 
 
 def shared_now(processes: Sequence[ProcessNow], gpus: frozenset[str]) -> dict[str, str]:
-    """By GPU who else is on it."""
+    """By GPU who else is on it; of those with the same processes the same."""
     by_gpu: dict[str, list[_Neighbour]] = {}
     for process in processes:
         for on in process.gpus:
@@ -64,13 +64,17 @@ def shared_now(processes: Sequence[ProcessNow], gpus: frozenset[str]) -> dict[st
                 by_gpu.setdefault(on.device, []).append(
                     _Neighbour(process.name, process.pid, process.user, process.place, on.bytes)
                 )
-    return {
-        gpu: f"shared with {_named(found)}" for gpu, found in by_gpu.items() if not _served(found)
-    }
+    told = {}
+    for gpus_of, found in _together(by_gpu):
+        sizes = [binary(each[0].bytes or 0) for each in found]
+        text = f"shared with {_named(max(found, key=_size), most=len(set(sizes)) > 1)}"
+        told.update(dict.fromkeys(gpus_of, text))
+    return told
 
 
 def shared_over(presences: Sequence[Presence], gpus: frozenset[str], run_ns: int) -> dict[str, str]:
-    """By GPU who else was on it, and for what share of ``run_ns``, the run's own time."""
+    """By GPU who else was on it, and for what share of ``run_ns``, the run's own time; of those
+    with the same processes the same."""
     by_gpu: dict[str, list[tuple[float, _Neighbour]]] = {}
     for one in presences:
         share = min(1.0, one.ns / max(1, run_ns))
@@ -78,14 +82,34 @@ def shared_over(presences: Sequence[Presence], gpus: frozenset[str], run_ns: int
         if one.device in gpus and share >= _SOME and not small:
             neighbour = _Neighbour(one.name, one.pid, one.user, one.place, one.bytes)
             by_gpu.setdefault(one.device, []).append((share, neighbour))
-    told = {}
+    shares, neighbours = {}, {}
     for gpu, found in by_gpu.items():
         found.sort(key=lambda each: -each[0])
-        neighbours = [neighbour for _, neighbour in found]
-        if not _served(neighbours):
-            longest = percent(found[0][0])
-            told[gpu] = f"shared for {longest} of the time with {_named(neighbours, most=True)}"
+        shares[gpu] = found[0][0]
+        neighbours[gpu] = [neighbour for _, neighbour in found]
+    told = {}
+    for gpus_of, each in _together(neighbours):
+        times = {percent(shares[gpu]) for gpu in gpus_of}
+        longest = percent(max(shares[gpu] for gpu in gpus_of))
+        time = longest if len(times) == 1 else f"at most {longest}"
+        text = f"shared for {time} of the time with {_named(max(each, key=_size), most=True)}"
+        told.update(dict.fromkeys(gpus_of, text))
     return told
+
+
+def _together(
+    by_gpu: Mapping[str, list[_Neighbour]],
+) -> list[tuple[list[str], list[list[_Neighbour]]]]:
+    """GPUs with the same processes on them, and those of each: one sentence tells of all."""
+    found: dict[frozenset[int], list[str]] = {}
+    for gpu, neighbours in by_gpu.items():
+        if not _served(neighbours):
+            found.setdefault(frozenset(each.pid for each in neighbours), []).append(gpu)
+    return [(gpus, [by_gpu[gpu] for gpu in gpus]) for gpus in found.values()]
+
+
+def _size(neighbours: Sequence[_Neighbour]) -> int:
+    return neighbours[0].bytes or 0
 
 
 def _served(neighbours: Sequence[_Neighbour]) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from gpuwatch.tui.alerts import told_of
 from gpuwatch.tui.device_rows import number_of
 from gpuwatch.tui.graph import Window
 from gpuwatch.tui.series import Series
@@ -28,10 +29,6 @@ def panels_of(
 
 
 def _wrong(device: DeviceNow, warnings: Sequence[str]) -> str:
-    """The first warning that begins with the GPU's name, without that name."""
-    name = f"GPU {number_of(device)}"
-    for text in warnings:
-        rest = text.removeprefix(name)
-        if rest != text and rest[:1] in (":", " "):
-            return rest.lstrip(": ")
-    return ""
+    """The first warning of the GPU, without its name."""
+    found = (told_of(text, number_of(device)) for text in warnings)
+    return next((text for text in found if text), "")

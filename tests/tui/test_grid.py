@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.session.rows import DeviceRow
+from gpuwatch.tui.device_rows import grid_rows
 from gpuwatch.tui.grid_rows import layout, panel_rows, places
 from gpuwatch.tui.live import LiveScreen
 from gpuwatch.tui.snapshot import DeviceNow, Panel, View
@@ -99,6 +100,36 @@ async def test_the_newest_samples_stand_at_the_right_end_of_every_panel(
         for xs, ys, id_ in screen._drawn.gpus:
             lowest = rows[ys.start + 4 : ys.stop - 1][-1:]
             assert lowest and lowest[0].ljust(size[0])[xs.stop - 3] != " ", id_
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 130])
+@pytest.mark.parametrize("gpus", [2, 8, 16, 72])
+def test_a_list_of_gpus_that_does_not_fit_says_how_many_are_hidden(
+    session: Make, width: int, gpus: int
+) -> None:
+    found = snapshot_of(session(gpus=gpus)).gpus
+    for chosen in ("gpu0", "gpu1", f"gpu{gpus - 1}"):
+        for most in range(2, 10):
+            lines = grid_rows(found, chosen, width, most, mark_used=True)
+            rows = texts(lines)
+            assert len(rows) <= most and all(line.used <= width for line in lines)
+            seen = sum(row.count("%") for row in rows)
+            hidden = f"  … {gpus - seen} more, g shows all"
+            assert (rows[-1] == hidden) == (seen < gpus)
+            assert sum("▸" in row for row in rows) == 1, "the chosen one is among them"
+            assert seen == gpus or gpus > 2 * (most - 1)
+
+
+async def test_eight_gpus_are_all_seen_beside_a_warning_or_told_of(session: Make) -> None:
+    path = session(gpus=8, throttled=True)
+    for height in (24, 22, 20):
+        async with live(path, (80, height)) as (app, _):
+            rows = screen_text(app).splitlines()
+        assert rows[1].startswith(" ! GPU 0: clocks")
+        end = next(at for at, row in enumerate(rows) if "1 of 8, Tab for the next" in row)
+        assert sum(row.count(" run ") + row.count("  ·  ") for row in rows[2:end]) == 8
+    async with live(path, (60, 16)) as (app, _):
+        assert screen_text(app).splitlines()[2].rstrip().endswith("… 7 more")
 
 
 def test_a_history_that_is_too_long_for_its_panel_keeps_its_newest_end() -> None:

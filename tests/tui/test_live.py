@@ -214,7 +214,7 @@ async def test_a_run_of_several_says_its_place_and_what_failed_before(
     async with live(session("02-docker", environment="docker=img"), size) as (app, _):
         title = screen_text(app).splitlines()[0]
     assert "mnist-cnn in docker=img" in title
-    assert "2 of 3, 1 failed  ▶ running" in title and len(title) <= size[0]
+    assert "2 of 3, 1 failed before  ▶ running" in title and len(title) <= size[0]
 
 
 async def test_a_run_that_could_not_start_is_not_told_as_failed(session: Make) -> None:

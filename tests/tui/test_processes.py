@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +12,17 @@ import pytest
 
 from gpuwatch.session.rows import GpuProcessRow, Processes, ProcessRow
 from gpuwatch.session.store import SessionStore, meta
+from gpuwatch.tui.alerts import told_of
 from gpuwatch.tui.process_page import MachineProcessScreen, ProcessScreen
 from gpuwatch.tui.process_rows import process_rows, unknown_rows
 from gpuwatch.tui.processes import ProcessNow, processes_of
+from gpuwatch.tui.snapshot import View
 from tests.fake_nvml import FakeDriver
 
 from .harness import live, running, screen_text, shows, until
 from .process_sessions import HIDDEN, LOADERS, RUN, STRANGER, Made, add
 from .sessions import GIB, NS, finished
+from .snapshots_of import snapshot_of
 
 Make = Callable[..., Path]
 
@@ -389,3 +393,33 @@ async def test_clocks_that_are_held_down_are_told_with_the_clock(session: Make) 
     async with live(session(throttled=True, known_card=True), (120, 40)) as (app, _):
         told = " ! GPU 0: clocks are held down by power (SM clock 1.98 GHz of 1.98 GHz)"
         assert second_row(app).startswith(told)
+
+
+@pytest.mark.parametrize("over", [False, True])
+async def test_one_stranger_on_all_gpus_is_one_warning_and_a_mark_in_every_panel(
+    session: Make, over: bool
+) -> None:
+    more = {"meta": finished(), "alive": False} if over else {}
+    on = tuple((f"gpu{n}", (12 + n) * GIB, 0.15) for n in range(8))
+    run = tuple((f"gpu{n}", 36 * GIB, 0.8) for n in range(8))
+    path = session(gpus=8, **more)
+    for t in (10.0, 89.0) if over else (80.0,):
+        add(path, replace(RUN, gpus=run), replace(STRANGER, gpus=on), t=t)
+    snapshot = snapshot_of(path, View(grid=True))
+    shared = [text for text in snapshot.warnings if "shared" in text]
+    assert len(shared) == 1 and "at most 19.0 GiB" in shared[0], snapshot.warnings
+    assert shared[0].startswith("GPUs 0 to 7: shared ")
+    assert all(panel.wrong.startswith("shared ") for panel in snapshot.panels)
+
+
+def test_gpus_are_named_together_and_told_apart() -> None:
+    for text, numbers in {
+        "GPU 1: x": "1",
+        "GPU 1 is lost: x": "1",
+        "GPUs 0, 2 and 11: x": ("0", "2", "11"),
+        "GPUs 3 and 4: x": ("3", "4"),
+        "GPUs 2 to 4: x": ("2", "3", "4"),
+        "host memory runs out": (),
+    }.items():
+        told = {str(n) for n in range(20) if told_of(text, str(n))}
+        assert told == set(numbers), text
