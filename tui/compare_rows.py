@@ -18,6 +18,7 @@ from gpuwatch.tui.columns import (
 from gpuwatch.tui.head_rows import MARKS
 from gpuwatch.tui.line import Line
 from gpuwatch.tui.live_rows import rule
+from gpuwatch.tui.opening import named
 
 
 def place_of(compared: Comparison, width: int, first: int) -> Layout:
@@ -35,14 +36,20 @@ def against(compared: Comparison) -> str:
 
 
 def heads(compared: Comparison) -> list[Head]:
-    """For each session its name, its environment, its state."""
-    environments = [clean(each.environment.get("label") or "") for each in compared.sessions]
+    """For each session its workload, what tells it from the others, its state.
+
+    That is its environment and the name that it was given, or its id where others have all that.
+    """
+    names = [
+        named(clean(each.environment.get("label") or ""), each.given.name)
+        for each in compared.sessions
+    ]
     found: list[Head] = []
     for at, session in enumerate(compared.sessions):
         mark, role = MARKS[session.status.state]
         name = clean(session.workload.get("name") or session.label)
-        where = environments[at]
-        if environments.count(where) > 1:
+        where = names[at]
+        if names.count(where) > 1:
             where = f"{where} {clean(session.id)[:6]}"
         state = f"{mark} {session.status.state.value}"
         found.append([(f"{at + 1} {name}", "strong"), (where, "text"), (state, role)])
@@ -50,7 +57,7 @@ def heads(compared: Comparison) -> list[Head]:
 
 
 def names(compared: Comparison) -> list[str]:
-    """Each session in a few words: its number and its environment."""
+    """Each session in a few words: its number, and what tells it from the others."""
     return [f"{at} {head[1][0]}" for at, head in enumerate(heads(compared), 1)]
 
 

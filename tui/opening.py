@@ -8,6 +8,8 @@ from pathlib import Path
 
 from gpuwatch.errors import GpuwatchError
 from gpuwatch.models import JSON, number
+from gpuwatch.session import labels
+from gpuwatch.session.label import NONE
 from gpuwatch.session.status import State
 from gpuwatch.text import clean
 from gpuwatch.tui.cells import pad
@@ -26,7 +28,9 @@ class Opening:
 
     path: Path
     name: str
+    """Its workload's."""
     environment: str
+    """With the name that the session was given."""
     state: State | None
     step_seconds: float | None
     """Median over its first step lines."""
@@ -35,11 +39,17 @@ class Opening:
     """Why it cannot be read."""
 
 
+def named(environment: str, name: str) -> str:
+    """What tells a session from others in a few words: ``low lr (bare)``."""
+    return f"{name} ({environment})" if name else environment
+
+
 def opening_of(path: Path) -> Opening:
     """What a list of sessions says of ``path``."""
     from gpuwatch.analysis.listing import listing
     from gpuwatch.session.reader import SessionReader
 
+    given = labels.read(path.parent).get(path.name, NONE)
     try:
         with SessionReader(path) as reader:
             told = listing(reader)
@@ -48,7 +58,7 @@ def opening_of(path: Path) -> Opening:
     return Opening(
         path,
         str(told["workload"] or path.stem),
-        str(told["environment"]),
+        named(str(told["environment"]), given.name),
         _state(told["status"]),
         number(told["step_median_seconds"]),
         number(told["samples_per_second"]),

@@ -20,9 +20,8 @@ from gpuwatch.report.json import dumps
 from gpuwatch.session import labels
 from gpuwatch.session.removal import OF_A_STUDY
 from gpuwatch.session.study import held
+from tests.terminal import Pty
 from tests.tui.sessions import Script, finished, plan, write
-
-from .terminal import Terminal
 
 
 @pytest.fixture
@@ -76,6 +75,22 @@ def test_a_name_finds_the_session_and_the_study(studies: Path, told: Told) -> No
     assert "  in docker  " in told("sessions")
     told("rename", "in docker", "")
     assert "no session 'in docker'" in told("show", "in docker", code=2)
+
+
+def test_show_and_compare_say_what_was_written(studies: Path, told: Told) -> None:
+    told("rename", "id0", "base")
+    told("tag", "id0", "fast", "good")
+    told("note", "id0", "two\x1b[31m fans\nwarm room")
+    text = told("show", "id0")
+    assert text.startswith("base (pair/01-bare): ")
+    assert "\ntags: fast, good\nnote: two fans\nnote: warm room\n" in text
+    session = json.loads(told("show", "id0", "--format", "json"))["session"]
+    assert (session["name"], session["tags"]) == ("base", ["fast", "good"])
+    assert session["note"] == "two fans\nwarm room"
+    beside = told("compare", "id0", "id2", "--format", "table")
+    assert "base (pair/01-bare): " in beside and "note: warm room" not in beside
+    assert any(line.split()[:2] == ["base", "bare"] for line in beside.splitlines())
+    assert "base (pair/01-bare)" in told("compare", "id0", "id2", "--format", "html")
 
 
 def test_of_a_study_of_one_run_the_label_is_the_runs(studies: Path, told: Told) -> None:
@@ -210,10 +225,10 @@ def test_without_a_terminal_it_is_not_asked_but_refused(studies: Path) -> None:
 @pytest.mark.parametrize(("answer", "stays"), [("y\n", False), ("\n", True)])
 def test_on_a_terminal_it_asks(studies: Path, answer: str, stays: bool) -> None:
     command = [sys.executable, "-m", "gpuwatch", "delete", str(studies / "pair")]
-    terminal = Terminal(command, os.environ)
-    terminal.read_until("Delete? [y/N]")
-    terminal.send(answer)
-    assert terminal.wait() == 0
+    terminal = Pty(command)
+    terminal.wait("Delete? [y/N]")
+    terminal.type(answer)
+    assert terminal.end() == 0
     assert (studies / "pair").exists() is stays
 
 

@@ -12,6 +12,8 @@ from gpuwatch.text import clean
 
 _NO_TRAINING = frozenset({"profile", "counters", "device", "data", "download"})
 """What is looked at after the timed steps, and what ``run`` tells the outcome of."""
+_LONGEST = 30
+"""Characters of a heading."""
 _CLOCK_STEP = 1.0
 """Seconds by which clocks are set while runs go on."""
 
@@ -36,12 +38,26 @@ def headings(sessions: Sequence[Summary]) -> list[str]:
     """What each session is called above its column: short, and no two the same."""
     names = {str(session.workload.get("name")) for session in sessions}
     found = [
-        clean(session.environment.get("label") if len(names) == 1 else session.label, 30)
+        _short(
+            session.given.name
+            or clean(session.environment.get("label") if len(names) == 1 else session.label)
+        )
         for session in sessions
     ]
-    if len(set(found)) == len(found):
-        return found
-    return [f"{name} {clean(s.id, 6)}" for name, s in zip(found, sessions, strict=True)]
+    return [
+        f"{name} {clean(s.id, 6)}" if found.count(name) > 1 else name
+        for name, s in zip(found, sessions, strict=True)
+    ]
+
+
+def called(session: Summary) -> str:
+    """Its label, and before it the name that a person gave it."""
+    name = session.given.name
+    return f"{name} ({session.label})" if name else session.label
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1].rstrip()}…"
 
 
 def at_once(sessions: Sequence[Summary]) -> bool:

@@ -20,6 +20,8 @@ from gpuwatch.analysis.statistics import Statistic
 from gpuwatch.analysis.step_lines import throughput, times_of
 from gpuwatch.analysis.window import Window, timed_window
 from gpuwatch.models import JSON, mapping, number
+from gpuwatch.session import labels
+from gpuwatch.session.label import NONE, Label
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.session.rows import StepRow
 from gpuwatch.session.status import Status, status
@@ -108,6 +110,8 @@ class Summary:
     efficiency: Efficiency
     profile: Profile | None
     counters: Counters | None
+    given: Label = NONE
+    """Its name, its tags and a note, as a person gave them."""
 
 
 def summarise(reader: SessionReader) -> Summary:
@@ -180,6 +184,7 @@ def summarise(reader: SessionReader) -> Summary:
         efficiency=efficiency,
         profile=profile_of(meta),
         counters=counters,
+        given=labels.read(reader.path.parent).get(reader.path.name, NONE),
     )
 
 

@@ -11,6 +11,7 @@ from itertools import groupby
 
 from gpuwatch import units
 from gpuwatch.analysis.compare import Comparison, Row, headings, used_gpus
+from gpuwatch.analysis.identity import called
 from gpuwatch.analysis.missing import missing
 from gpuwatch.analysis.summary import Summary
 from gpuwatch.metrics import Method
@@ -40,6 +41,7 @@ def terminal(
         break_long_words=False,
     )
     parts = [_wrapped(wrap, "", _heading(session)) for session in compared.sessions]
+    parts += [_wrapped(wrap, "", clean(told)) for told in _given(compared)]
     if not compared.sessions:
         return "\n".join(parts) + "\n"
     parts.append("")
@@ -78,6 +80,7 @@ def as_markdown(
     """
     parts = [f"# {markdown(title)}", "", *answer]
     parts += [f"- {markdown(_heading(session))}" for session in compared.sessions]
+    parts += [f"- {markdown(told)}" for told in _given(compared)]
     if not compared.sessions:
         return "\n".join(parts) + "\n"
     head, rows = _grid(compared, markdown)
@@ -144,8 +147,17 @@ def _efficiency(compared: Comparison) -> list[tuple[str, list[tuple[str, str]]]]
 def _heading(session: Summary) -> str:
     gpus = [f"{gpu.id} {gpu.name}" for gpu in used_gpus(session)]
     device = ", ".join(gpus) or next((d.name for d in session.devices if d.kind == "cpu"), "")
-    parts = [f"{session.label}: {session.status.text}", session.started, device, _what(session)]
+    parts = [f"{called(session)}: {session.status.text}", session.started, device, _what(session)]
     return clean("; ".join(part for part in [*parts, session.path] if part), 600)
+
+
+def _given(compared: Comparison) -> list[str]:
+    """Tags and note of a session that is shown alone, a line each."""
+    if len(compared.sessions) != 1:
+        return []
+    given = compared.sessions[0].given
+    tags = [f"tags: {', '.join(given.tags)}"] if given.tags else []
+    return [*tags, *(f"note: {line}" for line in given.note.splitlines() if line.strip())]
 
 
 def _what(session: Summary) -> str:
