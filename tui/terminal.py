@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import select
 import signal
 from codecs import getincrementaldecoder
@@ -25,6 +26,36 @@ _LOOK_SECONDS = 0.1
 _LOOKS = 3
 """After a key the thread that reads them looks so often for the rest of a sequence: an Esc alone
 is one only after a while. Then it sleeps until the next key, ten wakes a second less."""
+
+
+_ESCAPE = "\x1b"
+_ESCAPE_KEY = "\x1b[27u"
+"""The key alone, as terminals with the kitty keyboard send it."""
+_OF_ITS_OWN = re.compile(r"\x1b(?![\x1b\[\]OP\\bdf\x7f])")
+"""An Esc that begins no sequence. What is kept are sequences, and Alt with the keys that move by
+words and delete them; Alt with another key is bound to nothing."""
+
+
+class Escapes:
+    """Tells the key Esc from the start of a sequence in what a terminal sends.
+
+    Over a slow link a key that was pressed after Esc arrives together with it.
+    """
+
+    def __init__(self) -> None:
+        self._held = ""
+
+    def told(self, text: str) -> str:
+        """``text`` with each Esc of its own written so that nothing after it changes it.
+
+        An Esc at the end is held until more comes, or nothing does: an empty text.
+        """
+        if not text:
+            held, self._held = self._held, ""
+            return _ESCAPE_KEY if held else ""
+        text = self._held + text
+        self._held = _ESCAPE if text.endswith(_ESCAPE) else ""
+        return _OF_ITS_OWN.sub(_ESCAPE_KEY, text[: len(text) - len(self._held)])
 
 
 class TerminalDriver(LinuxDriver):
@@ -88,12 +119,14 @@ class TerminalDriver(LinuxDriver):
         watched = select.poll()
         watched.register(self.fileno, select.POLLIN)
         watched.register(ended, 0)
+        escapes = Escapes()
         looks = 0
         while not self.exit_event.is_set():
             ready = dict(watched.poll(_LOOK_SECONDS * 1000 if looks else None))
             looks -= 1 if looks else 0
             if ended in ready:
                 return
+            text = ""
             if ready:
                 looks = _LOOKS
                 try:
@@ -103,7 +136,10 @@ class TerminalDriver(LinuxDriver):
                 if not data:
                     self._lost()
                     return
-                for event in parser.feed(decode(data)):
+                text = decode(data)
+            # To the parser an empty text is the end of everything.
+            if told := escapes.told(text):
+                for event in parser.feed(told):
                     self.process_message(event)
             for event in parser.tick():
                 self.process_message(event)
