@@ -23,6 +23,14 @@ _LABELS = {
 }
 _CHOICES = {"device": ("auto", "cpu", "cuda")}
 _HELP = {"device": "auto: a GPU where there is one"}
+_HINTS: Mapping[str, Mapping[str, str]] = {
+    "device": {
+        "auto": "a GPU where there is one",
+        "cpu": "the CPU, also where there is a GPU",
+        "cuda": "a GPU; without one nothing starts",
+    }
+}
+"""What a choice means."""
 _DEFAULT = re.compile(r" ?\(default: (.*)\)")
 
 
@@ -40,6 +48,10 @@ class Parameter:
     switch: bool
     check: Callable[[str], object] | None
     """Makes a value of a text, or raises ``argparse.ArgumentTypeError``; ``None``: any text."""
+
+    def hint(self, value: str) -> str:
+        """What stands beside the field when it is on ``value``."""
+        return _HINTS.get(self.name, {}).get(value, self.help)
 
     def value(self, text: str) -> object:
         """Of what was typed, chosen or ticked; ``None``: the default.

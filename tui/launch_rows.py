@@ -233,8 +233,9 @@ def _field(state: LaunchState, item: Item, here: Item, width: int) -> Line:
         row = _box(row, state, item, here, _BOX, shown_default(state, item)).add(" ")
     if why is not None:
         return row.add("✗ ", "bad").add(why, "text")
-    hint = REPEATS[form.repeat][1] if item.parameter is None else item.parameter.help
-    return row.add(hint, "muted")
+    if item.parameter is None:
+        return row.add(REPEATS[form.repeat][1], "muted")
+    return row.add(item.parameter.hint(value_of(form, item)), "muted")
 
 
 def _box(row: Line, state: LaunchState, item: Item, here: Item, width: int, hint: str) -> Line:

@@ -132,12 +132,19 @@ def place(state: LaunchState, text: str) -> Place | None:
 def trouble(state: LaunchState, text: str) -> Trouble | None:
     """Why nothing can run in an environment; the plan knows it of what is asked for, but not what
     the torch of bare runs can do with a GPU."""
-    asked, plan = state.form.environments, state.fresh
+    asked, plan, known = state.form.environments, state.fresh, place(state, text)
+    torch = _torch(state) if text == "bare" else None
     if plan is not None and not plan.complaint and text in asked:
-        told = (plan.troubles or {}).get(asked.index(text))
-        return told or (_torch(state) if text == "bare" else None)
-    known = place(state, text)
-    return known.trouble(state.form.on_gpus) if known else None
+        why = (plan.troubles or {}).get(asked.index(text)) or torch
+    else:
+        why = known.trouble(state.form.on_gpus) if known else None
+    if why is None or known is None or known.without_gpu is not None:
+        return why
+    of_gpus = {each.text for each in (torch, known.with_gpu) if each is not None}
+    if not state.form.on_gpus or why.text not in of_gpus:
+        return why
+    way = "untick the GPUs" if state.form.own else "choose device cpu"
+    return replace(why, fix=f"{why.fix}, or {way}" if why.fix else way)
 
 
 def _torch(state: LaunchState) -> Trouble | None:
@@ -153,7 +160,8 @@ def obstacle(state: LaunchState) -> tuple[str, str] | None:
     found = wrong(state)
     for item in items(state):
         if item.key in found:
-            return item.key, found[item.key]
+            name = f"{item.parameter.label}: " if item.parameter else ""
+            return item.key, f"{name}{found[item.key]}"
     if found:
         (key, text), *_ = found.items()
         return (f"env={places(state)[0]}" if key == "where" else key), text

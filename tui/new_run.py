@@ -13,6 +13,7 @@ from textual.timer import Timer
 
 from gpuwatch.tui import commands
 from gpuwatch.tui.canvas import Canvas, Clicked
+from gpuwatch.tui.commands import Outcome
 from gpuwatch.tui.keys import keys_row
 from gpuwatch.tui.launch_answers import ask_doctor, ask_plan
 from gpuwatch.tui.launch_foot import ROOMY
@@ -53,7 +54,7 @@ class NewRunScreen(PaintedScreen):
         ("PgUp PgDn", "eight rows up or down"),
         ("Home End", "first or last; in a field: its start or end"),
         ("Ctrl+U", "empty a field to the left; Ctrl+K to the right, Ctrl+W a word"),
-        ("Esc or q", "back; nothing is started"),
+        ("Esc or q", "back; a run that is being started goes on"),
     )
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "back", show=False, priority=True),
@@ -72,7 +73,7 @@ class NewRunScreen(PaintedScreen):
         self.state = LaunchState(Form(order_seed=seed))
         self._drawn = Drawn((), (), 0)
         self._follow = True
-        self._busy = False
+        self._busy = self._warned = self._left = False
         self._command: tuple[str, ...] | None = None
         self._timer: Timer | None = None
 
@@ -196,25 +197,46 @@ class NewRunScreen(PaintedScreen):
             return
         against = obstacle(self.state)
         if against is not None:
+            # What it is stands in the plan.
             self._change(lambda state: stand_on(state, against[0]))
-            self._say(f"✗ {against[1]}")
+            self._say("nothing was started")
             return
-        self._busy = True
+        self._busy, self._warned = True, False
         self._say("starting ...")
-        self.run_worker(self._start(arguments(self.state.form)), exclusive=True, group="start")
+        # Of the app: it is told how it went, also where the form was left.
+        self.app.run_worker(self._start(arguments(self.state.form)), group="start")
 
     async def _start(self, asked: tuple[str, ...]) -> None:
-        outcome = await commands.run(*commands.record(asked))
+        outcome = await commands.run(*commands.record(asked), outlives=True)
         self._busy = False
         path = commands.session_path(outcome)
-        if outcome.good and path is not None:
+        if self._left:
+            self._tell_home(outcome)
+        elif outcome.good and path is not None:
             self.dismiss(None)
             self.gpuwatch.open_session(path)
-            return
-        self._say(f"✗ {outcome.complaint}")
+        elif outcome.code == commands.NO_ANSWER:
+            self._say(f"✗ {outcome.complaint}; it may still start: Esc, and look in the list")
+        else:
+            self._say(f"✗ {outcome.complaint}")
+
+    def _tell_home(self, outcome: Outcome) -> None:
+        """Say on the home screen how a start went whose form was left."""
+        from gpuwatch.tui.home import HomeScreen
+
+        for home in self.app.screen_stack:
+            if isinstance(home, HomeScreen):
+                home.say("the run has started" if outcome.good else f"✗ {outcome.complaint}")
+                home.action_refresh()
 
     def _say(self, message: str) -> None:
         self._change(lambda state: replace(state, message=message))
 
     def action_back(self) -> None:
+        """Leave the form; while it starts something, on the second time."""
+        if self._busy and not self._warned:
+            self._warned = True
+            self._say("it is being started, and goes on when you leave: Esc once more")
+            return
+        self._left = True
         self.dismiss(None)

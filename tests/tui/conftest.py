@@ -79,12 +79,31 @@ class Fake:
     def refuses(self, error: str) -> None:
         (self.folder / "record.err").write_text(error)
 
+    def holds(self, command: str) -> None:
+        """What begins with ``command``, but for a dry run, waits for :meth:`goes_on`."""
+        (self.folder / "held.txt").write_text(command)
+
+    def goes_on(self) -> None:
+        (self.folder / "held.txt").unlink(missing_ok=True)
+
+    def done(self, command: str, times: int) -> None:
+        """Wait until what begins with ``command`` was held and has ended so many times."""
+        deadline = time.monotonic() + 15
+        file = self.folder / "done.txt"
+        while sum(each.startswith(command) for each in _lines(file)) < times:
+            assert time.monotonic() < deadline, _lines(file)
+            time.sleep(0.02)
+
     @property
     def asked(self) -> list[list[str]]:
         file = self.folder / "asked.txt"
         return (
             [line.split("\x1f") for line in file.read_text().splitlines()] if file.exists() else []
         )
+
+
+def _lines(file: Path) -> list[str]:
+    return file.read_text().splitlines() if file.exists() else []
 
 
 def environment(text: str, trouble: str = "", *, with_gpu: str = "") -> dict[str, Any]:

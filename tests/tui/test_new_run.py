@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
@@ -93,7 +94,9 @@ async def test_a_field_says_beside_it_what_is_wrong_and_enter_goes_there(fake: F
         assert "✗ must be an integer of at least 1, not 'x'" in row(app, "steps ")
         await pilot.press("shift+tab", "enter")
         await until(pilot, lambda: form(app).state.cursor == "steps")
-        await shows(pilot, "cannot start: must be an integer")
+        await shows(pilot, "cannot start: steps: must be an integer")
+        await shows(pilot, "» nothing was started")
+        assert screen_text(app).count("must be an integer") == 2  # in the plan, and at its field
         await pilot.press("backspace")
         await shows(pilot, "$ gpuwatch run mnist-cnn")
     assert started(fake) == []
@@ -149,6 +152,7 @@ async def test_gpus_are_ticked_and_decide_what_can_run(fake: Fake) -> None:
     fake.finds(environment("bare", with_gpu=why), gpus=2, torch=why)
     async with running(NewRunScreen, (80, 40)) as (app, pilot):
         await says(pilot, f"[x] bare ✗ {why}")
+        await says(pilot, f"cannot start: bare: {why}; install another, or choose device cpu")
         await stand_on(app, pilot, "gpu=0")
         await pilot.press("space")
         await shows(pilot, "--gpus 1")
@@ -376,11 +380,60 @@ async def test_what_a_cpu_cannot_do_is_said_where_there_is_no_gpu(fake: Fake) ->
         await stand_on(app, pilot, "dtype")
         await pilot.press("right")
         assert "✗ tf32 is a format of NVIDIA's" in row(app, "data type ")
-        assert "cannot start: tf32 is a format" in screen_text(app)
-        await pilot.press("left", "tab", "left")
-        assert "✗ no NVIDIA GPU is seen" in row(app, "device ")
+        assert "cannot start: data type: tf32 is a format" in screen_text(app)
+        await pilot.press("left", "tab")
+        assert "a GPU where there is one" in row(app, "< auto >")
+        await pilot.press("left")
+        assert "✗ no NVIDIA GPU is seen" in row(app, "< cuda >")
         await pilot.press("right", "right")
+        assert "the CPU, also where there is a GPU" in row(app, "< cpu >")
         await shows(pilot, "$ gpuwatch run mnist-cnn --device cpu")
+
+
+async def test_a_start_goes_on_when_the_form_is_left_and_esc_says_so(
+    session: Make, fake: Fake
+) -> None:
+    fake.records(session())
+    for refused in (False, True):
+        fake.holds("--record")
+        async with running(HomeScreen) as (app, pilot):
+            await pilot.press("n")
+            await shows(pilot, "✓ 1 run")
+            await pilot.press("enter")
+            await shows(pilot, "starting ...")
+            await pilot.press("escape")
+            await shows(pilot, "it is being started, and goes on when you leave: Esc once more")
+            await pilot.press("escape")
+            await until(pilot, lambda: isinstance(app.screen, HomeScreen))
+            if refused:
+                fake.refuses("gpuwatch: error: no room")
+            fake.goes_on()
+            await shows(pilot, "✗ error: no room" if refused else "» the run has started")
+            assert isinstance(app.screen, HomeScreen)
+    assert len(started(fake)) == 2
+
+
+async def test_a_start_outlives_the_program(fake: Fake) -> None:
+    fake.holds("--record")
+    async with running(NewRunScreen) as (_, pilot):
+        await shows(pilot, "✓ 1 run")
+        await pilot.press("enter")
+        await until(pilot, lambda: len(started(fake)) == 1)
+    fake.goes_on()
+    await asyncio.to_thread(fake.done, "--record --detach", 1)
+
+
+async def test_a_start_without_an_answer_may_still_come(
+    fake: Fake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(commands.run.__kwdefaults__, "timeout", 0.5)
+    fake.holds("--record")
+    async with running(NewRunScreen, (120, 40)) as (_, pilot):
+        await shows(pilot, "✓ 1 run")
+        await pilot.press("enter")
+        await shows(pilot, "it may still start: Esc, and look in the list")
+    fake.goes_on()
+    await asyncio.to_thread(fake.done, "--record --detach", 1)
 
 
 async def test_where_there_is_room_all_parameters_are_shown(fake: Fake) -> None:
