@@ -186,7 +186,9 @@ async def test_stopping_a_run_of_a_study_says_that_the_others_are_not_started(
     async with running(HomeScreen) as (_, pilot):
         await shows(pilot, "s stop")
         await pilot.press("s")
-        await shows(pilot, "Stop this run and the 2 after it? y stops them, Esc lets them go on")
+        await shows(
+            pilot, "Stop this run and the 2 after it? y stops them; n or Esc lets them go on"
+        )
 
 
 async def test_a_lost_run_whose_processes_are_gone_is_closed_and_told_so_in_one_row(
@@ -199,7 +201,7 @@ async def test_a_lost_run_whose_processes_are_gone_is_closed_and_told_so_in_one_
     async with running(HomeScreen) as (_, pilot):
         await shows(pilot, "? lost")
         await pilot.press("s")
-        await shows(pilot, "End what is left of this run? y ends it, Esc leaves it")
+        await shows(pilot, "End what is left of this run? y ends it; n or Esc leaves it")
         await pilot.press("y")
         await shows(pilot, f"» closed {path.name}: its run had ended")
         await pilot.press("s", "y")

@@ -3,6 +3,7 @@ by the real commands."""
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import subprocess
@@ -24,6 +25,7 @@ from gpuwatch.tui.compare import CompareScreen
 from gpuwatch.tui.home import HomeScreen
 from gpuwatch.tui.home_watch import fresh
 from gpuwatch.tui.live import LiveScreen
+from gpuwatch.tui.log_page import LogScreen
 from gpuwatch.tui.look import READ_ONLY, Look
 from gpuwatch.tui.process_page import ProcessScreen
 
@@ -140,10 +142,20 @@ async def test_name_tags_and_note_are_written_and_shown(studies: Path) -> None:
     assert known == Label("my run", ("fast", "y"), "Before the update")
 
 
-async def test_a_name_that_is_refused_is_told(studies: Path) -> None:
+async def test_a_name_that_is_refused_is_told_and_stays_to_be_mended(studies: Path) -> None:
     async with home() as (_, pilot):
         await pilot.press("R", *"last", "enter")
         await shows(pilot, "'last' cannot be a name")
+        await shows(pilot, "name: last")
+        await pilot.press(*"ing", "enter")
+        await shows(pilot, "alone is called lasting")
+    assert labels.read(studies / "alone")["01-bare.gpuwatch"].name == "lasting"
+
+
+async def test_esc_with_a_letter_behind_it_leaves_the_name_as_it_was(studies: Path) -> None:
+    async with home() as (screen, pilot):
+        await pilot.press("R", *"typed", "alt+d")
+        assert screen.state.edit is None and screen.state.question is None
     assert labels.read(studies / "alone") == {}
 
 
@@ -159,11 +171,11 @@ async def test_pasted_text_is_one_clean_line(studies: Path) -> None:
 async def test_deleting_names_what_goes_and_asks(studies: Path) -> None:
     async with home() as (screen, pilot):
         await pilot.press("down", "d")
-        await shows(pilot, "Delete study pair: 2 sessions, ")
-        await shows(pilot, "y yes  Esc no")
+        await shows(pilot, "? Delete gcn study of 2 runs, started 10-09 08:56? study pair:")
+        await shows(pilot, "y yes  n no")
         await pilot.press("escape", "y")
         await pilot.press("d")
-        await shows(pilot, "Delete study pair")
+        await shows(pilot, "Delete gcn study of 2 runs")
         await pilot.press("y")
         await shows(pilot, "deleted study pair: 2 sessions")
         await until(pilot, lambda: titles(screen) == ["mnist-cnn", "resnet18"])
@@ -173,10 +185,137 @@ async def test_deleting_names_what_goes_and_asks(studies: Path) -> None:
 async def test_what_is_marked_is_deleted_together(studies: Path) -> None:
     async with home() as (screen, pilot):
         await pilot.press("space", "down", "space", "home", "d")
-        await shows(pilot, "Delete study alone: 1 session, ")
+        await shows(pilot, "Delete 2 marked: mnist-cnn in bare, started 10-09 08:58; resnet18")
         await pilot.press("y")
         await until(pilot, lambda: titles(screen) == ["gcn"])
         assert screen.state.marked == ()
+
+
+async def test_a_question_says_that_it_is_about_a_marked_run_elsewhere(studies: Path) -> None:
+    labels.change(studies / "alone", "01-bare.gpuwatch", lambda _: Label("best"))
+    async with home() as (_, pilot):
+        await pilot.press("space", "end", "d")
+        await shows(
+            pilot, "? Delete the marked best (mnist-cnn) in bare, started 10-09 08:58? study"
+        )
+
+
+@pytest.mark.parametrize("key", ["slash", "down", "o", "question_mark", "R", "n", "escape", "t"])
+async def test_every_key_but_yes_drops_the_question(studies: Path, key: str) -> None:
+    async with home() as (screen, pilot):
+        await pilot.press("d")
+        await shows(pilot, "? Delete mnist-cnn")
+        await pilot.press(key)
+        assert screen.state.question is None
+        top = screen.app.screen
+        assert (top is screen) == (key != "question_mark")  # n and Esc say no, and do no more
+        await pilot.press("escape", "y")
+        await pilot.app.workers.wait_for_complete()
+        assert screen.state.question is None
+    assert (studies / "alone" / "01-bare.gpuwatch").exists()
+
+
+async def test_a_click_and_the_wheel_drop_the_question_too(studies: Path) -> None:
+    async with home() as (screen, pilot):
+        for act in (lambda: screen.action_scroll_by(1), lambda: screen.action_scroll_by(-1)):
+            await pilot.press("d")
+            await shows(pilot, "? Delete ")
+            act()
+            assert screen.state.question is None
+
+
+async def test_a_question_on_its_way_is_not_asked_of_one_who_writes(studies: Path) -> None:
+    async with home() as (screen, pilot):
+        await pilot.press("d", "slash", *"gcn")
+        await pilot.app.workers.wait_for_complete()
+        assert screen.state.question is None
+        await shows(pilot, "Enter done  Esc leave it as it was")
+        await pilot.press("enter", "y")
+    assert sorted(os.listdir(studies)) == ["alone", "older", "pair"]
+
+
+async def test_what_is_said_meanwhile_does_not_hide_the_question(studies: Path) -> None:
+    async with home() as (screen, pilot):
+        await pilot.press("d")
+        await shows(pilot, "? Delete mnist-cnn")
+        screen.say("something else has ended")
+        await shows(pilot, "? Delete mnist-cnn")
+
+
+async def test_a_label_goes_to_the_run_that_it_was_begun_for(studies: Path) -> None:
+    async with home() as (screen, pilot):
+        await pilot.press("R", *"mine")
+        screen.action_scroll_by(2)
+        screen.post_message(Clicked(20, 9, 1))
+        await pilot.pause()
+        assert screen.state.cursor == 0
+        screen.put_in_order(replace(screen.state.how, reverse=True), studies / "pair")
+        await pilot.press("enter")
+        await shows(pilot, "01-bare.gpuwatch is called mine")
+    assert labels.read(studies / "alone")["01-bare.gpuwatch"].name == "mine"
+    assert labels.read(studies / "pair") == {}
+
+
+async def test_a_note_of_several_lines_keeps_them(studies: Path) -> None:
+    labels.change(studies / "alone", "01-bare.gpuwatch", lambda _: Label(note="one\ntwo"))
+    async with home() as (_, pilot):
+        await shows(pilot, "note one two")
+        await pilot.press("N")
+        await shows(pilot, "note: one↵two")
+        await pilot.press(*" 3", "enter")
+        await shows(pilot, "note one two 3")
+    assert labels.read(studies / "alone")["01-bare.gpuwatch"].note == "one\ntwo 3"
+
+
+async def test_leaving_waits_for_what_is_under_way_and_a_second_time_does_not(
+    fake: Fake, studies: Path
+) -> None:
+    path = studies / "alone" / "01-bare.gpuwatch"
+    fake.list(entry(path))
+    for presses in (1, 2):
+        fake.holds("delete")
+        async with home() as (screen, pilot):
+            await pilot.press("d")
+            await shows(pilot, "? Delete")
+            await pilot.press("y")
+            await until(pilot, lambda: ["delete", "--yes", str(path)] in fake.asked)
+            await pilot.press("R", *"x", "enter")  # ends no other act
+            await until(pilot, lambda: ["rename", str(path), "--", "x"] in fake.asked)
+            await pilot.press("q")
+            await shows(pilot, "deleting, then leaving …; once more leaves now")
+            assert screen.app.return_value is None
+            if presses == 2:
+                await pilot.press("q")
+            else:
+                fake.goes_on()
+            await until(pilot, lambda: screen.app.return_value == 0)
+        fake.goes_on()
+        await asyncio.to_thread(fake.done, "delete --yes", presses)
+
+
+async def test_l_shows_the_log_of_the_run(studies: Path) -> None:
+    async with home() as (screen, pilot):
+        await pilot.press("down", "l")
+        await shows(pilot, "» → shows the runs of the study")
+        await pilot.press("up", "l")
+        await until(pilot, lambda: isinstance(screen.app.screen, LogScreen))
+        await pilot.press("escape")
+        await until(pilot, lambda: screen.app.screen is screen)
+
+
+async def test_a_mark_that_c_set_by_itself_is_gone_once_it_served(studies: Path) -> None:
+    async with home() as (screen, pilot):
+        await pilot.press("c")
+        await shows(pilot, "this run is marked")
+        assert screen.app.screen is screen and len(screen.state.marked) == 1
+        await pilot.press("end", "c")
+        await until(pilot, lambda: isinstance(screen.app.screen, CompareScreen))
+        assert screen.state.marked == ()
+        await pilot.press("escape")
+        await until(pilot, lambda: screen.app.screen is screen)
+        await pilot.press("space", "home", "c")
+        await until(pilot, lambda: isinstance(screen.app.screen, CompareScreen))
+        assert len(screen.state.marked) == 1
 
 
 async def test_marks_across_studies_are_compared(studies: Path) -> None:
@@ -214,6 +353,8 @@ async def test_p_shows_the_processes_of_this_machine(studies: Path) -> None:
 
 async def test_a_click_stands_on_a_row_and_a_double_click_opens_it(studies: Path) -> None:
     async with home() as (screen, pilot):
+        # The list moves down once the devices are there.
+        await until(pilot, lambda: screen.state.devices is not None)
         rows = screen_text(screen.gpuwatch).splitlines()
         at = next(y for y, row in enumerate(rows) if "resnet18" in row)
         await pilot.click(offset=(20, at))
@@ -234,7 +375,10 @@ async def test_the_wheel_goes_through_the_list(studies: Path) -> None:
 
 @pytest.mark.parametrize("key", ["n", "d", "R", "T", "N", "e"])
 async def test_a_screen_that_is_read_only_says_so_and_does_nothing(studies: Path, key: str) -> None:
-    async with home(Look(read_only=True)) as (screen, pilot):
+    async with home(Look(read_only=True), (120, 24)) as (screen, pilot):
+        await shows(pilot, "r refresh")
+        foot = screen_text(screen.gpuwatch).splitlines()[-1]
+        assert not set(foot.split()) & {"new", "delete", "name", "tags", "note", "export"}
         await pilot.press(key)
         await shows(pilot, READ_ONLY)
         assert screen.app.screen is screen and screen.state.edit is None
