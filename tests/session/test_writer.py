@@ -1,0 +1,133 @@
+"""When a recording of the machine is committed, and what a reader sees of it."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from pathlib import Path
+
+import pytest
+
+from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.store import Row, Safety, SessionStore, meta
+from gpuwatch.session.writer import SessionWriter
+
+SECOND = 1_000_000_000
+
+
+class Store(SessionStore):
+    """A store whose commits can be waited for."""
+
+    def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
+        super().__init__(path, connection)
+        self.commits: list[list[Row]] = []
+        self.changed = threading.Condition()
+
+    def write(self, rows: object) -> None:
+        listed = list(rows)  # type: ignore[call-overload]
+        super().write(listed)
+        with self.changed:
+            self.commits.append(listed)
+            self.changed.notify_all()
+
+    def until(self, commits: int) -> None:
+        with self.changed:
+            assert self.changed.wait_for(lambda: len(self.commits) >= commits, 10)
+
+
+def made(tmp_path: Path, safety: Safety = Safety.NEARLY) -> Store:
+    store = Store.create(tmp_path / "s.gpuwatch", (), safety=safety)
+    assert isinstance(store, Store)
+    store.commits.clear()
+    return store
+
+
+def ticks(path: Path) -> list[int]:
+    with SessionReader(path) as reader:
+        return [row[0] for row in reader.ticks(())]
+
+
+def test_a_sample_of_the_machine_is_committed_at_once(tmp_path: Path) -> None:
+    store = made(tmp_path)
+    writer = SessionWriter(store, 0, base_ns=0, pump_seconds=None)
+    writer.start()
+    for n in range(2):
+        writer.tick(n, n * SECOND, [])
+        store.until(n + 1)
+        assert ticks(store.path) == list(range(n + 1))
+    assert writer.close()
+
+
+def test_samples_in_quick_succession_share_a_commit(tmp_path: Path) -> None:
+    store = made(tmp_path)
+    writer = SessionWriter(store, 0, base_ns=0, pump_seconds=None)
+    writer.start()
+    writer.tick(0, 0, [])
+    store.until(1)
+    for n in range(1, 20):
+        writer.tick(n, n, [])
+    store.until(2)
+    assert writer.close()
+    assert [len(rows) for rows in store.commits[:2]] == [1, 19]
+    assert ticks(store.path) == list(range(20))
+
+
+def test_rows_that_no_sample_comes_with_are_written_too(tmp_path: Path) -> None:
+    store = made(tmp_path)
+    rows = [meta("seen", 1)]
+
+    def pump() -> None:
+        while rows:
+            writer.put(rows.pop())
+
+    writer = SessionWriter(store, 0, base_ns=0, pump=pump, pump_seconds=None)
+    writer.start()
+    store.until(1)
+    with SessionReader(store.path) as reader:
+        assert reader.meta()["seen"] == 1
+    assert writer.close()
+
+
+def test_a_commit_that_fails_is_tried_again_without_another_sample(tmp_path: Path) -> None:
+    store = made(tmp_path)
+    writer = SessionWriter(store, 0, base_ns=0, pump_seconds=None)
+    other = sqlite3.connect(store.path, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    writer.tick(0, 0, [])
+    assert not writer.commit()
+    writer.start()
+    other.execute("ROLLBACK")
+    other.close()
+    store.until(1)
+    assert ticks(store.path) == [0]
+    assert writer.close()
+
+
+@pytest.mark.parametrize(
+    ("safety", "synchronous"), [(Safety.MACHINE, 2), (Safety.NEARLY, 1), (Safety.RECORDER, 0)]
+)
+def test_a_store_waits_for_the_disk_as_far_as_it_is_asked_to(
+    tmp_path: Path, safety: Safety, synchronous: int
+) -> None:
+    store = made(tmp_path, safety)
+    ((found,),) = store._connection.execute("PRAGMA synchronous")
+    store.close()
+    assert found == synchronous
+
+
+def test_what_is_read_at_once_is_of_one_moment_and_holds_nobody_up_afterwards(
+    tmp_path: Path,
+) -> None:
+    store = made(tmp_path)
+    with SessionReader(store.path) as reader:
+        with reader.at_once():
+            assert "later" not in reader.meta()
+            with pytest.raises(sqlite3.OperationalError, match="locked"):
+                store.write([meta("later", 1)])
+            assert "later" not in reader.meta()
+        with pytest.raises(ZeroDivisionError), reader.at_once():
+            reader.meta()
+            raise ZeroDivisionError
+        store.write([meta("later", 1)])
+        assert reader.meta()["later"] == 1
+    store.close()

@@ -1,0 +1,64 @@
+"""Which cells of a row are sent, and what is sent of them."""
+
+from __future__ import annotations
+
+import random
+
+from gpuwatch.tui.canvas import _cells, _changed, _cut
+from gpuwatch.tui.line import Line, Span
+
+WIDTH = 30
+TEXTS = ("a", "bc ", "▁▂▃", "42 %", "        ", "日本", "é")
+ROLES = ("text", "strong", "muted")
+
+
+def row_of(dice: random.Random, texts: tuple[str, ...]) -> tuple[Span, ...]:
+    line = Line(WIDTH)
+    while line.left and dice.random() < 0.9:
+        line.add(dice.choice(texts), dice.choice(ROLES))
+    return line.spans()
+
+
+def cells(row: tuple[Span, ...]) -> list[Span]:
+    found = _cells(row)
+    return found + [(" ", "text")] * (WIDTH - len(found))
+
+
+def test_the_changed_stretches_make_the_old_row_the_new_one() -> None:
+    dice = random.Random(6)
+    for _ in range(500):
+        old = row_of(dice, TEXTS)
+        kept = dice.randrange(len(old) + 1)
+        new = Line(WIDTH).join(_line(old[:kept])).join(_line(row_of(dice, TEXTS))).spans()
+        drawn = cells(old)
+        for start, end in _changed(old, new, WIDTH):
+            drawn[start:end] = cells(new)[start:end]
+        assert drawn == cells(new), (old, new)
+
+
+def test_a_change_in_the_middle_leaves_both_ends_alone() -> None:
+    old = (("left ", "text"), ("12", "strong"), (" right", "text"))
+    new = (("left ", "text"), ("19", "strong"), (" right", "text"))
+    assert _changed(old, new, WIDTH) == [(6, 7)]
+
+
+def test_a_cut_is_what_stands_in_the_cells() -> None:
+    dice = random.Random(7)
+    narrow = tuple(text for text in TEXTS if text != "日本")
+    for _ in range(500):
+        row = row_of(dice, narrow)
+        start = dice.randrange(WIDTH)
+        end = dice.randrange(start + 1, WIDTH + 1)
+        found = _cut(row, start, end)
+        assert found is not None and _cells(found) == cells(row)[start:end]
+
+
+def test_a_row_with_wide_characters_is_not_cut_by_characters() -> None:
+    assert _cut((("ab", "text"), ("日本", "strong")), 0, 4) is None
+
+
+def _line(row: tuple[Span, ...]) -> Line:
+    line = Line(WIDTH)
+    for text, role in row:
+        line.add(text, role)
+    return line
