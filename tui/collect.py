@@ -207,7 +207,7 @@ class Collector:
             metrics=keys,
             shares=self._steps.phases.shares(),
             study=self._study.strip,
-            panels=panels_of(devices, self._series, shown, self._interval, warnings)
+            panels=panels_of(sources, devices, ceilings.peak_bandwidth, shown, warnings)
             if view.grid
             else (),
             ahead=None if self._beside else self._study.ahead(live=state.live),
@@ -264,9 +264,8 @@ class Collector:
 
     def _reading(self, channel: ChannelRow, t: int) -> Reading:
         if channel.method is Method.UNAVAILABLE:
-            return Reading(
-                None, channel.method, channel.reason or "no reason given", channel.source
-            )
+            reason = channel.reason or "no reason given"
+            return Reading(None, channel.method, reason, channel.source, channel.sampled_as)
         counter = channel.kind == "counter"
         found = self._ticks.rate(channel.id) if counter else self._ticks.latest(channel.id)
         # Slow metrics come less often than every tick; older than this is unknown.

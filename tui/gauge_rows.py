@@ -14,7 +14,7 @@ from gpuwatch.tui.graph import Window, area, axis, bar
 from gpuwatch.tui.line import Line
 from gpuwatch.tui.shares import fitting, over_texts, share_texts
 from gpuwatch.tui.snapshot import Gauge
-from gpuwatch.units import UNKNOWN
+from gpuwatch.units import UNKNOWN, percent
 
 LABEL = 6
 """Columns of the scale's labels and its line."""
@@ -120,9 +120,12 @@ def badge(gauge: Gauge, width: int) -> str:
 
 
 def _badge(gauge: Gauge) -> str:
-    parts = [gauge.reading.method.value]
-    if gauge.reading.method is Method.BOUND:
-        return "bound: at most"
+    bound = gauge.reading.method is Method.BOUND
+    parts = ["bound: at most" if bound else gauge.reading.method.value]
+    if gauge.covered is not None:
+        return f"{parts[0]}, {percent(gauge.covered)} of the time"
+    if bound:
+        return parts[0]
     if gauge.reading.method is not Method.UNAVAILABLE:
         if gauge.note:
             parts.append(gauge.note)

@@ -71,7 +71,7 @@ def _utilization(sources: Sources, shown: Window) -> Gauge:
     reading = device.get(metric) if device else MISSING
     if reading is MISSING and sources.imported:
         reading = replace(MISSING, reason=_IMPORTED)
-    history = _series(sources, metric, shown)
+    history = history_of(sources, metric, shown)
     return finish(Gauge("utilization", title, "1", reading, 1.0, history, 1.0, mean=False), sources)
 
 
@@ -79,10 +79,9 @@ def _bandwidth(sources: Sources, shown: Window) -> Gauge:
     device = sources.device
     metric = "hw.gpu.memory.bandwidth"
     reading = device.get(metric) if device else MISSING
-    series = sources.series.get((device.row.id, metric)) if device else None
     # What was measured before stays: a counted rate would carry its line on as if it were the same.
-    if reading.method is not Method.UNAVAILABLE or (series is not None and series.seen):
-        history = _series(sources, metric, shown)
+    if _known(sources, metric):
+        history = history_of(sources, metric, shown)
         gauge = Gauge(
             "bandwidth", "Memory bandwidth", "B/s", reading, None, history, 1.0, mean=False
         )
@@ -103,19 +102,49 @@ def _bandwidth(sources: Sources, shown: Window) -> Gauge:
     return _bound(sources, shown, reason) or gauge
 
 
-def _bound(sources: Sources, shown: Window, reason: str) -> Gauge | None:
+def _known(sources: Sources, metric: str) -> bool:
+    """The device gives a metric, or gave it before."""
+    if sources.device is None:
+        return False
+    series = sources.series.get((sources.device.row.id, metric))
+    given = sources.device.get(metric).method is not Method.UNAVAILABLE
+    return given or (series is not None and series.seen)
+
+
+_BUSY = "hw.gpu.memory.busy"
+
+
+def bandwidth_of(sources: Sources) -> Reading:
+    """Of the device as it stands now: its own counter, else at most so much."""
+    metric = "hw.gpu.memory.bandwidth"
+    reading = sources.device.get(metric) if sources.device else MISSING
+    if sources.machine_only or _known(sources, metric):
+        return reading
+    return _at_most(sources, reading.reason) or reading
+
+
+def _at_most(sources: Sources, reason: str | None) -> Reading | None:
     """At most this bandwidth: in the time without an access to memory there was none.
 
     The share of time with an access, times the peak. How much an access moved is not known.
     """
-    metric, peak = "hw.gpu.memory.busy", sources.peak_bandwidth
-    busy = sources.device.get(metric) if sources.device else MISSING
-    if peak is None or busy.method is Method.UNAVAILABLE:
+    if sources.device is None or sources.peak_bandwidth is None or not _known(sources, _BUSY):
         return None
-    value = None if busy.value is None else busy.value * peak
-    reading = Reading(value, Method.BOUND, reason, f"{busy.source} x peak bandwidth")
+    busy = sources.device.get(_BUSY)
+    source = f"{busy.source} x peak bandwidth"
+    if busy.method is Method.UNAVAILABLE:
+        return Reading(None, Method.UNAVAILABLE, busy.reason, source, Method.BOUND)
+    value = None if busy.value is None else busy.value * sources.peak_bandwidth
+    return Reading(value, Method.BOUND, reason, source)
+
+
+def _bound(sources: Sources, shown: Window, reason: str) -> Gauge | None:
+    """The bandwidth as a bound, where nothing measures or counts it."""
+    reading, peak = _at_most(sources, reason), sources.peak_bandwidth
+    if reading is None or peak is None:
+        return None
     history = tuple(
-        None if share is None else share * peak for share in _series(sources, metric, shown)
+        None if share is None else share * peak for share in history_of(sources, _BUSY, shown)
     )
     title = "Memory bandwidth"
     gauge = Gauge("bandwidth", title, "B/s", reading, None, history, 1.0, mean=False)
@@ -196,7 +225,8 @@ def _silence(sources: Sources) -> str | None:
     return f"no step for {(sources.t - sources.steps.newest) / NS:.0f} s"
 
 
-def _series(sources: Sources, metric: str, shown: Window) -> tuple[float | None, ...]:
+def history_of(sources: Sources, metric: str, shown: Window) -> tuple[float | None, ...]:
+    """Of the device's ``metric`` over ``shown``."""
     series = sources.series.get((sources.device.row.id, metric)) if sources.device else None
     if series is None:
         return (None,) * shown.columns
@@ -204,12 +234,18 @@ def _series(sources: Sources, metric: str, shown: Window) -> tuple[float | None,
 
 
 def finish(gauge: Gauge, sources: Sources) -> Gauge:
-    """Of a run that is over the mean over the stretch says more than its last moment."""
-    if sources.live or gauge.reading.method is Method.UNAVAILABLE:
-        return gauge
+    """Of a run that is over the mean over the stretch says more than its last moment, also where
+    the value went away before its end."""
+    reading = gauge.reading
+    gone = reading.method is Method.UNAVAILABLE
+    method = reading.before if gone else reading.method
     known = [value for value in gauge.history if value is not None]
+    if sources.live or method is Method.UNAVAILABLE or (gone and not known):
+        return gauge
     mean = sum(known) / len(known) if known else None
-    return replace(gauge, reading=replace(gauge.reading, value=mean), mean=True)
+    covered = len(known) / len(gauge.history) if gone else None
+    reading = replace(reading, value=mean, method=method)
+    return replace(gauge, reading=reading, mean=True, covered=covered)
 
 
 def scaled(gauge: Gauge, sources: Sources, scales: Scales) -> Gauge:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from gpuwatch.metrics import Method
 from gpuwatch.text import clean
 from gpuwatch.tui.cells import fit
 from gpuwatch.tui.device_rows import attribute, memory_total, number_of
@@ -147,8 +148,7 @@ def _figures(panel: Panel, width: int, *, memory: bool) -> Line:
     device = panel.device
     limit, power = attribute(device, "power.limit"), device.value("hw.gpu.power")
     watts = number(power, "W") if limit is None or power is None else f"{power:.0f}/{limit:.0f} W"
-    bandwidth = f"{si(device.value('hw.gpu.memory.bandwidth'), 'B/s'):<9}"
-    told = [("memory ", f"{_memory(panel):<13}") if memory else ("bandwidth ", bandwidth)]
+    told = [("memory ", f"{_memory(panel):<13}") if memory else _bandwidth(panel)]
     told += [("", f"{watts:<9}"), ("", number(device.value("hw.gpu.temperature"), "°C"))]
     row = Line(width)
     for name, text in told:
@@ -157,6 +157,15 @@ def _figures(panel: Panel, width: int, *, memory: bool) -> Line:
         row.add("  " if row.used else "").add(name, "muted")
         row.add(text, "muted" if text.startswith(UNKNOWN) else "text")
     return row
+
+
+def _bandwidth(panel: Panel) -> tuple[str, str]:
+    """Its name and its value, in the same width with the mark of a bound and without."""
+    reading = panel.bandwidth
+    text = si(reading.value, "B/s")
+    if reading.method is Method.BOUND and reading.value is not None:
+        return "bandwidth", f"{'≤' + text:>10}"
+    return "bandwidth ", f"{text:<9}"
 
 
 def _history(panel: Panel, rows: list[Line]) -> None:

@@ -2,29 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from gpuwatch.tui.alerts import told_of
 from gpuwatch.tui.device_rows import number_of
+from gpuwatch.tui.gauges import Sources, bandwidth_of, history_of
 from gpuwatch.tui.graph import Window
-from gpuwatch.tui.series import Series
 from gpuwatch.tui.snapshot import DeviceNow, Panel
 
 
 def panels_of(
+    sources: Sources,
     devices: Sequence[DeviceNow],
-    series: Mapping[tuple[str, str], Series],
+    peak_bandwidth: Callable[[str], float | None],
     shown: Window,
-    interval: float,
     warnings: Sequence[str],
 ) -> tuple[Panel, ...]:
-    """Of every GPU its utilization over ``shown``, and its gravest warning."""
+    """Of every GPU its utilization over ``shown``, its bandwidth, and its gravest warning.
+
+    ``peak_bandwidth``: by GPU what its memory cannot exceed in By/s.
+    """
     found = []
     for device in devices:
         if device.row.kind == "gpu":
-            known = series.get((device.row.id, "hw.gpu.utilization"))
-            history = [None] * shown.columns if known is None else known.columns(shown, interval)
-            found.append(Panel(device, tuple(history), _wrong(device, warnings)))
+            of_it = replace(sources, device=device, peak_bandwidth=peak_bandwidth(device.row.id))
+            history = history_of(of_it, "hw.gpu.utilization", shown)
+            found.append(Panel(device, history, bandwidth_of(of_it), _wrong(device, warnings)))
     return tuple(found)
 
 

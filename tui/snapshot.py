@@ -63,6 +63,8 @@ class Reading:
     method: Method
     reason: str | None = None
     source: str = ""
+    before: Method = Method.UNAVAILABLE
+    """Of what is unavailable by now: how it was obtained before."""
 
 
 MISSING = Reading(None, Method.UNAVAILABLE, "not recorded")
@@ -86,6 +88,8 @@ class Gauge:
     """The reading is the mean over the stretch shown, not a moment."""
     note: str = ""
     """What the number covers, where that is not plain."""
+    covered: float | None = None
+    """Share of the stretch that the mean is of, where the value went away for good."""
     against: Ceiling | None = None
     """Which ceiling that is: every share of a rate names it."""
 
@@ -199,6 +203,8 @@ class Panel:
     device: DeviceNow
     history: tuple[float | None, ...]
     """Utilization over the window."""
+    bandwidth: Reading = MISSING
+    """The GPU's own counter, else a bound."""
     wrong: str = ""
     """What is wrong with it, in a few words; empty: nothing that is known."""
 

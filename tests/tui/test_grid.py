@@ -9,6 +9,7 @@ import pytest
 
 from gpuwatch.session.rows import DeviceRow
 from gpuwatch.tui.device_rows import grid_rows
+from gpuwatch.tui.gauge_values import value_parts
 from gpuwatch.tui.grid_rows import layout, panel_rows, places
 from gpuwatch.tui.live import LiveScreen
 from gpuwatch.tui.snapshot import DeviceNow, Panel, View
@@ -174,6 +175,16 @@ def test_few_gpus_stand_below_each_other_in_high_panels_with_a_history() -> None
     assert (layout(2, 80, 20).beside, layout(2, 80, 20).height) == (1, 10)
     assert (layout(8, 160, 44).beside, layout(8, 160, 44).height) == (2, 11)
     assert (layout(8, 80, 16).beside, layout(8, 80, 16).height) == (2, 4)
+
+
+@pytest.mark.parametrize("width", [80, 120, 160])
+def test_a_bound_of_the_bandwidth_has_its_mark_in_a_panel_too(session: Make, width: int) -> None:
+    path = session(gpus=2, memory_busy=True, known_card=True, count=False)
+    snapshot = snapshot_of(path, GRID)
+    assert value_parts(snapshot.gauges[1]) == ("≤1.34", "TB/s")
+    rows = texts(panel_rows(snapshot.panels, "gpu0", width, 9, mark_used=True))
+    figures = [row for row in rows if "bandwidth" in row]
+    assert all("bandwidth≤1.34 TB/s" in row and "°C" in row for row in figures) and figures
 
 
 def test_an_unknown_number_in_a_panel_is_a_dash(session: Make) -> None:

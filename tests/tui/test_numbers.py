@@ -9,11 +9,16 @@ from typing import Any
 
 import pytest
 
+from gpuwatch.metrics import Method
 from gpuwatch.tui.device_rows import Fields, detail_rows
+from gpuwatch.tui.gauge_rows import badge
 from gpuwatch.tui.live import LiveScreen
+from gpuwatch.tui.snapshot import View
 from gpuwatch.units import plain_unit
 
 from .harness import live, screen_text, shows, until
+from .sessions import finished
+from .snapshots_of import snapshot_of
 
 Make = Callable[..., Path]
 
@@ -32,6 +37,45 @@ def take_away(path: Path, metric: str) -> None:
             "SELECT 0, id, 'unavailable', source, ? FROM channel WHERE metric = ?",
             (REASON, metric),
         )
+
+
+def lost_at(path: Path, t: float, *metrics: str) -> Path:
+    """The channels gave nothing from ``t`` seconds on."""
+    for metric in metrics:
+        take_away(path, metric)
+        with sqlite3.connect(path) as database:
+            found = database.execute("SELECT id FROM channel WHERE metric = ?", (metric,))
+            for (column,) in found.fetchall():
+                database.execute(f"UPDATE tick SET c{column} = NULL WHERE t > ?", (int(t * 1e9),))
+    return path
+
+
+@pytest.mark.parametrize("bound", [False, True])
+def test_of_a_run_that_lost_its_gpu_the_mean_of_what_there_is_stands_with_its_share(
+    session: Make, bound: bool
+) -> None:
+    over = {"meta": finished(), "alive": False, "count": False}
+    given = {"memory_busy": True, "known_card": True} if bound else {"bandwidth_measured": True}
+    path = session(**over, **given)
+    whole = snapshot_of(path, View(seconds=None, columns=90)).gauges
+    traffic = "hw.gpu.memory.busy" if bound else "hw.gpu.memory.bandwidth"
+    lost_at(path, 63.0, "hw.gpu.utilization", traffic)
+    use, memory, _ = snapshot_of(path, View(seconds=None, columns=90)).gauges
+    assert use.reading.method is Method.MEASURED and use.mean
+    assert use.reading.value == pytest.approx(sum(whole[0].history[:63]) / 63, rel=0.02)  # type: ignore[arg-type]
+    assert badge(use, 26) == "measured, 70 % of the time"
+    assert memory.reading.method is (Method.BOUND if bound else Method.MEASURED)
+    assert sum(value is not None for value in memory.history) == 63
+    assert badge(memory, 26).endswith(", 70 % of the time") and memory.reading.reason == REASON
+
+
+def test_of_a_run_that_goes_on_a_lost_bound_is_unavailable_and_its_history_stays(
+    session: Make,
+) -> None:
+    path = session(memory_busy=True, known_card=True, count=False)
+    gauge = snapshot_of(lost_at(path, 63.0, "hw.gpu.memory.busy")).gauges[1]
+    assert gauge.reading.method is Method.UNAVAILABLE and gauge.reading.value is None
+    assert gauge.reading.reason == REASON and any(gauge.history)
 
 
 async def test_a_bound_is_at_most_on_the_page_too(session: Make) -> None:
