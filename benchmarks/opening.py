@@ -1,6 +1,6 @@
 """How fast the screen opens a very long session, and how fast it moves in it.
 
-    python benchmarks/opening.py [--folder DIR] [--repeat 5] [--ticks N]
+    python -m benchmarks.opening [--folder DIR] [--repeat 5] [--ticks N]
 
 Writes two sessions through the program's own store (kept in DIR, 1.2 GB, and used again): a million
 ticks of one GPU, and 24 hours at 10 Hz of eight GPUs with nine metrics each; both with the coarse
@@ -20,22 +20,16 @@ Exit code 1 where a first snapshot takes 0.5 s or more, or an answer 100 ms or m
 from __future__ import annotations
 
 import argparse
-import fcntl
 import json
 import math
 import os
 import platform
-import pty
 import random
 import resource
-import select
-import signal
 import statistics
-import struct
 import subprocess
 import sys
 import tempfile
-import termios
 import time
 from array import array
 from collections.abc import Iterator
@@ -46,6 +40,7 @@ from gpuwatch.metrics import CATALOGUE, Method
 from gpuwatch.session import store
 from gpuwatch.session.tier import Tier
 from gpuwatch.telemetry.base import Channel, Device
+from tests.terminal import Pty, surroundings
 
 NS = 1_000_000_000
 OPEN_SECONDS = 0.5
@@ -205,22 +200,13 @@ def measure(path: Path) -> dict[str, float]:
 def command_seconds(path: Path) -> float:
     """From the start of ``gpuwatch replay`` to its first full screen in a terminal of 120x40."""
     begin = time.perf_counter()
-    pid, terminal = pty.fork()
-    if pid == 0:
-        os.environ["TERM"] = "xterm-256color"
-        fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
-        os.execv(sys.executable, [sys.executable, "-m", "gpuwatch", "replay", str(path)])
-    seen = b""
+    command = [sys.executable, "-m", "gpuwatch", "replay", str(path)]
+    terminal = Pty(command, (120, 40), surroundings(TERM="xterm-256color"))
     try:
-        while b"history: all" not in seen:
-            if not select.select([terminal], [], [], 30)[0]:
-                raise SystemExit(f"no full screen within 30 s:\n{seen[-2000:]!r}")
-            seen += os.read(terminal, 65536)
+        terminal.wait("history: all")
         return time.perf_counter() - begin
     finally:
-        os.kill(pid, signal.SIGTERM)
-        os.close(terminal)
-        os.waitpid(pid, 0)
+        terminal.close()
 
 
 def main() -> int:
@@ -247,7 +233,7 @@ def main() -> int:
 
 def _tell(path: Path, repeat: int) -> bool:
     """Print the medians of fresh processes; returns whether something took too long."""
-    again = [sys.executable, __file__, "--measure", str(path)]
+    again = [sys.executable, "-m", "benchmarks.opening", "--measure", str(path)]
     runs = [json.loads(subprocess.check_output(again)) for _ in range(repeat)]
     slow = False
     for name in runs[0]:

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import pty
 import re
-import select
 import shlex
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -26,6 +23,7 @@ from gpuwatch.cli.session_names import OPTION
 from gpuwatch.session import labels
 from gpuwatch.workloads.names import BUILT_IN
 from tests.conftest import Cli
+from tests.terminal import Pty
 from tests.test_architecture import loaded
 from tests.tui.sessions import Script, finished, write
 
@@ -52,42 +50,25 @@ bindkey '^I' complete-word
 """All completions are put into the command line, and the command prints what it is given."""
 
 
-class Shell:
-    """A shell on a terminal of its own."""
+class Shell(Pty):
+    """A shell that a person types into."""
 
     def __init__(self, name: str, setup: Path, folder: Path, env: dict[str, str]) -> None:
         start = {"bash": ["--norc", "--noprofile", "-i"], "zsh": ["-f", "-i"]}[name]
-        self._terminal, other = pty.openpty()
-        self._process = subprocess.Popen(
-            [name, *start],
-            stdin=other,
-            stdout=other,
-            stderr=other,
-            cwd=folder,
-            env={**env, "TERM": "dumb", "PS1": "$ ", "COLUMNS": "4000"},
-            start_new_session=True,
-        )
-        os.close(other)
-        self._say(f"source {setup}; echo re''ady\n", b"ready")
+        variables = {**env, "TERM": "dumb", "PS1": "$ "}
+        super().__init__([name, *start], (4000, 24), variables, folder=folder)
+        self._say(f"source {setup}; echo re''ady\n", "ready")
 
     def complete(self, line: str) -> list[str]:
         """The words of ``line`` with all completions of its last one."""
-        said = self._say(f"{line}\t\n", b"<end>")
+        said = self._say(f"{line}\t\n", "<end>")
         found = re.findall(rb"<([^<>]*)>", said[said.rindex(b"\n", 0, said.rindex(b"<end>")) :])
         return [word.decode() for word in found[:-1]]
 
-    def _say(self, text: str, until: bytes) -> bytes:
-        os.write(self._terminal, text.encode())
-        said, deadline = b"", time.monotonic() + 20
-        while until not in said:
-            assert select.select([self._terminal], [], [], deadline - time.monotonic())[0], said
-            said += os.read(self._terminal, 65536)
-        return said
-
-    def close(self) -> None:
-        os.close(self._terminal)
-        self._process.kill()
-        self._process.wait()
+    def _say(self, text: str, until: str) -> bytes:
+        start = len(self.sent)
+        self.type(text)
+        return self.wait(until, start=start)[start:]
 
 
 @pytest.fixture(scope="module")
@@ -280,7 +261,9 @@ def test_no_row_can_break_the_table() -> None:
 
 def test_only_sessions_are_asked_for_on_tab_and_nothing_heavy_is_loaded() -> None:
     for text in (BASH, ZSH, FISH):
-        assert re.findall(r"(?<!-)command gpuwatch (-\S+)", text) == [OPTION] and "python" not in text
+        assert (
+            re.findall(r"(?<!-)command gpuwatch (-\S+)", text) == [OPTION] and "python" not in text
+        )
     heavy = {"torch", "textual", "numpy", "scipy", "docker", "pynvml"}
     assert not loaded("completions", "bash") & heavy
     quick = {"argparse", "sqlite3", "asyncio", "subprocess", "typing_extensions", "ssl"}

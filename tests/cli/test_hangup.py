@@ -8,8 +8,8 @@ from pathlib import Path
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.session.status import State, Status, status
 from tests.conftest import Cli
+from tests.terminal import Pty
 
-from .terminal import Terminal
 from .test_record import STEPS, sessions, until
 
 
@@ -17,18 +17,18 @@ def test_the_recording_outlives_its_terminal_and_attach_shows_it(cli: Cli, tmp_p
     out = tmp_path / "out"
     steps = 500
     command = cli.argv("run", "--out", out, "--", sys.executable, STEPS, steps, 0.02)
-    first = Terminal(command, cli.env)
-    first.read_until("running")
+    first = Pty(command, environment=cli.env)
+    first.wait("running")
     until(lambda: sessions(out))
     (path,) = sessions(out)
     first.hang_up()
-    first.wait()
+    first.end()
 
-    second = Terminal(cli.argv("attach", path), cli.env)
-    second.read_until("running")
-    second.send("q")
-    assert second.wait() == 0
-    assert f"gpuwatch attach {path}" in second.drawn.replace("\r\n", "")
+    second = Pty(cli.argv("attach", path), environment=cli.env)
+    second.wait("running")
+    second.type("q")
+    assert second.end() == 0
+    assert f"gpuwatch attach {path}" in second.text().replace("\r\n", "")
 
     until(lambda: not _status(path).live, seconds=60)
     with SessionReader(path) as reader:
@@ -39,18 +39,17 @@ def test_the_recording_outlives_its_terminal_and_attach_shows_it(cli: Cli, tmp_p
 
 def test_stopping_from_the_screen_asks_first(cli: Cli, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    terminal = Terminal(
-        cli.argv("run", "--out", out, "--", sys.executable, STEPS, 5000, 0.02), cli.env
-    )
-    terminal.read_until("running")
-    terminal.send("s")
-    terminal.read_until("Stop")
-    terminal.send("y")
+    command = cli.argv("run", "--out", out, "--", sys.executable, STEPS, 5000, 0.02)
+    terminal = Pty(command, environment=cli.env)
+    terminal.wait("running")
+    terminal.type("s")
+    terminal.wait("Stop")
+    terminal.type("y")
     (path,) = sessions(out)
     until(lambda: not _status(path).live)
     assert _status(path).state is State.STOPPED
-    terminal.send("q")
-    assert terminal.wait() == 0
+    terminal.type("q")
+    assert terminal.end() == 0
 
 
 def _status(path: Path) -> Status:

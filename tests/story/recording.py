@@ -8,16 +8,9 @@ from __future__ import annotations
 
 import codecs
 import json
-import os
-import pty
-import select
-import signal
-import struct
-import termios
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from fcntl import ioctl
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -25,6 +18,8 @@ from typing import Any
 import pyte
 from rich.segment import Segment
 from rich.style import Style
+
+from tests.terminal import Pty
 
 _LONGEST_PAUSE = 1.2
 """Seconds; nobody wants to watch longer waiting."""
@@ -38,79 +33,72 @@ class Piece:
     text: str
 
 
-class RecordedTerminal:
-    """A pseudo-terminal with a program on it, as its session's leader."""
+class RecordedTerminal(Pty):
+    """A program on a terminal, what it drew there and when."""
 
     def __init__(
-        self, command: Sequence[str], environment: Mapping[str, str], columns: int, rows: int
+        self, command: Sequence[str], size: tuple[int, int], environment: Mapping[str, str]
     ) -> None:
-        self.columns, self.rows = columns, rows
+        self.size = size
         self.pieces: list[Piece] = []
-        self._screen = pyte.Screen(columns, rows)
+        self._screen = pyte.Screen(*size)
         self._stream = pyte.Stream(self._screen)
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._start = time.monotonic()
         self._last = 0.0
-        self._pid, self._fd = pty.fork()
-        if self._pid == 0:
-            os.execvpe(command[0], list(command), dict(environment))
-        ioctl(self._fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        super().__init__(command, size, environment)
 
-    def text(self) -> str:
+    def shown(self) -> str:
         """What stands on the screen."""
         return "\n".join(line.rstrip() for line in self._screen.display)
 
-    def type(self, keys: str, pause: float = 0.0) -> None:
+    def type_slowly(self, keys: str, pause: float) -> None:
         """Press keys, with ``pause`` seconds after each."""
-        for key in keys if pause else [keys]:
-            os.write(self._fd, key.encode())
+        for key in keys:
+            self.type(key)
             self.look(pause)
 
     def look(self, seconds: float) -> None:
         """Read on for so long."""
         deadline = time.monotonic() + seconds
         while (left := deadline - time.monotonic()) > 0:
-            self._read(left)
+            self.read(left)
 
-    def wait(self, *texts: str, seconds: float = 60) -> str:
+    def sees(self, *texts: str, seconds: float = 60) -> str:
         """Read until all ``texts`` stand on the screen; returns all that does."""
         deadline = time.monotonic() + seconds
-        while not all(text in self.text() for text in texts):
-            assert time.monotonic() < deadline, f"no {texts} in:\n{self.text()}"
-            self._read(0.2)
-        return self.text()
+        while not all(text in self.shown() for text in texts):
+            assert time.monotonic() < deadline, f"no {texts} in:\n{self.shown()}"
+            self.read(0.2)
+        return self.shown()
 
-    def wait_without(self, text: str, seconds: float = 60) -> str:
+    def misses(self, text: str, seconds: float = 60) -> str:
         """Read until ``text`` is gone from the screen."""
         deadline = time.monotonic() + seconds
-        while text in self.text():
-            assert time.monotonic() < deadline, f"still {text!r} in:\n{self.text()}"
-            self._read(0.2)
-        return self.text()
+        while text in self.shown():
+            assert time.monotonic() < deadline, f"still {text!r} in:\n{self.shown()}"
+            self.read(0.2)
+        return self.shown()
 
-    def close(self) -> None:
-        """Hang up."""
-        os.close(self._fd)
-        os.kill(self._pid, signal.SIGKILL)
-        os.waitpid(self._pid, 0)
+    def read(self, seconds: float) -> bool:
+        known = len(self.sent)
+        came = super().read(seconds)
+        text = self._decoder.decode(self.sent[known:])
+        if text:
+            now = time.monotonic() - self._start
+            told = self.pieces[-1].seconds if self.pieces else 0.0
+            self.pieces.append(Piece(told + min(_LONGEST_PAUSE, now - self._last), text))
+            self._last = now
+            self._stream.feed(text)
+        return came
 
     def save(self, path: Path, title: str) -> None:
         """Write the recording; pauses are cut short."""
-        head = {"version": 2, "width": self.columns, "height": self.rows, "title": title}
+        columns, rows = self.size
+        head = {"version": 2, "width": columns, "height": rows, "title": title}
         lines = [json.dumps(head)]
         lines += [json.dumps([round(each.seconds, 3), "o", each.text]) for each in self.pieces]
         path.write_text("\n".join(lines) + "\n")
-
-    def _read(self, seconds: float) -> None:
-        ready, _, _ = select.select([self._fd], [], [], seconds)
-        if not ready:
-            return
-        text = self._decoder.decode(os.read(self._fd, 65536))
-        now = time.monotonic() - self._start
-        told = self.pieces[-1].seconds if self.pieces else 0.0
-        self.pieces.append(Piece(told + min(_LONGEST_PAUSE, now - self._last), text))
-        self._last = now
-        self._stream.feed(text)
 
 
 Row = tuple[Segment, ...]

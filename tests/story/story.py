@@ -9,15 +9,22 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+
+from tests.tmux import Tmux
 
 from .recording import RecordedTerminal
 
 _READING = 1.5
 """Seconds that a person looks at a picture."""
+_SETTINGS = """\
+set -g status off
+set -g escape-time 0
+set -g default-terminal "tmux-256color"
+set -ga terminal-features ",xterm*:RGB"
+"""
 
 
 @contextmanager
@@ -25,23 +32,17 @@ def terminal(
     folder: Path, environment: Mapping[str, str], columns: int, rows: int
 ) -> Iterator[RecordedTerminal]:
     """A shell in tmux, as one has it over SSH."""
-    settings = folder / "tmux.conf"
-    settings.write_text(
-        "set -g status off\nset -g escape-time 0\n"
-        'set -g default-terminal "tmux-256color"\nset -ga terminal-features ",xterm*:RGB"\n'
-    )
-    socket = str(folder / "tmux")
-    kept = {k: v for k, v in environment.items() if k not in ("TMUX", "COLUMNS", "LINES")}
+    tmux = Tmux(folder, _SETTINGS)
     start = folder / "start.sh"
     start.write_text("PS1='$ '\n")
-    variables = {**kept, "TERM": "xterm-256color", "COLORTERM": "truecolor", "ENV": str(start)}
-    shell = ["tmux", "-S", socket, "-f", str(settings), "new-session", "sh"]
-    shown = RecordedTerminal(shell, variables, columns, rows)
+    own = {"TERM": "xterm-256color", "COLORTERM": "truecolor", "ENV": str(start)}
+    shell, variables = tmux.command("new-session", "sh"), tmux.variables({**environment, **own})
+    shown = RecordedTerminal(shell, (columns, rows), variables)
     try:
-        shown.wait("$")
+        shown.sees("$")
         yield shown
     finally:
-        subprocess.run(["tmux", "-S", socket, "kill-server"], check=False)
+        tmux.close()
         shown.close()
 
 
@@ -52,58 +53,58 @@ def play(shown: RecordedTerminal, program: Sequence[str], short: Sequence[str]) 
     same, but over after some seconds.
     """
     _command(shown, "gpuwatch", "run", *program)
-    shown.wait("▶ running", "step ", "? help")
+    shown.sees("▶ running", "step ", "? help")
     shown.look(4 * _READING)
 
     shown.type("p")
-    shown.wait("1 process", "PID")
+    shown.sees("1 process", "PID")
     shown.look(_READING)
     shown.type("\x1b")
-    shown.wait_without("PID")
+    shown.misses("PID")
     shown.type("l")
-    shown.wait("/ search")
+    shown.sees("/ search")
     shown.look(_READING)
     shown.type("\x1b")
-    shown.wait_without("/ search")
+    shown.misses("/ search")
 
     shown.type("q")
-    shown.wait("come back: gpuwatch attach")
+    shown.sees("come back: gpuwatch attach")
     shown.look(_READING)
     _command(shown, "gpuwatch", "attach")
-    shown.wait("▶ running", "? help")
+    shown.sees("▶ running", "? help")
     shown.look(2 * _READING)
     shown.type("s")
-    shown.wait("y yes")
+    shown.sees("y yes")
     shown.type("y")
-    shown.wait("■ stopped")
+    shown.sees("■ stopped")
     shown.look(_READING)
     shown.type("q")
-    shown.wait_without("? help")
+    shown.misses("? help")
 
     twice = ["--env", "bare", "--env", "bare"]
     _command(shown, "clear")
     _command(shown, "gpuwatch", "run", *twice, *short)
-    shown.wait("2 of 2", seconds=120)
-    shown.wait("2 runs: 2 finished", seconds=120)
+    shown.sees("2 of 2", seconds=120)
+    shown.sees("2 runs: 2 finished", seconds=120)
     shown.look(_READING)
     shown.type("c")
-    shown.wait("step time", "e export")
+    shown.sees("step time", "e export")
     shown.look(2 * _READING)
     shown.type("h")
-    shown.wait("x ")
+    shown.sees("x ")
     shown.look(2 * _READING)
     shown.type("\x1b")
-    shown.wait("e export")
+    shown.sees("e export")
     shown.look(0.5)
     shown.type("e")
-    text = shown.wait(".html")
+    text = shown.sees(".html")
     shown.look(_READING)
     shown.type("q")
     return _named(text)
 
 
 def _command(shown: RecordedTerminal, *arguments: str) -> None:
-    shown.type(shlex.join(arguments), pause=0.03)
+    shown.type_slowly(shlex.join(arguments), pause=0.03)
     shown.look(0.4)
     shown.type("\r")
 

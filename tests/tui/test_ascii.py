@@ -14,10 +14,10 @@ from gpuwatch.text import clean
 from gpuwatch.tui.ascii import known, to_ascii
 from gpuwatch.tui.gauge_rows import DIGITS
 from gpuwatch.tui.graph import bar
+from tests.terminal import Pty, surroundings
 
 from .conftest import ROOT
 from .hostile import EVERYTHING
-from .pty_terminal import Pty
 from .sessions import finished
 
 Make = Callable[..., Path]
@@ -70,7 +70,7 @@ def test_a_bar_and_a_history_keep_their_form() -> None:
 def test_no_byte_above_127_reaches_the_terminal(
     session: Make, tmp_path: Path, environment: dict[str, str], option: list[str]
 ) -> None:
-    home = {"HOME": str(tmp_path), **environment}
+    home = surroundings(HOME=str(tmp_path), **environment)
     screen = Pty([*GPUWATCH, *option], (100, 30), home)
     try:
         screen.wait("new run")

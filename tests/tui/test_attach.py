@@ -7,8 +7,7 @@ import sys
 from pathlib import Path
 
 from tests.conftest import Cli
-
-from .pty_terminal import Pty
+from tests.terminal import Pty
 
 STEPS = Path(__file__).parent.parent / "cli" / "steps.py"
 

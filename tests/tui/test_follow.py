@@ -16,11 +16,11 @@ from gpuwatch.session.study import held
 from gpuwatch.tui.app import GpuwatchApp
 from gpuwatch.tui.compare import CompareScreen
 from gpuwatch.tui.live import LiveScreen
+from tests.tmux import Pane
 
 from .conftest import ROOT, Fake
 from .harness import live, running, screen_text, shows, until
 from .sessions import finished, plan
-from .test_terminal import Terminal
 
 Make = Callable[..., Path]
 RUNS = ("01-bare", "02-docker", "03-apptainer", "04-bare")
@@ -154,7 +154,7 @@ def test_attach_between_two_runs_waits_with_the_study(
     source = f"PYTHONPATH={shlex.quote(str(ROOT / 'src'))} {folders}"
     script = tmp_path / "attach.sh"
     script.write_text(f"{source} {sys.executable} -m gpuwatch attach; echo code $?\n")
-    terminal = Terminal(tmp_path, 80, 24)
+    terminal = Pane(tmp_path, (80, 24))
     try:
         with held(folder):
             terminal.type(f"clear; sh {script}", "Enter")

@@ -12,12 +12,12 @@ import pytest
 from gpuwatch.tui.compare import CompareScreen
 from gpuwatch.tui.home import HomeScreen
 from gpuwatch.tui.live import LiveScreen
+from tests.terminal import SEQUENCES as KNOWN
+from tests.terminal import Pty
 
 from .conftest import Fake, entry
 from .harness import live, running, screen_text, shows, until
 from .hostile import EVERYTHING, LONGEST, SEQUENCES, check_screen, fields, not_shown, poison
-from .pty_terminal import SEQUENCES as KNOWN
-from .pty_terminal import Pty
 
 Make = Callable[..., Path]
 

@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from .pty_terminal import Pty
+from tests.terminal import Pty
 
 Make = Callable[..., Path]
-IGNORED = "import signal; signal.signal(signal.SIGHUP, signal.SIG_IGN)"
 
 
 def replay(path: Path) -> list[str]:
@@ -43,7 +42,7 @@ def test_a_lost_terminal_ends_the_screen_without_a_word(terminal: Callable[..., 
 def test_a_lost_terminal_ends_the_screen_also_where_nobody_is_told_of_it(
     terminal: Callable[..., Pty],
 ) -> None:
-    screen = terminal(before=IGNORED)
+    screen = terminal(ignores_hang_up=True)
     screen.hang_up()
     assert screen.end() == 0
 

@@ -13,10 +13,10 @@ import pytest
 
 from gpuwatch.errors import NotASession
 from gpuwatch.tui import plain
+from tests.terminal import Pty, surroundings
 
 from .conftest import ROOT
 from .hostile import EVERYTHING, fields, not_shown, poison
-from .pty_terminal import Pty
 from .sessions import finished
 from .test_imports import loaded_by
 
@@ -187,7 +187,9 @@ def test_where_standard_output_is_closed_nothing_is_begun(
 def test_a_terminal_that_cannot_place_text_is_offered_lines_of_words(session: Make) -> None:
     path = session(meta=finished(), alive=False)
     for option, code, told in (([], 2, "gpuwatch replay --plain"), (["--plain"], 0, "over after")):
-        terminal = Pty([*GPUWATCH, "replay", *option, str(path)], environment={"TERM": "dumb"})
+        terminal = Pty(
+            [*GPUWATCH, "replay", *option, str(path)], environment=surroundings(TERM="dumb")
+        )
         try:
             terminal.wait(told)
             assert terminal.end() == code and "\x1b" not in terminal.text()

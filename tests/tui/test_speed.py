@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-import pty
 import random
-import re
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import pyte
 import pytest
 from rich.color import ColorSystem
 from textual.drivers.headless_driver import HeadlessDriver
@@ -22,8 +20,8 @@ from gpuwatch.tui.app import GpuwatchApp
 from gpuwatch.tui.arrived import Arrived
 from gpuwatch.tui.live import LiveScreen
 from gpuwatch.tui.narrow import Pen, _look
+from tests.terminal import Pty, surroundings
 
-from .conftest import ROOT
 from .harness import live, until
 from .sessions import NS
 from .test_imports import loaded_by
@@ -74,33 +72,17 @@ def test_only_what_ends_in_a_screen_begins_with_a_frame(
 
 def in_a_terminal(*command: str, home: Path) -> str:
     """All that a program writes to a terminal."""
-    ours, theirs = pty.openpty()
-    env = {**os.environ, "HOME": str(home), "PYTHONPATH": str(ROOT / "src")}
-    env.pop("XDG_DATA_HOME", None)
-    streams = {"stdin": theirs, "stdout": theirs, "stderr": theirs}
-    with subprocess.Popen([sys.executable, *command], env=env, **streams) as process:  # type: ignore[call-overload]
-        os.close(theirs)
-        written = b""
-        while True:
-            try:
-                data = os.read(ours, 65536)
-            except OSError:
-                data = b""
-            if not data:
-                break
-            written += data
-        process.wait(30)
-    os.close(ours)
-    return written.decode()
+    variables = surroundings(HOME=str(home))
+    variables.pop("XDG_DATA_HOME", None)
+    terminal = Pty([sys.executable, *command], environment=variables)
+    terminal.end()
+    terminal.close()
+    return terminal.text()
 
 
 def test_the_first_frame_says_what_is_true_at_once(tmp_path: Path) -> None:
     (tmp_path / ".local/share/gpuwatch/studies/20260101-mnist-cnn").mkdir(parents=True)
-    source = (
-        "import fcntl, struct, termios\n"
-        "fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack('HHHH', 24, 80, 0, 0))\n"
-        "from gpuwatch.cli import first_frame as f; f.show(); f.withdraw()"
-    )
+    source = "from gpuwatch.cli import first_frame as f; f.show(); f.withdraw()"
     shown = in_a_terminal("-c", source, home=tmp_path)
     assert shown.startswith("\x1b[?1049h") and shown.endswith("\x1b[?1049l")
     assert os.uname().nodename in shown and "1 saved study" in shown
@@ -185,45 +167,38 @@ async def test_a_snapshot_that_says_nothing_new_sends_nothing(session: Make) -> 
         assert sent.updates == []
 
 
-class Cells:
-    """A terminal that knows positions and styles, and nothing else."""
+class Cells(pyte.Screen):  # type: ignore[misc]
+    """What a terminal shows."""
 
     def __init__(self) -> None:
-        self.cells: dict[tuple[int, int], tuple[str, frozenset[str]]] = {}
+        super().__init__(*SIZE)
+        self.take = pyte.Stream(self).feed
 
-    def take(self, update: str) -> None:
-        x = y = 0
-        on: dict[str, str] = {}
-        for sequence, character in re.findall(r"\x1b\[([\d;]*[A-Za-z])|(.)", update, re.DOTALL):
-            if sequence.endswith("H"):
-                y, x = (int(number) - 1 for number in sequence[:-1].split(";"))
-            elif sequence.endswith("m"):
-                self._style(on, sequence[:-1].split(";"))
-            elif character:
-                self.cells[x, y] = character, frozenset(on.values())
-                x += 1
-        assert not on, "a style is left on"
+    def select_graphic_rendition(self, *attributes: int, **more: bool) -> None:
+        """Faint is kept as blinking: of the two the emulator knows only that."""
+        known = {2: (5,), 22: (22, 25)}
+        left, kept = list(attributes), []
+        while left:
+            code = left.pop(0)
+            count = 0 if code not in (38, 48) else 4 if left[0] == 2 else 2  # a colour's numbers
+            kept += [*known.get(code, (code,)), *left[:count]]
+            del left[:count]
+        super().select_graphic_rendition(*kept, **more)
 
-    def _style(self, on: dict[str, str], codes: list[str]) -> None:
-        while codes:
-            code = codes.pop(0)
-            place = {"3": "colour", "9": "colour", "4": "ground", "10": "ground"}
-            ground = place.get(code[:-1], "")
-            if code == "0":
-                on.clear()
-            elif code in ("22", "27"):
-                for ended in ("1", "2") if code == "22" else ("7",):
-                    on.pop(ended, None)
-            elif code in ("39", "49"):
-                on.pop(ground, None)
-            elif code in ("38", "48"):
-                count = 4 if codes[0] == "2" else 2
-                on[ground] = ";".join([code, *codes[:count]])
-                del codes[:count]
-            elif ground:
-                on[ground] = code
-            else:
-                on[code] = code
+    @property
+    def plain(self) -> bool:
+        """Whether no style is left on."""
+        return bool(self.cursor.attrs == self.default_char)
+
+    def draw_whole(self, app: GpuwatchApp, colours: ColorSystem) -> None:
+        """The app's screen, each cell by itself."""
+        for y, strip in enumerate(app.screen._compositor.render_strips()):
+            self.take(f"\x1b[{y + 1};1H")
+            for text, style, _ in strip:
+                attributes, *grounds = _look(style, colours) if style else ((), "39", "49")
+                on = "".join(f"\x1b[{code}m" for code in ("0", *attributes, *grounds))
+                self.take(f"{on}{text}")
+        self.take("\x1b[0m")
 
 
 @pytest.mark.parametrize("colours", [ColorSystem.TRUECOLOR, ColorSystem.STANDARD])
@@ -233,22 +208,17 @@ async def test_what_is_sent_leaves_the_terminal_as_the_screen_is(
     path = session(kind="machine", gpus=8, interval=1.0, known_card=True)
     async with live(path, SIZE) as (app, pilot):
         app.console._color_system = colours
+        terminal, whole = Cells(), Cells()
+        terminal.draw_whole(app, colours)
+        before = terminal.display
         sent = Sent(app)
         await watched(app, pilot, path, 8)
-        terminal = Cells()
         for update in sent.updates:
             terminal.take(update)
-        wrong = []
-        for y, strip in enumerate(app.screen._compositor.render_strips()):
-            x = 0
-            for text, style, _ in strip:
-                attributes, *grounds = _look(style, colours) if style else ((), "39", "49")
-                look = frozenset([*attributes, *(g for g in grounds if g not in ("39", "49"))])
-                for character in text:
-                    if terminal.cells.get((x, y), (character, look)) != (character, look):
-                        wrong.append((x, y, character, terminal.cells[x, y]))
-                    x += 1
-        assert len(terminal.cells) > 100 and wrong == []
+            assert terminal.plain
+        whole.draw_whole(app, colours)
+    assert terminal.display == whole.display != before
+    assert terminal.buffer == whole.buffer
 
 
 def test_a_style_is_said_once_and_ends_with_what_was_written() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import shutil
 import subprocess
@@ -14,51 +13,13 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.session.progress import tally
+from tests.tmux import Pane
 
 from .conftest import ROOT
 
 Make = Callable[..., Path]
 
 pytestmark = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
-
-
-class Terminal:
-    """A tmux server of the test's own."""
-
-    def __init__(self, folder: Path, width: int, height: int) -> None:
-        self._socket = str(folder / "tmux")
-        size = ["-x", str(width), "-y", str(height)]
-        self._tmux("-f", "/dev/null", "new-session", "-d", *size, "sh")
-
-    def _tmux(self, *arguments: str) -> str:
-        # These would tell the program another size than the terminal has.
-        env = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "LINES")}
-        done = subprocess.run(
-            ["tmux", "-S", self._socket, *arguments],
-            capture_output=True,
-            text=True,
-            check=True,
-            env=env,
-        )
-        return done.stdout
-
-    def type(self, text: str, *keys: str) -> None:
-        self._tmux("send-keys", "-l", text)
-        for key in keys:
-            self._tmux("send-keys", key)
-
-    def text(self) -> str:
-        return self._tmux("capture-pane", "-p")
-
-    def wait(self, text: str, seconds: float = 20.0) -> str:
-        deadline = time.monotonic() + seconds
-        while text not in (shown := self.text()):
-            assert time.monotonic() < deadline, f"no {text!r} in:\n{shown}"
-            time.sleep(0.05)
-        return shown
-
-    def close(self) -> None:
-        subprocess.run(["tmux", "-S", self._socket, "kill-server"], check=False)
 
 
 @pytest.mark.parametrize(("width", "height"), [(80, 24), (160, 50)])
@@ -70,7 +31,7 @@ def test_a_run_is_watched_left_and_found_again(
     command = f"PYTHONPATH={shlex.quote(str(ROOT / 'src'))} {sys.executable} -c {shlex.quote(source)}; echo code $?"  # noqa: E501
     script = tmp_path / "watch.sh"
     script.write_text(command + "\n")
-    terminal = Terminal(tmp_path, width, height)
+    terminal = Pane(tmp_path, (width, height))
     try:
         terminal.type(f"clear; sh {script}", "Enter")
         terminal.wait("step 16,820/40,000")
@@ -99,7 +60,7 @@ def test_a_study_that_is_left_is_ended_by_the_command_that_was_printed(tmp_path:
     command = shlex.join([sys.executable, "-m", "gpuwatch", "run", *twice, "--", *program])
     script = tmp_path / "run.sh"
     script.write_text(f"export HOME={shlex.quote(str(home))}; cd; {command}; echo code $?\n")
-    terminal = Terminal(tmp_path, 200, 24)
+    terminal = Pane(tmp_path, (200, 24))
     try:
         terminal.type(f"clear; sh {script}", "Enter")
         assert "1 of 2  ▶ running" in terminal.wait("▶ running  ")
@@ -125,7 +86,7 @@ def test_the_screen_goes_on_with_the_next_environment_and_ends_in_the_summary(
     command = shlex.join([sys.executable, "-m", "gpuwatch", "run", *twice, "--", *program])
     script = tmp_path / "run.sh"
     script.write_text(f"export HOME={shlex.quote(str(home))}; cd; {command}; echo code $?\n")
-    terminal = Terminal(tmp_path, 100, 70)
+    terminal = Pane(tmp_path, (100, 70))
     try:
         terminal.type(f"clear; sh {script}", "Enter")
         terminal.wait("in bare#1")

@@ -1,4 +1,4 @@
-"""A program in a terminal of the test's own, and every byte that it sends there."""
+"""A program on a terminal of the test's own, and every byte that it sends there."""
 
 from __future__ import annotations
 
@@ -7,18 +7,14 @@ import os
 import pty
 import re
 import select
-import signal
 import struct
 import subprocess
-import sys
 import termios
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from .conftest import ROOT
-
-_CONTROLLING = "import fcntl,os,sys,termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); os.execvp(sys.argv[1], sys.argv[1:])"  # noqa: E501
+ROOT = Path(__file__).parents[1]
 
 SEQUENCES = re.compile(
     r"\x1b\[[0-9;:]*m"  # colours and weight
@@ -31,9 +27,19 @@ SEQUENCES = re.compile(
 )
 """All that a screen has to say to a terminal besides text."""
 
+_START = 'test -z "$2" || trap "" HUP; exec <"$1"; shift 2; exec "$@"'
+"""The leader of a session that opens a terminal is controlled by it from then on."""
+
+
+def surroundings(**changes: str) -> dict[str, str]:
+    """The tests' own variables, but for those that tell a size, with gpuwatch to be imported."""
+    known = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "LINES")}
+    path = os.pathsep.join(filter(None, [str(ROOT / "src"), known.get("PYTHONPATH", "")]))
+    return {**known, "PYTHONPATH": path, **changes}
+
 
 class Pty:
-    """``command`` on a terminal of ``size`` columns and rows."""
+    """``command`` on a terminal of ``size`` columns and rows, which controls it."""
 
     def __init__(
         self,
@@ -41,19 +47,20 @@ class Pty:
         size: tuple[int, int] = (80, 24),
         environment: Mapping[str, str] | None = None,
         *,
-        before: str = "",
+        folder: Path | None = None,
+        ignores_hang_up: bool = False,
     ) -> None:
-        """``before``: Python that the program runs before it takes the terminal."""
+        """``environment``: all variables, else :func:`surroundings`."""
         self._master, slave = pty.openpty()
         self.resize(*size)
-        known = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "LINES")}
-        path = os.pathsep.join(filter(None, [str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]))
+        ignoring = "yes" if ignores_hang_up else ""
         self.process = subprocess.Popen(
-            [sys.executable, "-c", f"{before}\n{_CONTROLLING}", *command],
+            ["/bin/sh", "-c", _START, "sh", os.ttyname(slave), ignoring, *command],
             stdin=slave,
             stdout=slave,
             stderr=slave,
-            env={**known, "PYTHONPATH": path, **(environment or {})},
+            cwd=folder,
+            env=surroundings() if environment is None else environment,
             start_new_session=True,
         )
         os.close(slave)
@@ -65,7 +72,7 @@ class Pty:
     def type(self, keys: str) -> None:
         os.write(self._master, keys.encode())
 
-    def wait(self, text: str, seconds: float = 20.0, start: int = 0) -> bytes:
+    def wait(self, text: str, seconds: float = 30.0, start: int = 0) -> bytes:
         """Read until ``text`` was sent behind byte ``start``; all that was sent."""
         deadline = time.monotonic() + seconds
         while text.encode() not in self.sent[start:]:
@@ -98,23 +105,23 @@ class Pty:
             os.close(self._master)
             self._master = -1
 
-    def end(self, seconds: float = 15.0) -> int:
-        """Read until the program has ended; its exit code."""
+    def end(self, seconds: float = 20.0) -> int:
+        """Read until the program has ended; its exit code, or minus the signal that ended it."""
         deadline = time.monotonic() + seconds
         while self._master >= 0 and self.process.poll() is None and time.monotonic() < deadline:
             self.read(0.1)
-        return self.process.wait(max(0.1, deadline - time.monotonic()))
+        code = self.process.wait(max(0.1, deadline - time.monotonic()))
+        while self._master >= 0 and self.read(0):
+            pass
+        return code
 
     def state(self) -> str:
         """``T`` of a program that is stopped, ``R`` or ``S`` of one that goes on."""
         return Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(") ")[2][0]
 
-    def seconds_of_cpu(self) -> float:
-        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(") ")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
     def close(self) -> None:
+        """Hang up; a program that is still there is killed."""
         self.hang_up()
         if self.process.poll() is None:
-            self.process.send_signal(signal.SIGKILL)
+            self.process.kill()
             self.process.wait()
