@@ -132,6 +132,8 @@ class Entry:
     """Its place in the plan of a study of several runs, from 1 on."""
     block: int | None = None
     """0 is the warm-up block."""
+    labels_problem: str = ""
+    """Why names, tags and notes of its folder are not known."""
 
 
 @dataclass(frozen=True)
@@ -145,6 +147,8 @@ class Study:
     tags: tuple[str, ...] = ()
     note: str = ""
     """Lines joined by newlines."""
+    labels_problem: str = ""
+    """As of a session."""
     title: str = ""
     question: str = ""
     environments: tuple[str, ...] = ()
@@ -196,6 +200,7 @@ def entry(item: dict[str, Any]) -> Entry:
         name=clean(item.get("name") or ""),
         tags=tuple(map(clean, item.get("tags") or ())),
         note=clean_lines(item.get("note")),
+        labels_problem=clean(item.get("labels_problem") or ""),
         run=_whole(item.get("run")),
         block=_whole(item.get("block")),
     )
@@ -208,6 +213,7 @@ def _study(item: dict[str, Any]) -> Study:
         name=clean(item.get("name") or ""),
         tags=tuple(map(clean, item.get("tags") or ())),
         note=clean_lines(item.get("note")),
+        labels_problem=clean(item.get("labels_problem") or ""),
         title=clean(item.get("title") or ""),
         question=clean(item.get("question") or ""),
         environments=tuple(map(clean, item.get("environments") or ())),

@@ -14,7 +14,7 @@ from gpuwatch.tui.arrived import Arrived
 from gpuwatch.tui.canvas import Canvas, Clicked
 from gpuwatch.tui.devices_now import DevicesNow
 from gpuwatch.tui.home_acts import stoppable
-from gpuwatch.tui.home_edit import Edit
+from gpuwatch.tui.home_edit import Edit, leaves
 from gpuwatch.tui.home_list import ORDERS
 from gpuwatch.tui.home_rows import Layout, home_rows
 from gpuwatch.tui.home_sessions import HomeSessions
@@ -178,10 +178,11 @@ class HomeScreen(HomeSessions):
             return
         event.stop()
         event.prevent_default()
-        if event.key == "escape":
+        if leaves(event.key):
             self._edited(None, done=True)
         elif event.key == "enter":
-            self._edited(edit, done=True)
+            why = edit.refused()
+            self._edited(replace(edit, trouble=why), done=not why)
         else:
             self._edited(edit.pressed(event.key, event.character), done=False)
 

@@ -17,7 +17,7 @@ from gpuwatch.session.status import State
 from gpuwatch.session.study import sessions_in
 from gpuwatch.tui import commands
 from gpuwatch.tui.commands import Listed
-from gpuwatch.tui.home_edit import Edit
+from gpuwatch.tui.home_edit import Edit, tags_of
 from gpuwatch.tui.home_list import GOING_ON, Item, items_of
 from gpuwatch.tui.home_question import Question, delete_question
 from gpuwatch.tui.home_rows import HomeState
@@ -286,7 +286,7 @@ def label_command(edit: Edit) -> tuple[str, ...] | None:
         return None if text == of.name else ("rename", path, "--", text)
     if edit.what == "note":
         return None if text == of.note else ("note", path, "--", text)
-    wanted = [tag.removeprefix("+") for tag in text.split()]
+    wanted = tags_of(text)
     changes = [f"+{tag}" for tag in wanted if tag not in of.tags]
     changes += [f"-{tag}" for tag in of.tags if tag not in wanted]
     return ("tag", path, *changes) if changes else None

@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 
+from gpuwatch.errors import UsageError
+from gpuwatch.session.label import (
+    LONGEST_NAME,
+    LONGEST_NOTE,
+    LONGEST_TAG,
+    MOST_TAGS,
+    NONE,
+    named,
+    noted,
+    retagged,
+    tagged,
+)
 from gpuwatch.text import clean
 from gpuwatch.tui.home_list import Item
 from gpuwatch.tui.line import Line
 
 LONGEST = 2000
+"""Characters of what is looked for."""
+_LONGEST = {"name": LONGEST_NAME, "tags": MOST_TAGS * (LONGEST_TAG + 1) - 1, "note": LONGEST_NOTE}
 LINE_END = "↵"
 """Stands for the end of a line in a note of several."""
 
@@ -24,6 +39,13 @@ class Edit:
     """Characters before the cursor."""
     target: Item | None = None
     """The session or study that a label is written for, as it was when that began."""
+    trouble: str = ""
+    """Why what was written is not taken as it is."""
+
+    @property
+    def longest(self) -> int:
+        """Characters that it takes."""
+        return _LONGEST.get(self.what, LONGEST)
 
     @staticmethod
     def of(what: str, text: str, target: Item | None = None) -> Edit:
@@ -34,15 +56,15 @@ class Edit:
         """After a key; the same where the key is of no meaning here."""
         text, at = self.text, self.at
         if key == "backspace" and at:
-            return replace(self, text=text[: at - 1] + text[at:], at=at - 1)
+            return self._changed(text[: at - 1] + text[at:], at - 1)
         if key == "delete":
-            return replace(self, text=text[:at] + text[at + 1 :])
+            return self._changed(text[:at] + text[at + 1 :], at)
         if key == "ctrl+u":
-            return replace(self, text=text[at:], at=0)
+            return self._changed(text[at:], 0)
         if key == "ctrl+w":
             head = text[:at].rstrip()
             head = head[: max(head.rfind(" "), head.rfind("\n")) + 1]
-            return replace(self, text=head + text[at:], at=len(head))
+            return self._changed(head + text[at:], len(head))
         moves = {"left": at - 1, "right": at + 1, "home": 0, "ctrl+a": 0}
         moves |= {"end": len(text), "ctrl+e": len(text)}
         if key in moves:
@@ -50,10 +72,39 @@ class Edit:
         return self.written(character) if character and character.isprintable() else self
 
     def written(self, more: str) -> Edit:
-        """With ``more`` put in, on one line."""
-        more = clean(more.replace("\n", " "))[: max(0, LONGEST - len(self.text))]
-        text = self.text[: self.at] + more + self.text[self.at :]
-        return replace(self, text=text, at=self.at + len(more))
+        """With ``more`` put in: a note keeps its lines, all else is one line. A cut is said."""
+        more = ("\n" if self.what == "note" else " ").join(map(clean, more.splitlines()))
+        kept = more[: max(0, self.longest - len(self.text))]
+        text = self.text[: self.at] + kept + self.text[self.at :]
+        cut = f"at most {self.longest} characters: the rest is left out"
+        return self._changed(text, self.at + len(kept), "" if kept == more else cut)
+
+    def _changed(self, text: str, at: int, trouble: str = "") -> Edit:
+        return replace(self, text=text, at=at, trouble=trouble)
+
+    def refused(self) -> str:
+        """Why it can be no label; empty: it can be one, or is none."""
+        try:
+            if self.what == "name":
+                named(self.text)
+            elif self.what == "note":
+                noted(self.text)
+            elif self.what == "tags":
+                retagged(NONE, [tagged(each) for each in tags_of(self.text)], ())
+        except UsageError as error:
+            return str(error)
+        return ""
+
+
+def tags_of(text: str) -> list[str]:
+    """The tags of a line; a plus in front of one is of the command line."""
+    return [tag.removeprefix("+") for tag in text.split()]
+
+
+def leaves(key: str) -> bool:
+    """Whether a key ends the writing: Esc, also where a letter came so soon behind it that a
+    terminal's reader takes the two for Alt and that letter."""
+    return key == "escape" or re.fullmatch(r"alt\+(shift\+)?.", key) is not None
 
 
 def edit_row(edit: Edit, width: int) -> Line:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 
+from gpuwatch.tui.cells import fit
 from gpuwatch.tui.commands import Entry, Study
 
 _FIELDS: dict[str, Callable[[Entry, Study | None], tuple[str, ...]]] = {
@@ -23,6 +24,15 @@ FIELDS = tuple(_FIELDS)
 def matches(query: str, entry: Entry, study: Study | None) -> bool:
     """Whether every word of ``query`` is in what the list knows of a session and its study."""
     return all(_term(term, entry, study) for term in _terms(query))
+
+
+def no_field(query: str) -> str:
+    """What stands in front of a colon in ``query`` and is no field, and the fields; or nothing."""
+    for term in _terms(query):
+        field, colon, _ = term.partition(":")
+        if colon and field not in _FIELDS:
+            return f"{fit(field, 16)}: is no field: {' '.join(FIELDS)}"
+    return ""
 
 
 @lru_cache(maxsize=8)

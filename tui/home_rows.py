@@ -12,6 +12,7 @@ from gpuwatch.tui.cells import fit, wrap
 from gpuwatch.tui.commands import Entry
 from gpuwatch.tui.home_devices import device_rows, on_gpu_rows
 from gpuwatch.tui.home_edit import Edit, edit_row
+from gpuwatch.tui.home_filter import no_field
 from gpuwatch.tui.home_first import Found, first_rows
 from gpuwatch.tui.home_list import ORDERS, Arrangement, Item
 from gpuwatch.tui.home_question import Question
@@ -127,7 +128,9 @@ def _nothing(state: HomeState, width: int, space: int) -> list[Line]:
         return [Line(width).add(" reading the sessions …", "muted")]
     if state.entries:
         row = Line(width).add(f" nothing matches {fit(state.how.query, 30)}: ", "muted")
-        return [row.add("Esc", "key", press="escape").add(" shows all again", "muted")]
+        row.add("Esc", "key", press="escape").add(" shows all again", "muted")
+        why = no_field(state.how.query)
+        return [row, *([Line(width).add(f" {why}", "warn")] if why else [])]
     return first_rows(state.found, width, space, read_only=state.read_only)
 
 
@@ -142,7 +145,8 @@ def _foot(state: HomeState, width: int, height: int) -> list[Line]:
         # Always as many, so that the list does not jump with the cursor.
         rows += [*told, *(Line(width) for _ in range(lines - len(told)))]
     if state.edit is not None:
-        return [*rows, edit_row(state.edit, width)]
+        why = state.edit.trouble
+        return [*rows, *(_said("✗ ", why, width) if why else []), edit_row(state.edit, width)]
     if state.question is not None:
         return [*rows, *_said("? ", state.question.text, width)]
     if state.message:

@@ -172,7 +172,8 @@ def started(text: str) -> str:
 
 
 def details(item: Item, width: int, lines: int) -> list[Line]:
-    """What the row under the cursor has no room for: question, verdicts, name, tags, note."""
+    """What the row under the cursor has no room for: question, verdicts, name, tags, note, or
+    why there are none."""
     if lines <= 0:
         return []
     of = item.entry or item.study
@@ -188,6 +189,9 @@ def details(item: Item, width: int, lines: int) -> list[Line]:
         told.insert(0, ("note", " ".join(of.note.split("\n"))))
     if of.tags:
         told.insert(1 if of.note else 0, ("tags", " ".join(of.tags)))
+    if of.labels_problem:
+        folder = item.path if item.entry is None else item.path.parent
+        told.insert(0, ("!", of.labels_problem.replace(f"{folder}/", "")))
     rows: list[Line] = []
     for label, text in told:
         for at, part in enumerate(wrap(clean(text), width - len(label) - 3, lines - len(rows))):

@@ -159,13 +159,16 @@ async def test_esc_with_a_letter_behind_it_leaves_the_name_as_it_was(studies: Pa
     assert labels.read(studies / "alone") == {}
 
 
-async def test_pasted_text_is_one_clean_line(studies: Path) -> None:
+async def test_pasted_text_is_clean_and_a_note_keeps_its_lines(studies: Path) -> None:
     from textual import events
 
     async with home() as (screen, pilot):
         await pilot.press("N")
-        screen.on_paste(events.Paste("two\nlines\x1b[2J\u202e"))
-        await shows(pilot, "note: two lines")
+        screen.on_paste(events.Paste("two\rlines\x1b[2J\u202e"))
+        await shows(pilot, "note: two↵lines")
+        await pilot.press("escape", "R")
+        screen.on_paste(events.Paste("two\rlines\x1b[2J\u202e"))
+        await shows(pilot, "name: two lines")
 
 
 async def test_deleting_names_what_goes_and_asks(studies: Path) -> None:
@@ -251,7 +254,7 @@ async def test_a_label_goes_to_the_run_that_it_was_begun_for(studies: Path) -> N
         assert screen.state.cursor == 0
         screen.put_in_order(replace(screen.state.how, reverse=True), studies / "pair")
         await pilot.press("enter")
-        await shows(pilot, "01-bare.gpuwatch is called mine")
+        await shows(pilot, "alone is called mine")
     assert labels.read(studies / "alone")["01-bare.gpuwatch"].name == "mine"
     assert labels.read(studies / "pair") == {}
 
