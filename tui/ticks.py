@@ -217,12 +217,9 @@ class TickSeries(Series):
         self._ticks.covers(max(start, self._ticks.newest - RECENT_NS))
         times, values = self._ticks.recent(self._channel, start)
         first = bisect_left(times, start)
-        for number in (
-            range(times[first] // _BUCKET_NS, times[-1] // _BUCKET_NS + 1)
-            if first < len(times)
-            else ()
-        ):
-            last = bisect_left(times, (number + 1) * _BUCKET_NS, first)
+        while first < len(times):
+            number = times[first] // _BUCKET_NS
+            last = max(first + 1, bisect_left(times, (number + 1) * _BUCKET_NS, first))
             known = [value for value in values[first:last] if value == value]
             if known:
                 numbers.append(number)

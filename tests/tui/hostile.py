@@ -92,3 +92,35 @@ def check_screen(app: GpuwatchApp) -> None:
         bad = not_shown(strip.text)
         assert not bad, f"row {y} holds {bad}: {strip.text!r}"
         assert cell_len(strip.text) == strip.cell_length == width, f"row {y}: {strip.text!r}"
+
+
+WRONG: tuple[object, ...] = ("abc", b"\xff\x00", float("inf"), 1e300, 2**63 - 1, -(2**63), None, -1)
+"""Values that no recorder writes into most columns."""
+
+
+def columns_of(path: Path) -> list[tuple[str, str]]:
+    """Every table of a session, with every column of it."""
+    with sqlite3.connect(path) as file:
+        tables = [row[0] for row in file.execute("SELECT name FROM sqlite_master ORDER BY name")]
+        found = [
+            (table, str(row[1]))
+            for table in tables
+            if not table.startswith("sqlite_")
+            for row in file.execute(f"PRAGMA table_info({table})")
+        ]
+    file.close()
+    return found
+
+
+def spoil(path: Path, table: str, column: str, value: object, *, last: bool = False) -> bool:
+    """Put ``value`` into that column of all rows, or of the last one; whether that can be."""
+    which = f" WHERE {column} = (SELECT max({column}) FROM {table})" if last else ""
+    file = sqlite3.connect(path)
+    try:
+        with file:
+            done = file.execute(f"UPDATE {table} SET {column} = ?{which}", (value,))
+        return done.rowcount > 0
+    except sqlite3.IntegrityError:
+        return False
+    finally:
+        file.close()

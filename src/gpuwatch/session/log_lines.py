@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from gpuwatch.models import JSON
+from gpuwatch.session.suspicion import whole
 
 Query = Callable[[str, Sequence[object]], list[tuple[JSON, ...]]]
 """Runs one statement and gives its rows."""
@@ -46,6 +47,7 @@ def lines(
         (*values, limit),
     )
     found = [
-        LogLine(int(n), int(t), str(of), str(text), int(length)) for n, t, of, text, length in rows
+        LogLine(whole(n), whole(t), str(of), str(text), int(length))
+        for n, t, of, text, length in rows
     ]
     return found[::-1] if back else found

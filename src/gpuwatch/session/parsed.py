@@ -12,6 +12,7 @@ from gpuwatch.metrics import Method
 from gpuwatch.models import JSON, mapping, number
 from gpuwatch.session.reader_bulk import floats
 from gpuwatch.session.rows import ChannelRow, DeviceRow, StepRow
+from gpuwatch.session.suspicion import whole
 
 
 def devices_of(rows: Sequence[tuple[JSON, ...]]) -> tuple[DeviceRow, ...]:
@@ -64,10 +65,10 @@ def step_of(row: tuple[JSON, ...]) -> StepRow:
     seconds, loss, acc1, acc5 = map(floats, lists)
     known = {str(name): number(value) for name, value in mapping(json_of(phases)).items()}
     return StepRow(
-        n=int(n),
-        t=int(t),
-        step=int(step),
-        count=max(1, int(count)),
+        n=whole(n),
+        t=whole(t),
+        step=whole(step),
+        count=max(1, whole(count)),
         warmup=bool(warmup),
         samples=number(samples),
         seconds=seconds,

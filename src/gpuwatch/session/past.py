@@ -10,6 +10,7 @@ from gpuwatch.session.reader_bulk import TickColumns, TierColumns
 from gpuwatch.session.rows import EventRow, GpuProcessRow, LogRow, Processes, StepRow
 from gpuwatch.session.schema import TIER_SECONDS
 from gpuwatch.session.status import State, Status, status
+from gpuwatch.session.suspicion import whole
 
 _BUCKET_NS = TIER_SECONDS * 1_000_000_000
 _RUNNING = Status(State.RUNNING, "running", None, live=True)
@@ -67,7 +68,7 @@ class PastReader(SessionReader):
 
     def last_tick(self) -> tuple[int, int] | None:
         rows = self._rows("SELECT n, t FROM tick WHERE n = ?", (self._upto["tick"],))
-        return (int(rows[0][0]), int(rows[0][1])) if rows else None
+        return (whole(rows[0][0]), whole(rows[0][1])) if rows else None
 
     def ticks(
         self, channels: Sequence[int], after: int = -1, limit: int = CHUNK

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from gpuwatch.models import JSON, number
 from gpuwatch.session.rows import GpuProcessRow, Presence, Processes, ProcessRow
 from gpuwatch.session.schema import RESTATED_SECONDS
+from gpuwatch.session.suspicion import whole
 
 Query = Callable[[str, Sequence[object]], list[tuple[JSON, ...]]]
 """Runs one statement and gives its rows."""
@@ -121,9 +122,9 @@ def gpu_process(row: Sequence[JSON]) -> GpuProcessRow:
     t, device, pid, name, owned, size, running, *rest = row
     kind, share, reason = rest if rest else (None, None, None)
     return GpuProcessRow(
-        int(t),
+        whole(t),
         str(device)[:1000],
-        int(pid),
+        whole(pid),
         _text(name),
         None if owned is None else bool(owned),
         _whole(size),

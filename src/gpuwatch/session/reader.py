@@ -29,6 +29,7 @@ from gpuwatch.session.rows import (
     StepRow,
 )
 from gpuwatch.session.status import Status, status, writer_alive
+from gpuwatch.session.suspicion import whole
 
 CHUNK = 5000
 """Rows a reader takes at once, so that it never holds the writer up."""
@@ -135,14 +136,14 @@ class SessionReader(BulkReads):
     def last_tick(self) -> tuple[int, int] | None:
         """``(n, t)`` of the newest tick."""
         rows = self._rows("SELECT n, t FROM tick ORDER BY n DESC LIMIT 1")
-        return (int(rows[0][0]), int(rows[0][1])) if rows else None
+        return (whole(rows[0][0]), whole(rows[0][1])) if rows else None
 
     def ticks(
         self, channels: Sequence[int], after: int = -1, limit: int = CHUNK
     ) -> list[tuple[JSON, ...]]:
         """Rows ``(n, t, value, ...)`` with ``n > after`` in order, one value for each channel."""
         return [
-            (row[0], row[1], *map(number, row[2:]))
+            (whole(row[0]), whole(row[1]), *map(number, row[2:]))
             for row in self._rows(
                 f"SELECT n, t{_columns(channels)} FROM tick WHERE n > ? ORDER BY n LIMIT ?",  # noqa: S608
                 (after, limit),
@@ -158,7 +159,7 @@ class SessionReader(BulkReads):
     def tier(self, channels: Sequence[int], stat: int) -> list[tuple[JSON, ...]]:
         """Rows ``(bucket, value, ...)`` of one statistic (see ``schema.TIER_STATS``)."""
         return [
-            (row[0], *map(number, row[1:]))
+            (whole(row[0]), *map(number, row[1:]))
             for row in self._rows(
                 f"SELECT n{_columns(channels)} FROM tier WHERE stat = ? ORDER BY n",  # noqa: S608
                 (stat,),
@@ -192,7 +193,7 @@ class SessionReader(BulkReads):
     def log(self, after: int = -1, limit: int = CHUNK) -> list[LogRow]:
         """Log lines with ``n > after`` in order."""
         return [
-            LogRow(int(n), int(t), str(stream), str(text))
+            LogRow(whole(n), whole(t), str(stream), str(text))
             for n, t, stream, text in self._rows(
                 f"SELECT n, t, stream, substr(text, 1, {_LONGEST_TEXT}) FROM log "  # noqa: S608
                 "WHERE n > ? ORDER BY n LIMIT ?",
@@ -230,7 +231,9 @@ class SessionReader(BulkReads):
 
     def _events(self, which: str, values: Sequence[object]) -> list[EventRow]:
         return [
-            EventRow(int(n), int(t), str(kind), None if device is None else str(device), str(text))
+            EventRow(
+                whole(n), whole(t), str(kind), None if device is None else str(device), str(text)
+            )
             for n, t, kind, device, text in self._rows(
                 f"SELECT n, t, kind, device, substr(text, 1, {_LONGEST_TEXT}) FROM event "  # noqa: S608
                 f"WHERE {which}",

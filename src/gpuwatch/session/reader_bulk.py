@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from gpuwatch.models import JSON, number
 from gpuwatch.session.rows import StepRow
 from gpuwatch.session.schema import TIER_SECONDS, TIER_STATS
+from gpuwatch.session.suspicion import Suspicious, whole
 
 NAN = math.nan
 _BUCKET_NS = TIER_SECONDS * 1_000_000_000
@@ -47,7 +48,7 @@ class TierColumns:
     """Of known values, so many each mean is of."""
 
 
-class BulkReads:
+class BulkReads(Suspicious):
     """The part of the reader that reads by column."""
 
     def _rows(self, sql: str, values: Sequence[object] = ()) -> list[tuple[JSON, ...]]:
@@ -59,19 +60,19 @@ class BulkReads:
         Found by halving: about forty single rows are read.
         """
         if table not in _TIMED:
-            raise ValueError(f"no table in order of time: {table}")
+            raise AssertionError(f"no table in order of time: {table}")
         low = -1
         newest = self._rows(f"SELECT n, t FROM {table} ORDER BY n DESC LIMIT 1")  # noqa: S608
         if not newest:
             return low
-        if newest[0][1] <= t:
+        if whole(newest[0][1]) <= t:
             return int(newest[0][0])
         high = int(newest[0][0])
         before = f"SELECT n, t FROM {table} WHERE n <= ? ORDER BY n DESC LIMIT 1"  # noqa: S608
         while high - low > 1:
             middle = (low + high) // 2
             found = self._rows(before, (middle,))
-            if found and found[0][1] > t:
+            if found and whole(found[0][1]) > t:
                 high = int(found[0][0])
             else:
                 low = middle
@@ -87,7 +88,9 @@ class BulkReads:
         if not rows:
             return TickColumns((), (), tuple(array("d") for _ in channels))
         n, t, *values = zip(*rows, strict=True)
-        return TickColumns(n, t, tuple(doubles(column) for column in values))
+        return TickColumns(
+            array("q", n), array("q", t), tuple(doubles(column) for column in values)
+        )
 
     def tier_columns(self, channels: Sequence[int], after: int = -1) -> TierColumns:
         """The finished buckets behind ``after``: count and mean of these channels."""
@@ -141,9 +144,20 @@ class BulkReads:
         )
         return [
             StepRow(
-                *(int(n), int(t), int(step), max(1, int(count)), bool(warmup), number(samples)),
-                *(floats(seconds), floats(loss), None, None, {}, ()),
-                *(number(flop), number(size)),
+                n=whole(n),
+                t=whole(t),
+                step=whole(step),
+                count=max(1, whole(count)),
+                warmup=bool(warmup),
+                samples=number(samples),
+                seconds=floats(seconds),
+                loss=floats(loss),
+                acc1=None,
+                acc5=None,
+                phases={},
+                partial=(),
+                flop=number(flop),
+                bytes=number(size),
             )
             for n, t, step, count, warmup, samples, seconds, loss, flop, size in rows
         ]
