@@ -478,10 +478,10 @@ def test_a_run_that_was_to_last_a_time_has_a_step_time_and_no_time_of_its_own(
     stopped = {"code": None, "signal": 15, "stopped": "--duration 20s"}
     recorded(tmp_path / "a", [part], EFFECTS, options={1: {"result": stopped}})
     assert only(read_study(tmp_path / "a")).cells[0].median == pytest.approx(SECONDS)
-    by_hand = {**stopped, "stopped": "`gpuwatch stop`"}
+    by_hand = {**stopped, "stopped": "stop"}
     recorded(tmp_path / "b", [part], EFFECTS, options={1: {"result": by_hand}})
     run = only(read_study(tmp_path / "b")).cells[0].runs[0]
-    assert (run.value, run.reason) == (None, "stopped: `gpuwatch stop`")
+    assert (run.value, run.reason) == (None, "stopped by `gpuwatch stop`")
 
 
 def test_the_margin_is_the_plans_unless_another_is_asked_for(tmp_path: Path) -> None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from pathlib import Path
 
 import pytest
 
 from gpuwatch.processes import start_time
+from gpuwatch.recorder.run_folder import recorder_of
 from tests.conftest import Cli
 
 from .test_record import until
@@ -26,6 +29,18 @@ def _folder(cli: Cli, path: Path) -> Path:
 
 def _damage(path: Path) -> None:
     path.write_bytes(b"x" * 4096)
+
+
+def test_a_stop_by_the_command_is_told_from_a_signal(cli: Cli, tmp_path: Path) -> None:
+    path, _ = _started(cli, tmp_path / "a")
+    cli("stop", path)
+    assert "stopped by `gpuwatch stop`" in cli("show", path).stdout
+    other, _ = _started(cli, tmp_path / "b")
+    recorder = recorder_of(_folder(cli, other))
+    assert recorder is not None
+    os.kill(recorder.pid, signal.SIGTERM)
+    until(lambda: recorder.alive() is False)
+    assert "stopped by SIGTERM" in cli("show", other).stdout
 
 
 def test_a_damaged_session_holds_up_the_stop_of_no_other(cli: Cli, tmp_path: Path) -> None:

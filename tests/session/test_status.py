@@ -44,6 +44,18 @@ def test_the_end_of_a_workload(result: dict[str, Any], state: State, code: int |
     assert (found.state, found.exit_code) == (state, code)
 
 
+@pytest.mark.parametrize(
+    ("why", "text"),
+    [
+        ("stop", "stopped by `gpuwatch stop`"),
+        ("SIGTERM", "stopped by SIGTERM"),
+        ("--duration 20s", "stopped: --duration 20s"),
+    ],
+)
+def test_a_stop_says_by_whom(why: str, text: str) -> None:
+    assert status({"result": {"code": None, "signal": 15, "stopped": why}}, PATH).text == text
+
+
 def test_a_living_recorder_is_running() -> None:
     assert status({"recorder": me()}, PATH).state is State.RUNNING
 

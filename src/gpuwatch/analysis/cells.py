@@ -23,7 +23,7 @@ STOPPED_AS_ASKED = "stopped: --duration"
 MOST_LACKING = 0.2
 """Share of what should have given a value and did not, above which nothing can be told: what is
 left may be what went well."""
-_SAID_BEFORE = re.compile(r"^(stopped|no steady state): ")
+_SAID_BEFORE = re.compile(r"^(stopped:? |no steady state: )")
 """What a reason begins with, and the clause around it says already."""
 _LONGEST_REASON = 200
 _SHORTEST, _LONGEST = 1e-12, 1e9

@@ -189,12 +189,15 @@ def _stop_unread(folder: Path, path: Path) -> bool:
 
 def _stop_read(path: Path, meta: Mapping[str, JSON]) -> str | None:
     """End the run of a session by what stands in it."""
+    from gpuwatch.recorder.run_folder import STOP_COMMAND, folders_of, note_stop
     from gpuwatch.recorder.takeup import take_up
     from gpuwatch.session.reader import SessionReader
     from gpuwatch.session.status import process_id, status
 
     recorder = process_id(meta.get("recorder"))
     if status(meta, path).live and recorder is not None and recorder.alive():
+        for folder in folders_of(path):
+            note_stop(folder)
         with contextlib.suppress(ProcessLookupError):
             os.kill(recorder.pid, signal.SIGTERM)
         _wait(lambda: recorder.alive() is not True, path)
@@ -204,7 +207,7 @@ def _stop_read(path: Path, meta: Mapping[str, JSON]) -> str | None:
         return None
     if "result" in meta:
         return f"stopped {path}" if _end(dict(handle), path) else None
-    take_up(path, say=say, stopping="stop")
+    take_up(path, say=say, stopping=STOP_COMMAND)
     with SessionReader(path) as reader:
         stopped = mapping(reader.meta().get("result")).get("stopped")
     return f"stopped {path}" if stopped else f"closed {path}: its run had ended"

@@ -193,6 +193,7 @@ class Recording:
                 )
             )
         said = self._intake.error or {}
+        folder = Path(str(self._run.handle()["folder"]))
         rows.append(
             meta(
                 "result",
@@ -207,7 +208,7 @@ class Recording:
                     "out_of_memory": result.out_of_memory,
                     "launcher_failed": result.launcher_failed,
                     "text": result.text or said.get("message"),
-                    "stopped": self._stopped,
+                    "stopped": run_folder.why_stopped(folder, self._stopped),
                 },
             )
         )

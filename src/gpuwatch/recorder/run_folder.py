@@ -16,7 +16,10 @@ from gpuwatch.models import JSON
 from gpuwatch.processes import ProcessId, identify
 from gpuwatch.session.status import process_id
 
-_LOCK, _HANDLE, _SESSION = "recorder.lock", "handle.json", "session"
+_LOCK, _HANDLE, _SESSION, _STOP = "recorder.lock", "handle.json", "session", "stop"
+
+STOP_COMMAND = "stop"
+"""Why a run was stopped that ``gpuwatch stop`` ended."""
 
 
 def lock(folder: Path) -> None:
@@ -45,6 +48,17 @@ def note_handle(folder: Path, handle: Mapping[str, JSON]) -> None:
     """Keep what the run is found by again. Best effort: the session has it as well."""
     with contextlib.suppress(OSError):
         (folder / _HANDLE).write_text(json.dumps(handle))
+
+
+def note_stop(folder: Path) -> None:
+    """Keep that the signal which the recorder gets now is ``gpuwatch stop``'s. Best effort."""
+    with contextlib.suppress(OSError):
+        (folder / _STOP).touch()
+
+
+def why_stopped(folder: Path, why: str | None) -> str | None:
+    """``why`` as the recorder knows it, or that it was ``gpuwatch stop``."""
+    return STOP_COMMAND if why == "SIGTERM" and (folder / _STOP).exists() else why
 
 
 def recorder_of(folder: Path) -> ProcessId | None:

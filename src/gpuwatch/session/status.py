@@ -123,7 +123,7 @@ def _ended(result: Mapping[str, JSON]) -> Status:
         number = code - 128
     exit_code = 128 + number if number is not None else code
     if result.get("stopped"):
-        return Status(State.STOPPED, f"stopped: {result['stopped']}", exit_code)
+        return Status(State.STOPPED, _stopped(str(result["stopped"])), exit_code)
     memory = " (out of memory)" if result.get("out_of_memory") else ""
     why = f": {result['text']}" if result.get("text") else ""
     if number is not None:
@@ -135,6 +135,13 @@ def _ended(result: Mapping[str, JSON]) -> Status:
     if code is None:
         return Status(State.LOST, f"the end of the workload was not seen{why}", None)
     return Status(State.FAILED, f"exit code {code}{memory}{why}", exit_code)
+
+
+def _stopped(why: str) -> str:
+    """Who stopped it, where that is known."""
+    if why == "stop":
+        return "stopped by `gpuwatch stop`"
+    return f"stopped by {why}" if why.startswith("SIG") else f"stopped: {why}"
 
 
 def _elsewhere(path: Path) -> Status:
