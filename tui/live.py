@@ -203,12 +203,9 @@ class LiveScreen(TimeTravel, Views, Stopping):
 
     def action_numbers(self) -> None:
         if self.snapshot is not None:
-            from gpuwatch.tui.numbers import number_lines
-            from gpuwatch.tui.page import PageScreen
+            from gpuwatch.tui.numbers_page import NumbersScreen
 
-            shown = self.snapshot
-            page = PageScreen("every number", lambda width: number_lines(shown, width))
-            self.app.push_screen(page)
+            self.app.push_screen(NumbersScreen(self.snapshot, lambda: self.snapshot))
 
     def action_kernels(self) -> None:
         from gpuwatch.tui.kernels import KernelsScreen

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from gpuwatch.metrics import Method
+from gpuwatch.session.store import SessionStore
 from gpuwatch.tui.device_rows import Fields, detail_rows
 from gpuwatch.tui.gauge_rows import badge
 from gpuwatch.tui.live import LiveScreen
@@ -22,6 +24,7 @@ from .snapshots_of import snapshot_of
 
 Make = Callable[..., Path]
 
+POWER = "hw.gpu.power"
 REASON = "nvmlGpmSampleGet: no permission; record from outside containers, or ask who runs them"
 
 
@@ -76,6 +79,25 @@ def test_of_a_run_that_goes_on_a_lost_bound_is_unavailable_and_its_history_stays
     gauge = snapshot_of(lost_at(path, 63.0, "hw.gpu.memory.busy")).gauges[1]
     assert gauge.reading.method is Method.UNAVAILABLE and gauge.reading.value is None
     assert gauge.reading.reason == REASON and any(gauge.history)
+
+
+async def test_the_page_is_of_now_and_says_of_when_it_is(session: Make) -> None:
+    path = session()
+    async with live(path, (100, 22)) as (app, pilot):
+        await pilot.press("i")
+        await shows(pilot, "every number at 1:30\n")
+        await pilot.press("down", "down")
+        with closing(SessionStore.reopen(path)) as store:
+            found = store._connection.execute("SELECT id FROM channel WHERE metric = ?", (POWER,))
+            (column,) = found.fetchone()
+            tick = f"INSERT INTO tick (n, t, c{column}) VALUES (?, ?, ?)"
+            store.write([(tick, (181 + n, int((90.5 + n) * 1e9), 123.0)) for n in range(2)])
+        await shows(pilot, "every number at 1:31\n")
+        assert "scroll, 3 of" in screen_text(app), "where it stands stays"
+        await until(pilot, lambda: "123 W" in screen_text(app))
+        await pilot.press("escape", "left", "i")
+        await shows(pilot, "every number at ")
+        assert " ago\n" in screen_text(app).splitlines()[0] + "\n"
 
 
 async def test_a_bound_is_at_most_on_the_page_too(session: Make) -> None:
