@@ -12,7 +12,7 @@ import pytest
 
 from gpuwatch.own_command import OWN_COMMAND
 from tests.conftest import Cli
-from tests.tui.pty_terminal import Pty
+from tests.terminal import Pty
 
 OTHERS = ("docker", "gpuwatch", "numpy", "psutil", "pynvml", "rich", "scipy", "textual", "torch")
 
@@ -68,8 +68,7 @@ def test_python_dash_m_gpuwatch_runs_none_either(cli: Cli, hostile: Path, name: 
 
 def test_the_home_screen_lists_and_shows_the_devices(cli: Cli, hostile: Path) -> None:
     own(cli, hostile, "--record", "--quiet", "--", "/bin/true")
-    (hostile / "start").write_text('cd "$(dirname "$0")" && exec "$@"\n')
-    screen = Pty(["/bin/sh", str(hostile / "start"), *OWN_COMMAND], (100, 30), cli.env)
+    screen = Pty([*OWN_COMMAND], (100, 30), cli.env, folder=hostile)
     try:
         screen.wait("finished")
         screen.wait("CPU")
