@@ -85,7 +85,7 @@ class SessionWriter:
             self._rows.extend((self._tier_sql, row) for row in self._tier.flush())
         deadline = time.monotonic() + patience
         while not self.commit():
-            if time.monotonic() > deadline:
+            if time.monotonic() > deadline or self._store.gone:
                 break
             time.sleep(0.25)
         self._store.close()
