@@ -14,7 +14,7 @@ from gpuwatch.errors import GpuwatchError
 from gpuwatch.session.log_lines import LogLine
 from gpuwatch.tui.canvas import Canvas
 from gpuwatch.tui.head_rows import trouble_rows
-from gpuwatch.tui.home_edit import Edit, edit_row
+from gpuwatch.tui.home_edit import Edit, edit_row, leaves
 from gpuwatch.tui.keys import keys_row
 from gpuwatch.tui.line import Line
 from gpuwatch.tui.log_hits import Hits
@@ -44,7 +44,7 @@ class LogScreen(PaintedScreen):
     """Shows what a run wrote; Esc closes it."""
 
     KEYS: ClassVar[tuple[tuple[str, str], ...]] = (
-        ("/", "search: small letters find capitals too; Esc forgets it"),
+        ("/", "search: small letters find capitals too; ↑ the last text again, Esc forgets it"),
         ("n N", "the next line that was found, the one before"),
         ("f", "follow the end of a run that goes on, or stay"),
         ("1 2 3", "both streams, standard output alone, standard error alone"),
@@ -88,6 +88,7 @@ class LogScreen(PaintedScreen):
         self._wrap = False
         self._column = 0
         self._edit: Edit | None = None
+        self._searched = ""
         self._message = ""
         self._hits = Hits(path, self._found)
 
@@ -167,24 +168,28 @@ class LogScreen(PaintedScreen):
             return [Line(width).add(" gpuwatch ", "brand").add("log", "strong")]
         shown = pager.lines(self._top[0], self._room)
         self._trouble = pager.trouble
+        look, (_, first) = self._appearance, self._top
+        rows: list[Line] = []
+        seen = []
+        for line in shown:
+            if len(rows) < self._room + first:
+                rows += line_rows(line, look)
+                seen.append(line)
         title = Line(width).add(" gpuwatch ", "brand").add(f"log of {pager.name}", "strong")
-        lines = [told(title, self._parts(pager, shown))]
+        lines = [told(title, self._parts(pager, seen))]
         if not shown and self._trouble is None:
             what = "" if pager.stream is None else f" on {STREAMS[pager.stream]}"
             so_far = " so far" if pager.live else ""
             lines.append(Line(width).add(f" nothing was printed{what}{so_far}", "muted"))
-        look, (_, first) = self._appearance, self._top
-        rows: list[Line] = []
-        for line in shown:
-            if len(rows) < self._room + first:
-                rows += line_rows(line, look)
         return [*lines, *rows[first : first + self._room]]
 
-    def _parts(self, pager: LogPager, shown: Sequence[LogLine]) -> list[str]:
+    def _parts(self, pager: LogPager, seen: Sequence[LogLine]) -> list[str]:
         """What is told beside the name."""
         parts = [STREAMS[pager.stream]]
-        if shown:
-            parts.append(f"line {shown[0].n + 1:,} of {pager.last + 1:,}")
+        if seen:
+            first, last = f"{seen[0].n + 1:,}", f"{seen[-1].n + 1:,}"
+            lines = f"line {first}" if first == last else f"lines {first}–{last}"
+            parts.append(f"{lines} of {pager.last + 1:,}")
         if self.upto_ns is not None:
             parts.append(f"up to {clock_time(self.upto_ns / NS)}")
         return [*parts, "following"] if self._follow else parts
@@ -279,10 +284,13 @@ class LogScreen(PaintedScreen):
             return
         event.stop()
         event.prevent_default()
-        if event.key in ("escape", "enter"):
+        if event.key == "enter" or leaves(event.key):
             self._edit = None
-            if event.key == "enter":
+            if event.key == "enter" and edit.text:
+                self._searched = edit.text
                 self._find(edit.text)
+        elif event.key == "up" and not edit.text:
+            self._edit = Edit.of(edit.what, self._searched)
         else:
             self._edit = edit.pressed(event.key, event.character)
         self.paint()
@@ -294,7 +302,7 @@ class LogScreen(PaintedScreen):
 
     def action_search(self) -> None:
         self._message = ""
-        self._edit = Edit.of("search", self._hits.query)
+        self._edit = Edit.of("search", "")
         self.paint()
 
     def _find(self, query: str) -> None:

@@ -54,7 +54,7 @@ async def test_it_opens_at_the_end_of_a_run_that_is_over_with_times_and_streams(
         text = screen_text(app)
         assert _shown(app) == list(range(LINES - 22, LINES))
         assert "1:29 err line 299 of step" in text and "1:29 out line 298 of step" in text
-        assert "line 279 of 300" in text and "both streams" in text
+        assert "lines 279–300 of 300" in text and "both streams" in text
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ async def test_a_search_with_a_capital_minds_capitals(tmp_path: Path) -> None:
     async with log(_log(tmp_path / "a.gpuwatch")) as (_, pilot):
         await pilot.press("slash", *"STEP", "enter")
         await shows(pilot, "“STEP” is not in the log")
-        await pilot.press("slash", *["backspace"] * 4, *"step 1", "enter")
+        await pilot.press("slash", *"step 1", "enter")
         await shows(pilot, "“step 1” is not in the log")
 
 
@@ -133,6 +133,16 @@ async def test_what_was_found_is_inverted(tmp_path: Path) -> None:
         marked = [segment for segment in row if segment.text == "line 299"]
         others = [segment for segment in row if segment.text.strip() == "of step"]
         assert marked and others and marked[0].style != others[0].style
+
+
+async def test_a_search_begins_empty_and_up_brings_the_last_text_back(tmp_path: Path) -> None:
+    async with log(_log(tmp_path / "a.gpuwatch")) as (app, pilot):
+        await pilot.press("slash", *"line 29", "enter")
+        await shows(pilot, "of 11 lines")
+        await pilot.press("slash", "up", "8", "enter")
+        await shows(pilot, "line 298”: 1 of 1 lines")
+        await pilot.press("slash", "enter")
+        assert "line 298”: 1 of 1 lines" in screen_text(app)
 
 
 async def test_letters_of_keys_are_text_while_a_search_is_written(tmp_path: Path) -> None:
