@@ -428,6 +428,15 @@ def test_an_environment_against_itself_gives_the_noise_floor(tmp_path: Path) -> 
     assert "no difference between two runs of the same" in found.sentence
 
 
+def test_noise_floors_of_one_environment_name_both_sides(tmp_path: Path) -> None:
+    again = [Environment("bare", f"bare#{n}") for n in (1, 2, 3)]
+    recorded(tmp_path, [blocks_of(7, *again)], {each.label: 1.0 for each in again})
+    assert [noise.label for noise in read_study(tmp_path).noise] == [
+        "resnet50 in bare#2 against bare#1",
+        "resnet50 in bare#3 against bare#1",
+    ]
+
+
 def test_numbered_labels_of_different_settings_are_two_environments(tmp_path: Path) -> None:
     """A plan may number what differs in more than the label shows."""
     large = Environment("docker", "docker=x#2", image="x", shm_bytes=1 << 30)

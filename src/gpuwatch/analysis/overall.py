@@ -76,18 +76,25 @@ def _left_out(verdict: Verdict) -> bool:
 
 
 def noise_floors(asked: Asked) -> Iterator[NoiseFloor]:
-    """For each environment that was run against itself."""
+    """For each environment that was run against itself; both sides are named where it was more than
+    twice."""
     for case, question in asked:
         if question is None:
             continue
-        for contrast in question.contrasts:
-            first, other = (question.cells[at] for at in (contrast.baseline, contrast.other))
-            if contrast.verdict.kind is Kind.INVALID or not repeats(first, other):
-                continue
-            label = f"{case.label} in {unnumbered(first.environment)}"
-            found = noise_floor(label, contrast, case.margin)
-            if found is not None:
-                yield found
+        found = [
+            (unnumbered(first.environment), f"{other.label} against {first.label}", contrast)
+            for contrast in question.contrasts
+            for first, other in [
+                (question.cells[contrast.baseline], question.cells[contrast.other])
+            ]
+            if contrast.verdict.kind is not Kind.INVALID and repeats(first, other)
+        ]
+        environments = [environment for environment, _, _ in found]
+        for environment, sides, contrast in found:
+            told = environment if environments.count(environment) == 1 else sides
+            floor = noise_floor(f"{case.label} in {told}", contrast, case.margin)
+            if floor is not None:
+                yield floor
 
 
 def sweeps(asked: Asked, plan: Plan) -> Iterator[Sweep]:
