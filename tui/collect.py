@@ -206,7 +206,8 @@ class Collector:
             else picked_of(view.metric, devices, sources, shown, self._scales),
             metrics=keys,
             shares=self._steps.phases.shares(),
-            study=self._study.strip,
+            # What became of the other runs, and the comparison, is of now.
+            study=None if self._beside else self._study.strip,
             panels=panels_of(sources, devices, ceilings.peak_bandwidth, shown, warnings)
             if view.grid
             else (),

@@ -120,7 +120,7 @@ def banner_rows(snapshot: Snapshot, width: int) -> list[Line]:
     rows += warning_rows(snapshot, width)
     if snapshot.notice:
         rows.append(Line(width).add(" ! ", "warn").add(clean(snapshot.notice), "text"))
-    if state is not State.RUNNING:
+    if not snapshot.status.live:
         mark, role = MARKS[state]
         row = Line(width).add(f" {mark} ", role)
         row.add(_end(snapshot, row.left), role if snapshot.trouble is None else "text")

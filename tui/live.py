@@ -87,6 +87,9 @@ class LiveScreen(TimeTravel, Views, Stopping):
         self.post_message(Arrived(news))
 
     def _ask(self, **changes: object) -> None:
+        if changes.get("at") is not None:
+            # Whoever goes to another moment wants to see that one.
+            self.options = replace(self.options, paused=False)
         self._view = replace(self._view, **changes)  # type: ignore[arg-type]
         self._feed.ask(self._view)
 
@@ -99,6 +102,8 @@ class LiveScreen(TimeTravel, Views, Stopping):
             if self.snapshot is None and not news.goes_on:
                 self._zoom_to(len(ZOOMS) - 1)
             self._held = news
+            if not news.goes_on:
+                self.options = replace(self.options, paused=False)
             if not self.options.paused or self.snapshot is None or news.view != self.snapshot.view:
                 self._show(news)
         if self.on_top:

@@ -41,15 +41,16 @@ def live_keys(
     if snapshot is None:
         return [*keys, ("Esc", "sessions")]
     live = snapshot.goes_on
-    hold = [("Space", "go on" if options.paused else "pause")] if live or options.paused else []
+    if view.at is not None:
+        hold = [("Space", "stop" if view.playing else "play")]
+    else:
+        hold = [("Space", "play" if not live else "go on" if options.paused else "pause")]
     if view.roofline:
         return [("o", "back"), *hold, ("i", "numbers"), ("K", "kernels"), *keys, ("?", "help")]
     if view.at is not None:
         end = "now" if live else "all"
-        hold = [("Space", "stop" if view.playing else "play"), ("<", "slower"), (">", "faster")]
-        return [("←→", "time"), *hold, ("End", end), ("[", "event"), *keys, ("?", "help")]
-    if not live:
-        hold = [("Space", "play")]
+        speed = [("<", "slower"), (">", "faster")]
+        return [("←→", "time"), *hold, *speed, ("End", end), ("[", "event"), *keys, ("?", "help")]
     several = len(snapshot.gpus) > 1
     if view.grid:
         keys = [("g", "one GPU"), ("Enter", "open"), ("Tab", "next"), *keys, *hold, ("z", "zoom")]

@@ -26,7 +26,7 @@ from gpuwatch.tui.snapshot import Replay, Snapshot, View
 from gpuwatch.tui.time_rows import position_row, slider, speed_text
 
 from .harness import live, running, screen_text, shows, until
-from .sessions import NS, START_UNIX_NS, Script, finished, write
+from .sessions import NS, START_UNIX_NS, Script, finished, plan, write
 
 EVENTS = [(20.0, "throttle", "the power cap"), (30.0, "epoch", "1"), (60.0, "xid", "Xid 13")]
 
@@ -408,3 +408,67 @@ def _counted(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
 
     monkeypatch.setattr(SessionReader, "_rows", counting)
     return since
+
+
+async def test_the_beginning_of_a_run_that_goes_on_is_not_its_end(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.gpuwatch", Script(meta={"launch": {"t": 3 * NS}, "handle": {}}))
+    async with live(path) as (app, pilot):
+        await pilot.press("home")
+        await _at(pilot, 0)
+        assert "the run is over" not in screen_text(app)
+
+
+async def test_the_beginning_of_a_replay_is_not_the_end_of_its_run(over: Path) -> None:
+    async with live(over) as (app, pilot):
+        assert "the run is over after 1:30" in screen_text(app)
+        await pilot.press("home")
+        await _at(pilot, 0)
+        assert "is over" not in screen_text(app)
+
+
+async def test_a_run_that_waits_to_start_is_not_told_as_over(tmp_path: Path) -> None:
+    state = {"run_state": {"state": "starting", "t": 0}}
+    path = write(tmp_path / "a.gpuwatch", Script(steps=False, seconds=1, meta=state))
+    async with live(path) as (app, _):
+        assert "starting" in screen_text(app) and "is over" not in screen_text(app)
+
+
+async def test_looking_back_lets_a_held_view_go(going: Path) -> None:
+    async with live(going) as (app, pilot):
+        await pilot.press("space")
+        await shows(pilot, "view paused")
+        await pilot.press("left")
+        await shows(pilot, " ago")
+        assert "paused" not in screen_text(app)
+        await pilot.press("end")
+        await until(pilot, lambda: _replay(app) is None)
+        assert "paused" not in screen_text(app) and "Space pause" in screen_text(app)
+
+
+async def test_the_end_of_a_run_lets_a_held_view_go(going: Path) -> None:
+    async with live(going, (100, 30)) as (app, pilot):
+        await pilot.press("space", "o")
+        await shows(pilot, "Space go on")
+        with sqlite3.connect(going) as file:
+            file.execute(*store.meta("result", finished()["result"]))
+        file.close()
+        await until(pilot, lambda: "go on" not in screen_text(app))
+        await pilot.press("o")
+        await shows(pilot, "the run is over")
+        assert "paused" not in screen_text(app)
+
+
+async def test_the_roofline_of_an_earlier_moment_offers_to_play(going: Path) -> None:
+    async with live(going, (100, 30)) as (_, pilot):
+        await pilot.press("left", "o")
+        await shows(pilot, "Space play")
+
+
+async def test_what_became_of_other_runs_is_not_told_of_an_earlier_moment(tmp_path: Path) -> None:
+    plan(tmp_path / "study", "01-bare", "02-docker")
+    path = write(tmp_path / "study" / "01-bare.gpuwatch", Script())
+    async with live(path) as (app, pilot):
+        await shows(pilot, "1 to come")
+        await pilot.press("left")
+        await shows(pilot, " ago")
+        assert "to come" not in screen_text(app)
