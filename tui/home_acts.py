@@ -74,8 +74,13 @@ class HomeActs(PaintedScreen):
         finally:
             self._acts.remove(what)
         self._leaving = self._leaving and good
-        if self._leaving and not self._acts:
+        if self._leaving and self._acts:
+            self._say_leaving()
+        elif self._leaving:
             self.gpuwatch.leave()
+
+    def _say_leaving(self) -> None:
+        self.say(f"{self._acts[-1]}, then leaving …; once more leaves now")
 
     def stays(self) -> None:
         """A key was pressed that is not that of leaving."""
@@ -85,7 +90,7 @@ class HomeActs(PaintedScreen):
         """Leave; while something is under way, once that is done or on the second time."""
         if self._acts and not self._leaving:
             self._leaving = True
-            self.say(f"{self._acts[-1]}, then leaving …; once more leaves now")
+            self._say_leaving()
         else:
             self.gpuwatch.leave()
 

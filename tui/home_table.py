@@ -45,7 +45,7 @@ def columns(items: Sequence[Item], width: int) -> list[Column]:
         Column("status", 13),
         *([Column("name", 20)] if named else []),
         Column("workload", 15, title="name, workload") if mixed else Column("workload", 13),
-        Column("environment", 10 if mixed else 12),
+        Column("environment", 10, title="env") if mixed else Column("environment", 12),
         Column("started", 12),
         Column("took", 8, right=True),
         Column("step", 9, right=True),

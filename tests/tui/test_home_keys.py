@@ -308,9 +308,10 @@ async def test_l_shows_the_log_of_the_run(studies: Path) -> None:
 
 async def test_a_mark_that_c_set_by_itself_is_gone_once_it_served(studies: Path) -> None:
     async with home() as (screen, pilot):
-        await pilot.press("c")
+        path = studies / "alone" / "01-bare.gpuwatch"
+        screen.gpuwatch.go_home(path, [path], "this run is marked")
         await shows(pilot, "this run is marked")
-        assert screen.app.screen is screen and len(screen.state.marked) == 1
+        assert screen.app.screen is screen and screen.state.marked == (path,)
         await pilot.press("end", "c")
         await until(pilot, lambda: isinstance(screen.app.screen, CompareScreen))
         assert screen.state.marked == ()
