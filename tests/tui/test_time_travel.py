@@ -472,3 +472,12 @@ async def test_what_became_of_other_runs_is_not_told_of_an_earlier_moment(tmp_pa
         await pilot.press("left")
         await shows(pilot, " ago")
         assert "to come" not in screen_text(app)
+
+
+def test_a_moment_after_the_end_is_refused_with_the_length(
+    session: Make, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from gpuwatch.cli import main
+
+    assert main(["replay", "--at", "99:00", str(session(seconds=12))]) == ExitCode.USAGE
+    assert "ends at 0:12: nothing was recorded at 1:39:00" in capsys.readouterr().err

@@ -5,9 +5,12 @@ from __future__ import annotations
 import argparse
 import re
 from math import inf, isinf
+from pathlib import Path
 
 from gpuwatch.cli import find, first_frame, looks, screen
 from gpuwatch.errors import UsageError
+from gpuwatch.models import mapping
+from gpuwatch.units import clock_time
 
 _SLOWEST, _FASTEST = 0.25, 64.0
 
@@ -36,6 +39,8 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         from gpuwatch.tui import plain
 
         return plain.replay(path, arguments.interval)
+    if arguments.at is not None:
+        _within(path, arguments.at)
     screen.require(f"gpuwatch replay --plain {path}")
     from gpuwatch.tui.app import run_live
     from gpuwatch.tui.snapshot import View
@@ -46,6 +51,26 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         start = View(at=arguments.at or 0, playing=True, speed=pace)
     with first_frame.HandedOver():
         return run_live(path, refresh=refresh, look=looks.look(arguments), start=start)
+
+
+def _within(path: Path, at: int) -> None:
+    """Refuse a moment, in nanoseconds, after the end of a session.
+
+    Raises:
+        UsageError: it is one. NotASession, NewerSchema, StorageError: the file cannot be read.
+    """
+    from gpuwatch.session.reader import SessionReader
+
+    with SessionReader(path) as reader:
+        last = reader.last_tick()
+        ended = mapping(reader.meta().get("result")).get("t")
+    end = max(last[1] if last is not None else 0, ended if isinstance(ended, int) else 0)
+    if 0 < end < at:
+        length, asked = clock_time(end / 1e9), clock_time(at / 1e9)
+        raise UsageError(
+            f"{path} ends at {length}: nothing was recorded at {asked}",
+            f"name a time up to {length}",
+        )
 
 
 def position(text: str) -> int:
