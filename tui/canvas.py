@@ -29,6 +29,9 @@ LEAST = (40, 8)
 _WHEEL_ROWS = 3
 """Rows that one notch of a wheel scrolls."""
 
+_AGAIN_SECONDS = 0.1
+"""Until it is looked again whether a slow terminal takes another picture."""
+
 _GAP = 5
 """Equal cells between two changes that cost less to send than to jump over."""
 _BLANK: Span = (" ", "text")
@@ -67,9 +70,19 @@ class Canvas(Widget):
         self._rows: list[tuple[Span, ...]] = []
         self._strips: dict[int, Strip] = {}
         self._presses: list[tuple[Press, ...]] = []
+        self._later: Sequence[Line] | None = None
 
     def show(self, lines: Sequence[Line]) -> None:
-        """Draw ``lines``; only spans that differ from what stands there are painted."""
+        """Draw ``lines``; only spans that differ from what stands there are painted.
+
+        Where the terminal has yet to take what was drawn before, later; then only the newest.
+        """
+        if getattr(self.app._driver, "behind", False):
+            if self._later is None:
+                self.set_timer(_AGAIN_SECONDS, self._show_later)
+            self._later = lines
+            return
+        self._later = None
         rows = [
             self._rows[y] if y < len(self._lines) and self._lines[y] is line else line.spans()
             for y, line in enumerate(lines)
@@ -90,6 +103,11 @@ class Canvas(Widget):
             ]
         if regions and not send(self, regions, self._pieces):
             self.refresh(*_merged(regions))
+
+    def _show_later(self) -> None:
+        if self._later is not None:
+            lines, self._later = self._later, None
+            self.show(lines)
 
     def text(self) -> str:
         """What is drawn, without styles."""

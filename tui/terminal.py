@@ -14,6 +14,7 @@ import signal
 from codecs import getincrementaldecoder
 from typing import IO, TYPE_CHECKING, Any
 
+from textual._ansi_sequences import SYNC_END
 from textual._xterm_parser import XTermParser
 from textual.drivers.linux_driver import LinuxDriver
 
@@ -27,6 +28,9 @@ _LOOKS = 3
 """After a key the thread that reads them looks so often for the rest of a sequence: an Esc alone
 is one only after a while. Then it sleeps until the next key, ten wakes a second less."""
 
+
+_PICTURE = 3
+"""Writes that a picture is made of: its start, its cells, its end."""
 
 _ESCAPE = "\x1b"
 _ESCAPE_KEY = "\x1b[27u"
@@ -73,6 +77,22 @@ class TerminalDriver(LinuxDriver):
             signal.signal(signal.SIGHUP, lambda *_: self._lost())
         self._wake = os.pipe()
         super().start_application_mode()  # type: ignore[no-untyped-call]
+
+    @property
+    def behind(self) -> bool:
+        """Whether the terminal has yet to take pictures that were drawn before."""
+        waiting = self._writer_thread
+        return waiting is not None and waiting._queue.qsize() > _PICTURE
+
+    def stop_application_mode(self) -> None:
+        """Give the terminal back; pictures that it has not taken yet are not sent any more."""
+        if self._writer_thread is not None:
+            queue = self._writer_thread._queue
+            with queue.mutex:
+                queue.queue.clear()
+                queue.not_full.notify_all()
+            self.write(SYNC_END)
+        super().stop_application_mode()
 
     def _lost(self) -> None:
         """The terminal is gone: everything goes nowhere from now on, and the screens close."""

@@ -10,8 +10,7 @@ import pytest
 from textual._xterm_parser import XTermParser
 
 from gpuwatch.tui.terminal import Escapes
-
-from .pty_terminal import Pty
+from tests.terminal import Pty
 
 
 def keys(*pieces: str) -> list[str]:
