@@ -18,7 +18,6 @@ from gpuwatch.tui.columns import (
 from gpuwatch.tui.head_rows import MARKS
 from gpuwatch.tui.line import Line
 from gpuwatch.tui.live_rows import rule
-from gpuwatch.tui.opening import named
 
 
 def place_of(compared: Comparison, width: int, first: int) -> Layout:
@@ -41,8 +40,7 @@ def heads(compared: Comparison) -> list[Head]:
     That is its environment and the name that it was given, or its id where others have all that.
     """
     names = [
-        named(clean(each.environment.get("label") or ""), each.given.name)
-        for each in compared.sessions
+        each.given.before(clean(each.environment.get("label") or "")) for each in compared.sessions
     ]
     found: list[Head] = []
     for at, session in enumerate(compared.sessions):

@@ -39,11 +39,6 @@ class Opening:
     """Why it cannot be read."""
 
 
-def named(environment: str, name: str) -> str:
-    """What tells a session from others in a few words: ``low lr (bare)``."""
-    return f"{name} ({environment})" if name else environment
-
-
 def opening_of(path: Path) -> Opening:
     """What a list of sessions says of ``path``."""
     from gpuwatch.analysis.listing import listing
@@ -58,7 +53,7 @@ def opening_of(path: Path) -> Opening:
     return Opening(
         path,
         str(told["workload"] or path.stem),
-        named(str(told["environment"]), given.name),
+        given.before(str(told["environment"])),
         _state(told["status"]),
         number(told["step_median_seconds"]),
         number(told["samples_per_second"]),

@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from gpuwatch.analysis.compare import Difference, compare
@@ -13,7 +14,6 @@ from gpuwatch.analysis.results import TableRow
 from gpuwatch.metrics import Method
 from gpuwatch.models import Environment, Workload
 from gpuwatch.session import labels
-from gpuwatch.session.label import Label
 from gpuwatch.session.plan import PLAN, Part, Plan, PlannedRun
 from gpuwatch.session.plan_file import document
 from gpuwatch.session.study import sessions_in
@@ -232,15 +232,15 @@ async def test_two_medians_of_one_run_have_two_names(session: Make) -> None:
 
 
 async def test_sessions_that_were_given_names_are_called_by_them(session: Make) -> None:
-    paths = [session(name, meta=finished(), alive=False) for name in ("01", "02", "03")]
-    for path, name in zip(paths, ("base", "low lr"), strict=False):
-        labels.change(path.parent, path.name, lambda _, name=name: Label(name))
-    async with running(lambda: CompareScreen(paths), (100, 30)) as (app, pilot):
-        await shows(pilot, "ratios are against session 1")
-        await until(pilot, lambda: "low lr (bare)" in heading(app))
-        assert "base (bare)" in heading(app) and " bare " in heading(app)
+    paths = many(session, 3)
+    for path, name in zip(paths[1:], ("base", "low lr"), strict=True):
+        labels.change(path.parent, path.name, partial(replace, name=name))
+    async with running(lambda: CompareScreen(paths), (130, 30)) as (app, pilot):
+        await shows(pilot, "low lr (env2): step time")
+        await until(pilot, lambda: "base (env1)" in heading(app))
+        assert "low lr (env2)" in heading(app) and heading(app).split()[0] == "env0"
         await pilot.press("h")
-        await shows(pilot, "b 2 low lr (bare)")
+        await shows(pilot, "b 2 base (env1)")
 
 
 async def test_what_the_columns_are_stays_while_their_rows_scroll(tmp_path: Path) -> None:

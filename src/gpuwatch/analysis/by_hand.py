@@ -11,6 +11,7 @@ from gpuwatch.analysis.identity import told, training, used_gpus
 from gpuwatch.analysis.planned import LONGEST
 from gpuwatch.analysis.summary import Summary
 from gpuwatch.models import JSON, mapping
+from gpuwatch.session.label import NONE
 from gpuwatch.session.plan import WARM_UP
 from gpuwatch.text import clean
 
@@ -105,17 +106,18 @@ def _text(*values: JSON) -> str:
 
 def _groups(case: list[list[Read]]) -> tuple[Group, ...]:
     firsts = [group[0].summary for group in case]
+    given = [group[0].summary.given if len(group) == 1 else NONE for group in case]
     settings = _differing(firsts)
     names = labels(
         [
             (
-                clean(session.environment.get("label"), LONGEST),
+                name.before(clean(session.environment.get("label"), LONGEST)),
                 setting,
                 clean(_device_name(session), LONGEST),
                 clean(Path(session.path).parent.name, LONGEST),
                 _device_id(session),
             )
-            for session, setting in zip(firsts, settings, strict=True)
+            for session, name, setting in zip(firsts, given, settings, strict=True)
         ]
     )
     return tuple(

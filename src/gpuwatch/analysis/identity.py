@@ -50,12 +50,6 @@ def headings(sessions: Sequence[Summary]) -> list[str]:
     ]
 
 
-def called(session: Summary) -> str:
-    """Its label, and before it the name that a person gave it."""
-    name = session.given.name
-    return f"{name} ({session.label})" if name else session.label
-
-
 def _short(name: str) -> str:
     return name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1].rstrip()}…"
 

@@ -11,7 +11,6 @@ from itertools import groupby
 
 from gpuwatch import units
 from gpuwatch.analysis.compare import Comparison, Row, headings, used_gpus
-from gpuwatch.analysis.identity import called
 from gpuwatch.analysis.missing import missing
 from gpuwatch.analysis.summary import Summary
 from gpuwatch.metrics import Method
@@ -147,7 +146,12 @@ def _efficiency(compared: Comparison) -> list[tuple[str, list[tuple[str, str]]]]
 def _heading(session: Summary) -> str:
     gpus = [f"{gpu.id} {gpu.name}" for gpu in used_gpus(session)]
     device = ", ".join(gpus) or next((d.name for d in session.devices if d.kind == "cpu"), "")
-    parts = [f"{called(session)}: {session.status.text}", session.started, device, _what(session)]
+    parts = [
+        f"{session.given.before(session.label)}: {session.status.text}",
+        session.started,
+        device,
+        _what(session),
+    ]
     return clean("; ".join(part for part in [*parts, session.path] if part), 600)
 
 

@@ -23,6 +23,10 @@ class Label:
     note: str = ""
     """Lines joined by newlines."""
 
+    def before(self, what: str) -> str:
+        """``what`` behind the name, where there is one: ``low lr (bare)``."""
+        return f"{self.name} ({what})" if self.name else what
+
 
 NONE = Label()
 

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import PurePath
 
 from gpuwatch import units
-from gpuwatch.analysis.identity import called
 from gpuwatch.analysis.missing import missing
 from gpuwatch.analysis.results import Run, StudyResult
 from gpuwatch.analysis.summary import Summary
@@ -52,7 +51,7 @@ def _line(session: Summary, run: Run | None, common: Sequence[str]) -> Row:
         told.insert(0, run.reason)
     return [
         text(PurePath(session.path).name, 120),
-        text(called(session), 120),
+        text(session.given.before(session.label), 120),
         units.UNKNOWN if block is None else str(block or "warm-up"),
         text(session.status.text, 200),
         text(session.started.replace("T", " ").replace("+00:00", " UTC")),
