@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
@@ -20,6 +22,8 @@ from gpuwatch.report.json import dumps
 from gpuwatch.session import labels
 from gpuwatch.session.removal import OF_A_STUDY
 from gpuwatch.session.study import held
+from gpuwatch.tui import commands
+from gpuwatch.tui.home_watch import fresh
 from tests.terminal import Pty
 from tests.tui.sessions import Script, finished, plan, write
 
@@ -334,3 +338,25 @@ def test_a_list_from_the_cache_loads_nothing_heavy(studies: Path, told: Told) ->
         "assert not {'numpy', 'textual'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", program], check=True, stdout=subprocess.DEVNULL)
+
+
+@pytest.mark.parametrize("wrong", ["UPDATE step SET t='abc'", "UPDATE step SET step=NULL"])
+def test_a_session_with_values_of_a_wrong_type_is_a_row_and_hides_no_other(
+    studies: Path, told: Told, wrong: str
+) -> None:
+    path = studies / "alone" / "01-bare.gpuwatch"
+    with contextlib.closing(sqlite3.connect(path)) as file:
+        file.execute("PRAGMA ignore_check_constraints=1")
+        file.execute("PRAGMA writable_schema=1")
+        file.execute("UPDATE sqlite_master SET sql=replace(sql, 'NOT NULL', '') WHERE name='step'")
+        file.commit()
+    with contextlib.closing(sqlite3.connect(path)) as file:
+        file.execute(wrong)
+        file.commit()
+    rows = listed(told)["sessions"]
+    assert sorted(row["status"] for row in rows) == ["finished", "finished", "unreadable"]
+    assert "unreadable" in told("sessions")
+    assert fresh([commands.entry({**row, "status": "running"}) for row in rows]).keys() == {
+        studies / "pair" / "01-bare.gpuwatch",
+        studies / "pair" / "02-docker.gpuwatch",
+    }
