@@ -27,7 +27,7 @@ SEQUENCES = re.compile(
 )
 """All that a screen has to say to a terminal besides text."""
 
-_START = 'test -z "$2" || trap "" HUP; exec <"$1"; shift 2; exec "$@"'
+_START = 'test -z "$2" || trap "" HUP; exec <>"$1"; shift 2; exec "$@"'
 """The leader of a session that opens a terminal is controlled by it from then on."""
 
 
