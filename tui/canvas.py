@@ -18,6 +18,7 @@ from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
+from gpuwatch.tui.ascii_words import in_words
 from gpuwatch.tui.line import Line, Press, Span
 from gpuwatch.tui.narrow import Piece, send
 from gpuwatch.tui.palette import styles
@@ -64,8 +65,10 @@ class Canvas(Widget):
 
     can_focus = False
 
-    def __init__(self, *, id: str | None = None) -> None:
+    def __init__(self, *, id: str | None = None, ascii: bool = False) -> None:
+        """``ascii``: say in words what one mark cannot say in ASCII."""
         super().__init__(id=id)
+        self._ascii = ascii
         self._lines: tuple[Line, ...] = ()
         self._rows: list[tuple[Span, ...]] = []
         self._strips: dict[int, Strip] = {}
@@ -83,6 +86,8 @@ class Canvas(Widget):
             self._later = lines
             return
         self._later = None
+        if self._ascii:
+            lines = [in_words(line) for line in lines]
         rows = [
             self._rows[y] if y < len(self._lines) and self._lines[y] is line else line.spans()
             for y, line in enumerate(lines)

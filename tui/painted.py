@@ -37,7 +37,7 @@ class PaintedScreen(Screen[None]):
         """Draw what is known onto the canvas."""
 
     def compose(self) -> ComposeResult:
-        yield Canvas()
+        yield Canvas(ascii=self.gpuwatch.look.ascii)
 
     def action_help(self) -> None:
         """The page of keys."""

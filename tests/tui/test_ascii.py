@@ -12,11 +12,16 @@ from rich.cells import cell_len
 
 from gpuwatch.text import clean
 from gpuwatch.tui.ascii import known, to_ascii
+from gpuwatch.tui.ascii_words import in_words
 from gpuwatch.tui.gauge_rows import DIGITS
 from gpuwatch.tui.graph import bar
+from gpuwatch.tui.keys import keys_row
+from gpuwatch.tui.line import Line
+from gpuwatch.tui.look import Look
 from tests.terminal import Pty, surroundings
 
 from .conftest import ROOT
+from .harness import live, screen_text, shows
 from .hostile import EVERYTHING
 from .sessions import finished
 
@@ -96,3 +101,51 @@ def test_the_compare_screen_is_ascii_too(session: Make) -> None:
     finally:
         screen.close()
     assert screen.sent.isascii()
+
+
+def worded(*spans: tuple[str, str], width: int = 80) -> str:
+    line = Line(width)
+    for text, role in spans:
+        line.add(text, role)
+    return to_ascii("".join(text for text, _ in in_words(line).spans()))
+
+
+def test_arrow_keys_have_names_and_a_click_still_presses_them() -> None:
+    keys = [("←→", "time"), ("<", "slower"), (">", "faster"), ("?", "help")]
+    line = in_words(keys_row(keys, 80))
+    text = "".join(text for text, _ in line.spans())
+    assert text.rstrip() == " Left/Right time  < slower  > faster  ? help"
+    pressed = {key: text[start:end] for start, end, key in reversed(line.presses())}
+    assert pressed == {
+        "left": "Left",
+        "right": "/Right",
+        "less_than_sign": "<",
+        "greater_than_sign": ">",
+        "question_mark": "?",
+    }
+    narrow = in_words(keys_row(keys, 40))
+    assert "".join(text for text, _ in narrow.spans()).rstrip().endswith("? help")
+
+
+def test_words_keep_the_columns_of_a_row() -> None:
+    before = worded((" ≥3 of them        12", "text"))
+    assert before == " >=3 of them       12"
+    assert worded(("memory     ≤838 GB/s  100%|", "text")) == "memory    <=838 GB/s  100%|"
+    assert worded(("┗━┛≤ ┗━┛", "bandwidth")) == "+=+<=+=+"
+    assert (
+        worded((" ↑ ↓ PgUp PgDn      ", "key"), ("scroll", "text")) == " Up Down PgUp PgDn  scroll"
+    )
+    assert worded((" PCIe ↑1 GB/s", "text")) == " PCIe ^1 GB/s"
+    assert worded((" → ", "key"), ("do that", "text")) == " > do that"
+
+
+async def test_the_screens_say_them_where_ascii_is_asked_for(session: Make) -> None:
+    path = session(memory_busy=True, known_card=True, count=False)
+    async with live(path, (120, 40), look=Look(ascii=True)) as (app, pilot):
+        await pilot.press("i")
+        await shows(pilot, "<=1.34 TB/s  bound")
+        await pilot.press("escape", "left")
+        await shows(pilot, "Left/Right time")
+        row = screen_text(app).splitlines()[-1]
+        await pilot.click(offset=(row.index("End"), 39))
+        await shows(pilot, "s stop")
