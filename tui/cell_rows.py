@@ -26,6 +26,8 @@ from gpuwatch.units import percent
 
 _BAD = frozenset({State.FAILED, State.KILLED, State.LOST})
 _NAMES = ("medians over", "judged runs", "standard deviation")
+_PAIRED = ("medians; × within blocks", *_NAMES[1:])
+"""Where ratios are means over blocks, which the quotient of two medians may differ from."""
 
 
 def has_cells(result: StudyResult) -> bool:
@@ -59,7 +61,8 @@ def sections(result: StudyResult, width: int, first: int) -> list[Section]:
     found = []
     for question in result.questions:
         place = place_of(question, width, first)
-        heading = heading_rows(_heads(question), place, _NAMES)
+        paired = any(contrast.verdict.paired for contrast in question.contrasts)
+        heading = heading_rows(_heads(question), place, _PAIRED if paired else _NAMES)
         if len(result.questions) > 1:
             heading = (rule(f"medians: {clean(question.label)}", width), *heading)
         body = quantity_rows(question.table, place)

@@ -64,6 +64,8 @@ class Curve:
     values: tuple[float | None, ...]
     method: str
     """``measured``, ``counted``, ``bound``."""
+    gpus: int = 1
+    """How many GPUs it is the mean of."""
 
 
 @dataclass(frozen=True)
@@ -109,6 +111,7 @@ def read_curves(path: Path, points: int = POINTS) -> Curves:
             tuple(map(clock.steps, sampled.seconds)),
             gauge.values,
             gauge.method.value,
+            gauge.devices if name.startswith("hw.gpu.") else 1,
         )
         for name, gauge in sampled.metrics.items()
     }

@@ -215,6 +215,10 @@ def _title(placed: Sequence[_Placed], view: View, over: bool, before: bool, widt
     methods = dict.fromkeys(curve.method for each in placed for curve in _curves(each.series, view))
     row = Line(width).add(f" {view.metric.title}", "strong")
     row.add(f"  {'/'.join(methods)}" if methods else "", "muted")
+    gpus = {curve.gpus for each in placed for curve in _curves(each.series, view)}
+    if max(gpus, default=1) > 1:
+        of = f"{max(gpus)} GPUs" if len(gpus) == 1 else "the GPUs of each run"
+        row.add(f"  mean of {of}", "muted")
     row.add("  scale not from zero" if view.close_up else "", "warn")
     row.add("  peaks cut off" if over else "", "warn")
     along = "timed steps" if view.by_step else "time since the first timed step"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -84,6 +85,15 @@ def test_of_a_cell_the_median_of_its_runs_is_drawn_and_their_range_told() -> Non
     text = rows(Series("bare", tuple(run([v] * 60) for v in (0.2, 0.5, 0.9)), 3))
     assert len(heights(text, "a")) == 1 and "50 %" in text[heights(text, "a").pop()]
     assert "median of 3 runs, 20 % to 90 %" in text[-1]
+
+
+def test_of_several_gpus_it_is_said_that_the_mean_is_drawn() -> None:
+    eight, one = run([0.5] * 60), run([0.5] * 60)
+    of_eight = {key: replace(curve, gpus=8) for key, curve in eight.curves.items()}
+    both = replace(eight, curves=of_eight)
+    assert "mean of 8 GPUs" in rows(Series("bare", (both,), 1))[0]
+    assert "mean of the GPUs of each run" in rows(Series("bare", (both, one), 2))[0]
+    assert "GPUs" not in rows(Series("bare", (one,), 1))[0]
 
 
 def test_an_unknown_value_is_a_gap() -> None:
