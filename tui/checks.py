@@ -19,9 +19,10 @@ from gpuwatch.tui.low_memory import low_memory
 from gpuwatch.tui.neighbours import gpus_of_run, shared_now, shared_over
 from gpuwatch.tui.processes import ProcessNow
 from gpuwatch.tui.rooflines import Record, means, rates, rooflines_of
-from gpuwatch.tui.series import NS, Series
+from gpuwatch.tui.series import Series
 from gpuwatch.tui.snapshot import DeviceNow, Rooflines
 from gpuwatch.tui.steps import Steps
+from gpuwatch.units import NS
 
 PIPES = (
     *("hw.gpu.tensor.activity", "hw.gpu.fp64.activity", "hw.gpu.fp32.activity"),

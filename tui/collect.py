@@ -27,11 +27,12 @@ from gpuwatch.tui.panels import panels_of
 from gpuwatch.tui.processes import processes_of
 from gpuwatch.tui.rooflines import CORES
 from gpuwatch.tui.said import no_gpu, phase, text, trouble
-from gpuwatch.tui.series import NS, RECENT_NS, Series
+from gpuwatch.tui.series import RECENT_NS, Series
 from gpuwatch.tui.snapshot import DeviceNow, Reading, Replay, Snapshot, View
 from gpuwatch.tui.steps import Steps
 from gpuwatch.tui.study_now import StudyNow
 from gpuwatch.tui.ticks import Buckets, RateSeries, Ticks, TickSeries
+from gpuwatch.units import NS
 
 _FIRST = (
     *("hw.gpu.utilization", "hw.gpu.memory.bandwidth", "hw.gpu.memory.busy"),

@@ -18,10 +18,10 @@ from gpuwatch.analysis.rates import bytes_of, full_times, intervals
 from gpuwatch.models import mapping
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.session.rows import StepRow
+from gpuwatch.units import NS
 
 _MOST_LINES = 20_000
 """From more step lines on, two for each point are read, spread evenly."""
-_NS = 1_000_000_000
 STEP_TIME, LOSS = "step time", "loss"
 _NO_STEPS = "the run reported no steps"
 
@@ -130,9 +130,9 @@ def read_curves(path: Path, points: int = POINTS) -> Curves:
         curves,
         missing,
         first is not None,
-        max(0.0, (start - spans[0][0]) / _NS) if warm else 0.0,
+        max(0.0, (start - spans[0][0]) / NS) if warm else 0.0,
         max(0, (number or 0) - (lines[0].step - lines[0].count + 1)) if warm else 0,
-        math.inf if ended is None else (ended - start) / _NS,
+        math.inf if ended is None else (ended - start) / NS,
     )
 
 
@@ -163,11 +163,11 @@ class _Clock:
         self._done = [done for _, done in known]
 
     def seconds(self, t: int) -> float:
-        return (t - self._start) / _NS
+        return (t - self._start) / NS
 
     def steps(self, seconds: float) -> float | None:
         """Timed steps done ``seconds`` after the first began, with fractions."""
-        t = self._start + seconds * _NS
+        t = self._start + seconds * NS
         place = bisect_right(self._times, t)
         if place == 0 or place == len(self._times):
             at_end = bool(self._times) and t == self._times[-1]
@@ -218,7 +218,7 @@ def _step_seconds(before: StepRow | None, row: StepRow) -> float | None:
         return _mean(full_times(row))
     if before is None or row.step <= before.step or row.t <= before.t:
         return None
-    return (row.t - before.t) / _NS / (row.step - before.step)
+    return (row.t - before.t) / NS / (row.step - before.step)
 
 
 def _thinned(told: Sequence[_Line], points: int) -> list[list[_Line]]:

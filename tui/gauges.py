@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from gpuwatch.analysis.ceilings import BANDWIDTH, Ceiling
 from gpuwatch.metrics import Method
 from gpuwatch.tui.graph import Window
-from gpuwatch.tui.series import NS, Series, StepHistory
+from gpuwatch.tui.series import Series, StepHistory
 from gpuwatch.tui.snapshot import MISSING, DeviceNow, Gauge, Reading
 from gpuwatch.tui.steps import Steps
-from gpuwatch.units import nice
+from gpuwatch.units import NS, nice
 
 _STALE_NS = 5 * NS
 """Without a step line for so long, and three times the usual pause, the rate of now is unknown."""

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-from gpuwatch.units import clock_time
+from gpuwatch.units import NS, clock_time
 
 _BLOCKS = " ▁▂▃▄▅▆▇█"
-_NS = 1_000_000_000
 
 _DURATIONS = (
     *(1, 2, 5, 10, 20, 30),
@@ -90,16 +89,16 @@ def window(t: int, seconds: int | None, columns: int, ended: bool = False) -> Wi
     A running view moves in jumps of a tenth, so that between two of them only the newest column of
     the picture changes.
     """
-    if seconds is None or t <= seconds * _NS:
+    if seconds is None or t <= seconds * NS:
         if ended:
-            return Window(0, max(t, _NS), columns)
-        length = seconds if seconds is not None else longer(t / _NS)
-        return Window(0, length * _NS, columns)
+            return Window(0, max(t, NS), columns)
+        length = seconds if seconds is not None else longer(t / NS)
+        return Window(0, length * NS, columns)
     if ended:
-        return Window(t - seconds * _NS, t, columns)
-    jump = seconds * _NS // 10
+        return Window(t - seconds * NS, t, columns)
+    jump = seconds * NS // 10
     end = -(-t // jump) * jump
-    return Window(end - seconds * _NS, end, columns)
+    return Window(end - seconds * NS, end, columns)
 
 
 def longer(seconds: float) -> int:
@@ -113,11 +112,11 @@ def longer(seconds: float) -> int:
 def axis(view: Window, gap: int = 11) -> tuple[str, str]:
     """The time axis: a line with ticks, and their labels as time since the session's start."""
     line, labels = ["─"] * view.columns, [" "] * view.columns
-    step = next((s for s in _DURATIONS if s * _NS / view.column_ns >= gap), _DURATIONS[-1])
-    at = -(-view.start // (step * _NS)) * step
+    step = next((s for s in _DURATIONS if s * NS / view.column_ns >= gap), _DURATIONS[-1])
+    at = -(-view.start // (step * NS)) * step
     free = 0
-    while at * _NS <= view.end:
-        column = int((at * _NS - view.start) / view.column_ns)
+    while at * NS <= view.end:
+        column = int((at * NS - view.start) / view.column_ns)
         label = clock_time(at)
         if column < view.columns:
             line[column] = "┬"

@@ -12,9 +12,8 @@ from gpuwatch.tui.cells import fit, wrap
 from gpuwatch.tui.line import Line
 from gpuwatch.tui.snapshot import Snapshot, Trouble
 from gpuwatch.tui.time_rows import ago
-from gpuwatch.units import clock_time
+from gpuwatch.units import NS, clock_time
 
-NS = 1_000_000_000
 _BEFORE = " before"
 """Behind the failed ones: the row below counts the run's own end too."""
 _NAMED = 33

@@ -5,9 +5,7 @@ from __future__ import annotations
 from gpuwatch.tui.cells import pad
 from gpuwatch.tui.graph import Window, axis
 from gpuwatch.tui.line import Line
-from gpuwatch.units import nice, si
-
-_NS = 1_000_000_000
+from gpuwatch.units import NS, nice, si
 
 
 def axis_rows(
@@ -18,7 +16,7 @@ def axis_rows(
     if by_step:
         ticks, labels = _step_axis(end, columns - before)
     else:
-        ticks, labels = axis(Window(0, max(1, int(end * _NS)), columns - before))
+        ticks, labels = axis(Window(0, max(1, int(end * NS)), columns - before))
     rule = Line(width).to(indent).add("└", "faint").add("╌" * before, "faint").add(ticks, "faint")
     words = ("warm-up", "") if by_step else ("start-up and warm-up", "warm-up", "")
     word = next(word for word in words if len(word) < max(1, before))

@@ -16,9 +16,7 @@ from gpuwatch.tui.graph import Window, bar
 from gpuwatch.tui.line import Line
 from gpuwatch.tui.phase_rows import phase_rows
 from gpuwatch.tui.snapshot import Snapshot, Work
-from gpuwatch.units import UNKNOWN, clock_time, digits, loss, milliseconds, percent
-
-NS = 1_000_000_000
+from gpuwatch.units import NS, UNKNOWN, clock_time, digits, loss, milliseconds, percent
 
 ZOOMS: tuple[tuple[int | None, str], ...] = (
     (10, "10 s"),

@@ -18,13 +18,13 @@ from gpuwatch.tui.home_edit import Edit, edit_row, leaves
 from gpuwatch.tui.keys import keys_row
 from gpuwatch.tui.line import Line
 from gpuwatch.tui.log_hits import Hits
-from gpuwatch.tui.log_pager import NS, LogPager, Place
+from gpuwatch.tui.log_pager import LogPager, Place
 from gpuwatch.tui.log_rows import STREAMS, Look, height_of, line_rows, told
 from gpuwatch.tui.log_search import Found
 from gpuwatch.tui.narrow import send_only_changes
 from gpuwatch.tui.painted import PaintedScreen
 from gpuwatch.tui.snapshot import Trouble
-from gpuwatch.units import clock_time
+from gpuwatch.units import NS, clock_time
 
 _LOOK_SECONDS = 0.5
 """Between two looks for new lines."""

@@ -11,9 +11,7 @@ from gpuwatch.text import clean
 from gpuwatch.tui.log_rows import Look, height_of
 from gpuwatch.tui.said import text
 from gpuwatch.tui.snapshot import Trouble
-from gpuwatch.units import clock_time
-
-NS = 1_000_000_000
+from gpuwatch.units import NS, clock_time
 
 Place = tuple[int, int]
 """A line's number, and a row of it where it is wrapped."""

@@ -10,9 +10,8 @@ from rich.cells import cell_len, chop_cells
 from gpuwatch.session.log_lines import LONGEST, LogLine
 from gpuwatch.text import clean
 from gpuwatch.tui.line import Line
-from gpuwatch.units import clock_time
+from gpuwatch.units import NS, clock_time
 
-NS = 1_000_000_000
 STREAMS = {None: "both streams", "stdout": "standard output", "stderr": "standard error"}
 _WORDS = {"stdout": "out", "stderr": "err"}
 

@@ -8,8 +8,8 @@ from gpuwatch.tui.narrow import send_only_changes
 from gpuwatch.tui.numbers import number_lines
 from gpuwatch.tui.page import PageScreen
 from gpuwatch.tui.snapshot import Snapshot
-from gpuwatch.tui.time_rows import NS, ago
-from gpuwatch.units import clock_time
+from gpuwatch.tui.time_rows import ago
+from gpuwatch.units import NS, clock_time
 
 _LOOK_SECONDS = 0.5
 """Between two looks for a newer snapshot."""

@@ -23,6 +23,7 @@ from gpuwatch.tui.next_run import ahead, goes_on
 from gpuwatch.tui.plain_lines import devices_words, end_lines, status_line, title_line
 from gpuwatch.tui.snapshot import Snapshot, Unreadable, View
 from gpuwatch.tui.words import farewell
+from gpuwatch.units import NS
 
 INTERVAL_SECONDS = 10.0
 """Between two lines, where nobody asked for another time."""
@@ -33,7 +34,6 @@ _SUMMARY_SECONDS = 30.0
 _LINES = 30
 """Of a replay whose interval nobody named."""
 _VIEW = View(seconds=10, columns=1)
-_NS = 1_000_000_000
 
 Say = Callable[[str], None]
 
@@ -87,7 +87,7 @@ def replay(path: Path, interval: float | None = None, *, say: Say = say_aloud) -
         whole.update()
         last = whole.snapshot(_VIEW)
         say(title_line(last))
-        step = int((interval or longer(last.t / _NS / _LINES)) * _NS)
+        step = int((interval or longer(last.t / NS / _LINES)) * NS)
         past = PastReader(reader, 0)
         collector = Collector(past, time.time_ns)
         for t in range(step, last.t, step):

@@ -10,6 +10,7 @@ from gpuwatch.text import clean
 from gpuwatch.tui.device_rows import attribute, memory_total, number_of
 from gpuwatch.tui.snapshot import DeviceNow, Gauge, Snapshot
 from gpuwatch.units import (
+    NS,
     binary_parts,
     clock_time,
     digits,
@@ -20,14 +21,13 @@ from gpuwatch.units import (
     si,
 )
 
-_NS = 1_000_000_000
 _MEMORY = {"gpu": "hw.gpu.memory.usage", "cpu": "hw.memory.usage"}
 
 
 def status_line(snapshot: Snapshot) -> str:
     """One moment of a session: time, state, progress, the gauges, the devices of the run."""
     state = snapshot.status.state.value
-    parts = [f"{clock_time(snapshot.t / _NS)} {state}{_phase(snapshot)}"]
+    parts = [f"{clock_time(snapshot.t / NS)} {state}{_phase(snapshot)}"]
     if snapshot.silent_seconds is not None:
         parts.append(f"nothing recorded for {clock_time(snapshot.silent_seconds)}")
     parts += _work(snapshot)
@@ -49,7 +49,7 @@ def title_line(snapshot: Snapshot) -> str:
 
 def end_lines(snapshot: Snapshot) -> list[str]:
     """How a run ended, and what mends what went wrong."""
-    after = clock_time(snapshot.t / _NS)
+    after = clock_time(snapshot.t / NS)
     lines = [f"the run is over after {after}: {clean(snapshot.status.text)}"]
     if snapshot.trouble is not None:
         lines.append(f"error: {clean(snapshot.trouble.text)}")

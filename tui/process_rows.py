@@ -9,9 +9,7 @@ from gpuwatch.text import clean
 from gpuwatch.tui.cells import pad
 from gpuwatch.tui.line import Line
 from gpuwatch.tui.processes import ProcessNow
-from gpuwatch.units import UNKNOWN, binary, clock_time, percent
-
-NS = 1_000_000_000
+from gpuwatch.units import NS, UNKNOWN, binary, clock_time, percent
 
 _WHOSE = ((160, 40), (120, 30), (100, 22), (80, 14), (0, 8))
 """From so many columns on, so many for whose a process is."""

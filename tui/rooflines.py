@@ -15,9 +15,10 @@ from gpuwatch.analysis.program import Program
 from gpuwatch.analysis.roofline import roofline_of
 from gpuwatch.analysis.samples import FULL
 from gpuwatch.tui.graph import Window
-from gpuwatch.tui.series import NS, Series
+from gpuwatch.tui.series import Series
 from gpuwatch.tui.snapshot import Rooflines
 from gpuwatch.tui.steps import Steps
+from gpuwatch.units import NS
 
 MINUTE_NS = 60 * NS
 _PIECES = 20

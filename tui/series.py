@@ -12,8 +12,8 @@ from gpuwatch.analysis.rates import intervals, rate_series
 from gpuwatch.session.rows import StepRow
 from gpuwatch.session.schema import TIER_SECONDS
 from gpuwatch.tui.graph import Window
+from gpuwatch.units import NS
 
-NS = 1_000_000_000
 RECENT_NS = 360 * NS
 """How far back ticks are kept one by one: the longest zoom, and its jump."""
 _BUCKET_NS = TIER_SECONDS * NS

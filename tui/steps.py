@@ -14,8 +14,9 @@ from gpuwatch.models import mapping
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.session.rows import StepRow
 from gpuwatch.tui.phases import PhaseTimes
-from gpuwatch.tui.series import NS, RECENT_NS, Series, StepHistory, recent_steps
+from gpuwatch.tui.series import RECENT_NS, Series, StepHistory, recent_steps
 from gpuwatch.tui.snapshot import Reading, Work
+from gpuwatch.units import NS
 
 _MOST_STEPS = 1000
 """Steps that the shown median is of: the newest ones."""

@@ -14,7 +14,8 @@ from gpuwatch.session.reader import SessionReader
 from gpuwatch.session.reader_bulk import NAN
 from gpuwatch.session.schema import TIER_SECONDS
 from gpuwatch.tui.graph import Window
-from gpuwatch.tui.series import NS, RECENT_NS, Series, bucket_means, means, upto
+from gpuwatch.tui.series import RECENT_NS, Series, bucket_means, means, upto
+from gpuwatch.units import NS
 
 _BUCKET_NS = TIER_SECONDS * NS
 _TAIL = 64

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from gpuwatch.session.rows import EventRow
 from gpuwatch.tui.line import Line
 from gpuwatch.tui.snapshot import Replay, Snapshot
-from gpuwatch.units import clock_time
+from gpuwatch.units import NS, clock_time
 
-NS = 1_000_000_000
 _ROUTINE = "epoch"
 """Events of so many that they are passed over where there are others."""
 

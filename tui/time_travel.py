@@ -13,8 +13,8 @@ from gpuwatch.text import clean
 from gpuwatch.tui.gauge_rows import LABEL, value_width
 from gpuwatch.tui.painted import PaintedScreen
 from gpuwatch.tui.snapshot import Snapshot, View
-from gpuwatch.tui.time_rows import NS, notable, slider, speed_text
-from gpuwatch.units import clock_time
+from gpuwatch.tui.time_rows import notable, slider, speed_text
+from gpuwatch.units import NS, clock_time
 
 if TYPE_CHECKING:
     from textual.timer import Timer

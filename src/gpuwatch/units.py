@@ -6,6 +6,8 @@ import math
 import re
 
 UNKNOWN = "—"
+NS = 1_000_000_000
+"""Nanoseconds in a second."""
 
 _PREFIXES = ("", "k", "M", "G", "T", "P", "E")
 _ANNOTATIONS = re.compile(r"\{(\w+)\}")
