@@ -47,7 +47,8 @@ class _Row:
 
     @property
     def used(self) -> int:
-        return sum(cell_len(text) for text, _ in self._cells)
+        """Columns without blanks at the end."""
+        return cell_len("".join(text for text, _ in self._cells).rstrip())
 
     def write(self, spans: tuple[Span, ...], gap: int, keys: Mapping[str, str]) -> None:
         """``gap``: blanks that stay between two parts of the row; ``keys``: names of keys, where
@@ -80,6 +81,8 @@ class _Row:
         self._debt += len(word) - had
 
     def line(self, old: Line) -> Line:
+        while self._cells and self._cells[-1][0] == " ":
+            self._cells.pop()
         row = Line(self._width)
         ends = [*self._columns, len(self._cells)]
         start = 0

@@ -123,6 +123,8 @@ def test_arrow_keys_have_names_and_a_click_still_presses_them() -> None:
         "greater_than_sign": ">",
         "question_mark": "?",
     }
+    exact = in_words(keys_row(keys, 44))
+    assert "".join(text for text, _ in exact.spans()) == text.rstrip()
     narrow = in_words(keys_row(keys, 40))
     assert "".join(text for text, _ in narrow.spans()).rstrip().endswith("? help")
 
