@@ -107,7 +107,7 @@ class GpuwatchApp(App[int]):
     # Ways from one screen to another.
 
     def open_session(self, path: Path) -> None:
-        """The live screen of ``path``, in place of the one on top if that is one too."""
+        """The live screen of ``path``, over the one on top."""
         from gpuwatch.tui.live import LiveScreen
 
         self.push_screen(LiveScreen(path))

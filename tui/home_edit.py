@@ -22,7 +22,7 @@ from gpuwatch.tui.home_list import Item
 from gpuwatch.tui.line import Line
 
 LONGEST = 2000
-"""Characters of what is looked for."""
+"""Characters of a line that is no label: a filter."""
 _LONGEST = {"name": LONGEST_NAME, "tags": MOST_TAGS * (LONGEST_TAG + 1) - 1, "note": LONGEST_NOTE}
 LINE_END = "↵"
 """Stands for the end of a line in a note of several."""

@@ -20,7 +20,7 @@ DOCTOR_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
-class Trouble:
+class Refusal:
     """Why something cannot run here, and what mends it."""
 
     text: str
@@ -34,11 +34,11 @@ class Place:
     text: str
     """As ``--env`` takes it."""
     engine: str
-    without_gpu: Trouble | None
-    with_gpu: Trouble | None
+    without_gpu: Refusal | None
+    with_gpu: Refusal | None
     """``None`` also where there is no GPU to ask for."""
 
-    def trouble(self, on_gpus: bool) -> Trouble | None:
+    def trouble(self, on_gpus: bool) -> Refusal | None:
         """Why a run cannot start in it; ``None``: it can."""
         return self.without_gpu or (self.with_gpu if on_gpus else None)
 
@@ -51,7 +51,7 @@ class Gpu:
     """As ``--gpus`` takes it."""
     name: str
     memory_bytes: float | None
-    torch: Trouble | None
+    torch: Refusal | None
     """Why the torch of bare runs cannot use it; ``None``: it can, or that is not known."""
 
 
@@ -80,7 +80,7 @@ class PlanNow:
     """How long it takes."""
     reason: str = ""
     """Why that is not known."""
-    troubles: Mapping[int, Trouble] | None = None
+    troubles: Mapping[int, Refusal] | None = None
     """Why nothing can run in an environment, by its place among those asked for."""
     steps: str = ""
     """Timed steps where the plan sets them; empty: it does not."""
@@ -146,13 +146,13 @@ def _place(each: Mapping[str, JSON]) -> Place:
     )
 
 
-def _first(answer: JSON) -> Trouble | None:
+def _first(answer: JSON) -> Refusal | None:
     found = _objects(mapping(answer).get("problems"))
     return _trouble(found[0]) if found else None
 
 
-def _trouble(problem: Mapping[str, JSON]) -> Trouble:
-    return Trouble(clean(problem.get("text") or "it cannot"), clean(problem.get("fix") or ""))
+def _trouble(problem: Mapping[str, JSON]) -> Refusal:
+    return Refusal(clean(problem.get("text") or "it cannot"), clean(problem.get("fix") or ""))
 
 
 def _gpu(each: Mapping[str, JSON]) -> Gpu:
@@ -168,9 +168,9 @@ def _gpu(each: Mapping[str, JSON]) -> Gpu:
     )
 
 
-def _troubles(runs: Sequence[Mapping[str, JSON]]) -> dict[int, Trouble]:
+def _troubles(runs: Sequence[Mapping[str, JSON]]) -> dict[int, Refusal]:
     """Of each environment its first; one in which anything can run has none."""
-    found: dict[int, Trouble | None] = {}
+    found: dict[int, Refusal | None] = {}
     for run in runs:
         place, problems = run.get("environment"), _objects(run.get("problems"))
         if not isinstance(place, int):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from gpuwatch.tui.launch_answers import Machine, Place, PlanNow, Trouble
+from gpuwatch.tui.launch_answers import Machine, Place, PlanNow, Refusal
 from gpuwatch.tui.launch_fields import FIRST, Parameter, clash, taken
 from gpuwatch.tui.launch_text import Text
 from gpuwatch.tui.new_run_form import (
@@ -129,7 +129,7 @@ def place(state: LaunchState, text: str) -> Place | None:
     return next((each for each in known if each.text == text), None)
 
 
-def trouble(state: LaunchState, text: str) -> Trouble | None:
+def trouble(state: LaunchState, text: str) -> Refusal | None:
     """Why nothing can run in an environment; the plan knows it of what is asked for, but not what
     the torch of bare runs can do with a GPU."""
     asked, plan, known = state.form.environments, state.fresh, place(state, text)
@@ -147,7 +147,7 @@ def trouble(state: LaunchState, text: str) -> Trouble | None:
     return replace(why, fix=f"{why.fix}, or {way}" if why.fix else way)
 
 
-def _torch(state: LaunchState) -> Trouble | None:
+def _torch(state: LaunchState) -> Refusal | None:
     """Why the torch of bare runs cannot use one of the GPUs that are ticked."""
     form = state.form
     known = state.machine.gpus if state.machine and form.on_gpus and not form.own else ()

@@ -19,7 +19,7 @@ from gpuwatch.tui.keys import keys_row
 from gpuwatch.tui.line import Line
 from gpuwatch.tui.log_hits import Hits
 from gpuwatch.tui.log_pager import LogPager, Place
-from gpuwatch.tui.log_rows import STREAMS, Look, height_of, line_rows, told
+from gpuwatch.tui.log_rows import STREAMS, LogLook, height_of, line_rows, told
 from gpuwatch.tui.log_search import Found
 from gpuwatch.tui.narrow import send_only_changes
 from gpuwatch.tui.painted import PaintedScreen
@@ -129,9 +129,9 @@ class LogScreen(PaintedScreen):
     # Drawing.
 
     @property
-    def _appearance(self) -> Look:
+    def _appearance(self) -> LogLook:
         clock, hits = self._pager.clock if self._pager else 0, self._hits
-        return Look(self.app.size.width, clock, self._wrap, self._column, hits.query, hits.at)
+        return LogLook(self.app.size.width, clock, self._wrap, self._column, hits.query, hits.at)
 
     @property
     def _room(self) -> int:

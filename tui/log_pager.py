@@ -8,7 +8,7 @@ from gpuwatch.errors import GpuwatchError
 from gpuwatch.session.log_lines import END, LogLine
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.text import clean
-from gpuwatch.tui.log_rows import Look, height_of
+from gpuwatch.tui.log_rows import LogLook, height_of
 from gpuwatch.tui.said import text
 from gpuwatch.tui.snapshot import Trouble
 from gpuwatch.units import NS, clock_time
@@ -77,7 +77,7 @@ class LogPager:
         found = self.lines(-END, 1)
         return (found[0].n if found else 0, 0)
 
-    def end(self, look: Look, room: int) -> Place:
+    def end(self, look: LogLook, room: int) -> Place:
         """The first row of the last page of ``room`` rows."""
         found = self.lines(END, room, back=True)
         for line in reversed(found):
@@ -86,7 +86,7 @@ class LogPager:
                 return line.n, -room
         return (found[0].n, 0) if found else (0, 0)
 
-    def moved(self, place: Place, rows: int, look: Look, room: int) -> Place:
+    def moved(self, place: Place, rows: int, look: LogLook, room: int) -> Place:
         """``rows`` down from there, or up; not behind the last page."""
         if rows < 0:
             left = -rows - place[1]

@@ -80,19 +80,6 @@ def _keys(devices: Sequence[DeviceNow], selected: str | None, steps: Steps) -> I
         yield from (key for key in _STEPS if known.get(key, steps.times.seen))
 
 
-def title_of(key: str) -> str:
-    """What a metric is called."""
-    return _ALL[key].title if key in _ALL else key
-
-
-def channel_of(
-    key: str | None, devices: Sequence[DeviceNow], selected: str | None
-) -> tuple[str, str] | None:
-    """The device and the metric whose samples the graph of ``key`` needs; ``None``: none."""
-    device = _device(key, devices, selected) if key is not None else None
-    return None if device is None or key is None else (device.row.id, key)
-
-
 def picked_of(
     key: str, devices: Sequence[DeviceNow], sources: Sources, shown: Window, scales: Scales
 ) -> Gauge:

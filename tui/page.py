@@ -19,6 +19,15 @@ _MOST = 4
 """Rows of what one key does."""
 
 
+SCROLLING: list[BindingType] = [
+    Binding("down,j", "scroll_by(1)", show=False),
+    Binding("up,k", "scroll_by(-1)", show=False),
+    Binding("pagedown,space", "scroll_by(20)", show=False),
+    Binding("pageup", "scroll_by(-20)", show=False),
+    Binding("home", "scroll_by(-1000000)", show=False),
+    Binding("end", "scroll_by(1000000)", show=False),
+]
+"""What moves a page of rows, in those that have ``action_scroll_by``."""
 _KEY = 18
 """Columns of the keys on the page of keys."""
 
@@ -47,12 +56,7 @@ class PageScreen(PaintedScreen):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,enter,question_mark,f1,i,K", "close", show=False),
-        Binding("down,j", "scroll_by(1)", show=False),
-        Binding("up,k", "scroll_by(-1)", show=False),
-        Binding("pagedown,space", "scroll_by(20)", show=False),
-        Binding("pageup", "scroll_by(-20)", show=False),
-        Binding("home", "scroll_by(-1000000)", show=False),
-        Binding("end", "scroll_by(1000000)", show=False),
+        *SCROLLING,
     ]
 
     def __init__(self, title: str, rows: Callable[[int], Sequence[Row]]) -> None:

@@ -17,6 +17,7 @@ from gpuwatch.tui.head_rows import title_row, warning_rows
 from gpuwatch.tui.keys import keys_row
 from gpuwatch.tui.line import Line
 from gpuwatch.tui.narrow import send_only_changes
+from gpuwatch.tui.page import SCROLLING
 from gpuwatch.tui.painted import PaintedScreen
 from gpuwatch.tui.process_rows import process_rows, unknown_rows
 from gpuwatch.tui.processes import ProcessNow
@@ -45,12 +46,7 @@ class ProcessScreen(PaintedScreen):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape,q,p,enter", "close", show=False),
-        Binding("down,j", "scroll_by(1)", show=False),
-        Binding("up,k", "scroll_by(-1)", show=False),
-        Binding("pagedown,space", "scroll_by(20)", show=False),
-        Binding("pageup", "scroll_by(-20)", show=False),
-        Binding("home", "scroll_by(-1000000)", show=False),
-        Binding("end", "scroll_by(1000000)", show=False),
+        *SCROLLING,
         Binding("o", "order", show=False),
     ]
 

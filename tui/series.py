@@ -17,7 +17,7 @@ from gpuwatch.units import NS
 RECENT_NS = 360 * NS
 """How far back ticks are kept one by one: the longest zoom, and its jump."""
 _BUCKET_NS = TIER_SECONDS * NS
-_MOST_RECENT = 120_000
+MOST_RECENT = 120_000
 _MOST_STEP_ROWS = 5_000
 
 
@@ -98,7 +98,7 @@ class Series:
         if not self._times:
             return
         first = bisect_left(self._times, self._times[-1] - RECENT_NS)
-        first = max(first, len(self._times) - _MOST_RECENT)
+        first = max(first, len(self._times) - MOST_RECENT)
         if first > len(self._times) // 4:
             del self._times[:first], self._values[:first]
             self._more = True

@@ -72,10 +72,10 @@ MISSING = Reading(None, Method.UNAVAILABLE, "not recorded")
 
 @dataclass(frozen=True)
 class Gauge:
-    """One of the three large gauges."""
+    """A large gauge, or the graph of a metric that was picked."""
 
     key: str
-    """``utilization``, ``bandwidth`` or ``flops``: also the role of its colour."""
+    """``utilization``, ``bandwidth``, ``flops`` or that of a picked metric: also the role of its colour."""
     title: str
     unit: str
     reading: Reading

@@ -14,7 +14,7 @@ from gpuwatch.session.reader import SessionReader
 from gpuwatch.session.reader_bulk import NAN
 from gpuwatch.session.schema import TIER_SECONDS
 from gpuwatch.tui.graph import Window
-from gpuwatch.tui.series import RECENT_NS, Series, bucket_means, means, upto
+from gpuwatch.tui.series import MOST_RECENT, RECENT_NS, Series, bucket_means, means, upto
 from gpuwatch.units import NS
 
 _BUCKET_NS = TIER_SECONDS * NS
@@ -22,7 +22,6 @@ _TAIL = 64
 """Ticks that the number of now may stand in."""
 _TAIL_NS = 21 * NS
 """The bucket under way, and the one before it that may not be in the tier yet."""
-_MOST_RECENT = 120_000
 _CHUNK = 5000
 
 Filled = tuple["array[float]", "array[float]"]
@@ -117,7 +116,7 @@ class Ticks:
     def _trim(self) -> None:
         """Forget ticks that nothing shows one by one."""
         oldest = bisect_left(self.times, self.newest - RECENT_NS)
-        oldest = max(oldest, len(self.times) - _MOST_RECENT)
+        oldest = max(oldest, len(self.times) - MOST_RECENT)
         if oldest > len(self.times) // 4:
             self._keep(len(self.times) - oldest)
         for channel, values in self._values.items():
@@ -170,7 +169,7 @@ class Ticks:
     def _read_back(self, t: int) -> None:
         """Have the times from the tick before ``t`` on."""
         first = self._numbers[0]
-        after = max(self._reader.row_at("tick", t) - 1, self._last - _MOST_RECENT, -1)
+        after = max(self._reader.row_at("tick", t) - 1, self._last - MOST_RECENT, -1)
         if after < first - 1:
             found = self._reader.tick_columns((), after, first - 1)
             self._numbers = array("q", found.n) + self._numbers

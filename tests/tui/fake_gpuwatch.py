@@ -27,9 +27,6 @@ def main(arguments: list[str]) -> int:
     if arguments[0] == "sessions":
         print((FOLDER / "sessions.json").read_text())
         return 0
-    if arguments[0] == "doctor" and (FOLDER / "doctor.json").exists():
-        print((FOLDER / "doctor.json").read_text())
-        return 0
     if arguments[:2] == ["--record", "--detach"]:
         error = FOLDER / "record.err"
         if error.exists():

@@ -14,7 +14,7 @@ from gpuwatch.tui.collect import Collector
 from gpuwatch.tui.gauge_rows import gauge_rows
 from gpuwatch.tui.gauge_values import value_parts
 from gpuwatch.tui.live import LiveScreen
-from gpuwatch.tui.metric_graph import title_of
+from gpuwatch.tui.metric_graph import _ALL as METRICS
 from gpuwatch.tui.snapshot import Gauge, View
 
 from .harness import live, screen_text, shows, until
@@ -39,11 +39,11 @@ async def test_m_goes_through_every_metric_of_the_session_and_then_to_none(sessi
         before = screen_text(app)
         for key in keys:
             await pilot.press("m")
-            await shows(pilot, f"\n {title_of(key)} ")
+            await shows(pilot, f"\n {METRICS[key].title} ")
         await pilot.press("m")
         await until(pilot, lambda: screen_text(app) == before)
         await pilot.press("M")
-        await shows(pilot, f"\n {title_of(keys[-1])} ")
+        await shows(pilot, f"\n {METRICS[keys[-1]].title} ")
         await pilot.press("escape")
         await until(pilot, lambda: screen_text(app) == before)
 

@@ -12,7 +12,7 @@ from textual.pilot import Pilot
 from gpuwatch.tui import commands
 from gpuwatch.tui.app import GpuwatchApp
 from gpuwatch.tui.home import HomeScreen
-from gpuwatch.tui.launch_answers import Machine, Place, PlanNow, Trouble, machine, plan
+from gpuwatch.tui.launch_answers import Machine, Place, PlanNow, Refusal, machine, plan
 from gpuwatch.tui.launch_state import LaunchState, pressed, with_machine
 from gpuwatch.tui.launch_state import stand_on as stand_on_item
 from gpuwatch.tui.live import LiveScreen
@@ -133,7 +133,7 @@ async def test_where_bare_cannot_run_another_that_can_is_ticked_unless_one_was_c
         await says(pilot, "[x] docker=mine")
         await shows(pilot, "$ gpuwatch run mnist-cnn --env docker=mine")
     chosen = pressed(pressed(stand_on_item(LaunchState(), "env=bare"), 1), 1)
-    found = Machine((Place("bare", "", Trouble("no torch"), None), Place("docker", "", None, None)))
+    found = Machine((Place("bare", "", Refusal("no torch"), None), Place("docker", "", None, None)))
     assert with_machine(chosen, found).form.ticked == ("bare",)
     assert with_machine(LaunchState(), found).form.ticked == ("docker",)
 

@@ -140,7 +140,7 @@ def add_design_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_plan_format(add: Callable[..., object]) -> None:
-    """How :func:`gpuwatch.cli.planned.show` prints; ``add`` is a parser's ``add_argument``."""
+    """How :func:`gpuwatch.cli.planned.shown` prints; ``add`` is a parser's ``add_argument``."""
     add("--format", choices=("table", "json"), help="of --plan (default: table)")
 
 
