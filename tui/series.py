@@ -18,6 +18,7 @@ RECENT_NS = 360 * NS
 """How far back ticks are kept one by one: the longest zoom, and its jump."""
 _BUCKET_NS = TIER_SECONDS * NS
 MOST_RECENT = 120_000
+"""Ticks that are kept one by one, however often the session has one."""
 _MOST_STEP_ROWS = 5_000
 
 

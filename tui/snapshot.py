@@ -75,7 +75,7 @@ class Gauge:
     """A large gauge, or the graph of a metric that was picked."""
 
     key: str
-    """``utilization``, ``bandwidth``, ``flops`` or that of a picked metric: also the role of its colour."""
+    """``utilization``, ``bandwidth``, ``flops`` or ``picked``: also the role of its colour."""
     title: str
     unit: str
     reading: Reading

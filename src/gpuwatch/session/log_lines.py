@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from gpuwatch.models import JSON
+from gpuwatch.session.rows import Query
 from gpuwatch.session.suspicion import whole
-
-Query = Callable[[str, Sequence[object]], list[tuple[JSON, ...]]]
-"""Runs one statement and gives its rows."""
 
 LONGEST = 64 * 1024
 """Characters of a line that are read; a file of someone else's may hold longer ones."""

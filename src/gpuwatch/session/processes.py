@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from gpuwatch.models import JSON, number
-from gpuwatch.session.rows import GpuProcessRow, Presence, Processes, ProcessRow
+from gpuwatch.session.rows import GpuProcessRow, Presence, Processes, ProcessRow, Query
 from gpuwatch.session.schema import RESTATED_SECONDS
 from gpuwatch.session.suspicion import whole
-
-Query = Callable[[str, Sequence[object]], list[tuple[JSON, ...]]]
-"""Runs one statement and gives its rows."""
 
 RowAt = Callable[[str, int], int]
 """The number of a table's last row up to a time."""

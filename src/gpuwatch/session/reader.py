@@ -27,6 +27,7 @@ from gpuwatch.session.rows import (
     Presence,
     Processes,
     StepRow,
+    columns_of,
 )
 from gpuwatch.session.status import Status, status, writer_alive
 from gpuwatch.session.suspicion import whole
@@ -145,7 +146,7 @@ class SessionReader(BulkReads):
         return [
             (whole(row[0]), whole(row[1]), *map(number, row[2:]))
             for row in self._rows(
-                f"SELECT n, t{_columns(channels)} FROM tick WHERE n > ? ORDER BY n LIMIT ?",  # noqa: S608
+                f"SELECT n, t{columns_of(channels)} FROM tick WHERE n > ? ORDER BY n LIMIT ?",  # noqa: S608
                 (after, limit),
             )
         ]
@@ -161,7 +162,7 @@ class SessionReader(BulkReads):
         return [
             (whole(row[0]), *map(number, row[1:]))
             for row in self._rows(
-                f"SELECT n{_columns(channels)} FROM tier WHERE stat = ? ORDER BY n",  # noqa: S608
+                f"SELECT n{columns_of(channels)} FROM tier WHERE stat = ? ORDER BY n",  # noqa: S608
                 (stat,),
             )
         ]
@@ -262,7 +263,3 @@ class SessionReader(BulkReads):
     def presences(self, end: int) -> tuple[Presence, ...]:
         """How long, until the time ``end``, others than the workload's processes were on GPUs."""
         return presences(self._rows, self._version, end)
-
-
-def _columns(channels: Sequence[int]) -> str:
-    return "".join(f", c{int(channel)}" for channel in channels)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gpuwatch.models import JSON, number
-from gpuwatch.session.rows import StepRow
+from gpuwatch.session.rows import StepRow, columns_of
 from gpuwatch.session.schema import TIER_SECONDS, TIER_STATS
 from gpuwatch.session.suspicion import Suspicious, whole
 
@@ -82,7 +82,7 @@ class BulkReads(Suspicious):
     def tick_columns(self, channels: Sequence[int], after: int, upto: int) -> TickColumns:
         """The ticks with ``after < n <= upto``."""
         rows = self._rows(
-            f"SELECT n, t{_columns(channels)} FROM tick WHERE n > ? AND n <= ? ORDER BY n",  # noqa: S608
+            f"SELECT n, t{columns_of(channels)} FROM tick WHERE n > ? AND n <= ? ORDER BY n",  # noqa: S608
             (after, upto),
         )
         if not rows:
@@ -114,7 +114,7 @@ class BulkReads(Suspicious):
         """A piece of the tier: numbers, means and counts, and where the next one begins."""
         count, mean = TIER_STATS.index("count"), TIER_STATS.index("mean")
         rows = self._rows(
-            f"SELECT n, stat{_columns(channels)} FROM tier "  # noqa: S608
+            f"SELECT n, stat{columns_of(channels)} FROM tier "  # noqa: S608
             "WHERE n > ? AND stat IN (?, ?) ORDER BY n, stat LIMIT ?",
             (after, count, mean, _PIECE),
         )
@@ -198,7 +198,3 @@ def _weighted(means: Sequence[JSON], counts: Sequence[JSON]) -> tuple[array[floa
         if not (math.isfinite(mean) and count > 0):
             averages[index] = weights[index] = 0.0
     return averages, weights
-
-
-def _columns(channels: Sequence[int]) -> str:
-    return "".join(f", c{int(channel)}" for channel in channels)

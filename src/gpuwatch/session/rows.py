@@ -6,11 +6,19 @@ is unknown.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from gpuwatch.metrics import Method
 from gpuwatch.models import JSON
+
+Query = Callable[[str, Sequence[object]], list[tuple[JSON, ...]]]
+"""Runs one statement and gives its rows."""
+
+
+def columns_of(channels: Sequence[int]) -> str:
+    """The columns of these channels in ``tick`` and ``tier``, for a statement."""
+    return "".join(f", c{int(channel)}" for channel in channels)
 
 
 @dataclass(frozen=True)
