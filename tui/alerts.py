@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from gpuwatch.session.rows import EventRow
 from gpuwatch.text import clean
 from gpuwatch.tui.device_rows import attribute, number_of
-from gpuwatch.tui.snapshot import DeviceNow
+from gpuwatch.tui.snapshot import Alert, DeviceNow
 from gpuwatch.units import percent, si
 
 _THROTTLES = {"hw.gpu.throttle.power": "power", "hw.gpu.throttle.thermal": "temperature"}
@@ -40,12 +40,12 @@ def alerts_of(
     devices: Sequence[DeviceNow],
     happened: Happenings,
     throttled: Mapping[str, float],
-    findings: Sequence[str],
+    findings: Sequence[Alert],
     *,
     live: bool,
     shared: Mapping[str, str] = MappingProxyType({}),
-    full: Sequence[str] = (),
-) -> tuple[str, ...]:
+    full: Sequence[Alert] = (),
+) -> tuple[Alert, ...]:
     """Sentences, the gravest first: lost GPUs, errors, memory that runs out, GPUs that others use,
     held clocks, lost counters, cross-checks.
 
@@ -53,29 +53,36 @@ def alerts_of(
     GPU who else is, or was, on it. ``full``: what is said of memory. While a GPU is lost
     cross-checks are of the past: they are left out of a run that goes on.
     """
-    gone, errors, clocks, losses = [], [], [], []
+    gone: list[Alert] = []
+    errors: list[Alert] = []
+    clocks: list[Alert] = []
+    losses: list[Alert] = []
     gpus = [device for device in devices if device.row.kind == "gpu"]
     with_them: dict[str, list[str]] = {}
     for gpu in gpus:
         if gpu.row.id in shared:
             with_them.setdefault(shared[gpu.row.id], []).append(number_of(gpu))
-    others = [f"{_named(numbers)}: {text}" for text, numbers in with_them.items()]
+    others = [
+        Alert("shared", " ".join(numbers), f"{_named(numbers)}: {text}")
+        for text, numbers in with_them.items()
+    ]
     for device in gpus:
-        name = f"GPU {number_of(device)}"
+        id_, name = device.row.id, f"GPU {number_of(device)}"
         lost = _still(happened, "gpu", device.row.id)
         if lost:
-            gone.append(_gone(name, lost))
+            gone.append(Alert("lost", id_, _gone(name, lost)))
         for kind in ("xid", "ecc"):
             found = happened.get((kind, device.row.id))
             if found is not None:
                 times = f" ({found.count} times)" if found.count > 1 else ""
-                errors.append(f"{name}: {clean(found.event.text)}{times}")
+                errors.append(Alert(kind, id_, f"{name}: {clean(found.event.text)}{times}"))
         text = _clocks(device, happened, throttled.get(device.row.id, 0.0), live=live)
         if text:
-            clocks.append(f"{name}: {text}")
-        losses += [f"{name}: {text}" for text in _lost(happened, device.row.id)]
-    losses += _lost(happened, None)
-    checks = () if live and gone else tuple(clean(text) for text in findings)
+            clocks.append(Alert("clocks", id_, f"{name}: {text}"))
+        losses += [Alert(of, id_, f"{name}: {text}") for of, text in _lost(happened, id_)]
+    losses += [Alert(of, "", text) for of, text in _lost(happened, None)]
+    told = (replace(each, text=clean(each.text)) for each in findings)
+    checks = () if live and gone else tuple(told)
     return (*gone, *errors, *full, *others, *clocks, *losses, *checks)
 
 
@@ -130,9 +137,9 @@ def _clocks(device: DeviceNow, happened: Happenings, share: float, *, live: bool
     return f"{text} (SM clock {si(clock, 'Hz')} of {si(most, 'Hz')})"
 
 
-def _lost(happened: Happenings, device: str | None) -> list[str]:
-    """Counters that went away and are not back."""
-    return [text for source in _LOSSES if (text := _still(happened, source, device))]
+def _lost(happened: Happenings, device: str | None) -> list[tuple[str, str]]:
+    """Counters that went away and are not back, with what was said of it."""
+    return [(source, text) for source in _LOSSES if (text := _still(happened, source, device))]
 
 
 def _still(happened: Happenings, source: str, device: str | None) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from gpuwatch.analysis.ceilings import devices_of_run, missing_of
@@ -20,7 +21,7 @@ from gpuwatch.tui.neighbours import gpus_of_run, shared_now, shared_over
 from gpuwatch.tui.processes import ProcessNow
 from gpuwatch.tui.rooflines import Record, means, rates, rooflines_of
 from gpuwatch.tui.series import Series
-from gpuwatch.tui.snapshot import DeviceNow, Rooflines
+from gpuwatch.tui.snapshot import Alert, DeviceNow, Rooflines
 from gpuwatch.tui.steps import Steps
 from gpuwatch.units import NS
 
@@ -58,7 +59,7 @@ class Checks:
         self._stored: object = None
         self.counters: Counters | None = None
         self._threads: int | None = None
-        self._findings: tuple[str, ...] = ()
+        self._findings: tuple[Alert, ...] = ()
         self._checked = -_EVERY_NS
         self._were_there: Mapping[str, str] | None = None
 
@@ -88,16 +89,17 @@ class Checks:
         *,
         live: bool,
         processes: Sequence[ProcessNow] = (),
-    ) -> tuple[str, ...]:
+    ) -> tuple[Alert, ...]:
         """Of a run that goes on as of now; of one that is over, of all of it."""
-        if not live or self._steps.newest >= self._checked + _EVERY_NS:
-            self._findings = self._cross_check(live=live)
-            self._checked = self._steps.newest
-        throttled = {} if live else self._throttled(t)
-        findings = (*self._findings, *self.ceilings.doubts())
         gpus = None
         if mapping(self._meta.get("workload")).get("kind") not in ("machine", "import"):
             gpus = gpus_of_run(self._meta, self._devices, processes, live=live)
+        if not live or self._steps.newest >= self._checked + _EVERY_NS:
+            self._findings = self._cross_check(gpus or frozenset(), live=live)
+            self._checked = self._steps.newest
+        throttled = {} if live else self._throttled(t)
+        doubts = [Alert("ceiling", str(at), text) for at, text in enumerate(self.ceilings.doubts())]
+        findings = (*self._findings, *doubts)
         limit = number(mapping(self._meta.get("environment")).get("memory_limit_bytes"))
         return alerts_of(
             devices,
@@ -117,16 +119,22 @@ class Checks:
             self._were_there = None
             return shared_now(processes, gpus)
         if self._were_there is None:
-            launched = number(mapping(self._meta.get("launch")).get("t")) or 0
-            self._were_there = shared_over(self._reader.presences(t), gpus, t - int(launched))
+            launched = int(number(mapping(self._meta.get("launch")).get("t")) or 0)
+            found = self._reader.presences(launched, t)
+            self._were_there = shared_over(found, gpus, t - launched)
         return self._were_there
 
-    def _cross_check(self, *, live: bool) -> tuple[str, ...]:
-        """Hold counted work against the hardware's counters: the last minute, or all of it."""
+    def _cross_check(self, gpus: frozenset[str], *, live: bool) -> tuple[Alert, ...]:
+        """Hold counted work against the counters of the run's ``gpus`` (empty: not known): the last
+        minute, or all of it. What a GPU on which the run has no process does is not the run's."""
         record = self._record()
         start, end = record.minute if live else record.timed
         if end - start < _EVERY_NS:
             return ()
+        held = self._series.get(("workload", "process.gpu.memory.usage"))
+        absent = held is not None and held.mean(start, end, self._interval) == 0
+        own = () if absent else tuple(gpu for gpu in record.gpus if not gpus or gpu in gpus)
+        record = replace(record, gpus=own)
         now = rates(record, start, end)
         found = findings_of(
             [device for device in self._devices if device.id in record.gpus],
@@ -138,7 +146,7 @@ class Checks:
             mapping(self._meta.get("count")),
             self.counters,
         )
-        return tuple(each.text for each in found if each.warning)
+        return tuple(Alert(each.kind, "", each.text) for each in found if each.warning)
 
     def _throttled(self, t: int) -> dict[str, float]:
         """By device the share of the session in which its clocks were held down."""

@@ -173,7 +173,7 @@ class Collector:
             )
         over = not state.live
         processes = processes_of(self.reader.processes(), environment, t, over=over)
-        warnings = self._checks.warnings(devices, t, live=state.live, processes=processes)
+        alerts = self._checks.warnings(devices, t, live=state.live, processes=processes)
         keys = () if kind == "import" else metrics_of(devices, selected, self._steps)
         return Snapshot(
             path=str(path),
@@ -196,7 +196,7 @@ class Collector:
             notice=self.reader.notice,
             silent_seconds=self._silent(state),
             algorithmic=algorithmic_bytes(sources),
-            warnings=warnings,
+            alerts=alerts,
             processes=processes,
             roofline=self._checks.rooflines() if view.roofline and kind != "machine" else None,
             counters=self._checks.counters,
@@ -209,7 +209,7 @@ class Collector:
             shares=self._steps.phases.shares(),
             # What became of the other runs, and the comparison, is of now.
             study=None if self._beside else self._study.strip,
-            panels=panels_of(sources, devices, ceilings.peak_bandwidth, shown, warnings)
+            panels=panels_of(sources, devices, ceilings.peak_bandwidth, shown, alerts)
             if view.grid
             else (),
             ahead=None if self._beside else self._study.ahead(live=state.live),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 
 from gpuwatch.tui.device_rows import memory_total, number_of
-from gpuwatch.tui.snapshot import DeviceNow
+from gpuwatch.tui.snapshot import Alert, DeviceNow
 from gpuwatch.units import binary, percent
 
 _PART = 0.05
@@ -16,7 +16,7 @@ _GPU_BYTES = 512 * 1024**2
 
 def low_memory(
     devices: Sequence[DeviceNow], gpus: Container[str] | None, limit: float | None
-) -> list[str]:
+) -> list[Alert]:
     """A sentence for each memory of which little is left now.
 
     ``gpus``: those of the run; ``None``: all. ``limit``: the container's, in bytes.
@@ -28,19 +28,20 @@ def low_memory(
             left = _left(device, "hw.gpu.memory.usage", memory_total(device))
             total = memory_total(device) or 0.0
             if left is not None and left < max(_PART * total, _GPU_BYTES):
-                told.append(
-                    f"GPU {number_of(device)}: {binary(left)} of {binary(total)} memory is free"
-                )
+                text = f"GPU {number_of(device)}: {binary(left)} of {binary(total)} memory is free"
+                told.append(Alert("memory", device.row.id, text))
         elif kind == "cpu":
             left = _left(device, "hw.memory.usage", memory_total(device))
             total = memory_total(device) or 0.0
             if left is not None and left < _PART * total:
-                told.insert(0, f"host: {binary(left)} of {binary(total)} memory is available")
+                text = f"host: {binary(left)} of {binary(total)} memory is available"
+                told.insert(0, Alert("memory", device.row.id, text))
         elif kind == "workload":
             left = _left(device, "container.memory.usage", limit)
             if left is not None and limit is not None and left < _PART * limit:
                 part = percent((limit - left) / limit)
-                told.append(f"the container holds {part} of its memory limit, {binary(limit)}")
+                text = f"the container holds {part} of its memory limit, {binary(limit)}"
+                told.append(Alert("memory", device.row.id, text))
     return told
 
 

@@ -9,7 +9,7 @@ from gpuwatch.tui.alerts import told_of
 from gpuwatch.tui.device_rows import number_of
 from gpuwatch.tui.gauges import Sources, bandwidth_of, history_of
 from gpuwatch.tui.graph import Window
-from gpuwatch.tui.snapshot import DeviceNow, Panel
+from gpuwatch.tui.snapshot import Alert, DeviceNow, Panel
 
 
 def panels_of(
@@ -17,7 +17,7 @@ def panels_of(
     devices: Sequence[DeviceNow],
     peak_bandwidth: Callable[[str], float | None],
     shown: Window,
-    warnings: Sequence[str],
+    alerts: Sequence[Alert],
 ) -> tuple[Panel, ...]:
     """Of every GPU its utilization over ``shown``, its bandwidth, and its gravest warning.
 
@@ -28,11 +28,11 @@ def panels_of(
         if device.row.kind == "gpu":
             of_it = replace(sources, device=device, peak_bandwidth=peak_bandwidth(device.row.id))
             history = history_of(of_it, "hw.gpu.utilization", shown)
-            found.append(Panel(device, history, bandwidth_of(of_it), _wrong(device, warnings)))
+            found.append(Panel(device, history, bandwidth_of(of_it), _wrong(device, alerts)))
     return tuple(found)
 
 
-def _wrong(device: DeviceNow, warnings: Sequence[str]) -> str:
+def _wrong(device: DeviceNow, alerts: Sequence[Alert]) -> str:
     """The first warning of the GPU, without its name."""
-    found = (told_of(text, number_of(device)) for text in warnings)
+    found = (told_of(alert.text, number_of(device)) for alert in alerts)
     return next((text for text in found if text), "")

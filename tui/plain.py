@@ -20,7 +20,13 @@ from gpuwatch.tui.devices_now import DevicesNow
 from gpuwatch.tui.feed import Feed
 from gpuwatch.tui.graph import longer
 from gpuwatch.tui.next_run import ahead, goes_on
-from gpuwatch.tui.plain_lines import devices_words, end_lines, status_line, title_line
+from gpuwatch.tui.plain_lines import (
+    devices_words,
+    end_lines,
+    status_line,
+    title_line,
+    warning_lines,
+)
 from gpuwatch.tui.snapshot import Snapshot, Unreadable, View
 from gpuwatch.tui.words import farewell
 from gpuwatch.units import NS
@@ -145,9 +151,8 @@ def _to_its_end(path: Path, interval: float, say: Say) -> Snapshot | None:
                 return None
             if before is None:
                 say(title_line(found))
-            for warning in found.warnings:
-                if before is None or warning not in before.warnings:
-                    say(f"warning: {clean(warning)}")
+            for line in warning_lines(found.alerts, before.alerts if before else ()):
+                say(line)
             ended = not found.status.live
             changed = before is None or before.status.state is not found.status.state
             if ended or changed or time.monotonic() >= due:

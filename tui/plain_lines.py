@@ -5,10 +5,12 @@ No mark stands for a word, an unknown number is left out, and a unit stands behi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from gpuwatch.metrics import Method
 from gpuwatch.text import clean
 from gpuwatch.tui.device_rows import attribute, memory_total, number_of
-from gpuwatch.tui.snapshot import DeviceNow, Gauge, Snapshot
+from gpuwatch.tui.snapshot import Alert, DeviceNow, Gauge, Snapshot
 from gpuwatch.units import (
     NS,
     binary_parts,
@@ -45,6 +47,13 @@ def title_line(snapshot: Snapshot) -> str:
     place = snapshot.place
     run = "" if place is None else f", run {place.number} of {place.total}"
     return f"{clean(snapshot.name)}{where}{run}"
+
+
+def warning_lines(alerts: Sequence[Alert], before: Sequence[Alert]) -> list[str]:
+    """What was not told ``before``; an alert whose numbers have changed is the same one."""
+    known = {(each.kind, each.device) for each in before}
+    new = [each for each in alerts if (each.kind, each.device) not in known]
+    return [f"warning: {clean(each.text)}" for each in new]
 
 
 def end_lines(snapshot: Snapshot) -> list[str]:

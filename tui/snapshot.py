@@ -145,6 +145,17 @@ class Trouble:
 
 
 @dataclass(frozen=True)
+class Alert:
+    """What should be known before the numbers are believed."""
+
+    kind: str
+    device: str
+    """Its id; empty: of the machine, or of the run as a whole."""
+    text: str
+    """One sentence; its numbers may change while it is the same alert."""
+
+
+@dataclass(frozen=True)
 class Rooflines:
     """The run under its ceilings: over its last minute, and over all its timed steps."""
 
@@ -246,7 +257,7 @@ class Snapshot:
     """What became of all runs of the study, once it is over."""
     algorithmic: Reading = MISSING
     """Algorithmic bytes per second, whatever the gauge of the bandwidth shows."""
-    warnings: tuple[str, ...] = ()
+    alerts: tuple[Alert, ...] = ()
     """What should be known before the numbers are believed, the gravest first."""
     processes: tuple[ProcessNow, ...] = ()
     """On the watched GPUs and of the run, the biggest GPU memory first."""
@@ -271,6 +282,11 @@ class Snapshot:
     replay: Replay | None = None
     """Where an earlier moment is looked at: everything else here is as it was then."""
     view: View = field(default_factory=View)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """The sentences of the alerts."""
+        return tuple(alert.text for alert in self.alerts)
 
     @property
     def goes_on(self) -> bool:

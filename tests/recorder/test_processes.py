@@ -148,7 +148,7 @@ def test_the_runs_own_and_a_stranger_are_told_apart_with_what_they_use(
     process.terminate()
     process.communicate(timeout=30)
     with SessionReader(sessions(out)[0]) as reader:
-        (visit,) = reader.presences(10**12)
+        (visit,) = reader.presences(0, 10**12)
     assert (visit.pid, visit.name, visit.bytes) == (stranger, "sleep", 5 * GIB)
     assert 0 < visit.ns < 60 * 10**9
 

@@ -60,7 +60,7 @@ def test_a_session_of_schema_1_is_read_with_all_that_it_has(tmp_path: Path) -> N
         assert {row.pid: row.owned for row in reader.gpu_processes()} == {4711: True, 815: False}
         found = reader.processes()
         assert found.all == () and {row.pid for row in found.on_gpus} == {4711, 815}
-        (other,) = reader.presences(12 * SECOND)
+        (other,) = reader.presences(0, 12 * SECOND)
         assert (other.name, other.ns) == ("Xorg", 8 * SECOND)
         assert [row.pid for row in reader.processes(3 * SECOND).on_gpus] == [4711]
     assert path.read_bytes() == before
@@ -145,7 +145,7 @@ def test_how_long_a_stranger_was_on_a_gpu_is_counted_over_all_its_visits(tmp_pat
     own = [on_gpu(5, 8, owned=0), on_gpu(6, 8, owned=1)]
     path = written(tmp_path / "s.gpuwatch", *visits, *own, process(10, 7, owned=0))
     with SessionReader(path) as reader:
-        (stranger,) = reader.presences(40 * SECOND)
+        (stranger,) = reader.presences(0, 40 * SECOND)
     assert (stranger.pid, stranger.ns, stranger.user) == (7, 20 * SECOND, "alice")
 
 
@@ -162,4 +162,4 @@ def test_rows_that_no_recorder_writes_do_no_harm(tmp_path: Path) -> None:
     with SessionReader(path) as reader:
         assert {row.pid for row in reader.processes(2 * SECOND).all} >= {10}
         reader.processes()
-        reader.presences(SECOND)
+        reader.presences(0, SECOND)

@@ -69,6 +69,8 @@ class Script:
     known_card: bool = False
     """The GPUs tell what their peaks follow from."""
     memory_busy: bool = False
+    off_gpu: bool = False
+    """NVML lists none of the run's processes."""
     throttled: bool = False
     power_unavailable: bool = False
     steps: bool = True
@@ -136,6 +138,8 @@ def _devices(script: Script) -> tuple[list[Device], list[Channel]]:
     if script.kind != "machine":
         devices.append(Device("workload", "workload", script.name))
         channels += [_channel(script, "workload", metric) for metric in PROCESS_METRICS]
+        if script.off_gpu:
+            channels.append(_channel(script, "workload", "process.gpu.memory.usage"))
     return devices, channels
 
 
@@ -244,6 +248,7 @@ def _value(script: Script, channel: Channel, s: float) -> float | int | None:
         "hw.memory.usage": int(41.5 * GIB),
         "process.cpu.time": round(1.7 * s, 3),
         "process.memory.usage": int(2.4 * GIB),
+        "process.gpu.memory.usage": 0,
     }
     return given[channel.metric]
 

@@ -13,6 +13,8 @@ import pytest
 
 from gpuwatch.errors import NotASession
 from gpuwatch.tui import plain
+from gpuwatch.tui.plain_lines import warning_lines
+from gpuwatch.tui.snapshot import Alert
 from tests.terminal import Pty, surroundings
 
 from .conftest import ROOT
@@ -205,3 +207,12 @@ def test_a_comparison_is_its_report_on_a_terminal_too(session: Make) -> None:
         assert terminal.end() == 0 and "\x1b" not in terminal.text()
     finally:
         terminal.close()
+
+
+def test_a_warning_is_told_once_while_its_numbers_move_and_again_after_it_went_away() -> None:
+    first = Alert("memory", "gpu0", "GPU 0: 1.20 GiB of 80.0 GiB memory is free")
+    later = Alert("memory", "gpu0", "GPU 0: 1.10 GiB of 80.0 GiB memory is free")
+    other = Alert("memory", "gpu1", "GPU 1: 1.10 GiB of 80.0 GiB memory is free")
+    assert warning_lines([first], []) == [f"warning: {first.text}"]
+    assert warning_lines([later, other], [first]) == [f"warning: {other.text}"]
+    assert warning_lines([later], [other]) == [f"warning: {later.text}"]

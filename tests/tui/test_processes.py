@@ -383,7 +383,7 @@ def test_a_container_near_its_limit_is_told() -> None:
 
     used = {"container.memory.usage": Reading(7.8 * GIB, Method.MEASURED)}
     device = DeviceNow(DeviceRow("workload", "workload", "w", None, True, {}), used)
-    assert low_memory([device], None, 8 * GIB) == [
+    assert [each.text for each in low_memory([device], None, 8 * GIB)] == [
         "the container holds 98 % of its memory limit, 8.00 GiB"
     ]
     assert low_memory([device], None, None) == [] and low_memory([device], None, 16 * GIB) == []
@@ -423,3 +423,11 @@ def test_gpus_are_named_together_and_told_apart() -> None:
     }.items():
         told = {str(n) for n in range(20) if told_of(text, str(n))}
         assert told == set(numbers), text
+
+
+async def test_who_left_before_the_launch_disturbed_nobody(session: Make) -> None:
+    path = add(session(meta={**finished(), "launch": {"t": 40 * NS}}), RUN, t=41)
+    add(path, STRANGER, t=0)
+    add(path, STRANGER, t=39, running=False)
+    async with live(path, (120, 40)) as (app, _):
+        assert "shared for" not in screen_text(app)

@@ -137,3 +137,14 @@ async def test_a_warning_from_a_file_of_someone_elses_is_harmless(session: Make)
         await pilot.press("i")
         await shows(pilot, "warnings")
         assert all(len(row) <= 80 for row in screen_text(app).splitlines())
+
+
+async def test_what_a_gpu_does_without_the_run_on_it_is_not_held_against_its_counts(
+    session: Make,
+) -> None:
+    meta = {"count": {"flop_per_step": 1.5e12, "bytes_per_step": 1e6}}
+    path = session(bandwidth_measured=True, meta=meta, off_gpu=True)
+    async with live(path) as (app, pilot):
+        await pilot.press("i")
+        await shows(pilot, "Algorithmic bytes/s")
+        assert "the memory moved" not in screen_text(app)

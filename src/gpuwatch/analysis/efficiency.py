@@ -136,8 +136,12 @@ def efficiency_of(
         data_share=_data_share(work),
     )
     roofline = roofline_of(program, rates, ceilings_of(meta, devices), data_type)
+    # Where the run has no process on them, what the GPUs' counters saw is not its own.
+    own = metrics.get("process.gpu.memory.usage")
+    absent = own is not None and own.method is Method.MEASURED and own.max == 0
+    seen = ((), {}, None) if absent else (gpus, means, moved)
     findings = [
-        *findings_of(gpus, means, data_type, flop.value, size.value, moved, count, counters),
+        *findings_of(seen[0], seen[1], data_type, flop.value, size.value, seen[2], count, counters),
         *([held] if (held := held_down(gpus, means)) else []),
         *shared(gpus, processes, window, run, metrics),
     ]

@@ -65,11 +65,15 @@ def newest_rows(query: Query, version: int) -> tuple[int, ...]:
     return tuple(query(f"SELECT max(n) FROM {table}", ())[0][0] or 0 for table in tables)  # noqa: S608
 
 
-def presences(query: Query, version: int, end: int) -> tuple[Presence, ...]:
-    """Every process that was on a GPU and not the workload's, for how long until ``end``.
+def presences(query: Query, version: int, start: int, end: int) -> tuple[Presence, ...]:
+    """Every process that was on a GPU and not the workload's, for how long of ``start`` to ``end``.
 
     Each is counted from its first row to the one that says that it left.
     """
+
+    def within(begun: int, left: int) -> int:
+        return max(0, min(left, end) - max(begun, start))
+
     extra = "kind, share" if version >= 2 else "NULL, NULL"
     since: dict[tuple[str, int], int] = {}
     found: dict[tuple[str, int], Presence] = {}
@@ -85,7 +89,7 @@ def presences(query: Query, version: int, end: int) -> tuple[Presence, ...]:
             key = str(device), int(pid)
             before = found.get(key) or Presence(*key, None, None, None, None, None, None, 0)
             begun = since.pop(key, None)
-            here = 0 if begun is None else max(0, t - begun)
+            here = 0 if begun is None else within(begun, t)
             if running:
                 since[key] = t
             found[key] = Presence(
@@ -108,7 +112,7 @@ def presences(query: Query, version: int, end: int) -> tuple[Presence, ...]:
             one.kind,
             one.bytes,
             one.share,
-            one.ns + max(0, end - since.get((device, pid), end)),
+            one.ns + within(since.get((device, pid), end), end),
         )
         for (device, pid), one in found.items()
     )

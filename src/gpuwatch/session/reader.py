@@ -260,6 +260,6 @@ class SessionReader(BulkReads):
             self._processes = newest, found
         return self._processes[1]
 
-    def presences(self, end: int) -> tuple[Presence, ...]:
-        """How long, until the time ``end``, others than the workload's processes were on GPUs."""
-        return presences(self._rows, self._version, end)
+    def presences(self, start: int, end: int) -> tuple[Presence, ...]:
+        """How long, from ``start`` to ``end``, others than the workload were on GPUs."""
+        return presences(self._rows, self._version, start, end)
