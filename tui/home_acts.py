@@ -17,7 +17,7 @@ from gpuwatch.session.status import State
 from gpuwatch.session.study import sessions_in
 from gpuwatch.tui import commands
 from gpuwatch.tui.commands import Listed
-from gpuwatch.tui.home_edit import Edit, tags_of
+from gpuwatch.tui.home_edit import Edit, label_command
 from gpuwatch.tui.home_list import GOING_ON, Item, items_of
 from gpuwatch.tui.home_question import Question, delete_question
 from gpuwatch.tui.home_rows import HomeState
@@ -278,23 +278,6 @@ class HomeActs(PaintedScreen):
 def stoppable(item: Item) -> bool:
     """Whether something of it may go on."""
     return item.goes_on or (item.entry is not None and item.entry.status in _STOPPABLE)
-
-
-def label_command(edit: Edit) -> tuple[str, ...] | None:
-    """The command that writes a label for what it was begun for; ``None``: nothing changes."""
-    item = edit.target
-    of = None if item is None else item.entry or item.study
-    if item is None or of is None:
-        return None
-    path, text = str(item.path), edit.text.strip()
-    if edit.what == "name":
-        return None if text == of.name else ("rename", path, "--", text)
-    if edit.what == "note":
-        return None if text == of.note else ("note", path, "--", text)
-    wanted = tags_of(text)
-    changes = [f"+{tag}" for tag in wanted if tag not in of.tags]
-    changes += [f"-{tag}" for tag in of.tags if tag not in wanted]
-    return ("tag", path, *changes) if changes else None
 
 
 def _sessions(paths: list[Path]) -> list[Path]:

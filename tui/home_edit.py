@@ -101,6 +101,23 @@ def tags_of(text: str) -> list[str]:
     return [tag.removeprefix("+") for tag in text.split()]
 
 
+def label_command(edit: Edit) -> tuple[str, ...] | None:
+    """The command that writes a label for what it was begun for; ``None``: nothing changes."""
+    item = edit.target
+    of = None if item is None else item.entry or item.study
+    if item is None or of is None:
+        return None
+    path, text = str(item.path), edit.text.strip()
+    if edit.what == "name":
+        return None if text == of.name else ("rename", path, "--", text)
+    if edit.what == "note":
+        return None if text == of.note else ("note", path, "--", text)
+    wanted = tags_of(text)
+    changes = [f"+{tag}" for tag in wanted if tag not in of.tags]
+    changes += [f"-{tag}" for tag in of.tags if tag not in wanted]
+    return ("tag", path, *changes) if changes else None
+
+
 def leaves(key: str) -> bool:
     """Whether a key ends the writing: Esc, also where a letter came so soon behind it that a
     terminal's reader takes the two for Alt and that letter."""
