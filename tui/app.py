@@ -17,13 +17,14 @@ from gpuwatch.errors import ExitCode, GpuwatchError
 from gpuwatch.session.progress import place
 from gpuwatch.session.study import not_run, sessions_in
 from gpuwatch.tui import palette
+from gpuwatch.tui.asked import View
 from gpuwatch.tui.canvas import Canvas
 from gpuwatch.tui.feed import REFRESH_SECONDS
 from gpuwatch.tui.keys import Keys, all_keys
 from gpuwatch.tui.look import USUAL, Look
 from gpuwatch.tui.machine_recorder import MachineRecorder
 from gpuwatch.tui.next_run import goes_on
-from gpuwatch.tui.snapshot import Snapshot, View
+from gpuwatch.tui.snapshot import Snapshot
 from gpuwatch.tui.words import farewell, farewell_stopped
 
 

@@ -20,6 +20,7 @@ from gpuwatch.session.rows import ChannelRow, DeviceRow, EventRow, LogRow
 from gpuwatch.session.status import State, Status
 from gpuwatch.tui import checks
 from gpuwatch.tui.alerts import TOLD
+from gpuwatch.tui.asked import Replay, View
 from gpuwatch.tui.gauges import Sources, algorithmic_bytes, gauges_of
 from gpuwatch.tui.graph import Window, window
 from gpuwatch.tui.metric_graph import metrics_of, picked_of
@@ -28,7 +29,7 @@ from gpuwatch.tui.processes import processes_of
 from gpuwatch.tui.rooflines import CORES
 from gpuwatch.tui.said import no_gpu, phase, text, trouble
 from gpuwatch.tui.series import RECENT_NS, Series
-from gpuwatch.tui.snapshot import DeviceNow, Reading, Replay, Snapshot, View
+from gpuwatch.tui.snapshot import DeviceNow, Reading, Snapshot
 from gpuwatch.tui.steps import Steps
 from gpuwatch.tui.study_now import StudyNow
 from gpuwatch.tui.ticks import Buckets, RateSeries, Ticks, TickSeries

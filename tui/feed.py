@@ -12,10 +12,11 @@ from pathlib import Path
 
 from gpuwatch.errors import GpuwatchError, NotASession, StorageError
 from gpuwatch.session.reader import SessionReader
+from gpuwatch.tui.asked import View
 from gpuwatch.tui.collect import Collector
 from gpuwatch.tui.gone import FileId, file_of, gone
 from gpuwatch.tui.past_view import PastView
-from gpuwatch.tui.snapshot import Snapshot, Trouble, Unreadable, View
+from gpuwatch.tui.snapshot import Snapshot, Trouble, Unreadable
 
 REFRESH_SECONDS = 1.0
 _ENDED_SECONDS = 5.0

@@ -14,6 +14,7 @@ from gpuwatch.session.progress import place
 from gpuwatch.session.study import sessions_in
 from gpuwatch.text import clean
 from gpuwatch.tui.arrived import Arrived
+from gpuwatch.tui.asked import View
 from gpuwatch.tui.canvas import Canvas
 from gpuwatch.tui.feed import REFRESH_SECONDS, Feed
 from gpuwatch.tui.head_rows import trouble_rows
@@ -24,7 +25,7 @@ from gpuwatch.tui.live_page import Drawn, drawn
 from gpuwatch.tui.live_rows import ZOOMS, Options
 from gpuwatch.tui.look import READ_ONLY
 from gpuwatch.tui.narrow import send_only_changes
-from gpuwatch.tui.snapshot import Snapshot, Unreadable, View
+from gpuwatch.tui.snapshot import Snapshot, Unreadable
 from gpuwatch.tui.stopping import Stopping
 from gpuwatch.tui.time_travel import TimeTravel
 from gpuwatch.tui.views import Views

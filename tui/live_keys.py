@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from gpuwatch.tui import time_travel
+from gpuwatch.tui.asked import View
 from gpuwatch.tui.live_rows import Options
-from gpuwatch.tui.snapshot import Snapshot, View
+from gpuwatch.tui.snapshot import Snapshot
 
 _OWN: tuple[tuple[str, str], ...] = (
     ("", "the run"),

@@ -15,6 +15,7 @@ from gpuwatch.session.past import PastReader
 from gpuwatch.session.progress import recorder_alive, tally
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.text import clean
+from gpuwatch.tui.asked import View
 from gpuwatch.tui.collect import Collector
 from gpuwatch.tui.devices_now import DevicesNow
 from gpuwatch.tui.feed import Feed
@@ -27,7 +28,7 @@ from gpuwatch.tui.plain_lines import (
     title_line,
     warning_lines,
 )
-from gpuwatch.tui.snapshot import Snapshot, Unreadable, View
+from gpuwatch.tui.snapshot import Snapshot, Unreadable
 from gpuwatch.tui.words import farewell
 from gpuwatch.units import NS
 

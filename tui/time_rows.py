@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gpuwatch.session.rows import EventRow
+from gpuwatch.tui.asked import Replay
 from gpuwatch.tui.line import Line
-from gpuwatch.tui.snapshot import Replay, Snapshot
+from gpuwatch.tui.snapshot import Snapshot
 from gpuwatch.units import NS, clock_time
 
 _ROUTINE = "epoch"

@@ -7,12 +7,13 @@ from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 
+from gpuwatch.tui.asked import View
 from gpuwatch.tui.canvas import Clicked
 from gpuwatch.tui.gauge_rows import graph_columns
 from gpuwatch.tui.live_page import Drawn, panel_columns
 from gpuwatch.tui.live_rows import ZOOMS, Options
 from gpuwatch.tui.painted import PaintedScreen
-from gpuwatch.tui.snapshot import Snapshot, View
+from gpuwatch.tui.snapshot import Snapshot
 
 
 class Views(PaintedScreen):

@@ -10,9 +10,9 @@ import pytest
 from gpuwatch.analysis.read import read_with
 from gpuwatch.errors import NotASession
 from gpuwatch.session.reader import SessionReader
+from gpuwatch.tui.asked import View
 from gpuwatch.tui.collect import Collector
 from gpuwatch.tui.past_view import PastView
-from gpuwatch.tui.snapshot import View
 
 from ..tui import process_sessions as processes
 from ..tui.hostile import WRONG, columns_of, spoil

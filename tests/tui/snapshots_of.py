@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gpuwatch.session.reader import SessionReader
+from gpuwatch.tui.asked import View
 from gpuwatch.tui.collect import Collector
 from gpuwatch.tui.line import Line
-from gpuwatch.tui.snapshot import Snapshot, View
+from gpuwatch.tui.snapshot import Snapshot
 
 
 def snapshot_of(path: Path, view: View | None = None) -> Snapshot:

@@ -13,8 +13,9 @@ import pytest
 
 from gpuwatch.errors import NotASession
 from gpuwatch.session.past import PastReader
+from gpuwatch.tui.asked import View
 from gpuwatch.tui.feed import Feed
-from gpuwatch.tui.snapshot import Snapshot, Unreadable, View
+from gpuwatch.tui.snapshot import Snapshot, Unreadable
 
 from .sessions import NS
 

@@ -9,13 +9,13 @@ import pytest
 
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.text import clean
+from gpuwatch.tui.asked import View
 from gpuwatch.tui.canvas import _changed
 from gpuwatch.tui.cells import fit, pad, wrap
 from gpuwatch.tui.collect import Collector
 from gpuwatch.tui.graph import area, axis, bar, longer, window
 from gpuwatch.tui.line import Line
 from gpuwatch.tui.series import Series
-from gpuwatch.tui.snapshot import View
 from gpuwatch.units import NS
 
 from .sessions import START_UNIX_NS, Script, write

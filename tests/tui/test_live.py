@@ -11,11 +11,11 @@ import pytest
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.session.status import State
 from gpuwatch.session.store import SessionStore, meta
+from gpuwatch.tui.asked import View
 from gpuwatch.tui.collect import Collector
 from gpuwatch.tui.home import HomeScreen
 from gpuwatch.tui.live import LiveScreen
 from gpuwatch.tui.page import PageScreen
-from gpuwatch.tui.snapshot import View
 
 from .conftest import Fake
 from .harness import colours, live, screen_text, shows, until

@@ -10,12 +10,13 @@ import pytest
 
 from gpuwatch.metrics import Method
 from gpuwatch.session.reader import SessionReader
+from gpuwatch.tui.asked import View
 from gpuwatch.tui.collect import Collector
 from gpuwatch.tui.gauge_rows import gauge_rows
 from gpuwatch.tui.gauge_values import value_parts
 from gpuwatch.tui.live import LiveScreen
 from gpuwatch.tui.metric_graph import _ALL as METRICS
-from gpuwatch.tui.snapshot import Gauge, View
+from gpuwatch.tui.snapshot import Gauge
 
 from .harness import live, screen_text, shows, until
 from .snapshots_of import snapshot_of, texts

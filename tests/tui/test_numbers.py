@@ -12,10 +12,10 @@ import pytest
 
 from gpuwatch.metrics import Method
 from gpuwatch.session.store import SessionStore
+from gpuwatch.tui.asked import View
 from gpuwatch.tui.device_rows import Fields, detail_rows
 from gpuwatch.tui.gauge_rows import badge
 from gpuwatch.tui.live import LiveScreen
-from gpuwatch.tui.snapshot import View
 from gpuwatch.units import plain_unit
 
 from .harness import live, screen_text, shows, until

@@ -13,10 +13,10 @@ import pytest
 from gpuwatch.session.rows import GpuProcessRow, Processes, ProcessRow
 from gpuwatch.session.store import SessionStore, meta
 from gpuwatch.tui.alerts import told_of
+from gpuwatch.tui.asked import View
 from gpuwatch.tui.process_page import MachineProcessScreen, ProcessScreen
 from gpuwatch.tui.process_rows import process_rows, unknown_rows
 from gpuwatch.tui.processes import ProcessNow, processes_of
-from gpuwatch.tui.snapshot import View
 from tests.fake_nvml import FakeDriver
 
 from .harness import live, running, screen_text, shows, until

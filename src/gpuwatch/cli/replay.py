@@ -43,7 +43,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         _within(path, arguments.at)
     screen.require(f"gpuwatch replay --plain {path}")
     from gpuwatch.tui.app import run_live
-    from gpuwatch.tui.snapshot import View
+    from gpuwatch.tui.asked import View
 
     start = View(at=arguments.at)
     if arguments.speed is not None:
