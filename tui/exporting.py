@@ -57,7 +57,7 @@ async def export_report(
 def export_of(
     paths: Sequence[Path], *, margin: float | None = None, across_devices: bool = False
 ) -> Export | str:
-    """What to run for a report of ``paths``, or why there can be none; see :func:`export_report`."""
+    """What to run for a report of ``paths``, or why there is none; see :func:`export_report`."""
     listed = [path.absolute() for path in paths]
     folder = _study_of(listed)
     if len(listed) == 1 and listed[0].is_dir():

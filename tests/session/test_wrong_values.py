@@ -13,10 +13,9 @@ from gpuwatch.session.reader import SessionReader
 from gpuwatch.tui.asked import View
 from gpuwatch.tui.collect import Collector
 from gpuwatch.tui.past_view import PastView
-
-from ..tui import process_sessions as processes
-from ..tui.hostile import WRONG, columns_of, spoil
-from ..tui.sessions import NS, Script, finished, write
+from tests.tui import process_sessions as processes
+from tests.tui.hostile import WRONG, columns_of, spoil
+from tests.tui.sessions import NS, Script, finished, write
 
 _TABLES = ("device", "channel", "event", "gpu_process", "log", "process", "step", "tick", "tier")
 _LENIENT = ("device", "channel", "gpu_process", "process", "tier")

@@ -476,7 +476,7 @@ async def test_what_became_of_other_runs_is_not_told_of_an_earlier_moment(tmp_pa
 
 
 def test_a_moment_after_the_end_is_refused_with_the_length(
-    session: Make, capsys: pytest.CaptureFixture[str]
+    session: Callable[..., Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
     from gpuwatch.cli import main
 
