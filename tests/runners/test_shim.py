@@ -185,7 +185,7 @@ def test_a_full_disk_blocks_no_workload(tmp_path: Path) -> None:
         until(lambda: not run.pids())
 
         def room_for_the_end() -> bool:
-            # What was held back fills the disk again: a recorder that reads on makes room each time.
+            # What was held back fills the disk again: a recorder that reads on makes room.
             for segment in (small / "spool").iterdir():
                 segment.unlink(missing_ok=True)
             return run.result() is not None
