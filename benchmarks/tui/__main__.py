@@ -62,9 +62,9 @@ def _rounds(
     library: Path,
     gpus: int,
     latency_us: int,
-) -> dict[str, list[Measured]]:
-    """What each program cost in each round that counts."""
-    results: dict[str, list[Measured]] = {program.name: [] for program in wanted}
+) -> dict[str, list[Measured | None]]:
+    """What each program cost in each round; ``None`` for a run that does not count."""
+    results: dict[str, list[Measured | None]] = {program.name: [] for program in wanted}
     for round_ in range(arguments.rounds):
         for program in wanted if round_ % 2 == 0 else reversed(wanted):
             folder = Path(tempfile.mkdtemp(prefix="gpuwatch-bench-"))
@@ -76,6 +76,7 @@ def _rounds(
                 results[program.name].append(result)
                 print(f"{gpus} GPU, {latency_us} us, {program.name}: {result}", file=sys.stderr)
             except RuntimeError as error:
+                results[program.name].append(None)
                 print(f"{gpus} GPU, {program.name}, a run that does not count: {error}")
             finally:
                 weather.close()

@@ -25,7 +25,7 @@ _COLUMNS: tuple[tuple[str, Callable[[Measured], float | None], str], ...] = (
 _BASE = "nvitop"
 
 
-def tables(gpus: int, latency_us: int, results: Mapping[str, Sequence[Measured]]) -> str:
+def tables(gpus: int, latency_us: int, results: Mapping[str, Sequence[Measured | None]]) -> str:
     """One table: a row for each program, and what gpuwatch is of nvitop."""
     rounds = max(map(len, results.values()))
     takes = f"a call takes {latency_us} us" if latency_us else "calls answer at once"
@@ -34,7 +34,9 @@ def tables(gpus: int, latency_us: int, results: Mapping[str, Sequence[Measured]]
     lines.append("| program | " + " | ".join(name for name, _, _ in _COLUMNS) + " |")
     lines.append("| --- |" + " --- |" * len(_COLUMNS))
     for name, runs in results.items():
-        cells = [_cell([read(run) for run in runs], form) for _, read, form in _COLUMNS]
+        known = [run for run in runs if run is not None]
+        cells = [_cell([read(run) for run in known], form) for _, read, form in _COLUMNS]
+        name += f" ({len(known)} runs)" if len(known) < rounds else ""
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
     if _BASE in results:
         lines.append("")
@@ -50,13 +52,17 @@ def _cell(values: Sequence[float | None], form: str) -> str:
     return middle if len(known) == 1 else f"{middle} ({known[0]:{form}} to {known[-1]:{form}})"
 
 
-def _ratios(results: Mapping[str, Sequence[Measured]]) -> list[str]:
+def _ratios(results: Mapping[str, Sequence[Measured | None]]) -> list[str]:
     """CPU over nvitop's, each round by itself: both ran within the same minutes."""
     lines = []
     for name, runs in results.items():
         if not name.startswith("gpuwatch"):
             continue
-        ratios = [run.cpu / base.cpu for run, base in zip(runs, results[_BASE], strict=False)]
+        ratios = [
+            run.cpu / base.cpu
+            for run, base in zip(runs, results[_BASE], strict=True)
+            if run is not None and base is not None
+        ]
         lines.append(f"CPU of {name} over that of nvitop, by rounds: {_cell(ratios, '.2f')}")
     return lines
 
