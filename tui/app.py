@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
+from textual import events
 from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.driver import Driver
@@ -24,6 +25,7 @@ from gpuwatch.tui.keys import Keys, all_keys
 from gpuwatch.tui.look import USUAL, Look
 from gpuwatch.tui.machine_recorder import MachineRecorder
 from gpuwatch.tui.next_run import goes_on
+from gpuwatch.tui.painted import PaintedScreen
 from gpuwatch.tui.snapshot import Snapshot
 from gpuwatch.tui.words import farewell, farewell_stopped
 
@@ -65,6 +67,25 @@ class GpuwatchApp(App[int]):
 
     def on_mount(self) -> None:
         self.push_screen(self._first())
+
+    async def on_event(self, event: events.Event) -> None:
+        """A key goes to the screen that the keys before it led to.
+
+        Textual would put it into the queue of the screen that was on top when it came, which
+        differs where several come at once, as over a slow link.
+        """
+        top = self.screen_stack[-1] if self.screen_stack else None
+        ours = isinstance(event, events.Key) and not event.is_forwarded and self.focused is None
+        if not ours or not isinstance(top, PaintedScreen):
+            await super().on_event(event)
+            return
+        await top._mounted_event.wait()
+        if not await self._check_bindings(event.key, priority=True):
+            typed = getattr(top, "on_key", None)
+            if typed is not None:
+                typed(event)
+            if not event._stop_propagation:
+                await self._check_bindings(event.key)
 
     async def action_quit(self) -> None:
         """Leave as ``q`` does on the screen on top, or on the one below its pages."""
