@@ -24,6 +24,7 @@ from gpuwatch.tui.asked import Replay, View
 from gpuwatch.tui.gauges import Sources, algorithmic_bytes, gauges_of
 from gpuwatch.tui.graph import Window, window
 from gpuwatch.tui.metric_graph import metrics_of, picked_of
+from gpuwatch.tui.neighbours import uses_none
 from gpuwatch.tui.panels import panels_of
 from gpuwatch.tui.processes import processes_of
 from gpuwatch.tui.rooflines import CORES
@@ -142,9 +143,10 @@ class Collector:
         state = self._status()
         t = self._now(state)
         devices = tuple(self._device(row, t) for row in self._devices)
-        selected = _select(devices, view.device)
-        shown = self._window(view, t, state)
         kind = text(self.meta, "workload", "kind")
+        off_gpus = kind != "machine" and uses_none(self.meta, self._devices)
+        selected = _select(devices, view.device, off_gpus=off_gpus)
+        shown = self._window(view, t, state)
         ceilings = self._checks.ceilings
         sources = Sources(
             device=next((d for d in devices if d.row.id == selected), None),
@@ -171,6 +173,7 @@ class Collector:
                 environment,
                 self.meta,
                 state.live,
+                t,
             )
         over = not state.live
         processes = processes_of(self.reader.processes(), environment, t, over=over)
@@ -186,6 +189,7 @@ class Collector:
             t=t,
             devices=devices,
             selected=selected,
+            off_gpus=off_gpus,
             gauges=gauges_of(sources, shown, self._scales),
             window=shown,
             work=work,
@@ -288,13 +292,13 @@ class Collector:
         return silent if silent > max(_SILENT_SECONDS, 4 * self._interval) else None
 
 
-def _select(devices: Sequence[DeviceNow], wanted: str | None) -> str | None:
+def _select(devices: Sequence[DeviceNow], wanted: str | None, *, off_gpus: bool) -> str | None:
     gpus = [device.row.id for device in devices if device.row.kind == "gpu"]
     if wanted in gpus:
         return wanted
     used = [device.row.id for device in devices if device.row.kind == "gpu" and device.row.used]
     cpus = [device.row.id for device in devices if device.row.kind == "cpu"]
-    return next(iter([*used, *gpus, *cpus]), None)
+    return next(iter([*cpus, *gpus] if off_gpus else [*used, *gpus, *cpus]), None)
 
 
 def _seconds(value: object, default: float) -> float:

@@ -137,11 +137,15 @@ class Fields:
         return line
 
 
-def detail_rows(device: DeviceNow, width: int) -> list[Line]:
-    """Memory, power, temperature, clocks, PCIe of the selected device, in two rows or one."""
+def detail_rows(device: DeviceNow, width: int, *, last: bool = False) -> list[Line]:
+    """Memory, power, temperature, clocks, PCIe of the selected device, in two rows or one.
+
+    ``last``: they are the last ones of a run that is over, which is said.
+    """
     fields = Fields(width, 6 if width >= _ONE_ROW else 3)
+    memory = "last: memory" if last else "memory"
     if device.row.kind == "cpu":
-        fields.add("memory", of_total(device.value("hw.memory.usage"), memory_total(device))).add(
+        fields.add(memory, of_total(device.value("hw.memory.usage"), memory_total(device))).add(
             "clock", si(device.value("hw.cpu.frequency"), "Hz")
         ).add("power", number(device.value("hw.cpu.power"), "W"))
         return fields.rows()
@@ -152,7 +156,7 @@ def detail_rows(device: DeviceNow, width: int) -> list[Line]:
         power = f"{device.value('hw.gpu.power'):.0f}/{limit:.0f} W"
     sent, received = (device.value(f"hw.gpu.pcie.{way}") for way in ("transmit", "receive"))
     return (
-        fields.add("memory", of_total(device.value("hw.gpu.memory.usage"), memory_total(device)))
+        fields.add(memory, of_total(device.value("hw.gpu.memory.usage"), memory_total(device)))
         .add("power", power)
         .add("temp" if short else "temperature", number(device.value("hw.gpu.temperature"), "°C"))
         .add("SM" if short else "SM clock", si(device.value("hw.gpu.clock.sm"), "Hz"))

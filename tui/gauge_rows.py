@@ -6,6 +6,8 @@ import re
 from collections.abc import Collection, Mapping
 from functools import lru_cache
 
+from rich.cells import cell_len
+
 from gpuwatch.metrics import Method
 from gpuwatch.text import clean
 from gpuwatch.tui.cells import wrap
@@ -111,7 +113,7 @@ def _axis_row(view: Window, width: int, marks: frozenset[int]) -> Line:
 
 def badge(gauge: Gauge, width: int) -> str:
     """How the number was obtained, over what, and what is odd about it, in ``width`` cells."""
-    plain = _badge(gauge)
+    plain = _badge(gauge, width)
     odd = over_texts(gauge)
     whole = [f"{plain}, {text}" for text in odd]
     return fitting([*whole, *(f"{gauge.reading.method.value}, {text}" for text in odd)], width) or (
@@ -119,18 +121,33 @@ def badge(gauge: Gauge, width: int) -> str:
     )
 
 
-def _badge(gauge: Gauge) -> str:
+def mean_text(gauge: Gauge) -> str:
+    """What a mean is of: ``timed steps, mean``, ``mean of the last 10 s``; empty: it is none."""
+    if not gauge.mean:
+        return ""
+    if gauge.over.startswith("last"):
+        return f"mean of the {gauge.over}"
+    return f"{gauge.over}, mean" if gauge.over else "mean"
+
+
+def _badge(gauge: Gauge, width: int) -> str:
+    """How the number was obtained, and over what, in ``width`` cells if that can be."""
+    whole = _parts(gauge, mean_text(gauge))
+    return whole if cell_len(whole) <= width else _parts(gauge, gauge.over or mean_text(gauge))
+
+
+def _parts(gauge: Gauge, mean: str) -> str:
     bound = gauge.reading.method is Method.BOUND
     parts = ["bound: at most" if bound else gauge.reading.method.value]
     if gauge.covered is not None:
         return f"{parts[0]}, {percent(gauge.covered)} of the time"
     if bound:
-        return parts[0]
+        return f"{parts[0]}, {mean}" if mean else parts[0]
     if gauge.reading.method is not Method.UNAVAILABLE:
         if gauge.note:
             parts.append(gauge.note)
-        if gauge.mean:
-            parts.append("mean")
+        if mean:
+            parts.append(mean)
     if gauge.reading.reason and _drawn(gauge):
         parts.append(clean(gauge.reading.reason))
     return ", ".join(parts)
@@ -161,7 +178,7 @@ def _block(gauge: Gauge, height: int, width: int) -> list[Line]:
         return rows
     if height > 2 and _silent(gauge):
         rows[0].add(gauge.title, "text").end(UNKNOWN, "strong")
-        _say(rows[1:], wrap(_badge(gauge), width, height - 1), "warn")
+        _say(rows[1:], wrap(_badge(gauge, width), width, height - 1), "warn")
         return rows
     if height < 6:
         rows[0].add(gauge.title, "text")
@@ -198,7 +215,7 @@ def _block(gauge: Gauge, height: int, width: int) -> list[Line]:
     rows[5].add(badge(gauge, width), _badge_role(gauge))
     odd = _below(gauge, width) if height > 6 else ""
     if odd:
-        rows[5] = Line(width).add(_badge(gauge), _badge_role(gauge))
+        rows[5] = Line(width).add(_badge(gauge, width), _badge_role(gauge))
     below = _told(gauge, width, height - 6 - bool(odd))
     if not below and gauge.against is not None:
         # No room below: the words stand in place of the bar.
@@ -210,7 +227,7 @@ def _block(gauge: Gauge, height: int, width: int) -> list[Line]:
 def _below(gauge: Gauge, width: int) -> str:
     """What is odd, where it is said whole only in a row of its own."""
     odd = over_texts(gauge)
-    beside = f"{_badge(gauge)}, {odd[0]}" if odd else ""
+    beside = f"{_badge(gauge, width)}, {odd[0]}" if odd else ""
     return fitting(odd, width) if odd and len(beside) > width else ""
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import dataclass, replace
 
 from gpuwatch.analysis.ceilings import BANDWIDTH, Ceiling
@@ -12,10 +12,6 @@ from gpuwatch.tui.series import Series, StepHistory
 from gpuwatch.tui.snapshot import MISSING, DeviceNow, Gauge, Reading
 from gpuwatch.tui.steps import Steps
 from gpuwatch.units import NS, nice
-
-_STALE_NS = 5 * NS
-"""Without a step line for so long, and three times the usual pause, the rate of now is unknown."""
-
 
 _IMPORTED = "an imported profile has no samples and no steps"
 _LARGEST = 1e24
@@ -48,6 +44,9 @@ class Sources:
     """Of the run's matrix products."""
 
 
+Mean = Callable[[int, int], "float | None"]
+"""The mean between two session times in nanoseconds; ``None``: not known."""
+
 Scales = MutableMapping[tuple[str, str | None], float]
 
 
@@ -72,7 +71,8 @@ def _utilization(sources: Sources, shown: Window) -> Gauge:
     if reading is MISSING and sources.imported:
         reading = replace(MISSING, reason=_IMPORTED)
     history = history_of(sources, metric, shown)
-    return finish(Gauge("utilization", title, "1", reading, 1.0, history, 1.0, mean=False), sources)
+    gauge = Gauge("utilization", title, "1", reading, 1.0, history, 1.0, mean=False)
+    return finish(gauge, sources, shown, _sampled(sources, metric))
 
 
 def _bandwidth(sources: Sources, shown: Window) -> Gauge:
@@ -85,7 +85,8 @@ def _bandwidth(sources: Sources, shown: Window) -> Gauge:
         gauge = Gauge(
             "bandwidth", "Memory bandwidth", "B/s", reading, None, history, 1.0, mean=False
         )
-        return _against(finish(gauge, sources), sources.of_device.get(BANDWIDTH))
+        finished = finish(gauge, sources, shown, _sampled(sources, metric))
+        return _against(finished, sources.of_device.get(BANDWIDTH))
     why = reading.reason if device and device.row.kind == "gpu" else None
     if sources.machine_only:
         reason = why or "no counter of memory traffic is recorded on this machine"
@@ -148,7 +149,7 @@ def _bound(sources: Sources, shown: Window, reason: str) -> Gauge | None:
     )
     title = "Memory bandwidth"
     gauge = Gauge("bandwidth", title, "B/s", reading, None, history, 1.0, mean=False)
-    return finish(gauge, sources)
+    return finish(gauge, sources, shown, _sampled(sources, _BUSY, peak))
 
 
 def algorithmic_bytes(sources: Sources) -> Reading:
@@ -156,8 +157,7 @@ def algorithmic_bytes(sources: Sources) -> Reading:
     history = sources.steps.bytes
     if sources.machine_only or not history.seen:
         return Reading(None, Method.UNAVAILABLE, _no_work(sources, "bytes"))
-    value = None if _stalled(sources) else history.last(sources.steps.recent)
-    return Reading(value, Method.COUNTED, _silence(sources), "step lines")
+    return steps_now(sources, history)
 
 
 def _flops(sources: Sources, shown: Window) -> Gauge:
@@ -193,11 +193,18 @@ def _counted(
         return Gauge(key, title, unit, reading, None, empty, 1.0, mean=False)
     steps = sources.steps
     columns = tuple(history.columns(shown, steps.recent, steps.complete))
-    value = None if _stalled(sources) else history.last(steps.recent)
-    reading = Reading(value, Method.COUNTED, _silence(sources), "step lines")
+    reading = steps_now(sources, history)
     note = "whole run" if sources.gpus_used > 1 else ""
     gauge = Gauge(key, title, unit, reading, None, columns, 1.0, mean=False, note=note)
-    return finish(gauge, sources)
+    return finish(gauge, sources, shown, rate_of(history, steps))
+
+
+def steps_now(sources: Sources, history: StepHistory) -> Reading:
+    """Work per second of the newest step lines; unknown where none came for long."""
+    steps = sources.steps
+    silence = steps.silence(sources.t) if sources.live else None
+    value = None if silence else history.last(steps.recent)
+    return Reading(value, Method.COUNTED, silence, "step lines")
 
 
 def _no_work(sources: Sources, what: str) -> str:
@@ -211,18 +218,10 @@ def no_steps(sources: Sources) -> str:
     return "no step line yet" if sources.live else "the run printed no step lines"
 
 
-def _stalled(sources: Sources) -> bool:
-    recent = sources.steps.recent
-    if not recent or not sources.live:
-        return False
-    pause = recent[-1].t - recent[-2].t if len(recent) > 1 else 0
-    return sources.t - recent[-1].t > max(_STALE_NS, 3 * pause)
-
-
-def _silence(sources: Sources) -> str | None:
-    if not _stalled(sources):
-        return None
-    return f"no step for {(sources.t - sources.steps.newest) / NS:.0f} s"
+def _sampled(sources: Sources, metric: str, factor: float = 1.0) -> Mean:
+    """The mean of the device's ``metric``."""
+    series = sources.series.get((sources.device.row.id, metric)) if sources.device else None
+    return mean_of(series, sources.interval, factor)
 
 
 def history_of(sources: Sources, metric: str, shown: Window) -> tuple[float | None, ...]:
@@ -233,19 +232,50 @@ def history_of(sources: Sources, metric: str, shown: Window) -> tuple[float | No
     return tuple(series.columns(shown, sources.interval))
 
 
-def finish(gauge: Gauge, sources: Sources) -> Gauge:
+def finish(gauge: Gauge, sources: Sources, shown: Window, mean: Mean) -> Gauge:
     """Of a run that is over the mean over the stretch says more than its last moment, also where
-    the value went away before its end."""
+    the value went away before its end. Over all of the run it is that of the timed steps, as
+    ``gpuwatch show`` gives it."""
     reading = gauge.reading
     gone = reading.method is Method.UNAVAILABLE
     method = reading.before if gone else reading.method
     known = [value for value in gauge.history if value is not None]
     if sources.live or method is Method.UNAVAILABLE or (gone and not known):
         return gauge
-    mean = sum(known) / len(known) if known else None
     covered = len(known) / len(gauge.history) if gone else None
-    reading = replace(reading, value=mean, method=method)
-    return replace(gauge, reading=reading, mean=True, covered=covered)
+    value, over = sum(known) / len(known) if known else None, ""
+    if shown.start > 0 or shown.end < sources.t:
+        over = f"last {_length(shown)}"
+    elif not gone:
+        start, end = sources.steps.timed
+        found = mean(start, end) if end > start else None
+        value, over = (value, "whole run") if found is None else (found, "timed steps")
+    reading = replace(reading, value=value, method=method)
+    return replace(gauge, reading=reading, mean=True, over=over, covered=covered)
+
+
+def mean_of(series: Series | None, interval: float, factor: float = 1.0) -> Mean:
+    """The mean of samples, times ``factor``."""
+
+    def over(start: int, end: int) -> float | None:
+        found = None if series is None else series.mean(start, end, interval)
+        return None if found is None else found * factor
+
+    return over
+
+
+def rate_of(history: StepHistory, steps: Steps) -> Mean:
+    """The mean of counted work per second."""
+
+    def over(start: int, end: int) -> float | None:
+        return history.columns(Window(start, end, 1), steps.recent, steps.complete)[0]
+
+    return over
+
+
+def _length(shown: Window) -> str:
+    seconds = (shown.end - shown.start) / NS
+    return f"{seconds / 60:.0f} min" if seconds >= 60 else f"{seconds:.0f} s"
 
 
 def scaled(gauge: Gauge, sources: Sources, scales: Scales) -> Gauge:

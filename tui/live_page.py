@@ -101,7 +101,8 @@ def _one_gpu(snapshot: Snapshot, options: Options, width: int, height: int) -> D
     gpus = snapshot.gpus
     left = height - len(top) - len(bottom)
     device = snapshot.device(snapshot.selected)
-    details = detail_rows(device, width) if device else []
+    last = not snapshot.status.live
+    details = detail_rows(device, width, last=last) if device else []
     if len(gpus) > 4 and height < TALL:
         details = details[1:]
     listed: list[Line] = []
@@ -141,7 +142,7 @@ def _processes(snapshot: Snapshot, width: int, spare: int) -> list[Line]:
     most = min(_MOST_PROCESSES, spare // 2)
     if most < _FEWEST_PROCESSES:
         return []
-    gpu = snapshot.selected if snapshot.gpus else None
+    gpu = next((gpu.row.id for gpu in snapshot.gpus if gpu.row.id == snapshot.selected), None)
     rows = process_rows(snapshot.processes, width, most, selected=gpu)
     return [rule("processes", width), *rows] if rows else []
 
@@ -223,11 +224,17 @@ def _log_height(left: int, gauges: int) -> int:
 def _device_title(snapshot: Snapshot, options: Options, width: int) -> Line:
     row = Line(width).add(" ", "text")
     row.add(name_of(snapshot.device(snapshot.selected)), "strong")
-    if len(snapshot.gpus) > 1:
+    device, choices = snapshot.device(snapshot.selected), snapshot.choices
+    on_gpu = device is not None and device.row.kind == "gpu"
+    if snapshot.off_gpus and not on_gpu:
+        row.add("  the run uses no GPU; Tab shows them", "muted")
+    elif len(choices) > 1:
         place = [gpu.row.id for gpu in snapshot.gpus].index(str(snapshot.selected)) + 1
         row.add(f"  {place} of {len(snapshot.gpus)}, Tab for the next", "muted")
     elif not snapshot.gpus and snapshot.devices:
         row.add("  no GPU recorded", "muted")
+    if device is not None and on_gpu and (snapshot.off_gpus or not device.row.used):
+        row.add("  not used by this run", "warn")
     label = "all" if snapshot.view.seconds is None else ZOOMS[options.zoom][1]
     text = f"history: {label}"
     if row.left > len(text) + 1:

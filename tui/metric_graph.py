@@ -7,7 +7,16 @@ from dataclasses import dataclass, replace
 
 from gpuwatch.metrics import Method
 from gpuwatch.tui.device_rows import attribute
-from gpuwatch.tui.gauges import Scales, Sources, finish, no_steps, scaled
+from gpuwatch.tui.gauges import (
+    Scales,
+    Sources,
+    finish,
+    mean_of,
+    no_steps,
+    rate_of,
+    scaled,
+    steps_now,
+)
 from gpuwatch.tui.graph import Window
 from gpuwatch.tui.rooflines import CORES
 from gpuwatch.tui.series import Series
@@ -119,16 +128,16 @@ def _gauge(
         else tuple(series.columns(shown, sources.interval))
     )
     gauge = Gauge(KEY, metric.title, metric.unit, reading, None, history, 1.0, mean=False)
-    return finish(gauge, sources)
+    return finish(gauge, sources, shown, mean_of(series, sources.interval))
 
 
 def _of_steps(key: str, metric: _Metric, sources: Sources, shown: Window) -> Gauge:
     steps = sources.steps
     if key == THROUGHPUT:
         rates = steps.samples.columns(shown, steps.recent, steps.complete)
-        reading = Reading(steps.samples.last(steps.recent), Method.COUNTED, None, "step lines")
+        reading = steps_now(sources, steps.samples)
         gauge = Gauge(KEY, metric.title, metric.unit, reading, None, tuple(rates), 1.0, mean=False)
-        return finish(gauge, sources)
+        return finish(gauge, sources, shown, rate_of(steps.samples, steps))
     series, last = {
         LOSS: (steps.losses, steps.newest_loss),
         STEP_TIME: (steps.times, steps.newest_seconds),

@@ -54,6 +54,13 @@ def gpus_of_run(
     return frozenset(device.id for device in gpus) if not live or len(gpus) == 1 else frozenset()
 
 
+def uses_none(meta: Mapping[str, JSON], devices: Sequence[DeviceRow]) -> bool:
+    """Whether it is known that the run uses none of the GPUs that are watched."""
+    gpus = [device for device in devices if device.kind == "gpu"]
+    told = mapping(meta.get("run")).get("device") == "cpu"
+    return bool(gpus) and (told or not any(gpu.used for gpu in gpus))
+
+
 def shared_now(processes: Sequence[ProcessNow], gpus: frozenset[str]) -> dict[str, str]:
     """By GPU who else is on it; of those with the same processes the same."""
     by_gpu: dict[str, list[_Neighbour]] = {}

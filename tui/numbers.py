@@ -8,6 +8,7 @@ from gpuwatch.metrics import CATALOGUE, Method
 from gpuwatch.text import clean
 from gpuwatch.tui.cells import pad, wrap
 from gpuwatch.tui.counter_rows import counter_rows, wrapped
+from gpuwatch.tui.gauge_rows import mean_text
 from gpuwatch.tui.page import Row
 from gpuwatch.tui.shares import over_texts, share_texts
 from gpuwatch.tui.snapshot import Gauge, Reading, Snapshot
@@ -30,6 +31,7 @@ def number_lines(snapshot: Snapshot, width: int) -> list[Row]:
     rows.append(((" gauges of the run", "strong"),))
     for gauge in snapshot.gauges[1:]:
         rows += _number(gauge.title, gauge.reading, width, gauge.unit)
+        rows += _lines(mean_text(gauge), 5, width, "muted")
         rows += _ceiling(gauge, width)
     bandwidth = snapshot.gauges[1]
     if bandwidth.reading.method is not Method.COUNTED and not snapshot.machine_only:

@@ -88,6 +88,8 @@ def _work(snapshot: Snapshot) -> list[str]:
         parts.append(f"{clock_time(work.eta_seconds)} left")
     if work.throughput.value is not None:
         parts.append(f"{_count(work.throughput.value)} samples per second")
+    elif work.throughput.method is Method.COUNTED and work.throughput.reason:
+        parts.append(work.throughput.reason)
     if work.step_seconds is not None:
         parts.append(f"median step {milliseconds(work.step_seconds)}")
     if work.loss is not None:

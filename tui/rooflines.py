@@ -48,10 +48,7 @@ class Record:
     @property
     def timed(self) -> tuple[int, int]:
         """The timed steps so far, in nanoseconds since the session's start."""
-        start = self.steps.timed_start
-        return (
-            (self.steps.newest, self.steps.newest) if start is None else (start, self.steps.newest)
-        )
+        return self.steps.timed
 
     @property
     def minute(self) -> tuple[int, int]:

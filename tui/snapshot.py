@@ -49,7 +49,9 @@ class Gauge:
     scale: float
     """The history's fixed top; not a ceiling."""
     mean: bool
-    """The reading is the mean over the stretch shown, not a moment."""
+    """The reading is a mean, not a moment."""
+    over: str = ""
+    """What the mean is of: ``timed steps``, ``whole run``, ``last 10 s``."""
     note: str = ""
     """What the number covers, where that is not plain."""
     covered: float | None = None
@@ -207,6 +209,8 @@ class Snapshot:
     log: tuple[LogRow, ...]
     event: EventRow | None
     """The last one at ``t``."""
+    off_gpus: bool = False
+    """It is known that the run uses none of the GPUs: the gauges show the CPU first."""
     no_gpu: str | None = None
     """Why the machine shows no GPU, if it shows none."""
     phase: str = ""
@@ -260,6 +264,12 @@ class Snapshot:
     @property
     def gpus(self) -> tuple[DeviceNow, ...]:
         return tuple(device for device in self.devices if device.row.kind == "gpu")
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """Ids of the devices that the gauges can show."""
+        cpus = [each.row.id for each in self.devices if each.row.kind == "cpu"][: self.off_gpus]
+        return (*cpus, *(gpu.row.id for gpu in self.gpus))
 
     def device(self, id_: str | None) -> DeviceNow | None:
         return next((device for device in self.devices if device.row.id == id_), None)

@@ -25,6 +25,8 @@ _LEAST_LOOK, _FIRST_LOOK = 200, 4000
 _PIECE, _SPARSE_PIECE = 20_000, 1000
 """Older step lines read at once: summed by ten seconds, or each where they come slowly."""
 _ETA_NS = 30 * NS
+_STALE_NS = 5 * NS
+"""Without a step line for so long, and three times the usual pause, the rate of now is unknown."""
 
 
 class Steps:
@@ -72,6 +74,22 @@ class Steps:
     def complete(self) -> bool:
         """``recent`` holds every step line of the session."""
         return self._first_recent < 0 and not self._dropped
+
+    @property
+    def timed(self) -> tuple[int, int]:
+        """The timed steps so far, in nanoseconds since the session's start; empty: none."""
+        start = self.timed_start
+        return (self.newest, self.newest) if start is None else (start, self.newest)
+
+    def silence(self, t: int) -> str | None:
+        """Why rates of now are not known at ``t``, where no step line came for long."""
+        if not self.recent:
+            return None
+        pause = self.recent[-1].t - self.recent[-2].t if len(self.recent) > 1 else 0
+        passed = t - self.newest
+        if passed <= max(_STALE_NS, 3 * pause):
+            return None
+        return f"no step for {passed / NS:.0f} s"
 
     @property
     def newest_loss(self) -> float | None:
@@ -192,7 +210,10 @@ class Steps:
     def _histories(self) -> tuple[StepHistory, ...]:
         return self.flop, self.bytes, self.samples
 
-    def work(self, name: str, environment: str, meta: Mapping[str, Any], live: bool) -> Work:
+    def work(
+        self, name: str, environment: str, meta: Mapping[str, Any], live: bool, t: int
+    ) -> Work:
+        """``t``: the session time of now; where no step came for long, no rate is told."""
         run = meta.get("run")
         run = run if isinstance(run, dict) else {}
         last = self.recent[-1] if self.recent else None
@@ -204,6 +225,10 @@ class Steps:
                 step -= warmup_steps
             if last.warmup:
                 total = warmup_steps or None
+        silence = self.silence(t) if live else None
+        eta = None
+        if live and last is not None and not last.warmup and silence is None:
+            eta = self._eta(step, total)
         return Work(
             name=name,
             environment=environment,
@@ -211,8 +236,10 @@ class Steps:
             warmup=bool(last and last.warmup),
             step=step,
             total=total,
-            eta_seconds=self._eta(step, total) if live and last and not last.warmup else None,
-            throughput=self._throughput(live),
+            eta_seconds=eta,
+            throughput=self._throughput(live)
+            if silence is None
+            else Reading(None, Method.COUNTED, silence, "step lines"),
             step_seconds=median(self._durations) if self._durations else None,
             step_count=len(self._durations),
             loss=self._loss,

@@ -69,12 +69,12 @@ class Views(PaintedScreen):
         """The next GPU, or the one before."""
         if self.snapshot is None:
             return
-        gpus = [gpu.row.id for gpu in self.snapshot.gpus]
-        if len(gpus) < 2:
+        choices = self.snapshot.choices
+        if len(choices) < 2:
             return
         current = self._view.device or self.snapshot.selected
-        place = gpus.index(current) if current in gpus else 0
-        self._ask(device=gpus[(place + by) % len(gpus)])
+        place = choices.index(current) if current in choices else 0
+        self._ask(device=choices[(place + by) % len(choices)])
 
     def action_row(self, by: int) -> None:
         """The GPU below or above: of a grid the one in the next row."""
