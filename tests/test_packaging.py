@@ -59,7 +59,7 @@ def sources() -> set[str]:
     package = ROOT / "src" / "gpuwatch"
     found = set()
     for path in [*package.rglob("*"), *(p for room in ROOMS for p in (package / room).rglob("*"))]:
-        endings = (".py", ".tcss", ".css", ".js", ".typed", ".def", ".toml")
+        endings = (".py", ".tcss", ".css", ".html", ".js", ".typed", ".def", ".toml")
         known = path.name == "Dockerfile" or path.suffix in endings
         if known and "__pycache__" not in path.parts:
             found.add(f"gpuwatch/{path.relative_to(package).as_posix()}")

@@ -136,7 +136,7 @@ def record(home: Path, env: dict[str, str]) -> None:
         write(home / study / "01-bare.gpuwatch", Script(seconds=2, alive=False, meta=meta))
     good = labels.Label("before the update", ("h100", "fast"))
     labels.change(home / "morning-1", "01-bare.gpuwatch", lambda _: good)
-    bad = labels.Label(f"bad $(touch {home}/ran) `touch {home}/ran`", ("x;$(touch${IFS}ran)",))
+    bad = labels.Label("bad $(touch ~/ran) `touch ~/ran`", ("x;$(touch${IFS}ran)",))
     labels.change(home / "evening-2", "01-bare.gpuwatch", lambda _: bad)
     command = [sys.executable, "-m", "gpuwatch", "sessions"]
     subprocess.run(command, env={**os.environ, **env}, check=True, capture_output=True)

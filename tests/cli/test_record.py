@@ -107,7 +107,7 @@ def test_a_malformed_step_line_is_log_and_an_event_says_so(cli: Cli, tmp_path: P
 def test_the_machine_alone_is_recorded_for_a_time(cli: Cli, tmp_path: Path) -> None:
     start = time.monotonic()
     cli("--record", "--duration", "1s", "--interval", "0.1", "--out", tmp_path / "out")
-    assert time.monotonic() - start < 6
+    assert time.monotonic() - start < 20, "not until somebody stops it"
     found = show(cli, sessions(tmp_path / "out")[0])
     assert found["session"]["status"] == "finished"
     assert found["metrics"]["hw.cpu.utilization"]["count"] >= 8
