@@ -20,6 +20,7 @@ class Hits:
         self._search: Search | None = None
         self._wanted: Wanted | None = None
         self._found: array[int] = array("q")
+        self._trouble = ""
         self.at: int | None = None
         """Number of the line that one stands on."""
 
@@ -41,6 +42,7 @@ class Hits:
     def forget(self) -> None:
         self.close()
         self._wanted = self.at = None
+        self._trouble = ""
         self._found = array("q")
 
     def look_for(self, query: str, stream: str | None, upto: int) -> None:
@@ -64,6 +66,7 @@ class Hits:
             return False
         self.close()
         self._found.extend(found.hits)
+        self._trouble = found.trouble
         if found.wanted.after >= 0 or not self._found:
             return False
         self.at = self._found[min(bisect_left(self._found, top), len(self._found) - 1)]
@@ -82,6 +85,8 @@ class Hits:
         what = f"“{clean(self.query)}”"
         if self._search is not None:
             return f"looking for {what} …"
+        if self._trouble:
+            return f"{what} was not looked for to the end: {clean(self._trouble)}"
         if not self._found:
             return f"{what} is not in the log"
         place = "" if self.at is None else f"{bisect_left(self._found, self.at) + 1:,} of "

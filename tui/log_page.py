@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 from typing import ClassVar
@@ -28,6 +29,8 @@ from gpuwatch.units import NS, clock_time
 
 _LOOK_SECONDS = 0.5
 """Between two looks for new lines."""
+_AGAIN_SECONDS = 0.05
+"""Until more is looked for where not all could be found at once."""
 _SHIFT = 0.5
 """Of the text's columns, that an arrow shifts by."""
 
@@ -84,6 +87,12 @@ class LogScreen(PaintedScreen):
         self._pager: LogPager | None = None
         self._trouble: Trouble | None = None
         self._top: Place = (0, 0)
+        self._at_end = True
+        self._shown: list[LogLine] = []
+        self._seeking = False
+        """The end is not found yet."""
+        self._going_on = False
+        """More of what is to be shown will be looked for in a moment."""
         self._follow = True
         self._wrap = False
         self._column = 0
@@ -94,10 +103,10 @@ class LogScreen(PaintedScreen):
 
     # Reading.
 
-    def on_mount(self) -> None:
+    async def on_mount(self) -> None:
         send_only_changes(self)
         try:
-            self._pager = LogPager(self.path, self.upto_ns)
+            self._pager = await asyncio.to_thread(LogPager, self.path, self.upto_ns)
         except GpuwatchError as error:
             self._trouble = Trouble(error.message, error.mend)
         else:
@@ -117,11 +126,22 @@ class LogScreen(PaintedScreen):
         pager = self._pager
         if pager is None:
             return
-        if pager.look():
+        last = pager.last
+        if not pager.look():
+            return
+        if pager.last != last:
             self._hits.go_on(pager.last)
         if not pager.live:
             self._follow = False
         elif self._follow:
+            self._to_end()
+        if self.on_top:
+            self.paint()
+
+    def _go_on(self) -> None:
+        """Find more of what could not be found at once."""
+        self._going_on = False
+        if self._at_end:
             self._to_end()
         if self.on_top:
             self.paint()
@@ -167,6 +187,12 @@ class LogScreen(PaintedScreen):
         if pager is None:
             return [Line(width).add(" gpuwatch ", "brand").add("log", "strong")]
         shown = pager.lines(self._top[0], self._room)
+        if pager.late or self._seeking:
+            shown = shown or self._shown
+            if not self._going_on:
+                self._going_on = True
+                self.set_timer(_AGAIN_SECONDS, self._go_on)
+        self._shown = shown
         self._trouble = pager.trouble
         look, (_, first) = self._appearance, self._top
         rows: list[Line] = []
@@ -179,8 +205,9 @@ class LogScreen(PaintedScreen):
         lines = [told(title, self._parts(pager, seen))]
         if not shown and self._trouble is None:
             what = "" if pager.stream is None else f" on {STREAMS[pager.stream]}"
-            so_far = " so far" if pager.live else ""
-            lines.append(Line(width).add(f" nothing was printed{what}{so_far}", "muted"))
+            nothing = f"nothing was printed{what}{' so far' if pager.live else ''}"
+            reading = pager.late or self._seeking
+            lines.append(Line(width).add(f" {'reading …' if reading else nothing}", "muted"))
         return [*lines, *rows[first : first + self._room]]
 
     def _parts(self, pager: LogPager, seen: Sequence[LogLine]) -> list[str]:
@@ -218,7 +245,7 @@ class LogScreen(PaintedScreen):
             self._go(self._pager.first())
 
     def _go(self, top: Place) -> None:
-        self._follow = False
+        self._follow = self._at_end = self._seeking = False
         self._top = top
         self.paint()
 
@@ -241,8 +268,10 @@ class LogScreen(PaintedScreen):
         return self._pager is not None and self._pager.live
 
     def _to_end(self) -> None:
+        self._at_end = True
         if self._pager is not None:
-            self._top = self._pager.end(self._appearance, self._room)
+            self._top = self._pager.end(self._appearance, self._room) or self._top
+            self._seeking = self._pager.late
 
     def _stay(self) -> None:
         """On the same line, where lines are drawn otherwise than before."""
@@ -254,6 +283,7 @@ class LogScreen(PaintedScreen):
     def action_stream(self, number: int) -> None:
         if self._pager is not None:
             self._pager.stream = _STREAMS[number - 1]
+            self._shown = []
             if self._hits.query:
                 self._hits.look_for(self._hits.query, self._pager.stream, self._pager.last)
             self._stay()
@@ -333,14 +363,14 @@ class LogScreen(PaintedScreen):
         pager, look, n = self._pager, self._appearance, self._hits.at
         if pager is None or n is None:
             return
-        self._follow = False
+        self._follow = self._at_end = self._seeking = False
         rows = -self._top[1]
         for line in pager.lines(self._top[0], self._room):
             rows += height_of(line, look)
             if line.n == n and line.n > self._top[0] and rows <= self._room:
                 return
         third = pager.moved((n, 0), -(self._room // 3), look, self._room)
-        self._top = min(third, pager.end(look, self._room))
+        self._top = min(third, pager.end(look, self._room) or third)
 
     def _say(self, message: str) -> None:
         self._message = message

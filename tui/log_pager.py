@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gpuwatch.errors import GpuwatchError
+from gpuwatch.errors import GpuwatchError, StorageError
 from gpuwatch.session.log_lines import END, LogLine
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.text import clean
@@ -15,6 +15,36 @@ from gpuwatch.units import NS, clock_time
 
 Place = tuple[int, int]
 """A line's number, and a row of it where it is wrapped."""
+
+
+_PATIENCE_SECONDS = 0.05
+"""A screen waits so long for a file that its writer has locked."""
+_SPAN, _SPANS = 10_000, 20
+"""Lines of both streams that are looked at in one go for those of one, and how often at once."""
+
+
+class Gaps:
+    """Stretches of a log without a line of some stream."""
+
+    def __init__(self) -> None:
+        self._found: list[tuple[int, int]] = []
+
+    def add(self, low: int, high: int) -> None:
+        """No line from ``low`` to ``high``."""
+        apart = []
+        for first, last in self._found:
+            if first <= high + 1 and low <= last + 1:
+                low, high = min(low, first), max(high, last)
+            else:
+                apart.append((first, last))
+        self._found = [*apart, (low, high)]
+
+    def behind(self, at: int, back: bool) -> int:
+        """``at``, or the first number behind the stretch that it stands in."""
+        for low, high in self._found:
+            if low <= at - back <= high:
+                return low if back else high + 1
+        return at
 
 
 class LogPager:
@@ -40,46 +70,94 @@ class LogPager:
         self.stream: str | None = None
         self.trouble: Trouble | None = None
         """Why nothing could be read last time."""
+        self.late = False
+        """Not all lines that were asked for could be found at once."""
+        self._empty: dict[str, Gaps] = {}
+        self._reader.wait_at_most(_PATIENCE_SECONDS)
         self.look()
 
     def close(self) -> None:
         self._reader.close()
 
     def look(self) -> bool:
-        """See what was written since; returns whether something was."""
-        before = self.last
+        """See what was written since; returns whether there is something else to draw."""
+        before = self.last, self.live, self.trouble, self.late
         try:
             if self._upto_ns is None:
                 self.live = self._reader.status(self._reader.meta()).live
                 self.last = self._reader.last_log()
             else:
                 self.last = self._reader.row_at("log", self._upto_ns)
+        except StorageError:
+            return False  # its writer has it: what is drawn stays until the next look
         except GpuwatchError as error:
             self.trouble = Trouble(error.message, error.mend)
-        for line in self.lines(self.last, 1) if self.last != before else ():
+        for line in self.lines(self.last, 1) if self.last != before[0] else ():
             self.clock = max(4, len(clock_time(line.t / NS)))
-        return self.last != before
+        return before != (self.last, self.live, self.trouble, False)
 
     def lines(self, at: int, limit: int, *, back: bool = False) -> list[LogLine]:
         """At most ``limit`` lines from number ``at`` on; ``back``: those before it.
 
-        None where they cannot be read: :attr:`trouble` says why.
+        None where they cannot be read: :attr:`trouble` says why. Fewer than there are while the
+        file is locked or many lines of the other stream stand between: :attr:`late` is set, and
+        more are found when it is asked again.
         """
         try:
-            found = self._reader.log_lines(at, limit, stream=self.stream, upto=self.last, back=back)
+            if self.stream is None:
+                found = self._reader.log_lines(at, limit, upto=self.last, back=back)
+                self.late = False
+            else:
+                found = self._of_stream(at, limit, back)
+        except StorageError:
+            self.late = True
+            return []
         except GpuwatchError as error:
-            self.trouble = Trouble(error.message, error.mend)
+            self.trouble, self.late = Trouble(error.message, error.mend), False
             return []
         self.trouble = None
+        return found
+
+    def _of_stream(self, at: int, limit: int, back: bool) -> list[LogLine]:
+        """Lines of one stream, looking at so many of both that a screen is not held up."""
+        found: list[LogLine] = []
+        empty = self._empty.setdefault(str(self.stream), Gaps())
+        for _ in range(_SPANS):
+            near = self._reader.log_lines(at, 1, upto=self.last, back=back)
+            if near:
+                at = empty.behind(near[0].n + back, back)
+                near = self._reader.log_lines(at, 1, upto=self.last, back=back)
+            if not near or len(found) == limit:
+                self.late = False
+                return found
+            n = near[0].n
+            low, high = (n - _SPAN + 1, n) if back else (n, n + _SPAN - 1)
+            high = min(high, self.last)
+            more = self._reader.log_lines(
+                high + 1 if back else low,
+                limit - len(found),
+                stream=self.stream,
+                upto=high,
+                back=back,
+                least=low,
+            )
+            found = [*more, *found] if back else [*found, *more]
+            if not more:
+                empty.add(low, high)
+            at = low if back else high + 1
+        self.late = len(found) < limit
         return found
 
     def first(self) -> Place:
         found = self.lines(-END, 1)
         return (found[0].n if found else 0, 0)
 
-    def end(self, look: LogLook, room: int) -> Place:
-        """The first row of the last page of ``room`` rows."""
+    def end(self, look: LogLook, room: int) -> Place | None:
+        """The first row of the last page of ``room`` rows, as far as it is found; ``None``: not at
+        all so far."""
         found = self.lines(END, room, back=True)
+        if self.late and not found:
+            return None
         for line in reversed(found):
             room -= height_of(line, look)
             if room <= 0:
@@ -103,4 +181,5 @@ class LogPager:
             if left < height:
                 break
             left -= height
-        return min(place, self.end(look, room))
+        end = self.end(look, room)
+        return place if end is None or self.late else min(place, end)

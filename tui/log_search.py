@@ -35,6 +35,8 @@ class Found:
     """Their numbers, in order."""
     upto: int
     """The last line that was looked at."""
+    trouble: str = ""
+    """Why it ended there, if that is not the end."""
 
 
 class Search:
@@ -55,7 +57,7 @@ class Search:
 
     def _run(self) -> None:
         wanted = self._wanted
-        at, hits = wanted.after + 1, array("q")
+        at, hits, trouble = wanted.after + 1, array("q"), ""
         try:
             with SessionReader(self._path) as reader:
                 while not self._over.is_set():
@@ -64,8 +66,7 @@ class Search:
                     at = lines[-1].n + 1 if lines else at
                     if len(lines) < _PIECE:
                         break
-        except GpuwatchError:
-            # The page, which reads the same file, says what is wrong with it.
-            return
+        except GpuwatchError as error:
+            trouble = error.message
         if not self._over.is_set():
-            self._post(Found(wanted, tuple(hits), max(wanted.after, at - 1)))
+            self._post(Found(wanted, tuple(hits), max(wanted.after, at - 1), trouble))

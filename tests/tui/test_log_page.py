@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -13,11 +14,13 @@ from textual.pilot import Pilot
 
 from gpuwatch.session import store
 from gpuwatch.session.reader import SessionReader
+from gpuwatch.tui import log_pager
 from gpuwatch.tui.app import GpuwatchApp
 from gpuwatch.tui.live import LiveScreen
 from gpuwatch.tui.log_page import LogScreen
 
 from .harness import live, running, screen_text, shows, until
+from .hostile import spoil
 from .sessions import NS, Script, finished, write
 
 LINES = 300
@@ -308,3 +311,65 @@ def _append(path: Path, text: str) -> None:
     with sqlite3.connect(path, timeout=5) as db:
         db.execute("INSERT INTO log (t, stream, text) VALUES (?, 'stdout', ?)", (95 * NS, text))
     db.close()
+
+
+async def test_lines_of_a_stream_that_hardly_occurs_are_found_a_piece_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(log_pager, "_SPAN", 20)
+    monkeypatch.setattr(log_pager, "_SPANS", 2)
+    lines = [("stderr" if n in (3, 150) else "stdout", f"line {n} of all") for n in range(LINES)]
+    path = _log(tmp_path / "a.gpuwatch", log=lines)
+    pager = log_pager.LogPager(path, None)
+    pager.stream = "stderr"
+    assert pager.lines(10**6, 10, back=True) == [] and pager.late
+    pager.close()
+    async with log(path) as (app, pilot):
+        await pilot.press("3")
+        await until(pilot, lambda: _shown(app) == [3, 150])
+        await pilot.press("home")
+        await until(pilot, lambda: _shown(app) == [3, 150])
+        await pilot.press("end", "pageup", "1")
+        await until(pilot, lambda: len(_shown(app)) > 15)
+
+
+async def test_nothing_is_drawn_while_nothing_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with log(_log(tmp_path / "a.gpuwatch", meta={})) as (app, _):
+        assert "following" in screen_text(app)
+        drawn: list[int] = []
+        monkeypatch.setattr(LogScreen, "paint", lambda _: drawn.append(1))
+        screen = app.screen
+        assert isinstance(screen, LogScreen)
+        screen._look()
+        assert not drawn
+        _append(tmp_path / "a.gpuwatch", "one more")
+        screen._look()
+        assert drawn
+
+
+async def test_a_file_that_its_writer_holds_keeps_what_is_drawn_and_holds_nothing_up(
+    tmp_path: Path,
+) -> None:
+    path = _log(tmp_path / "a.gpuwatch", meta={})
+    async with log(path) as (app, pilot):
+        before = _shown(app)
+        writer = sqlite3.connect(path, isolation_level=None)
+        writer.execute("BEGIN EXCLUSIVE")
+        begun = time.monotonic()
+        await pilot.press("up")
+        assert time.monotonic() - begun < 1.5
+        assert _shown(app) == before and "damaged" not in screen_text(app)
+        writer.execute("ROLLBACK")
+        writer.close()
+        await pilot.press("up", "up")
+        await until(pilot, lambda: _shown(app)[-1] < before[-1])
+
+
+async def test_a_search_that_cannot_read_says_so(tmp_path: Path) -> None:
+    path = _log(tmp_path / "a.gpuwatch")
+    async with log(path) as (_, pilot):
+        spoil(path, "log", "t", "abc")
+        await pilot.press("slash", *"step", "enter")
+        await shows(pilot, "was not looked for to the end")

@@ -26,14 +26,22 @@ class LogLine:
 
 
 def lines(
-    query: Query, at: int, limit: int, *, stream: str | None, upto: int, back: bool = False
+    query: Query,
+    at: int,
+    limit: int,
+    *,
+    stream: str | None,
+    upto: int,
+    back: bool = False,
+    least: int = -END,
 ) -> list[LogLine]:
     """At most ``limit`` lines from number ``at`` on, in order; ``back``: those before it.
 
-    ``stream``: of one stream alone; ``upto``: the number of the last line that counts.
+    ``stream``: of one stream alone; ``least`` and ``upto``: the numbers of the first and of the
+    last line that is looked at.
     """
-    which = "n < min(?, ? + 1) " if back else "n >= ? AND n <= ? "
-    values: list[object] = [at, min(upto, END)]
+    which = "n >= ? AND n < min(?, ? + 1) " if back else "n >= max(?, ?) AND n <= ? "
+    values: list[object] = [least, at, min(upto, END)]
     if stream is not None:
         which += "AND stream = ? "
         values.append(stream)

@@ -92,6 +92,10 @@ class SessionReader(BulkReads):
             with suppress(sqlite3.Error):
                 self._db.execute("COMMIT")
 
+    def wait_at_most(self, seconds: float) -> None:
+        """How long a file that is locked is waited for, before :class:`StorageError` is raised."""
+        self._rows(f"PRAGMA busy_timeout = {int(seconds * 1000)}")
+
     def meta(self) -> dict[str, JSON]:
         """Everything known of the session as a whole; ``docs/session-format.md`` lists the keys."""
         rows = self._rows("SELECT key, value FROM meta LIMIT 1000")
@@ -203,10 +207,17 @@ class SessionReader(BulkReads):
         ]
 
     def log_lines(
-        self, at: int, limit: int, *, stream: str | None = None, upto: int = END, back: bool = False
+        self,
+        at: int,
+        limit: int,
+        *,
+        stream: str | None = None,
+        upto: int = END,
+        back: bool = False,
+        least: int = -END,
     ) -> list[LogLine]:
         """A page of the log: see :func:`gpuwatch.session.log_lines.lines`."""
-        return lines(self._rows, at, limit, stream=stream, upto=upto, back=back)
+        return lines(self._rows, at, limit, stream=stream, upto=upto, back=back, least=least)
 
     def last_log(self) -> int:
         """The number of the newest log line, -1 when there is none."""
