@@ -51,7 +51,7 @@ async def export_report(
     outcome = await commands.run(*wanted.arguments, timeout=_TIMEOUT_SECONDS, outlives=True)
     if not outcome.good:
         return f"no report: {outcome.complaint}"
-    return f"report: {wanted.page}   fetch it: {fetch(wanted.page)}"
+    return f"report: {_shown(wanted.page)}   fetch it: {fetch(wanted.page)}"
 
 
 def export_of(
@@ -77,6 +77,12 @@ def export_of(
     named = [folder] if folder is not None else sessions
     told = [*map(str, named), *options, "--format", "html", "--out", str(page)]
     return Export(("compare", *told), page)
+
+
+def _shown(page: Path) -> str:
+    """``~/study/summary.html``: what is in one's own folder is told from there."""
+    home = Path.home()
+    return f"~/{page.relative_to(home)}" if page.is_relative_to(home) else str(page)
 
 
 def fetch(page: Path) -> str:

@@ -13,7 +13,7 @@ from gpuwatch.session.plan import PLAN
 from gpuwatch.session.plan_file import document
 from gpuwatch.tui.app import GpuwatchApp
 from gpuwatch.tui.compare import CompareScreen
-from gpuwatch.tui.exporting import Export, export_of, export_report
+from gpuwatch.tui.exporting import Export, _shown, export_of, export_report
 from gpuwatch.tui.look import READ_ONLY, Look
 
 from .conftest import Fake
@@ -157,3 +157,10 @@ async def test_e_where_nothing_may_be_changed_says_so(pair: list[Path], fake: Fa
         await pilot.press("e")
         await shows(pilot, READ_ONLY)
     assert not fake.asked
+
+
+def test_the_own_folder_is_told_as_a_tilde(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    page = tmp_path / "study" / "summary.html"
+    assert _shown(page) == "~/study/summary.html"
+    assert _shown(Path("/elsewhere/a.html")) == "/elsewhere/a.html"

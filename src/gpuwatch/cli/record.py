@@ -147,15 +147,21 @@ def tell(code: ExitCode, text: str) -> int:
 
 
 def print_summary(folder: Path) -> None:
-    """What a study says, on standard output; of one in blocks its answer, and where the rest is."""
+    """What a study says in short, on standard output, and where the rest is."""
     from gpuwatch.session.plan import read
+    from gpuwatch.session.study import sessions_in
 
     sys.stdout.flush()
     report = [*OWN_COMMAND, "report", "--format", "table", "--short"]
     subprocess.run([*report, str(folder)], check=False)
     plan = read(folder)
-    if plan is not None and any(part.blocks for part in plan.parts):
+    found = sessions_in(folder)
+    if len(found) == 1:
+        say(f"all figures: gpuwatch show {shlex.quote(str(found[0]))}")
+    elif plan is not None and any(part.blocks for part in plan.parts):
         say(f"why: gpuwatch compare {shlex.quote(str(folder))}; to send: {folder / 'summary.html'}")
+    elif found:
+        say(f"all figures: gpuwatch compare {shlex.quote(str(folder))}")
 
 
 def say(text: str) -> None:

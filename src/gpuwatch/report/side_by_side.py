@@ -7,6 +7,7 @@ import io
 import shlex
 import textwrap
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import groupby
 
 from gpuwatch import units
@@ -25,6 +26,17 @@ _COLUMNS, _NAMES = (40, 100), 20
 """The narrowest and the widest sentences in a terminal; columns of the names before them."""
 _ROOM_FOR_VALUES = 120
 """Characters for the values of one row of the fingerprint, however many sessions there are."""
+_FIRST = (
+    ("start-up and time", "real"),
+    ("steps", "step time, median"),
+    ("steps", "throughput"),
+    ("mean", "gpuwatch.flop.rate"),
+    ("mean", "hw.gpu.utilization"),
+    ("mean", "hw.gpu.memory.usage"),
+    ("mean", "hw.gpu.power"),
+    ("mean", "hw.cpu.utilization"),
+)
+"""Groups and names of the rows of the brief table."""
 
 
 def terminal(
@@ -62,6 +74,21 @@ def terminal(
     notes = [*notices, *compared.notes, *_unavailable(compared)]
     parts += ["", *(_wrapped(wrap, "note: ", clean(note)) for note in notes)] if notes else []
     return "\n".join(parts) + "\n"
+
+
+def brief(compared: Comparison, *, columns: int = 80) -> str:
+    """How each session ended and the figures that people ask for first, in a few lines."""
+    ends = [
+        clean(f"{session.given.before(session.label)}: {session.status.text}", columns)
+        for session in compared.sessions
+    ]
+    by_name = {(row.group, row.name): row for row in compared.rows}
+    first = tuple(by_name[at] for at in _FIRST if at in by_name)
+    head, rows = _grid(replace(compared, rows=first), clean)
+    # Without the names of the groups.
+    rows = [[row[0].strip(), *row[1:]] for row in rows if any(row[1:])]
+    table = [fitted(head, rows, columns, repeat_last=True)] if rows else []
+    return "\n".join([*ends, *table]) + "\n"
 
 
 def as_markdown(

@@ -34,13 +34,16 @@ def terminal(result: StudyResult, *, columns: int = 80, short: bool = False) -> 
     """Sentences, an interval plot, and per question its table, runs and explanation.
 
     No line of a table is wider than ``columns``; only commands that mend something may be. Where
-    every cell has one run, the sentences and the sessions side by side. ``short``: of a study with
-    several runs of a cell, what it says and not what that rests on.
+    every cell has one run, the sentences and the sessions side by side. ``short``: what it says
+    and not what that rests on; of single runs their first figures.
     """
     columns = max(_NARROWEST, columns)
     if one_run_each(result):
         lines = _items(study_answer.answer(result), columns)
-        beside = side_by_side.terminal(compared(result), result.notices, columns=columns)
+        if short:
+            beside = side_by_side.brief(compared(result), columns=columns)
+        else:
+            beside = side_by_side.terminal(compared(result), result.notices, columns=columns)
         return "\n".join([*lines, "", beside]) if lines else beside
     lines = [part for each in study_answer.heading(result) for part in _wrap("", each, columns)]
     lines += [_short(each, columns) for each in study_origin.lines(result)]
