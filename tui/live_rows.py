@@ -113,7 +113,7 @@ def log_rows(snapshot: Snapshot, options: Options, width: int, height: int) -> l
     most = max(1, height - 1) if options.message else 2 if height > 4 else 1
     footer = event_rows(snapshot, options, width, most)
     space = height - len(footer) - 1
-    if height <= 3:
+    if height < 3 or space < 1:
         rows, space = [], height - len(footer)
     else:
         rows = [rule("log", width)]

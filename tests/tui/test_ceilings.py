@@ -167,7 +167,7 @@ async def test_a_finished_run_compares_its_mean(session: Make) -> None:
     meta = {**finished(), **measured()}
     async with live(session(meta=meta, alive=False), (160, 50)) as (_, pilot):
         await shows(pilot, "history: all")
-        await shows(pilot, "counted, mean")
+        await shows(pilot, "counted, timed steps, mean")
         await shows(pilot, "of measured copy")
 
 

@@ -115,8 +115,8 @@ async def test_a_finished_run_shows_means_and_all_of_its_history(session: Make) 
         text = screen_text(app)
         assert "the run is over after 1:30: finished" in text
         assert "Enter sessions" in text and "c compare" in text
-        assert text.count("measured, mean") == 1 and text.count("counted, ") == 2
-        assert text.count(", mean") == 3
+        assert text.count("measured, timed steps") == 1 and text.count("counted, ") == 2
+        assert text.count(", timed steps") == 3
         assert "ETA" not in text
 
 
