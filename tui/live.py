@@ -203,6 +203,8 @@ class LiveScreen(TimeTravel, Views, Stopping):
         self.app.push_screen(LogScreen(self.path, upto_ns=self._view.at))
 
     def action_processes(self) -> None:
+        if self.snapshot is None and self.trouble is not None:
+            return  # nothing will ever be read
         from gpuwatch.tui.process_page import ProcessScreen
 
         self.app.push_screen(ProcessScreen(lambda: self.snapshot))

@@ -17,7 +17,17 @@ from tests.terminal import Pty
 
 from .conftest import Fake, entry
 from .harness import live, running, screen_text, shows, until
-from .hostile import EVERYTHING, LONGEST, SEQUENCES, check_screen, fields, not_shown, poison
+from .hostile import (
+    EVERYTHING,
+    LONGEST,
+    SEQUENCES,
+    check_screen,
+    fields,
+    not_shown,
+    poison,
+    spoil,
+)
+from .sessions import finished
 
 Make = Callable[..., Path]
 
@@ -123,3 +133,67 @@ def test_a_terminal_gets_only_the_sequences_that_screens_use(
     text = KNOWN.sub("", screen.text())
     assert not not_shown(text)
     assert screen.text().isascii() or not option
+
+
+SPOILT = [
+    ("log", "t"),
+    ("step", "step"),
+    ("tick", "t"),
+    ("event", "t"),
+    ("tier", "n"),
+    ("step", "t"),
+]
+TOLD = "no recorder writes"
+
+
+@pytest.mark.parametrize(("table", "column"), SPOILT)
+@pytest.mark.parametrize("value", ["abc", float("inf"), 2**63 - 1], ids=["word", "inf", "huge"])
+async def test_values_of_the_wrong_type_break_no_page_over_the_live_screen(
+    session: Make, table: str, column: str, value: object
+) -> None:
+    script = fields("usual")
+    path = session(**{**script, "seconds": 30.0, "meta": {**script["meta"], **finished(1, 30)}})
+    spoil(path, table, column, value, last=column == "n")
+    async with live(path) as (app, pilot):
+        for key in ("l", "i", "o", "K", "p", "g", "home"):
+            await pilot.press(key)
+            await pilot.pause()
+            check_screen(app)
+            assert " reading" not in screen_text(app)
+            if not isinstance(app.screen, LiveScreen):
+                await pilot.press("escape")
+        assert isinstance(app.screen, LiveScreen)
+
+
+async def test_a_spoilt_file_is_told_on_the_live_screen_and_the_log_page(session: Make) -> None:
+    path = session(log=[("stdout", "a")])
+    spoil(path, "log", "t", "abc")
+    async with live(path) as (_, pilot):
+        await shows(pilot, TOLD)
+        await pilot.press("l")
+        await shows(pilot, TOLD)
+
+
+async def test_a_file_that_is_spoilt_while_it_is_watched_is_told(session: Make) -> None:
+    path = session()
+    async with live(path) as (app, pilot):
+        assert TOLD not in screen_text(app)
+        spoil(path, "step", "step", "abc")
+        spoil(path, "step", "n", 10**6, last=True)
+        await shows(pilot, TOLD)
+
+
+@pytest.mark.parametrize(("table", "column"), SPOILT)
+async def test_a_spoilt_file_ends_a_comparison_with_a_sentence(
+    session: Make, table: str, column: str
+) -> None:
+    paths = [session(f"0{n}", meta=finished(), alive=False, start=100.0 * n) for n in (1, 2)]
+    spoil(paths[1], table, column, "abc", last=column == "n")
+    async with running(lambda: CompareScreen(paths), (100, 40)) as (app, pilot):
+        screen = app.screen
+        assert isinstance(screen, CompareScreen)
+        await until(pilot, lambda: screen.result is not None)
+        for key in ("h", "x", "m"):
+            await pilot.press(key)
+            await pilot.pause()
+            check_screen(app)
