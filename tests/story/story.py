@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -42,6 +43,10 @@ def terminal(
         shown.sees("$")
         yield shown
     finally:
+        # Where the story broke off its run goes on, as it should for a person.
+        subprocess.run(
+            ["gpuwatch", "stop", "--all"], env=variables, capture_output=True, check=False
+        )
         tmux.close()
         shown.close()
 
@@ -57,7 +62,7 @@ def play(shown: RecordedTerminal, program: Sequence[str], short: Sequence[str]) 
     shown.look(4 * _READING)
 
     shown.type("p")
-    shown.sees("1 process", "PID")
+    shown.sees("PID", "whose")
     shown.look(_READING)
     shown.type("\x1b")
     shown.misses("PID")
