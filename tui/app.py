@@ -75,8 +75,12 @@ class GpuwatchApp(App[int]):
         differs where several come at once, as over a slow link.
         """
         top = self.screen_stack[-1] if self.screen_stack else None
-        ours = isinstance(event, events.Key) and not event.is_forwarded and self.focused is None
-        if not ours or not isinstance(top, PaintedScreen):
+        if (
+            not isinstance(event, events.Key)
+            or event.is_forwarded
+            or self.focused is not None
+            or not isinstance(top, PaintedScreen)
+        ):
             await super().on_event(event)
             return
         await top._mounted_event.wait()
