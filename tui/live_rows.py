@@ -113,7 +113,9 @@ def log_rows(snapshot: Snapshot, options: Options, width: int, height: int) -> l
     most = max(1, height - 1) if options.message else 2 if height > 4 else 1
     footer = event_rows(snapshot, options, width, most)
     space = height - len(footer) - 1
-    if height < 3 or space < 1:
+    # In three rows a second line says more than a heading, which is to stay where one looks back.
+    least = 4 if snapshot.replay is None else 3
+    if height < least or space < 1:
         rows, space = [], height - len(footer)
     else:
         rows = [rule("log", width)]

@@ -482,3 +482,10 @@ def test_a_moment_after_the_end_is_refused_with_the_length(
 
     assert main(["replay", "--at", "99:00", str(session(seconds=12))]) == ExitCode.USAGE
     assert "ends at 0:12: nothing was recorded at 1:39:00" in capsys.readouterr().err
+
+
+async def test_the_log_keeps_its_heading_while_looking_back(over: Path) -> None:
+    async with live(over) as (app, pilot):
+        await pilot.press("left")
+        await _at(pilot, 90 - 90 / _screen(app).snapshot.window.columns)  # type: ignore[union-attr]
+        assert "── log ──" in screen_text(app)
