@@ -235,6 +235,7 @@ class HomeScreen(HomeSessions):
         if self.state.edit is not None and self.state.edit.target is not None:
             return
         self.drop_question()
+        self._wanted = None  # a person's own move counts, however late the list comes
         cursor = max(0, min(len(self.state.items) - 1, self.state.cursor + by))
         self.state = replace(self.state, cursor=cursor, message="")
         self.paint()

@@ -29,7 +29,8 @@ def import_root(host: str | None, root: Path, name: str) -> str:
         assert packing.stdout is not None
         with packing.stdout:
             client.api.import_image_from_stream(packing.stdout, repository=name, tag="latest")
-        assert packing.wait() == 0
+        # 1: a file changed meanwhile, as one does that somebody else links to.
+        assert packing.wait() in (0, 1)
         return client.images.get(f"{name}:latest").tags[0]
 
 

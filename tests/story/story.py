@@ -52,7 +52,7 @@ def terminal(
 
 
 def play(shown: RecordedTerminal, program: Sequence[str], short: Sequence[str]) -> Path:
-    """Play it; returns the exported report.
+    """Play it; returns the exported report's path below the home.
 
     ``program``: what ``gpuwatch run`` is given, something that goes on for minutes; ``short``: the
     same, but over after some seconds.
@@ -115,8 +115,8 @@ def _command(shown: RecordedTerminal, *arguments: str) -> None:
 
 
 def _named(text: str) -> Path:
-    """The report that the screen names; its path may go over two rows."""
-    found = re.search(r"(/\S+(?:\n\s*\S+)?\.html)", text)
+    """The report that the screen names, below the home; its path may go over two rows."""
+    found = re.search(r"~/(\S+(?:\n\s*\S+)?\.html)", text)
     assert found is not None, text
     return Path(re.sub(r"\n\s*", "", found[1]))
 

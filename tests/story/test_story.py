@@ -37,7 +37,7 @@ def test_start_watch_leave_come_back_stop_compare_export(
         program = ["--", sys.executable, str(train)]
         report = play(shown, [*program, "4000", "0.05"], [*program, "60", "0.05"])
         shown.save(tmp_path / "story.cast", "gpuwatch")
-    assert report.read_text().startswith("<!DOCTYPE html>")
+    assert (home / report).read_text().startswith("<!DOCTYPE html>")
 
     head, *lines = (tmp_path / "story.cast").read_text().splitlines()
     assert json.loads(head)["width"] == columns

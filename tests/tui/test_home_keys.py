@@ -317,7 +317,7 @@ async def test_a_mark_that_c_set_by_itself_is_gone_once_it_served(studies: Path)
         assert screen.state.marked == ()
         await pilot.press("escape")
         await until(pilot, lambda: screen.app.screen is screen)
-        await pilot.press("space", "home", "c")
+        await pilot.press("end", "space", "home", "c")
         await until(pilot, lambda: isinstance(screen.app.screen, CompareScreen))
         assert len(screen.state.marked) == 1
 
