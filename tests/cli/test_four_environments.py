@@ -54,9 +54,10 @@ def test_the_same_seed_gives_the_same_losses_everywhere(
     assert flops[0] > 0 and len(set(flops)) == 1
 
     assert [kind for kind in KINDS if kind in done.stdout] == list(KINDS)
-    for row in ("launch", "import", "first step", "throughput", "user", "sys", "size"):
-        assert row in done.stdout, row
     (summary,) = out.glob("*/summary.json")
+    compared = cli("compare", summary.parent).stdout
+    for row in ("launch", "import", "first step", "throughput", "user", "sys", "size"):
+        assert row in compared, row
     keys = {each["key"] for each in json.loads(summary.read_text())["differences"]}
     assert {"engine", "process.root.filesystem", "process.capabilities"} <= keys
 
