@@ -32,6 +32,8 @@ VERSION_MISMATCH = 18
 UNKNOWN = 999
 
 _SOURCES = Path(__file__).parent
+_LONGEST = 120
+"""How long a text the library keeps, in bytes; it would cut a longer one without a word."""
 
 _MACHINE: dict[str, object] = {"driver": "575.57.08", "nvml": "12.575.57.08", "cuda": 12090}
 _GPU: dict[str, object] = {
@@ -220,6 +222,7 @@ class FakeDriver:
             part = f"{gpu}/{instance}" if instance else f"{gpu}"
             lines += [f"gpm {part} {metric} {rate}" for metric, rate in rates.items()]
         lines += [f"lost {gpu}" for gpu in sorted(self._lost)]
+        assert max(map(len, lines), default=0) < _LONGEST, "longer than the library reads"
         partial = self._state_file.with_suffix(".partial")
         partial.write_text("\n".join(lines) + "\n", encoding="utf-8")
         partial.replace(self._state_file)
