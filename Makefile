@@ -1,6 +1,7 @@
 # make run    set up, record mnist-cnn and show it        make test   the whole suite
 # make lint   ruff, mypy --strict                         make bench  what reporting and recording cost
 # make bench-tui  what the screens cost beside nvitop, nvtop and gpustat
+# make faults inject every fault as often as docs/reliability.md tells, and write its table
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
@@ -9,13 +10,17 @@ WORKERS ?= 3
 
 has_torch = -c "import importlib.util as u, sys; sys.exit(any(u.find_spec(n) is None for n in ('torch', 'torchvision')))"
 
-.PHONY: run test lint format bench bench-tui screenshots clean
+.PHONY: run test lint format bench bench-tui faults screenshots clean
 
 run: $(VENV)/.run
 	$(BIN)/gpuwatch run mnist-cnn --steps 500 $$($(PYTHON) $(has_torch) && echo --python $(PYTHON))
 
 test: $(VENV)/.test
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+
+faults: $(VENV)/.test
+	rows=$$(mktemp -d) && GPUWATCH_FAULT_ROWS=$$rows $(BIN)/python -m pytest --timeout 1800 tests/faults \
+	  && $(BIN)/python -m tests.faults.table $$rows && rm -r $$rows
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .
