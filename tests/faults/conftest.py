@@ -9,7 +9,7 @@ import pytest
 from tests.faults.table import Row, note
 
 _ROWS = "GPUWATCH_FAULT_ROWS"
-"""A folder for the table's rows; where it is set every fault is tried as often as the page tells."""
+"""A folder for the rows; where it is set every fault is tried as often as the page tells."""
 
 
 @pytest.fixture
