@@ -19,13 +19,16 @@ _PATIENCE_SECONDS = 3.0
 
 
 class MachineRecorder:
-    """A recorder of the machine alone in a temporary folder; it ends with this process."""
+    """A recorder of the machine alone in a temporary folder.
+
+    It ends with this process; where this process is killed it removes the folder as well.
+    """
 
     def __init__(self, interval: float, command: Sequence[str] = OWN_COMMAND) -> None:
         """Start it, with a sample every ``interval`` seconds; ``command`` is gpuwatch's own."""
         self.interval = interval
         self._folder = Path(tempfile.mkdtemp(prefix="gpuwatch-now-", dir=_memory_folder()))
-        self._errors = (self._folder / "errors").open("wb")
+        self._errors = tempfile.TemporaryFile(dir=self._folder)
         arguments = ("--record", "--out", str(self._folder), "--interval", f"{interval:g}")
         self._process = subprocess.Popen(
             [*command, *arguments, "--while-pid", str(os.getpid()), "--quiet"],
@@ -43,9 +46,8 @@ class MachineRecorder:
         """What it wrote before it ended, in lines; ``None`` while it goes on."""
         if self._process.poll() is None:
             return None
-        with contextlib.suppress(OSError):
-            return (self._folder / "errors").read_text(errors="replace").splitlines()
-        return []
+        size = os.fstat(self._errors.fileno()).st_size
+        return os.pread(self._errors.fileno(), size, 0).decode(errors="replace").splitlines()
 
     def close(self) -> None:
         """End it and remove what it wrote."""

@@ -158,7 +158,8 @@ def test_a_recording_of_the_machine_ends_with_the_process_it_is_for(
     assert process.poll() is None
     other.kill()
     other.wait()
-    assert process.wait(timeout=10) == 0
+    assert process.wait(timeout=60) == 0
+    assert not (tmp_path / "out").exists(), "nobody is left who would remove it"
 
 
 def test_two_environments_make_one_study(cli: Cli, tmp_path: Path) -> None:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 from gpuwatch import paths
-from gpuwatch.errors import ExitCode
+from gpuwatch.errors import ExitCode, GpuwatchError
 from gpuwatch.recorder.request import Request, gpus_of, preflight
 from gpuwatch.recorder.resume import go_on
 from gpuwatch.recorder.study_run import StudyRun, unavailable
 from gpuwatch.session import study
 from gpuwatch.session.estimate import cell
+from gpuwatch.session.removal import removal, remove
 
 __all__ = ["Request", "record"]
 
@@ -51,4 +54,14 @@ def record(
     on_study(folder)
     with study.held(folder):
         going = StudyRun(request, plan, folder, gpus, say, on_session, on_turn)
-        return going.through(plan.runs, problems)
+        code = going.through(plan.runs, problems)
+    if request.while_pid is not None and not os.path.exists(f"/proc/{request.while_pid}"):
+        _throw_away(folder)
+    return code
+
+
+def _throw_away(folder: Path) -> None:
+    """Remove a recording whose only reader is gone, and the folder that was made for it."""
+    with contextlib.suppress(OSError, GpuwatchError):
+        remove(removal(folder, None))
+        folder.parent.rmdir()
