@@ -28,7 +28,7 @@ class MachineRecorder:
         """Start it, with a sample every ``interval`` seconds; ``command`` is gpuwatch's own."""
         self.interval = interval
         self._folder = Path(tempfile.mkdtemp(prefix="gpuwatch-now-", dir=_memory_folder()))
-        self._errors = tempfile.TemporaryFile(dir=self._folder)
+        self._errors = tempfile.TemporaryFile(dir=self._folder)  # noqa: SIM115 see close()
         arguments = ("--record", "--out", str(self._folder), "--interval", f"{interval:g}")
         self._process = subprocess.Popen(
             [*command, *arguments, "--while-pid", str(os.getpid()), "--quiet"],
