@@ -48,6 +48,8 @@ class GpuwatchApp(App[int]):
     def __init__(self, first: Callable[[], Screen[Any]], look: Look = USUAL) -> None:
         # Without colours the terminal's own two are used, also by Textual's widgets.
         super().__init__(ansi_color=True if "NO_COLOR" in os.environ else None)
+        # No screen has any; Textual would put a widget for each on every one.
+        self._disable_tooltips = self._disable_notifications = True
         self._first = first
         self.look = look
         self.farewell: list[str] = []

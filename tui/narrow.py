@@ -69,7 +69,10 @@ def send(
     driver = app._driver
     if driver is None or app.is_headless or driver.is_inline or app._batch_count:
         return False
-    alone = app.screen is screen and len(screen.children) == 1
+    # Textual's own, for notifications and tooltips, are children too, and shown when they speak.
+    alone = app.screen is screen and not any(
+        each.display for each in screen.children if each is not canvas
+    )
     if not alone or not app._running or canvas.region != screen.region or canvas._repaint_required:
         return False
     pen = Pen(app.console._color_system or ColorSystem.TRUECOLOR)

@@ -12,12 +12,16 @@ import pyte
 import pytest
 from rich.color import ColorSystem
 from textual.drivers.headless_driver import HeadlessDriver
+from textual.geometry import Region
 from textual.pilot import Pilot
+from textual.screen import Screen
+from textual.strip import Strip
 
 from gpuwatch.cli import first_frame
 from gpuwatch.session.store import SessionStore, insert
 from gpuwatch.tui.app import GpuwatchApp
 from gpuwatch.tui.arrived import Arrived
+from gpuwatch.tui.canvas import Canvas
 from gpuwatch.tui.live import LiveScreen
 from gpuwatch.tui.narrow import Pen, _look
 from tests.terminal import Pty, surroundings
@@ -154,6 +158,28 @@ async def test_an_update_of_the_live_screen_is_at_most_1500_bytes(session: Make,
         await watched(app, pilot, path, 10)
         assert len(sent.updates) == 10, "one for each second, and nothing else"
         assert sent.size / 10 <= ALLOWED
+
+
+async def test_no_picture_of_the_live_screen_goes_through_a_layout(
+    session: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also beside the widgets that Textual puts on a screen."""
+
+    def laid_out(canvas: Canvas, crop: Region) -> list[Strip]:
+        raise AssertionError(crop)
+
+    path = session(kind="machine", gpus=2, interval=1.0, known_card=True)
+    async with live(path, SIZE, toasts=True) as (app, pilot):
+        assert len(app.screen.children) > 1
+        sent = Sent(app)
+        monkeypatch.setattr(Canvas, "render_lines", laid_out)
+        await watched(app, pilot, path, 3)
+        assert len(sent.updates) == 3
+
+
+def test_an_app_in_a_terminal_has_no_widgets_that_nothing_is_said_with() -> None:
+    app = GpuwatchApp(lambda: Screen())
+    assert app._disable_notifications and app._disable_tooltips
 
 
 async def test_a_snapshot_that_says_nothing_new_sends_nothing(session: Make) -> None:
