@@ -73,6 +73,7 @@ class SessionStore:
         self.path = path
         self._connection = connection
         self._file = _file(path)
+        self._held: sqlite3.Cursor | None = None
 
     @property
     def gone(self) -> bool:
@@ -104,13 +105,13 @@ class SessionStore:
             if path.exists():
                 raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
             os.close(os.open(new, os.O_CREAT | os.O_TRUNC | os.O_RDWR, 0o600))
-            connection = _connect(new, safety)
+            making = cls(new, _connect(new, safety))
             try:
-                connection.execute(f"PRAGMA application_id={schema.APPLICATION_ID}")
-                connection.execute(f"PRAGMA user_version={schema.VERSION}")
-                cls(new, connection).write([*statements, *rows])
+                making._connection.execute(f"PRAGMA application_id={schema.APPLICATION_ID}")
+                making._connection.execute(f"PRAGMA user_version={schema.VERSION}")
+                making.write([*statements, *rows])
             finally:
-                _close(connection)
+                making.close()
             new.rename(path)
         except (OSError, sqlite3.Error) as error:
             for left in (new, Path(f"{new}-journal")):
@@ -131,8 +132,8 @@ class SessionStore:
         try:
             store = cls(path, _connect(path, safety))
             ((version,),) = store._connection.execute("PRAGMA user_version")
-            if version < schema.VERSION:
-                store.write([(sql, ()) for sql in schema.UPGRADE])
+            if version in schema.UPGRADES:
+                store.write([(sql, ()) for sql in schema.UPGRADES[version]])
             return store
         except sqlite3.Error as error:
             raise StorageError(f"cannot write {path}: {error}", "check its permissions") from error
@@ -168,6 +169,9 @@ class SessionStore:
     def write(self, rows: Iterable[Row]) -> None:
         """One transaction: all of ``rows`` or none.
 
+        From the first one on the lock that readers share is held: SQLite keeps the journal open
+        then, and saves a look at the file and a wait for its folder in each transaction.
+
         Raises:
             sqlite3.Error: the rows are not in the file and may be written again later.
         """
@@ -181,9 +185,13 @@ class SessionStore:
             with contextlib.suppress(sqlite3.Error):
                 execute("ROLLBACK")
             raise
+        if self._held is None:
+            self._held = execute("SELECT 1 FROM sqlite_master")
 
     def close(self) -> None:
         """Close it; a finished session is one file, without a journal beside it."""
+        if self._held is not None:
+            self._held.close()
         _close(self._connection)
 
 
