@@ -11,6 +11,8 @@ from gpuwatch.models import JSON, Output, mapping
 from gpuwatch.recorder.lines import LineAssembler
 from gpuwatch.recorder.parts import add_part
 from gpuwatch.recorder.stepline import PREFIX, Malformed, Report, Step, pack, parse
+from gpuwatch.session.rows import StepRow
+from gpuwatch.session.step_tier import StepTier
 from gpuwatch.session.store import Row, event, fact, meta
 
 MOST_LOG_BYTES = 32 << 20
@@ -70,6 +72,7 @@ class Intake:
         self._log_n = last_log
         self._tail = deque((n, length + _LINE_COST) for n, length in log)
         self._tail_bytes = sum(size for _, size in self._tail)
+        self._tier = StepTier()
         self._complaints = 0
         self._flooded = False
         self._last_epoch = -_EPOCH_NS
@@ -131,6 +134,7 @@ class Intake:
             for line in lines.finish():
                 found = self._line(t, stream, line)
                 rows += [*found.rows, *(self._log(t, stream, line) if found.log else ())]
+        rows += self._tier.flush()
         return [*rows, self._late_epoch] if self._late_epoch is not None else rows
 
     def _line(self, t: int, stream: str, line: str) -> _Found:
@@ -184,6 +188,24 @@ class Intake:
             json.dumps(step.partial) if step.partial else None,
             step.flop,
             step.bytes,
+        )
+        rows += self._tier.add(
+            StepRow(
+                n=-1,
+                t=t,
+                step=step.step,
+                count=step.count,
+                warmup=step.warmup,
+                samples=step.samples,
+                seconds=step.seconds,
+                loss=step.loss,
+                acc1=step.acc1,
+                acc5=step.acc5,
+                phases=step.phases,
+                partial=step.partial,
+                flop=step.flop,
+                bytes=step.bytes,
+            )
         )
         rows.append(
             (

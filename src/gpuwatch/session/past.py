@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from gpuwatch.models import JSON
 from gpuwatch.session.reader import CHUNK, SessionReader
 from gpuwatch.session.reader_bulk import TickColumns, TierColumns
-from gpuwatch.session.rows import EventRow, GpuProcessRow, LogRow, Processes, StepRow
+from gpuwatch.session.rows import EventRow, GpuProcessRow, LogRow, Processes, StepBucket, StepRow
 from gpuwatch.session.schema import TIER_SECONDS
 from gpuwatch.session.status import State, Status, status
 from gpuwatch.session.suspicion import whole
@@ -102,6 +102,9 @@ class PastReader(SessionReader):
 
     def step_groups(self, after: int, upto: int) -> list[StepRow]:
         return super().step_groups(after, min(upto, self._upto["step"]))
+
+    def step_tier(self) -> list[StepBucket]:
+        return [row for row in super().step_tier() if row.n <= self._upto["step"]]
 
     def first_timed_step(self) -> int | None:
         found = super().first_timed_step()

@@ -26,10 +26,12 @@ from gpuwatch.session.rows import (
     LogRow,
     Presence,
     Processes,
+    StepBucket,
     StepRow,
     columns_of,
 )
 from gpuwatch.session.status import Status, status, writer_alive
+from gpuwatch.session.step_buckets import buckets
 from gpuwatch.session.suspicion import whole
 
 CHUNK = 5000
@@ -189,6 +191,10 @@ class SessionReader(BulkReads):
         while rows := self.steps(after):
             yield from rows
             after = rows[-1].n
+
+    def step_tier(self) -> list[StepBucket]:
+        """The lines of steps by ten seconds; see :func:`gpuwatch.session.step_buckets.buckets`."""
+        return buckets(self._rows) if self._version >= 3 else []
 
     def last_step(self) -> int:
         """The number ``n`` of the newest step line, -1 when there is none."""

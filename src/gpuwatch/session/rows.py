@@ -6,6 +6,7 @@ is unknown.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -66,6 +67,37 @@ class StepRow:
     acc5: tuple[float, ...] | None
     phases: Mapping[str, float]
     partial: tuple[int, ...]
+    flop: float | None
+    bytes: float | None
+
+
+@dataclass(frozen=True)
+class StepBucket:
+    """The step lines of ten seconds, all of the warm-up or all not; sums, as far as known."""
+
+    n: int
+    """Of its last line."""
+    lines: int
+    t: int
+    """When its last step ended."""
+    start: int
+    """When its first step began."""
+    step: int
+    count: int
+    warmup: bool
+    partial: int
+    """Steps with a smaller batch."""
+    samples: float | None
+    taken: float
+    """Seconds of all its steps; 0 where ``times`` is ``None``."""
+    times: array[float] | None
+    """Seconds of the full steps in their order; or, with ``weights``, means of times that hardly
+    differ, the smallest first. ``None``: not every line has times that steps can take."""
+    weights: array[float] | None
+    """How many steps each of ``times`` is the mean of."""
+    loss: tuple[float, ...] | None
+    """The first and the last."""
+    phases: Mapping[str, float]
     flop: float | None
     bytes: float | None
 

@@ -7,7 +7,7 @@ import re
 APPLICATION_ID = 0x67707577
 """``gpuw``: marks the SQLite file as a gpuwatch session."""
 
-VERSION = 2
+VERSION = 3
 """``user_version``: raised when a table changes; every older one stays readable."""
 
 SUFFIX = ".gpuwatch"
@@ -64,6 +64,13 @@ TABLES: dict[str, str] = {
         "CREATE TABLE process_use (n INTEGER PRIMARY KEY, t INTEGER NOT NULL, "
         "pid INTEGER NOT NULL, cores REAL, resident INTEGER)"
     ),
+    "step_tier": (
+        "CREATE TABLE step_tier (n INTEGER PRIMARY KEY, lines INTEGER NOT NULL, "
+        "t INTEGER NOT NULL, start INTEGER NOT NULL, step INTEGER NOT NULL, "
+        "count INTEGER NOT NULL, warmup INTEGER NOT NULL, partial INTEGER NOT NULL, "
+        "samples REAL, taken REAL NOT NULL, times BLOB, weights BLOB, loss BLOB, phases TEXT, "
+        "flop REAL, bytes REAL)"
+    ),
 }
 """Tables whose shape never depends on the machine."""
 
@@ -72,18 +79,24 @@ _GPU_PROCESS_1 = (
     "device TEXT NOT NULL, pid INTEGER NOT NULL, name TEXT, owned INTEGER NOT NULL, "
     "bytes INTEGER, running INTEGER NOT NULL)"
 )
-_SINCE_2 = ("process", "process_use")
+_SINCE = {"process": 2, "process_use": 2, "step_tier": 3}
+"""Tables that older schemas lack."""
 
-UPGRADE = (
-    "ALTER TABLE gpu_process RENAME TO gpu_process_1",
-    TABLES["gpu_process"],
-    "INSERT INTO gpu_process (n, t, device, pid, name, owned, bytes, running) "
-    "SELECT n, t, device, pid, name, owned, bytes, running FROM gpu_process_1",
-    "DROP TABLE gpu_process_1",
-    *(TABLES[name] for name in _SINCE_2),
-    f"PRAGMA user_version={VERSION}",
-)
-"""Statements that make a file of schema 1 one of the present schema, in one transaction."""
+UPGRADES: dict[int, tuple[str, ...]] = {
+    1: (
+        "ALTER TABLE gpu_process RENAME TO gpu_process_1",
+        TABLES["gpu_process"],
+        "INSERT INTO gpu_process (n, t, device, pid, name, owned, bytes, running) "
+        "SELECT n, t, device, pid, name, owned, bytes, running FROM gpu_process_1",
+        "DROP TABLE gpu_process_1",
+        TABLES["process"],
+        TABLES["process_use"],
+        TABLES["step_tier"],
+        f"PRAGMA user_version={VERSION}",
+    ),
+    2: (TABLES["step_tier"], f"PRAGMA user_version={VERSION}"),
+}
+"""By schema: statements that make a file one of the present schema, in one transaction."""
 
 RESTATED_SECONDS = 60
 """A recorder writes every process that runs at least this often: what ran at a moment is in the
@@ -114,10 +127,8 @@ def wide_table(name: str, channels: int) -> str:
 
 def tables(version: int) -> dict[str, str]:
     """:data:`TABLES` as a file of that schema has them."""
-    if version >= 2:
-        return TABLES
-    older = {name: sql for name, sql in TABLES.items() if name not in _SINCE_2}
-    return {**older, "gpu_process": _GPU_PROCESS_1}
+    found = {name: sql for name, sql in TABLES.items() if version >= _SINCE.get(name, 1)}
+    return found if version >= 2 else {**found, "gpu_process": _GPU_PROCESS_1}
 
 
 def is_expected(name: str, sql: str, version: int = VERSION) -> bool:

@@ -1,0 +1,167 @@
+"""The tier of steps: the step lines of ten seconds in one row, however many there are.
+
+Up to 256 step times of ten seconds are kept one by one, in their order. Of more those within one
+part in 2,048 of each other are kept as their mean and their number, so that a quantile is off by
+less than that.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from array import array
+from dataclasses import dataclass, field
+
+from gpuwatch.session.rows import StepRow
+from gpuwatch.session.schema import TIER_SECONDS
+
+MOST_SINGLE = 256
+"""Times of a bucket that are kept one by one."""
+RESOLUTION = 1 / 2048
+"""Relative: what times may differ by and be kept as their mean; the most a quantile is off by."""
+
+_BUCKET_NS = TIER_SECONDS * 1_000_000_000
+_PER_LOG = 1 / math.log1p(RESOLUTION)
+
+SQL = (
+    "INSERT INTO step_tier (n, lines, t, start, step, count, warmup, partial, samples, taken, "
+    "times, weights, loss, phases, flop, bytes) VALUES "
+    "((SELECT max(n) FROM step), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+"""Written before the next bucket's first line: what it is of are the newest lines of the file."""
+
+
+@dataclass
+class _Bucket:
+    first: StepRow
+    last: StepRow
+    start: int
+    first_loss: float | None = None
+    last_loss: float | None = None
+    lines: int = 0
+    count: int = 0
+    partial: set[int] = field(default_factory=set)
+    samples: float | None = 0.0
+    flop: float | None = 0.0
+    bytes: float | None = 0.0
+    taken: float = 0.0
+    told: bool = True
+    """Every line so far has times that a step can take."""
+    times: array[float] = field(default_factory=lambda: array("d"))
+    merged: dict[int, list[float]] | None = None
+    """By the logarithm of the time: the sum, and how many."""
+    phases: dict[str, float] = field(default_factory=dict)
+
+    def add(self, line: StepRow) -> None:
+        self.last = line
+        self.lines += 1
+        self.count += line.count
+        self.partial.update(line.partial)
+        self.samples = _plus(self.samples, line.samples)
+        self.flop = _plus(self.flop, line.flop)
+        self.bytes = _plus(self.bytes, line.bytes)
+        for name, seconds in line.phases.items():
+            self.phases[name] = self.phases.get(name, 0.0) + seconds
+        if line.loss:
+            if self.first_loss is None:
+                self.first_loss = line.loss[0]
+            self.last_loss = line.loss[-1]
+        self._take(line)
+
+    def _take(self, line: StepRow) -> None:
+        seconds = line.seconds
+        if not seconds or not all(0 < each < math.inf for each in seconds):
+            self.told = False
+        if not self.told or seconds is None:
+            return
+        self.taken += sum(seconds)
+        if line.partial:
+            first, partial = line.step - len(seconds) + 1, set(line.partial)
+            full = [each for at, each in enumerate(seconds, first) if at not in partial]
+        else:
+            full = list(seconds)
+        if self.merged is None:
+            self.times.extend(full)
+            if len(self.times) <= MOST_SINGLE:
+                return
+            full, self.merged = self.times.tolist(), {}
+        for each in full:
+            pair = self.merged.setdefault(math.floor(math.log(each) * _PER_LOG), [0.0, 0.0])
+            pair[0] += each
+            pair[1] += 1
+
+    def row(self) -> tuple[object, ...]:
+        times: bytes | None = None
+        weights: bytes | None = None
+        if self.told and self.merged is None:
+            times = _bytes(self.times)
+        elif self.told and self.merged is not None:
+            pairs = [self.merged[key] for key in sorted(self.merged)]
+            times = _bytes(array("d", [total / count for total, count in pairs]))
+            weights = _bytes(array("d", [count for _, count in pairs]))
+        loss = self.first_loss, self.last_loss
+        known = [each for each in loss if each is not None]
+        return (
+            self.lines,
+            self.last.t,
+            self.start,
+            self.last.step,
+            self.count,
+            int(self.first.warmup),
+            len(self.partial),
+            self.samples,
+            self.taken,
+            times,
+            weights,
+            _bytes(array("d", known)) if known else None,
+            json.dumps(self.phases) if self.phases else None,
+            self.flop,
+            self.bytes,
+        )
+
+
+class StepTier:
+    """Collects step lines and gives a bucket's row when the next one begins.
+
+    A bucket has neighbouring lines of ten seconds that are all of the warm-up, or all not.
+    """
+
+    def __init__(self) -> None:
+        self._bucket: _Bucket | None = None
+        self._before: int | None = None
+
+    def add(self, line: StepRow) -> list[tuple[str, tuple[object, ...]]]:
+        """Take one line; returns the row now finished, to be written before the line is."""
+        done, bucket = [], self._bucket
+        if bucket is None or not (
+            bucket.first.t // _BUCKET_NS == line.t // _BUCKET_NS
+            and bucket.first.warmup is line.warmup
+        ):
+            done = self.flush()
+            bucket = self._bucket = _Bucket(line, line, _start(line, self._before))
+        bucket.add(line)
+        self._before = line.t
+        return done
+
+    def flush(self) -> list[tuple[str, tuple[object, ...]]]:
+        """The row of the bucket under way, which is then empty."""
+        bucket, self._bucket = self._bucket, None
+        return [] if bucket is None else [(SQL, bucket.row())]
+
+
+def _start(line: StepRow, before: int | None) -> int:
+    """When its first step began, nanoseconds: as of a line among others."""
+    taken = sum(line.seconds) if line.seconds else 0.0
+    start = line.t - int(taken * 1e9) if math.isfinite(taken) else line.t
+    return min(line.t, start if before is None else max(start, before))
+
+
+def _plus(total: float | None, value: float | None) -> float | None:
+    return None if total is None or value is None else total + value
+
+
+def _bytes(values: array[float]) -> bytes:
+    if sys.byteorder == "big":
+        values.byteswap()
+    return values.tobytes()
