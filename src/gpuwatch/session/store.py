@@ -77,8 +77,12 @@ class SessionStore:
 
     @property
     def gone(self) -> bool:
-        """Whether the file was deleted, or another one has its name by now."""
-        return _file(self.path) != self._file
+        """Whether the file was deleted, or another one has its name by now; ``False`` while that
+        cannot be seen."""
+        try:
+            return _file(self.path) != self._file
+        except OSError:  # a folder that may not be entered: that can be mended
+            return False
 
     @classmethod
     def create(
@@ -176,6 +180,8 @@ class SessionStore:
             sqlite3.Error: the rows are not in the file and may be written again later.
         """
         execute = self._connection.execute
+        if self.gone:  # SQLite looks for that only where it opens a journal
+            raise sqlite3.OperationalError("the file was deleted or replaced")
         execute("BEGIN IMMEDIATE")
         try:
             for sql, values in rows:
@@ -184,15 +190,20 @@ class SessionStore:
         except BaseException:
             with contextlib.suppress(sqlite3.Error):
                 execute("ROLLBACK")
+            self._release()  # SQLite gets over a full disk only once nothing reads any more
             raise
         if self._held is None:
             self._held = execute("SELECT 1 FROM sqlite_master")
 
     def close(self) -> None:
         """Close it; a finished session is one file, without a journal beside it."""
+        self._release()
+        _close(self._connection)
+
+    def _release(self) -> None:
         if self._held is not None:
             self._held.close()
-        _close(self._connection)
+            self._held = None
 
 
 def _channel_row(index: int, channel: Channel, unit: str, kind: str) -> Row:
@@ -212,9 +223,10 @@ def _channel_row(index: int, channel: Channel, unit: str, kind: str) -> Row:
 
 
 def _file(path: Path) -> tuple[int, int] | None:
+    """What tells the file from another of its name; ``None`` where there is none."""
     try:
         found = path.stat()
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     return found.st_dev, found.st_ino
 
