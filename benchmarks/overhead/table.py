@@ -1,0 +1,105 @@
+"""The Markdown table of docs/performance.md."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+
+from benchmarks.overhead.measure import Measured
+from benchmarks.overhead.windows import cpu_share, slowdown
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "performance.md"
+BEGIN, END = "<!-- overhead: begin -->", "<!-- overhead: end -->"
+TARGET_HZ, TARGET = 2.0, 0.005
+"""At this many samples a second the upper bound of the slowdown is to lie below."""
+LOADS = {
+    "loop": "Python loop, one core",
+    "matmul": "matrix products, all cores",
+    "launches": "tiny operations, one core",
+}
+_HEAD = (
+    "workload", "step, ms", "switched", "GPUs", "pairs", "slowdown, %", "95 % interval",
+    "CPU, % of a core", "in its windows",
+)  # fmt: skip
+
+
+def about(device: str, latency_us: int | None, minutes: float) -> str:
+    """When and where the table was made."""
+    day = datetime.now(timezone.utc).date().isoformat()
+    machine = f"{_processor()}, {os.cpu_count()} cores, Linux {platform.release().split('-')[0]}"
+    driver = "this machine's driver" if latency_us is None else "stand-in driver, "
+    calls = "" if latency_us is None else f"each call sleeps {latency_us} µs"
+    load = os.getloadavg()[2]
+    return (
+        f"{day}, {machine}, Python {platform.python_version()}; {driver}{calls}; workload on "
+        f"{device}; {minutes:g} minutes a row; load of the last 15 minutes {load:.1f}."
+    )
+
+
+def row(measured: Measured) -> tuple[str, ...]:
+    """The cells of one measurement."""
+    case = measured.case
+    found = slowdown(measured.ratios)
+    if case.instead is None:
+        what = f"recorder, {case.hz:g} Hz"
+    else:
+        what = f"control: {case.instead:.0%} of a core" if case.instead else "control: nothing"
+    return (
+        LOADS[case.load],
+        f"{measured.step_s * 1e3:.2f}",
+        what,
+        str(case.gpus) if case.gpus else "own",
+        str(measured.ratios.size),
+        "too few pairs" if found is None else f"{found.estimate:+.2%}".removesuffix("%"),
+        "" if found is None else f"{found.low * 100:+.2f} to {found.high * 100:+.2f}",
+        f"{measured.cpu_share * 100:.2f}",
+        f"{cpu_share(measured.windows) * 100:.2f}",
+    )
+
+
+def verdict(rows: Sequence[Measured]) -> tuple[bool, list[str]]:
+    """Whether all is as it should be, and what is to be said of the target and the controls."""
+    said = []
+    good = True
+    for measured in rows:
+        found, case = slowdown(measured.ratios), measured.case
+        if found is None:
+            good = False
+            said.append(f"{LOADS[case.load]}: too few pairs for an interval.")
+        elif case.instead == 0 and not found.low <= 0 <= found.high:
+            good = False
+            said.append(f"{LOADS[case.load]}: the control without a difference shows one.")
+        elif case.instead is None and case.hz == TARGET_HZ and found.high >= TARGET:
+            good = False
+            said.append(
+                f"{LOADS[case.load]}, {case.gpus} GPUs: upper bound {found.high:.2%}, "
+                f"**target {TARGET:.1%} missed**."
+            )
+    return good, said
+
+
+def markdown(rows: Sequence[Measured], head: str) -> str:
+    lines = [head, ""]
+    cells = [_HEAD, ("---",) * len(_HEAD), *map(row, rows)]
+    lines += ["| " + " | ".join(each) + " |" for each in cells]
+    good, said = verdict(rows)
+    if good:
+        said = [f"At {TARGET_HZ:g} Hz every upper bound is below {TARGET:.1%}."]
+    return "\n".join([*lines, "", *said])
+
+
+def write(text: str) -> None:
+    """Put the table into the page."""
+    before, _, rest = PAGE.read_text(encoding="utf-8").partition(BEGIN)
+    after = rest.partition(END)[2]
+    PAGE.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}", encoding="utf-8")
+
+
+def _processor() -> str:
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.machine()

@@ -1,0 +1,114 @@
+"""Steps and switched windows to a slowdown with its interval: pure functions."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from gpuwatch.analysis.intervals import relative
+from gpuwatch.analysis.results import Interval
+
+LEVEL = 0.95
+BLOCK = 5
+"""Neighbouring pairs that are drawn together, so that what lasts twenty seconds stays whole."""
+FEWEST = 2 * BLOCK
+"""Pairs under which no interval is drawn."""
+_DRAWS = 10_000
+
+
+@dataclass(frozen=True)
+class Window:
+    """A stretch of time in which the switched process ran (``on``) or stood still."""
+
+    on: bool
+    start_ns: int
+    """CLOCK_MONOTONIC, as ``end_ns``; a guard behind a switch is left out."""
+    end_ns: int
+    cpu_s: float
+    """Processor time of the switched process in it."""
+
+    @property
+    def seconds(self) -> float:
+        return (self.end_ns - self.start_ns) / 1e9
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A window to come."""
+
+    on: bool
+    seconds: float
+
+
+def plan(seconds: float, window_s: float, dice: random.Random) -> list[Planned]:
+    """Windows for about so long: in pairs, each with one of either kind, whose order is by chance.
+
+    A window lasts ``window_s`` give or take an eighth, so that none keeps step with what happens
+    at fixed intervals, such as a sample.
+    """
+    planned: list[Planned] = []
+    for _ in range(max(1, round(seconds / (2 * window_s)))):
+        first = dice.random() < 0.5
+        planned += [Planned(on, window_s * dice.uniform(0.875, 1.125)) for on in (first, not first)]
+    return planned
+
+
+def step_seconds(step_ends: np.ndarray, window: Window) -> float | None:
+    """Mean length of the steps that lie wholly in the window; ``None`` with under two ends.
+
+    ``step_ends``: nanoseconds of CLOCK_MONOTONIC, rising.
+    """
+    first, beyond = np.searchsorted(step_ends, (window.start_ns, window.end_ns))
+    if beyond - first < 2:
+        return None
+    return float(step_ends[beyond - 1] - step_ends[first]) / float(beyond - first - 1) / 1e9
+
+
+def log_ratios(step_ends: np.ndarray, windows: Sequence[Window]) -> np.ndarray:
+    """Of each pair of neighbours: the logarithm of the step's length on over that off.
+
+    Pairs that lack steps are left out.
+
+    Raises:
+        ValueError: two neighbours are of one kind.
+    """
+    found = []
+    for pair in zip(windows[::2], windows[1::2], strict=False):
+        if pair[0].on == pair[1].on:
+            raise ValueError("a pair has a window of either kind")
+        on, off = (step_seconds(step_ends, each) for each in sorted(pair, key=_off))
+        if on is not None and off is not None:
+            found.append(np.log(on / off))
+    return np.asarray(found, dtype=float)
+
+
+def _off(window: Window) -> bool:
+    return not window.on
+
+
+def slowdown(ratios: np.ndarray, *, seed: int = 0) -> Interval | None:
+    """The mean log-ratio as a relative change, with its 95 % percentile interval by a bootstrap of
+    blocks of neighbouring pairs (circular: Politis and Romano, 1992); ``None`` with too few pairs.
+    """
+    count = ratios.size
+    if count < FEWEST:
+        return None
+    numbers = np.random.default_rng(seed)
+    starts = numbers.integers(count, size=(_DRAWS, -(-count // BLOCK)))
+    # The mean of each block, from sums: drawing whole blocks alone keeps all of one length.
+    around = np.concatenate((ratios, ratios[: BLOCK - 1]))
+    blocks = np.convolve(around, np.full(BLOCK, 1 / BLOCK), mode="valid")
+    means = blocks[starts].mean(axis=1)
+    low, high = np.percentile(means, ((1 - LEVEL) * 50, (1 + LEVEL) * 50))
+    return Interval(
+        relative(float(ratios.mean())), relative(float(low)), relative(float(high)), LEVEL
+    )
+
+
+def cpu_share(windows: Sequence[Window]) -> float:
+    """Of one core, what the switched process used in the windows in which it ran."""
+    on = [window for window in windows if window.on]
+    return sum(window.cpu_s for window in on) / sum(window.seconds for window in on)
