@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from gpuwatch.models import JSON, number
 from gpuwatch.session.rows import StepRow, columns_of
 from gpuwatch.session.schema import TIER_SECONDS, TIER_STATS
-from gpuwatch.session.suspicion import Suspicious, whole
+from gpuwatch.session.suspicion import Suspicious, in_order, whole
 
 NAN = math.nan
 _BUCKET_NS = TIER_SECONDS * 1_000_000_000
@@ -22,6 +22,8 @@ _MOST_BUCKETS = 1_000_000
 """Of the tier: 115 days."""
 _PIECE = 4001
 """Rows of the tier that are read at once: an odd number ends within a bucket."""
+_PICKED = 500
+"""Numbers, or columns, of one statement."""
 _TIMED = ("tick", "step", "log", "event", "gpu_process", "process", "process_use")
 """Tables whose rows are in order of time."""
 
@@ -92,6 +94,34 @@ class BulkReads(Suspicious):
             array("q", n), array("q", t), tuple(doubles(column) for column in values)
         )
 
+    def ticks_at(self, channels: Sequence[int], numbers: Sequence[int]) -> TickColumns:
+        """The ticks of these numbers, which rise; those that were left out are left out."""
+        n, t, values = array("q"), array("q"), tuple(array("d") for _ in channels)
+        for begin in range(0, len(numbers), _PICKED):
+            asked = numbers[begin : begin + _PICKED]
+            rows = self._rows(
+                f"SELECT n, t{columns_of(channels)} FROM tick "  # noqa: S608
+                f"WHERE n IN ({', '.join('?' for _ in asked)}) ORDER BY n",
+                asked,
+            )
+            if rows:
+                some_n, some_t, *columns = zip(*rows, strict=True)
+                n.extend(some_n)
+                t.extend(some_t)
+                for whole_, part in zip(values, columns, strict=True):
+                    whole_.extend(doubles(part))
+        return TickColumns(n, t, values)
+
+    def tier_highest(self, channels: Sequence[int], first: int, end: int) -> list[float]:
+        """The highest value of each channel in the finished buckets from ``first`` up to ``end``,
+        which does not count; NaN where nothing is known."""
+        found: list[float] = []
+        for begin in range(0, len(channels), _PICKED):
+            of = ", ".join(f"max(c{int(each)})" for each in channels[begin : begin + _PICKED])
+            sql = f"SELECT {of} FROM tier WHERE stat = ? AND n >= ? AND n < ?"  # noqa: S608
+            found.extend(doubles(self._rows(sql, (TIER_STATS.index("max"), first, end))[0]))
+        return found
+
     def tier_columns(self, channels: Sequence[int], after: int = -1) -> TierColumns:
         """The finished buckets behind ``after``: count and mean of these channels."""
         n, means, counts = (
@@ -101,7 +131,9 @@ class BulkReads(Suspicious):
         )
         begin: int | None = after
         while begin is not None and len(n) < _MOST_BUCKETS:
-            numbers, found, begin = self._buckets(channels, begin)
+            numbers, found, more = self._buckets(channels, begin)
+            in_order(numbers, begin)
+            begin = more
             n.extend(numbers)
             for index, (average, weight) in enumerate(found):
                 means[index].extend(average)

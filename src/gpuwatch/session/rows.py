@@ -93,7 +93,7 @@ class StepBucket:
     times: array[float] | None
     """Seconds of the full steps in their order; or, with ``weights``, means of times that hardly
     differ, the smallest first. ``None``: not every line has times that steps can take."""
-    weights: array[float] | None
+    weights: array[int] | None
     """How many steps each of ``times`` is the mean of."""
     loss: tuple[float, ...] | None
     """The first and the last."""

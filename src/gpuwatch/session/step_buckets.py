@@ -43,10 +43,14 @@ def _bucket(row: tuple[JSON, ...]) -> StepBucket:
     n, lines, t, start, step, count, warmup, partial, samples, taken, *rest = row
     times, weights, loss, phases, flop, size = rest
     known = {str(name): number(value) for name, value in mapping(json_of(phases)).items()}
-    together = number(taken)
-    single, several = _doubles(times), _doubles(weights)
-    if together is None or not _are_times(single) or not _fit(single, several, weights):
-        single = several = None
+    together, single, several = number(taken), array("d"), array("I")
+    told = (
+        together is not None
+        and _read(times, single)
+        and (weights is None or _read(weights, several))
+        and _are_times(single)
+        and (weights is None or (len(several) == len(single) and min(several, default=0) > 0))
+    )
     return StepBucket(
         n=whole(n),
         lines=whole(lines),
@@ -57,9 +61,9 @@ def _bucket(row: tuple[JSON, ...]) -> StepBucket:
         warmup=bool(warmup),
         partial=max(0, whole(partial)),
         samples=number(samples),
-        taken=together or 0.0,
-        times=single,
-        weights=several,
+        taken=together if together is not None and told else 0.0,
+        times=single if told else None,
+        weights=several if told and weights is not None else None,
         loss=floats(loss),
         phases={name: value for name, value in known.items() if value is not None},
         flop=number(flop),
@@ -67,21 +71,15 @@ def _bucket(row: tuple[JSON, ...]) -> StepBucket:
     )
 
 
-def _doubles(blob: object) -> array[float] | None:
-    if not isinstance(blob, bytes) or len(blob) % 8:
-        return None
-    values = array("d", blob)
+def _read(blob: object, into: array[float] | array[int]) -> bool:
+    """Whether these are little-endian numbers, which are then in ``into``."""
+    if not isinstance(blob, bytes) or len(blob) % into.itemsize:
+        return False
+    into.frombytes(blob)
     if sys.byteorder == "big":
-        values.byteswap()
-    return values
+        into.byteswap()
+    return True
 
 
-def _are_times(values: array[float] | None) -> bool:
-    return values is not None and (not values or (min(values) > 0 and math.isfinite(sum(values))))
-
-
-def _fit(times: array[float] | None, weights: array[float] | None, stored: object) -> bool:
-    """Whether each time has its whole number of steps, or no weights are stored at all."""
-    if weights is None or times is None:
-        return stored is None
-    return len(weights) == len(times) and all(each >= 1 and each.is_integer() for each in weights)
+def _are_times(values: array[float]) -> bool:
+    return not values or (min(values) > 0 and math.isfinite(sum(values)))

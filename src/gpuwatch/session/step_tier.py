@@ -99,7 +99,7 @@ class _Bucket:
         elif self.told and self.merged is not None:
             pairs = [self.merged[key] for key in sorted(self.merged)]
             times = _bytes(array("d", [total / count for total, count in pairs]))
-            weights = _bytes(array("d", [count for _, count in pairs]))
+            weights = _bytes(array("I", [int(count) for _, count in pairs]))
         loss = self.first_loss, self.last_loss
         known = [each for each in loss if each is not None]
         return (
@@ -161,7 +161,7 @@ def _plus(total: float | None, value: float | None) -> float | None:
     return None if total is None or value is None else total + value
 
 
-def _bytes(values: array[float]) -> bytes:
+def _bytes(values: array[float] | array[int]) -> bytes:
     if sys.byteorder == "big":
         values.byteswap()
     return values.tobytes()
