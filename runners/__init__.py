@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from importlib.metadata import EntryPoint, entry_points
+from typing import TYPE_CHECKING
 
 from gpuwatch.errors import GpuwatchError, NotAvailable, UsageError
 from gpuwatch.models import LaunchSpec, Problem
 from gpuwatch.runners.base import Runner
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 GROUP = "gpuwatch.runners"
 
@@ -101,6 +104,9 @@ def told(error: BaseException) -> str:
 
 def _found() -> dict[str, EntryPoint]:
     """By name; gpuwatch's own kinds cannot be taken over by another package."""
+    # Here: it brings modules for e-mail and archives, which a recording of the machine needs not.
+    from importlib.metadata import entry_points
+
     listed = entry_points(group=GROUP)
     own = [entry for entry in listed if entry.dist is not None and entry.dist.name == "gpuwatch"]
     return {entry.name: entry for entry in (*listed, *own)}

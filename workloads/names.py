@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass
 
 TORCHVISION = "torchvision:"
@@ -89,7 +88,9 @@ def defaults(name: str) -> Defaults:
 
 def suggest(name: str) -> list[str]:
     """Built-in names close to ``name``, the closest first; at most three."""
-    return difflib.get_close_matches(name.lower(), BUILT_IN, n=3, cutoff=0.5)
+    from difflib import get_close_matches
+
+    return get_close_matches(name.lower(), BUILT_IN, n=3, cutoff=0.5)
 
 
 def check(name: str) -> str:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import random
 import re
-import secrets
 import shlex
 import sys
 from collections.abc import Callable, Sequence
@@ -275,7 +275,7 @@ def request_of(
         part if part.blocks is None else replace(part, workloads=long_enough(part.workloads))
         for part in parts
     ]
-    drawn = secrets.randbelow(options.LARGEST_SEED + 1)
+    drawn = random.SystemRandom().randrange(options.LARGEST_SEED + 1)
     given = arguments.order_seed
     asked = Request(
         parts=tuple(parts),

@@ -65,8 +65,13 @@ class Request:
 
 
 def gpus_of(request: Request) -> tuple[str, ...]:
-    """UUIDs of the GPUs that the runs are to use."""
-    return Sources.gpu_uuids(request.gpus or None) if request.gpus != () else ()
+    """UUIDs of the GPUs that the runs are to use; a recording of the machine uses none."""
+    machine = bool(request.parts) and all(
+        case.kind == "machine" for part in request.parts for case in part.workloads
+    )
+    if request.gpus == () or (request.gpus is None and machine):
+        return ()
+    return Sources.gpu_uuids(request.gpus or None)
 
 
 def preflight(

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from gpuwatch import __version__
 from gpuwatch.errors import NotAvailable
@@ -18,11 +18,14 @@ from gpuwatch.telemetry.cpu import CpuSource
 from gpuwatch.telemetry.fingerprint import fingerprint_host, fingerprint_process
 from gpuwatch.telemetry.innermost import innermost
 from gpuwatch.telemetry.nvml import NvmlSource, Unavailable, open_nvml
+from gpuwatch.telemetry.nvml_begin import gpu_uuids
 from gpuwatch.telemetry.workload import WorkloadSource
 
 if TYPE_CHECKING:
     from gpuwatch.telemetry.dcgm import DcgmSource
 
+
+_Opened = TypeVar("_Opened")
 
 DCGM_HOST = "gpuwatch.dcgm.host"
 """The fact of a session that DCGM was read, and where."""
@@ -94,7 +97,7 @@ class Sources:
         Raises:
             NotAvailable: GPUs, or DCGM, are asked for and are not there.
         """
-        opened = _open_nvml(gpus, interval)
+        opened = _asked(gpus, lambda: open_nvml(gpus, interval_s=interval))
         if isinstance(opened, Unavailable) and dcgm is not None:
             raise NotAvailable(f"--dcgm: {opened.reason}", opened.mend)
         return cls(opened, workload=workload, contained=contained, dcgm=dcgm)
@@ -106,13 +109,8 @@ class Sources:
         Raises:
             NotAvailable: GPUs are asked for and are not there.
         """
-        opened = _open_nvml(gpus, None)
-        if isinstance(opened, Unavailable):
-            return ()
-        try:
-            return tuple(device.uuid for device in opened.devices if device.uuid)
-        finally:
-            opened.close()
+        found = _asked(gpus, lambda: gpu_uuids(gpus))
+        return () if isinstance(found, Unavailable) else found
 
     @property
     def devices(self) -> tuple[Device, ...]:
@@ -175,9 +173,12 @@ class Sources:
         return self._nvml.devices if self._nvml is not None else ()
 
 
-def _open_nvml(gpus: Sequence[str] | None, interval: float | None) -> NvmlSource | Unavailable:
+def _asked(
+    gpus: Sequence[str] | None, opening: Callable[[], _Opened | Unavailable]
+) -> _Opened | Unavailable:
+    """What ``opening`` gives; raises ``NotAvailable`` where that is not what ``gpus`` names."""
     try:
-        opened = open_nvml(gpus, interval_s=interval)
+        opened = opening()
     except ValueError as error:
         raise NotAvailable(str(error), "see nvidia-smi -L") from None
     if isinstance(opened, Unavailable) and gpus is not None:

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from statistics import median
 
 from gpuwatch.errors import GpuwatchError
 from gpuwatch.models import JSON, mapping, number
@@ -53,6 +52,8 @@ class Known:
         """Of runs of these cells with so many pauses, in seconds; ``None``: one is not known."""
         if any(cell not in self.runs for cell in cells) or (pauses and not self.pauses):
             return None
+        from statistics import median  # brings decimal and fractions, which a recorder needs not
+
         rest = pauses * median(self.pauses) if pauses else 0.0
         return sum(median(self.runs[cell]) for cell in cells) + rest
 

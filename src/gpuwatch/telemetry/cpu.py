@@ -11,6 +11,7 @@ from pathlib import Path
 from gpuwatch.metrics import Method
 from gpuwatch.telemetry.base import Change, Channel, Device, Event, Value
 from gpuwatch.telemetry.cgroup import limits
+from gpuwatch.telemetry.processors import maximum_frequency, physical_cores
 from gpuwatch.telemetry.rapl import open_rapl
 
 FREQUENCY_EVERY_S = 1.0
@@ -89,15 +90,20 @@ class CpuSource:
         return min(1.0, max(0.0, 1 - (idle - before[1]) / (total - before[0])))
 
     def _memory(self) -> Value:
+        total, available = self._meminfo_kib()
+        if total is None or available is None:
+            return None
+        return (total - available) * 1024
+
+    def _meminfo_kib(self) -> tuple[int | None, int | None]:
+        """MemTotal and MemAvailable."""
         total = available = None
         for line in os.pread(self._meminfo, 512, 0).split(b"\n"):
             if line.startswith(b"MemTotal:"):
                 total = int(line.split()[1])
             elif line.startswith(b"MemAvailable:"):
                 available = int(line.split()[1])
-        if total is None or available is None:
-            return None
-        return (total - available) * 1024
+        return total, available
 
     def _mean_frequency(self) -> Value:
         if self._channels[1].reason is not None:
@@ -150,10 +156,7 @@ class CpuSource:
         return self._channel(name, "/proc/cpuinfo cpu MHz, by APERF and MPERF")
 
     def _describe(self, root: Path) -> Device:
-        import psutil
-
-        frequency = psutil.cpu_freq()
-        name = platform.machine()
+        name, (total, _) = platform.machine(), self._meminfo_kib()
         for line in os.pread(self._cpuinfo, 16384, 0).decode("utf-8", "replace").splitlines():
             if line.startswith("model name"):
                 name = line.split(":", 1)[1].strip()
@@ -164,11 +167,11 @@ class CpuSource:
             name,
             attributes={
                 "core.logical.count": os.cpu_count(),
-                "core.physical.count": psutil.cpu_count(logical=False),
+                "core.physical.count": physical_cores(root),
                 "core.affinity.count": len(os.sched_getaffinity(0)),
                 "cgroup.cpu.limit": limits("self", root).cpus,
-                "frequency.max": frequency.max * 1e6 if frequency and frequency.max else None,
-                "memory.total": psutil.virtual_memory().total,
+                "frequency.max": maximum_frequency(root),
+                "memory.total": None if total is None else total * 1024,
             },
         )
 

@@ -11,6 +11,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from gpuwatch.peaks import dram_peak
@@ -18,11 +19,12 @@ from gpuwatch.telemetry.base import Change, Channel, Device, Event, Value
 from gpuwatch.telemetry.gpm_metrics import HASTE_S
 from gpuwatch.telemetry.health_processes import ProcessShares
 from gpuwatch.telemetry.lane import Lane, within
-from gpuwatch.telemetry.nvml_errors import NO_BINDING, Unavailable, describe
+from gpuwatch.telemetry.nvml_begin import PATIENCE_S, begin, silent
+from gpuwatch.telemetry.nvml_errors import Unavailable
 from gpuwatch.telemetry.nvml_fields import GpuProcess, facts
 from gpuwatch.telemetry.nvml_gpu import RETRY_S, Gpu
 from gpuwatch.telemetry.nvml_probe import FRESH_S, Journal
-from gpuwatch.telemetry.nvml_select import Found, present, select
+from gpuwatch.telemetry.nvml_select import Found
 from gpuwatch.telemetry.rounds import Rounds
 from gpuwatch.telemetry.silence import Call, Place, Silences, unanswered
 from gpuwatch.telemetry.xid import XidWatch
@@ -37,7 +39,7 @@ RESTART_S = 5.0
 
 def open_nvml(
     gpus: Sequence[str | int] | None = None,
-    patience_s: float = 30.0,
+    patience_s: float = PATIENCE_S,
     interval_s: float | None = 0.5,
 ) -> NvmlSource | Unavailable:
     """Start NVML and probe every reading of the chosen GPUs; ``None`` chooses all.
@@ -47,36 +49,20 @@ def open_nvml(
     ``Unavailable`` where NVML cannot be used, or has not answered after ``patience_s`` seconds.
     Raises ``ValueError``, which says what exists, for a selection that fits no GPU.
     """
-    try:
-        import pynvml
-    except ImportError:
-        return NO_BINDING
-    nvml: Any = pynvml
-
-    def begin() -> tuple[list[Found], list[dict[str, Any]]]:
-        nvml.nvmlInit()
-        try:
-            chosen = select(nvml, present(nvml), gpus)
-        except (ValueError, nvml.NVMLError):
-            nvml.nvmlShutdown()
-            raise
-        return chosen, [
-            facts(nvml, one.handle, one.parent is not None) if one.handle else {} for one in chosen
-        ]
-
     deadline = time.monotonic() + patience_s
+    begun = begin(gpus, patience_s)
+    if isinstance(begun, Unavailable):
+        return begun
+    nvml, chosen = begun
     try:
-        chosen, known = within(patience_s, begin)
+        known = within(max(0.0, deadline - time.monotonic()), partial(_all_facts, nvml, chosen))
     except TimeoutError:
-        return Unavailable(
-            f"NVML did not answer within {patience_s:g} s",
-            "see whether nvidia-smi answers, and look for Xid errors in the kernel log",
-        )
-    except nvml.NVMLError as error:
-        return describe(error.value)
-    if not chosen:
-        return Unavailable("NVML sees no GPU", "run nvidia-smi -L to see which GPUs exist")
+        return silent(patience_s)
     return NvmlSource(nvml, chosen, known, deadline, interval_s)
+
+
+def _all_facts(nvml: Any, chosen: Sequence[Found]) -> list[dict[str, Any]]:
+    return [facts(nvml, one.handle, one.parent is not None) if one.handle else {} for one in chosen]
 
 
 class NvmlSource:

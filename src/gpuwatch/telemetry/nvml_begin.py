@@ -1,0 +1,67 @@
+"""Starting NVML: which GPUs there are, or why it cannot be used."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Any
+
+from gpuwatch.telemetry.lane import within
+from gpuwatch.telemetry.nvml_errors import NO_BINDING, Unavailable, describe
+from gpuwatch.telemetry.nvml_select import Found, present, select
+
+PATIENCE_S = 30.0
+"""How long the driver may take to answer at all, in seconds."""
+
+
+def begin(
+    gpus: Sequence[str | int] | None, patience_s: float = PATIENCE_S
+) -> tuple[Any, list[Found]] | Unavailable:
+    """Start NVML: the binding and the chosen GPUs, at least one; ``None`` chooses all.
+
+    ``gpus`` are indexes, UUIDs, unique beginnings of UUIDs, or whole MIG UUIDs. Returns
+    ``Unavailable`` where NVML cannot be used, or has not answered after ``patience_s`` seconds.
+    Raises ``ValueError``, which says what exists, for a selection that fits no GPU.
+    """
+    try:
+        import pynvml
+    except ImportError:
+        return NO_BINDING
+    nvml: Any = pynvml
+
+    def start() -> list[Found]:
+        nvml.nvmlInit()
+        try:
+            return select(nvml, present(nvml), gpus)
+        except (ValueError, nvml.NVMLError):
+            nvml.nvmlShutdown()
+            raise
+
+    try:
+        chosen = within(patience_s, start)
+    except TimeoutError:
+        return silent(patience_s)
+    except nvml.NVMLError as error:
+        return describe(error.value)
+    if not chosen:
+        return Unavailable("NVML sees no GPU", "run nvidia-smi -L to see which GPUs exist")
+    return nvml, chosen
+
+
+def silent(patience_s: float) -> Unavailable:
+    """NVML has not answered for so many seconds."""
+    return Unavailable(
+        f"NVML did not answer within {patience_s:g} s",
+        "see whether nvidia-smi answers, and look for Xid errors in the kernel log",
+    )
+
+
+def gpu_uuids(gpus: Sequence[str | int] | None = None) -> tuple[str, ...] | Unavailable:
+    """The UUIDs of the chosen GPUs, as :func:`begin` chooses and fails; nothing else is read."""
+    begun = begin(gpus)
+    if isinstance(begun, Unavailable):
+        return begun
+    nvml, chosen = begun
+    with suppress(TimeoutError, nvml.NVMLError):
+        within(1.0, nvml.nvmlShutdown)
+    return tuple(one.uuid for one in chosen if one.uuid is not None)
