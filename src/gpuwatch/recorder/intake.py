@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from gpuwatch.models import JSON, Output, mapping
+from gpuwatch.recorder.kept_log import KeptLog, Line
 from gpuwatch.recorder.lines import LineAssembler
 from gpuwatch.recorder.parts import add_part
 from gpuwatch.recorder.stepline import PREFIX, Malformed, Report, Step, pack, parse
@@ -15,22 +15,9 @@ from gpuwatch.session.rows import StepRow
 from gpuwatch.session.step_tier import StepTier
 from gpuwatch.session.store import Row, event, fact, meta
 
-MOST_LOG_BYTES = 32 << 20
-MOST_LOG_LINES = 200_000
-HEAD_LINES = 2_000
-"""Lines from the start that are kept when the log outgrows its limits; then the oldest go."""
-
-MOST_LINES_AT_ONCE = 4_000
-"""Log lines kept of one look at the output; the time goes into step lines first."""
-
 _MOST_COMPLAINTS = 20
 _MOST_FACTS = 200
-_LINE_COST = 32
-"""Bytes a log line takes beside its text."""
 _EPOCH_NS = 1_000_000_000
-
-
-_Line = tuple[int, str, str]
 
 
 @dataclass(frozen=True)
@@ -47,16 +34,14 @@ _LOG = _Found(log=True)
 class Intake:
     """Consumes a run's output in order.
 
-    After a crash another one goes on: with the session's ``meta`` as it was, and with the number
-    and length of every log line behind the log's head that is in the file.
+    After a crash another one goes on: with the session's ``meta`` as it was, and with its log.
     """
 
     def __init__(
         self,
         base_ns: int,
         known: Mapping[str, JSON] | None = None,
-        log: Sequence[tuple[int, int]] = (),
-        last_log: int = -1,
+        log: KeptLog | None = None,
     ) -> None:
         known = known or {}
         cursor = mapping(known.get("cursor"))
@@ -69,12 +54,10 @@ class Intake:
             )
             for stream in ("stdout", "stderr")
         }
-        self._log_n = last_log
-        self._tail = deque((n, length + _LINE_COST) for n, length in log)
-        self._tail_bytes = sum(size for _, size in self._tail)
+        self._log = log or KeptLog()
         self._tier = StepTier()
         self._complaints = 0
-        self._flooded = False
+        self._lost = self._lost_told = 0
         self._last_epoch = -_EPOCH_NS
         self._run: dict[str, JSON] = dict(known.get("run") or {})
         self._profile: dict[str, JSON] = dict(known.get("profile") or {})
@@ -108,24 +91,25 @@ class Intake:
 
     def take(self, outputs: Sequence[Output]) -> list[Row]:
         rows: list[Row] = []
-        log: list[_Line] = []
+        log: list[Line] = []
         for output in outputs:
             t = output.t - self._base_ns
             if output.lost:
-                text = f"{output.lost} bytes of output were dropped before they could be recorded"
-                rows.append(event(t, "output-lost", text))
+                rows.extend(self._lose(t, output.lost))
+                # What comes next is no end of what stands here: together they would be made up.
+                log += [(t, name, line) for name, of in self._lines.items() for line in of.finish()]
             for line in self._lines[output.stream].feed(output.data, t):
                 found = self._line(t, output.stream, line)
                 rows.extend(found.rows)
                 if found.log:
                     log.append((t, output.stream, line))
-        return rows + self._log_all(log)
+        return rows + self._log.take(log)
 
     def standing(self, t: int) -> list[Row]:
         """Lines without an end that nothing was added to for long, ``t`` nanoseconds after the
         session's start; each is given once."""
         lines = [(n, line) for n, of in self._lines.items() for line in of.standing(t)]
-        return [row for stream, line in lines for row in self._log(t, stream, line)]
+        return [row for stream, line in lines for row in self._log.add(t, stream, line)]
 
     def finish(self, t: int) -> list[Row]:
         """The last lines, at the end of the run ``t`` nanoseconds after the session's start."""
@@ -133,8 +117,9 @@ class Intake:
         for stream, lines in self._lines.items():
             for line in lines.finish():
                 found = self._line(t, stream, line)
-                rows += [*found.rows, *(self._log(t, stream, line) if found.log else ())]
+                rows += [*found.rows, *(self._log.add(t, stream, line) if found.log else ())]
         rows += self._tier.flush()
+        rows += self._tell_lost(t) if self._lost != self._lost_told else ()
         return [*rows, self._late_epoch] if self._late_epoch is not None else rows
 
     def _line(self, t: int, stream: str, line: str) -> _Found:
@@ -154,20 +139,17 @@ class Intake:
                 return _Found([*self._report(t, parsed), *told], log=bool(told))
         return _LOG
 
-    def _log_all(self, lines: list[_Line]) -> list[Row]:
-        """The log of one look at the output; of a flood only its start and end are kept."""
-        if len(lines) <= MOST_LINES_AT_ONCE:
-            return [row for line in lines for row in self._log(*line)]
-        half = MOST_LINES_AT_ONCE // 2
-        dropped = len(lines) - 2 * half
-        t, stream, _ = lines[half]
-        told = f"[gpuwatch: {dropped} lines left out here: they came too fast]"
-        kept = [*lines[:half], (t, stream, told), *lines[-half:]]
-        rows = [row for line in kept for row in self._log(*line)]
-        if not self._flooded:
-            self._flooded = True
-            rows.append(event(t, "log-shortened", "lines came too fast: some are left out"))
-        return rows
+    def _lose(self, t: int, lost: int) -> list[Row]:
+        """Told when it begins and at every tenfold: a flood loses something all the time."""
+        before, self._lost = self._lost, self._lost + lost
+        if before and len(str(before)) == len(str(self._lost)):
+            return []
+        return self._tell_lost(t)
+
+    def _tell_lost(self, t: int) -> list[Row]:
+        self._lost_told = self._lost
+        text = f"{self._lost} bytes of output were dropped so far, before they could be recorded"
+        return [event(t, "output-lost", text)]
 
     def _step(self, t: int, step: Step) -> list[Row]:
         if step.monotonic_ns is not None and 0 <= step.monotonic_ns - self._base_ns <= t:
@@ -248,35 +230,6 @@ class Intake:
             return []
         self._last_epoch, self._late_epoch = t, None
         return [row]
-
-    def _log(self, t: int, stream: str, line: str) -> list[Row]:
-        self._log_n += 1
-        n = self._log_n
-        rows: list[Row] = [("INSERT INTO log VALUES (?, ?, ?, ?)", (n, t, stream, line))]
-        if n < HEAD_LINES:
-            return rows
-        size = len(line) + _LINE_COST
-        self._tail.append((n, size))
-        self._tail_bytes += size
-        if self._tail_bytes > MOST_LOG_BYTES or len(self._tail) > MOST_LOG_LINES:
-            rows.extend(self._shorten(t))
-        return rows
-
-    def _shorten(self, t: int) -> list[Row]:
-        """Drop the oldest tenth of the tail at once, so that it happens rarely."""
-        first = last = self._tail[0][0]
-        goal = MOST_LOG_BYTES * 9 // 10
-        while self._tail and (
-            self._tail_bytes > goal or len(self._tail) > MOST_LOG_LINES * 9 // 10
-        ):
-            last, size = self._tail.popleft()
-            self._tail_bytes -= size
-        rows: list[Row] = [("DELETE FROM log WHERE n BETWEEN ? AND ?", (first, last))]
-        if first == HEAD_LINES:
-            rows.append(
-                event(t, "log-shortened", "the log is long: only its start and end are kept")
-            )
-        return rows
 
     def _complain(self, t: int, text: str) -> list[Row]:
         self._complaints += 1

@@ -18,7 +18,8 @@ from gpuwatch.models import JSON, LaunchSpec, Prepared, Result, RunState, mappin
 from gpuwatch.processes import boot_id, identify
 from gpuwatch.recorder import run_folder
 from gpuwatch.recorder.ceilings import RunCeilings
-from gpuwatch.recorder.intake import HEAD_LINES, Intake
+from gpuwatch.recorder.intake import Intake
+from gpuwatch.recorder.kept_log import KeptLog
 from gpuwatch.recorder.process_facts import ProcessFacts
 from gpuwatch.recorder.sampling import Sampler, described
 from gpuwatch.recorder.sources import Sources
@@ -331,7 +332,7 @@ def resume(
     base_ns = int(known["clock"]["monotonic_ns"])
     now = time.monotonic_ns() - base_ns
     text = "another recorder took the run up after the first one died"
-    intake = Intake(base_ns, known, store.log_lengths(HEAD_LINES), store.last("log"))
+    intake = Intake(base_ns, known, KeptLog(store.log_lengths(), store.last("log")))
     recording = Recording(
         path,
         store,

@@ -160,10 +160,9 @@ class SessionStore:
         value = self._connection.execute(f"SELECT max(n) FROM {table}").fetchone()[0]  # noqa: S608
         return -1 if value is None else int(value)
 
-    def log_lengths(self, start: int) -> list[tuple[int, int]]:
-        """Number and length of the log lines from ``start`` on."""
-        sql = "SELECT n, length(text) FROM log WHERE n >= ? ORDER BY n"
-        return self._connection.execute(sql, (start,)).fetchall()
+    def log_lengths(self) -> list[tuple[int, int]]:
+        """Number and length of the log lines."""
+        return self._connection.execute("SELECT n, length(text) FROM log ORDER BY n").fetchall()
 
     def ticks_since(self, t: int) -> Iterator[tuple[int, list[int | float | None]]]:
         """``(t, values)`` of the ticks from ``t`` nanoseconds on: what the tier still lacks."""

@@ -1,0 +1,116 @@
+"""What is kept of a log: never more than its limits, always its start and its end."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Sequence
+
+import pytest
+
+from gpuwatch.models import Output
+from gpuwatch.recorder.intake import Intake
+from gpuwatch.recorder.kept_log import (
+    HEAD_BYTES,
+    HEAD_LINES,
+    MOST_BYTES_PER_SECOND,
+    MOST_LINES_PER_SECOND,
+    MOST_LOG_BYTES,
+    MOST_LOG_LINES,
+    KeptLog,
+)
+from gpuwatch.session.store import Row
+
+SECOND = 1_000_000_000
+
+
+class Log:
+    """The table of a session, without its file."""
+
+    def __init__(self) -> None:
+        self.events: list[str] = []
+        self._db = sqlite3.connect(":memory:")
+        self._db.execute("CREATE TABLE log (n INTEGER PRIMARY KEY, t, stream, text)")
+
+    def write(self, rows: Sequence[Row]) -> None:
+        for sql, values in rows:
+            if " log " in sql:
+                self._db.execute(sql, values)
+            else:
+                self.events.append(str(values))
+
+    def lengths(self) -> list[tuple[int, int]]:
+        return self._db.execute("SELECT n, length(text) FROM log ORDER BY n").fetchall()
+
+
+@pytest.fixture
+def log() -> Log:
+    return Log()
+
+
+@pytest.mark.parametrize("length", [10, 1_000, 65_536])
+def test_a_log_of_any_line_length_stays_within_its_bytes(log: Log, length: int) -> None:
+    kept, text = KeptLog(), "x" * length
+    lines = 3 * (MOST_LOG_BYTES + HEAD_BYTES) // (length + 32)
+    for n in range(min(lines, 2 * MOST_LOG_LINES)):
+        log.write(kept.add(n * SECOND, "stdout", text))
+    found = log.lengths()
+    assert sum(size + 32 for _, size in found) <= MOST_LOG_BYTES + HEAD_BYTES
+    assert len(found) <= HEAD_LINES + MOST_LOG_LINES
+    numbers = [n for n, _ in found]
+    (gap,) = [at for at, n in enumerate(numbers[1:], 1) if n != numbers[at - 1] + 1]
+    assert gap == min(HEAD_LINES, HEAD_BYTES // (length + 32))
+    assert numbers[0] == 0 and numbers[-1] == n
+    assert len([each for each in log.events if "log is long" in each]) == 1
+
+
+@pytest.mark.parametrize("length", [100, 65_536])
+@pytest.mark.parametrize("before", [0, 50, 3_000, 500_000])
+def test_another_recorder_goes_on_as_the_first_would_have(
+    log: Log, length: int, before: int
+) -> None:
+    before = min(before, 4 * MOST_LOG_BYTES // length)
+    first, text = KeptLog(), "x" * length
+    for n in range(before):
+        log.write(first.add(n * SECOND, "stdout", text))
+    lengths = log.lengths()
+    second = KeptLog(lengths, lengths[-1][0] if lengths else -1)
+    for n in range(before, before + 20_000 if length < 1000 else before + 600):
+        rows = first.add(n * SECOND, "stdout", text)
+        assert second.add(n * SECOND, "stdout", text) == rows
+
+
+@pytest.mark.parametrize("length", [10, 60_000])
+def test_what_waits_for_a_commit_is_limited_whatever_a_flood_brings(length: int) -> None:
+    kept, line = KeptLog(), "x" * length
+    rows = []
+    for _ in range(100):
+        count = (4 << 20) // length
+        rows += kept.take([(5, "stdout", line)] * count)
+    texts = [str(values[3]) for sql, values in rows if sql.startswith("INSERT INTO log")]
+    told = [text for text in texts if text.startswith("[gpuwatch: ")]
+    left_out = sum(int(text.split()[1]) for text in told)
+    assert len(texts) <= MOST_LINES_PER_SECOND + 2 * len(told)
+    assert sum(map(len, texts)) <= MOST_BYTES_PER_SECOND + 100 * len(told)
+    assert left_out + len(texts) - len(told) == 100 * ((4 << 20) // length)
+    again = kept.take([(SECOND + 5, "stdout", line)] * 10)
+    assert len([sql for sql, _ in again if sql.startswith("INSERT INTO log")]) == 10
+
+
+def test_lost_output_makes_no_line_of_two_halves() -> None:
+    intake = Intake(0)
+    one = b':::GPUWATCH {"event": "step", "step": 1'
+    two = b'2, "samples": 64, "seconds": 0.1}\n:::GPUWATCH {"event": "step", "step": 13}\n'
+    rows = intake.take([Output(1, "stdout", one), Output(2, "stdout", b"", lost=1 << 20)])
+    rows += intake.take([Output(3, "stdout", two)])
+    steps = [values for sql, values in rows if sql.startswith("INSERT INTO step ")]
+    assert [values[1] for values in steps] == [13]
+    log = [values[3] for sql, values in rows if sql.startswith("INSERT INTO log")]
+    assert log == [one.decode(), two.decode().splitlines()[0]]
+
+
+def test_lost_output_is_told_at_every_tenfold_and_at_the_end() -> None:
+    intake = Intake(0)
+    rows = [row for n in range(5_000) for row in intake.take([Output(n, "stdout", b"", lost=1000)])]
+    rows += intake.finish(6_000)
+    told = [int(str(values[-1]).split()[0]) for _, values in rows]
+    assert told == [1_000, 10_000, 100_000, 1_000_000, 5_000_000]
