@@ -11,24 +11,25 @@ import errno
 import os
 import shutil
 import sqlite3
-import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from urllib.parse import quote
 
 from gpuwatch.errors import GpuwatchError, NewerSchema, NotASession, StorageError
 from gpuwatch.session import schema
+from gpuwatch.session.beside import journal_of
+from gpuwatch.session.limited import Limited, connect
 
 _HEADER = b"SQLite format 3\x00"
-_LONGEST_VALUE = 16 * 1024 * 1024
+_PADDING = 64 << 20
+"""Bytes that a copy may lack of what its header promises."""
 
 
 class Opened:
     """A read-only connection, what had to be done to get it, and how to clean up after it."""
 
     def __init__(
-        self, connection: sqlite3.Connection, notice: str | None = None, folder: str | None = None
+        self, connection: Limited, notice: str | None = None, folder: str | None = None
     ) -> None:
         self.connection = connection
         self.notice = notice
@@ -50,19 +51,31 @@ def open_session(path: Path, writer_alive: Callable[[sqlite3.Connection], bool])
         NotASession, NewerSchema, StorageError: with what the file is and what helps.
     """
     _check_header(path)
+    journal = journal_of(path)
     try:
-        return _checked(Opened(_read_only(path)), path)
+        return _checked(Opened(connect(path, "ro")), path)
     except sqlite3.Error as error:
         if "locked" in str(error):
             raise StorageError(f"{path} is busy: {error}", "try again") from error
-    journal = Path(f"{path}-journal")
-    if journal.exists():
+        reason = error
+    if journal is not None:
         if os.access(path, os.W_OK) and path.stat().st_uid == os.geteuid():
             with contextlib.suppress(sqlite3.Error):
                 _recover(path, writer_alive)
-                return _checked(Opened(_read_only(path)), path)
-        return _open_copy(path, "read from a private copy: its last transaction was cut off")
-    return _open_copy(path, "its journal is missing: the last transaction may be lost")
+                return _checked(Opened(connect(path, "ro")), path)
+        return _open_copy(
+            path, journal, "read from a private copy: its last transaction was cut off"
+        )
+    if 0 < _lacking(path) <= _PADDING:
+        return _open_copy(path, None, "its journal is missing: the last transaction may be lost")
+    raise _damaged(path, reason)
+
+
+def _damaged(path: Path, error: sqlite3.Error) -> NotASession:
+    return NotASession(
+        f"{path} is damaged: {error}",
+        "copy it again together with the file of the same name ending in -journal",
+    )
 
 
 def _check_header(path: Path) -> None:
@@ -83,6 +96,11 @@ def _check_header(path: Path) -> None:
         raise NotASession(
             f"{path} is an SQLite database, but not a gpuwatch session", "see `gpuwatch sessions`"
         )
+    if head[18:20] != b"\x01\x01":
+        raise NotASession(
+            f"{path} was changed by another program: it has a write-ahead log",
+            f"sqlite3 {path} 'PRAGMA journal_mode=DELETE'",
+        )
     version = int.from_bytes(head[60:64], "big")
     if version > schema.VERSION:
         raise NewerSchema(
@@ -91,26 +109,14 @@ def _check_header(path: Path) -> None:
         )
 
 
-def _read_only(path: Path) -> sqlite3.Connection:
-    uri = f"file:{quote(str(path.resolve()))}?mode=ro"
-    connection = sqlite3.connect(uri, uri=True, timeout=2.0, check_same_thread=False)
-    connection.execute("PRAGMA trusted_schema=OFF")
-    connection.execute("PRAGMA cell_size_check=ON")
-    connection.execute("PRAGMA mmap_size=0")
-    if sys.version_info >= (3, 11):
-        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST_VALUE)
-    connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
-    return connection
-
-
 def _checked(opened: Opened, path: Path) -> Opened:
     """Refuse every table, index, view or trigger that the schema does not name."""
     try:
-        ((version,),) = opened.connection.execute("PRAGMA user_version").fetchall()
+        ((version,),) = opened.connection.rows("PRAGMA user_version")
         most = len(schema.tables(version)) + 2
-        rows = opened.connection.execute(
+        rows = opened.connection.rows(
             "SELECT type, name, sql FROM sqlite_master LIMIT ?", (most + 1,)
-        ).fetchall()
+        )
     except BaseException:
         opened.close()
         raise
@@ -136,6 +142,7 @@ def roll_back(path: Path) -> None:
     """
     try:
         _check_header(path)  # of anything else SQLite would throw the journal away
+        journal_of(path)
         _recover(path, lambda _: False)
     except sqlite3.OperationalError as error:
         raise OSError(errno.EIO, str(error), str(path)) from error
@@ -145,9 +152,8 @@ def roll_back(path: Path) -> None:
 
 def _recover(path: Path, writer_alive: Callable[[sqlite3.Connection], bool]) -> None:
     """Let SQLite roll the journal back, unless a living writer will do so itself."""
-    connection = sqlite3.connect(path, timeout=2.0)
+    connection = connect(path, "rw")
     try:
-        connection.execute("PRAGMA trusted_schema=OFF")
         if not writer_alive(connection):
             connection.execute("BEGIN IMMEDIATE")
             connection.execute("COMMIT")
@@ -155,28 +161,24 @@ def _recover(path: Path, writer_alive: Callable[[sqlite3.Connection], bool]) -> 
         connection.close()
 
 
-def _open_copy(path: Path, notice: str) -> Opened:
+def _open_copy(path: Path, journal: Path | None, notice: str) -> Opened:
     folder = tempfile.mkdtemp(prefix="gpuwatch-")
     try:
-        copy = Path(folder) / "session.gpuwatch"
-        shutil.copyfile(path, copy)
-        journal = Path(f"{path}-journal")
-        if journal.exists():
-            shutil.copyfile(journal, f"{copy}-journal")
+        copied = Path(folder) / "session.gpuwatch"
+        _copy(path, copied)
+        if journal is not None:
+            _copy(journal, Path(f"{copied}-journal"))
         else:
-            _pad(copy)
-        connection = sqlite3.connect(copy)
+            os.truncate(copied, copied.stat().st_size + max(0, _lacking(copied)))
+        connection = connect(copied, "rw")
         try:
-            connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            connection.rows("SELECT name FROM sqlite_master LIMIT 1")
         finally:
             connection.close()
-        return _checked(Opened(_read_only(copy), notice, folder), path)
+        return _checked(Opened(connect(copied, "ro"), notice, folder), path)
     except sqlite3.Error as error:
         shutil.rmtree(folder, ignore_errors=True)
-        raise NotASession(
-            f"{path} is damaged: {error}",
-            "copy it again together with the file of the same name ending in -journal",
-        ) from error
+        raise _damaged(path, error) from error
     except OSError as error:
         shutil.rmtree(folder, ignore_errors=True)
         raise StorageError(f"cannot copy {path}: {error.strerror}") from error
@@ -185,13 +187,30 @@ def _open_copy(path: Path, notice: str) -> Opened:
         raise
 
 
-def _pad(copy: Path) -> None:
-    """Give a file that was cut in mid-transaction the length that its header promises."""
-    with copy.open("r+b") as file:
+def _copy(source: Path, target: Path) -> None:
+    """Copy what is in a file; where it has holes, so has the copy."""
+    with source.open("rb") as old, target.open("xb") as new:
+        size, at = os.fstat(old.fileno()).st_size, 0
+        while at < size:
+            try:
+                at = os.lseek(old.fileno(), at, os.SEEK_DATA)
+            except OSError as error:
+                if error.errno != errno.ENXIO:
+                    raise
+                break  # nothing but a hole is left
+            end = os.lseek(old.fileno(), at, os.SEEK_HOLE)
+            while at < end and (piece := os.pread(old.fileno(), min(1 << 20, end - at), at)):
+                os.pwrite(new.fileno(), piece, at)
+                at += len(piece)
+            if at < end:
+                break  # it became shorter meanwhile
+        new.truncate(size)
+
+
+def _lacking(path: Path) -> int:
+    """Bytes that a file lacks of the length that its header promises."""
+    with path.open("rb") as file:
         head = file.read(100)
-        size = int.from_bytes(head[16:18], "big")
-        page = 65536 if size == 1 else size
-        pages = int.from_bytes(head[28:32], "big")
-        length = page * pages
-        if copy.stat().st_size < length <= copy.stat().st_size + 64 * 1024 * 1024:
-            file.truncate(length)
+    size = int.from_bytes(head[16:18], "big")
+    page = 65536 if size == 1 else size
+    return page * int.from_bytes(head[28:32], "big") - path.stat().st_size

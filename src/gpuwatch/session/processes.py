@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from gpuwatch.models import JSON, number
 from gpuwatch.session.rows import GpuProcessRow, Presence, Processes, ProcessRow, Query
 from gpuwatch.session.schema import RESTATED_SECONDS
-from gpuwatch.session.suspicion import whole
+from gpuwatch.session.suspicion import in_order, whole
 
 RowAt = Callable[[str, int], int]
 """The number of a table's last row up to a time."""
@@ -85,6 +85,7 @@ def presences(query: Query, version: int, start: int, end: int) -> tuple[Presenc
         (after, _MOST),
     ):
         for n, t, device, pid, name, _, size, running, kind, share in rows:
+            in_order((n,), after)
             after = n
             key = str(device), int(pid)
             before = found.get(key) or Presence(*key, None, None, None, None, None, None, 0)

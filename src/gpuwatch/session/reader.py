@@ -32,7 +32,7 @@ from gpuwatch.session.rows import (
 )
 from gpuwatch.session.status import Status, status, writer_alive
 from gpuwatch.session.step_buckets import buckets
-from gpuwatch.session.suspicion import whole
+from gpuwatch.session.suspicion import in_order, whole
 
 CHUNK = 5000
 """Rows a reader takes at once, so that it never holds the writer up."""
@@ -70,9 +70,11 @@ class SessionReader(BulkReads):
     def close(self) -> None:
         self.opened.close()
 
-    def _rows(self, sql: str, values: Sequence[object] = ()) -> list[tuple[JSON, ...]]:
+    def _rows(
+        self, sql: str, values: Sequence[object] = (), *, cut: bool = False
+    ) -> list[tuple[JSON, ...]]:
         try:
-            return self._db.execute(sql, tuple(values)).fetchall()
+            return self._db.rows(sql, values, cut=cut)
         except sqlite3.Error as error:
             if "locked" in str(error):
                 raise StorageError(f"{self.path} is busy: {error}", "try again") from error
@@ -126,7 +128,7 @@ class SessionReader(BulkReads):
 
     def channels(self) -> tuple[ChannelRow, ...]:
         """All channels by id, with the method and reason of their last change."""
-        ((count,),) = self._rows("SELECT count(*) FROM channel")
+        ((count,),) = self._rows("SELECT count(id) FROM channel")
         known = int(count), self._changes()
         if known != self._channels[0]:
             rows = self._rows(
@@ -149,13 +151,12 @@ class SessionReader(BulkReads):
         self, channels: Sequence[int], after: int = -1, limit: int = CHUNK
     ) -> list[tuple[JSON, ...]]:
         """Rows ``(n, t, value, ...)`` with ``n > after`` in order, one value for each channel."""
-        return [
-            (whole(row[0]), whole(row[1]), *map(number, row[2:]))
-            for row in self._rows(
-                f"SELECT n, t{columns_of(channels)} FROM tick WHERE n > ? ORDER BY n LIMIT ?",  # noqa: S608
-                (after, limit),
-            )
-        ]
+        rows = self._rows(
+            f"SELECT n, t{columns_of(channels)} FROM tick WHERE n > ? ORDER BY n LIMIT ?",  # noqa: S608
+            (after, limit),
+        )
+        in_order((row[0] for row in rows), after)
+        return [(row[0], whole(row[1]), *map(number, row[2:])) for row in rows]
 
     def all_ticks(self, channels: Sequence[int], after: int = -1) -> Iterator[tuple[JSON, ...]]:
         """Every tick behind ``after``, read in chunks."""
@@ -174,12 +175,14 @@ class SessionReader(BulkReads):
         ]
 
     def steps(self, after: int = -1, limit: int = CHUNK) -> list[StepRow]:
-        """Step lines with ``n > after`` in order."""
+        """Step lines with ``n > after`` in order; fewer than ``limit`` where they are long."""
         rows = self._rows(
             "SELECT n, t, step, count, warmup, samples, seconds, loss, acc1, acc5, phases, "
             "partial, flop, bytes FROM step WHERE n > ? ORDER BY n LIMIT ?",
             (after, limit),
+            cut=True,
         )
+        in_order((row[0] for row in rows), after)
         return [step_of(row) for row in rows]
 
     def step_count(self) -> int | None:
@@ -202,15 +205,15 @@ class SessionReader(BulkReads):
         return -1 if rows[0][0] is None else int(rows[0][0])
 
     def log(self, after: int = -1, limit: int = CHUNK) -> list[LogRow]:
-        """Log lines with ``n > after`` in order."""
-        return [
-            LogRow(whole(n), whole(t), str(stream), str(text))
-            for n, t, stream, text in self._rows(
-                f"SELECT n, t, stream, substr(text, 1, {_LONGEST_TEXT}) FROM log "  # noqa: S608
-                "WHERE n > ? ORDER BY n LIMIT ?",
-                (after, limit),
-            )
-        ]
+        """Log lines with ``n > after`` in order; fewer than ``limit`` where they are long."""
+        rows = self._rows(
+            f"SELECT n, t, stream, substr(text, 1, {_LONGEST_TEXT}) FROM log "  # noqa: S608
+            "WHERE n > ? ORDER BY n LIMIT ?",
+            (after, limit),
+            cut=True,
+        )
+        in_order((row[0] for row in rows), after)
+        return [LogRow(n, whole(t), str(stream), str(text)) for n, t, stream, text in rows]
 
     def log_lines(
         self,
@@ -231,8 +234,10 @@ class SessionReader(BulkReads):
         return -1 if rows[0][0] is None else int(rows[0][0])
 
     def events(self, after: int = -1, limit: int = CHUNK) -> list[EventRow]:
-        """Events with ``n > after`` in order."""
-        return self._events("n > ? ORDER BY n LIMIT ?", (after, limit))
+        """Events with ``n > after`` in order; fewer than ``limit`` where they are long."""
+        rows = self._events("n > ? ORDER BY n LIMIT ?", (after, limit))
+        in_order((row.n for row in rows), after)
+        return rows
 
     def events_of(self, kinds: Sequence[str], upto: int) -> list[EventRow]:
         """The newest events of these kinds with ``n <= upto``, in order."""
@@ -256,6 +261,7 @@ class SessionReader(BulkReads):
                 f"SELECT n, t, kind, device, substr(text, 1, {_LONGEST_TEXT}) FROM event "  # noqa: S608
                 f"WHERE {which}",
                 values,
+                cut=True,
             )
         ]
 

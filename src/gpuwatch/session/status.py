@@ -112,7 +112,7 @@ def writer_alive(connection: sqlite3.Connection) -> bool:
     row = connection.execute("SELECT value FROM meta WHERE key = 'recorder'").fetchone()
     try:
         recorder = process_id(json.loads(row[0])) if row else None
-    except ValueError:
+    except (ValueError, TypeError, RecursionError):
         return False
     return recorder is not None and recorder.alive() is True
 

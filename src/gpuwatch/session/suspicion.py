@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import wraps
 from inspect import isfunction
 from pathlib import Path
@@ -46,3 +46,12 @@ def whole(value: JSON) -> int:
     if not isinstance(value, int):
         raise TypeError(f"no integer: {type(value).__name__}")
     return value
+
+
+def in_order(numbers: Iterable[JSON], after: int) -> None:
+    """Raises ``ValueError`` unless each is larger than the one before it, the first than ``after``:
+    what is read piece by piece would never end."""
+    for n in numbers:
+        if whole(n) <= after:
+            raise ValueError("rows that are not in order")
+        after = n

@@ -1,0 +1,96 @@
+"""A connection to a file that may be anybody's: what SQLite does for it, and gives, is bounded."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import sys
+from collections.abc import Sequence
+from itertools import chain
+from pathlib import Path
+from urllib.parse import quote
+
+from gpuwatch.models import JSON
+
+_LONGEST_VALUE = 16 << 20
+"""Bytes of a text or blob."""
+MOST_BYTES = 128 << 20
+"""Of all texts and blobs of one answer."""
+_PIECE = 8
+"""Rows that are taken before their size is looked at."""
+_STRIDE = 100_000
+"""Instructions of SQLite's machine between two looks at how many there were."""
+_INSTRUCTIONS, _PER_BYTE = 20_000_000, 10
+"""A statement may take so many, and so many more for each byte of the file. Reading a whole table
+takes less than two for a byte; pages that lead in a circle take any number."""
+_NUMBERS = frozenset({int, float, type(None)})
+
+
+class Limited(sqlite3.Connection):
+    """Made by :func:`connect`."""
+
+    effort: _Effort
+
+    def rows(
+        self, sql: str, values: Sequence[object] = (), *, cut: bool = False
+    ) -> list[tuple[JSON, ...]]:
+        """The rows of one statement; with ``cut`` the first of them, one at least, where they have
+        more than :data:`MOST_BYTES`.
+
+        Raises:
+            sqlite3.Error: whatever SQLite finds; an answer that is too large, or takes too long.
+        """
+        self.effort.begin()
+        found: list[tuple[JSON, ...]] = []
+        size = 0
+        cursor = self.execute(sql, tuple(values))
+        while piece := cursor.fetchmany(_PIECE):
+            found += piece
+            if _NUMBERS.issuperset(map(type, chain.from_iterable(piece))):
+                continue
+            size += sum(len(v) for row in piece for v in row if isinstance(v, (str, bytes)))
+            if size > MOST_BYTES:
+                cursor.close()
+                if not cut:
+                    raise sqlite3.DataError("what stands in a table is too large")
+                break
+        return found
+
+
+class _Effort:
+    """SQLite's progress handler: ends a statement that does more than its file has room for."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._spent = 0
+
+    def begin(self) -> None:
+        self._spent = 0
+
+    def __call__(self) -> int:
+        self._spent += _STRIDE
+        if self._spent <= _INSTRUCTIONS:
+            return 0
+        try:
+            size = os.stat(self._path).st_size
+        except OSError:
+            size = 0
+        return int(self._spent > _INSTRUCTIONS + _PER_BYTE * size)
+
+
+def connect(path: Path, mode: str) -> Limited:
+    """Open a file that is there: ``mode`` is ``"ro"``, or ``"rw"`` to roll its journal back."""
+    uri = f"file:{quote(os.fsencode(path.resolve()))}?mode={mode}"
+    connection = sqlite3.connect(
+        uri, uri=True, timeout=2.0, check_same_thread=False, factory=Limited
+    )
+    connection.effort = _Effort(path)
+    connection.set_progress_handler(connection.effort, _STRIDE)
+    connection.execute("PRAGMA trusted_schema=OFF")
+    connection.execute("PRAGMA cell_size_check=ON")
+    connection.execute("PRAGMA mmap_size=0")
+    if sys.version_info >= (3, 11):
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST_VALUE)
+        connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
+    connection.text_factory = lambda raw: raw.decode("utf-8", "replace")
+    return connection
