@@ -25,6 +25,9 @@ def test_only_listed_variables_are_kept_and_never_a_secret() -> None:
         "AWS_SECRET_ACCESS_KEY": "hush",
         "HF_TOKEN": "hush",
         "NCCL_AUTH_TOKEN": "hush",
+        "CUDA_REGISTRY_KEY": "hush",
+        "TORCH_HUB_LOGIN": "hush",
+        "NCCL_CONF_FILE": "hush",
         "MY_CUDA_THING": "hush",
         "LD_PRELOAD": "",
     }

@@ -44,6 +44,39 @@ def test_a_control_group_leads_to_its_container_or_job(cgroup: str, place: str |
     assert place_of(cgroup) == place
 
 
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        (
+            ("python3.12", "-X", "SECRET", "-W", "SECRET", "train.py", "SECRET"),
+            "python3.12 train.py",
+        ),
+        (("/usr/bin/python3", "-um", "pkg.train", "SECRET"), "python3 -m pkg.train"),
+        (("python", "-mpkg.train", "SECRET"), "python -m pkg.train"),
+        (("python", "-uc", "login('SECRET')", "SECRET"), "python -c"),
+        (("python", "-clogin('SECRET')"), "python -c"),
+        (("python", "-", "SECRET"), "python"),
+        (
+            ("python", "--check-hash-based-pycs", "SECRET", "/data/SECRET/train.py"),
+            "python train.py",
+        ),
+        (("python",), "python"),
+        (("python worker --token=SECRET",), "kernel's name"),
+        (("python: SECRET", "SECRET"), "kernel's name"),
+        (("curl", "-H", "SECRET"), "kernel's name"),
+        (("", "SECRET"), "kernel's name"),
+    ],
+)
+def test_no_argument_of_a_program_is_taken_for_its_name(
+    tmp_path: Path, words: tuple[str, ...], name: str
+) -> None:
+    folder = tmp_path / "7"
+    folder.mkdir()
+    (folder / "comm").write_text("kernel's name\n")
+    (folder / "cmdline").write_bytes(b"".join(word.encode() + b"\0" for word in words))
+    assert whose(7, tmp_path).name == name
+
+
 def test_a_program_is_named_with_its_script_and_never_with_its_arguments(tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     script.write_text("import sys; print('ready', flush=True); sys.stdin.read()")

@@ -16,16 +16,9 @@ from pathlib import Path
 from gpuwatch.telemetry.base import Device
 from gpuwatch.telemetry.cgroup import limits
 from gpuwatch.telemetry.cpu import CpuSource, read_text
+from gpuwatch.telemetry.variables import KEPT, LONGEST
 
 Facts = dict[str, str | int | float | None]
-
-_KEPT = re.compile(
-    r"CUDA_[A-Z0-9_]+|OMP_NUM_THREADS|MKL_NUM_THREADS|NVIDIA_VISIBLE_DEVICES"
-    r"|PYTORCH_[A-Z0-9_]+|TORCH_[A-Z0-9_]+|NCCL_[A-Z0-9_]+"
-)
-_SECRET = re.compile(r"TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIAL|AUTH|_KEY$|_KEY_")
-_LONGEST = 200
-"""Characters of one variable's value that are kept."""
 
 
 def fingerprint_host(devices: Iterable[Device] = (), root: Path = Path("/")) -> Facts:
@@ -117,8 +110,8 @@ def _variables(path: Path) -> Facts:
         name, _, value = pair.decode("utf-8", "replace").partition("=")
         if name == "LD_PRELOAD":
             found["process.env.LD_PRELOAD"] = "present"
-        elif _KEPT.fullmatch(name) and not _SECRET.search(name):
-            found[f"process.env.{name}"] = value[:_LONGEST]
+        elif name in KEPT:
+            found[f"process.env.{name}"] = value[:LONGEST]
     return found
 
 

@@ -22,6 +22,9 @@ _CONTAINERS = (
 process leads to them also where it has others inside."""
 
 _MOST_BYTES = 4096
+_PYTHON = re.compile(r"python[\d.]*(?:t|d|td)?")
+_WITH_VALUE = re.compile(r"-(?!-)[^cmWX]*([cmWX])(.*)", re.DOTALL)
+"""Short flags of Python that end in one with a value: the rest of the word, else the next word."""
 
 
 @dataclass(frozen=True)
@@ -76,18 +79,27 @@ def place_of(cgroup: str) -> str | None:
 
 def _script(words: list[bytes]) -> str | None:
     """``python train.py`` or ``python -m package``: never more of a command line, which may hold
-    what is nobody's business. ``None``: no interpreter of Python."""
-    program = os.path.basename(words[0].decode("utf-8", "replace"))
-    if not program.startswith("python"):
+    what is nobody's business. ``None``: no interpreter of Python, or a title of its own."""
+    program, *rest = (word.decode("utf-8", "replace") for word in words)
+    program = os.path.basename(program)
+    if not _PYTHON.fullmatch(program):
         return None
-    for place, word in enumerate(words[1:], 1):
-        text = word.decode("utf-8", "replace")
-        if text == "-m" and place + 1 < len(words):
-            return f"{program} -m {words[place + 1].decode('utf-8', 'replace')}"
-        if text == "-c":
-            return f"{program} -c"
-        if text and not text.startswith("-"):
+    arguments = iter(rest)
+    for text in arguments:
+        if text in ("", "-"):
+            break
+        if not text.startswith("-"):
             return f"{program} {os.path.basename(text)}"
+        if text == "--check-hash-based-pycs":
+            next(arguments, None)
+        found = _WITH_VALUE.fullmatch(text)
+        if found is None:
+            continue
+        if found[1] == "c":
+            return f"{program} -c"
+        value = found[2] or next(arguments, "")
+        if found[1] == "m":
+            return f"{program} -m {value}"
     return program
 
 
