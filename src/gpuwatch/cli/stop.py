@@ -134,9 +134,11 @@ def _not_running(paths: list[Path]) -> str:
 
 def _swept() -> list[str]:
     """End what engines still hold of runs that no session knows; a line for each."""
+    from gpuwatch.recorder import run_folder
     from gpuwatch.runners import kinds, load
     from gpuwatch.runners.base import Sweeper
 
+    run_folder.sweep()
     lines = []
     for kind in kinds():
         with contextlib.suppress(GpuwatchError):

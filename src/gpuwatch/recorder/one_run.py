@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import uuid
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from pathlib import Path
 from gpuwatch import paths, runners
 from gpuwatch.errors import ExitCode, StorageError
 from gpuwatch.models import JSON, Workload
+from gpuwatch.recorder import run_folder
 from gpuwatch.recorder.control import Stop, conclude, run_to_end
 from gpuwatch.recorder.request import Request, spec
 from gpuwatch.recorder.run import Header, begin
@@ -38,13 +40,16 @@ def record_one(
     run_id = uuid.uuid4().hex[:12]
     machine = planned.workload.kind == "machine"
     runner = None if machine else runners.load(planned.environment.kind)
-    run_folder: Path | None = None
+    run_folder.sweep()
+    own: Path | None = None
     sources: Sources | None = None
+    holding = contextlib.ExitStack()
     try:
         launch = prepared = None
         if runner is not None:
-            run_folder = paths.new_run_folder(run_id)
-            archive, digest = _archive(request, planned.workload, run_folder)
+            own = paths.new_run_folder(run_id)
+            holding.enter_context(run_folder.held(own))
+            archive, digest = _archive(request, planned.workload, own)
             launch = spec(request, planned, archive, gpus)
             with runners.guarded(planned.environment.kind):
                 prepared = runner.prepare(launch, say)
@@ -66,11 +71,11 @@ def record_one(
             "image": planned.environment.image,
         }
         if runner is not None:
-            assert run_folder is not None and prepared is not None
+            assert own is not None and prepared is not None
             if digest:
                 facts["gpuwatch.workloads.sha256"] = digest
             environment |= {"engine": runners.engine(planned.environment.kind), **prepared.facts}
-            (run_folder / "session").write_text(str(path.resolve()))
+            (own / "session").write_text(str(path.resolve()))
         header = Header(
             session={
                 "id": run_id,
@@ -95,23 +100,25 @@ def record_one(
             runner=runner,
             spec=launch,
             prepared=prepared,
-            folder=run_folder,
+            folder=own,
             on_trouble=say,
             safety=_safety(machine, throw_away=request.while_pid is not None),
         )
     except BaseException as error:
         if sources is not None:
             sources.close()
-        if run_folder is not None:
-            shutil.rmtree(run_folder, ignore_errors=True)
+        if own is not None:
+            shutil.rmtree(own, ignore_errors=True)
+        holding.close()
         if isinstance(error, OSError):
             raise StorageError(
                 f"cannot write to {paths.runs_home()}: {error.strerror}",
                 f"{room(paths.runs_home())}, or set XDG_STATE_HOME to another folder",
             ) from error
         raise
-    on_session(path)
-    return conclude(run_to_end(recording, stop, request.duration, request.while_pid), say)
+    with holding:
+        on_session(path)
+        return conclude(run_to_end(recording, stop, request.duration, request.while_pid), say)
 
 
 def _safety(machine: bool, *, throw_away: bool) -> Safety:

@@ -259,7 +259,6 @@ def begin(
     started: list[Row] = []
     if runner is not None:
         assert spec is not None and prepared is not None and folder is not None
-        run_folder.lock(folder)
         handle = {"kind": runner.kind, "folder": str(folder), "holder": None}
         run_folder.note_handle(folder, handle)
         rows.append(meta("handle", handle))
@@ -312,15 +311,13 @@ def resume(
     sources: Sources,
     *,
     run: Run,
-    folder: Path,
     on_trouble: Callable[[str], None],
 ) -> Recording:
     """Go on with a session whose recorder died; ``known`` is its meta.
 
     Raises:
-        StorageError: the file cannot be written, or another recorder has it already.
+        StorageError: the file cannot be written.
     """
-    run_folder.lock(folder)
     store = SessionStore.reopen(path)
     try:
         columns = store.channels()

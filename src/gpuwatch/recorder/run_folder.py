@@ -6,42 +6,89 @@ import contextlib
 import fcntl
 import json
 import os
-from collections.abc import Mapping
+import shutil
+import time
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 
 from gpuwatch import paths
-from gpuwatch.errors import StorageError
-from gpuwatch.models import JSON
+from gpuwatch.errors import GpuwatchError, StorageError
+from gpuwatch.models import JSON, mapping
 from gpuwatch.processes import ProcessId, identify
+from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.room import room
 from gpuwatch.session.status import process_id
 
 _LOCK, _HANDLE, _SESSION, _STOP = "recorder.lock", "handle.json", "session", "stop"
+_LAUNCHED = "started.json"
+"""The shim's note, there before its recorder knows of it."""
+_IN_THE_MAKING = 60.0
+"""Seconds: a folder that names no recorder yet may get one for so long."""
 
 STOP_COMMAND = "stop"
 """Why a run was stopped that ``gpuwatch stop`` ended."""
 
 
-def lock(folder: Path) -> None:
-    """Hold the run's folder until this process ends, and name this process in it.
+@contextlib.contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """Be the run's recorder until the end of the block or of this process, and name it there.
 
     Raises:
-        StorageError: another recorder has it.
+        StorageError: another recorder has it, or the folder cannot be written.
     """
-    fd = os.open(folder / _LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-    with contextlib.ExitStack() as undo:
-        undo.callback(os.close, fd)
+    try:
+        fd = os.open(folder / _LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise StorageError(f"cannot write to {folder}: {error.strerror}", room(folder)) from error
+    try:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             raise StorageError(
                 "another recorder has this run", "watch it: gpuwatch attach"
             ) from error
-        undo.pop_all()
-    recorder = identify(os.getpid())
-    with contextlib.suppress(OSError):  # a full disk: the session names it as well
-        os.ftruncate(fd, 0)
-        os.pwrite(fd, json.dumps(asdict(recorder) if recorder else None).encode(), 0)
+        recorder = identify(os.getpid())
+        with contextlib.suppress(OSError):  # a full disk: the session names it as well
+            os.ftruncate(fd, 0)
+            os.pwrite(fd, json.dumps(asdict(recorder) if recorder else None).encode(), 0)
+        yield
+    finally:
+        os.close(fd)
+
+
+def sweep() -> None:
+    """Remove the folders that recorders which died left of runs that nothing more is to be read of.
+
+    Those are runs whose end is in their session, and runs that never began.
+    """
+    for folder in paths.run_folders():
+        with contextlib.suppress(OSError):
+            if _is_over(folder):
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_over(folder: Path) -> bool:
+    recorder = recorder_of(folder)
+    if recorder is None:
+        if time.time() - folder.stat().st_mtime < _IN_THE_MAKING:
+            return False
+    elif recorder.alive() is not False:
+        return False
+    session = session_of(folder)
+    if session is None or not session.exists():
+        # Of a session that was deleted, or whose disk is away, the run may still go on.
+        begun = handle_of(folder).get("holder") or (folder / _LAUNCHED).exists()
+        return not begun and (session is None or session.parent.is_dir())
+    try:
+        with SessionReader(session) as reader:
+            meta = reader.meta()
+    except GpuwatchError:
+        return False
+    result = mapping(meta.get("result"))
+    ended = result.get("code") is not None or result.get("signal") is not None
+    own = mapping(meta.get("session")).get("id") == folder.name
+    return own and (ended or bool(result.get("launcher_failed")))
 
 
 def note_handle(folder: Path, handle: Mapping[str, JSON]) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
 from gpuwatch.errors import ExitCode, NotAvailable, UsageError
-from gpuwatch.models import Problem
+from gpuwatch.models import JSON, Problem, mapping
 from gpuwatch.processes import boot_id
+from gpuwatch.recorder import run_folder
 from gpuwatch.recorder.control import Stop, conclude, run_to_end, stopping_signals, summarise
 from gpuwatch.recorder.run import resume
 from gpuwatch.recorder.sources import DCGM_HOST, Dcgm, Sources
@@ -70,7 +71,25 @@ def to_end(
     folder = Path(str(handle["folder"]))
     if not folder.is_dir():
         raise UsageError(f"nothing is left of the run of {path}", "its session is as it is")
-    at = (known.get("cursor") or {}).get("at")
+    with run_folder.held(folder):
+        return _to_end(
+            path, known, uuids, host, say=say, on_session=on_session, stopping=stopping, begun=begun
+        )
+
+
+def _to_end(
+    path: Path,
+    known: Mapping[str, JSON],
+    uuids: Sequence[str],
+    host: JSON,
+    *,
+    say: Callable[[str], None],
+    on_session: Callable[[Path], None],
+    stopping: str | None,
+    begun: Callable[[], object],
+) -> tuple[ExitCode, Stop]:
+    """Of a run whose folder is held; ``host``: where DCGM is to be asked, if it is."""
+    handle, at = known["handle"], mapping(known.get("cursor")).get("at")
     runner = load(str(handle["kind"]))
     run = runner.attach(handle, at)
     begun()
@@ -87,7 +106,7 @@ def to_end(
             sources = open_sources(None)
     stop = Stop(stopping if run.pids() else None)
     try:
-        recording = resume(path, known, sources, run=run, folder=folder, on_trouble=say)
+        recording = resume(path, known, sources, run=run, on_trouble=say)
     except BaseException:
         sources.close()
         raise

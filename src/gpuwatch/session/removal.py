@@ -28,7 +28,7 @@ OF_A_STUDY = frozenset(
 )
 """Files that gpuwatch writes beside the sessions of a study that it planned."""
 _SESSION = re.compile(r"\.gpuwatch(\.lost-\d+)?(-journal)?$")
-_HALF_WRITTEN = re.compile(r"\.(?P<name>.+)\.\d+")
+_HALF_WRITTEN = re.compile(r"\.(?P<name>.+)\.(\d+|new(-journal)?)")
 
 
 @dataclass(frozen=True)
