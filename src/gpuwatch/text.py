@@ -1,7 +1,8 @@
-"""Text from outside made harmless for a terminal, for Markdown and for spreadsheets."""
+"""Text from outside made harmless for a terminal, for Markdown, for spreadsheets and in JSON."""
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
 
@@ -48,6 +49,13 @@ def spreadsheet(text: object, longest: int = _LONGEST) -> str:
     """``text`` for a cell of CSV that no spreadsheet takes for a formula; empty for ``None``."""
     cleaned = clean("" if text is None else text, longest)
     return f"'{cleaned}" if cleaned.startswith(_FORMULA) else cleaned
+
+
+def document(text: str) -> str:
+    """Lines of JSON with an escape in place of what a terminal would act on, or not show."""
+    if text.isascii() and "\x7f" not in text:
+        return text
+    return "".join(c if c == "\n" or c.isprintable() else json.dumps(c)[1:-1] for c in text)
 
 
 _WIDTHLESS = re.compile("[\u115f-\u11ff\ud7b0-\ud7fb\u3164\uffa0]")

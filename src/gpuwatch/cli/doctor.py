@@ -33,6 +33,7 @@ from gpuwatch.recorder.sources import Sources
 from gpuwatch.report import doctor as report
 from gpuwatch.runners.interpreter import choose
 from gpuwatch.telemetry.base import Device
+from gpuwatch.text import document
 
 PATIENCE_SECONDS = 10.0
 """How long a runner may take over its answers."""
@@ -78,9 +79,8 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     wanted = [each for each in found.environments if each.text in (arguments.env or ["bare"])]
     ready = all(each.ready for each in wanted)
     if arguments.format == "json":
-        out.write(
-            json.dumps(report.as_json(found, ready=ready), indent=2, ensure_ascii=False) + "\n"
-        )
+        told = json.dumps(report.as_json(found, ready=ready), indent=2, ensure_ascii=False)
+        out.write(document(told) + "\n")
     else:
         out.write(report.terminal(found))
     return ExitCode.DONE if ready else ExitCode.NOT_AVAILABLE

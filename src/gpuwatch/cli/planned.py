@@ -16,7 +16,7 @@ from gpuwatch.recorder.request import Request, gpus_of, preflight
 from gpuwatch.recorder.resume import missing
 from gpuwatch.session.estimate import Known, about, cell, history
 from gpuwatch.session.plan import Part, Plan, PlannedRun, case_label, read, unique
-from gpuwatch.text import clean
+from gpuwatch.text import clean, document
 
 
 def announce(request: Request, say: Callable[[str], None]) -> None:
@@ -38,7 +38,7 @@ def shown(request: Request, arguments: argparse.Namespace) -> bool:
     if not arguments.plan:
         return False
     if arguments.format == "json":
-        print(json.dumps(as_json(request), indent=2, ensure_ascii=False))
+        print(document(json.dumps(as_json(request), indent=2, ensure_ascii=False)))
     else:
         print(order(request, drawn=getattr(arguments, "order_seed", 0) is None))
     return True

@@ -49,13 +49,14 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
 
 def _json(found: Listed) -> str:
     """A line for each session and each study."""
+    from gpuwatch.text import document
 
     def lines(rows: list[dict[str, JSON]]) -> str:
         inner = ",\n".join(f"    {json.dumps(row, ensure_ascii=False)}" for row in rows)
         return f"[\n{inner}\n  ]" if rows else "[]"
 
     sessions, studies = lines(found.sessions), lines(found.studies)
-    return f'{{\n  "schema": 1,\n  "sessions": {sessions},\n  "studies": {studies}\n}}\n'
+    return document(f'{{\n  "schema": 1,\n  "sessions": {sessions},\n  "studies": {studies}\n}}\n')
 
 
 def _table(rows: list[dict[str, JSON]], columns: int) -> str:

@@ -12,6 +12,7 @@ from gpuwatch.analysis.statistics import Statistic
 from gpuwatch.analysis.summary import Summary
 from gpuwatch.models import JSON, mapping
 from gpuwatch.report import efficiency_json
+from gpuwatch.text import document
 
 _LINE = 240
 """Characters of a line that holds a whole list or object, of numbers and short words any."""
@@ -20,7 +21,7 @@ _SHORT = 24
 
 def dumps(value: JSON) -> str:
     """JSON in lines, what is short on one; numbers that are not finite become null."""
-    return _written(_finite(value), 0) + "\n"
+    return document(_written(_finite(value), 0)) + "\n"
 
 
 def _written(value: JSON, indent: int) -> str:

@@ -1,0 +1,165 @@
+"""A process that makes hostile sessions, one after the other, and reads each as gpuwatch does.
+
+``python -m tests.fuzz.child HOME`` with a list of tasks on standard input, a line of JSON each; it
+answers with a line when it begins one and another when it is done. What hangs ends the process.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import resource
+import shutil
+import sys
+import threading
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.fuzz import bases, beside, jail, raw, rows, schemas, uses
+
+_SECONDS = 30.0
+"""For one use of one file; the quiet machine takes a hundredth."""
+_MEMORY = 768 << 20
+"""Bytes of address space beside what the program itself has."""
+_LARGEST_FILE = 256 << 20
+_KINDS = ("raw", "raw", "raw", "rows", "rows", "rows", "schema", "beside")
+
+
+@dataclass(frozen=True)
+class Task:
+    """A file to be read: made from a seed, or one that is kept."""
+
+    name: str
+    seed: str
+    kept: str | None = None
+    """A file of the corpus, in place of one that is made."""
+    every: int = 1
+    """Each so many-th use alone, from one that the seed chooses."""
+
+
+class Child:
+    """The jail's folders, what lies in them, and the sound sessions."""
+
+    def __init__(self, home: Path) -> None:
+        self.home = home
+        self.case, self.out, self.tmp = home / "case", home / "out", home / "tmp"
+        self.outside = home / "outside"
+        for each in (self.case, self.out, self.tmp, self.outside, home / "home"):
+            each.mkdir(parents=True, exist_ok=True)
+        os.environ.update(HOME=str(home / "home"), TMPDIR=str(self.tmp))
+        self.canary = self.outside / "kept"
+        self.canary.write_text("stays\n")
+        self.bases = bases.make(home / "bases")
+        self.watch = jail.Watch(self.case, self.out, self.tmp, home / "home")
+        self.before = self._outside()
+        self._warm_up()
+        self.files, self.threads = jail.open_files(), threading.active_count()
+        jail.limit_memory(_MEMORY)
+
+    def _warm_up(self) -> None:
+        """Import all that reading needs, once."""
+        study = self.case / "warm"
+        shutil.copytree(self.bases.sessions[0].parent, study)
+        place = uses.Place(study, study / "01-bare.gpuwatch", self.bases.good, self.out)
+        for which in range(uses.number()):
+            if told := uses.use(place, which).complaints:
+                raise AssertionError(f"a sound session: {which} {told}")
+        shutil.rmtree(study)
+
+    def run(self, task: Task) -> dict[str, Any]:
+        """Make the file, use it, clean up; what is to be complained of."""
+        rng = random.Random(task.seed)
+        shutil.rmtree(self.case, ignore_errors=True)
+        self.case.mkdir()
+        os.chdir(self.case)
+        path, how = self._made(rng, task)
+        place = uses.Place(path.parent, path, self.bases.good, self.out)
+        complaints, words, slowest = [], [], (0.0, "")
+        first = rng.randrange(task.every)
+        for which in range(first, uses.number(), task.every):
+            _say(use=which, how=how)
+            with jail.at_most(_SECONDS), jail.no_large_files(_LARGEST_FILE), self.watch.watching():
+                done = uses.use(place, which)
+            words.append(done.word)
+            slowest = max(slowest, (done.seconds, done.use))
+            complaints += [f"{done.use}: {each}" for each in (*done.complaints, *self.watch.seen)]
+            complaints += [f"{done.use}: {each}" for each in self._left()]
+        return {
+            "name": task.name,
+            "how": how,
+            "complaints": complaints,
+            "refused": words.count("refused"),
+            "uses": len(words),
+            "slowest": slowest,
+            "memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        }
+
+    def _made(self, rng: random.Random, task: Task) -> tuple[Path, str]:
+        study = self.case / "study"
+        if task.kept is not None:
+            study.mkdir()
+            kept = Path(task.kept)
+            for each in kept.parent.glob(f"{kept.stem}.*"):
+                name = each.name.replace(kept.stem, "01-bare")
+                shutil.copy(each, study / name)
+            return study / "01-bare.gpuwatch", f"kept {kept.name}"
+        base = rng.choice(self.bases.sessions)
+        shutil.copytree(base.parent, study)
+        path = study / base.name
+        kind = rng.choice(_KINDS)
+        if kind == "raw":
+            return path, f"{base.parent.name}: {raw.mutate(rng, path)}"
+        if kind == "rows":
+            return path, f"{base.parent.name}: {rows.mutate(rng, path)}"
+        if kind == "schema":
+            return path, f"{base.parent.name}: {schemas.mutate(rng, path)}"
+        path, how = beside.mutate(rng, path, self.canary)
+        return path, f"{base.parent.name}: beside: {how}"
+
+    def _left(self) -> list[str]:
+        """What a reader left behind, or changed where nothing of the file's is."""
+        told = []
+        for left in os.listdir(self.tmp):
+            told.append(f"left behind in the temporary folder: {left}")
+            shutil.rmtree(self.tmp / left, ignore_errors=True)
+        if (now := self._outside()) != self.before:
+            told.append(f"changed elsewhere: {sorted(set(now) ^ set(self.before))}")
+            self.canary.write_text("stays\n")
+            self.before = self._outside()
+        if (files := jail.open_files()) > self.files:
+            told.append(f"{files - self.files} files left open")
+            self.files = files
+        if (threads := threading.active_count()) > self.threads:
+            told.append(f"{threads - self.threads} threads left")
+            self.threads = threads
+        return told
+
+    def _outside(self) -> list[tuple[str, int, int]]:
+        found = []
+        for folder in (self.outside, self.bases.good.parent):
+            for each in sorted(folder.iterdir()):
+                known = each.lstat()
+                found.append((each.name, known.st_size, known.st_mtime_ns))
+        return found
+
+
+def _say(**what: object) -> None:
+    sys.__stdout__.write(json.dumps(what) + "\n")  # type: ignore[union-attr]
+    sys.__stdout__.flush()  # type: ignore[union-attr]
+
+
+def main(home: Path) -> None:
+    child = Child(home)
+    _say(ready=True)
+    for line in sys.stdin:
+        task = Task(**json.loads(line))
+        began = time.monotonic()
+        outcome = child.run(task)
+        _say(done=outcome, seconds=time.monotonic() - began, task=asdict(task))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
