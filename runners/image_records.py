@@ -23,7 +23,8 @@ def remember(image: str, how: str, seconds: float, **more: JSON) -> None:
     note = {"image": image, "how": how, "seconds": seconds, "unix_seconds": time.time(), **more}
     with contextlib.suppress(OSError, StorageError):
         folder = paths.private_folder(images_home())
-        _path(folder, image).write_text(json.dumps(note, indent=2) + "\n")
+        with open(_path(folder, image), "w", opener=paths.private_file) as file:
+            file.write(json.dumps(note, indent=2) + "\n")
 
 
 def recall(image: str) -> dict[str, JSON]:

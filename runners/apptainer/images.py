@@ -140,7 +140,8 @@ def sha256(path: Path, say: Callable[[str], None]) -> str:
         others = [entry for entry in known if entry[0] != key[0]][-100:]
         paths.private_folder(_digests().parent)
         part = _digests().with_suffix(f".{os.getpid()}")
-        part.write_text(json.dumps([*others, [*key, text]]))
+        with open(part, "w", opener=paths.private_file) as file:
+            file.write(json.dumps([*others, [*key, text]]))
         part.replace(_digests())
     return text
 

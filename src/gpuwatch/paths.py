@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import shutil
 import socket
+import stat
 import tempfile
 from pathlib import Path
 
@@ -58,7 +60,8 @@ def remember_study(folder: Path) -> None:
     with contextlib.suppress(OSError, StorageError):
         notes = private_folder(_studies_elsewhere().parent) / _studies_elsewhere().name
         known = [path for path in studies_elsewhere() if path != folder][-_MOST_REMEMBERED:]
-        notes.write_text("".join(f"{path}\n" for path in [*known, folder]))
+        with open(notes, "w", errors="surrogateescape", opener=private_file) as file:
+            file.writelines(f"{path}\n" for path in [*known, folder])
 
 
 def studies_elsewhere() -> list[Path]:
@@ -77,7 +80,7 @@ def private_folder(path: Path) -> Path:
         StorageError: the folder cannot be made or is not ours.
     """
     try:
-        path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(path)
         if path.stat().st_uid != os.geteuid():
             raise StorageError(f"{path} belongs to another user", "choose another folder")
     except OSError as error:
@@ -85,6 +88,43 @@ def private_folder(path: Path) -> Path:
             f"cannot make the folder {path}: {error.strerror}", "choose a writable one"
         ) from error
     return path
+
+
+def make_private(path: Path) -> None:
+    """Make ``path`` and those of its parents that are missing, whatever the umask, mode 0700.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    missing = [each for each in (path, *path.parents) if not each.exists()]
+    for each in reversed(missing):
+        each.mkdir(mode=0o700, exist_ok=True)
+    if not path.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path))
+
+
+def private_file(path: str, flags: int) -> int:
+    """An ``opener`` for :func:`open`: a new file is readable by its owner alone from the start,
+    whatever the umask; a link in its place is not followed."""
+    return os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+
+
+def _temporary_home() -> Path:
+    """The folder of runs where the home cannot be written."""
+    return Path(tempfile.gettempdir()) / f"gpuwatch-{os.geteuid()}"
+
+
+def _is_private(path: Path) -> bool:
+    """Whether ``path`` is a folder of ours, and no link, that nobody else may look into.
+
+    Anybody may make a name in the temporary folder, and before us.
+    """
+    try:
+        found = path.lstat()
+    except OSError:
+        return False
+    ours = found.st_uid == os.geteuid()
+    return stat.S_ISDIR(found.st_mode) and ours and not found.st_mode & 0o077
 
 
 def new_run_folder(run_id: str) -> Path:
@@ -96,9 +136,18 @@ def new_run_folder(run_id: str) -> Path:
     try:
         folder = private_folder(runs_home() / run_id)
     except StorageError:
-        fallback = Path(tempfile.gettempdir()) / f"gpuwatch-{os.geteuid()}"
-        folder = private_folder(private_folder(fallback) / run_id)
-    (folder / _BOOT).write_text(f"{socket.gethostname()} {boot_id()}")
+        fallback = private_folder(_temporary_home())
+        if not _is_private(fallback):
+            raise StorageError(
+                f"{fallback} is a link, or others may look into it",
+                f"see what it is, then: rm -r {fallback}",
+            ) from None
+        folder = private_folder(fallback / run_id)
+    try:
+        (folder / _BOOT).write_text(f"{socket.gethostname()} {boot_id()}")
+    except OSError:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
     return folder
 
 
@@ -116,9 +165,10 @@ def _forget_before_boot() -> None:
 def run_folders() -> list[Path]:
     """The folders of runs that may still be going on, oldest first."""
     found: list[Path] = []
-    for home in (runs_home(), Path(tempfile.gettempdir()) / f"gpuwatch-{os.geteuid()}"):
-        if home.is_dir() and home.stat().st_uid == os.geteuid():
-            found.extend(entry for entry in home.iterdir() if entry.is_dir())
+    kept, passing = runs_home(), _temporary_home()
+    homes = [kept] if kept.is_dir() and kept.stat().st_uid == os.geteuid() else []
+    for home in [*homes, passing] if _is_private(passing) else homes:
+        found.extend(entry for entry in home.iterdir() if entry.is_dir())
     return sorted(found, key=_changed)
 
 

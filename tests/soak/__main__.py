@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shutil
+import signal
 import sys
 import tempfile
 import uuid
@@ -27,6 +28,9 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument("--write", action="store_true", help="into docs/reliability.md")
     arguments = parser.parse_args()
+    # Behind nohup or & a shell ignores it for all below, and a recorder would too.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
     folder = Path(tempfile.mkdtemp(prefix="gpuwatch-soak-"))
     root, ground = folder / "root", folder / "ground"
     ground.mkdir()

@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -103,10 +104,18 @@ def _check(output: Path, paths: list[Path], form: str) -> None:
 
 
 def _save(output: Path, form: str, export: Export) -> None:
-    """Write beside ``output`` and put it there when it is whole; a pipe is written to as it is."""
+    """Write beside ``output`` and put it there when it is whole; a pipe is written to as it is.
+
+    A new file is readable as the umask says, one that is replaced as it was.
+    """
     plain = output.is_file() or not output.exists()
     new = output.with_name(f".{output.name}.{os.getpid()}") if plain else output
     try:
+        if plain:
+            new.unlink(missing_ok=True)
+            new.open("x").close()  # never through a link that somebody put there
+            if output.exists():
+                shutil.copymode(output, new)
         if form == "parquet":
             from gpuwatch.report import parquet
 

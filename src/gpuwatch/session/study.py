@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from gpuwatch import paths
 from gpuwatch.errors import StorageError, UsageError
 from gpuwatch.models import Problem
 from gpuwatch.session.open import roll_back
@@ -41,7 +42,10 @@ def create(out: Path, plan: Plan) -> Path:
     stem = f"{slug(plan.preset or '+'.join(names))[:80]}-{time.strftime('%Y%m%d-%H%M%S')}"
     _text(replace(plan, study=f"{stem}-999"))  # refused before there is a folder
     try:
-        out.mkdir(parents=True, exist_ok=True)
+        if out == paths.data_home():
+            paths.make_private(out)
+        else:
+            out.mkdir(parents=True, exist_ok=True)
         folder = _fresh(out, stem)
         write(folder, replace(plan, study=folder.name))
         _flush(out)
@@ -146,13 +150,14 @@ def not_run(folder: Path) -> list[NotRun]:
 
 
 def write_text(path: Path, text: str, *, flush: bool = False) -> None:
-    """Replace a file in one piece, so that a crash leaves the old one.
+    """Replace a file in one piece, so that a crash leaves the old one; its owner alone may read it.
 
     ``flush``: what is in it is on the disk before it gets its name.
     """
     new = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with new.open("w", encoding="utf-8") as file:
+        new.unlink(missing_ok=True)  # of one that crashed; what others put there is not written to
+        with open(new, "x", encoding="utf-8", opener=paths.private_file) as file:
             file.write(text)
             if flush:
                 file.flush()
