@@ -452,12 +452,17 @@ int nvmlDeviceGetFieldValues(Device *d, int count, FieldValue *out) {
     for (int i = 0; i < count; i++) {
         char name[64];
         snprintf(name, sizeof name, "nvmlDeviceGetFieldValues:%u", out[i].fieldId);
-        const char *key = out[i].fieldId == 186 ? "power_instant" : out[i].fieldId == 185 ? "power_average" : NULL;
+        const char *key = out[i].fieldId == 186   ? "power_instant"
+                          : out[i].fieldId == 185 ? "power_average"
+                          : out[i].fieldId == 83  ? "energy"
+                                                  : NULL;
         long code = rule_for(s->ret, s->returns, name, d->gpu, SUCCESS);
         out[i].nvmlReturn = (unsigned)(code ? code : key ? SUCCESS : INVALID_ARGUMENT);
-        out[i].valueType = 1;
+        out[i].valueType = out[i].fieldId == 83 ? 3 : 1; /* unsigned long long, unsigned int */
         out[i].value.ull = 0;
-        if (!out[i].nvmlReturn) out[i].value.ui = (unsigned)NUMBER(key);
+        if (out[i].nvmlReturn) continue;
+        if (out[i].valueType == 3) out[i].value.ull = NUMBER(key);
+        else out[i].value.ui = (unsigned)NUMBER(key);
     }
     return SUCCESS;
 }

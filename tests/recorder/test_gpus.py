@@ -136,7 +136,7 @@ def test_a_driver_that_does_not_start_is_a_reason_not_a_crash(
     ("function", "metric"),
     [
         ("nvmlDeviceGetUtilizationRates", "hw.gpu.utilization"),
-        ("nvmlDeviceGetTotalEnergyConsumption", "hw.gpu.energy"),
+        ("nvmlDeviceGetClockInfo", "hw.gpu.clock.sm"),
         ("nvmlDeviceGetPcieThroughput", "hw.gpu.pcie.receive"),
     ],
 )

@@ -64,7 +64,8 @@ ALONE = {
     "nvmlDeviceGetCurrentClocksEventReasons": set(),
     "nvmlDeviceGetCurrentClocksThrottleReasons": set(),
     "nvmlDeviceGetPowerUsage": set(),
-    "nvmlDeviceGetTotalEnergyConsumption": {"hw.gpu.energy"},
+    "nvmlDeviceGetTotalEnergyConsumption": set(),
+    "nvmlDeviceGetFieldValues:83": set(),
     "nvmlDeviceGetTemperature": set(),
     "nvmlDeviceGetTemperatureV": set(),
     "nvmlDeviceGetClockInfo": {"hw.gpu.clock.sm", "hw.gpu.clock.memory"},
@@ -203,11 +204,11 @@ def test_a_permission_refused_at_the_start_may_be_given_later(
     tmp_path: Path, remote: Start
 ) -> None:
     driver = FakeDriver(tmp_path)
-    driver.fail("nvmlDeviceGetTotalEnergyConsumption", NO_PERMISSION)
+    driver.fail("nvmlDeviceGetFieldValues:83", NO_PERMISSION)
     source = remote(driver)
     energy = ("gpu0", "hw.gpu.energy")
     assert "no permission" in source.channels[energy]["reason"]
-    driver.work("nvmlDeviceGetTotalEnergyConsumption")
+    driver.work("nvmlDeviceGetFieldValues:83")
     source.until(lambda values: values[energy] == 5000.25)
 
 
@@ -406,3 +407,35 @@ def test_a_machine_whose_every_gpu_was_lost_recovers(tmp_path: Path, remote: Sta
     driver.restore(1)
     source.until(lambda values: values["gpu0", "hw.gpu.power"] == 252.5)
     source.until(lambda values: values["gpu1", "hw.gpu.energy"] == 5000.25)
+
+
+def test_energy_is_the_same_by_field_and_by_function_and_says_which(
+    tmp_path: Path, remote: Start
+) -> None:
+    driver = FakeDriver(tmp_path, gpus=2)
+    driver.set(energy=2**40 + 250)  # more than 32 bits of millijoules
+    driver.fail("nvmlDeviceGetFieldValues:83", NOT_SUPPORTED, gpu=1)
+    source = remote(driver)
+    values = source.sample()
+    assert values["gpu0", "hw.gpu.energy"] == values["gpu1", "hw.gpu.energy"] == (2**40 + 250) / 1e3
+    by = {gpu: source.channels[gpu, "hw.gpu.energy"]["source"] for gpu in ("gpu0", "gpu1")}
+    assert by == {
+        "gpu0": "NVML field 83 (total energy)",
+        "gpu1": "NVML nvmlDeviceGetTotalEnergyConsumption",
+    }
+
+
+def test_one_field_that_fails_takes_no_other_of_its_call_along(
+    tmp_path: Path, remote: Start
+) -> None:
+    driver = FakeDriver(tmp_path)
+    source = remote(driver)
+    energy, average = ("gpu0", "hw.gpu.energy"), ("gpu0", "hw.gpu.power.average")
+    driver.fail("nvmlDeviceGetFieldValues:185", UNKNOWN)
+    source.until(lambda values: values[average] is None)
+    driver.set(energy=7_000_000)
+    source.until(lambda values: values[energy] == 7000.0)
+    assert "unknown error" in source.channels[average]["reason"]
+    driver.work("nvmlDeviceGetFieldValues:185")
+    source.until(lambda values: values[average] == 250.5)
+    assert source.channels[average]["method"] == "measured"

@@ -8,10 +8,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from gpuwatch.telemetry.nvml_fields import Numbers, Reading, Way, call, power_field
+from gpuwatch.telemetry.nvml_fields import Numbers, Reading, Way, call, field_way
 
 QUIET_S = 5.0
 """Shortest time in seconds between two events about one GPU's clocks."""
+
+ECC_S = 5.0
+"""Between two looks at the counts of memory errors, in seconds."""
 
 _POWER_CAP, _HW_SLOWDOWN, _SW_THERMAL, _HW_THERMAL, _POWER_BRAKE = 0x4, 0x8, 0x20, 0x40, 0x80
 
@@ -103,7 +106,7 @@ def _errors(nvml: Any, handle: Any) -> Numbers:
 HEALTH = (
     Reading(
         ("hw.gpu.power.average",),
-        (Way("NVML nvmlDeviceGetFieldValues 185 (average power)", power_field(185)),),
+        (field_way("NVML nvmlDeviceGetFieldValues 185 (average power)", 185, 1000),),
         slow=True,
     ),
     Reading(
@@ -119,7 +122,8 @@ HEALTH = (
         ("hw.gpu.ecc.corrected", "hw.gpu.ecc.uncorrected"),
         (Way("NVML nvmlDeviceGetTotalEccErrors (volatile; only with ECC on)", _errors),),
         slow=True,
+        every_s=ECC_S,
         watch=ErrorWatch,
     ),
 )
-"""Readings of a GPU's health, each once a second."""
+"""Readings of a GPU's health."""

@@ -18,11 +18,27 @@ Fact = str | int | float | bool | None
 
 
 @dataclass(frozen=True)
+class Field:
+    """A field of ``nvmlDeviceGetFieldValues`` and how many of its unit are one of the metric's."""
+
+    number: int
+    per_unit: float
+
+    def taken(self, nvml: Any, answer: Any) -> Numbers:
+        """The value out of an answer; raises ``NVMLError`` where the field has a failure."""
+        if answer.nvmlReturn:
+            raise nvml.NVMLError(answer.nvmlReturn)
+        return (getattr(answer.value, _MEMBERS[answer.valueType]) / self.per_unit,)
+
+
+@dataclass(frozen=True)
 class Way:
     """One call that gives the values of a reading, in the metrics' units."""
 
     source: str
     read: Callable[[Any, Any], Numbers]
+    field: Field | None = None
+    """What it reads where that is one field of NVML, which may be asked for with others."""
 
 
 @dataclass(frozen=True)
@@ -34,7 +50,9 @@ class Reading:
     of_a_part: bool = False
     """A MIG device has one of its own; the others are the whole GPU's."""
     slow: bool = False
-    """Read once a second by the GPU's own thread instead of at every sample."""
+    """Read once a second by a thread of its own instead of at every sample."""
+    every_s: float = 1.0
+    """Seconds between two readings of a slow one."""
     watch: Callable[[], Watch] | None = None
     """Makes what looks at the values of one GPU and says what is worth an event."""
 
@@ -60,17 +78,14 @@ def _memory_v1(nvml: Any, handle: Any) -> Numbers:
     return (int(nvml.nvmlDeviceGetMemoryInfo(handle).used),)
 
 
-def power_field(field: int) -> Callable[[Any, Any], Numbers]:
-    """A way to read a power field of NVML (185, 186), in watts."""
-    fields = [field]
+def field_way(source: str, number: int, per_unit: float) -> Way:
+    """A way that reads one field of NVML; ``per_unit`` of its unit are one."""
+    field = Field(number, per_unit)
 
     def read(nvml: Any, handle: Any) -> Numbers:
-        answer = nvml.nvmlDeviceGetFieldValues(handle, fields)[0]
-        if answer.nvmlReturn:
-            raise nvml.NVMLError(answer.nvmlReturn)
-        return (answer.value.uiVal / 1000,)
+        return field.taken(nvml, nvml.nvmlDeviceGetFieldValues(handle, [number])[0])
 
-    return read
+    return Way(source, read, field)
 
 
 def _power_usage(nvml: Any, handle: Any) -> Numbers:
@@ -103,6 +118,8 @@ def _pcie(counter: int) -> Callable[[Any, Any], Numbers]:
     return read
 
 
+_MEMBERS = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")
+"""Members of ``nvmlValue_t`` in the order of ``nvmlValueType_t``."""
 _SM, _MEMORY = 1, 2
 """``nvmlClockType_t``."""
 
@@ -122,12 +139,12 @@ READINGS = (
     Reading(
         ("hw.gpu.power",),
         (
-            Way("NVML field 186 (instant power)", power_field(186)),
+            field_way("NVML field 186 (instant power)", 186, 1000),
             Way(
                 "NVML nvmlDeviceGetPowerUsage (1 s average on Ampere and later except GA100)",
                 _power_usage,
             ),
-            Way("NVML field 185 (average power)", power_field(185)),
+            field_way("NVML field 185 (average power)", 185, 1000),
         ),
     ),
     Reading(("hw.gpu.clock.sm",), (Way("NVML nvmlDeviceGetClockInfo SM", _clock(_SM)),)),
@@ -142,7 +159,10 @@ READINGS = (
     ),
     Reading(
         ("hw.gpu.energy",),
-        (Way("NVML nvmlDeviceGetTotalEnergyConsumption", _energy),),
+        (
+            field_way("NVML field 83 (total energy)", 83, 1000),
+            Way("NVML nvmlDeviceGetTotalEnergyConsumption", _energy),
+        ),
         slow=True,
     ),
     Reading(

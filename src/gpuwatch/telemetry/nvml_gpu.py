@@ -18,7 +18,7 @@ from gpuwatch.telemetry.health import HEALTH
 from gpuwatch.telemetry.health_processes import ProcessShares
 from gpuwatch.telemetry.nvml_errors import LOST, PERMANENT, describe
 from gpuwatch.telemetry.nvml_fields import READINGS, GpuProcess
-from gpuwatch.telemetry.nvml_probe import FRESH_S, GpuLost, Journal, Probe
+from gpuwatch.telemetry.nvml_probe import GpuLost, Journal, Probe, fields_together
 from gpuwatch.telemetry.nvml_processes import ProcessLists
 
 RETRY_S = 1.0
@@ -117,7 +117,7 @@ class Gpu:
 
         What GPM gave since the call before is given once.
         """
-        slow_since = time.monotonic() - FRESH_S
+        now = time.monotonic()
         by_gpm = self.gpm.taken() if self.gpm is not None else {}
         if self.lost is not None:
             return [None] * len(self._places)
@@ -127,7 +127,7 @@ class Gpu:
                 given.append(by_gpm.get(name))
                 continue
             probe, k = place
-            fresh = probe.at >= (slow_since if probe.reading.slow else since)
+            fresh = probe.at >= (now - probe.fresh_s if probe.reading.slow else since)
             given.append(probe.values[k] if fresh else None)
         return given
 
@@ -204,7 +204,7 @@ class Gpu:
                     self._by_gpm.add(name)
                     for probe in self._contested:
                         if name in probe.reading.metrics:
-                            probe.retry_at = math.inf
+                            probe.next_at = math.inf
                 if name in self._by_gpm:
                     self._set(name, self._gpm_sources[name], reason)
 
@@ -214,7 +214,7 @@ class Gpu:
             if self.lost is not None:
                 return
             for probe in self._slow if slow else self._fast:
-                if probe.retry_at == math.inf:
+                if probe.next_at == math.inf:
                     continue
                 for name in probe.reading.metrics:
                     self._set(name, probe.source, reason)
@@ -222,24 +222,41 @@ class Gpu:
     def _read(self, probes: Sequence[Probe | None], watched: bool) -> bool:
         """Read each, ``None`` being the processes; whether the GPU is still there."""
         try:
+            answers = self._together(probes) if watched else {}
             for probe in probes:
                 if probe is None:
                     self._processes.read(self.handle)
-                elif probe.retry_at <= time.monotonic():
-                    self._attempt(probe, watched)
+                elif probe.next_at <= time.monotonic():
+                    self._attempt(probe, watched, answers)
         except GpuLost as error:
             self.lose(error.code)
             return False
         return True
 
-    def _attempt(self, probe: Probe, watched: bool) -> None:
+    def _together(self, probes: Sequence[Probe | None]) -> dict[int, Any]:
+        """NVML's answers by field, where one call gives several."""
+        numbers = fields_together(probes, time.monotonic())
+        if not numbers:
+            return {}
+        name = f"nvmlDeviceGetFieldValues {', '.join(map(str, numbers))}"
+        try:
+            given = self._watched(name, self._nvml.nvmlDeviceGetFieldValues, self.handle, numbers)
+        except self._nvml.NVMLError as error:
+            if error.value in LOST:
+                raise GpuLost(error.value) from error
+            return {}  # each is asked for by itself, and says why it fails
+        return {int(answer.fieldId): answer for answer in given}
+
+    def _attempt(self, probe: Probe, watched: bool, answers: dict[int, Any]) -> None:
         """Call once, or in the order of the ways until one works that has not been tried yet."""
         epoch = self._epoch
         ways = probe.reading.ways
         while True:
             way = ways[probe.way]
             try:
-                if watched:
+                if way.field is not None and way.field.number in answers:
+                    values = way.field.taken(self._nvml, answers[way.field.number])
+                elif watched:
                     values = self._watched(way.source, way.read, self._nvml, self.handle)
                 else:
                     self.fast_call = way.source.removeprefix("NVML ")
@@ -261,6 +278,8 @@ class Gpu:
                 probe.values = values
                 probe.at = time.monotonic()
                 probe.worked = True
+                if probe.reading.every_s > RETRY_S:
+                    probe.next_at = probe.at + probe.reading.every_s - RETRY_S / 2
                 if probe.watch is not None:
                     for kind, text in probe.watch(values, probe.at):
                         self.announce(Event(kind, text, self.id))
@@ -279,7 +298,7 @@ class Gpu:
             if epoch != self._epoch or self._by_gpm.issuperset(probe.reading.metrics):
                 return
             probe.at = -math.inf
-            probe.retry_at = math.inf if for_good else time.monotonic() + RETRY_S * 0.99
+            probe.next_at = math.inf if for_good else time.monotonic() + RETRY_S * 0.99
             for name in probe.reading.metrics:
                 self._set(name, probe.source, f"{tried}: {describe(code).reason}")
 

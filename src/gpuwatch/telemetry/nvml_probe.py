@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from gpuwatch.telemetry.base import Change, Event
@@ -11,7 +12,8 @@ from gpuwatch.telemetry.nvml_errors import describe
 from gpuwatch.telemetry.nvml_fields import Numbers, Reading
 
 FRESH_S = 3.0
-"""Age in seconds up to which a slow value is given, and silence after which a call is reported."""
+"""Age in seconds up to which a value that is read each second is given, and silence after which a
+call is reported."""
 
 
 class GpuLost(Exception):
@@ -44,10 +46,23 @@ class Probe:
         """Forget what was found out, as after a loss."""
         self.way = 0
         self.worked = False
-        self.retry_at = -math.inf
+        self.next_at = -math.inf
+
+    @property
+    def fresh_s(self) -> float:
+        """Age in seconds up to which a slow value is given."""
+        return FRESH_S + max(0.0, self.reading.every_s - 1.0)
 
     @property
     def source(self) -> str:
         """The way that works, or the last that was tried."""
         ways = self.reading.ways
         return ways[min(self.way, len(ways) - 1)].source
+
+
+def fields_together(probes: Sequence[Probe | None], now: float) -> list[int]:
+    """NVML's fields that are due (monotonic seconds) and can be had by one call; of a single one,
+    which needs no such call, none."""
+    ways = (each.reading.ways[each.way] for each in probes if each and each.next_at <= now)
+    numbers = [way.field.number for way in ways if way.field is not None]
+    return numbers if len(numbers) > 1 else []

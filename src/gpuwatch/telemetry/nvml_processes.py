@@ -13,6 +13,9 @@ from gpuwatch.telemetry.nvml_errors import LOST, NOT_FOUND, PERMANENT
 from gpuwatch.telemetry.nvml_fields import GpuProcess, call
 from gpuwatch.telemetry.nvml_probe import FRESH_S, GpuLost
 
+DRAWING_S = 5.0
+"""Between two looks at the processes that draw, in seconds; at those that compute: each round."""
+
 
 class ProcessLists:
     """Read by the GPU's slow thread; asked by others.
@@ -27,6 +30,8 @@ class ProcessLists:
         self._generation = 0
         self._refused = False
         self._listed: tuple[float, tuple[GpuProcess, ...]] | None = None
+        self._drawing: list[GpuProcess] = []
+        self._drawing_due = -math.inf
         self._utilization = ProcessUtilization()
         self._utilization_at = -math.inf
 
@@ -52,28 +57,40 @@ class ProcessLists:
             self._generation += 1
             self._refused = False
             self._listed = None
+            self._drawing, self._drawing_due = [], -math.inf
 
     def read(self, handle: Any) -> None:
         """The processes of both kinds; those with graphics alone are missed where unsupported."""
         if self._refused:
             return
         generation = self._generation
-        found: list[GpuProcess] = []
-        for kind in ("Compute", "Graphics"):
-            name = f"nvmlDeviceGet{kind}RunningProcesses"
+        try:
+            computing = self._list("Compute", handle)
+        except self._nvml.NVMLError as error:
+            if error.value in LOST:
+                raise GpuLost(error.value) from error
+            if error.value != NOT_FOUND:
+                self._refused = error.value in PERMANENT
+                return
+            computing = []
+        now = time.monotonic()
+        drawing, due = self._drawing, self._drawing_due
+        if due <= now:
             try:
-                listed = self._watched(name, call, self._nvml, name, handle)
+                drawing, due = self._list("Graphics", handle), now + DRAWING_S - 0.5
             except self._nvml.NVMLError as error:
                 if error.value in LOST:
                     raise GpuLost(error.value) from error
-                if kind == "Compute" and error.value != NOT_FOUND:
-                    self._refused = error.value in PERMANENT
-                    return
-            else:
-                found += [GpuProcess(p.pid, p.usedGpuMemory, kind.lower()) for p in listed]
+                drawing, due = [], now + DRAWING_S - 0.5
         with self._lock:
             if generation == self._generation:
-                self._listed = (time.monotonic(), tuple(found))
+                self._drawing, self._drawing_due = drawing, due
+                self._listed = (time.monotonic(), (*computing, *drawing))
+
+    def _list(self, kind: str, handle: Any) -> list[GpuProcess]:
+        name = f"nvmlDeviceGet{kind}RunningProcesses"
+        listed = self._watched(name, call, self._nvml, name, handle)
+        return [GpuProcess(p.pid, p.usedGpuMemory, kind.lower()) for p in listed]
 
     def read_shares(self, handle: Any) -> None:
         """How much of the GPU's time the processes used since the last call."""
