@@ -18,14 +18,12 @@ def mutate(rng: random.Random, path: Path) -> str:
     """Change the file in place; says how."""
     data = bytearray(path.read_bytes())
     journal = Path(f"{path}-journal")
-    if journal.exists() and rng.random() < 0.5:
+    if journal.is_file() and rng.random() < 0.5:
         beside = bytearray(journal.read_bytes())
         how = rng.choice((_flips, _bytes, _cut, _journal_head))(rng, beside)
         journal.write_bytes(beside)
         return f"journal: {how}"
-    told = []
-    for _ in range(rng.choice((1, 1, 1, 2, 4))):
-        told.append(rng.choice(_ALL)(rng, data))
+    told = [rng.choice(_ALL)(rng, data) for _ in range(rng.choice((1, 1, 1, 2, 4)))]
     path.write_bytes(data)
     return ", ".join(told)
 

@@ -22,10 +22,17 @@ def sessions_under(folder: Path) -> list[Path]:
     for entry in _entries(folder):
         if entry.name.endswith(SUFFIX):
             found.append(Path(entry.path))
-        if entry.is_dir():
+        if _is_folder(entry):
             inside = _entries(entry.path)
             found += [Path(each.path) for each in inside if each.name.endswith(SUFFIX)]
     return sorted(found, key=lambda path: (path.parent.name, path.name))
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link to itself
+        return False
 
 
 def _entries(folder: str | Path) -> list[os.DirEntry[str]]:
@@ -44,13 +51,16 @@ def resolved(paths_: Iterable[Path]) -> list[Path]:
     def real(folder: Path) -> Path:
         if folder not in known:
             linked = folder.is_symlink() or folder.parent == folder
-            known[folder] = folder.resolve() if linked else real(folder.parent) / folder.name
+            known[folder] = (
+                Path(os.path.realpath(folder)) if linked else real(folder.parent) / folder.name
+            )
         return known[folder]
 
     found = []
     for path in paths_:
         whole = path if path.is_absolute() and ".." not in path.parts else path.resolve()
-        found.append(whole.resolve() if whole.is_symlink() else real(whole.parent) / whole.name)
+        linked = whole.is_symlink()  # maybe to itself: nothing is raised for that here
+        found.append(Path(os.path.realpath(whole)) if linked else real(whole.parent) / whole.name)
     return list(dict.fromkeys(found))
 
 
