@@ -8,6 +8,7 @@ import os
 import random
 import signal
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -147,10 +148,9 @@ class Churn:
         screen = self._ground.screen(self._ground.churn, "attach", self._staying.session)
         try:
             screen.wait("step ", 60)
-            for key in self._dice.sample(("?", "\x1b", "g", "p", "l", "2", "1", "\t"), 4):
+            for key in (*self._dice.sample(("?", "g", "p", "l", "2", "1", "\t"), 4), "\x1b"):
                 screen.type(key)
-                screen.quiet(0.3)
-            screen.type("\x1b")
+                _read(screen, 0.4)  # an escape and a key right behind it are one key
             _end(screen, self._dice.choice(("q", "hang up")))
         finally:
             screen.close()
@@ -244,6 +244,13 @@ class Churn:
             path = self._kept.pop(0)
             self._ground.churn("delete", "--yes", path.parent)
             assert not path.parent.exists()
+
+
+def _read(screen: Pty, seconds: float) -> None:
+    """Read for so long, whatever comes."""
+    deadline = time.monotonic() + seconds
+    while (left := deadline - time.monotonic()) > 0:
+        screen.read(left)
 
 
 def _end(screen: Pty, how: str) -> None:

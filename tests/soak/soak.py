@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tests.soak.churn import Churn
 from tests.soak.ground import Ground
-from tests.soak.growth import Growth, growth
+from tests.soak.growth import MIB, Growth, growth
 from tests.soak.staying import Staying
 from tests.soak.traces import Traces
 
@@ -62,7 +62,9 @@ def soak(
         while (passed := time.monotonic() - started) < minutes * 60:
             if passed > (len(left) + 1) * minutes * 60 / (_CHECKPOINTS + 1):
                 left.append(_left(lambda: ground.left("churn", known)))
-                say(f"{passed / 60:.1f} min: {sum(done.values())} acts, left {left[-1].all()}")
+                resident = [round(each.samples[-1].rss / MIB, 1) for each in staying.watched]
+                acts = sum(done.values())
+                say(f"{passed / 60:.1f} min: {acts} acts, left {left[-1].all()}, MiB {resident}")
             if not waiting:  # each once in every round, in an order that changes
                 waiting = dice.sample(list(churn.acts), len(churn.acts))
             name = waiting.pop()
