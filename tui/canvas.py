@@ -6,11 +6,8 @@ A screen of many widgets costs several times the bytes and CPU of this; measured
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
-from itertools import repeat
 
-from rich.cells import cell_len
 from rich.segment import Segment
 from textual import events
 from textual.geometry import Region
@@ -19,6 +16,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from gpuwatch.tui.ascii_words import in_words
+from gpuwatch.tui.changes import Cells, cells_of, changed
 from gpuwatch.tui.line import Line, Press, Span
 from gpuwatch.tui.narrow import Piece, send
 from gpuwatch.tui.palette import styles
@@ -32,14 +30,6 @@ _WHEEL_ROWS = 3
 
 _AGAIN_SECONDS = 0.1
 """Until it is looked again whether a slow terminal takes another picture."""
-
-_GAP = 5
-"""Equal cells between two changes that cost less to send than to jump over."""
-_BLANK: Span = (" ", "text")
-_NARROW = re.compile(
-    "[\u0020-\u007e\u00a0-\u00ac\u00ae-\u02ff\u2010-\u2027\u2190-\u22ff\u2500-\u25fc\u2800-\u28ff]*"
-).fullmatch
-"""Texts of letters, blocks and lines, each of which is one cell wide."""
 
 
 class Clicked(Message):
@@ -72,6 +62,8 @@ class Canvas(Widget):
         self._lines: tuple[Line, ...] = ()
         self._rows: list[tuple[Span, ...]] = []
         self._strips: dict[int, Strip] = {}
+        self._cells: dict[int, Cells] = {}
+        """Of rows that changed once, as they are now: most of those change again and again."""
         self._presses: list[tuple[Press, ...]] = []
         self._later: Sequence[Line] | None = None
 
@@ -103,9 +95,9 @@ class Canvas(Widget):
             if old is new or old == new:
                 continue
             self._strips.pop(y, None)
-            regions += [
-                Region(start, y, end - start, 1) for start, end in _changed(old, new, width)
-            ]
+            was = self._cells.get(y) or cells_of(old)
+            self._cells[y] = now = cells_of(new)
+            regions += [Region(start, y, end - start, 1) for start, end in changed(was, now, width)]
         if regions and not send(self, regions, self._pieces):
             self.refresh(*_merged(regions))
 
@@ -153,11 +145,14 @@ class Canvas(Widget):
 
     def _pieces(self, region: Region) -> Iterable[Piece]:
         """What stands in a part of one row."""
-        found = _cut(self._row(region.y), region.x, region.right)
-        if found is None:
+        cells = self._cells.get(region.y)
+        if cells is None or not cells.narrow or self._too_small:
             return ((text, style) for text, style, _ in self.render_lines(region)[0])
         roles = styles(self.app.theme, self.app.no_color)
-        return ((text, roles.get(role, roles["text"])) for text, role in found)
+        plain = roles["text"]
+        return [
+            (text, roles.get(role, plain)) for text, role in cells.spans(region.x, region.right)
+        ]
 
     def _strip(self, y: int, width: int) -> Strip:
         strip = self._strips.get(y)
@@ -169,69 +164,19 @@ class Canvas(Widget):
             self._strips[y] = strip
         return strip
 
+    @property
+    def _too_small(self) -> bool:
+        columns, rows = LEAST
+        width, height = self.app.size
+        return width < columns or height < rows
+
     def _row(self, y: int) -> tuple[Span, ...]:
         """What stands in row ``y``: on a screen that nothing fits on, that it is too small."""
-        columns, rows = LEAST
-        if self.app.size.width < columns or self.app.size.height < rows:
+        if self._too_small:
+            columns, rows = LEAST
             told = (("too small", "text"), (f"needs {columns}x{rows}", "muted"))
             return (told[y],) if y < len(told) and self.region.y == 0 else ()
         return self._rows[y] if y < len(self._rows) else ()
-
-
-def _changed(old: tuple[Span, ...], new: tuple[Span, ...], width: int) -> list[tuple[int, int]]:
-    """The stretches of columns in which two rows differ; a short gap does not split one."""
-    same = _alike(old, new)
-    start = cell_len("".join(text for text, _ in new[:same]))
-    behind = _alike(old[same:][::-1], new[same:][::-1])
-    a, b = _cells(old[same : len(old) - behind]), _cells(new[same : len(new) - behind])
-    if len(a) != len(b):  # what stands behind has moved
-        a, b = _cells(old[same:]), _cells(new[same:])
-    length = min(width - start, max(len(a), len(b)))
-    a += [_BLANK] * (length - len(a))
-    b += [_BLANK] * (length - len(b))
-    found: list[tuple[int, int]] = []
-    for column in [start + at for at in range(length) if a[at] != b[at]]:
-        if found and column - found[-1][1] < _GAP:
-            found[-1] = (found[-1][0], column + 1)
-        else:
-            found.append((column, column + 1))
-    return found
-
-
-def _alike(old: Iterable[Span], new: Iterable[Span]) -> int:
-    """How many spans two rows begin with alike."""
-    same = 0
-    for before, after in zip(old, new, strict=False):
-        if before != after:
-            break
-        same += 1
-    return same
-
-
-def _cut(row: Iterable[Span], start: int, end: int) -> list[Span] | None:
-    """The cells from ``start`` to ``end``; ``None`` where some are not as wide as one character."""
-    found: list[Span] = []
-    x = 0
-    for text, role in row:
-        if not _NARROW(text):
-            return None
-        if x + len(text) > start:
-            found.append((text[max(0, start - x) : end - x], role))
-        x += len(text)
-        if x >= end:
-            return found
-    return [*found, (" " * (end - max(x, start)), "text")]
-
-
-def _cells(row: Iterable[Span]) -> list[Span]:
-    cells: list[Span] = []
-    for text, role in row:
-        if _NARROW(text):
-            cells += zip(text, repeat(role))
-        else:
-            for character in text:
-                cells += ((character, role),) * max(1, cell_len(character))
-    return cells
 
 
 def _merged(regions: list[Region]) -> list[Region]:

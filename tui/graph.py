@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from codecs import charmap_decode
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -33,30 +35,46 @@ def area(values: Sequence[float | None], top: float, height: int) -> list[list[t
     """Rows, top first, of a filled history from zero to ``top``: texts, and whether it is the edge.
 
     A known value draws at least the lowest eighth: zero differs from unknown, which is blank.
+    ``height`` is at most 31 rows.
     """
-    levels = [
-        0 if value is None else max(1, round(min(1.0, max(0.0, value / top)) * height * 8))
-        for value in values
-    ]
+    most = height * 8
+    levels = bytes([_level(value, top, most) for value in values])
     rows = []
-    for cells in zip(*(_column(level, height) for level in levels), strict=True):
-        spans: list[tuple[str, bool]] = []
-        text, edge = "", cells[0][1]
-        for block, is_edge in cells:
-            # A blank takes the style of its neighbour: one style run where possible.
-            if is_edge != edge and block != " ":
-                spans.append((text, edge))
-                text, edge = "", is_edge
-            text += block
-        rows.append([*spans, (text, edge)])
-    return rows or [[] for _ in range(height)]
+    for blocks, kinds in _drawings(height):
+        text, kind = charmap_decode(levels, "strict", blocks)[0], levels.translate(kinds)
+        rows.append(
+            [
+                (text[run.start() : run.end()], kind[run.start()] == _EDGE[0])
+                for run in _RUNS.finditer(kind)
+            ]
+            or [("", False)]
+        )
+    return rows
 
 
-@lru_cache(maxsize=1024)
-def _column(level: int, height: int) -> tuple[tuple[str, bool], ...]:
-    """The cells of one column, top first, for a level in eighths of a row."""
-    eighths = [level - 8 * row for row in range(height - 1, -1, -1)]
-    return tuple((_BLOCKS[max(0, min(8, each))], 0 < each <= 8) for each in eighths)
+def _level(value: float | None, top: float, most: int) -> int:
+    if value is None:
+        return 0
+    if value >= top:
+        return most
+    return round(value / top * most) or 1 if value > 0 else 1
+
+
+_BLANK, _INSIDE, _EDGE = b" ", b"i", b"e"
+_RUNS = re.compile(rb"e[e ]*|[i ]+")
+"""A blank takes the style of its neighbour: one style run where possible."""
+
+
+@lru_cache(maxsize=64)
+def _drawings(height: int) -> tuple[tuple[str, bytes], ...]:
+    """For each row, top first, the block of every level in eighths of a row, and its kind."""
+    found = []
+    for row in range(height - 1, -1, -1):
+        eighths = [level - 8 * row for level in range(8 * height + 1)]
+        blocks = "".join(_BLOCKS[max(0, min(8, each))] for each in eighths)
+        kinds = [_EDGE if 0 < each <= 8 else _INSIDE if each > 8 else _BLANK for each in eighths]
+        found.append((blocks, b"".join(kinds).ljust(256)))
+    return tuple(found)
 
 
 @dataclass(frozen=True)

@@ -94,6 +94,7 @@ class Pen:
         """``system``: the colours that the terminal knows."""
         self._system = system
         self._look: _Look = _PLAIN
+        self._style: Style | None = None
         self._out: list[str] = []
 
     def move(self, x: int, y: int) -> None:
@@ -102,17 +103,19 @@ class Pen:
 
     def write(self, text: str, style: Style | None) -> None:
         """Write from where the pen is."""
-        look = _PLAIN if style is None else _look(style, self._system)
-        if look != self._look:
-            self._out.append(_switch(self._look, look))
-            self._look = look
+        if style is not self._style:
+            look = _PLAIN if style is None else _look(style, self._system)
+            if look != self._look:
+                self._out.append(_switch(self._look, look))
+                self._look = look
+            self._style = style
         self._out.append(text)
 
     def sequence(self) -> str:
         """All that was written; behind it the terminal's style is its plain one."""
         if self._look != _PLAIN:
             self._out.append("\x1b[0m")
-            self._look = _PLAIN
+            self._look, self._style = _PLAIN, None
         return "".join(self._out)
 
 

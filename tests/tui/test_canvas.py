@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from gpuwatch.tui.canvas import _cells, _changed, _cut
+from gpuwatch.tui.changes import cells_of, changed
 from gpuwatch.tui.line import Line, Span
 
 WIDTH = 30
@@ -20,8 +20,11 @@ def row_of(dice: random.Random, texts: tuple[str, ...]) -> tuple[Span, ...]:
 
 
 def cells(row: tuple[Span, ...]) -> list[Span]:
-    found = _cells(row)
-    return found + [(" ", "text")] * (WIDTH - len(found))
+    found = cells_of(row).filled(WIDTH)
+    known = {cells_of([("x", role)]).roles: role for role in ROLES}
+    return [
+        (character, known[role]) for character, role in zip(found.text, found.roles, strict=True)
+    ]
 
 
 def test_the_changed_stretches_make_the_old_row_the_new_one() -> None:
@@ -31,7 +34,7 @@ def test_the_changed_stretches_make_the_old_row_the_new_one() -> None:
         kept = dice.randrange(len(old) + 1)
         new = Line(WIDTH).join(_line(old[:kept])).join(_line(row_of(dice, TEXTS))).spans()
         drawn = cells(old)
-        for start, end in _changed(old, new, WIDTH):
+        for start, end in changed(cells_of(old), cells_of(new), WIDTH):
             drawn[start:end] = cells(new)[start:end]
         assert drawn == cells(new), (old, new)
 
@@ -39,7 +42,7 @@ def test_the_changed_stretches_make_the_old_row_the_new_one() -> None:
 def test_a_change_in_the_middle_leaves_both_ends_alone() -> None:
     old = (("left ", "text"), ("12", "strong"), (" right", "text"))
     new = (("left ", "text"), ("19", "strong"), (" right", "text"))
-    assert _changed(old, new, WIDTH) == [(6, 7)]
+    assert changed(cells_of(old), cells_of(new), WIDTH) == [(6, 7)]
 
 
 def test_a_cut_is_what_stands_in_the_cells() -> None:
@@ -49,12 +52,14 @@ def test_a_cut_is_what_stands_in_the_cells() -> None:
         row = row_of(dice, narrow)
         start = dice.randrange(WIDTH)
         end = dice.randrange(start + 1, WIDTH + 1)
-        found = _cut(row, start, end)
-        assert found is not None and _cells(found) == cells(row)[start:end]
+        whole = cells_of(row)
+        assert whole.narrow
+        assert cells(tuple(whole.spans(start, end)))[: end - start] == cells(row)[start:end]
 
 
 def test_a_row_with_wide_characters_is_not_cut_by_characters() -> None:
-    assert _cut((("ab", "text"), ("日本", "strong")), 0, 4) is None
+    assert not cells_of((("ab", "text"), ("日本", "strong"))).narrow
+    assert not cells_of((("a\x1b", "text"),)).narrow
 
 
 def _line(row: tuple[Span, ...]) -> Line:

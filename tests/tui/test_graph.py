@@ -10,11 +10,11 @@ import pytest
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.text import clean
 from gpuwatch.tui.asked import View
-from gpuwatch.tui.canvas import _changed
 from gpuwatch.tui.cells import fit, pad, wrap
+from gpuwatch.tui.changes import cells_of, changed
 from gpuwatch.tui.collect import Collector
 from gpuwatch.tui.graph import area, axis, bar, longer, window
-from gpuwatch.tui.line import Line
+from gpuwatch.tui.line import Line, Span
 from gpuwatch.tui.series import Series
 from gpuwatch.units import NS
 
@@ -149,9 +149,13 @@ def test_only_what_differs_of_a_row_is_painted() -> None:
     def row(text: str) -> tuple[tuple[str, str], ...]:
         return Line(20).add("value ").add(text, "strong").spans()
 
-    assert _changed(row("12"), row("12"), 20) == []
-    assert _changed(row("12"), row("13"), 20) == [(7, 8)]
-    assert _changed(row("日x"), row("日y"), 20) == [(8, 9)]
-    assert _changed(row("12"), row(""), 20) == [(6, 8)]
+    def stretches(old: tuple[Span, ...], new: tuple[Span, ...], width: int) -> object:
+        return changed(cells_of(old), cells_of(new), width)
+
+    assert stretches(row("12"), row("12"), 20) == []
+    assert stretches(row("12"), row("13"), 20) == [(7, 8)]
+    assert stretches(row("日x"), row("日y"), 20) == [(8, 9)]
+    assert stretches(row("12"), row(""), 20) == [(6, 8)]
     far = [(0, 1), (29, 30)]
-    assert _changed((("a" + "x" * 28 + "b", "text"),), (("c" + "x" * 28 + "d", "text"),), 30) == far
+    old, new = (("a" + "x" * 28 + "b", "text"),), (("c" + "x" * 28 + "d", "text"),)
+    assert stretches(old, new, 30) == far
