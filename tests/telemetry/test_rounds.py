@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from gpuwatch.telemetry import rounds
-from gpuwatch.telemetry.rounds import Rounds
+from gpuwatch.telemetry.rounds import EverySecond, Rounds
 
 
 class Readings:
@@ -24,7 +24,8 @@ class Readings:
         self.by: dict[str, list[int]] = defaultdict(list)
         self.alone: dict[str, int] = {}
         self._changed = threading.Condition()
-        self.rounds: Rounds[str] = Rounds(self._read, self._alone, self.closing)
+        beat = EverySecond(self.closing)
+        self.rounds: Rounds[str] = Rounds(self._read, self._alone, self.closing, beat)
 
     def _read(self, item: str) -> bool:
         if item in self.hangs:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from gpuwatch.peaks import Peak
@@ -56,11 +56,23 @@ class Owner(Protocol):
 
 
 class Gpm:
-    """GPM of one GPU or MIG device. :meth:`run` is a thread; the rest is for others to call."""
+    """GPM of one GPU or MIG device.
+
+    One thread gives several of them their :meth:`turn`, at the latest when ``wake`` is set;
+    :meth:`run` is a thread for one alone. The rest is for others to call.
+    """
 
     def __init__(
-        self, nvml: Any, owner: Owner, interval_s: float, peak: Peak, device: Device
+        self,
+        nvml: Any,
+        owner: Owner,
+        interval_s: float,
+        peak: Peak,
+        device: Device,
+        wake: threading.Event,
     ) -> None:
+        self.due = -math.inf
+        """When :meth:`turn` has something to do, in monotonic seconds."""
         self.settled = threading.Event()
         """Set when it is known whether GPM gives anything."""
         self.calling: tuple[str, float] | None = None
@@ -72,7 +84,7 @@ class Gpm:
         self._device = device
         self._no_peak = no_bandwidth(device, peak)
         self._pairs = Pairs(nvml, self._watched, is_mig(device))
-        self._wake = threading.Event()
+        self._wake = wake
         self._closing = False
         self._lock = threading.Lock()
         self._epoch: int | None = None
@@ -80,7 +92,6 @@ class Gpm:
         self._newest = -math.inf
         self._asked: float | None = None
         self._turned: int | None = None
-        self._due = -math.inf
         self._last_call = ""
         self._worked = False
         self._missed = False
@@ -109,7 +120,7 @@ class Gpm:
         self._wake.set()
 
     def close(self) -> None:
-        """End the thread once its present call has returned."""
+        """Have :meth:`run` end once its present call has returned."""
         self._closing = True
         self._wake.set()
 
@@ -155,21 +166,26 @@ class Gpm:
             self._miss(f"{reason}; look for Xid errors in the kernel log")
 
     def run(self) -> None:
-        """Sample until closed; what a pair gave is at :meth:`taken` and told to the owner."""
+        """Take one turn after the other until closed."""
+        self._wake = wake = threading.Event()
         while not self._closing:
-            self._wake.wait(self._turn())
-            self._wake.clear()
+            self.turn()
+            wait_for_any((self,), wake)
+
+    def free(self) -> None:
+        """Give back what is held of the driver's; when no turn is taken any more."""
         self._pairs.free()
 
-    def _turn(self) -> float | None:
-        """Do what is due; returns the seconds until something is, ``None`` for never."""
+    def turn(self) -> bool:
+        """Do what is due; what a pair gave is at :meth:`taken` and told to the owner. True."""
         epoch = self._epoch
         if epoch != self._turned:
             self._pairs.free()
-            self._turned, self._due, self._worked = epoch, -math.inf, False
+            self._turned, self.due, self._worked = epoch, -math.inf, False
         if epoch is None:
-            return None
-        if self._hurried or self._due <= time.monotonic():
+            self.due = math.inf
+            return True
+        if self._hurried or self.due <= time.monotonic():
             try:
                 if not self._pairs.aimed:
                     self._pairs.aim(self._owner.handle)
@@ -181,16 +197,16 @@ class Gpm:
             finally:
                 self._hurried = False
                 self._arrived.set()
-        return None if self._due == math.inf else max(0.0, self._due - time.monotonic())
+        return True
 
     def _took(self, epoch: int, pair: Pair | None) -> None:
         if epoch != self._epoch:
             return
         now = time.monotonic()
         if pair is None:
-            self._due = now + SHORTEST_S
+            self.due = now + SHORTEST_S
             return
-        self._due = due(now, self._asked, self._interval_s)
+        self.due = due(now, self._asked, self._interval_s)
         seconds = pair.end - pair.begin
         if seconds > period(self._interval_s) + FRESH_S:
             return
@@ -239,7 +255,7 @@ class Gpm:
         if epoch != self._epoch:
             return
         if code in LOST:
-            self._due = math.inf
+            self.due = math.inf
             self._owner.lose(code)
             return
         name, aimed = self._last_call, self._pairs.aimed
@@ -255,7 +271,7 @@ class Gpm:
             self._refuse(epoch, reason)
             return
         self._pairs.free()
-        self._due = time.monotonic() + self._retry_s
+        self.due = time.monotonic() + self._retry_s
         self._retry_s = min(2 * self._retry_s, RETRY_LONGEST_S)
         self._well_since = math.inf
         self._tell(epoch, reason)
@@ -271,7 +287,7 @@ class Gpm:
     def _refuse(self, epoch: int, reason: str) -> None:
         """There is no GPM here until the GPU is opened anew."""
         self._pairs.free()
-        self._due = math.inf
+        self.due = math.inf
         self._tell(epoch, reason)
         self.settled.set()
 
@@ -286,6 +302,13 @@ class Gpm:
             return function(*arguments)
         finally:
             self.calling = None
+
+
+def wait_for_any(gpms: Sequence[Gpm], wake: threading.Event) -> None:
+    """Until one of them has something to do, or ``wake`` is set; then it is not set any more."""
+    due = min((gpm.due for gpm in gpms), default=math.inf)
+    wake.wait(None if due == math.inf else max(0.0, due - time.monotonic()))
+    wake.clear()
 
 
 def _mend(code: int) -> str:

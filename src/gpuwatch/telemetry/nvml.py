@@ -2,7 +2,7 @@
 
 Fast readings run on one thread beside the caller, so that a call that hangs costs a sample a
 quarter of a second once and then nothing. Slow ones run on another for all GPUs, and on one of its
-own for a GPU that is slow, hangs or is lost; GPM on one per GPU.
+own for a GPU that is slow, hangs or is lost; so does GPM.
 """
 
 from __future__ import annotations
@@ -16,16 +16,17 @@ from typing import Any
 
 from gpuwatch.peaks import dram_peak
 from gpuwatch.telemetry.base import Change, Channel, Device, Event, Value
+from gpuwatch.telemetry.gpm import Gpm, wait_for_any
 from gpuwatch.telemetry.gpm_metrics import HASTE_S
 from gpuwatch.telemetry.health_processes import ProcessShares
 from gpuwatch.telemetry.lane import Lane, within
-from gpuwatch.telemetry.nvml_begin import PATIENCE_S, begin, silent
+from gpuwatch.telemetry.nvml_begin import ANSWER_S, begin, silent
 from gpuwatch.telemetry.nvml_errors import Unavailable
 from gpuwatch.telemetry.nvml_fields import GpuProcess, facts
 from gpuwatch.telemetry.nvml_gpu import RETRY_S, Gpu
 from gpuwatch.telemetry.nvml_probe import FRESH_S, Journal
 from gpuwatch.telemetry.nvml_select import Found
-from gpuwatch.telemetry.rounds import Rounds
+from gpuwatch.telemetry.rounds import PATIENCE_S, EverySecond, Rounds
 from gpuwatch.telemetry.silence import Call, Place, Silences, unanswered
 from gpuwatch.telemetry.xid import XidWatch
 
@@ -39,7 +40,7 @@ RESTART_S = 5.0
 
 def open_nvml(
     gpus: Sequence[str | int] | None = None,
-    patience_s: float = PATIENCE_S,
+    patience_s: float = ANSWER_S,
     interval_s: float | None = 0.5,
 ) -> NvmlSource | Unavailable:
     """Start NVML and probe every reading of the chosen GPUs; ``None`` chooses all.
@@ -78,6 +79,7 @@ class NvmlSource:
     ) -> None:
         self._nvml = nvml
         self._journal = Journal(deque(), deque())
+        self._gpm_wake = threading.Event()
         self._devices = tuple(
             Device(
                 one.id,
@@ -99,6 +101,7 @@ class NvmlSource:
                 self._journal,
                 dram_peak(device.attributes, device.name),
                 interval_s,
+                self._gpm_wake,
             )
             for one, device in zip(chosen, self._devices, strict=True)
         ]
@@ -108,22 +111,24 @@ class NvmlSource:
         self._silences = Silences()
         self._restarted = time.monotonic()
         ready = [threading.Event() for _ in self._gpus]
-        self._rounds = Rounds(_read_slow, self._look_after, self._closing)
+        beat = EverySecond(self._closing)
+        self._rounds = Rounds(_read_slow, self._look_after, self._closing, beat)
+        self._gpms = [gpu.gpm for gpu in self._gpus if gpu.gpm is not None]
+        wait = partial(wait_for_any, wake=self._gpm_wake)
+        self._gpm_rounds = Rounds(Gpm.turn, Gpm.run, self._closing, wait)
         self._threads = [
             threading.Thread(
                 target=self._begin, args=(gpu, done), name=f"gpuwatch-{gpu.id}", daemon=True
             )
             for gpu, done in zip(self._gpus, ready, strict=True)
         ]
-        self._threads += [
-            threading.Thread(target=gpu.gpm.run, name=f"gpuwatch-gpm-{gpu.id}", daemon=True)
-            for gpu in self._gpus
-            if gpu.gpm is not None
-        ]
+        for gpm in self._gpms:
+            self._gpm_rounds.add(gpm)
         for thread in self._threads:
             thread.start()
         for done in ready:
-            done.wait(max(0.0, deadline - time.monotonic()))
+            while not done.wait(PATIENCE_S) and time.monotonic() < deadline:
+                self._gpm_rounds.relieve()
         self._xid = XidWatch(nvml, self._gpus, self._journal.events)
         self._journal.changes.clear()
         self._channels = tuple(channel for gpu in self._gpus for channel in gpu.channels)
@@ -143,14 +148,14 @@ class NvmlSource:
         if self._closing.is_set():
             return [None] * len(self._channels)
         start = time.monotonic()
-        sampled = [gpu.gpm for gpu in self._gpus if gpu.gpm is not None]
-        for gpm in sampled:
+        for gpm in self._gpms:
             gpm.hurry(start)
         self._lane.run(self._gpus)
         self._rounds.relieve()
+        self._gpm_rounds.relieve()
         self._report_silence()
         until = time.monotonic() + HASTE_S
-        for gpm in sampled:
+        for gpm in self._gpms:
             gpm.await_hurried(until)
         values: list[Value] = []
         for gpu in self._gpus:
@@ -174,20 +179,26 @@ class NvmlSource:
         if self._closing.is_set():
             return
         self._closing.set()
-        for gpu in self._gpus:
-            if gpu.gpm is not None:
-                gpu.gpm.close()
+        for gpm in self._gpms:
+            gpm.close()
+        self._gpm_wake.set()
         deadline = time.monotonic() + 0.5
         idle = self._lane.close(0.2)
         for thread in self._threads:
             thread.join(max(0.0, deadline - time.monotonic()))
-        idle = self._rounds.close(deadline) and idle
+        for rounds in (self._rounds, self._gpm_rounds):
+            idle = rounds.close(deadline) and idle
         self._xid.close()
         if idle and not any(thread.is_alive() for thread in self._threads):
             try:
-                within(0.3, self._nvml.nvmlShutdown)
+                within(0.3, self._shut_down)
             except (TimeoutError, self._nvml.NVMLError):
                 return
+
+    def _shut_down(self) -> None:
+        for gpm in self._gpms:
+            gpm.free()
+        self._nvml.nvmlShutdown()
 
     def _begin(self, gpu: Gpu, ready: threading.Event) -> None:
         """Open a GPU; then it is read among the others, or alone until it is back."""

@@ -10,12 +10,12 @@ from gpuwatch.telemetry.lane import within
 from gpuwatch.telemetry.nvml_errors import NO_BINDING, Unavailable, describe
 from gpuwatch.telemetry.nvml_select import Found, present, select
 
-PATIENCE_S = 30.0
+ANSWER_S = 30.0
 """How long the driver may take to answer at all, in seconds."""
 
 
 def begin(
-    gpus: Sequence[str | int] | None, patience_s: float = PATIENCE_S
+    gpus: Sequence[str | int] | None, patience_s: float = ANSWER_S
 ) -> tuple[Any, list[Found]] | Unavailable:
     """Start NVML: the binding and the chosen GPUs, at least one; ``None`` chooses all.
 

@@ -42,6 +42,7 @@ class Gpu:
         journal: Journal,
         peak: Peak,
         interval_s: float | None,
+        gpm_wake: threading.Event,
     ) -> None:
         self.id = device.id
         self.reopen = reopen
@@ -87,7 +88,9 @@ class Gpu:
             for k, metric in enumerate(probe.reading.metrics)
         }
         self._places = [(name, places.get(name)) for name in self._order]
-        self.gpm = Gpm(nvml, self, interval_s, peak, device) if interval_s is not None else None
+        self.gpm = (
+            Gpm(nvml, self, interval_s, peak, device, gpm_wake) if interval_s is not None else None
+        )
 
     @property
     def epoch(self) -> int:

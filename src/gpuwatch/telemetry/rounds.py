@@ -1,4 +1,4 @@
-"""One thread that reads several items in turn, once a second, as long as each reading is quick.
+"""One thread that reads several items in turn, again and again, as long as each reading is quick.
 
 An item that is not gets a thread of its own, so that it holds up no other: eight GPUs cost one
 wake a second and not eight.
@@ -6,9 +6,10 @@ wake a second and not eight.
 
 from __future__ import annotations
 
+import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
 Item = TypeVar("Item")
@@ -21,11 +22,25 @@ PATIENCE_S = 0.25
 """After so long a reading in progress is left alone with its thread, in seconds."""
 
 
+class EverySecond:
+    """Waits for the next round of :class:`Rounds` on a beat; for ``closing`` at most so long."""
+
+    def __init__(self, closing: threading.Event) -> None:
+        self._closing = closing
+        self._due = -math.inf
+
+    def __call__(self, items: Sequence[object]) -> None:
+        now = time.monotonic()
+        self._due = max(self._due + EVERY_S, now + EVERY_S / 2) if self._due > 0 else now + EVERY_S
+        self._closing.wait(self._due - now)
+
+
 class Rounds(Generic[Item]):
     """Calls ``read(item)`` for each item that was added; ``read`` must not raise.
 
     It says whether the item may stay; one that may not, or was not quick, goes to ``alone(item)``
-    for good, which gets a thread. The threads end when ``closing`` is set.
+    for good, which gets a thread. ``wait(items)`` returns when the next round is due, or when
+    ``closing`` is set, which ends the threads.
     """
 
     def __init__(
@@ -33,10 +48,12 @@ class Rounds(Generic[Item]):
         read: Callable[[Item], bool],
         alone: Callable[[Item], None],
         closing: threading.Event,
+        wait: Callable[[Sequence[Item]], None],
     ) -> None:
         self._read = read
         self._alone = alone
         self._closing = closing
+        self._wait = wait
         self._lock = threading.Lock()
         self._items: list[Item] = []
         self._turn = 0
@@ -47,7 +64,7 @@ class Rounds(Generic[Item]):
         self._threads: list[threading.Thread] = []
 
     def add(self, item: Item) -> None:
-        """Read ``item`` from the next round on, which is at most a second away."""
+        """Read ``item`` from the next round on."""
         with self._lock:
             self._items.append(item)
             if not self._going:
@@ -79,9 +96,10 @@ class Rounds(Generic[Item]):
         thread.start()
 
     def _run(self, turn: int) -> None:
-        due = time.monotonic() + EVERY_S
-        while not self._closing.wait(max(0.0, due - time.monotonic())):
-            due = max(due + EVERY_S, time.monotonic() + EVERY_S / 2)
+        while True:
+            self._wait(tuple(self._items))
+            if self._closing.is_set():
+                return
             for item in tuple(self._items):
                 begun = time.monotonic()
                 with self._lock:
