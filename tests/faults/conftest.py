@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import Cli
+from tests.faults.environments import KINDS, Place
 from tests.faults.table import Row, note
 
 _ROWS = "GPUWATCH_FAULT_ROWS"
@@ -22,3 +24,12 @@ def times() -> Callable[[int, int], int]:
 def told(tmp_path: Path) -> Callable[[Row], None]:
     """Keep what a fault did for the table of docs/reliability.md."""
     return lambda row: note(row, Path(os.environ.get(_ROWS) or tmp_path / "fault-rows"))
+
+
+@pytest.fixture(params=KINDS)
+def place(request: pytest.FixtureRequest, cli: Cli, tmp_path: Path) -> Place:
+    """Bare, in a Docker container, in Apptainer: one after the other."""
+    kind = str(request.param)
+    image = {"docker": "small_image", "apptainer": "small_root"}.get(kind)
+    env = kind if image is None else f"{kind}={request.getfixturevalue(image)}"
+    return Place(cli, kind, env, tmp_path / "out")

@@ -16,6 +16,8 @@ MOST_LINES_AT_ONCE = 4_000
 """Log lines kept of one look at the output; the time goes into step lines first."""
 MOST_LINES_PER_SECOND, MOST_BYTES_PER_SECOND = 20_000, 8 << 20
 """What is kept of one second of output: it waits in memory until the next commit."""
+LEAST_LINES, LEAST_BYTES = 100, 32 << 10
+"""What is kept of each look all the same: its end may be the workload's last word."""
 
 _LINE_COST = 32
 """Bytes a log line takes beside its text."""
@@ -92,7 +94,8 @@ class KeptLog:
         if t // _SECOND_NS != self._second:
             self._second = t // _SECOND_NS
             self._lines_left, self._bytes_left = MOST_LINES_PER_SECOND, MOST_BYTES_PER_SECOND
-        return max(0, min(self._lines_left, MOST_LINES_AT_ONCE)), max(0, self._bytes_left)
+        lines = min(self._lines_left, MOST_LINES_AT_ONCE)
+        return max(LEAST_LINES, lines), max(LEAST_BYTES, self._bytes_left)
 
     def _shorten(self, t: int) -> list[Row]:
         """Drop the oldest tenth of the tail at once, so that it happens rarely."""

@@ -1,0 +1,94 @@
+"""The same fault in each environment: a program's command line, and what an engine left of it."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import docker
+import pytest
+
+from tests.conftest import Cli
+from tests.faults.aftermath import Kept, kept, nothing_left, sessions, until
+from tests.runners.docker.conftest import containers
+
+KINDS = [
+    "bare",
+    pytest.param("docker", marks=pytest.mark.docker),
+    pytest.param("apptainer", marks=pytest.mark.apptainer),
+]
+
+
+@dataclass(frozen=True)
+class Place:
+    """gpuwatch's command line with one environment, and where its sessions go."""
+
+    cli: Cli
+    kind: str
+    env: str
+    out: Path
+
+    def arguments(self, *command: object, options: str = "") -> list[object]:
+        head = ["--record", "--quiet", "--interval", "0.1", "--out", self.out]
+        return [*head, "--env", self.env + options, "--", *command]
+
+    @property
+    def path(self) -> Path:
+        """The only session."""
+        until(lambda: sessions(self.out))
+        (path,) = sessions(self.out)
+        return path
+
+    def kept(self) -> Kept:
+        return kept(self.path)
+
+    def said(self, text: str) -> None:
+        """Wait until the workload's log holds a line."""
+        until(lambda: sessions(self.out) and text in self.kept().log)
+
+    def happened(self, event: str) -> str:
+        """Wait for an event; its text."""
+        until(lambda: event in self.kept().kinds)
+        return text_of(self.kept(), event)
+
+    def nothing_left(self, mark: str = "") -> str:
+        """``nothing``, once no process, folder, file or container of the run is there.
+
+        ``mark`` is in the command line of every process of the workload.
+        """
+        if mark:
+            until(lambda: not marked(mark))
+        if self.kind == "docker":
+            with contextlib.closing(docker.APIClient(self.cli.env["DOCKER_HOST"])) as api:
+                assert containers(api, self.cli.home) == []
+        assert not mounts(self.cli.home.parent)
+        return nothing_left(self.cli, self.out)
+
+
+def text_of(found: Kept, event: str) -> str:
+    """The text of the first event of a kind."""
+    return next(text for kind, text in found.events if kind == event)
+
+
+def marked(mark: str) -> list[int]:
+    """The processes of this machine with ``mark`` in their command line."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            with contextlib.suppress(OSError):
+                if mark.encode() in (entry / "cmdline").read_bytes():
+                    found.append(int(entry.name))
+    return found
+
+
+def mounts(folder: Path) -> list[str]:
+    """What is mounted below a folder, or of a file below it."""
+    lines = Path("/proc/self/mountinfo").read_text().splitlines()
+    return [line for line in lines if f"{folder}/" in line]
+
+
+def words(said: str) -> str:
+    """What a command said, for the table: without its prefix, paths as ``PATH``."""
+    return re.sub(r"(?<![\w/])/[\w/.+-]+", "PATH", said.replace("gpuwatch: error: ", "").strip())
