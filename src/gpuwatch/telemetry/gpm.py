@@ -93,6 +93,8 @@ class Gpm:
         self._asked: float | None = None
         self._turned: int | None = None
         self._last_call = ""
+        self._told: tuple[int, Mapping[str, str | None]] | None = None
+        """What the owner knows of the GPU that was opened last; ``None``: something else."""
         self._worked = False
         self._missed = False
         self._hurried = False
@@ -223,7 +225,10 @@ class Gpm:
             self._no_peak,
         )
         self._keep(epoch, readings, seconds, pair.end)
-        self._owner.tell_gpm(epoch, {metric: r.reason for metric, r in readings.items()})
+        reasons = {metric: reading.reason for metric, reading in readings.items()}
+        if self._told != (epoch, reasons):
+            self._told = epoch, reasons
+            self._owner.tell_gpm(epoch, reasons)
         self._well(pair.end)
         self.settled.set()
 
@@ -292,6 +297,7 @@ class Gpm:
         self.settled.set()
 
     def _tell(self, epoch: int, reason: str) -> None:
+        self._told = None
         self._owner.tell_gpm(epoch, dict.fromkeys(METRICS, reason))
 
     def _watched(self, name: str, function: Callable[..., Any], *arguments: Any) -> Any:

@@ -75,12 +75,20 @@ class Lane(Generic[Item]):
     its call returns, so the caller waits for it once at most. ``work`` must not raise.
     """
 
-    def __init__(self, name: str, work: Callable[[Item], None], patience_s: float) -> None:
+    def __init__(
+        self,
+        name: str,
+        work: Callable[[Item], None],
+        patience_s: float,
+        stuck: dict[Item, float] | None = None,
+    ) -> None:
+        """``stuck``: of several lanes that share their items, which are left behind."""
         self._name = name
         self._work = work
         self._patience_s = patience_s
-        self._stuck: dict[Item, float] = {}
+        self._stuck = {} if stuck is None else stuck
         self._worker: _Worker[Item] | None = None
+        self._running = False
 
     @property
     def stuck(self) -> dict[Item, float]:
@@ -89,21 +97,27 @@ class Lane(Generic[Item]):
 
     def run(self, items: Sequence[Item]) -> None:
         """Do a round over all items that are not stuck, until each is done or left behind."""
-        rest: Sequence[Item] = (
-            [item for item in items if item not in self._stuck] if self._stuck else items
-        )
-        while rest:
-            if self._worker is None:
-                self._worker = _Worker(self._name, self._work, self._stuck)
-            worker = self._worker
-            worker.begin(rest)
-            rest = ()
-            while not worker.finished(self._patience_s):
-                left = worker.leave_behind(self._patience_s)
-                if left is not None:
-                    rest = left
-                    self._worker = None
-                    break
+        self.begin(items)
+        self.finish()
+
+    def begin(self, items: Sequence[Item]) -> None:
+        """Begin a round; :meth:`finish` comes next."""
+        if self._stuck:
+            items = [item for item in items if item not in self._stuck]
+        self._running = bool(items)
+        if items:
+            self._engage(items)
+
+    def finish(self) -> None:
+        """Wait until each item of the round is done or left behind."""
+        while self._running and (worker := self._worker) is not None:
+            if worker.finished(self._patience_s):
+                self._running = False
+            elif (rest := worker.leave_behind(self._patience_s)) is not None:
+                self._worker = None
+                self._running = bool(rest)
+                if rest:
+                    self._engage(rest)
 
     def close(self, timeout_s: float) -> bool:
         """End the thread; whether no call is in progress any more."""
@@ -112,6 +126,11 @@ class Lane(Generic[Item]):
             self._worker.thread.join(timeout_s)
             self._worker = None
         return not self._stuck
+
+    def _engage(self, items: Sequence[Item]) -> None:
+        if self._worker is None:
+            self._worker = _Worker(self._name, self._work, self._stuck)
+        self._worker.begin(items)
 
 
 def within(seconds: float, function: Callable[[], _Result]) -> _Result:

@@ -1,8 +1,9 @@
 """NVIDIA GPUs through NVML: fast readings at every sample, slow ones once a second.
 
-Fast readings run on one thread beside the caller, so that a call that hangs costs a sample a
-quarter of a second once and then nothing. Slow ones run on another for all GPUs, and on one of its
-own for a GPU that is slow, hangs or is lost; so does GPM.
+Fast readings run on a thread beside the caller, so that a call that hangs costs a sample a
+quarter of a second once and then nothing; on several where one cannot keep up with the interval.
+Slow ones run on another for all GPUs, and on one of its own for a GPU that is slow, hangs or is
+lost; so does GPM.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from gpuwatch.telemetry.base import Change, Channel, Device, Event, Value
 from gpuwatch.telemetry.gpm import Gpm, wait_for_any
 from gpuwatch.telemetry.gpm_metrics import HASTE_S
 from gpuwatch.telemetry.health_processes import ProcessShares
-from gpuwatch.telemetry.lane import Lane, within
+from gpuwatch.telemetry.lane import within
+from gpuwatch.telemetry.lanes import Lanes
 from gpuwatch.telemetry.nvml_begin import ANSWER_S, begin, silent
 from gpuwatch.telemetry.nvml_errors import Unavailable
 from gpuwatch.telemetry.nvml_fields import GpuProcess, facts
@@ -34,6 +36,8 @@ __all__ = ["GpuProcess", "NvmlSource", "Unavailable", "open_nvml"]
 
 SAMPLE_PATIENCE_S = 0.25
 """How long one GPU may hold up a sample, in seconds, before it is left out."""
+ROUND_SHARE = 0.25
+"""Of the interval: within it the fast readings of all GPUs shall be done."""
 RESTART_S = 5.0
 """Shortest time in seconds between two restarts of NVML while every GPU is lost."""
 
@@ -105,7 +109,8 @@ class NvmlSource:
             )
             for one, device in zip(chosen, self._devices, strict=True)
         ]
-        self._lane = Lane("gpuwatch-nvml", Gpu.read_fast, SAMPLE_PATIENCE_S)
+        round_s = SAMPLE_PATIENCE_S if interval_s is None else interval_s * ROUND_SHARE
+        self._lane = Lanes("gpuwatch-nvml", Gpu.read_fast, SAMPLE_PATIENCE_S, round_s)
         self._closing = threading.Event()
         self._revival = threading.Lock()
         self._silences = Silences()
