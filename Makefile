@@ -1,16 +1,19 @@
 # make run    set up, record mnist-cnn and show it        make test   the whole suite
 # make lint   ruff, mypy --strict                         make bench  what reporting and recording cost
 # make bench-tui  what the screens cost beside nvitop, nvtop and gpustat
+# make soak   half an hour of runs and faults beside programs that stay: what is left, what grows
+# make sbom   what it is made of, under which licences, and whether a vulnerability is known
 # make faults inject every fault as often as docs/reliability.md tells, and write its table
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 # Most tests wait for processes: three at once are as good on two cores.
 WORKERS ?= 3
+SOAK_MINUTES ?= 30
 
 has_torch = -c "import importlib.util as u, sys; sys.exit(any(u.find_spec(n) is None for n in ('torch', 'torchvision')))"
 
-.PHONY: run test lint format bench bench-tui faults screenshots clean
+.PHONY: run test lint format bench bench-tui faults soak sbom screenshots clean
 
 run: $(VENV)/.run
 	$(BIN)/gpuwatch run mnist-cnn --steps 500 $$($(PYTHON) $(has_torch) && echo --python $(PYTHON))
@@ -21,6 +24,12 @@ test: $(VENV)/.test
 faults: $(VENV)/.test
 	rows=$$(mktemp -d) && GPUWATCH_FAULT_ROWS=$$rows $(BIN)/python -m pytest --timeout 1800 tests/faults \
 	  && $(BIN)/python -m tests.faults.table $$rows && rm -r $$rows
+
+soak: $(VENV)/.test
+	$(BIN)/python -m tests.soak --minutes $(SOAK_MINUTES)
+
+sbom: $(VENV)/.audit
+	$(BIN)/python .ci/sbom.py build/sbom.cdx.json
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .
@@ -59,4 +68,8 @@ $(VENV)/.run: pyproject.toml setup.py | $(BIN)/python
 $(VENV)/.test: $(VENV)/.run
 	@if $(BIN)/python $(has_torch); then wanted='.[dev]'; else wanted='.[workloads,dev]'; fi; \
 	  echo "installing $$wanted into $(VENV)"; $(BIN)/python -m pip install --quiet --disable-pip-version-check -e "$$wanted"
+	@touch $@
+
+$(VENV)/.audit: $(VENV)/.test
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[audit]'
 	@touch $@
