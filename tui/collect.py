@@ -16,7 +16,7 @@ from gpuwatch.metrics import Method
 from gpuwatch.session.past import PastReader
 from gpuwatch.session.progress import Place
 from gpuwatch.session.reader import SessionReader
-from gpuwatch.session.rows import ChannelRow, DeviceRow, EventRow, LogRow
+from gpuwatch.session.rows import ChannelRow, DeviceRow, EventRow, LogRow, Processes
 from gpuwatch.session.status import State, Status
 from gpuwatch.tui import checks
 from gpuwatch.tui.alerts import TOLD
@@ -80,6 +80,7 @@ class Collector:
         self._ticks: Ticks = Ticks(reader, self._interval, buckets)
         self._series: dict[tuple[str, str], Series] = {}
         self._no_gpu = no_gpu(reader)
+        self._processes = Processes((), ())
         self._checks = checks.Checks(reader, self._series, self._steps, self._interval)
         self._checks.happened(reader.events_of(TOLD, self._last_event))
         self._describe()
@@ -106,7 +107,8 @@ class Collector:
         self._checks.update(self.meta, self._devices)
         self._read_log()
         self._read_events()
-        if self._beside is None:
+        self._processes = self.reader.processes()
+        if self._beside is None and self._study.place is not None:
             self._study.look(live=self.reader.status(self.meta).live)
 
     def backfill(self) -> bool:
@@ -176,7 +178,7 @@ class Collector:
                 t,
             )
         over = not state.live
-        processes = processes_of(self.reader.processes(), environment, t, over=over)
+        processes = processes_of(self._processes, environment, t, over=over)
         alerts = self._checks.warnings(devices, t, live=state.live, processes=processes)
         keys = () if kind == "import" else metrics_of(devices, selected, self._steps)
         return Snapshot(

@@ -148,10 +148,8 @@ class Feed:
 
     def _checked(self, snapshot: Snapshot) -> Snapshot:
         """With a trouble where the file that is read has lost its name: nobody finds it again."""
-        path = Path(snapshot.path)
-        now = file_of(path)
+        now = file_of(snapshot.path)
         if now == self._file:
             return snapshot
-        return replace(
-            snapshot, trouble=gone(path, replaced=now is not None, live=snapshot.goes_on)
-        )
+        trouble = gone(Path(snapshot.path), replaced=now is not None, live=snapshot.goes_on)
+        return replace(snapshot, trouble=trouble)

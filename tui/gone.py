@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 from pathlib import Path
 
@@ -11,10 +12,10 @@ FileId = tuple[int, int]
 """Device and number of a file: the same as long as it is the same file."""
 
 
-def file_of(path: Path) -> FileId | None:
+def file_of(path: str | Path) -> FileId | None:
     """Which file has this name; ``None``: none that can be seen."""
     try:
-        found = path.stat()
+        found = os.stat(path)
     except OSError:
         return None
     return found.st_dev, found.st_ino

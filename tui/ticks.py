@@ -135,11 +135,14 @@ class Ticks:
 
     def rate(self, channel: int, seconds: float = 2.0) -> tuple[int, float] | None:
         """A counter's increase per second over about the last ``seconds``, and when it ended."""
-        known = list(self._known(channel))
-        if len(known) < 2:
+        known = self._known(channel)
+        newest = next(known, None)
+        if newest is None:
             return None
-        t, value = known[0]
-        first = next((pair for pair in known if t - pair[0] >= seconds * NS), known[-1])
+        t, value = first = newest
+        for first in known:
+            if t - first[0] >= seconds * NS:
+                break
         return (t, (value - first[1]) / ((t - first[0]) / NS)) if t > first[0] else None
 
     def _known(self, channel: int) -> Iterator[tuple[int, float]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from dataclasses import dataclass
 from functools import cache
@@ -46,8 +47,14 @@ def boot_id() -> str:
 def start_time(pid: int) -> int | None:
     """Start in clock ticks since boot, of a process that is neither gone nor a zombie."""
     try:
-        stat = Path(f"/proc/{pid}/stat").read_bytes()
+        file = os.open(f"/proc/{pid}/stat", os.O_RDONLY)
     except OSError:
         return None
+    try:
+        stat = os.read(file, 4096)
+    except OSError:
+        return None
+    finally:
+        os.close(file)
     fields = stat[stat.rindex(b")") + 2 :].split()
     return None if fields[0] in (b"Z", b"X") else int(fields[19])

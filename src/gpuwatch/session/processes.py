@@ -58,13 +58,6 @@ def processes_at(query: Query, version: int, row_at: RowAt, upto: int | None) ->
     return Processes(tuple(found.values()), tuple(on.values()))
 
 
-def newest_rows(query: Query, version: int) -> tuple[int, ...]:
-    """Changes when :func:`processes_at` would say something else of the end."""
-    tables = ("gpu_process", "process", "process_use") if version >= 2 else ("gpu_process",)
-    # A statement each: SQLite finds the maximum of a rowid at once only where it is asked alone.
-    return tuple(query(f"SELECT max(n) FROM {table}", ())[0][0] or 0 for table in tables)  # noqa: S608
-
-
 def presences(query: Query, version: int, start: int, end: int) -> tuple[Presence, ...]:
     """Every process that was on a GPU and not the workload's, for how long of ``start`` to ``end``.
 

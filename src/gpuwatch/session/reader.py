@@ -16,7 +16,7 @@ from gpuwatch.models import JSON, number
 from gpuwatch.session.log_lines import END, LogLine, lines
 from gpuwatch.session.open import Opened, open_session
 from gpuwatch.session.parsed import channels_of, devices_of, json_of, step_of
-from gpuwatch.session.processes import gpu_process, newest_rows, presences, processes_at
+from gpuwatch.session.processes import gpu_process, presences, processes_at
 from gpuwatch.session.reader_bulk import BulkReads
 from gpuwatch.session.rows import (
     ChannelRow,
@@ -31,11 +31,15 @@ from gpuwatch.session.rows import (
     columns_of,
 )
 from gpuwatch.session.status import Status, status, writer_alive
-from gpuwatch.session.step_buckets import buckets
+from gpuwatch.session.step_buckets import buckets, folded
 from gpuwatch.session.suspicion import in_order, whole
 
 CHUNK = 5000
 """Rows a reader takes at once, so that it never holds the writer up."""
+
+_OF_PROCESSES = ("gpu_process", "process", "process_use")
+_GROWING = ("step", "log", "event", "change", *_OF_PROCESSES)
+"""Tables whose rows are numbered and never change; the last two since schema 2."""
 
 _LONGEST_TEXT = 64 * 1024
 
@@ -56,10 +60,13 @@ class SessionReader(BulkReads):
         """What had to be done to read a file whose writer died, if anything."""
         self._version = int(self._rows("PRAGMA user_version")[0][0])
         # What was read last, with what it follows from: a screen asks once a second.
-        self._meta: dict[JSON, tuple[JSON, JSON]] = {}
+        self._meta: tuple[list[tuple[JSON, ...]], dict[str, JSON]] = [], {}
         self._devices: tuple[list[tuple[JSON, ...]], tuple[DeviceRow, ...]] = [], ()
         self._channels: tuple[object, tuple[ChannelRow, ...]] = None, ()
-        self._processes: tuple[tuple[int, ...], Processes] | None = None
+        self._channels_at: tuple[JSON, JSON] | None = None
+        self._newest: dict[str, JSON] = {}
+        """By table the number of its last row, inside of :meth:`at_once`."""
+        self._processes: tuple[tuple[JSON, ...], Processes] | None = None
 
     def __enter__(self) -> SessionReader:
         return self
@@ -91,10 +98,27 @@ class SessionReader(BulkReads):
         """
         self._rows("BEGIN")
         try:
+            self._newest = self._last_numbers()
             yield
         finally:
+            self._newest = {}
             with suppress(sqlite3.Error):
                 self._db.execute("COMMIT")
+
+    def _last_numbers(self) -> dict[str, JSON]:
+        """Read in one statement: most tables have nothing new, and need not be asked one by one."""
+        tables = _GROWING if self._version >= 2 else _GROWING[:-2]
+        # SQLite finds the maximum of a rowid at once only where it is asked alone.
+        asked = ", ".join(f"(SELECT max(n) FROM {table})" for table in tables)  # noqa: S608
+        (numbers,) = self._rows(f"SELECT {asked}, (SELECT count(id) FROM channel)")  # noqa: S608
+        return dict(zip((*tables, "channel"), numbers, strict=True))
+
+    def _none_behind(self, table: str, after: int) -> bool:
+        """Whether it is known that ``table`` has no row with a number above ``after``."""
+        if table not in self._newest:
+            return False
+        newest = self._newest[table]
+        return newest is None or whole(newest) <= after
 
     def wait_at_most(self, seconds: float) -> None:
         """How long a file that is locked is waited for, before :class:`StorageError` is raised."""
@@ -103,11 +127,15 @@ class SessionReader(BulkReads):
     def meta(self) -> dict[str, JSON]:
         """Everything known of the session as a whole; ``docs/session-format.md`` lists the keys."""
         rows = self._rows("SELECT key, value FROM meta LIMIT 1000")
-        before, self._meta = self._meta, {}
-        for key, value in rows:
-            text, parsed = before.get(key, (None, None))
-            self._meta[key] = value, parsed if text == value else json_of(value)
-        return {str(key): parsed for key, (_, parsed) in self._meta.items()}
+        before, parsed = self._meta
+        if rows != before:
+            known = set(before)
+            parsed = {
+                str(row[0]): parsed[str(row[0])] if row in known else json_of(row[1])
+                for row in rows
+            }
+            self._meta = rows, parsed
+        return dict(parsed)
 
     def status(self, meta: Mapping[str, JSON]) -> Status:
         """The state of the session whose :meth:`meta` that is."""
@@ -128,6 +156,9 @@ class SessionReader(BulkReads):
 
     def channels(self) -> tuple[ChannelRow, ...]:
         """All channels by id, with the method and reason of their last change."""
+        at = (self._newest["channel"], self._newest["change"]) if self._newest else None
+        if at is not None and at == self._channels_at:
+            return self._channels[1]
         ((count,),) = self._rows("SELECT count(id) FROM channel")
         known = int(count), self._changes()
         if known != self._channels[0]:
@@ -136,6 +167,7 @@ class SessionReader(BulkReads):
                 "ORDER BY id"
             )
             self._channels = known, channels_of(rows, known[1])
+        self._channels_at = at
         return self._channels[1]
 
     def _changes(self) -> list[tuple[JSON, ...]]:
@@ -198,6 +230,10 @@ class SessionReader(BulkReads):
     def step_tier(self) -> list[StepBucket]:
         """The lines of steps by ten seconds; see :func:`gpuwatch.session.step_buckets.buckets`."""
         return buckets(self._rows) if self._version >= 3 else []
+
+    def steps_folded(self, after: int, upto: int) -> list[StepRow | StepBucket]:
+        """See :func:`gpuwatch.session.step_buckets.folded`."""
+        return list(folded(self._rows, after, upto))
 
     def last_step(self) -> int:
         """The number ``n`` of the newest step line, -1 when there is none."""
@@ -277,7 +313,8 @@ class SessionReader(BulkReads):
         """What ran at the time ``upto``, and what ended in the minute before; ``None``: the end."""
         if upto is not None:
             return processes_at(self._rows, self._version, self.row_at, upto)
-        newest = newest_rows(self._rows, self._version)
+        numbers = self._newest or self._last_numbers()
+        newest = tuple(numbers.get(table) for table in _OF_PROCESSES)
         if self._processes is None or self._processes[0] != newest:
             found = processes_at(self._rows, self._version, self.row_at, None)
             self._processes = newest, found
