@@ -21,6 +21,7 @@ from .engines.fixtures import (  # noqa: F401 (fixtures of every test)
     torch_image,
     torch_root,
 )
+from .fake_nvml import FakeDriver
 
 HAS_TORCH = all(importlib.util.find_spec(name) for name in ("torch", "torchvision"))
 
@@ -111,3 +112,15 @@ def cli(tmp_path: Path) -> Iterator[Cli]:
     # A test that failed half-way must not leave its workload running.
     if (home / ".local/state/gpuwatch/runs").exists():
         cli("stop", "--all", code=None)
+
+
+@pytest.fixture
+def driver(tmp_path: Path, cli: Cli) -> FakeDriver:
+    """A driver with one GPU, which the command line finds."""
+    folder = tmp_path / "driver"
+    folder.mkdir()
+    driver = FakeDriver(folder)
+    cli.variables.update(
+        {name: driver.env[name] for name in ("LD_LIBRARY_PATH", "FAKE_NVML_STATE")}
+    )
+    return driver

@@ -22,14 +22,8 @@ H100 = "NVIDIA H100 80GB HBM3"
 
 
 @pytest.fixture
-def driver(tmp_path: Path, cli: Cli) -> FakeDriver:
-    folder = tmp_path / "driver"
-    folder.mkdir()
-    driver = FakeDriver(folder)
+def driver(driver: FakeDriver) -> FakeDriver:
     driver.set(utilization=0)
-    cli.variables.update(
-        {name: driver.env[name] for name in ("LD_LIBRARY_PATH", "FAKE_NVML_STATE")}
-    )
     return driver
 
 

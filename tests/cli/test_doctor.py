@@ -25,14 +25,9 @@ from .test_errors import one_line
 
 
 @pytest.fixture
-def driver(tmp_path: Path, cli: Cli) -> FakeDriver:
+def driver(driver: FakeDriver) -> FakeDriver:
     """Two GPUs, whatever this machine has."""
-    folder = tmp_path / "driver"
-    folder.mkdir()
-    driver = FakeDriver(folder, gpus=2)
-    cli.variables.update(
-        {name: driver.env[name] for name in ("LD_LIBRARY_PATH", "FAKE_NVML_STATE")}
-    )
+    driver.resize(2)
     return driver
 
 

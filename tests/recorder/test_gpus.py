@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 from typing import Any
 
@@ -30,17 +29,6 @@ GPU_METRICS = {
     "hw.gpu.pcie.transmit": 120_000_000,
     "hw.gpu.pcie.receive": 340_000_000,
 }
-
-
-@pytest.fixture
-def driver(tmp_path: Path, cli: Cli) -> FakeDriver:
-    folder = tmp_path / "driver"
-    folder.mkdir()
-    driver = FakeDriver(folder)
-    cli.variables.update(
-        {name: driver.env[name] for name in ("LD_LIBRARY_PATH", "FAKE_NVML_STATE")}
-    )
-    return driver
 
 
 def record(cli: Cli, out: Path, *arguments: object) -> dict[str, Any]:
@@ -85,35 +73,6 @@ def test_only_the_gpus_that_were_asked_for_are_watched(
     assert set(line.removeprefix("visible ").split(",")) == set(uuids.values())
     told = cli("--record", "--gpus", "7", "--duration", "1s", code=3).stderr
     assert "7" in told and "Traceback" not in told
-
-
-def test_a_gpu_lost_mid_run_is_told_and_the_others_go_on(
-    cli: Cli, driver: FakeDriver, tmp_path: Path
-) -> None:
-    driver.resize(2)
-    out = tmp_path / "out"
-    process = cli.start(
-        "--record", "--quiet", "--interval", "0.1", "--duration", "5s", "--out", out
-    )
-    until(lambda: sessions(out) and _ticks(sessions(out)[0]) > 5)
-    driver.lose(1)
-    until(lambda: "gpu-lost" in _events(sessions(out)[0]))
-    time.sleep(0.5)
-    driver.restore(1)
-    until(lambda: "gpu-back" in _events(sessions(out)[0]))
-    assert process.wait(timeout=30) == 0
-    with SessionReader(sessions(out)[0]) as reader:
-        columns = {
-            channel.device: channel.id
-            for channel in reader.channels()
-            if channel.metric == "hw.gpu.utilization"
-        }
-        rows = list(reader.all_ticks([columns["gpu0"], columns["gpu1"]]))
-    whole = [row[2] for row in rows[1:]]
-    lost = [row[3] for row in rows[1:]]
-    assert None not in whole
-    assert None in lost and 0 not in lost and lost[0] == pytest.approx(0.4)
-    assert lost[-1] == pytest.approx(0.4)
 
 
 @pytest.mark.parametrize(
@@ -167,16 +126,6 @@ def test_the_gpus_of_a_run_are_those_its_processes_use(
     assert owners == {pid: True, 1: False}
     found = json.loads(cli("show", sessions(out)[0], "--format", "json").stdout)
     assert found["metrics"]["process.gpu.memory.usage"]["max"] == 3 * 2**30
-
-
-def _ticks(path: Path) -> int:
-    with SessionReader(path) as reader:
-        return len(reader.ticks([]))
-
-
-def _events(path: Path) -> list[str]:
-    with SessionReader(path) as reader:
-        return [row.kind for row in reader.events()]
 
 
 def _workload(path: Path) -> int:
