@@ -75,6 +75,8 @@ class TerminalDriver(LinuxDriver):
     def start_application_mode(self) -> None:
         if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
             signal.signal(signal.SIGHUP, lambda *_: self._lost())
+        for asking in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(asking, lambda *_: self._loop.call_soon_threadsafe(self._quit))
         self._wake = os.pipe()
         super().start_application_mode()  # type: ignore[no-untyped-call]
 
@@ -105,6 +107,10 @@ class TerminalDriver(LinuxDriver):
                 os.dup2(nowhere, stream)
         os.close(nowhere)
         self._loop.call_soon_threadsafe(self._app.exit)
+
+    def _quit(self) -> None:
+        """Leave as Ctrl-C does: unlike a hang-up this leaves a terminal to be given back."""
+        self._app.call_later(self._app.action_quit)
 
     def _enable_mouse_support(self) -> None:
         """Presses and the wheel: every move of a mouse would go through a slow link too."""

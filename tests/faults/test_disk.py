@@ -15,7 +15,7 @@ from gpuwatch.session.reader import SessionReader
 from gpuwatch.session.room import room
 from tests.conftest import Cli
 
-from .test_record import STEPS, sessions, until
+from .aftermath import STEPS, sessions, until
 
 
 @pytest.fixture

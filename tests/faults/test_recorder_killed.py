@@ -1,0 +1,154 @@
+"""A recorder killed at a random moment: nothing of the run is harmed, next to nothing is lost."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import random
+import signal
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+from gpuwatch.session.status import State
+from tests.conftest import Cli
+
+from .aftermath import (
+    complete,
+    in_order,
+    kept,
+    kill,
+    left_behind,
+    nothing_left,
+    running,
+    sessions,
+    started,
+    stepping,
+    until,
+    workload,
+)
+from .table import Row
+
+STEPS, PERIOD, CODE = 80, 0.01, 7
+
+
+def test_a_recorder_killed_at_any_moment_loses_under_a_second(
+    cli: Cli,
+    tmp_path: Path,
+    times: Callable[[int, int], int],
+    told: Callable[[Row], None],
+) -> None:
+    run = workload(STEPS, PERIOD, CODE)
+    command = ("--record", "--quiet", "--interval", "0.05", "--out")
+    begun = time.monotonic()
+    cli(*command, tmp_path / "whole", *run, code=1)
+    whole = time.monotonic() - begun
+    dice, tried = random.Random(), times(6, 200)
+    moments: Counter[str] = Counter()
+    lost, said = 0.0, set()
+    for number in range(tried):
+        # The first while steps come, whatever the machine; the others from the launch to the end.
+        out = tmp_path / f"out-{number}"
+        recorder = cli.start(*command, out, *run)
+        if number == 0:
+            stepping(out)
+        else:
+            _wait(recorder, dice.uniform(0.0, whole))
+        killed = time.monotonic()
+        _kill(recorder)
+        if not sessions(out):
+            moments["before the launch"] += 1
+            continue
+        (path,) = sessions(out)
+        found = kept(path)
+        in_order(found)
+        if "result" in found.meta:
+            moments["behind the end"] += 1
+        else:
+            moments["during the run"] += 1
+            assert found.status.state is State.LOST and found.status.exit_code is None
+            lost = max(lost, killed - found.newest)
+            said.add(found.status.text.replace(found.meta["session"]["id"], "ID"))
+            # The workload runs on unharmed; another recorder takes it up and sees its end.
+            assert "took up" in cli("attach", "--record", path, code=1).stderr
+            found = kept(path)
+            assert "resumed" in found.kinds
+        assert (found.status.state, found.status.exit_code) == (State.FAILED, CODE)
+        complete(found, STEPS)
+    assert lost < times(5, 1), "a machine at work may be five times slower"
+    assert moments["during the run"]
+    assert any("attach --record ID" in text for text in said)
+    # What a recorder left that was killed before its run had begun, or once it was over.
+    cli("stop", "--all", code=None)
+    until(lambda: not running(cli))
+    half = sorted({each for n in range(tried) for each in left_behind(cli, tmp_path / f"out-{n}")})
+    assert set(half) <= {f"file .01-bare.gpuwatch.new{end}" for end in ("", "-journal")}
+    told(
+        Row(
+            "recorder",
+            f"killed (SIGKILL) at a random moment: {_list(moments)}",
+            tried,
+            f"samples of {lost:.2f} s at most; no step and no line, once the run is taken up",
+            "the workload runs on, to its end; then " + (", ".join(half) or "nothing"),
+            "; ".join(sorted(said)),
+        )
+    )
+
+
+def test_the_end_is_found_even_when_nobody_recorded_it(cli: Cli, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    recorder = cli.start("--record", "--quiet", "--out", out, "--", "sh", "-c", "sleep 1; exit 9")
+    until(lambda: sessions(out) and started(sessions(out)[0]))
+    _kill(recorder)
+    (path,) = sessions(out)
+    until(lambda: not running(cli))
+    found = json.loads(cli("show", path, "--format", "json").stdout)
+    assert found["session"]["status"] == "lost" and found["session"]["exit_code"] is None
+    cli("attach", "--record", path, code=1)
+    found = json.loads(cli("show", path, "--format", "json").stdout)
+    assert (found["session"]["status"], found["session"]["exit_code"]) == ("failed", 9)
+
+
+def test_stop_all_ends_what_a_dead_recorder_left(cli: Cli, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    recorder = cli.start("--record", "--quiet", "--out", out, "--", "sleep", "300")
+    until(lambda: sessions(out) and started(sessions(out)[0]))
+    _kill(recorder)
+    told = cli("--record", "--duration", "50ms", "--out", out).stderr
+    assert "goes on without its recorder" in told and "attach --record" in told
+    assert "goes on" not in cli("--record", "--quiet", "--duration", "50ms", "--out", out).stderr
+    assert "stopped" in cli("stop", "--all").stderr
+    (path,) = (each for each in sessions(out) if "sleep" in each.parent.name)
+    ended = kept(path).status
+    assert (ended.state, ended.exit_code) == (State.STOPPED, 128 + signal.SIGTERM)
+    nothing_left(cli, out)
+
+
+def test_the_rest_of_a_study_whose_recorder_died_is_told(cli: Cli, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    recorder = cli.start(
+        "--record", "--quiet", "--out", out, "--env", "bare", "--env", "bare",
+        *workload(100, PERIOD),
+    )  # fmt: skip
+    until(lambda: sessions(out) and started(sessions(out)[0]))
+    _kill(recorder)
+    told = cli("attach", "--record", sessions(out)[0]).stdout
+    assert "bare#2 did not run: the recorder of the study died before its turn" in told
+    (summary,) = out.glob("*/summary.md")
+    assert "2 did not run" in summary.read_text()
+
+
+def _kill(recorder: subprocess.Popen[str]) -> None:
+    kill(recorder.pid)
+    recorder.communicate()
+
+
+def _wait(process: subprocess.Popen[str], seconds: float) -> None:
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(seconds)
+
+
+def _list(moments: Counter[str]) -> str:
+    return ", ".join(f"{count} {when}" for when, count in sorted(moments.items()))

@@ -1,0 +1,93 @@
+"""A screen that dies, or whose connection does, changes nothing about the run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from gpuwatch.session.status import State
+from tests.conftest import Cli
+from tests.terminal import Pty
+
+from .aftermath import complete, kept, kill, nothing_left, sessions, stepping, until, workload
+from .table import Row
+
+STEPS, PERIOD = 300, 0.02
+
+
+def test_the_recording_outlives_its_terminal_and_attach_shows_it(
+    cli: Cli, tmp_path: Path, times: Callable[[int, int], int], told: Callable[[Row], None]
+) -> None:
+    tried = times(1, 20)
+    for number in range(tried):
+        out = tmp_path / f"out-{number}"
+        first = _screen(cli, out)
+        stepping(out)
+        first.hang_up()
+        assert first.end() == 0
+        (path,) = sessions(out)
+        if number == 0:
+            _attach_and_leave(cli, path)
+        said = _ended(cli, out)
+    said += "; `gpuwatch attach` shows it as before"
+    told(Row("screen", "SSH connection lost (terminal hung up)", tried, "nothing", "nothing", said))
+
+
+def test_the_recording_outlives_a_screen_that_is_killed(
+    cli: Cli, tmp_path: Path, times: Callable[[int, int], int], told: Callable[[Row], None]
+) -> None:
+    tried = times(1, 20)
+    for number in range(tried):
+        out = tmp_path / f"out-{number}"
+        screen = _screen(cli, out)
+        stepping(out)
+        kill(screen.process.pid)
+        assert screen.end() == -9
+        assert b"\x1b[?1049h" in screen.sent and b"\x1b[?1049l" not in screen.sent
+        screen.close()
+        if number == 0:
+            _attach_and_leave(cli, sessions(out)[0])
+        said = _ended(cli, out)
+    left = "the terminal as a program has it: `reset` gives it back"
+    told(Row("screen", "killed (SIGKILL)", tried, "nothing", left, said))
+
+
+def test_stopping_from_the_screen_asks_first(cli: Cli, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    terminal = _screen(cli, out, steps=5000)
+    terminal.type("s")
+    terminal.wait("Stop")
+    terminal.type("y")
+    (path,) = sessions(out)
+    until(lambda: not kept(path).status.live)
+    assert kept(path).status.state is State.STOPPED
+    terminal.type("q")
+    assert terminal.end() == 0
+
+
+def _screen(cli: Cli, out: Path, steps: int = STEPS) -> Pty:
+    command = cli.argv("run", "--out", out, *workload(steps, PERIOD))
+    terminal = Pty(command, environment=cli.env)
+    terminal.wait("running")
+    return terminal
+
+
+def _attach_and_leave(cli: Cli, path: Path) -> None:
+    second = Pty(cli.argv("attach", path), environment=cli.env)
+    second.wait("running")
+    second.type("q")
+    assert second.end() == 0
+    assert f"gpuwatch attach {path}" in second.text().replace("\r\n", "")
+
+
+def _ended(cli: Cli, out: Path) -> str:
+    """Wait for the run's own end; what it is called, with all of the run in its session."""
+    (path,) = sessions(out)
+    until(lambda: not kept(path).status.live)
+    nothing_left(cli, out)
+    found = kept(path)
+    complete(found, STEPS)
+    assert (found.status.state, found.status.exit_code) == (State.FINISHED, 0)
+    assert (path.parent / "summary.md").exists()
+    assert found.kinds == []
+    return f"the session: {found.status.text}"
