@@ -105,7 +105,7 @@ def _check_header(path: Path) -> None:
     if version > schema.VERSION:
         raise NewerSchema(
             f"{path} has session schema {version}; this gpuwatch reads up to {schema.VERSION}",
-            "open it with the gpuwatch that wrote it, or a newer one",
+            "read it with a newer one: pip install --upgrade gpuwatch",
         )
 
 
