@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from gpuwatch.metrics import CATALOGUE
+from gpuwatch.recorder.slices import short_slices
 from gpuwatch.session.store import Row, event
 from gpuwatch.session.writer import SessionWriter
 from gpuwatch.telemetry.base import Channel, Source, Value
@@ -25,10 +26,11 @@ class Sampler:
     def run(self, writer: SessionWriter, wake: threading.Event, over: Callable[[], bool]) -> None:
         """Sample until ``over()``; ``wake`` makes it look at once."""
         tick = (time.monotonic_ns() - self._base_ns) // self._interval_ns
-        while not over():
-            tick = self._take(tick, writer)
-            self._wait(tick, wake, over)
-        self._take(tick, writer)
+        with short_slices():
+            while not over():
+                tick = self._take(tick, writer)
+                self._wait(tick, wake, over)
+            self._take(tick, writer)
 
     def columns(self, known: Sequence[tuple[str, str]]) -> None:
         """Map the sources' channels to the columns of the file, given as (device, metric)."""
