@@ -6,6 +6,7 @@ import contextlib
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from statistics import median
 
@@ -55,22 +56,14 @@ class Growth:
     slope: float
     low: float
     high: float
+    descriptors: int
+    threads: int
+    children: int
+    """More of each at any look of the last third than at any of the first."""
 
     @property
     def mib(self) -> float:
         return (self.end.rss - self.start.rss) / MIB
-
-    @property
-    def descriptors(self) -> int:
-        return max(0, self.end.descriptors - self.start.descriptors)
-
-    @property
-    def threads(self) -> int:
-        return max(0, self.end.threads - self.start.threads)
-
-    @property
-    def children(self) -> int:
-        return max(0, self.end.children - self.start.children)
 
     @property
     def leaks_memory(self) -> bool:
@@ -84,6 +77,11 @@ class Growth:
         if self.leaks_memory:
             found.append(f"{self.mib:.1f} MiB, {self.low:.1f} to {self.high:.1f} MiB/h")
         return found
+
+
+_DESCRIPTORS = attrgetter("descriptors")
+_THREADS = attrgetter("threads")
+_CHILDREN = attrgetter("children")
 
 
 def growth(samples: Sequence[Sample]) -> Growth:
@@ -104,9 +102,15 @@ def growth(samples: Sequence[Sample]) -> Growth:
     slope, _, low, high = theilslopes(
         [point.rss / MIB for point in points], [point.seconds / 3600 for point in points]
     )
-    return Growth(
-        _middle(judged[:tenth]), _middle(judged[-tenth:]), float(slope), float(low), float(high)
+    third = len(judged) // 3
+    more = (
+        max(0, min(map(kind, judged[-third:])) - max(map(kind, judged[:third])))
+        for kind in (_DESCRIPTORS, _THREADS, _CHILDREN)
     )
+    return Growth(
+        _middle(judged[:tenth]), _middle(judged[-tenth:]), float(slope), float(low), float(high),
+        *more,
+    )  # fmt: skip
 
 
 def _middle(samples: Sequence[Sample]) -> Sample:

@@ -17,7 +17,7 @@ from tests.soak.ground import Ground, until
 from tests.soak.growth import Sample, look
 from tests.terminal import Pty
 
-LOOK_SECONDS = 3.0
+LOOK_SECONDS = 2.0
 _NEVER = 10**8
 """Steps of a run that is stopped long before."""
 
