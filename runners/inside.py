@@ -16,7 +16,8 @@ _FIND_PYTHON = 'exec "$(command -v python3 || command -v python || echo python3)
 _PASSED_ON = re.compile(
     r"OMP_NUM_THREADS|MKL_NUM_THREADS|OPENBLAS_NUM_THREADS|CUDA_LAUNCH_BLOCKING"
     r"|CUDA_MODULE_LOADING|CUDA_DEVICE_MAX_CONNECTIONS|CUBLAS_WORKSPACE_CONFIG"
-    r"|NVIDIA_TF32_OVERRIDE|PYTORCH_(CUDA_)?ALLOC_CONF|TORCH_NUM_THREADS|NCCL_[A-Z0-9_]+"
+    r"|NVIDIA_TF32_OVERRIDE|PYTORCH_(CUDA_)?ALLOC_CONF|TORCH_NUM_THREADS"
+    r"|NCCL_(?![A-Z0-9_]*(TOKEN|SECRET|PASS|CREDENTIAL|AUTH|LOGIN|_KEY))[A-Z0-9_]+"
     r"|PYTHONHASHSEED|PYTHONUNBUFFERED|LANG|LC_ALL|TZ"
 )
 
@@ -58,7 +59,8 @@ def data_folder(spec: LaunchSpec) -> str | None:
 def variables(outside: Mapping[str, str]) -> dict[str, str]:
     """The caller's variables that a container gets: those that decide speed, and the locale.
 
-    No path of this machine and nothing that could be a secret is among them.
+    No path of this machine is among them. NCCL's plug-ins read variables of their own, so all of
+    its prefix are passed on but those that are named like a secret.
     """
     return {name: value for name, value in outside.items() if _PASSED_ON.fullmatch(name)}
 

@@ -11,7 +11,7 @@ one that does nothing must show no slowdown, one that uses 2 % of a core must sh
 The recorder is the real one; it samples the stand-in driver's GPUs, whose calls sleep
 ``--latency-us``, and the workload's processes. ``--own-driver`` takes this machine's GPUs, and
 ``--device cuda`` runs the workload there. Exit code 1 where at 2 Hz an upper bound is 0.5 % or
-more, or a control without a difference shows one.
+more, or a control does not show what it must.
 """
 
 from __future__ import annotations

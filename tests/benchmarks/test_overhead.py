@@ -13,7 +13,9 @@ import numpy as np
 import pytest
 
 from benchmarks.overhead import standin, workload
+from benchmarks.overhead.measure import Case, Measured, measure
 from benchmarks.overhead.switch import GUARD_SECONDS, switched, uninterrupted
+from benchmarks.overhead.table import BEGIN, END, PAGE, markdown, verdict, write
 from benchmarks.overhead.windows import (
     Planned,
     Window,
@@ -23,6 +25,7 @@ from benchmarks.overhead.windows import (
     slowdown,
     step_seconds,
 )
+from tests.fake_nvml import FakeDriver
 
 
 def simulated(share: float, dice: random.Random, pairs: int = 60) -> np.ndarray:
@@ -90,6 +93,44 @@ def test_a_step_across_the_edge_of_a_window_counts_in_neither() -> None:
     assert step_seconds(ends, Window(True, 4 * 10**9, 9 * 10**9, 0.0)) is None
 
 
+def measured(share: float, case: Case, seed: int = 6) -> Measured:
+    ratios = simulated(share, random.Random(seed), 200)
+    windows = (Window(True, 0, 10**9, 0.004), Window(False, 10**9, 2 * 10**9, 0.0))
+    return Measured(case, ratios, windows, 0.02, 0.003)
+
+
+def test_the_table_tells_a_missed_target_and_controls_that_do_not_hold() -> None:
+    good = [
+        measured(0.0, Case("loop", 2, 1, instead=0.0)),
+        measured(0.02, Case("loop", 2, 1, instead=0.02)),
+        measured(0.0, Case("loop", 2, 8)),
+        measured(0.02, Case("loop", 100, 8)),
+    ]
+    assert verdict(good) == (True, [])
+    text = markdown(good, "HEAD")
+    assert "every upper bound is below 0.5%, and the controls hold." in text
+    lines = [line for line in text.splitlines() if line.startswith("|")]
+    assert len(lines) == 2 + len(good) and len({line.count("|") for line in lines}) == 1
+    assert "| 0.30 | 0.40 |" in lines[-1]
+    for bad in (
+        measured(0.02, Case("loop", 2, 1, instead=0.0)),
+        measured(0.0, Case("loop", 2, 1, instead=0.02)),
+        measured(0.02, Case("loop", 2, 8)),
+    ):
+        held, said = verdict([*good, bad])
+        assert not held and len(said) == 1
+        assert said[0] in markdown([bad], "HEAD")
+
+
+def test_the_table_goes_between_its_marks_and_nothing_else_is_touched(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
+    for _ in range(2):
+        write("new", page)
+        assert page.read_text() == f"before\n{BEGIN}\nnew\n{END}\nafter\n"
+    assert PAGE.read_text().count(BEGIN) == PAGE.read_text().count(END) == 1
+
+
 def test_a_process_that_stands_still_uses_no_processor_and_goes_on_afterwards() -> None:
     with subprocess.Popen([sys.executable, standin.__file__, "0.5"]) as process:
         try:
@@ -133,3 +174,14 @@ def test_a_process_that_takes_half_of_the_core_is_seen_in_the_steps_of_the_workl
     found = slowdown(log_ratios(np.fromfile(steps, dtype=np.int64), windows))
     assert found is not None
     assert found.low > 0.1
+
+
+def test_a_real_recorder_that_is_switched_again_and_again_ends_its_run_well(tmp_path: Path) -> None:
+    env = FakeDriver(tmp_path).env
+    case = Case("loop", 10, 1)
+    found = measure(case, seconds=4, window_s=0.2, device="cpu", env=env, seed=7)
+    assert found.ratios.size == 10
+    assert all(window.cpu_s == 0 for window in found.windows if not window.on)
+    assert 0 < cpu_share(found.windows) < 0.5
+    assert 0 < found.cpu_share < 0.5
+    assert found.step_s > 0

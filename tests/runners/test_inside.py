@@ -98,7 +98,7 @@ def test_a_mount_of_everything_covers_everything() -> None:
 
 
 def test_only_variables_that_decide_speed_and_the_locale_are_passed_on() -> None:
-    passed = {"OMP_NUM_THREADS": "4", "NCCL_DEBUG": "WARN", "TZ": "UTC", "LC_ALL": "C"}
+    passed = {"OMP_NUM_THREADS": "4", "NCCL_IB_PKEY": "1", "TZ": "UTC", "LC_ALL": "C"}
     kept = {
         "PATH": "/bin",
         "HOME": "/root",
@@ -112,6 +112,9 @@ def test_only_variables_that_decide_speed_and_the_locale_are_passed_on() -> None
         "OMP_NUM_THREADS_X": "1",
         "CUDA_VISIBLE_DEVICES": "0",
         "NCCL_debug": "x",
+        "NCCL_PROXY_PASSWORD": "x",
+        "NCCL_AUTH_TOKEN": "x",
+        "NCCL_PLUGIN_API_KEY": "x",
     }
     assert inside.variables({**passed, **kept}) == passed
 
