@@ -10,7 +10,7 @@ from textual import events
 from textual.binding import Binding, BindingType
 
 from gpuwatch.session.status import State
-from gpuwatch.tui.arrived import Arrived
+from gpuwatch.tui.arrived import Delivery, News
 from gpuwatch.tui.canvas import Canvas, Clicked
 from gpuwatch.tui.devices_now import DevicesNow
 from gpuwatch.tui.home_acts import stoppable
@@ -115,7 +115,7 @@ class HomeScreen(HomeSessions):
     def on_screen_resume(self) -> None:
         if self._devices is None:
             self._devices = DevicesNow(
-                lambda news: void(self.post_message(Arrived(news))),
+                Delivery(self, self.take).post,
                 refresh=self._every,
                 recorder=self._recorder,
             )
@@ -129,8 +129,8 @@ class HomeScreen(HomeSessions):
         if devices is not None:
             threading.Thread(target=devices.close, name="devices-end").start()
 
-    def on_arrived(self, message: Arrived) -> None:
-        news = message.news
+    def take(self, news: News) -> None:
+        """Show what is known of the devices."""
         if isinstance(news, Snapshot):
             if self.state.devices is None or not _begins(news):
                 self.state = replace(self.state, devices=news, devices_trouble=None)
@@ -285,7 +285,3 @@ def _begins(news: Snapshot) -> bool:
     cpu = next((device for device in news.devices if device.row.kind == "cpu"), None)
     young = news.t < _YOUNG_NS
     return young and cpu is not None and cpu.value("hw.cpu.utilization") is None
-
-
-def void(_: object) -> None:
-    """Drop a value."""

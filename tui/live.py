@@ -13,7 +13,7 @@ from textual.binding import Binding, BindingType
 from gpuwatch.session.progress import place
 from gpuwatch.session.study import sessions_in
 from gpuwatch.text import clean
-from gpuwatch.tui.arrived import Arrived
+from gpuwatch.tui.arrived import Delivery, News
 from gpuwatch.tui.asked import View
 from gpuwatch.tui.canvas import Canvas
 from gpuwatch.tui.feed import REFRESH_SECONDS, Feed
@@ -73,19 +73,22 @@ class LiveScreen(TimeTravel, Views, Stopping):
         self._awaiting = False
         """The run is over, was watched, and its study goes on."""
         self._drawn = Drawn([])
+        self._delivery: Delivery | None = None
         self._feed = Feed(lambda: path, self._post, refresh=refresh, now_ns=now_ns)
         self._feed.ask(self._view)
 
     def on_mount(self) -> None:
         send_only_changes(self)
         self.paint()
+        self._delivery = Delivery(self, self.take)
         self._feed.start()
 
     def on_unmount(self) -> None:
         self._feed.close()
 
-    def _post(self, news: Snapshot | Unreadable) -> None:
-        self.post_message(Arrived(news))
+    def _post(self, news: News) -> None:
+        if self._delivery is not None:
+            self._delivery.post(news)
 
     def _ask(self, **changes: object) -> None:
         if changes.get("at") is not None:
@@ -94,8 +97,8 @@ class LiveScreen(TimeTravel, Views, Stopping):
         self._view = replace(self._view, **changes)  # type: ignore[arg-type]
         self._feed.ask(self._view)
 
-    def on_arrived(self, message: Arrived) -> None:
-        news = message.news
+    def take(self, news: News) -> None:
+        """Show what the feed has."""
         if isinstance(news, Unreadable):
             self.trouble = news
         else:

@@ -9,7 +9,7 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 
 from gpuwatch.text import clean
-from gpuwatch.tui.arrived import Arrived
+from gpuwatch.tui.arrived import Delivery, News
 from gpuwatch.tui.canvas import Canvas
 from gpuwatch.tui.cells import wrap
 from gpuwatch.tui.devices_now import DevicesNow
@@ -21,7 +21,7 @@ from gpuwatch.tui.page import SCROLLING
 from gpuwatch.tui.painted import PaintedScreen
 from gpuwatch.tui.process_rows import process_rows, unknown_rows
 from gpuwatch.tui.processes import ProcessNow
-from gpuwatch.tui.snapshot import Snapshot, Unreadable
+from gpuwatch.tui.snapshot import Snapshot
 
 _LOOK_SECONDS = 0.5
 """Between two looks for a newer snapshot."""
@@ -150,7 +150,7 @@ class MachineProcessScreen(ProcessScreen):
 
     def on_mount(self) -> None:
         super().on_mount()
-        self._devices = DevicesNow(self._arrive)
+        self._devices = DevicesNow(Delivery(self, self.take).post)
         self._devices.start()
 
     def on_unmount(self) -> None:
@@ -158,15 +158,11 @@ class MachineProcessScreen(ProcessScreen):
         if self._devices is not None:
             threading.Thread(target=self._devices.close, name="devices-end").start()
 
-    def _arrive(self, news: Snapshot | Unreadable) -> None:
-        """Called in the feed's thread."""
-        self.post_message(Arrived(news))
-
-    def on_arrived(self, message: Arrived) -> None:
-        news = message.news
+    def take(self, news: News) -> None:
+        """Show what runs now."""
         if isinstance(news, Snapshot):
             self._newest = news
-        elif isinstance(news, Unreadable):
+        else:
             self._trouble = news.trouble.text
         if self.on_top:
             self.paint()

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.tui.arrived import Arrived
 from gpuwatch.tui.commands import Entry
 from gpuwatch.tui.home import HomeScreen
 from gpuwatch.tui.home_devices import device_rows, on_gpu_rows
@@ -97,10 +96,10 @@ async def test_the_cpus_use_stays_until_a_new_recording_knows_it(fake: Fake, ses
         assert known is not None
         devices = tuple(replace(device, readings={}) for device in known.devices)
         young = replace(known, devices=devices, t=1_000_000_000)
-        screen.on_arrived(Arrived(young))
+        screen.take(young)
         assert screen.state.devices is not young
         old = replace(young, t=5_000_000_000)
-        screen.on_arrived(Arrived(old))
+        screen.take(old)
         assert screen.state.devices is old
 
 

@@ -20,7 +20,6 @@ from textual.strip import Strip
 from gpuwatch.cli import first_frame
 from gpuwatch.session.store import SessionStore, insert
 from gpuwatch.tui.app import GpuwatchApp
-from gpuwatch.tui.arrived import Arrived
 from gpuwatch.tui.canvas import Canvas
 from gpuwatch.tui.live import LiveScreen
 from gpuwatch.tui.narrow import Pen, _look
@@ -188,7 +187,7 @@ async def test_a_snapshot_that_says_nothing_new_sends_nothing(session: Make) -> 
         assert isinstance(screen, LiveScreen) and screen.snapshot is not None
         sent = Sent(app)
         for _ in range(5):
-            screen.on_arrived(Arrived(screen.snapshot))
+            screen.take(screen.snapshot)
             await pilot.pause()
         assert sent.updates == []
 
