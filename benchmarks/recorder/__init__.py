@@ -1,0 +1,1 @@
+"""What recording costs, beside nvitop, nvtop, gpustat and a logger, on the same stand-in driver."""

@@ -1,0 +1,55 @@
+"""Whether an interval is held: how late samples are, and how many are missing."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from dataclasses import dataclass
+
+from benchmarks.recorder.programs import GPUWATCH
+from benchmarks.recorder.surroundings import Place
+from gpuwatch.session.reader import SessionReader
+
+_LEFT_OUT_S = 1.0
+"""Of the start."""
+
+
+@dataclass(frozen=True)
+class Beat:
+    """One recording against its own beat; the first second and the last sample left out."""
+
+    due: int
+    missed: int
+    late: tuple[float, ...]
+    """Of each sample behind the moment it was due, in seconds, sorted."""
+    said: str | None
+    """What the session says of missing samples."""
+
+    def quantile(self, share: float) -> float:
+        return self.late[min(len(self.late) - 1, int(share * len(self.late)))]
+
+
+def beat(place: Place, interval: float, seconds: float) -> Beat:
+    """Record the machine for ``seconds`` and read back when its samples were taken."""
+    out = place.folder / "out"
+    command = [GPUWATCH, "--record", "--interval", f"{interval:g}", "--quiet", "--out", str(out)]
+    command += ["--duration", f"{seconds + _LEFT_OUT_S:g}s"]
+    subprocess.run(command, env=place.env, check=True, stdout=subprocess.DEVNULL)
+    with SessionReader(next(out.glob("*/*.gpuwatch"))) as reader:
+        ticks = [(row[0], row[1]) for row in reader.all_ticks([])][:-1]
+        said = [event.text for event in reader.events() if event.kind == "interval-missed"]
+    ticks = [(n, t) for n, t in ticks if t >= _LEFT_OUT_S * 1e9]
+    due = ticks[-1][0] - ticks[0][0] + 1
+    late = sorted(t / 1e9 - n * interval for n, t in ticks)
+    return Beat(due, due - len(ticks), tuple(late), said[-1] if said else None)
+
+
+def first_sample(place: Place) -> float:
+    """Seconds from the start of a recorder to its first sample."""
+    out = place.folder / f"out-{time.monotonic_ns()}"
+    command = [GPUWATCH, "--record", "--quiet", "--duration", "0.1s", "--out", str(out)]
+    begun = time.monotonic_ns()
+    subprocess.run(command, env=place.env, check=True, stdout=subprocess.DEVNULL)
+    with SessionReader(next(out.glob("*/*.gpuwatch"))) as reader:
+        first = next(iter(reader.all_ticks([])))[1]
+        return float(reader.meta()["clock"]["monotonic_ns"] + first - begun) / 1e9
