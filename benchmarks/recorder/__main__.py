@@ -6,8 +6,8 @@
 All programs read the same stand-in driver (tests/fake_nvml), whose GPUs change once a second, and
 run in a terminal each. The logger (logger.c) stands for ``nvidia-smi --query-gpu``. Each round runs
 every program once, every other round in reverse order, so that what else the machine does falls on
-all alike. ``--write`` puts the tables into docs/performance.md. Programs that are not installed, and
-rates that one does not take, are left out.
+all alike. ``--write`` puts the tables into docs/performance.md. Programs that are not installed,
+and rates that one does not take, are left out.
 """
 
 from __future__ import annotations
