@@ -38,6 +38,9 @@ from pathlib import Path
 
 from gpuwatch.metrics import CATALOGUE, Method
 from gpuwatch.session import store
+from gpuwatch.session.rows import StepRow
+from gpuwatch.session.schema import VERSION
+from gpuwatch.session.step_tier import StepTier
 from gpuwatch.session.tier import Tier
 from gpuwatch.telemetry.base import Channel, Device
 from tests.terminal import Pty, surroundings
@@ -91,7 +94,7 @@ def write(path: Path, long: Long) -> None:
     described = [(c, CATALOGUE[c.metric].unit, CATALOGUE[c.metric].kind.value) for c in channels]
     end = int(long.seconds * NS)
     meta = {
-        "session": {"id": "0123456789ab", "schema": 1},
+        "session": {"id": "0123456789ab", "schema": VERSION},
         "clock": {"monotonic_ns": 0, "unix_ns": 1_760_000_000 * NS},
         "interval_seconds": long.interval,
         "workload": {"name": "long", "kind": "workload", "arguments": [], "parameters": {}},
@@ -137,7 +140,10 @@ def _ticks(long: Long, channels: list[Channel]) -> Iterator[store.Row]:
 
 
 def _steps(long: Long) -> Iterator[store.Row]:
-    blob = array("d", [0.005] * 40).tobytes()
+    tier = StepTier()
+    noise = random.Random(1)
+    # A line's times are a stretch of these: making each would take longer than all the rest.
+    times = array("d", [0.005 * math.exp(noise.gauss(0, 0.02)) for _ in range(40_000)])
     loss = array("d", [0.3]).tobytes()
     sql = (
         "INSERT INTO step (t, step, count, warmup, samples, seconds, loss) "
@@ -145,7 +151,16 @@ def _steps(long: Long) -> Iterator[store.Row]:
     )
     for n in range(1, int(long.seconds / _STEP_SECONDS)):
         t = int(n * _STEP_SECONDS * NS)
-        yield sql, (t, 40 * n, 40, int(n == 1), 40 * 64.0, blob, loss)
+        at = noise.randrange(len(times) - 40)
+        seconds = times[at : at + 40]
+        line = StepRow(
+            n=n, t=t, step=40 * n, count=40, warmup=n == 1, samples=40 * 64.0,
+            seconds=tuple(seconds), loss=(0.3,), acc1=None, acc5=None, phases={}, partial=(),
+            flop=None, bytes=None,
+        )  # fmt: skip
+        yield from tier.add(line)
+        yield sql, (t, 40 * n, 40, int(n == 1), 40 * 64.0, seconds.tobytes(), loss)
+    yield from tier.flush()
 
 
 def _log(long: Long) -> Iterator[store.Row]:

@@ -290,11 +290,12 @@ def run_compare(
     *,
     margin: float | None = None,
     across_devices: bool = False,
+    exact: bool = False,
     look: Look = USUAL,
 ) -> int:
     """Show sessions side by side until it is left; returns the exit code.
 
-    ``margin`` and ``across_devices`` are those of ``gpuwatch compare``. Of a whole study a file
+    ``margin``, ``across_devices`` and ``exact`` are those of ``gpuwatch compare``. Of a whole study a file
     that cannot be read is a note.
 
     Raises:
@@ -308,6 +309,6 @@ def run_compare(
     def first() -> Screen[Any]:
         from gpuwatch.tui.compare import CompareScreen
 
-        return CompareScreen(paths, margin=margin, across_devices=across_devices)
+        return CompareScreen(paths, margin=margin, across_devices=across_devices, exact=exact)
 
     return _run(first, look)

@@ -87,10 +87,11 @@ class CompareScreen(PaintedScreen):
         *,
         margin: float | None = None,
         across_devices: bool = False,
+        exact: bool = False,
     ) -> None:
         """``beside``: the session to stand next to the baseline where not all fit.
 
-        ``margin`` and ``across_devices`` are those of ``gpuwatch compare``.
+        ``margin``, ``across_devices`` and ``exact`` are those of ``gpuwatch compare``.
         """
         super().__init__()
         self.paths = list(paths)
@@ -98,7 +99,7 @@ class CompareScreen(PaintedScreen):
         self._study = folder if self.paths == sessions_in(folder) else None
         """Its folder; looked at now: a run may begin before the sessions are read."""
         self._beside = beside
-        self._margin, self._across_devices = margin, across_devices
+        self._margin, self._across_devices, self._exact = margin, across_devices, exact
         self.result: Answer | Trouble | None = None
         self._openings: list[Opening] = []
         self._read = 0
@@ -125,12 +126,11 @@ class CompareScreen(PaintedScreen):
         tell(Compared(self._answer(tell)))
 
     def _answer(self, tell: Tell) -> Answer:
-        from gpuwatch.analysis.coarse import read_fast
-        from gpuwatch.analysis.read import read_sessions, read_study
+        from gpuwatch.analysis.read import read, read_exactly, read_sessions, read_study
         from gpuwatch.tui.answer import answer
 
         def told(path: Path) -> Read:
-            found = read_fast(path)
+            found = read_exactly(path) if self._exact else read(path)
             tell(Opened(None))
             return found
 

@@ -13,6 +13,8 @@ from typing import Any
 from gpuwatch.metrics import CATALOGUE, Method
 from gpuwatch.processes import boot_id, identify
 from gpuwatch.session import store
+from gpuwatch.session.rows import StepRow
+from gpuwatch.session.step_tier import StepTier
 from gpuwatch.session.tier import Tier
 from gpuwatch.telemetry.base import Channel, Device
 
@@ -256,6 +258,7 @@ def _value(script: Script, channel: Channel, s: float) -> float | int | None:
 def _steps(script: Script) -> list[store.Row]:
     """Ten lines a second of equal batches, from the fifth second on."""
     rows: list[store.Row] = []
+    tier = StepTier()
     seconds = STEP_SECONDS * script.pace
     count = max(1, round(0.1 / seconds))
     step = line = 0
@@ -267,22 +270,32 @@ def _steps(script: Script) -> list[store.Row]:
         step += count
         line += 1
         warmup = line == 1
+        phases = {name: share * sum(times) for name, share in script.phases.items()}
+        loss = [2.3 / (1 + step / 500)] * count
+        row = StepRow(
+            n=-1, t=int(t * NS), step=step, count=count, warmup=warmup, samples=64.0 * count,
+            seconds=tuple(times), loss=tuple(loss), acc1=None, acc5=None, phases=phases,
+            partial=(), flop=None, bytes=None,
+        )  # fmt: skip
+        rows += tier.add(row)
         rows.append(
             (
                 "INSERT INTO step (t, step, count, warmup, samples, seconds, loss, phases) "
                 "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
                 (
-                    int(t * NS),
+                    row.t,
                     step,
                     count,
                     int(warmup),
-                    64.0 * count,
+                    row.samples,
                     array("d", times).tobytes(),
-                    array("d", [2.3 / (1 + step / 500)] * count).tobytes(),
-                    json.dumps({name: share * sum(times) for name, share in script.phases.items()}),
+                    array("d", loss).tobytes(),
+                    json.dumps(phases),
                 ),
             )
         )
+    if not script.alive:
+        rows += tier.flush()
     return rows
 
 

@@ -1,158 +1,274 @@
-"""Long sessions read from their ten-second tier: for a screen, which cannot wait for every sample.
+"""Long sessions read from the tiers that were written while recording.
 
-A day at 10 Hz is a hundredth of the rows. Steps are read as they are, so that step times, and with
-them the verdicts, are the same; what is told of samples is of ten-second means, but for their
-highest values, which the tier keeps.
+A day at 10 Hz has 864,000 samples of each channel, and its tier 8,640 buckets. Counts, means and
+highest values are of every sample all the same: whole buckets have their sums, and at the two ends
+of the window the samples themselves are read. Quantiles are of samples that are drawn evenly.
 """
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
-from itertools import chain
-from pathlib import Path
-from typing import cast
+import math
+import random
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 
-from gpuwatch.analysis.cells import Read
-from gpuwatch.analysis.read import read, read_with
-from gpuwatch.analysis.statistics import Statistic
-from gpuwatch.analysis.summary import Summary
+import numpy as np
+
+from gpuwatch.analysis.rates import StepLine
+from gpuwatch.analysis.sampled import (
+    Column,
+    EverySample,
+    Source,
+    Sums,
+    around,
+    column_of,
+    known,
+    of_these,
+    ticks_between,
+    within,
+)
+from gpuwatch.analysis.samples import Pairs, Samples, integral
+from gpuwatch.analysis.window import Window
 from gpuwatch.metrics import Kind
-from gpuwatch.models import JSON
 from gpuwatch.session.reader import SessionReader
-from gpuwatch.session.rows import StepRow
-from gpuwatch.session.schema import TIER_SECONDS, TIER_STATS
+from gpuwatch.session.rows import ChannelRow
+from gpuwatch.session.schema import TIER_SECONDS
+from gpuwatch.session.step_tier import RESOLUTION
 
 MOST_TICKS = 20_000
 """A session of more samples is read from the tier: half an hour at 10 Hz."""
-NOTE = (
-    f"long: statistics of samples are of {TIER_SECONDS}-second means; step times are exact, and "
-    "`gpuwatch compare --format table` reads every sample"
-)
+MOST_LINES = 50_000
+"""Step lines that are read one by one."""
+_DRAWN = 8_640
+"""Samples of each channel that quantiles are of: one in ten seconds of a day."""
 _BUCKET_NS = TIER_SECONDS * 1_000_000_000
+_CONFIDENT = 1.96
+_STEPS = (
+    f"long: step times within {RESOLUTION * 100:.2g} % of each other are told as their mean, so "
+    f"that the median and p95 are right to {RESOLUTION * 100:.2g} %; mean, shortest and longest "
+    "are exact"
+)
+_SPARSE = 0.5
 
 
-class CoarseReader(SessionReader):
-    """A session whose ticks are the means of its tier, each in the middle of its ten seconds.
-
-    Its step lines are read once, those of ten seconds as one line that has every step's time.
-    """
-
-    _lines: list[StepRow] | None = None
-
-    def all_ticks(self, channels: Sequence[int], after: int = -1) -> Iterator[tuple[JSON, ...]]:
-        for bucket, *values in self.tier(channels, TIER_STATS.index("mean")):
-            if bucket > after:
-                yield (bucket, int(bucket) * _BUCKET_NS + _BUCKET_NS // 2, *values)
-
-    def all_steps(self, after: int = -1) -> Iterator[StepRow]:
-        if self._lines is None:
-            self._lines = list(_folded(super().all_steps()))
-        yield from (row for row in self._lines if row.n > after)
+def source_of(reader: SessionReader, *, exact: bool = False) -> Source:
+    """How to read a session: from its tiers where it is long, unless it is to be ``exact``."""
+    every = EverySample(reader)
+    return every if exact or not _long(reader) else FromTiers(reader, every)
 
 
-def _folded(rows: Iterable[StepRow]) -> Iterator[StepRow]:
-    """Neighbouring lines of one kind and of ten seconds as one."""
-    group: list[StepRow] = []
-    for row in rows:
-        # A line without times is of the gap before it: it stays alone.
-        if group and not (
-            row.seconds is not None
-            and group[0].seconds is not None
-            and row.warmup is group[0].warmup
-            and row.t - group[0].t < _BUCKET_NS
-        ):
-            yield _as_one(group)
-            group = []
-        group.append(row)
-    if group:
-        yield _as_one(group)
+def _long(reader: SessionReader) -> bool:
+    last = reader.last_tick()
+    return (last is not None and last[0] >= MOST_TICKS) or reader.last_step() >= MOST_LINES
 
 
-def _as_one(rows: Sequence[StepRow]) -> StepRow:
-    if len(rows) == 1:
-        return rows[0]
-    phases: dict[str, float] = {}
-    for row in rows:
-        for name, value in row.phases.items():
-            phases[name] = phases.get(name, 0.0) + value
-    losses = [value for row in (rows[0], rows[-1]) for value in row.loss or ()]
-    return replace(
-        rows[-1],
-        count=sum(row.count for row in rows),
-        samples=_sum([row.samples for row in rows]),
-        # Eight bytes a step; whoever reads it goes through it as through a tuple.
-        seconds=cast(
-            "tuple[float, ...]", array("d", chain.from_iterable(row.seconds or () for row in rows))
-        ),
-        loss=(losses[0], losses[-1]) if losses else None,
-        phases=phases,
-        partial=tuple(number for row in rows for number in row.partial),
-        flop=_sum([row.flop for row in rows]),
-        bytes=_sum([row.bytes for row in rows]),
+@dataclass(frozen=True)
+class _Told:
+    """What was read of all channels over one window."""
+
+    window: Window
+    whole: tuple[int, int]
+    """The buckets that lie in the window and are in the tier: the first, and the one behind."""
+    ends: tuple[tuple[np.ndarray, list[np.ndarray]], tuple[np.ndarray, list[np.ndarray]]]
+    """Samples before the first of them and behind the last, with one on each side of the window."""
+    numbers: np.ndarray
+    """Of the buckets."""
+    means: tuple[np.ndarray, ...]
+    counts: tuple[np.ndarray, ...]
+    highest: list[float]
+    drawn: tuple[np.ndarray, list[np.ndarray]]
+    places: dict[int, int]
+    """Of each channel, by its id."""
+
+
+class FromTiers:
+    """A long session: the lines of steps by ten seconds, and samples by ten seconds."""
+
+    def __init__(self, reader: SessionReader, every: EverySample) -> None:
+        self._reader, self._every = reader, every
+        self._steps: Sequence[StepLine] | None = None
+        self._told: _Told | None = None
+        self._notes: dict[str, None] = {}
+
+    def steps(self) -> Sequence[StepLine]:
+        if self._steps is None:
+            self._steps = self._lines() if self._reader.last_step() >= MOST_LINES else None
+            if self._steps is None:
+                self._steps = self._every.steps()
+        return self._steps
+
+    def _lines(self) -> list[StepLine]:
+        """The tier's rows, and every line that none of them stands for."""
+        found: list[StepLine] = []
+        after = -1
+        for bucket in self._reader.step_tier():
+            if bucket.times is None:
+                continue
+            first = bucket.n - bucket.lines
+            if first > max(after, 0):
+                found += self._reader.steps_folded(after, first)
+            found.append(bucket)
+            after = bucket.n
+            if bucket.weights is not None:
+                self._notes[_STEPS] = None
+        return found + self._reader.steps_folded(after, self._reader.last_step())
+
+    def tick_times(self, span: tuple[int, int] | None) -> Sequence[int]:
+        last = self._reader.last_tick()
+        if last is None:
+            return ()
+        times = []
+        if span is not None:
+            rows = self._reader.ticks((), self._reader.row_at("tick", span[0] - 1), 2)
+            times = [t for _, t in rows if t < last[1]]
+        return [*times, last[1]]
+
+    def edges(self, start: int, end: int) -> list[int]:
+        if not self._many(start, end):
+            return self._every.edges(start, end)
+        self._notes[f"long: rates of steps are over {TIER_SECONDS} s each; their mean is exact"] = (
+            None
+        )
+        return list(range((start // _BUCKET_NS + 1) * _BUCKET_NS, end, _BUCKET_NS))
+
+    def columns(self, channels: Sequence[ChannelRow], window: Window) -> dict[int, Column]:
+        told = self._of(window)
+        if told is None:
+            return self._every.columns(channels, window)
+        return {channel.id: _column(told, channel) for channel in channels}
+
+    def samples(
+        self, metrics: Collection[str], devices: Collection[str], window: Window
+    ) -> tuple[Samples, ...]:
+        told = self._of(window)
+        if told is None:
+            return self._every.samples(metrics, devices, window)
+        channels = of_these(self._reader, metrics, devices)
+        return tuple(Samples(channel, _pairs(told, channel)) for channel in channels)
+
+    def notes(self) -> tuple[str, ...]:
+        if not self._notes:
+            return ()
+        return (*self._notes, "`--exact` of show and compare reads every sample and every step")
+
+    def _many(self, start: int, end: int) -> bool:
+        first, last = within(self._reader, start, end)
+        return last - first > MOST_TICKS and end // _BUCKET_NS - start // _BUCKET_NS > 1
+
+    def _of(self, window: Window) -> _Told | None:
+        """What the tier says of all channels; ``None``: the window is short enough without it."""
+        if self._told is None or self._told.window != window:
+            if not self._many(window.start, window.end):
+                return None
+            self._told = self._read(window)
+        return self._told
+
+    def _read(self, window: Window) -> _Told:
+        reader = self._reader
+        ids = [channel.id for channel in reader.channels()]
+        begin = -(-window.start // _BUCKET_NS)
+        tier = reader.tier_columns(ids, begin - 1)
+        size = int(np.searchsorted(np.array(tier.n), window.end // _BUCKET_NS))
+        behind = tier.n[size - 1] + 1 if size else begin
+        first, last = within(reader, window.start, window.end)
+        before, upto = around(reader, first, last)
+        middle = reader.row_at("tick", begin * _BUCKET_NS - 1)
+        rest = reader.row_at("tick", behind * _BUCKET_NS - 1)
+        numbers = _drawn(first, last)
+        drawn = reader.ticks_at(ids, numbers)
+        ends = (
+            ticks_between(reader, ids, before, middle),
+            ticks_between(reader, ids, rest, upto),
+        )
+        counted = max((sum(each[:size]) for each in tier.counts), default=0)
+        counted += sum(np.count_nonzero((t >= window.start) & (t <= window.end)) for t, _ in ends)
+        self._notes[_note(int(counted), len(drawn.n))] = None
+        return _Told(
+            window=window,
+            whole=(begin, behind),
+            ends=ends,
+            numbers=np.array(tier.n[:size], dtype=np.int64),
+            means=tuple(np.array(each[:size]) for each in tier.means),
+            counts=tuple(np.array(each[:size]) for each in tier.counts),
+            highest=reader.tier_highest(ids, begin, behind),
+            drawn=(np.array(drawn.t, dtype=np.int64), [np.array(each) for each in drawn.values]),
+            places={each: place for place, each in enumerate(ids)},
+        )
+
+
+def _drawn(first: int, last: int) -> list[int]:
+    """One number of each of equal stretches of those behind ``first`` and up to ``last``."""
+    some = random.Random(0)  # noqa: S311 (no secret; the same for the same session)
+    count = min(_DRAWN, last - first)
+    bounds = [first + (last - first) * place // count for place in range(count + 1)]
+    return [some.randint(low + 1, high) for low, high in pairwise(bounds)]
+
+
+def _note(samples: int, drawn: int) -> str:
+    middle, high = (
+        100 * _CONFIDENT * math.sqrt(share * (1 - share) / max(1, drawn)) for share in (0.5, 0.95)
+    )
+    return (
+        f"long: means and highest values are of all {samples:,} samples; p50 and p95 of {drawn:,} "
+        f"drawn evenly, within {middle:.2g} and {high:.2g} percentage points of rank (95 %)"
     )
 
 
-def _sum(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return sum(known) if len(known) == len(values) else None
-
-
-def read_fast(path: Path) -> Read:
-    """One session, from its tier where it is long; its notes say so.
-
-    Raises:
-        NotASession, NewerSchema, StorageError: it cannot be read.
-    """
-    with CoarseReader(path) as reader:
-        last = reader.last_tick()
-        if last is not None and last[0] >= MOST_TICKS:
-            found = read_with(reader)
-            return replace(found, summary=_with_highest(found.summary, reader))
-    return read(path)
-
-
-def _with_highest(summary: Summary, reader: SessionReader) -> Summary:
-    """The highest samples in place of the highest means, of whole buckets inside the window."""
-    gauges = [each for each in reader.channels() if each.kind == Kind.GAUGE.value]
-    highest: list[float | None] = [None] * len(gauges)
-    first, last = summary.window.start / _BUCKET_NS, summary.window.end / _BUCKET_NS
-    for bucket, *values in reader.tier([each.id for each in gauges], TIER_STATS.index("max")):
-        if first <= bucket and bucket + 1 <= last:
-            for at, value in enumerate(values):
-                if value is not None:
-                    known = highest[at]
-                    highest[at] = value if known is None else max(known, value)
-    used = {device.id for device in summary.devices if device.used}
-    of_device: dict[tuple[str, str], float] = {}
-    of_metric: dict[str, float] = {}
-    for channel, value in zip(gauges, highest, strict=True):
-        if value is None:
-            continue
-        of_device[channel.device, channel.metric] = value
-        if channel.device in used:
-            of_metric[channel.metric] = max(value, of_metric.get(channel.metric, value))
-    return replace(
-        summary,
-        metrics={
-            name: _raised(each, of_metric.get(name)) for name, each in summary.metrics.items()
-        },
-        devices=tuple(
-            replace(
-                device,
-                metrics={
-                    name: _raised(each, of_device.get((device.id, name)))
-                    for name, each in device.metrics.items()
-                },
-            )
-            for device in summary.devices
-        ),
-        notes=(*summary.notes, NOTE),
+def _column(told: _Told, channel: ChannelRow) -> Column:
+    place, window = told.places[channel.id], told.window
+    (early, before), (late, behind) = ((t, values[place]) for t, values in told.ends)
+    t, drawn = told.drawn[0], told.drawn[1][place]
+    if channel.kind == Kind.COUNTER.value:
+        times = np.concatenate([early, t, late])
+        values = np.concatenate([before, drawn, behind])
+        _, order = np.unique(times, return_index=True)
+        return column_of(channel, times[order], values[order], window)
+    counts, means = told.counts[place], told.means[place]
+    outer = np.concatenate(
+        [
+            values[(times >= window.start) & (times <= window.end)]
+            for times, values in ((early, before), (late, behind))
+        ]
     )
+    outer = outer[~np.isnan(outer)]
+    highest = [told.highest[place], *outer.tolist()]
+    sums = Sums(
+        count=int(counts.sum()) + outer.size,
+        total=float((counts * means).sum() + outer.sum()),
+        max=max((each for each in highest if not math.isnan(each)), default=math.nan),
+    )
+    return Column(drawn, integral(_gauge(told, place), window).coverage, sums)
 
 
-def _raised(statistic: Statistic, highest: float | None) -> Statistic:
-    if highest is None or statistic.max is None:
-        return statistic
-    return replace(statistic, max=max(statistic.max, highest))
+def _pairs(told: _Told, channel: ChannelRow) -> Pairs:
+    place = told.places[channel.id]
+    if channel.kind != Kind.COUNTER.value:
+        return _gauge(told, place)
+    times = np.concatenate([told.ends[0][0], told.drawn[0], told.ends[1][0]])
+    values = np.concatenate([told.ends[0][1][place], told.drawn[1][place], told.ends[1][1][place]])
+    _, order = np.unique(times, return_index=True)
+    return known(times[order], values[order])
+
+
+def _gauge(told: _Told, place: int) -> Pairs:
+    """A mean for each bucket, at its last sample; those of few values are left out, as gaps are."""
+    counts, means = told.counts[place], told.means[place]
+    usual = float(np.median(counts[counts > 0])) if (counts > 0).any() else 0.0
+    full = (counts > 0) & (counts >= _SPARSE * usual)
+    begin, behind = (each * _BUCKET_NS for each in told.whole)
+    gap = int(_BUCKET_NS / usual) if usual else 0
+    ends = (told.numbers[full] + 1) * _BUCKET_NS - gap
+    outer = []
+    for (t, values), low, high in (
+        ((told.ends[0][0], told.ends[0][1][place]), told.window.start, begin),
+        ((told.ends[1][0], told.ends[1][1][place]), behind, told.window.end),
+    ):
+        inside = values[(t >= low) & (t <= high) & ~np.isnan(values)]
+        outer.append(float(inside.mean()) if inside.size else math.nan)
+    first = outer[0] if begin > told.window.start else means[full][0] if full.any() else math.nan
+    before = max(told.window.start, begin - gap)
+    t = np.array([told.window.start, before, *ends, told.window.end], dtype=np.int64)
+    values = np.array([first, outer[0], *means[full], outer[1]])
+    _, order = np.unique(t, return_index=True)
+    return known(t[order], values[order])

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
-from statistics import fmean, median, stdev
+
+import numpy as np
 
 from gpuwatch import units
 from gpuwatch.analysis.figure import Figure, divided, unknown
-from gpuwatch.analysis.samples import FULL, Samples, added, integral
+from gpuwatch.analysis.samples import FULL, Samples, added, arrays, integral
 from gpuwatch.analysis.statistics import Statistic, unavailable
 from gpuwatch.analysis.window import Window
 from gpuwatch.metrics import Method
@@ -156,20 +156,21 @@ def _gpu(samples: Sequence[Samples], gpu: str, window: Window) -> Figure:
 
 def _dated(values: Sequence[tuple[int, float]], window: Window) -> str:
     """What the dates of readings leave open: an interval between samples, over the window."""
-    late = median(after - before for (before, _), (after, _) in pairwise(values))
+    late = float(np.median(np.diff(arrays(values)[0])))
     error = late / (window.end - window.start)
     return f", within {units.percent(error)}: readings are dated to {late / 1e9:.3g} s"
 
 
 def _scattered(values: Sequence[tuple[int, float]], window: Window) -> str:
     """Two standard errors of the mean of power, from the scatter of its samples."""
-    inside = [value for t, value in values if window.start <= t <= window.end]
-    if len(inside) < 2 or fmean(inside) <= 0:
+    t, what = arrays(values)
+    inside = what[(t >= window.start) & (t <= window.end)]
+    if inside.size < 2 or inside.mean() <= 0:
         return ""
-    error = 2 * stdev(inside) / math.sqrt(len(inside)) / fmean(inside)
+    error = 2 * float(inside.std(ddof=1)) / math.sqrt(inside.size) / float(inside.mean())
     if error < _NEGLIGIBLE:
         return ""
-    return f", within {units.percent(error)} by the scatter of {len(inside)} samples"
+    return f", within {units.percent(error)} by the scatter of {inside.size} samples"
 
 
 def _cpu(samples: Sequence[Samples], window: Window) -> Figure:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from gpuwatch.analysis.rates import flop_of, intervals, rate_series, samples_of
+from gpuwatch.analysis.rates import StepLine, flop_of, intervals, rate_series, samples_of
 from gpuwatch.metrics import CATALOGUE, Kind, Method
 from gpuwatch.models import JSON, mapping
 from gpuwatch.session.reader import SessionReader
@@ -42,7 +42,7 @@ _MOST_LINES = 20_000
 _NS = 1_000_000_000
 _BUCKET_NS = TIER_SECONDS * _NS
 
-_Rate = Callable[[StepRow], "float | None"]
+_Rate = Callable[[StepLine], "float | None"]
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from gpuwatch import units
-from gpuwatch.analysis.rates import intervals
+from gpuwatch.analysis.rates import StepLine, intervals, taken
 from gpuwatch.analysis.window import Window
 from gpuwatch.models import JSON, mapping
 from gpuwatch.session.reader import SessionReader
-from gpuwatch.session.rows import EventRow, StepRow
+from gpuwatch.session.rows import EventRow
 
 _TOLD = {
     "output-lost": "output was lost, and with it perhaps steps: the workload wrote too fast",
@@ -31,6 +31,8 @@ _TOLD = {
     "left-behind": None,
     "run-lost": None,
     "run-back": None,
+    "run-paused": None,
+    "run-unpaused": None,
 }
 """Kinds of events that matter, with a sentence where the event's own says less."""
 
@@ -46,7 +48,7 @@ COVERED = 0.9
 """Share of the window that the steps' own times must cover, lest a reader be told."""
 
 
-def notes(reader: SessionReader, window: Window, steps: Sequence[StepRow]) -> tuple[str, ...]:
+def notes(reader: SessionReader, window: Window, steps: Sequence[StepLine]) -> tuple[str, ...]:
     """Sentences about gaps, losses and lost devices; and over what the figures are."""
     found = []
     if window.kind == "whole run" and steps:
@@ -76,13 +78,14 @@ def notes(reader: SessionReader, window: Window, steps: Sequence[StepRow]) -> tu
     return tuple(found)
 
 
-def _denominators(steps: Sequence[StepRow]) -> list[str]:
+def _denominators(steps: Sequence[StepLine]) -> list[str]:
     """Where FLOP/s and throughput are over clearly different times."""
     spans = [(start, end, row) for start, end, row in intervals(steps) if not row.warmup]
-    if not spans or not all(row.seconds for _, _, row in spans):
+    times = [taken(row) for _, _, row in spans]
+    if not times or None in times:
         return []
     whole = (spans[-1][1] - spans[0][0]) / 1e9
-    own = sum(sum(row.seconds or ()) for _, _, row in spans)
+    own = sum(each or 0.0 for each in times)
     if own >= COVERED * whole:
         return []
     return [

@@ -5,21 +5,30 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from gpuwatch.models import JSON, number
-from gpuwatch.session.rows import StepRow
+from gpuwatch.session.rows import StepBucket, StepRow
 
 _LONGEST = 1e9
 """Seconds of a step line."""
 
-Span = tuple[int, int, StepRow]
+StepLine = StepRow | StepBucket
+"""A step line, or those of ten seconds."""
+Span = tuple[int, int, StepLine]
 """Start and end in nanoseconds of the time that a step line covers, and the line."""
 
 
-def intervals(steps: Iterable[StepRow]) -> list[Span]:
+def taken(row: StepLine) -> float | None:
+    """Seconds of all steps of a line together; ``None`` where it tells no times."""
+    if isinstance(row, StepBucket):
+        return row.taken
+    return sum(row.seconds) if row.seconds else None
+
+
+def intervals(steps: Iterable[StepLine]) -> list[Span]:
     """The time that each step line covers; see :func:`spans`."""
     return list(spans(steps))
 
 
-def spans(steps: Iterable[StepRow]) -> Iterator[Span]:
+def spans(steps: Iterable[StepLine]) -> Iterator[Span]:
     """The time that each step line covers, one line after the other.
 
     It ends when the line's last step ended. With step times it is as long as they are together,
@@ -28,8 +37,10 @@ def spans(steps: Iterable[StepRow]) -> Iterator[Span]:
     """
     before: int | None = None
     for row in steps:
-        if row.seconds and abs(taken := sum(row.seconds)) < _LONGEST:
-            start = row.t - int(taken * 1e9)
+        if isinstance(row, StepBucket):
+            start = row.start
+        elif row.seconds and abs(together := sum(row.seconds)) < _LONGEST:
+            start = row.t - int(together * 1e9)
         else:
             start = row.t if before is None else before
         if before is not None:
@@ -39,7 +50,7 @@ def spans(steps: Iterable[StepRow]) -> Iterator[Span]:
 
 
 def rate_series(
-    steps: Iterable[StepRow], work: Callable[[StepRow], float | None], edges: Sequence[int]
+    steps: Iterable[StepLine], work: Callable[[StepLine], float | None], edges: Sequence[int]
 ) -> list[float | None]:
     """Work per second between neighbouring ``edges`` (nanoseconds), one value fewer than edges.
 
@@ -50,7 +61,7 @@ def rate_series(
 
 
 def spread(
-    covered: Iterable[Span], work: Callable[[StepRow], float | None], edges: Sequence[int]
+    covered: Iterable[Span], work: Callable[[StepLine], float | None], edges: Sequence[int]
 ) -> list[float | None]:
     """:func:`rate_series` of lines whose spans are known already."""
     totals: list[float | None] = [None] * max(0, len(edges) - 1)
@@ -82,25 +93,25 @@ def full_times(row: StepRow) -> list[float]:
     return [value for at, value in enumerate(row.seconds, first) if at not in partial]
 
 
-def samples_of(row: StepRow) -> float | None:
+def samples_of(row: StepLine) -> float | None:
     """Samples of a step line."""
     return row.samples
 
 
-def flop_of(count: Mapping[str, JSON]) -> Callable[[StepRow], float | None]:
+def flop_of(count: Mapping[str, JSON]) -> Callable[[StepLine], float | None]:
     """Model FLOP of a step line: its own figure, else what ``count`` says of a full step."""
     per_step, samples = number(count.get("flop_per_step")), number(count.get("samples"))
     return lambda row: _work(row.flop, per_step, samples, row)
 
 
-def bytes_of(count: Mapping[str, JSON]) -> Callable[[StepRow], float | None]:
+def bytes_of(count: Mapping[str, JSON]) -> Callable[[StepLine], float | None]:
     """Algorithmic bytes of a step line: its own figure, else what ``count`` says of a full step."""
     per_step, samples = number(count.get("bytes_per_step")), number(count.get("samples"))
     return lambda row: _work(row.bytes, per_step, samples, row)
 
 
 def _work(
-    own: float | None, per_step: float | None, samples: float | None, row: StepRow
+    own: float | None, per_step: float | None, samples: float | None, row: StepLine
 ) -> float | None:
     """Work in proportion to the samples, so that a partial batch does not count as a full one."""
     if own is not None or per_step is None:

@@ -9,10 +9,13 @@ from pathlib import Path
 
 from gpuwatch.analysis.cells import Read as Read
 from gpuwatch.analysis.cells import is_time
+from gpuwatch.analysis.coarse import source_of
 from gpuwatch.analysis.results import Steady, StudyResult
-from gpuwatch.analysis.steady import steady_state
+from gpuwatch.analysis.sampled import Source
+from gpuwatch.analysis.steady import steady_series
+from gpuwatch.analysis.step_series import Series, series_of
 from gpuwatch.analysis.study import study_result
-from gpuwatch.analysis.summary import step_times, summarise
+from gpuwatch.analysis.summary import summarise_from
 from gpuwatch.analysis.wording import per_cent
 from gpuwatch.errors import GpuwatchError
 from gpuwatch.session import plan as plans
@@ -28,31 +31,41 @@ _NO_PLAN = (
 
 
 def read(path: Path) -> Read:
-    """One session.
+    """One session, from its tiers where it is long; its notes say so.
 
     Raises:
         NotASession, NewerSchema, StorageError: it cannot be read.
     """
     with SessionReader(path) as reader:
-        return read_with(reader)
+        return _read(reader, source_of(reader))
 
 
-def read_with(reader: SessionReader) -> Read:
-    """One session by its reader."""
-    times, reason = step_times([row for row in reader.all_steps() if not row.warmup])
-    return Read(summarise(reader), _steady(times.tolist(), reason))
+def read_exactly(path: Path) -> Read:
+    """One session from every sample and every step, however long it is.
+
+    Raises:
+        NotASession, NewerSchema, StorageError: it cannot be read.
+    """
+    with SessionReader(path) as reader:
+        return _read(reader, source_of(reader, exact=True))
 
 
-def _steady(seconds: Sequence[float], reason: str | None) -> Steady:
-    if reason is None and not all(map(is_time, seconds)):
+def _read(reader: SessionReader, source: Source) -> Read:
+    times, reason = series_of([row for row in source.steps() if not row.warmup])
+    return Read(summarise_from(reader, source), _steady(times, reason))
+
+
+def _steady(times: Series, reason: str | None) -> Steady:
+    shortest, longest = times.quantiles(0, 1) if reason is None and times.size else (1.0, 1.0)
+    if reason is None and not (is_time(shortest) and is_time(longest)):
         reason = "a step time that was reported is none that a step can take"
     if reason is not None:
         return Steady(None, 0, 0, None, reason=reason)
-    return steady_state(seconds)
+    return steady_series(times)
 
 
 Reading = Callable[[Path], Read]
-"""How a session is read: :func:`read`, or with something told or left out."""
+"""How a session is read: :func:`read`, :func:`read_exactly`, or with something told or left out."""
 
 
 def read_study(

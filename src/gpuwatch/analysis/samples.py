@@ -2,17 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from statistics import median
+from typing import TYPE_CHECKING, Any
 
 from gpuwatch.analysis.window import Window
-from gpuwatch.session.reader import SessionReader
 from gpuwatch.session.rows import ChannelRow
+
+if TYPE_CHECKING:
+    import numpy as np
 
 FULL = 0.9
 """Share of a window that samples must cover for their integral to stand for all of it."""
+
+
+class Pairs(Sequence["tuple[int, float]"]):
+    """When, and what: sixteen bytes each."""
+
+    def __init__(self, t: np.ndarray, values: np.ndarray) -> None:
+        self.t, self.values = t, values
+
+    def __len__(self) -> int:
+        return int(self.t.size)
+
+    def __getitem__(self, at: Any) -> Any:
+        if isinstance(at, slice):
+            return Pairs(self.t[at], self.values[at])
+        return int(self.t[at]), float(self.values[at])
+
+    def __iter__(self) -> Iterator[tuple[int, float]]:
+        return zip(self.t.tolist(), self.values.tolist(), strict=True)
 
 
 @dataclass(frozen=True)
@@ -20,7 +39,7 @@ class Samples:
     """One channel's known values, in order: when (nanoseconds since the session's start), what."""
 
     channel: ChannelRow
-    values: tuple[tuple[int, float], ...]
+    values: Sequence[tuple[int, float]]
 
 
 @dataclass(frozen=True)
@@ -31,18 +50,15 @@ class Integral:
     """Share of the window that the samples cover, 0 to 1."""
 
 
-def samples_of(
-    reader: SessionReader, metrics: Collection[str], devices: Collection[str]
-) -> tuple[Samples, ...]:
-    """The samples of these metrics on these devices, of every channel that is there."""
-    channels = [c for c in reader.channels() if c.metric in metrics and c.device in devices]
-    columns: list[list[tuple[int, float]]] = [[] for _ in channels]
-    for _, t, *values in reader.all_ticks([channel.id for channel in channels]):
-        for column, value in zip(columns, values, strict=True):
-            if value is not None:
-                column.append((t, value))
-    pairs = zip(channels, columns, strict=True)
-    return tuple(Samples(channel, tuple(column)) for channel, column in pairs)
+def arrays(values: Sequence[tuple[int, float]]) -> tuple[np.ndarray, np.ndarray]:
+    """When and what, as arrays of integers and doubles."""
+    # Here and not above: whoever takes but FULL of this module loads no numpy.
+    import numpy as np
+
+    if isinstance(values, Pairs):
+        return values.t, values.values
+    t, what = zip(*values, strict=True) if values else ((), ())
+    return np.array(t, dtype=np.int64), np.array(what, dtype=float)
 
 
 def integral(values: Sequence[tuple[int, float]], window: Window) -> Integral:
@@ -51,17 +67,16 @@ def integral(values: Sequence[tuple[int, float]], window: Window) -> Integral:
     A value is the mean since the one before it, as GPM, DCGM and RAPL give it. It covers at most
     twice the median distance between values: what lies further back is a gap, not covered.
     """
+    import numpy as np
+
     if window.end <= window.start or len(values) < 2:
         return Integral(0.0, 0.0)
-    reach = 2 * median(later[0] - earlier[0] for earlier, later in pairwise(values))
-    total, covered = 0.0, 0.0
-    for (before, _), (t, value) in pairwise(values):
-        start = max(window.start, before, t - reach)
-        end = min(window.end, t)
-        if end > start:
-            total += value * (end - start) / 1e9
-            covered += end - start
-    return Integral(total, covered / (window.end - window.start))
+    t, what = arrays(values)
+    reach = 2 * float(np.median(np.diff(t)))
+    start = np.maximum(np.maximum(window.start, t[:-1]), t[1:] - reach)
+    covered = np.maximum(0.0, np.minimum(window.end, t[1:]) - start)
+    total = float(np.sum(what[1:] * covered) / 1e9)
+    return Integral(total, float(covered.sum()) / (window.end - window.start))
 
 
 def added(values: Sequence[tuple[int, float]], window: Window) -> Integral:
@@ -71,18 +86,19 @@ def added(values: Sequence[tuple[int, float]], window: Window) -> Integral:
     the old value, and only the first sample of each value tells when it was renewed. A counter that
     goes backwards was reset, and covers nothing.
     """
-    renewed = [values[0]] if values else []
-    for t, value in values:
-        if value != renewed[-1][1]:
-            renewed.append((t, value))
-    if values and values[-1][0] > renewed[-1][0] and len(renewed) == 1:
-        renewed.append(values[-1])  # a counter that stood still all the time
-    if window.end <= window.start or any(b[1] < a[1] for a, b in pairwise(renewed)):
+    import numpy as np
+
+    t, what = arrays(values)
+    if window.end <= window.start or not t.size:
         return Integral(0.0, 0.0)
-    total, covered = 0.0, 0.0
-    for (before, low), (t, high) in pairwise(renewed):
-        start, end = max(window.start, before), min(window.end, t)
-        if end > start:
-            total += (high - low) * (end - start) / (t - before)
-            covered += end - start
-    return Integral(total, covered / (window.end - window.start))
+    renewed = np.concatenate([[0], 1 + np.flatnonzero(np.diff(what))])
+    if renewed.size == 1 and t[-1] > t[0]:
+        renewed = np.array([0, t.size - 1])  # a counter that stood still all the time
+    t, rise = t[renewed], np.diff(what[renewed])
+    if (rise < 0).any():
+        return Integral(0.0, 0.0)
+    span = np.minimum(window.end, t[1:]) - np.maximum(window.start, t[:-1])
+    inside = span > 0
+    span = span[inside]
+    total = float(np.sum(rise[inside] * span / np.diff(t)[inside]))
+    return Integral(total, float(span.sum()) / (window.end - window.start))

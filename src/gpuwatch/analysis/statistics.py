@@ -31,13 +31,22 @@ class Statistic:
 
 
 def describe(
-    values: Sequence[float | int | None], *, unit: str, method: Method, source: str, reason: str
+    values: Sequence[float | int | None] | np.ndarray,
+    *,
+    unit: str,
+    method: Method,
+    source: str,
+    reason: str,
 ) -> Statistic:
     """Statistics of the values that are known; ``reason`` is given only if there are none.
 
-    Percentiles interpolate linearly between order statistics (numpy's default).
+    A NaN in an array is unknown. Percentiles interpolate linearly between order statistics
+    (numpy's default).
     """
-    known = np.array([value for value in values if value is not None], dtype=float)
+    if isinstance(values, np.ndarray):
+        known = values[~np.isnan(values)]
+    else:
+        known = np.array([value for value in values if value is not None], dtype=float)
     if not known.size:
         return Statistic(unit, Method.UNAVAILABLE, source, 0, None, None, None, None, reason)
     p50, p95 = np.percentile(known, (50, 95))

@@ -21,6 +21,7 @@ from gpuwatch.analysis.changepoints import (
     without_spikes,
 )
 from gpuwatch.analysis.results import Steady
+from gpuwatch.analysis.step_series import Series, Single
 
 FEWEST_STEPS = 10
 LEAST_SHARE = 0.1
@@ -44,22 +45,28 @@ def steady_state(seconds: Sequence[float]) -> Steady:
     Raises:
         ValueError: a time is not finite and above 0.
     """
-    times = np.asarray(seconds, dtype=float)
-    if not (np.isfinite(times) & (times > 0)).all():
+    return steady_series(Single(np.asarray(seconds, dtype=float)))
+
+
+def steady_series(times: Series) -> Steady:
+    """:func:`steady_state` of times that may be together.
+
+    Raises:
+        ValueError: a time is not finite and above 0.
+    """
+    if not times.good():
         raise ValueError("step times must be finite and above 0")
     if times.size < FEWEST_STEPS:
         reason = f"{times.size} timed steps are too few for a steady state"
         return _none(times, 0, (), f"{reason} ({FEWEST_STEPS} are needed: --steps)")
-    width = math.ceil(times.size / _MOST_VALUES)
-    rest = times.size % width  # of the first bin, which is left out; the last one counts
-    raw = np.log(np.median(times[rest:].reshape(-1, width), axis=1))
+    raw = np.log(times.binned(_MOST_VALUES))
     values = without_spikes(raw)
     noise = noise_of(values)
     relevant = max(math.log1p(RELEVANT), noise.deviation)
     penalty = PENALTY * noise.long_run * math.log(values.size)
     starts = supported(raw, partition(values, penalty))
     levels = [float(np.median(each)) for each in np.split(values, starts[1:])]
-    at = [0, *(rest + width * start for start in starts[1:])]
+    at = [times.at(start) for start in starts]
     changes = tuple(
         step
         for step, level, before in zip(at[1:], levels[1:], levels[:-1], strict=True)
@@ -69,17 +76,16 @@ def steady_state(seconds: Sequence[float]) -> Steady:
     fewest = max(FEWEST_STEPS, math.ceil(LEAST_SHARE * times.size))
     if times.size - first < fewest:
         return _none(times, first, changes, _changed(times, at, first))
-    drift = _drift(values, starts, penalty, relevant, math.ceil(fewest / width))
+    fewest_values = math.ceil(fewest / math.ceil(times.size / _MOST_VALUES))
+    drift = _drift(values, starts, penalty, relevant, fewest_values)
     if drift is not None:
         since, bend = drift
         if bend is None:
-            step = rest + width * since if since else 0
-            return _none(times, first, changes, _drifted(times, step))
-        first = max(first, rest + width * bend)
-    part = times[first:]
-    median = float(np.median(part))
-    spread = _SCALE * float(np.median(np.abs(part - median))) / median
-    return Steady(median, first, part.size, spread, changes)
+            return _none(times, first, changes, _drifted(times, times.at(since)))
+        first = max(first, times.at(bend))
+    median = times.level(first, times.size)
+    spread = _SCALE * times.spread(first, median) / median
+    return Steady(median, first, times.size - first, spread, changes)
 
 
 def _first(at: Sequence[int], levels: Sequence[float], count: int, relevant: float) -> int:
@@ -129,16 +135,17 @@ def told(steady: Steady) -> str | None:
     return f"the steady part is the last {steady.count} of {total} steps"
 
 
-def _changed(times: np.ndarray, at: Sequence[int], first: int) -> str:
+def _changed(times: Series, at: Sequence[int], first: int) -> str:
     before = max(step for step in at if step < first)
     where = f"step {first + 1} of {times.size}"
-    figures = _from_to(_level(times[before:first]), _level(times[first:]))
+    figures = _from_to(times.level(before, first), times.level(first, times.size))
     return f"no steady state: the step time still changed at {where} ({figures})"
 
 
-def _drifted(times: np.ndarray, since: int) -> str:
+def _drifted(times: Series, since: int) -> str:
     tenth = max(1, (times.size - since) // 10)
-    old, new = _level(times[since : since + tenth]), _level(times[-tenth:])
+    old = times.level(since, since + tenth)
+    new = times.level(times.size - tenth, times.size)
     told = "rose" if new > old else "fell"
     span = f"over the last {times.size - since} of {times.size} steps"
     return f"no steady state: the step time still {told} at the end, {span} ({_from_to(old, new)})"
@@ -155,5 +162,5 @@ def _level(times: np.ndarray) -> float:
     return float(np.median(times))
 
 
-def _none(times: np.ndarray, first: int, changes: tuple[int, ...], reason: str) -> Steady:
+def _none(times: Series, first: int, changes: tuple[int, ...], reason: str) -> Steady:
     return Steady(None, first, times.size - first, None, changes, reason)

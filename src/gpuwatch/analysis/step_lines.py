@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from gpuwatch.analysis.rates import full_times
+from gpuwatch.analysis.rates import StepLine, full_times, taken
 from gpuwatch.session.rows import StepRow
 
 
@@ -36,14 +36,15 @@ def median_step(timed: Sequence[StepRow]) -> float | None:
     return times[middle] if len(times) % 2 else (times[middle - 1] + times[middle]) / 2
 
 
-def throughput(timed: Sequence[StepRow]) -> float | None:
+def throughput(timed: Sequence[StepLine]) -> float | None:
     """Samples per second of the lines' own times, else between the first line and the last."""
     samples = [row.samples for row in timed]
     if not timed or any(value is None for value in samples):
         return None
     total = sum(value for value in samples if value is not None)
-    if all(row.seconds for row in timed):
-        seconds = sum(sum(row.seconds) for row in timed if row.seconds)
+    times = [taken(row) for row in timed]
+    if None not in times:
+        seconds = sum(each or 0.0 for each in times)
     else:
         # The first line's own time is unknown: the rate between the first line and the last.
         seconds = (timed[-1].t - timed[0].t) / 1e9

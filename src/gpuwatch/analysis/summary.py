@@ -6,24 +6,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 
-import numpy as np
-
 from gpuwatch.analysis.ceilings import missing_of
+from gpuwatch.analysis.coarse import source_of
 from gpuwatch.analysis.efficiency import SAMPLED, Efficiency, Work, efficiency_of
 from gpuwatch.analysis.energy import with_energy
-from gpuwatch.analysis.metrics import device_statistics, partly_sampled, session_statistics
+from gpuwatch.analysis.metrics import partly_sampled, statistics_of
 from gpuwatch.analysis.notes import notes
 from gpuwatch.analysis.profile import Counters, Profile, counters_of, profile_of
 from gpuwatch.analysis.program import Program
-from gpuwatch.analysis.samples import samples_of
+from gpuwatch.analysis.rates import StepLine
+from gpuwatch.analysis.sampled import Source
 from gpuwatch.analysis.statistics import Statistic
-from gpuwatch.analysis.step_lines import throughput, times_of
-from gpuwatch.analysis.window import Window, timed_window
+from gpuwatch.analysis.step_lines import throughput
+from gpuwatch.analysis.step_series import series_of
+from gpuwatch.analysis.window import Window, span_of, timed_window
 from gpuwatch.models import JSON, mapping, number
 from gpuwatch.session import labels
 from gpuwatch.session.label import NONE, Label
 from gpuwatch.session.reader import SessionReader
-from gpuwatch.session.rows import StepRow
+from gpuwatch.session.rows import StepBucket, StepRow
 from gpuwatch.session.status import Status, status
 
 SCHEMA = 1
@@ -114,23 +115,28 @@ class Summary:
     """Its name, its tags and a note, as a person gave them."""
 
 
-def summarise(reader: SessionReader) -> Summary:
-    """Read a whole session and describe it."""
+def summarise(reader: SessionReader, *, exact: bool = False) -> Summary:
+    """Describe a session: a long one from its tiers, with a note on what is not exact for it;
+    ``exact``: from every sample and every step, however long that takes."""
+    return summarise_from(reader, source_of(reader, exact=exact))
+
+
+def summarise_from(reader: SessionReader, source: Source) -> Summary:
+    """Describe a session as ``source`` reads it."""
     meta = reader.meta()
-    steps = list(reader.all_steps())
-    tick_times = [row[1] for row in reader.all_ticks(())]
+    steps = source.steps()
+    tick_times = source.tick_times(span_of(steps))
     window = timed_window(steps, tick_times)
     session, count = mapping(meta.get("session")), mapping(meta.get("count"))
     run, workload = mapping(meta.get("run")), mapping(meta.get("workload"))
     ended = number(mapping(meta.get("result")).get("t"))
     if ended is None and tick_times:
         ended = tick_times[-1]
-    statistics = session_statistics(reader, window, steps, count)
+    statistics, of_device = statistics_of(reader, source, window, steps, count)
     label = str(session.get("label", reader.path.stem))
     rows, facts, described = reader.devices(), reader.facts(), steps_of(steps)
-    of_device = {row.id: device_statistics(reader, row.id, window) for row in rows}
     counters = counters_of(meta)
-    samples = samples_of(reader, SAMPLED, {row.id for row in rows})
+    samples = source.samples(SAMPLED, {row.id for row in rows}, window)
     gpus = [row.id for row in rows if row.kind == "gpu" and row.used]
     statistics = with_energy(statistics, samples, gpus, window)
     of_device = {
@@ -180,7 +186,11 @@ def summarise(reader: SessionReader) -> Summary:
         ),
         facts=facts,
         error=mapping(meta.get("error")),
-        notes=(*notes(reader, window, steps), *partly_sampled(statistics, window)),
+        notes=(
+            *notes(reader, window, steps),
+            *partly_sampled(statistics, window),
+            *source.notes(),
+        ),
         efficiency=efficiency,
         profile=profile_of(meta),
         counters=counters,
@@ -188,7 +198,7 @@ def summarise(reader: SessionReader) -> Summary:
     )
 
 
-def _work(rows: Sequence[StepRow], steps: Steps) -> Work:
+def _work(rows: Sequence[StepLine], steps: Steps) -> Work:
     samples = [row.samples for row in rows if not row.warmup]
     known = [each for each in samples if each is not None]
     return Work(
@@ -199,7 +209,7 @@ def _work(rows: Sequence[StepRow], steps: Steps) -> Work:
     )
 
 
-def _timing(meta: Mapping[str, JSON], steps: Sequence[StepRow]) -> Timing:
+def _timing(meta: Mapping[str, JSON], steps: Sequence[StepLine]) -> Timing:
     startup, result = mapping(meta.get("startup")), mapping(meta.get("result"))
     end = mapping(meta.get("end"))
 
@@ -227,7 +237,7 @@ def _behind(meta: Mapping[str, JSON], key: str) -> float:
     return sum(max(0.0, number(stage.get(key)) or 0.0) for stage in stages)
 
 
-def _ending(ended: JSON, steps: Sequence[StepRow], behind: float) -> float | None:
+def _ending(ended: JSON, steps: Sequence[StepLine], behind: float) -> float | None:
     known = number(ended)
     if known is None or not steps or known < steps[-1].t:
         return None
@@ -244,43 +254,35 @@ def _launch(meta: Mapping[str, JSON]) -> float | None:
     return seconds if seconds >= 0 else None
 
 
-def steps_of(rows: Sequence[StepRow]) -> Steps:
+def steps_of(rows: Sequence[StepLine]) -> Steps:
     """Times, throughput and losses of step lines; the first lines of a run are enough for them."""
     timed = [row for row in rows if not row.warmup]
     count = sum(row.count for row in timed)
-    partial = {number for row in timed for number in row.partial}
-    times, reason = step_times(timed)
+    buckets = [row for row in timed if isinstance(row, StepBucket)]
+    partial = {number for row in timed if isinstance(row, StepRow) for number in row.partial}
+    times, reason = series_of(timed)
     losses = [value for row in rows for value in row.loss or ()]
     phases: dict[str, float] = {}
     for row in timed:
         for name, value in row.phases.items():
             phases[name] = phases.get(name, 0.0) + value / max(1, count)
-    good = times if reason is None else np.array([])
+    known = reason is None and times.size > 0
+    median, p95, shortest, longest = times.quantiles(0.5, 0.95, 0, 1) if known else (None,) * 4
     return Steps(
         count=count if rows else None,
         warmup_count=sum(row.count for row in rows if row.warmup) if rows else None,
-        partial_count=len(partial) if rows else None,
-        median_seconds=_stat(good, np.median),
-        mean_seconds=_stat(good, np.mean),
-        p95_seconds=_stat(good, lambda values: np.percentile(values, 95)),
-        min_seconds=_stat(good, np.min),
-        max_seconds=_stat(good, np.max),
+        partial_count=len(partial) + sum(row.partial for row in buckets) if rows else None,
+        median_seconds=median,
+        mean_seconds=times.mean() if known else None,
+        p95_seconds=p95,
+        min_seconds=shortest,
+        max_seconds=longest,
         samples_per_second=throughput(timed),
         reason=reason,
         phases=phases,
         first_loss=losses[0] if losses else None,
         last_loss=losses[-1] if losses else None,
     )
-
-
-def step_times(timed: Sequence[StepRow]) -> tuple[np.ndarray, str | None]:
-    """:func:`gpuwatch.analysis.step_lines.times_of`, as an array."""
-    times, reason = times_of(timed)
-    return np.array(times), reason
-
-
-def _stat(values: np.ndarray, function: JSON) -> float | None:
-    return float(function(values)) if values.size else None
 
 
 def _seconds(nanoseconds: JSON) -> float | None:

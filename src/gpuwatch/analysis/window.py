@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from gpuwatch.analysis.rates import intervals
-from gpuwatch.session.rows import StepRow
+from gpuwatch.analysis.rates import StepLine, intervals
 
 _FEWEST_TICKS = 2
 
@@ -25,14 +24,19 @@ class Window:
         return (self.end - self.start) / 1e9
 
 
-def timed_window(steps: Sequence[StepRow], tick_times: Sequence[int]) -> Window:
-    """The span of the timed steps, else of the whole run."""
-    whole = Window("whole run", 0, tick_times[-1] if tick_times else 0)
+def span_of(steps: Sequence[StepLine]) -> tuple[int, int] | None:
+    """Start of the first timed step and end of the last; ``None``: there is none."""
     timed = [(start, end) for start, end, row in intervals(steps) if not row.warmup]
-    if not timed:
+    return (timed[0][0], timed[-1][1]) if timed else None
+
+
+def timed_window(steps: Sequence[StepLine], tick_times: Sequence[int]) -> Window:
+    """The span of the timed steps, else of the whole run.
+
+    Of ``tick_times`` the last counts, and whether two lie between the steps.
+    """
+    whole = Window("whole run", 0, tick_times[-1] if tick_times else 0)
+    span = span_of(steps)
+    if span is None or sum(span[0] <= t <= span[1] for t in tick_times) < _FEWEST_TICKS:
         return whole
-    start, end = timed[0][0], timed[-1][1]
-    inside = sum(start <= t <= end for t in tick_times)
-    if inside < _FEWEST_TICKS:
-        return whole
-    return Window("timed steps", start, end)
+    return Window("timed steps", *span)

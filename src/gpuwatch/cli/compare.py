@@ -36,6 +36,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="change of the step time that does not matter, such as 0.5%% (default: the study's, "
         "or 1%%)",
     )
+    parser.add_argument(
+        "--exact",
+        action="store_true",
+        help="read every sample and every step of long sessions, which takes its time",
+    )
     looks.add_arguments(parser)
     parser.add_argument("--format", choices=FORMATS, help="instead of the screen")
     parser.add_argument(
@@ -64,9 +69,10 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     if arguments.format is None and screen.usable() and not arguments.plain:
         from gpuwatch.tui.app import run_compare
 
-        return run_compare(found, **options, look=looks.look(arguments))
-    from gpuwatch.analysis.read import read_sessions, read_study
+        return run_compare(found, **options, exact=arguments.exact, look=looks.look(arguments))
+    from gpuwatch.analysis.read import read, read_exactly, read_sessions, read_study
 
+    options["reading"] = read_exactly if arguments.exact else read
     folder = _whole_study(arguments.session, found)
     result = read_sessions(found, **options) if folder is None else read_study(folder, **options)
     text = render(result, arguments.format or "table", columns=screen.columns())

@@ -10,6 +10,11 @@ from gpuwatch.cli import find, screen
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("session", metavar="SESSION")
+    parser.add_argument(
+        "--exact",
+        action="store_true",
+        help="read every sample and every step of a long session, which takes its time",
+    )
     parser.add_argument("--format", choices=("table", "json", "md", "csv"), default="table")
 
 
@@ -21,7 +26,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     from gpuwatch.session.reader import SessionReader
 
     with SessionReader(path) as reader:
-        summary = summarise(reader)
+        summary = summarise(reader, exact=arguments.exact)
     if arguments.format == "json":
         sys.stdout.write(json.dumps(json.summary(summary)))
         return 0

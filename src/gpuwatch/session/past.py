@@ -77,8 +77,10 @@ class PastReader(SessionReader):
         found = super().ticks(channels, after, limit) if limit > 0 else []
         return [row for row in found if row[0] <= self._upto["tick"]]
 
-    def tick_columns(self, channels: Sequence[int], after: int, upto: int) -> TickColumns:
-        return super().tick_columns(channels, after, min(upto, self._upto["tick"]))
+    def tick_columns(
+        self, channels: Sequence[int], after: int, upto: int, limit: int = -1
+    ) -> TickColumns:
+        return super().tick_columns(channels, after, min(upto, self._upto["tick"]), limit)
 
     def tier(self, channels: Sequence[int], stat: int) -> list[tuple[JSON, ...]]:
         """Of the buckets that were finished."""
@@ -105,6 +107,9 @@ class PastReader(SessionReader):
 
     def step_tier(self) -> list[StepBucket]:
         return [row for row in super().step_tier() if row.n <= self._upto["step"]]
+
+    def steps_folded(self, after: int, upto: int) -> list[StepRow | StepBucket]:
+        return super().steps_folded(after, min(upto, self._upto["step"]))
 
     def first_timed_step(self) -> int | None:
         found = super().first_timed_step()

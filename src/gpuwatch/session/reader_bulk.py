@@ -74,6 +74,8 @@ class BulkReads(Suspicious):
         while high - low > 1:
             middle = (low + high) // 2
             found = self._rows(before, (middle,))
+            if found and whole(found[0][0]) > middle:
+                raise ValueError("rows that are not in order")
             if found and whole(found[0][1]) > t:
                 high = int(found[0][0])
             else:
@@ -81,11 +83,14 @@ class BulkReads(Suspicious):
         found = self._rows(before, (low,))
         return int(found[0][0]) if found else -1
 
-    def tick_columns(self, channels: Sequence[int], after: int, upto: int) -> TickColumns:
-        """The ticks with ``after < n <= upto``."""
+    def tick_columns(
+        self, channels: Sequence[int], after: int, upto: int, limit: int = -1
+    ) -> TickColumns:
+        """The ticks with ``after < n <= upto``, the first ``limit`` of them; -1: all."""
         rows = self._rows(
-            f"SELECT n, t{columns_of(channels)} FROM tick WHERE n > ? AND n <= ? ORDER BY n",  # noqa: S608
-            (after, upto),
+            f"SELECT n, t{columns_of(channels)} FROM tick "  # noqa: S608
+            "WHERE n > ? AND n <= ? ORDER BY n LIMIT ?",
+            (after, upto, limit),
         )
         if not rows:
             return TickColumns((), (), tuple(array("d") for _ in channels))

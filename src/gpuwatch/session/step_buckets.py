@@ -1,17 +1,20 @@
-"""Reading the tier of steps; ``step_tier.py`` writes it."""
+"""Step lines by ten seconds: from the tier that ``step_tier.py`` writes, and without one."""
 
 from __future__ import annotations
 
 import math
 import sys
 from array import array
+from collections.abc import Iterable, Iterator, Sequence
 
 from gpuwatch.models import JSON, mapping, number
-from gpuwatch.session.parsed import json_of
+from gpuwatch.session.parsed import json_of, step_of
 from gpuwatch.session.reader_bulk import floats
-from gpuwatch.session.rows import Query, StepBucket
+from gpuwatch.session.rows import Query, StepBucket, StepRow
+from gpuwatch.session.schema import TIER_SECONDS
 from gpuwatch.session.suspicion import whole
 
+_BUCKET_NS = TIER_SECONDS * 1_000_000_000
 _PIECE = 1000
 _MOST = 1_000_000
 """Rows of ten seconds: 115 days."""
@@ -37,6 +40,83 @@ def buckets(rows: Query, after: int = -1) -> list[StepBucket]:
             found.append(bucket)
             after = bucket.n
     return found
+
+
+def folded(rows: Query, after: int, upto: int) -> Iterator[StepRow | StepBucket]:
+    """The step lines with ``after < n <= upto``, those of ten seconds as one with the time of every
+    full step; a line that does not have a time for each of its steps stays a line."""
+    group: list[tuple[JSON, ...]] = []
+    while read := rows(
+        "SELECT n, t, step, count, warmup, samples, seconds, loss, acc1, acc5, phases, partial, "
+        "flop, bytes FROM step WHERE n > ? AND n <= ? ORDER BY n LIMIT ?",
+        (after, upto, _PIECE),
+    ):
+        for row in read:
+            seconds = row[6]
+            timed = isinstance(seconds, bytes) and len(seconds) == 8 * whole(row[3]) > 0
+            if group and not (
+                timed
+                and group[0][1] // _BUCKET_NS == whole(row[1]) // _BUCKET_NS
+                and group[0][4] == row[4]
+            ):
+                yield from _together(group)
+                group = []
+            if timed:
+                group.append(row)
+            else:
+                yield step_of(row)
+        after = whole(read[-1][0])
+    yield from _together(group)
+
+
+def _together(group: list[tuple[JSON, ...]]) -> Iterable[StepRow | StepBucket]:
+    times = array("d")
+    if not group or not _read(b"".join(row[6] for row in group), times) or not _are_times(times):
+        return map(step_of, group)
+    first, last, at = group[0], group[-1], 0
+    full = times
+    partial: set[int] = set()
+    phases: dict[str, float] = {}
+    if any(row[11] is not None for row in group):
+        full = array("d")
+        for line in map(step_of, group):
+            begin = line.step - line.count + 1
+            full.extend(
+                each
+                for step, each in enumerate(times[at : at + line.count], begin)
+                if step not in line.partial
+            )
+            partial.update(line.partial)
+            at += line.count
+    for row in group:
+        if row[10] is not None:
+            for name, value in mapping(json_of(row[10])).items():
+                phases[name] = phases.get(name, 0.0) + (number(value) or 0.0)
+    losses = [*(floats(first[7]) or ())[:1], *(floats(last[7]) or ())[-1:]]
+    bucket = StepBucket(
+        n=whole(last[0]),
+        lines=len(group),
+        t=whole(last[1]),
+        start=min(whole(first[1]) - int(sum(times[: first[3]]) * 1e9), whole(last[1])),
+        step=whole(last[2]),
+        count=sum(row[3] for row in group),
+        warmup=bool(first[4]),
+        partial=len(partial),
+        samples=_sum([number(row[5]) for row in group]),
+        taken=sum(times),
+        times=full,
+        weights=None,
+        loss=tuple(losses) or None,
+        phases=phases,
+        flop=_sum([number(row[12]) for row in group]),
+        bytes=_sum([number(row[13]) for row in group]),
+    )
+    return (bucket,)
+
+
+def _sum(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if len(known) == len(values) else None
 
 
 def _bucket(row: tuple[JSON, ...]) -> StepBucket:

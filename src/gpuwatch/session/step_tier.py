@@ -2,7 +2,7 @@
 
 Up to 256 step times of ten seconds are kept one by one, in their order. Of more those within one
 part in 2,048 of each other are kept as their mean and their number, so that a quantile is off by
-less than that.
+less than that; the shortest and the longest stay what they are.
 """
 
 from __future__ import annotations
@@ -51,6 +51,8 @@ class _Bucket:
     times: array[float] = field(default_factory=lambda: array("d"))
     merged: dict[int, list[float]] | None = None
     """By the logarithm of the time: the sum, and how many."""
+    shortest: float = math.inf
+    longest: float = 0.0
     phases: dict[str, float] = field(default_factory=dict)
 
     def add(self, line: StepRow) -> None:
@@ -81,15 +83,28 @@ class _Bucket:
             full = [each for at, each in enumerate(seconds, first) if at not in partial]
         else:
             full = list(seconds)
+        if full:
+            self.shortest = min(self.shortest, *full)
+            self.longest = max(self.longest, *full)
         if self.merged is None:
             self.times.extend(full)
             if len(self.times) <= MOST_SINGLE:
                 return
             full, self.merged = self.times.tolist(), {}
         for each in full:
-            pair = self.merged.setdefault(math.floor(math.log(each) * _PER_LOG), [0.0, 0.0])
+            pair = self.merged.setdefault(_key(each), [0.0, 0.0])
             pair[0] += each
             pair[1] += 1
+
+    def _pairs(self, merged: dict[int, list[float]]) -> list[tuple[float, float]]:
+        """Sums and numbers, by rising time; the shortest and the longest stand alone."""
+        inner = {key: list(pair) for key, pair in merged.items()}
+        for extreme in (self.shortest, self.longest):
+            pair = inner[_key(extreme)]
+            pair[0] -= extreme
+            pair[1] -= 1
+        middle = [(total, count) for _, (total, count) in sorted(inner.items()) if count > 0]
+        return [(self.shortest, 1), *middle, (self.longest, 1)]
 
     def row(self) -> tuple[object, ...]:
         times: bytes | None = None
@@ -97,7 +112,7 @@ class _Bucket:
         if self.told and self.merged is None:
             times = _bytes(self.times)
         elif self.told and self.merged is not None:
-            pairs = [self.merged[key] for key in sorted(self.merged)]
+            pairs = self._pairs(self.merged)
             times = _bytes(array("d", [total / count for total, count in pairs]))
             weights = _bytes(array("I", [int(count) for _, count in pairs]))
         loss = self.first_loss, self.last_loss
@@ -148,6 +163,10 @@ class StepTier:
         """The row of the bucket under way, which is then empty."""
         bucket, self._bucket = self._bucket, None
         return [] if bucket is None else [(SQL, bucket.row())]
+
+
+def _key(seconds: float) -> int:
+    return math.floor(math.log(seconds) * _PER_LOG)
 
 
 def _start(line: StepRow, before: int | None) -> int:
