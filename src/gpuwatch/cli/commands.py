@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 from collections.abc import Sequence
 from importlib import import_module
 from typing import NoReturn, Protocol
@@ -110,7 +111,14 @@ def dispatch(arguments: Sequence[str]) -> int:
 
 def module_of(name: str) -> Command:
     """The module of a command; of :data:`HOME` the home screen's."""
-    module: Command = import_module(COMMANDS[name][0] if name else "gpuwatch.cli.home")
+    collecting = gc.isenabled()
+    gc.disable()  # what is loaded now stays: nothing is to be found in it
+    try:
+        module: Command = import_module(COMMANDS[name][0] if name else "gpuwatch.cli.home")
+    finally:
+        if collecting:
+            gc.freeze()
+            gc.enable()
     return module
 
 
