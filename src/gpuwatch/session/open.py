@@ -41,6 +41,13 @@ class Opened:
             shutil.rmtree(self._folder, ignore_errors=True)
 
 
+CUT = (
+    "never closed, and no journal lies beside it: unless SQLite's backup copied it, its last "
+    "transaction may be there in part"
+)
+"""Of a file that was copied alone while it was written: SQLite cannot always see that."""
+
+
 def open_session(path: Path, writer_alive: Callable[[sqlite3.Connection], bool]) -> Opened:
     """Open ``path`` read-only and check that it is a session.
 
@@ -53,7 +60,10 @@ def open_session(path: Path, writer_alive: Callable[[sqlite3.Connection], bool])
     _check_header(path)
     journal = journal_of(path)
     try:
-        return _checked(Opened(connect(path, "ro")), path)
+        opened = _checked(Opened(connect(path, "ro")), path)
+        if journal is None and path.suffix == schema.SUFFIX and _is_cut(opened, writer_alive):
+            opened.notice = CUT
+        return opened
     except sqlite3.Error as error:
         if "locked" in str(error):
             raise StorageError(f"{path} is busy: {error}", "try again") from error
@@ -62,6 +72,7 @@ def open_session(path: Path, writer_alive: Callable[[sqlite3.Connection], bool])
         if os.access(path, os.W_OK) and path.stat().st_uid == os.geteuid():
             with contextlib.suppress(sqlite3.Error):
                 _recover(path, writer_alive)
+                journal.touch(0o600)  # SQLite removes it; without it the file looks cut
                 return _checked(Opened(connect(path, "ro")), path)
         return _open_copy(
             path, journal, "read from a private copy: its last transaction was cut off"
@@ -69,6 +80,13 @@ def open_session(path: Path, writer_alive: Callable[[sqlite3.Connection], bool])
     if 0 < _lacking(path) <= _PADDING:
         return _open_copy(path, None, "its journal is missing: the last transaction may be lost")
     raise _damaged(path, reason)
+
+
+def _is_cut(opened: Opened, writer_alive: Callable[[sqlite3.Connection], bool]) -> bool:
+    """Whether a file without a journal should have one, as all have from their first commit until
+    they are closed."""
+    known = {key for (key,) in opened.connection.execute("SELECT key FROM meta LIMIT 1000")}
+    return "recorder" in known and "closed" not in known and not writer_alive(opened.connection)
 
 
 def _damaged(path: Path, error: sqlite3.Error) -> NotASession:

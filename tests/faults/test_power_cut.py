@@ -1,0 +1,121 @@
+"""The machine loses power while a session is written: what the disk has then can be read."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import shutil
+import signal
+import sqlite3
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from gpuwatch.errors import NotASession
+from gpuwatch.session.open import CUT
+from gpuwatch.session.status import State
+from tests.conftest import Cli
+
+from .aftermath import in_order, kept, nothing_left, stepping, until, workload
+from .preload import Preload
+from .table import Row
+
+STEPS = workload(100_000, 0.01)
+JOURNAL = "-journal"
+HOT = b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7"
+"""How a journal begins that is to be rolled back."""
+
+
+def test_a_copy_of_file_and_journal_at_any_moment_is_whole_but_for_a_second(
+    cli: Cli, tmp_path: Path, times: Callable[[int, int], int], told: Callable[[Row], None]
+) -> None:
+    tried, dice = times(20, 200), random.Random()
+    preload, out = Preload(cli, tmp_path), tmp_path / "out"
+    recorder = cli.start("--record", "--quiet", "--interval", "0.05", "--out", out, *STEPS)
+    path = stepping(out)
+    cut: list[tuple[Path, float]] = []
+    for number in range(tried):
+        # Between two writes of a transaction; a commit makes about a dozen.
+        preload.stop_after(dice.randrange(40))
+        until(lambda: _state(recorder.pid) == "T")
+        cut.append((_copy(path, tmp_path / f"cut-{number}"), time.monotonic()))
+        os.kill(recorder.pid, signal.SIGCONT)
+    preload.stop_after(-1)
+    recorder.terminate()
+    recorder.communicate()
+    nothing_left(cli, out)
+    whole = kept(path)
+    in_order(whole)
+
+    lost, hot, refused, noticed = 0.0, 0, set(), 0
+    for copy, at in cut:
+        alone = copy.parent / "alone" / copy.name
+        alone.parent.mkdir()
+        shutil.copyfile(copy, alone)
+        hot += Path(f"{copy}{JOURNAL}").read_bytes()[: len(HOT)] == HOT
+        found = kept(copy)
+        in_order(found)
+        assert found.status.state is State.LOST and found.notice is None
+        assert whole.ticks[: len(found.ticks)] == found.ticks
+        with sqlite3.connect(copy) as database:
+            assert database.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
+        lost = max(lost, at - found.newest)
+        assert kept(copy) == found, "it stays as it was found"
+        try:
+            assert kept(alone).notice == CUT
+            noticed += 1
+        except NotASession as error:
+            assert error.mend is not None and "ending in -journal" in error.mend
+            refused.add(error.message.partition(" is ")[2])
+    assert hot, "some were cut in the middle of a transaction"
+    assert lost < times(5, 1), "a machine at work may be five times slower"
+    assert found.status.text.partition(": ")[0] in _shown(cli, cut[-1][0])
+    assert CUT in _shown(cli, _alone(cut))
+    told(
+        Row(
+            "machine",
+            f"power cut: file and journal as they are, {hot} in the middle of a transaction",
+            tried,
+            f"the last {lost:.2f} s at most; never a part of a transaction",
+            "the session with its journal, which the first reader rolls back",
+            "; ".join(sorted({found.status.text.replace(found.meta["session"]["id"], "ID")})),
+        )
+    )
+    told(
+        Row(
+            "machine",
+            "the same without the journal",
+            tried,
+            f"as above, or all: {tried - noticed} cannot be read without it",
+            "the session, unchanged",
+            f"{noticed} times: {CUT}; {tried - noticed} times: {', '.join(sorted(refused))}",
+        )
+    )
+
+
+def _shown(cli: Cli, path: Path) -> str:
+    return " ".join(cli("show", path).stdout.split())
+
+
+def _alone(cut: list[tuple[Path, float]]) -> Path:
+    """A copy without its journal that can be read."""
+    for copy, _ in cut:
+        alone = copy.parent / "alone" / copy.name
+        with contextlib.suppress(NotASession):
+            kept(alone)
+            return alone
+    raise AssertionError("none can be read")
+
+
+def _state(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(") ")[2][0]
+
+
+def _copy(path: Path, folder: Path) -> Path:
+    """The session and its journal as they are; the copy of the session."""
+    folder.mkdir()
+    for end in ("", JOURNAL):
+        if Path(f"{path}{end}").exists():
+            shutil.copyfile(f"{path}{end}", folder / f"{path.name}{end}")
+    return folder / path.name
