@@ -167,6 +167,8 @@ class LocalRun:
             if alive:
                 return None
             text = "whoever held it is gone"
+            if self.pids():
+                text += "; the workload may still run: `gpuwatch stop` ends it"
             return Result(None, None, time.monotonic_ns(), lost=True, text=text)
         # A launcher that was stopped in its work complains as well, and did not fail.
         ending = None if note.get("stopped") else self._ending(note)

@@ -214,6 +214,8 @@ class Shim:
         for pid in pids:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, number)
+                if number == signal.SIGTERM:
+                    os.kill(pid, signal.SIGCONT)  # one that was stopped would never hear it
 
     def _tree(self) -> list[int]:
         """All living descendants of this process."""

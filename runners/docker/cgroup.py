@@ -1,10 +1,12 @@
 """A container's control group, versions 1 and 2: its processes and what they used.
 
-Source: the kernel's documentation, admin-guide/cgroup-v2 (cpu.stat) and cgroup-v1 (cpuacct.stat).
+Source: the kernel's documentation, admin-guide/cgroup-v2 (cpu.stat, cgroup.events) and cgroup-v1
+(cpuacct.stat, freezer.state).
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -24,20 +26,32 @@ class Group:
 
     def __init__(self, pid: int) -> None:
         self._folder: Path | None = None
+        self._freezer: Path | None = None
         try:
             lines = Path(f"/proc/{pid}/cgroup").read_text(encoding="utf-8").splitlines()
         except OSError:
             return
         for line in lines:
             _, names, path = line.split(":", 2)
+            if names == "freezer":
+                self._freezer = _MOUNTS / names / path.lstrip("/")
+                continue
             if names and "cpuacct" not in names.split(","):
                 continue
             for mount in (names, "cpuacct", "unified") if names else ("", "unified"):
                 folder = _MOUNTS / mount / path.lstrip("/")
                 wanted = "cpuacct.stat" if names else "cpu.stat"
-                if (folder / wanted).exists():
+                if self._folder is None and (folder / wanted).exists():
                     self._folder = folder
-                    return
+
+    def frozen(self) -> bool:
+        """Whether the kernel holds all of its processes still."""
+        for folder, file in ((self._freezer, "freezer.state"), (self._folder, "cgroup.events")):
+            if folder is not None:
+                with contextlib.suppress(OSError):
+                    text = (folder / file).read_text(encoding="ascii")
+                    return "FROZEN" in text or "frozen 1" in text
+        return False
 
     def processes(self) -> list[int]:
         """Their numbers on this machine; none once the group is gone."""

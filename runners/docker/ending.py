@@ -45,6 +45,7 @@ class Ending:
         if self._holder is None:
             self._by_daemon()
             return
+        self._unpause()
         if not self._signal_all():
             self._daemon_signal("SIGTERM")
         deadline = time.monotonic() + GRACE_SECONDS
@@ -54,6 +55,7 @@ class Ending:
             # The end of its first process is the end of all in the container.
             with contextlib.suppress(OSError):
                 os.kill(self._holder.pid, signal.SIGKILL)
+            self._unpause()
             self._daemon_signal("SIGKILL")
             time.sleep(_AGAIN_SECONDS)
 
@@ -69,11 +71,18 @@ class Ending:
         for pid in others:
             try:
                 os.kill(pid, signal.SIGTERM)
+                os.kill(pid, signal.SIGCONT)  # one that was stopped would never hear it
             except ProcessLookupError:
                 continue
             except PermissionError:
                 return False
         return True
+
+    def _unpause(self) -> None:
+        """No signal reaches a container that is paused, under control groups 1 not even SIGKILL."""
+        if self._group is not None and self._group.frozen():
+            with contextlib.suppress(*AWAY), self._daemon.client() as api:
+                api.unpause(self._name)
 
     def _daemon_signal(self, name: str) -> None:
         with contextlib.suppress(*AWAY), self._daemon.client() as api:

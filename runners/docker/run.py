@@ -26,6 +26,8 @@ GIVE_UP_SECONDS = 30.0
 """Without an answer for so long, a run whose processes are gone is given up."""
 
 _AGAIN_SECONDS = 0.25
+_PAUSE_SECONDS = 1.0
+"""Between two looks at whether the container is paused."""
 _STUCK_SECONDS = 2.0
 """After the end nothing was heard for so long: the daemon does not end its log by itself."""
 
@@ -57,6 +59,7 @@ class DockerRun:
         self._group = Group(holder.pid) if holder is not None and holder.alive() else None
         self._log = LogReader(cursor)
         self._cpu: tuple[float, float] | None = None
+        self._looked, self._paused = 0.0, False
         self._follower: threading.Thread | None = None
         self._ending: Ending | None = None
         self._away_since: float | None = None
@@ -115,8 +118,9 @@ class DockerRun:
     def state(self) -> RunState:
         if self._ended is not None:
             return RunState.EXITED
-        away = self._gone or self._away_since is not None
-        return RunState.LOST if away else RunState.RUNNING
+        if self._gone or self._away_since is not None:
+            return RunState.LOST
+        return RunState.PAUSED if self._is_paused() else RunState.RUNNING
 
     def pids(self) -> Sequence[int]:
         return (self._holder.pid,) if self._holder is not None and self._alive() else ()
@@ -158,6 +162,13 @@ class DockerRun:
         with contextlib.suppress(*AWAY), self._daemon.client(timeout=60) as api:
             api.remove_container(self._name, v=True, force=True)
         shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _is_paused(self) -> bool:
+        """As it was within the last second."""
+        now = time.monotonic()
+        if self._group is not None and now - self._looked > _PAUSE_SECONDS:
+            self._looked, self._paused = now, self._group.frozen()
+        return self._paused
 
     def _alive(self) -> bool:
         return self._holder is not None and self._holder.alive() is True

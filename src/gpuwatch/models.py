@@ -98,6 +98,8 @@ class RunState(str, Enum):
     STARTING = "starting"
     """It was launched; its first process is not there yet."""
     RUNNING = "running"
+    PAUSED = "paused"
+    """Somebody else holds all of it still, as ``docker pause`` does."""
     EXITED = "exited"
     LOST = "lost"
     """It cannot be followed just now, and its end was not seen. It may come back."""

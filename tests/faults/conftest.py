@@ -33,3 +33,9 @@ def place(request: pytest.FixtureRequest, cli: Cli, tmp_path: Path) -> Place:
     image = {"docker": "small_image", "apptainer": "small_root"}.get(kind)
     env = kind if image is None else f"{kind}={request.getfixturevalue(image)}"
     return Place(cli, kind, env, tmp_path / "out")
+
+
+@pytest.fixture
+def mark(tmp_path: Path) -> str:
+    """What is in the command line of every process of this test's workload."""
+    return f"gw-{os.getpid()}-{tmp_path.name[-40:]}"

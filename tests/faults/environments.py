@@ -73,12 +73,14 @@ def text_of(found: Kept, event: str) -> str:
 
 
 def marked(mark: str) -> list[int]:
-    """The processes of this machine with ``mark`` in their command line."""
+    """The processes of this machine with ``mark`` in their command line, without gpuwatch's own."""
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             with contextlib.suppress(OSError):
-                if mark.encode() in (entry / "cmdline").read_bytes():
+                words = (entry / "cmdline").read_bytes().split(b"\0")
+                own = b"gpuwatch" in words or any(word.endswith(b"/shim.py") for word in words)
+                if not own and any(mark.encode() in word for word in words):
                     found.append(int(entry.name))
     return found
 
@@ -92,3 +94,23 @@ def mounts(folder: Path) -> list[str]:
 def words(said: str) -> str:
     """What a command said, for the table: without its prefix, paths as ``PATH``."""
     return re.sub(r"(?<![\w/])/[\w/.+-]+", "PATH", said.replace("gpuwatch: error: ", "").strip())
+
+
+STEP = """
+import json, os, sys, time
+def step(number, stream=None):
+    line = json.dumps({"event": "step", "step": number, "samples": 1, "seconds": 0.01})
+    print(":::GPUWATCH", line, flush=True)
+    print("log line", number, flush=True)
+"""
+
+
+def python(mark: str, body: str) -> list[str]:
+    """A program that can tell of steps; ``mark`` tells its processes from all others."""
+    return ["python3", "-c", f"# {mark}\n{STEP}{body}"]
+
+
+def stepping_program(mark: str, steps: int, code: int = 0) -> list[str]:
+    """A program that makes a step every 0.02 s and ends with ``code``."""
+    body = f"for n in range(1, {steps + 1}):\n    step(n)\n    time.sleep(0.02)\nsys.exit({code})\n"
+    return python(mark, body)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import time
 from collections.abc import Callable
@@ -13,7 +12,7 @@ import pytest
 from gpuwatch.session.status import State
 
 from .aftermath import PATIENCE, Kept, complete
-from .environments import Place, marked, text_of
+from .environments import STEP, Place, marked, python, text_of
 from .table import Row
 
 Told = Callable[[Row], None]
@@ -23,24 +22,6 @@ MOST_MEMORY, MOST_FILE = 128 << 20, 48 << 20
 """Bytes: of the recorder, whatever it is given; of a session full of log."""
 
 BARE = pytest.mark.parametrize("place", ["bare"], indirect=True)
-
-_STEP = """
-import json, os, sys, time
-def step(number, stream=None):
-    line = json.dumps({"event": "step", "step": number, "samples": 1, "seconds": 0.01})
-    print(":::GPUWATCH", line, flush=True)
-    print("log line", number, flush=True)
-"""
-
-
-def python(mark: str, body: str) -> list[str]:
-    """A program that can tell of steps; ``mark`` tells its processes from all others."""
-    return ["python3", "-c", f"# {mark}\n{_STEP}{body}"]
-
-
-@pytest.fixture
-def mark(tmp_path: Path) -> str:
-    return f"gw-{os.getpid()}-{tmp_path.name[-40:]}"
 
 
 @pytest.mark.parametrize("how", ["--duration", "gpuwatch stop"])
@@ -190,7 +171,7 @@ def test_a_workload_that_closes_its_output_is_recorded_to_its_end(
 def test_a_workload_that_becomes_another_program_is_the_same_run(
     place: Place, mark: str, told: Told
 ) -> None:
-    after = f"# {mark}\n{_STEP}step(2)\nstep(3)\ntime.sleep(0.5)\nsys.exit(5)\n"
+    after = f"# {mark}\n{STEP}step(2)\nstep(3)\ntime.sleep(0.5)\nsys.exit(5)\n"
     body = f"step(1)\nos.execvp('python3', ['python3', '-c', {after!r}])\n"
     place.cli(*place.arguments(*python(mark, body)), code=1)
     found = place.kept()

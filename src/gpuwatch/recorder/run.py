@@ -176,6 +176,11 @@ class Recording:
             self._writer.put(event(t, "run-lost", "the run cannot be followed any more"))
         elif self._state is RunState.LOST and state is RunState.RUNNING:
             self._writer.put(event(t, "run-back", "the run is followed again"))
+        elif state is RunState.PAUSED:
+            text = "somebody paused the run: until it goes on nothing of it runs"
+            self._writer.put(event(t, "run-paused", text))
+        elif self._state is RunState.PAUSED and state is RunState.RUNNING:
+            self._writer.put(event(t, "run-unpaused", "the run goes on"))
         self._state = state
 
     def _result_rows(self, t: int) -> list[Row]:

@@ -47,6 +47,7 @@ _RUNNING = Status(State.RUNNING, "running", None, live=True)
 _LIVE = {
     "queued": Status(State.QUEUED, "waiting for its scheduler", None, live=True),
     "starting": Status(State.STARTING, "starting", None, live=True),
+    "paused": Status(State.RUNNING, "running, but paused by somebody else", None, live=True),
     "lost": Status(
         State.LOST,
         "the run cannot be followed just now; its recorder waits for it to come back",

@@ -8,7 +8,7 @@ import shutil
 import signal
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import docker
@@ -22,7 +22,6 @@ from gpuwatch.runners.docker.client import connect
 from gpuwatch.runners.docker.run import DockerRun
 from gpuwatch.runners.docker.runner import DockerRunner
 from gpuwatch.session.status import State
-from tests.conftest import Cli
 from tests.engines.daemon import DockerDaemon
 
 from .conftest import Lab, Launched, containers, launch_spec, until
@@ -127,51 +126,6 @@ def test_a_sweep_ends_what_no_session_leads_to(
     assert sorted(containers(api, tmp_path)) == sorted([name, kept.run.handle()["name"]])
 
 
-@pytest.fixture
-def private(
-    docker_daemon: DockerDaemon, cli: Cli, small_root: Path, tmp_path: Path
-) -> Iterator[Lab]:
-    """The command line with a daemon that may be killed."""
-    cli.variables["DOCKER_HOST"] = docker_daemon.host
-    yield Lab(cli, docker_daemon.import_root(small_root), tmp_path / "out")
-
-
-def test_a_killed_daemon_leaves_the_run_lost_until_it_is_back(
-    private: Lab, docker_daemon: DockerDaemon
-) -> None:
-    total = 400
-    recorder = private.cli.start(*private.arguments("python3", "steps.py", total, 0.02, 5))
-    private.until_step(50)
-    docker_daemon.kill()
-    until(lambda: "run-lost" in private.seen().events)
-    assert private.seen().status.state is State.LOST and private.seen().status.live
-    docker_daemon.start()
-    until(lambda: "run-back" in private.seen().events)
-    assert recorder.wait(60) == 1
-    recorder.communicate()
-    seen = private.seen()
-    assert (seen.status.state, seen.status.exit_code) == (State.FAILED, 5)
-    assert seen.steps == list(range(1, total + 1))
-    assert [text for _, text in seen.log] == [f"log line {step}" for step in range(1, total + 1)]
-    assert docker_daemon.client().api.containers(all=True) == []
-
-
-def test_a_run_can_be_stopped_while_its_daemon_is_away(
-    private: Lab, docker_daemon: DockerDaemon
-) -> None:
-    recorder = private.cli.start(*private.arguments("python3", "steps.py", 10_000, 0.02))
-    private.until_step()
-    holder = private.seen().meta["handle"]["holder"]["pid"]
-    docker_daemon.kill()
-    until(lambda: "run-lost" in private.seen().events)
-    recorder.send_signal(signal.SIGTERM)
-    until(lambda: not Path(f"/proc/{holder}").exists())
-    docker_daemon.start()
-    assert recorder.wait(60) == 0
-    recorder.communicate()
-    assert private.seen().status.state is State.STOPPED
-
-
 def test_a_run_that_ended_while_its_daemon_stays_away_is_given_up(
     docker_daemon: DockerDaemon,
     small_root: Path,
@@ -197,21 +151,3 @@ def test_a_run_that_ended_while_its_daemon_stays_away_is_given_up(
     docker_daemon.start()
     name = run.handle()["name"]
     assert docker_daemon.client().api.inspect_container(name)["State"]["Status"] == "exited"
-
-
-def test_a_run_that_ended_while_its_daemon_was_away_keeps_its_exit_code(
-    private: Lab, docker_daemon: DockerDaemon
-) -> None:
-    recorder = private.cli.start(*private.arguments("python3", "steps.py", 150, 0.02, 6))
-    private.until_step()
-    holder = private.seen().meta["handle"]["holder"]["pid"]
-    docker_daemon.kill()
-    until(lambda: not Path(f"/proc/{holder}").exists())
-    docker_daemon.start()
-    assert recorder.wait(60) == 1
-    recorder.communicate()
-    seen = private.seen()
-    assert seen.status.exit_code == 6
-    assert seen.steps == list(range(1, len(seen.steps) + 1)) and seen.steps
-    assert "what it wrote meanwhile is not in its log" in seen.status.text
-    assert 3.0 < seen.result["real_seconds"] < 6.0, "to its end, not to the daemon's return"
