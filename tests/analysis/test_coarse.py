@@ -7,6 +7,7 @@ import random
 from array import array
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -54,7 +55,7 @@ def test_steps_are_those_of_every_line_but_for_what_is_told(both: tuple[Read, Re
     steps, exact_steps = fast.summary.steps, exact.summary.steps
     close = ("median_seconds", "p95_seconds")
     sums = ("samples_per_second", "mean_seconds", "phases")
-    rest = dict.fromkeys((*close, *sums))
+    rest: dict[str, Any] = dict.fromkeys((*close, *sums))
     assert replace(steps, **rest) == replace(exact_steps, **rest)
     for name in close:
         assert getattr(steps, name) == pytest.approx(getattr(exact_steps, name), rel=RESOLUTION)

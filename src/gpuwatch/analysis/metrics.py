@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from gpuwatch import units
 from gpuwatch.analysis.cpu_time import MOST_SECONDS, TICK_SECONDS
 from gpuwatch.analysis.program import uncounted
 from gpuwatch.analysis.rates import (
+    Span,
     StepLine,
     bytes_of,
     flop_of,
@@ -35,6 +36,14 @@ _NO_STEPS = "the workload reported no steps"
 _IMPORTED = "an imported profile holds no samples and no steps"
 
 
+@dataclass(frozen=True)
+class _Timed:
+    """The timed steps: the time that each line covers, and the moments between two rates."""
+
+    spans: Sequence[Span]
+    edges: Sequence[int]
+
+
 def statistics_of(
     reader: SessionReader,
     source: Source,
@@ -49,7 +58,7 @@ def statistics_of(
     """
     devices, channels = reader.devices(), reader.channels()
     used = {device.id for device in devices if device.used}
-    missing = _missing_reason(reader)
+    missing, timed = _missing_reason(reader), _timed(source, steps)
     found: dict[str, Statistic] = {}
     single: dict[tuple[str, str], Statistic] = {}
     others = dict.fromkeys(
@@ -61,7 +70,7 @@ def statistics_of(
         for channel in of_metric:
             single[channel.device, name] = _describe([channel], [columns[channel.id]])
         if name in DERIVED:
-            found[name] = _derived(source, name, steps, count)
+            found[name] = _derived(name, timed, count)
         elif name in CATALOGUE:
             pooled = [channel for channel in of_metric if channel.device in used]
             if not pooled:
@@ -137,24 +146,22 @@ def _from_start(values: np.ndarray) -> np.ndarray:
     return values - known[0] if known.size else values
 
 
-def _derived(
-    source_: Source,
-    name: str,
-    steps: Sequence[StepLine],
-    count: Mapping[str, JSON],
-) -> Statistic:
+def _timed(source: Source, steps: Sequence[StepLine]) -> _Timed:
+    """Rates of steps are known to the step: their window does not depend on samples in it."""
+    spans = intervals([row for row in steps if not row.warmup] or steps)
+    start, end = (spans[0][0], spans[-1][1]) if spans else (0, 0)
+    return _Timed(spans, [start, *source.edges(start, end), end] if end > start else [])
+
+
+def _derived(name: str, timed: _Timed, count: Mapping[str, JSON]) -> Statistic:
     unit = CATALOGUE[name].unit
     work, source, missing = _work(name, count)
-    if not steps:
+    if not timed.spans:
         return unavailable(unit, source, _NO_STEPS)
-    # Rates of steps are known to the step: their window does not depend on samples being in it.
-    timed = [row for row in steps if not row.warmup] or steps
-    spans = intervals(timed)
-    start, end = spans[0][0], spans[-1][1]
-    if end <= start:
+    edges = timed.edges
+    if not edges:
         return unavailable(unit, source, "the steps' times are not known")
-    edges = [start, *source_.edges(start, end), end]
-    rates = spread(spans, work, edges)
+    rates = spread(timed.spans, work, edges)
     described = describe(rates, unit=unit, method=Method.COUNTED, source=source, reason=missing)
     # Ticks are not equally far apart at the window's ends: the mean is work over time.
     known = [

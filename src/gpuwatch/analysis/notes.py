@@ -14,6 +14,8 @@ from gpuwatch.session.rows import EventRow
 _TOLD = {
     "output-lost": "output was lost, and with it perhaps steps: the workload wrote too fast",
     "interval-missed": None,
+    "suspended": None,
+    "clock-stepped": None,
     "gpu-lost": None,
     "gpu-back": None,
     "xid": None,

@@ -103,7 +103,8 @@ class Together:
         return int(self._steps[-1])
 
     def good(self) -> bool:
-        return bool((np.isfinite(self._values) & (self._values > 0)).all())
+        values = np.isfinite(self._values) & (self._values > 0)
+        return bool(values.all() and (self._weights > 0).all())
 
     def binned(self, most: int) -> np.ndarray:
         width = math.ceil(self.size / most)
@@ -192,7 +193,10 @@ def series_of(timed: Sequence[StepLine]) -> tuple[Series, str | None]:
         return Single(np.array([])), "no full step was reported"
     if not any(isinstance(row, StepBucket) and row.weights is not None for row in timed):
         return Single(np.concatenate([values for values, _ in parts])), None
-    return Together(parts), None
+    together = Together(parts)
+    if not together.good():
+        return Single(np.array([])), "a step time that was reported is none that a step can take"
+    return together, None
 
 
 def _part(row: StepLine) -> tuple[np.ndarray, np.ndarray]:

@@ -92,7 +92,8 @@ class StepBucket:
     """Seconds of all its steps; 0 where ``times`` is ``None``."""
     times: array[float] | None
     """Seconds of the full steps in their order; or, with ``weights``, means of times that hardly
-    differ, the smallest first. ``None``: not every line has times that steps can take."""
+    differ, the smallest first. ``None``: not every line has times that steps can take. As the
+    file has them: of one from elsewhere they may be anything."""
     weights: array[int] | None
     """How many steps each of ``times`` is the mean of."""
     loss: tuple[float, ...] | None

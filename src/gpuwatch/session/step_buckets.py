@@ -128,8 +128,7 @@ def _bucket(row: tuple[JSON, ...]) -> StepBucket:
         together is not None
         and _read(times, single)
         and (weights is None or _read(weights, several))
-        and _are_times(single)
-        and (weights is None or (len(several) == len(single) and min(several, default=0) > 0))
+        and (weights is None or len(several) == len(single))
     )
     return StepBucket(
         n=whole(n),
