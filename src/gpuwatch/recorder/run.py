@@ -18,6 +18,8 @@ from gpuwatch.models import JSON, LaunchSpec, Prepared, Result, RunState, mappin
 from gpuwatch.processes import boot_id, identify
 from gpuwatch.recorder import run_folder
 from gpuwatch.recorder.ceilings import RunCeilings
+from gpuwatch.recorder.clocks import Clocks
+from gpuwatch.recorder.clocks import read as read_clocks
 from gpuwatch.recorder.intake import Intake
 from gpuwatch.recorder.kept_log import KeptLog
 from gpuwatch.recorder.process_facts import ProcessFacts
@@ -100,6 +102,7 @@ class Recording:
         self._sampler.columns(known)
         self._rebuild_tier(store)
         self._process_facts = ProcessFacts(sources, container=container)
+        self._clocks = Clocks(read_clocks())
         sources.watch(run.pids() if run is not None else ())
 
     def stop(self, why: str) -> None:
@@ -139,6 +142,8 @@ class Recording:
 
     def _pump(self) -> Callable[[], None] | None:
         """Take in what the workload wrote; runs in the writing thread."""
+        clocks = read_clocks()
+        self._writer.put(*self._clocks.look(clocks.monotonic - self._base_ns, clocks))
         run = self._run
         if run is None:
             self._writer.put(*self._ceilings.rows(self._intake))

@@ -1,0 +1,142 @@
+"""Clocks that jump, and machines that sleep: no sample is made up, moved or counted twice."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from gpuwatch.analysis.summary import summarise
+from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.status import State
+from gpuwatch.tui.graph import Window
+from gpuwatch.tui.series import Series
+from tests.conftest import Cli
+
+from .aftermath import Kept, complete, kept, nothing_left, running, stepping, until, workload
+from .preload import Preload
+from .table import Row
+
+STEPS, PERIOD, INTERVAL = 300, 0.01, 0.05
+HOUR = 3600.0
+
+
+@pytest.mark.parametrize("seconds", [-HOUR, HOUR])
+def test_a_clock_that_is_set_moves_no_sample_and_is_told(
+    cli: Cli,
+    tmp_path: Path,
+    times: Callable[[int, int], int],
+    told: Callable[[Row], None],
+    seconds: float,
+) -> None:
+    tried = times(1, 10)
+    for number in range(tried):
+        out, preload = tmp_path / f"out-{number}", Preload(cli, tmp_path)
+        before = time.time()
+        recorder = _record(cli, out)
+        path = stepping(out)
+        preload.step(seconds)
+        _, said = recorder.communicate(timeout=120)
+        assert recorder.returncode == 0, said
+        found = _whole(cli, out, path)
+        (text,) = [text for kind, text in found.events if kind == "clock-stepped"]
+        assert f"by {HOUR / 60:.0f} min" in text
+        assert _evenly(found)
+        started = found.meta["clock"]["unix_ns"] / 1e9
+        assert abs(started - before) < HOUR / 2, "of before it was set"
+        assert "its clock was set" in " ".join(cli("show", path).stdout.split())
+    how = "forwards" if seconds > 0 else "backwards"
+    lost = "nothing; no sample moved"
+    told(Row("clock", f"wall clock set {how} by an hour", tried, lost, "nothing", text))
+
+
+def test_a_machine_that_slept_is_told_and_no_sample_is_of_that_time(
+    cli: Cli, tmp_path: Path, times: Callable[[int, int], int], told: Callable[[Row], None]
+) -> None:
+    tried = times(1, 10)
+    for number in range(tried):
+        out, preload = tmp_path / f"out-{number}", Preload(cli, tmp_path)
+        recorder = _record(cli, out)
+        path = stepping(out)
+        preload.suspend(HOUR)
+        _, said = recorder.communicate(timeout=120)
+        assert recorder.returncode == 0, said
+        found = _whole(cli, out, path)
+        assert "clock-stepped" not in found.kinds
+        (text,) = [text for kind, text in found.events if kind == "suspended"]
+        assert f"for {HOUR / 60:.0f} min" in text
+        assert found.ticks[-1][1] < HOUR * 1e9, "times leave it out"
+        assert "the machine slept" in " ".join(cli("show", path).stdout.split())
+    lost = "nothing: the time of sleep is no time of the run"
+    told(Row("clock", "machine suspended for an hour", tried, lost, "nothing", text))
+
+
+def test_a_recorder_and_workload_that_stood_still_show_a_gap_as_a_gap(
+    cli: Cli, tmp_path: Path, times: Callable[[int, int], int], told: Callable[[Row], None]
+) -> None:
+    tried, pause = times(1, 10), 2.0
+    for number in range(tried):
+        out = tmp_path / f"out-{number}"
+        recorder = _record(cli, out)
+        path = stepping(out)
+        pids = running(cli)
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+        begun = time.monotonic()
+        time.sleep(pause)  # this is the fault
+        ended = time.monotonic()
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
+        _, said = recorder.communicate(timeout=120)
+        assert recorder.returncode == 0, said
+        found = _whole(cli, out, path)
+        base = found.meta["clock"]["monotonic_ns"]
+        start, end = int(begun * 1e9) - base, int(ended * 1e9) - base
+        inside = [t for _, t in found.ticks if start + 10**8 < t < end]
+        assert inside == []
+        (told_of,) = [text for kind, text in found.events if kind == "interval-missed"][:1]
+        assert _graph(path, start, end) == [None], "no value is drawn there"
+        with SessionReader(path) as reader:
+            summary = summarise(reader)
+        assert summary.metrics["hw.cpu.utilization"].coverage is not None
+        assert summary.metrics["hw.cpu.utilization"].coverage < 1.0
+    lost = f"the samples of the {pause:.0f} s, which stay a gap"
+    told(Row("clock", "recorder and workload stopped (SIGSTOP)", tried, lost, "nothing", told_of))
+
+
+def _record(cli: Cli, out: Path):  # type: ignore[no-untyped-def]
+    options = ("--quiet", "--interval", INTERVAL, "--out", out)
+    return cli.start("--record", *options, *workload(STEPS, PERIOD))
+
+
+def _whole(cli: Cli, out: Path, path: Path) -> Kept:
+    until(lambda: not kept(path).status.live)
+    nothing_left(cli, out)
+    found = kept(path)
+    complete(found, STEPS)
+    assert (found.status.state, found.status.exit_code) == (State.FINISHED, 0)
+    return found
+
+
+def _evenly(found: Kept) -> bool:
+    """Whether no two samples lie further apart than a machine at work explains."""
+    return all(0 < after - before < 60e9 for (_, before), (_, after) in pairwise(found.ticks))
+
+
+def _graph(path: Path, start: int, end: int) -> list[float | None]:
+    """What a screen draws of the middle of that time."""
+    series, margin = Series(), (end - start) // 4
+    with SessionReader(path) as reader:
+        (channel,) = [
+            row.id
+            for row in reader.channels()
+            if (row.device, row.metric) == ("cpu", "hw.cpu.utilization")
+        ]
+        for _, t, value in reader.all_ticks([channel]):
+            series.add(t, value)
+    return series.columns(Window(start + margin, end - margin, 1), INTERVAL)
