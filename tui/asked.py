@@ -26,6 +26,8 @@ class View:
     """What the picked graph shows, one of ``Snapshot.metrics``; ``None``: there is none."""
     grid: bool = False
     """Whether all GPUs are looked at: their histories are made only then."""
+    gauges: bool = True
+    """Whether gauges are drawn; who looks at the devices' numbers alone needs none."""
 
 
 @dataclass(frozen=True)

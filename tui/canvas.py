@@ -6,9 +6,10 @@ A screen of many widgets costs several times the bytes and CPU of this; measured
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from rich.segment import Segment
+from rich.style import Style
 from textual import events
 from textual.geometry import Region
 from textual.message import Message
@@ -64,6 +65,7 @@ class Canvas(Widget):
         self._strips: dict[int, Strip] = {}
         self._cells: dict[int, Cells] = {}
         """Of rows that changed once, as they are now: most of those change again and again."""
+        self._roles: Mapping[str, Style] = {}
         self._presses: list[tuple[Press, ...]] = []
         self._later: Sequence[Line] | None = None
 
@@ -98,7 +100,10 @@ class Canvas(Widget):
             was = self._cells.get(y) or cells_of(old)
             self._cells[y] = now = cells_of(new)
             regions += [Region(start, y, end - start, 1) for start, end in changed(was, now, width)]
-        if regions and not send(self, regions, self._pieces):
+        if not regions:
+            return
+        self._roles = styles(self.app.theme, self.app.no_color)
+        if self._too_small or not send(self, regions, self._pieces):
             self.refresh(*_merged(regions))
 
     def _show_later(self) -> None:
@@ -146,9 +151,9 @@ class Canvas(Widget):
     def _pieces(self, region: Region) -> Iterable[Piece]:
         """What stands in a part of one row."""
         cells = self._cells.get(region.y)
-        if cells is None or not cells.narrow or self._too_small:
+        if cells is None or not cells.narrow:
             return ((text, style) for text, style, _ in self.render_lines(region)[0])
-        roles = styles(self.app.theme, self.app.no_color)
+        roles = self._roles
         plain = roles["text"]
         return [
             (text, roles.get(role, plain)) for text, role in cells.spans(region.x, region.right)

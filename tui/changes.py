@@ -21,6 +21,11 @@ _NARROW = re.compile(
 """Texts of letters, blocks and lines, each of which is one cell wide."""
 
 
+def narrow(text: str) -> bool:
+    """Whether every terminal has each character of ``text`` in one cell."""
+    return (text.isascii() and text.isprintable()) or _NARROW(text) is not None
+
+
 class _Letters(dict[str, str]):
     """A letter for each role."""
 
@@ -68,14 +73,14 @@ class Cells(NamedTuple):
 
 def cells_of(row: Iterable[Span]) -> Cells:
     """The cells of a row of spans."""
-    texts, roles, narrow = [], [], True
+    texts, roles, all_narrow = [], [], True
     for text, role in row:
-        if not (text.isascii() and text.isprintable()) and not _NARROW(text):
-            narrow = False
+        if not narrow(text):
+            all_narrow = False
             text = "".join(each * max(1, cell_len(each)) for each in text)
         texts.append(text)
         roles.append(_LETTERS[role] * len(text))
-    return Cells("".join(texts), "".join(roles), narrow)
+    return Cells("".join(texts), "".join(roles), all_narrow)
 
 
 def changed(before: Cells, after: Cells, width: int) -> list[tuple[int, int]]:

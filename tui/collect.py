@@ -67,6 +67,9 @@ class Collector:
         self._beside = beside
         self.meta: Mapping[str, Any] = reader.meta()
         self._channels: tuple[ChannelRow, ...] = ()
+        self._by_device: dict[str, list[ChannelRow]] = {}
+        self._constant: dict[int, Reading] = {}
+        """Of channels that give nothing, until one of them changes."""
         self._devices: tuple[DeviceRow, ...] = ()
         self._log: deque[LogRow] = deque(maxlen=_MOST_LOG)
         self._last_log = reader.last_log() - _MOST_LOG
@@ -117,8 +120,18 @@ class Collector:
 
     def _describe(self) -> None:
         self._devices = self.reader.devices()
-        self._channels = self.reader.channels()
-        for channel in self._channels:
+        channels = self.reader.channels()
+        if channels is self._channels:
+            return
+        self._channels = channels
+        self._by_device, self._constant = {}, {}
+        for channel in channels:
+            self._by_device.setdefault(channel.device, []).append(channel)
+            if channel.method is Method.UNAVAILABLE:
+                reason = channel.reason or "no reason given"
+                self._constant[channel.id] = Reading(
+                    None, channel.method, reason, channel.source, channel.sampled_as
+                )
             cores = channel.metric == "process.cpu.time"
             key = channel.device, CORES if cores else channel.metric
             if key not in self._series and channel.sampled_as is not Method.UNAVAILABLE:
@@ -144,7 +157,7 @@ class Collector:
         path = self.reader.path
         state = self._status()
         t = self._now(state)
-        devices = tuple(self._device(row, t) for row in self._devices)
+        devices = tuple(self._device(row) for row in self._devices)
         kind = text(self.meta, "workload", "kind")
         off_gpus = kind != "machine" and uses_none(self.meta, self._devices)
         selected = _select(devices, view.device, off_gpus=off_gpus)
@@ -180,7 +193,8 @@ class Collector:
         over = not state.live
         processes = processes_of(self._processes, environment, t, over=over)
         alerts = self._checks.warnings(devices, t, live=state.live, processes=processes)
-        keys = () if kind == "import" else metrics_of(devices, selected, self._steps)
+        named = view.gauges and kind != "import"
+        keys = metrics_of(devices, selected, self._steps) if named else ()
         return Snapshot(
             path=str(path),
             name=text(self.meta, "workload", "name") or path.stem,
@@ -192,7 +206,7 @@ class Collector:
             devices=devices,
             selected=selected,
             off_gpus=off_gpus,
-            gauges=gauges_of(sources, shown, self._scales),
+            gauges=gauges_of(sources, shown, self._scales) if view.gauges else (),
             window=shown,
             work=work,
             log=tuple(self._log),
@@ -264,17 +278,14 @@ class Collector:
             return int(max(1, min(ended["t"], last + 3600 * NS)))
         return last
 
-    def _device(self, row: DeviceRow, t: int) -> DeviceNow:
-        readings = {}
-        for channel in self._channels:
-            if channel.device == row.id:
-                readings[channel.metric] = self._reading(channel, t)
+    def _device(self, row: DeviceRow) -> DeviceNow:
+        readings = {
+            channel.metric: self._constant.get(channel.id) or self._reading(channel)
+            for channel in self._by_device.get(row.id, ())
+        }
         return DeviceNow(row, readings)
 
-    def _reading(self, channel: ChannelRow, t: int) -> Reading:
-        if channel.method is Method.UNAVAILABLE:
-            reason = channel.reason or "no reason given"
-            return Reading(None, channel.method, reason, channel.source, channel.sampled_as)
+    def _reading(self, channel: ChannelRow) -> Reading:
         counter = channel.kind == "counter"
         found = self._ticks.rate(channel.id) if counter else self._ticks.latest(channel.id)
         # Slow metrics come less often than every tick; older than this is unknown.

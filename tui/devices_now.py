@@ -7,6 +7,7 @@ from pathlib import Path
 
 from gpuwatch.text import clean
 from gpuwatch.tui import commands
+from gpuwatch.tui.asked import View
 from gpuwatch.tui.feed import REFRESH_SECONDS, Feed
 from gpuwatch.tui.machine_recorder import MachineRecorder
 from gpuwatch.tui.snapshot import Snapshot, Trouble, Unreadable
@@ -21,16 +22,18 @@ class DevicesNow:
         *,
         refresh: float = REFRESH_SECONDS,
         recorder: MachineRecorder | None = None,
+        gauges: bool = False,
     ) -> None:
         """``refresh``: seconds between two samples, and between two snapshots.
 
-        ``recorder``: one that was started already.
+        ``recorder``: one that was started already. ``gauges``: snapshots have them too.
         """
         self._refresh = refresh
         self._post = post
         self._recorder = recorder
         self._told = False
         self._feed = Feed(self._find, post, refresh=refresh)
+        self._feed.ask(View(gauges=gauges))
 
     def start(self) -> None:
         if self._recorder is None:

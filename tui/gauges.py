@@ -69,7 +69,7 @@ def _utilization(sources: Sources, shown: Window) -> Gauge:
     title = "CPU utilization" if kind == "cpu" else "GPU utilization"
     reading = device.get(metric) if device else MISSING
     if reading is MISSING and sources.imported:
-        reading = replace(MISSING, reason=_IMPORTED)
+        reading = MISSING._replace(reason=_IMPORTED)
     history = history_of(sources, metric, shown)
     gauge = Gauge("utilization", title, "1", reading, 1.0, history, 1.0, mean=False)
     return finish(gauge, sources, shown, _sampled(sources, metric))
@@ -250,7 +250,7 @@ def finish(gauge: Gauge, sources: Sources, shown: Window, mean: Mean) -> Gauge:
         start, end = sources.steps.timed
         found = mean(start, end) if end > start else None
         value, over = (value, "whole run") if found is None else (found, "timed steps")
-    reading = replace(reading, value=value, method=method)
+    reading = reading._replace(value=value, method=method)
     return replace(gauge, reading=reading, mean=True, over=over, covered=covered)
 
 

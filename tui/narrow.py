@@ -19,6 +19,8 @@ from textual.geometry import Region
 from textual.screen import Screen
 from textual.widget import Widget
 
+from gpuwatch.tui.changes import narrow
+
 _Look = tuple[tuple[str, ...], str, str]
 """The attributes' codes, those of the colour, and those of the background."""
 _PLAIN: _Look = ((), "39", "49")
@@ -96,10 +98,16 @@ class Pen:
         self._look: _Look = _PLAIN
         self._style: Style | None = None
         self._out: list[str] = []
+        self._at: tuple[int, int] | None = None
+        """Where the terminal's cursor is, as long as that is sure."""
 
     def move(self, x: int, y: int) -> None:
-        """Go to a cell, counted from 0."""
-        self._out.append(f"\x1b[{y + 1};{x + 1}H")
+        """Go to a cell, counted from 0: along a row by a step, which is half as long to say."""
+        before, self._at = self._at, (x, y)
+        if before is None or before[1] != y or before[0] > x:
+            self._out.append(f"\x1b[{y + 1};{x + 1}H")
+        elif before[0] < x:
+            self._out.append(f"\x1b[{x - before[0]}C")
 
     def write(self, text: str, style: Style | None) -> None:
         """Write from where the pen is."""
@@ -110,6 +118,9 @@ class Pen:
                 self._look = look
             self._style = style
         self._out.append(text)
+        if self._at is not None:
+            x, y = self._at
+            self._at = (x + len(text), y) if narrow(text) else None
 
     def sequence(self) -> str:
         """All that was written; behind it the terminal's style is its plain one."""
@@ -147,10 +158,10 @@ def send_only_changes(screen: Screen[Any]) -> None:
     compositor = screen._compositor
     whole = compositor.render_partial_update
 
-    def narrow() -> CompositorUpdate | None:
+    def changes() -> CompositorUpdate | None:
         update = whole()
         if type(update) is not ChopsUpdate:
             return update
         return NarrowUpdate(update.chops, update.spans, update.chop_ends)
 
-    compositor.render_partial_update = narrow  # type: ignore[method-assign,assignment]
+    compositor.render_partial_update = changes  # type: ignore[method-assign,assignment]

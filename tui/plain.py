@@ -112,7 +112,7 @@ def replay(path: Path, interval: float | None = None, *, say: Say = say_aloud) -
 def devices(interval: float = INTERVAL_SECONDS, *, say: Say = say_aloud) -> int:
     """The devices of this machine, until Ctrl-C."""
     news: SimpleQueue[Snapshot | Unreadable] = SimpleQueue()
-    source = DevicesNow(news.put)
+    source = DevicesNow(news.put, gauges=True)
     try:
         source.start()
         named, due = False, 0.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from gpuwatch.analysis.ceilings import Ceiling
 from gpuwatch.analysis.profile import Counters
@@ -19,8 +20,7 @@ from gpuwatch.tui.next_run import Ahead
 from gpuwatch.tui.processes import ProcessNow
 
 
-@dataclass(frozen=True)
-class Reading:
+class Reading(NamedTuple):
     """One number as it stands now, with how it was obtained."""
 
     value: float | None

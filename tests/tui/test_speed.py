@@ -25,7 +25,7 @@ from gpuwatch.tui.live import LiveScreen
 from gpuwatch.tui.narrow import Pen, _look
 from tests.terminal import Pty, surroundings
 
-from .harness import live, until
+from .harness import live, shows, until
 from .sessions import NS
 from .test_imports import loaded_by
 
@@ -156,6 +156,20 @@ async def test_an_update_of_the_live_screen_is_at_most_1500_bytes(session: Make,
         sent = Sent(app)
         await watched(app, pilot, path, 10)
         assert len(sent.updates) == 10, "one for each second, and nothing else"
+        assert sent.size / 10 <= ALLOWED
+
+
+async def test_an_update_of_eight_gpus_that_all_change_is_at_most_1500_bytes(
+    session: Make,
+) -> None:
+    path = session(kind="machine", gpus=8, interval=1.0, known_card=True)
+    async with live(path, SIZE) as (app, pilot):
+        await pilot.press("g")
+        await shows(pilot, "8 GPUs")
+        await pilot.pause()
+        sent = Sent(app)
+        await watched(app, pilot, path, 10)
+        assert len(sent.updates) == 10
         assert sent.size / 10 <= ALLOWED
 
 

@@ -398,8 +398,10 @@ def _counted(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
     """Rows that readers gave since the last call."""
     read, inner = [0], SessionReader._rows
 
-    def counting(reader: SessionReader, sql: str, values: Sequence[object] = ()) -> list[Any]:
-        found = inner(reader, sql, values)
+    def counting(
+        reader: SessionReader, sql: str, values: Sequence[object] = (), **more: bool
+    ) -> list[Any]:
+        found = inner(reader, sql, values, **more)
         read[0] += len(found)
         return found
 
