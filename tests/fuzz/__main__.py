@@ -1,4 +1,5 @@
-"""``python -m tests.fuzz [FILES]``: hostile sessions by a fresh seed, which is printed."""
+"""``python -m tests.fuzz [FILES]``: so many hostile sessions, and a fifth as many of each other
+kind of file, by a fresh seed, which is printed."""
 
 from __future__ import annotations
 
@@ -8,24 +9,27 @@ import secrets
 import sys
 
 from tests.fuzz.campaign import corpus, run, tasks
+from tests.fuzz.uses import COMMANDS
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     parser.add_argument("files", nargs="?", type=int, default=10_000)
     parser.add_argument("--seed", default=secrets.token_hex(4))
-    parser.add_argument("--only", help="the number of a single file of that seed")
+    parser.add_argument("--kind", choices=sorted(COMMANDS), help="one kind of file alone")
+    parser.add_argument("--only", metavar="NAME", help="a single file of that seed")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     asked = parser.parse_args()
     print(f"seed {asked.seed}", flush=True)
-    made = tasks(asked.seed, asked.files)
+    made = [
+        task
+        for kind in COMMANDS
+        if asked.kind in (kind, None)
+        for task in tasks(asked.seed, asked.files if kind == "session" else asked.files // 5, kind)
+    ]
     if asked.only is not None:
-        made = [each for each in made if each.name == f"{asked.seed}-{asked.only}"]
-    tally = run([*corpus(), *made], asked.processes)
-    for name, complaints in tally.complaints.items():
-        print(f"\n{name}")
-        for each in complaints[:5]:
-            print(f"  {each}")
+        made = [each for each in made if each.name == asked.only]
+    tally = run(made if asked.only else [*corpus(), *made], asked.processes)
     print(tally.text())
     return 1 if tally.complaints else 0
 

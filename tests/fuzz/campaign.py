@@ -38,6 +38,11 @@ class Tally:
     complaints: dict[str, list[str]] = field(default_factory=dict)
     """By file."""
 
+    def complain(self, name: str, how: str, told: list[str]) -> None:
+        name = f"{name} ({how[:300]})"
+        self.complaints[name] = told
+        print("\n  ".join([name, *told[:6]]), flush=True)
+
     def add(self, done: dict[str, Any]) -> None:
         self.files += 1
         self.uses += done["uses"]
@@ -47,18 +52,18 @@ class Tally:
         self.slowest = max(self.slowest, (seconds, use, f"{done['name']} ({done['how'][:80]})"))
         self.memory = max(self.memory, done["memory"])
         if done["complaints"]:
-            self.complaints[f"{done['name']} ({done['how'][:300]})"] = done["complaints"]
+            self.complain(done["name"], done["how"], done["complaints"])
 
     def fell(self, task: Task, use: dict[str, Any], how: str) -> None:
         """The process ended with this file: a hang, or a crash."""
         self.files += 1
-        self.complaints[f"{task.name} ({str(use.get('how'))[:300]})"] = [f"{use.get('use')}: {how}"]
+        self.complain(task.name, str(use.get("how")), [f"use {use.get('use')}: {how}"])
 
     def text(self) -> str:
         """What to tell at the end."""
         some = self.files - self.read - self.refused
         return (
-            f"{self.files:,} hostile sessions, {self.uses:,} uses: {self.read:,} read, "
+            f"{self.files:,} hostile files, {self.uses:,} uses: {self.read:,} read, "
             f"{some:,} read in part, {self.refused:,} refused with a word, "
             f"{len(self.complaints):,} to complain of; slowest use {self.slowest[0]:.2f} s of CPU "
             f"({self.slowest[1]} of {self.slowest[2]}); at most "
@@ -66,28 +71,34 @@ class Tally:
         )
 
 
-def tasks(seed: str, count: int, every: int = 1) -> list[Task]:
+def tasks(seed: str, count: int, kind: str = "session", every: int = 1) -> list[Task]:
     """Files that follow from a seed."""
-    return [Task(f"{seed}-{n}", f"{seed}-{n}", every=every) for n in range(count)]
+    names = [f"{kind}-{seed}-{n}" for n in range(count)]
+    return [Task(name, name, kind, every=every) for name in names]
 
 
 def corpus() -> list[Task]:
     """The files that once failed."""
-    return [Task(each.name, each.name, str(each)) for each in sorted(CORPUS.glob("*.gpuwatch"))]
+    return [
+        Task(each.name, each.name, kept=str(each)) for each in sorted(CORPUS.glob("*.gpuwatch"))
+    ]
 
 
 def run(all_: Iterable[Task], processes: int = 1) -> Tally:
-    """Read all of them."""
+    """Read all of them; what is to be complained of is printed at once."""
     listed, tally = list(all_), Tally()
     parts = [listed[n::processes] for n in range(processes)]
     with ThreadPoolExecutor(processes) as pool:
-        for found in pool.map(lambda part: list(_outcomes(part)), parts):
-            for task, done, use, how in found:
-                if done is not None:
-                    tally.add(done)
-                else:
-                    tally.fell(task, use, how)
+        list(pool.map(lambda part: _take(part, tally), parts))
     return tally
+
+
+def _take(part: list[Task], tally: Tally) -> None:
+    for task, done, use, how in _outcomes(part):
+        if done is not None:
+            tally.add(done)
+        else:
+            tally.fell(task, use, how)
 
 
 def _outcomes(
@@ -123,7 +134,7 @@ def _child(
         assert process.stdin is not None and process.stdout is not None
         use: dict[str, Any] = {}
         try:
-            if "ready" not in process.stdout.readline():
+            if not any("ready" in line for line in process.stdout):
                 process.wait()
                 errors.seek(0)
                 raise RuntimeError(f"the process did not start: {errors.read()[-3000:]}")

@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.fuzz import bases, beside, jail, raw, rows, schemas, uses
+from tests.fuzz import bases, beside, folders, jail, raw, rows, schemas, uses, written
 
 _SECONDS = 30.0
 """For one use of one file; the quiet machine takes a hundredth."""
@@ -34,10 +34,12 @@ class Task:
 
     name: str
     seed: str
+    kind: str = "session"
+    """One of ``uses.COMMANDS``."""
     kept: str | None = None
     """A file of the corpus, in place of one that is made."""
     every: int = 1
-    """Each so many-th use alone, from one that the seed chooses."""
+    """Of a session: each so many-th use alone, from one that the seed chooses."""
 
 
 class Child:
@@ -53,6 +55,7 @@ class Child:
         self.canary = self.outside / "kept"
         self.canary.write_text("stays\n")
         self.bases = bases.make(home / "bases")
+        self.study = folders.study(home / "study")
         self.watch = jail.Watch(self.case, self.out, self.tmp, home / "home")
         self.before = self._outside()
         self._warm_up()
@@ -61,13 +64,18 @@ class Child:
 
     def _warm_up(self) -> None:
         """Import all that reading needs, once."""
-        study = self.case / "warm"
-        shutil.copytree(self.bases.sessions[0].parent, study)
-        place = uses.Place(study, study / "01-bare.gpuwatch", self.bases.good, self.out)
-        for which in range(uses.number()):
-            if told := uses.use(place, which).complaints:
-                raise AssertionError(f"a sound session: {which} {told}")
-        shutil.rmtree(study)
+        for kind, sound in (("session", self.bases.sessions[0].parent), ("folder", self.study)):
+            study = self.case / "warm"
+            shutil.copytree(sound, study)
+            path = next(study.glob("01-*.gpuwatch"))
+            place = uses.Place(study, path, self.bases.good, self.out)
+            for which in range(uses.number(kind)):
+                if told := uses.use(kind, place, which).complaints:
+                    raise AssertionError(f"a sound {kind}: {which} {told}")
+            shutil.rmtree(study)
+        for task in (Task("", "1", "study"), Task("", "1", "profile"), Task("", "1", "output")):
+            self.files, self.threads = 1000, 1000
+            self.run(task)
 
     def run(self, task: Task) -> dict[str, Any]:
         """Make the file, use it, clean up; what is to be complained of."""
@@ -78,11 +86,11 @@ class Child:
         path, how = self._made(rng, task)
         place = uses.Place(path.parent, path, self.bases.good, self.out)
         complaints, words, slowest = [], [], (0.0, "")
-        first = rng.randrange(task.every)
-        for which in range(first, uses.number(), task.every):
+        every = task.every if task.kind == "session" else 1
+        for which in range(rng.randrange(every), uses.number(task.kind), every):
             _say(use=which, how=how)
             with jail.at_most(_SECONDS), jail.no_large_files(_LARGEST_FILE), self.watch.watching():
-                done = uses.use(place, which)
+                done = uses.use(task.kind, place, which)
             words.append(done.word)
             slowest = max(slowest, (done.seconds, done.use))
             complaints += [f"{done.use}: {each}" for each in (*done.complaints, *self.watch.seen)]
@@ -106,6 +114,8 @@ class Child:
                 name = each.name.replace(kept.stem, "01-bare")
                 shutil.copy(each, study / name)
             return study / "01-bare.gpuwatch", f"kept {kept.name}"
+        if task.kind != "session":
+            return self._other(rng, task.kind, study)
         base = rng.choice(self.bases.sessions)
         shutil.copytree(base.parent, study)
         path = study / base.name
@@ -118,6 +128,20 @@ class Child:
             return path, f"{base.parent.name}: {schemas.mutate(rng, path)}"
         path, how = beside.mutate(rng, path, self.canary)
         return path, f"{base.parent.name}: beside: {how}"
+
+    def _other(self, rng: random.Random, kind: str, study: Path) -> tuple[Path, str]:
+        if kind == "folder":
+            shutil.copytree(self.study, study)
+            return study / "01-run.gpuwatch", folders.spoil(rng, study)
+        study.mkdir()
+        shutil.rmtree(self.out / "imported", ignore_errors=True)
+        if kind == "output":
+            path = study / "01-bare.gpuwatch"
+            with jail.at_most(_SECONDS):
+                return path, written.record(rng, path)
+        how = {"study": folders.toml, "profile": folders.profile}[kind]
+        path = how(rng, study)
+        return path, f"{kind} {path.name}"
 
     def _left(self) -> list[str]:
         """What a reader left behind, or changed where nothing of the file's is."""

@@ -12,9 +12,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from gpuwatch import studies
 from gpuwatch.cli import main
 from gpuwatch.errors import GpuwatchError
 from gpuwatch.session.reader import SessionReader
+from gpuwatch.text import clean
 from gpuwatch.tui.asked import View
 from gpuwatch.tui.collect import Collector
 from gpuwatch.tui.past_view import PastView
@@ -72,15 +74,54 @@ def _commands(place: Place) -> Iterator[tuple[list[str], Check]]:
     yield ["--complete-sessions"], output.of_text
 
 
-def number() -> int:
-    """How many uses there are."""
+def _of_folder(place: Place) -> Iterator[tuple[list[str], Check]]:
+    folder, path = str(place.folder), str(place.path)
+    yield ["sessions", folder], output.of_text
+    yield ["sessions", folder, "--format", "json"], output.of_json
+    yield ["report", folder, "--format", "table"], output.of_text
+    yield ["report", folder, "--format", "json"], output.of_json
+    yield ["report", folder, "--format", "md"], output.of_markdown
+    yield ["report", folder, "--format", "csv"], output.of_csv
+    yield ["report", folder, "--format", "html"], output.of_html
+    yield ["compare", folder, str(place.good), "--format", "table"], output.of_text
+    yield ["export", folder, "--what", "runs"], output.of_csv
+    yield ["show", path, "--format", "json"], output.of_json
+    yield ["tag", path, "slow"], output.of_text
+    yield ["report", folder], output.of_text
+
+
+def _of_profile(place: Place) -> Iterator[tuple[list[str], Check]]:
+    out = str(place.out / "imported")
+    yield ["import", str(place.path), "--out", out], output.of_text
+    yield ["sessions", out], output.of_text
+
+
+def _of_output(place: Place) -> Iterator[tuple[list[str], Check]]:
+    yield ["show", str(place.path), "--format", "json"], output.of_json
+    yield ["log", str(place.path)], output.of_text
+
+
+COMMANDS = {
+    "session": _commands,
+    "folder": _of_folder,
+    "study": lambda place: iter(()),
+    "profile": _of_profile,
+    "output": _of_output,
+}
+"""By what is hostile."""
+
+
+def number(kind: str) -> int:
+    """How many uses of such a file there are."""
     nothing = Place(*[Path()] * 4)
-    return len(list(_commands(nothing))) + 1
+    return len(list(COMMANDS[kind](nothing))) + (kind != "profile")
 
 
-def use(place: Place, which: int) -> Outcome:
+def use(kind: str, place: Place, which: int) -> Outcome:
     """Do the use of that number with the file."""
-    commands = list(_commands(place))
+    commands = list(COMMANDS[kind](place))
+    if which == len(commands) and kind == "study":
+        return _judged("load", lambda: _load(place.path), output.of_text)
     if which == len(commands):
         return _judged("collect", lambda: _collect(place.path), output.of_text)
     argv, check = commands[which]
@@ -124,6 +165,16 @@ def _captured() -> Iterator[tuple[io.TextIOWrapper, io.TextIOWrapper]]:
         yield streams[0], streams[1]
 
 
+def _load(path: Path) -> int:
+    """What ``gpuwatch study FILE`` makes of the file, before anything is looked for or run."""
+    try:
+        studies.with_parameters(studies.load(path), {"steps": 5})
+    except GpuwatchError as error:
+        print(f"gpuwatch: error: {clean(error)}", file=sys.stderr)
+        return int(error.exit_code)
+    return 0
+
+
 def _collect(path: Path) -> int:
     """What the live screen, ``replay`` and the pages over them read."""
     try:
@@ -137,6 +188,6 @@ def _collect(path: Path) -> int:
             reader.log_lines(0, 100)
             reader.gpu_processes()
     except GpuwatchError as error:
-        print(f"gpuwatch: {str(error)[:1000]!a}", file=sys.stderr)
+        print(f"gpuwatch: error: {clean(error)}", file=sys.stderr)
         return int(error.exit_code)
     return 0

@@ -86,9 +86,13 @@ def connect(path: Path, mode: str) -> Limited:
     )
     connection.effort = _Effort(path)
     connection.set_progress_handler(connection.effort, _STRIDE)
-    connection.execute("PRAGMA trusted_schema=OFF")
-    connection.execute("PRAGMA cell_size_check=ON")
-    connection.execute("PRAGMA mmap_size=0")
+    try:
+        connection.execute("PRAGMA trusted_schema=OFF")
+        connection.execute("PRAGMA cell_size_check=ON")
+        connection.execute("PRAGMA mmap_size=0")
+    except sqlite3.Error:
+        connection.close()
+        raise
     if sys.version_info >= (3, 11):
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST_VALUE)
         connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)

@@ -67,7 +67,7 @@ def open_session(path: Path, writer_alive: Callable[[sqlite3.Connection], bool])
     except sqlite3.Error as error:
         if "locked" in str(error):
             raise StorageError(f"{path} is busy: {error}", "try again") from error
-        reason = error
+        reason = str(error)
     if journal is not None:
         if os.access(path, os.W_OK) and path.stat().st_uid == os.geteuid():
             with contextlib.suppress(sqlite3.Error):
@@ -89,9 +89,9 @@ def _is_cut(opened: Opened, writer_alive: Callable[[sqlite3.Connection], bool]) 
     return "recorder" in known and "closed" not in known and not writer_alive(opened.connection)
 
 
-def _damaged(path: Path, error: sqlite3.Error) -> NotASession:
+def _damaged(path: Path, reason: str) -> NotASession:
     return NotASession(
-        f"{path} is damaged: {error}",
+        f"{path} is damaged: {reason}",
         "copy it again together with the file of the same name ending in -journal",
     )
 
@@ -196,7 +196,7 @@ def _open_copy(path: Path, journal: Path | None, notice: str) -> Opened:
         return _checked(Opened(connect(copied, "ro"), notice, folder), path)
     except sqlite3.Error as error:
         shutil.rmtree(folder, ignore_errors=True)
-        raise _damaged(path, error) from error
+        raise _damaged(path, str(error)) from error
     except OSError as error:
         shutil.rmtree(folder, ignore_errors=True)
         raise StorageError(f"cannot copy {path}: {error.strerror}") from error
