@@ -3,6 +3,7 @@
 # make bench-tui  what the screens cost beside nvitop, nvtop and gpustat
 # make soak   half an hour of runs and faults beside programs that stay: what is left, what grows
 # make sbom   what it is made of, under which licences, and whether a vulnerability is known
+# make fuzz   10,000 hostile sessions and as many other files from elsewhere: what is made of each
 # make faults inject every fault as often as docs/reliability.md tells, and write its table
 PYTHON ?= python3
 VENV   := .venv
@@ -13,7 +14,7 @@ SOAK_MINUTES ?= 30
 
 has_torch = -c "import importlib.util as u, sys; sys.exit(any(u.find_spec(n) is None for n in ('torch', 'torchvision')))"
 
-.PHONY: run test lint format bench bench-tui faults soak sbom screenshots clean
+.PHONY: run test lint format bench bench-tui faults fuzz soak sbom screenshots clean
 
 run: $(VENV)/.run
 	$(BIN)/gpuwatch run mnist-cnn --steps 500 $$($(PYTHON) $(has_torch) && echo --python $(PYTHON))
@@ -30,6 +31,9 @@ soak: $(VENV)/.test
 
 sbom: $(VENV)/.audit
 	$(BIN)/python .ci/sbom.py build/sbom.cdx.json
+
+fuzz: $(VENV)/.test
+	$(BIN)/python -m tests.fuzz
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .

@@ -41,6 +41,12 @@ class Limited(sqlite3.Connection):
             sqlite3.Error: whatever SQLite finds; an answer that is too large, or takes too long.
         """
         self.effort.begin()
+        try:
+            return self._found(sql, values, cut=cut)
+        except MemoryError:  # SQLite asked for as much as a damaged length says
+            raise sqlite3.DataError("a value is larger than the memory") from None
+
+    def _found(self, sql: str, values: Sequence[object], *, cut: bool) -> list[tuple[JSON, ...]]:
         found: list[tuple[JSON, ...]] = []
         size = 0
         cursor = self.execute(sql, tuple(values))

@@ -14,15 +14,18 @@ from gpuwatch.session.reader_bulk import floats
 from gpuwatch.session.rows import ChannelRow, DeviceRow, StepRow
 from gpuwatch.session.suspicion import whole
 
+_LONGEST = 4096
+"""Characters of a name or a reason; a recorder's have some hundred."""
+
 
 def devices_of(rows: Sequence[tuple[JSON, ...]]) -> tuple[DeviceRow, ...]:
     """Rows ``(id, kind, name, uuid, used, attributes)``, in the natural order of their ids."""
     devices = [
         DeviceRow(
-            str(id_),
-            str(kind),
-            str(name),
-            None if uuid is None else str(uuid),
+            _text(id_),
+            _text(kind),
+            _text(name),
+            None if uuid is None else _text(uuid),
             bool(used),
             mapping(json_of(attributes)),
         )
@@ -46,13 +49,13 @@ def channels_of(
         found.append(
             ChannelRow(
                 int(id_),
-                str(device),
-                str(metric),
-                str(unit),
-                str(kind),
+                _text(device),
+                _text(metric),
+                _text(unit),
+                _text(kind),
                 _method(method),
-                str(source),
-                None if reason is None else str(reason),
+                _text(source),
+                None if reason is None else _text(reason),
                 available[-1] if available else Method.UNAVAILABLE,
             )
         )
@@ -80,6 +83,10 @@ def step_of(row: tuple[JSON, ...]) -> StepRow:
         flop=number(flop),
         bytes=number(size),
     )
+
+
+def _text(value: object) -> str:
+    return str(value)[:_LONGEST]
 
 
 def _natural(text: str) -> tuple[str, int]:
