@@ -35,3 +35,8 @@ def test_no_screen_loads_what_samples_or_launches() -> None:
     names = ("app", "live", "home", "new_run", "compare", "compare_rows", "page", "devices_now")
     loaded = loaded_by(*(f"gpuwatch.tui.{name}" for name in names))
     assert not [name for name in loaded if name.startswith(FORBIDDEN)]
+
+
+def test_no_command_of_a_screen_loads_what_samples_or_launches() -> None:
+    loaded = loaded_by(*(f"gpuwatch.cli.{name}" for name in ("attach", "replay", "home")))
+    assert not [name for name in loaded if name.startswith(FORBIDDEN)]

@@ -10,7 +10,7 @@ import argparse
 import time
 from pathlib import Path
 
-from gpuwatch.cli import find, first_frame, looks, record, screen
+from gpuwatch.cli import find, first_frame, looks, screen
 from gpuwatch.errors import UsageError
 
 _LOOK_SECONDS = 0.2
@@ -31,6 +31,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     path = find.session(arguments.session) if arguments.session else _running()
     if path is None:
         raise _nothing()
+    from gpuwatch.cli import record
     from gpuwatch.recorder.detach import detach
     from gpuwatch.recorder.takeup import take_up
 
@@ -83,6 +84,8 @@ def _between_runs() -> Path:
         raise _nothing()
     folder = going[-1]
     if not sessions_in(folder):
+        from gpuwatch.cli import record
+
         record.say(f"{folder.name} prepares its first run …")
     while not (found := sessions_in(folder)):
         if not is_held(folder):
