@@ -1,0 +1,103 @@
+"""How files, commands and memory grow with the length of a session, its GPUs, and their number.
+
+    python -m benchmarks.scale [--folder DIR] [--repeat 3] [--hours 1,6,24] [--write]
+
+Sessions of 10 Hz are made by a simulated clock through the program's own store, as
+``benchmarks.opening`` makes them: nine metrics of each GPU, 200 steps a second, 200,000 log lines
+(DIR, up to 3 GB, kept and used again). Each command is a fresh process; medians. The recorder's
+memory is that of its own writer, fed with the ticks of so many hours, at its end. ``--write`` puts
+table and picture into docs/.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import sys
+import tempfile
+from collections.abc import Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+
+from benchmarks.opening import Long, write
+from benchmarks.scale.measure import LISTED, Cost, Listing, cost, listing
+from benchmarks.scale.picture import svg
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+PAGE, PICTURE = DOCS / "performance.md", DOCS / "images" / "scale.svg"
+BEGIN, END = "<!-- scale: begin -->", "<!-- scale: end -->"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()))
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--hours", default="1,6,24")
+    parser.add_argument("--write", action="store_true", help="into docs/performance.md")
+    arguments = parser.parse_args()
+    hours = [float(each) for each in arguments.hours.split(",")]
+    costs = [
+        cost(_made(arguments.folder, gpus, each), gpus, each, arguments.repeat)
+        for gpus in (1, 8)
+        for each in hours
+    ]
+    listings = [listing(count, arguments.repeat) for count in LISTED]
+    text = markdown(costs, listings)
+    print(text)
+    if arguments.write:
+        PICTURE.write_text(svg(costs), encoding="utf-8")
+        page = PAGE.read_text(encoding="utf-8")
+        before, _, rest = page.partition(BEGIN)
+        PAGE.write_text(f"{before}{BEGIN}\n{text}\n{END}{rest.partition(END)[2]}", encoding="utf-8")
+    return 0
+
+
+def _made(folder: Path, gpus: int, hours: float) -> Path:
+    path = folder / f"gpuwatch-scale-{gpus}-{hours:g}h.gpuwatch"
+    if not path.exists():
+        write(path, Long(path.stem, gpus, int(hours * 36_000)))
+    return path
+
+
+def markdown(costs: Sequence[Cost], listings: Sequence[Listing]) -> str:
+    day = datetime.now(timezone.utc).date().isoformat()
+    load = os.getloadavg()[0]
+    head = (
+        f"{day}, {platform.system()} {platform.release().split('-')[0]}, {os.cpu_count()} cores, "
+        f"Python {platform.python_version()}, load {load:.1f} at the end. 10 Hz."
+    )
+    rows = [
+        (
+            *("GPUs", "hours", "file, MiB", "writer's memory, MiB", "`show`, s"),
+            *("`compare` of two, s", "screen: first picture, s", "memory of `compare`, MiB"),
+        ),
+        ("---",) * 8,
+        *(
+            (
+                str(each.gpus),
+                f"{each.hours:g}",
+                f"{each.file_mib:,.0f}",
+                f"{each.writer_mib:.1f}",
+                f"{each.show:.2f}",
+                f"{each.compare:.2f}",
+                f"{each.screen:.2f}",
+                f"{each.compare_mib:.0f}",
+            )
+            for each in costs
+        ),
+    ]
+    lists = [
+        ("sessions in a folder", "listed first, s", "listed again, s"),
+        ("---",) * 3,
+        *((f"{each.count:,}", f"{each.first:.2f}", f"{each.again:.2f}") for each in listings),
+    ]
+    return "\n\n".join([head, _table(rows), _table(lists)])
+
+
+def _table(rows: Sequence[Sequence[str]]) -> str:
+    return "\n".join("| " + " | ".join(row) + " |" for row in rows)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
