@@ -39,6 +39,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             raise pytest.UsageError(f"{available.REQUIRED} asks for {reason}")
 
 
+TOLD = "told"
+"""A property that a test records to have it at the end of the run's output."""
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    for outcome in ("passed", "failed"):
+        for report in terminalreporter.stats.get(outcome, ()):
+            for name, value in report.user_properties:
+                if name == TOLD:
+                    terminalreporter.write_line(value)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     # Here, and not by marks: so pytest tells of all tests without an engine in one line.

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable
 
 import pytest
 
-from tests.fuzz.campaign import Tally, corpus, run, tasks
+from tests.conftest import TOLD
+from tests.fuzz.campaign import corpus, run, tasks
 
 FIXED = "1"
 COUNTS = {"session": 200, "folder": 8, "study": 60, "profile": 30, "output": 20}
@@ -17,19 +19,14 @@ COUNTS = {"session": 200, "folder": 8, "study": 60, "profile": 30, "output": 20}
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("seed", [FIXED, "fresh"])
 def test_a_hostile_file_is_read_or_refused_and_does_nothing_else(
-    seed: str, capfd: pytest.CaptureFixture[str]
+    seed: str, record_property: Callable[[str, str], None]
 ) -> None:
     used = secrets.token_hex(4) if seed == "fresh" else seed
     made = [t for kind, count in COUNTS.items() for t in tasks(used, count, kind, every=3)]
     tally = run([*(corpus() if seed == FIXED else ()), *made])
-    with capfd.disabled():
-        print(f"\nfuzz, seed {used}: {tally.text()}")
-    _check(tally, len(made), used)
-
-
-def _check(tally: Tally, made: int, seed: str) -> None:
-    assert tally.complaints == {}, f"python -m tests.fuzz --seed {seed} --only NAME reads one again"
-    assert tally.files >= made
+    record_property(TOLD, f"fuzz, seed {used}: {tally.text()}")
+    assert tally.complaints == {}, f"python -m tests.fuzz --seed {used} --only NAME reads one again"
+    assert tally.files >= len(made)
     # Neither everything nor nothing is refused: mutations reach what lies behind the first checks.
     assert 0 < tally.refused < tally.files * 0.9
     assert tally.read > 0

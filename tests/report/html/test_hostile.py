@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from gpuwatch.analysis.read import read_sessions
 from gpuwatch.analysis.results import Kind, StudyResult
+from gpuwatch.cli.rendering import render
 from gpuwatch.report.html.curves import embedded
 from gpuwatch.report.html.page import page
+from gpuwatch.session.labels import KIND, LABELS, SCHEMA
 from tests.report.html.conftest import Open
 from tests.report.html.curves import curves_of
 from tests.report.results import study_result
+from tests.tui.hostile import fields, poison
+from tests.tui.sessions import Script, write
 
 ATTACKS = {
     "end of the script": "</script><script>window.ran=1</script>",
@@ -84,6 +90,24 @@ def test_text_from_elsewhere_runs_nothing(open_page: Open, tmp_path: Path, attac
     assert window.locator("img").count() == 1
     handlers = "all => all.flatMap(e => e.getAttributeNames().filter(n => n.startsWith('on')))"
     assert window.eval_on_selector_all("*", handlers) == []
+
+
+def test_session_files_whose_every_text_is_hostile_run_nothing(
+    open_page: Open, tmp_path: Path
+) -> None:
+    text = " ".join(each.replace("\x00", "") for each in ATTACKS.values())
+    paths = []
+    for number in (1, 2):
+        path = tmp_path / "study" / f"0{number}-<img src=x onerror=window.ran=1>.gpuwatch"
+        script = Script(**{**fields(text), "start": 100.0 * number})
+        paths.append(poison(write(path, script), text))
+    label = {"name": text, "tags": [text], "note": text}
+    labels = {"kind": KIND, "schema": SCHEMA, "labels": {each.name: label for each in paths}}
+    (tmp_path / "study" / LABELS).write_text(json.dumps(labels))
+    opened = open_page(render(read_sessions(paths), "html"))
+    assert opened.page.evaluate("window.ran") is None
+    assert opened.told == []
+    assert opened.requests == [opened.page.url]
 
 
 def test_no_character_that_turns_text_around_reaches_the_page(tmp_path: Path) -> None:
