@@ -6,11 +6,9 @@ fixed, and nothing is compressed, since compressors differ between versions of z
 
 from __future__ import annotations
 
-import hashlib
 import io
 import os
 import tempfile
-import zipfile
 from pathlib import Path
 
 PACKAGE = "workloads"
@@ -52,11 +50,15 @@ def build(target: Path, source: Path | None = None) -> str:
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
         raise
-    return hashlib.sha256(content).hexdigest()
+    from hashlib import sha256
+
+    return sha256(content).hexdigest()
 
 
 def pack(source: Path) -> bytes:
     """The archive's bytes: a ``__main__.py`` and every Python file of ``source``."""
+    import zipfile  # here, as hashlib: a recorder without workloads of ours needs neither
+
     files = {"__main__.py": MAIN.encode()}
     for path in source.rglob("*.py"):
         files[f"{PACKAGE}/{path.relative_to(source).as_posix()}"] = path.read_bytes()

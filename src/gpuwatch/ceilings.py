@@ -8,7 +8,6 @@ disturbances only ever slow down.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
 import re
@@ -252,6 +251,8 @@ def _file_name(document: Document) -> str:
     kind, uuid, name = device.get("kind"), device.get("uuid"), str(device.get("name"))
     of = [kind, uuid] if uuid else [kind, name, document.get("host")]
     of += [document.get(key) for key in ("driver", "torch", "threads")]
-    digest = hashlib.sha256(json.dumps(of).encode()).hexdigest()[:12]
+    from hashlib import sha256  # with it come 3 MiB of OpenSSL, which a recorder needs not
+
+    digest = sha256(json.dumps(of).encode()).hexdigest()[:12]
     slug = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:40]
     return f"{slug or 'device'}-{digest}.json"

@@ -10,7 +10,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from gpuwatch.peaks import Peak
 from gpuwatch.telemetry.base import Device, Event
@@ -27,8 +27,9 @@ from gpuwatch.telemetry.gpm_metrics import (
     period,
     with_bandwidth,
 )
+from gpuwatch.telemetry.gpm_owner import Owner, mend_of
 from gpuwatch.telemetry.gpm_pairs import NotOffered, Pair, Pairs
-from gpuwatch.telemetry.nvml_errors import LOST, NO_PERMISSION, NOT_SUPPORTED, PERMANENT, describe
+from gpuwatch.telemetry.nvml_errors import LOST, NOT_SUPPORTED, PERMANENT, describe
 from gpuwatch.telemetry.silence import unanswered
 
 RETRY_S, RETRY_LONGEST_S = 1.0, 10.0
@@ -37,22 +38,6 @@ CALM_S = 60.0
 """After working for this long, in seconds, a failure is a first one again."""
 PATIENCE_S = 1.0
 """How long the first pair may hold up the start, in seconds; later it comes as a change."""
-
-
-class Owner(Protocol):
-    """The GPU whose GPM this is."""
-
-    id: str
-    handle: Any
-
-    def lose(self, code: int) -> None:
-        """A call answered that the GPU is gone."""
-
-    def tell_gpm(self, epoch: int, reasons: Mapping[str, str | None]) -> None:
-        """Why GPM does not give these metrics, ``None`` for those that it gives; from then on."""
-
-    def announce(self, event: Event) -> None:
-        """Something happened that the session shall say."""
 
 
 class Gpm:
@@ -280,7 +265,7 @@ class Gpm:
         self._retry_s = min(2 * self._retry_s, RETRY_LONGEST_S)
         self._well_since = math.inf
         self._tell(epoch, reason)
-        self._miss(f"{reason}; {_mend(code)}")
+        self._miss(f"{reason}; {mend_of(code)}")
         self.settled.set()
 
     def _miss(self, why: str) -> None:
@@ -315,12 +300,3 @@ def wait_for_any(gpms: Sequence[Gpm], wake: threading.Event) -> None:
     due = min((gpm.due for gpm in gpms), default=math.inf)
     wake.wait(None if due == math.inf else max(0.0, due - time.monotonic()))
     wake.clear()
-
-
-def _mend(code: int) -> str:
-    mend = (
-        "record from outside containers, where it may be taken back, or ask the administrator"
-        if code == NO_PERMISSION
-        else describe(code).mend
-    )
-    return f"{mend} (it is tried again by itself)"

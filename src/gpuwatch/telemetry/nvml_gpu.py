@@ -18,7 +18,7 @@ from gpuwatch.telemetry.health import HEALTH
 from gpuwatch.telemetry.health_processes import ProcessShares
 from gpuwatch.telemetry.nvml_errors import LOST, PERMANENT, describe
 from gpuwatch.telemetry.nvml_fields import READINGS, GpuProcess
-from gpuwatch.telemetry.nvml_probe import GpuLost, Journal, Probe, fields_together
+from gpuwatch.telemetry.nvml_probe import GpuLost, Journal, Probe, together
 from gpuwatch.telemetry.nvml_processes import ProcessLists
 
 RETRY_S = 1.0
@@ -72,13 +72,7 @@ class Gpu:
             metric: reading.ways[0].source for reading in readings for metric in reading.metrics
         }
         self._channels = {
-            metric: Channel(
-                self.id,
-                metric,
-                Method.UNAVAILABLE,
-                source,
-                OF_THE_WHOLE_GPU if metric in self._of_the_whole else self.lost,
-            )
+            metric: Channel(self.id, metric, Method.UNAVAILABLE, source, self._reason(metric))
             for metric, source in sources.items()
         }
         self._order = [name for name in CATALOGUE if name in self._channels]
@@ -225,7 +219,7 @@ class Gpu:
     def _read(self, probes: Sequence[Probe | None], watched: bool) -> bool:
         """Read each, ``None`` being the processes; whether the GPU is still there."""
         try:
-            answers = self._together(probes) if watched else {}
+            answers = together(self._nvml, self.handle, probes, self._watched) if watched else {}
             for probe in probes:
                 if probe is None:
                     self._processes.read(self.handle)
@@ -235,20 +229,6 @@ class Gpu:
             self.lose(error.code)
             return False
         return True
-
-    def _together(self, probes: Sequence[Probe | None]) -> dict[int, Any]:
-        """NVML's answers by field, where one call gives several."""
-        numbers = fields_together(probes, time.monotonic())
-        if not numbers:
-            return {}
-        name = f"nvmlDeviceGetFieldValues {', '.join(map(str, numbers))}"
-        try:
-            given = self._watched(name, self._nvml.nvmlDeviceGetFieldValues, self.handle, numbers)
-        except self._nvml.NVMLError as error:
-            if error.value in LOST:
-                raise GpuLost(error.value) from error
-            return {}  # each is asked for by itself, and says why it fails
-        return {int(answer.fieldId): answer for answer in given}
 
     def _attempt(self, probe: Probe, watched: bool, answers: dict[int, Any]) -> None:
         """Call once, or in the order of the ways until one works that has not been tried yet."""
@@ -304,6 +284,10 @@ class Gpu:
             probe.next_at = math.inf if for_good else time.monotonic() + RETRY_S * 0.99
             for name in probe.reading.metrics:
                 self._set(name, probe.source, f"{tried}: {describe(code).reason}")
+
+    def _reason(self, metric: str) -> str | None:
+        """Why a metric is unavailable before anything was read."""
+        return OF_THE_WHOLE_GPU if metric in self._of_the_whole else self.lost
 
     def _set(self, metric: str, source: str, reason: str | None) -> None:
         if metric in self._of_the_whole:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import time
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from gpuwatch.telemetry.base import Change, Event
-from gpuwatch.telemetry.nvml_errors import describe
+from gpuwatch.telemetry.nvml_errors import LOST, describe
 from gpuwatch.telemetry.nvml_fields import Numbers, Reading
 
 FRESH_S = 3.0
@@ -60,9 +62,24 @@ class Probe:
         return ways[min(self.way, len(ways) - 1)].source
 
 
-def fields_together(probes: Sequence[Probe | None], now: float) -> list[int]:
-    """NVML's fields that are due (monotonic seconds) and can be had by one call; of a single one,
-    which needs no such call, none."""
+def together(
+    nvml: Any, handle: Any, probes: Sequence[Probe | None], watched: Callable[..., Any]
+) -> dict[int, Any]:
+    """NVML's answers by field, where several that are due can be had by one call.
+
+    ``watched(name, function, *arguments)`` makes it. Raises ``GpuLost``; any other failure is left
+    to the calls for each field.
+    """
+    now = time.monotonic()
     ways = (each.reading.ways[each.way] for each in probes if each and each.next_at <= now)
     numbers = [way.field.number for way in ways if way.field is not None]
-    return numbers if len(numbers) > 1 else []
+    if len(numbers) < 2:
+        return {}
+    name = f"nvmlDeviceGetFieldValues {', '.join(map(str, numbers))}"
+    try:
+        given = watched(name, nvml.nvmlDeviceGetFieldValues, handle, numbers)
+    except nvml.NVMLError as error:
+        if error.value in LOST:
+            raise GpuLost(error.value) from error
+        return {}
+    return {int(answer.fieldId): answer for answer in given}
