@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import re
 import shutil
+import signal
 import subprocess
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -29,6 +32,8 @@ _PRODUCTS = (
     ("singularity version ", "Singularity"),
     ("", "Singularity"),  # before 3.0 the version stood alone
 )
+_ENDING_SECONDS = 2.0
+"""How long an engine that is broken off has, before it is asked and before it is killed."""
 _FAILURES = ("FATAL:", "ERROR:")
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -134,6 +139,35 @@ def _stream(
                     say(text)
     except NotAvailable as error:
         raise NotAvailable(f"{failing}: {_reason(lines) or error.message}") from error
+    except BaseException:
+        _end_children()
+        raise
+
+
+def _end_children() -> None:
+    """End what this thread started: an engine that was broken off would go on by itself.
+
+    It is asked by SIGINT, on which it removes what it has half made; Ctrl-C may have done so.
+    """
+    try:
+        pids = [int(pid) for pid in Path("/proc/thread-self/children").read_text().split()]
+    except OSError:
+        return
+    for number in (0, signal.SIGINT, signal.SIGKILL):
+        deadline = time.monotonic() + _ENDING_SECONDS
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+        while pids and time.monotonic() < deadline:
+            pids = [pid for pid in pids if not _reaped(pid)]
+            time.sleep(0.02)
+
+
+def _reaped(pid: int) -> bool:
+    try:
+        return os.waitpid(pid, os.WNOHANG)[0] == pid
+    except ChildProcessError:
+        return True
 
 
 def _reason(lines: Sequence[str]) -> str:

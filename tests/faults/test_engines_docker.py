@@ -144,7 +144,7 @@ def test_a_daemon_that_never_comes_back_ends_the_recording_half_a_minute_after_t
     assert "did not come back" in found.status.text and "did not come back" in said
     assert running(private.cli) == []
     docker_daemon.start()  # the container is the daemon's to remove, once there is one
-    assert "stopped" in (ended := private.cli("stop", "--all").stderr) or "removed" in ended
+    private.cli("stop", "--all")
     left = private.nothing_left(mark)
     lost = f"what it wrote while the daemon was away: {100 - len(found.steps)} of 100 steps"
     text = f"{said_of(found)}; told {took:.0f} s after the workload's end"
@@ -203,7 +203,7 @@ def test_a_paused_container_is_stopped(
     assert recorder.wait(PATIENCE) == 0
     recorder.communicate()
     found = public.kept()
-    complete(found, len(found.steps))
+    in_order(found)
     assert (found.status.state, found.status.exit_code) == (State.STOPPED, 128 + signal.SIGTERM)
     left = public.nothing_left(mark)
     told(Row("engine", "docker pause, gpuwatch stop", 1, "nothing", left, said_of(found)))
@@ -232,7 +232,7 @@ def test_a_container_that_somebody_ends_is_told_with_what_is_known(
     _, said = recorder.communicate(timeout=PATIENCE)
     assert recorder.returncode == 1
     found = public.kept()
-    complete(found, len(found.steps))
+    in_order(found)
     assert found.status.state is state and len(found.steps) >= 10
     if state is State.LOST:
         assert "its container is gone" in found.status.text and "is gone" in said

@@ -14,7 +14,7 @@ from gpuwatch.processes import start_time
 from gpuwatch.session.status import State
 from tests.conftest import Cli
 
-from .aftermath import PATIENCE, complete, until
+from .aftermath import PATIENCE, in_order, until
 from .environments import Place, marked, python, stepping_program, words
 from .table import Row
 
@@ -60,9 +60,8 @@ def test_a_kill_of_apptainers_starter_or_of_its_workload_ends_both_and_is_told(
     _, said = recorder.communicate()
     until(lambda: all(start_time(pid) is None for pid in (starter, *below)))
     found = apptainer.kept()
-    complete(found, len(found.steps))
+    in_order(found)
     assert (found.status.state, found.status.exit_code) == (State.KILLED, 128 + signal.SIGKILL)
-    left = apptainer.nothing_left(mark)
     left = apptainer.nothing_left(mark)
     fault = f"apptainer's {victim} killed"
     told(
@@ -90,7 +89,7 @@ def test_a_kill_of_what_charliecloud_became_is_told(
     assert recorder.wait(PATIENCE) == 1
     _, said = recorder.communicate()
     found = place.kept()
-    complete(found, len(found.steps))
+    in_order(found)
     assert (found.status.state, found.status.exit_code) == (State.KILLED, 128 + signal.SIGKILL)
     left = place.nothing_left(mark)
     fault = "charliecloud's process killed"
@@ -119,7 +118,7 @@ def test_a_killed_shim_is_a_lost_run_whose_workload_can_still_be_ended(
     assert recorder.wait(PATIENCE) == 1
     _, said = recorder.communicate()
     found = place.kept()
-    complete(found, len(found.steps))
+    in_order(found)
     assert found.status.state is State.LOST and "whoever held it is gone" in said
     assert writes or "`gpuwatch stop` ends it" in said
     if writes:  # into a pipe that nobody reads: SIGPIPE

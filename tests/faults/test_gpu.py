@@ -17,7 +17,7 @@ from gpuwatch.session.status import State
 from tests.conftest import Cli
 from tests.fake_nvml import DRIVER_NOT_LOADED, VERSION_MISMATCH, FakeDriver
 
-from .aftermath import PATIENCE, complete, kept, nothing_left, stepping, until, workload
+from .aftermath import PATIENCE, in_order, kept, nothing_left, stepping, until, workload
 from .table import Row
 
 Told = Callable[[Row], None]
@@ -102,7 +102,7 @@ def test_a_gpu_that_is_lost_and_back_leaves_a_gap_and_the_other_none(
         assert recorder.wait(PATIENCE) == 0
         recorder.communicate()
         found = kept(path)
-        complete(found, len(found.steps))
+        in_order(found)
         assert kinds(path, "gpu1") == ["gpu-lost", "gpu-back"] and kinds(path, "gpu0") == []
         undisturbed(path, "gpu0")
         gaps.append(gap(used(path, "gpu1")))
@@ -140,7 +140,7 @@ def test_a_call_that_hangs_costs_its_own_gpu_alone_and_holds_up_no_end(
     took = time.monotonic() - asked
     recorder.communicate()
     found = kept(path)
-    complete(found, len(found.steps))
+    in_order(found)
     assert found.status.state is State.STOPPED
     assert kinds(path, "gpu0") == ["nvml-lost", "nvml-back"]
     assert kinds(path, "gpu1") == ["nvml-lost"]
@@ -185,7 +185,7 @@ def test_a_library_that_goes_away_under_a_recording_takes_nothing_from_it(
     assert recorder.wait(PATIENCE) == 0
     recorder.communicate()
     found = kept(path)
-    complete(found, len(found.steps))
+    in_order(found)
     undisturbed(path, "gpu0")
     assert kinds(path, "gpu0") == [] and shown(cli, path) == {"gpu0": pytest.approx(USED)}
     left = nothing_left(cli, out)

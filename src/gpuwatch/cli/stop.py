@@ -91,7 +91,8 @@ def _named(text: str) -> list[Path]:
         return find.sessions(text)
     except GpuwatchError:
         by_id = [folder for folder in paths.run_folders() if text and folder.name.startswith(text)]
-        found = [session_of(folder) for folder in by_id or folders_of(Path(text))]
+        of_study = folders_of(Path(text)) or folders_of(paths.data_home() / text)
+        found = [session_of(folder) for folder in by_id or of_study]
         gone = list(dict.fromkeys(path for path in found if path is not None))
         if not gone:
             raise
@@ -154,7 +155,7 @@ def stop(path: Path) -> str | None:
     Through its recorder, or as its recorder where that died; through the run's own folder where the
     file is gone, damaged, or another one by now.
     """
-    from gpuwatch.recorder.run_folder import folders_of
+    from gpuwatch.recorder.run_folder import folders_of, handle_of
     from gpuwatch.session.reader import SessionReader
 
     folders = folders_of(path)
@@ -164,7 +165,10 @@ def stop(path: Path) -> str | None:
     except GpuwatchError as error:
         if not folders:
             raise
+        begun = any(handle_of(folder) for folder in folders)
         done = [_stop_unread(folder, path) for folder in folders]
+        if any(done) and not begun:
+            return f"stopped the run of {path} before it began"
         return f"{'stopped' if any(done) else 'closed'} the run of {path}: {error.message}"
     own = str(mapping(meta.get("session")).get("id"))
     strangers = [_stop_unread(folder, path) for folder in folders if folder.name != own]

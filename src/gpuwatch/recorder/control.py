@@ -22,6 +22,11 @@ _LOOK_SECONDS = 0.05
 _EXIT_BY_ERROR = {"usage": ExitCode.USAGE, "environment": ExitCode.NOT_AVAILABLE}
 
 
+class Stopped(BaseException):
+    """A stop was asked for before the run began. No error of a runner: nothing may handle it as
+    one."""
+
+
 @dataclass
 class Stop:
     """A stop asked for by a signal, a time limit or another process; shared with handlers."""
@@ -31,12 +36,32 @@ class Stop:
     recording: Recording | None = None
     unsaved: str | None = None
     """Why the end of the last session could not be written, if it could not."""
+    _preparing: bool = False
 
     def ask(self, why: str, number: int | None = None) -> None:
         self.why = self.why or why
         self.number = self.number or number
         if self.recording is not None:
             self.recording.stop(self.why)
+        elif self._preparing:
+            self._preparing = False
+            raise Stopped
+
+    @contextmanager
+    def preparing(self) -> Iterator[None]:
+        """A stop breaks off what is done meanwhile, on the main thread: fetching an image can take
+        as long as it likes.
+
+        Raises:
+            Stopped: it was asked for.
+        """
+        if self.why is not None:
+            raise Stopped
+        self._preparing = True
+        try:
+            yield
+        finally:
+            self._preparing = False
 
     def rest(self, seconds: float) -> bool:
         """Wait so long; whether no stop was asked for meanwhile."""

@@ -35,6 +35,7 @@ def record_one(
     Raises:
         StorageError: the session or the run's folder cannot be written.
         GpuwatchError: the run could not be started; where there is a session, that says why.
+        Stopped: a stop was asked for while it was prepared.
     """
     path = folder / planned.file
     run_id = uuid.uuid4().hex[:12]
@@ -49,9 +50,11 @@ def record_one(
         if runner is not None:
             own = paths.new_run_folder(run_id)
             holding.enter_context(run_folder.held(own))
+            # From here on it can be stopped by name, however long an image takes to come.
+            (own / "session").write_text(str(path.resolve()))
             archive, digest = _archive(request, planned.workload, own)
             launch = spec(request, planned, archive, gpus)
-            with runners.guarded(planned.environment.kind):
+            with stop.preparing(), runners.guarded(planned.environment.kind):
                 prepared = runner.prepare(launch, say)
         sources = Sources.open(
             request.gpus or None,
@@ -75,7 +78,6 @@ def record_one(
             if digest:
                 facts["gpuwatch.workloads.sha256"] = digest
             environment |= {"engine": runners.engine(planned.environment.kind), **prepared.facts}
-            (own / "session").write_text(str(path.resolve()))
         header = Header(
             session={
                 "id": run_id,

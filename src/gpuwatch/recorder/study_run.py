@@ -10,7 +10,7 @@ from pathlib import Path
 
 from gpuwatch.errors import ExitCode, GpuwatchError, NotAvailable, StorageError
 from gpuwatch.models import Problem
-from gpuwatch.recorder.control import Stop, stopping_signals, summarise
+from gpuwatch.recorder.control import Stop, Stopped, stopping_signals, summarise
 from gpuwatch.recorder.one_run import record_one
 from gpuwatch.recorder.request import Request
 from gpuwatch.session import study
@@ -112,6 +112,11 @@ class StudyRun:
                 self._say,
                 self._on_session,
             )
+        except Stopped:
+            why = f"it was stopped before it began ({self._stop.why})"
+            found = [Problem(study.STUDY_ENDED, why, f"gpuwatch resume {self._folder.name}")]
+            study.note(self._folder, {run.index: found})
+            return ExitCode.DONE
         except StorageError as error:
             if len(self._plan.runs) == 1:
                 raise
