@@ -1,11 +1,14 @@
-"""A disk that fills up under a study: it ends, nothing of it is lost, and resume completes it."""
+"""A disk that takes no more for a while, or to the end: what was recorded stays, and is whole."""
 
 from __future__ import annotations
 
 import contextlib
+import errno
+import os
 import subprocess
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,9 +16,22 @@ import pytest
 from gpuwatch.session.plan import read
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.session.room import room
+from gpuwatch.session.status import State
 from tests.conftest import Cli
 
-from .aftermath import STEPS, sessions, until
+from .aftermath import (
+    STEPS,
+    complete,
+    kept,
+    left_behind,
+    nothing_left,
+    sessions,
+    stepping,
+    until,
+    workload,
+)
+from .preload import Preload
+from .table import Row
 
 
 @pytest.fixture
@@ -27,6 +43,17 @@ def disk(tmp_path: Path) -> Iterator[Path]:
         pytest.skip("mounting a tmpfs is not permitted here")
     yield folder
     subprocess.run(["umount", "-l", folder], check=True)
+
+
+def fill(disk: Path) -> Path:
+    """Take all the room there is; the file that does."""
+    filler = disk / "filler"
+    with filler.open("wb", buffering=0) as file, contextlib.suppress(OSError):
+        for size in (4096, 1):
+            with contextlib.suppress(OSError):
+                while True:
+                    file.write(b"x" * size)
+    return filler
 
 
 def remount(folder: Path, how: str) -> None:
@@ -44,10 +71,7 @@ def test_a_study_whose_disk_is_full_ends_and_is_completed_once_there_is_room(
     work = ("--", sys.executable, STEPS, 60, 0.02)
     study = cli.start("--record", "--env", "bare", "--env", "bare", "--out", disk, *work)
     until(lambda: sessions(disk) and steps(sessions(disk)[0]))
-    filler = disk / "filler"
-    with filler.open("wb", buffering=0) as file, contextlib.suppress(OSError):
-        while True:
-            file.write(b"x" * 4096)
+    filler = fill(disk)
     _, told = study.communicate(timeout=60)
     (path,) = sessions(disk)
     folder = path.parent
@@ -75,10 +99,7 @@ def test_a_study_that_cannot_begin_a_session_notes_the_rest_as_not_run(
     cli: Cli, disk: Path, tmp_path: Path
 ) -> None:
     cli.variables["XDG_STATE_HOME"] = str(disk)
-    (disk / "filler").write_bytes(b"x" * 500 * 1024)
-    with (disk / "filler").open("ab", buffering=0) as file, contextlib.suppress(OSError):
-        while True:
-            file.write(b"x" * 4096)
+    fill(disk)
     out = tmp_path / "out"
     cli("--record", "--env", "bare", "--env", "bare", "--out", out, "--", "true", code=1)
     (folder,) = out.iterdir()
@@ -96,3 +117,177 @@ def test_a_folder_that_is_read_only_is_not_told_to_have_no_space(cli: Cli, disk:
     assert room(disk / "a" / "b") == f"make {disk} writable"
     told = cli("--record", "--out", disk / "out", "--", "true", code=2).stderr
     assert f"Read-only file system; choose another folder with --out, or make {disk}" in told
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        "disk full",
+        "quota reached (EDQUOT, by the C library)",
+        "disk read-only after an error (EROFS, by the C library)",
+        "disk that fails (EIO, by the C library)",
+    ],
+)
+def test_what_could_not_be_written_for_a_while_is_written_then(
+    cli: Cli,
+    tmp_path: Path,
+    request: pytest.FixtureRequest,
+    times: Callable[[int, int], int],
+    told: Callable[[Row], None],
+    fault: str,
+) -> None:
+    tried, steps = times(1, 5), 400
+    number = next((n for n in _BY_LIBRARY if errno.errorcode[n] in fault), None)
+    folder: Path = request.getfixturevalue("disk") if number is None else tmp_path
+    for time_ in range(tried):
+        out = folder / f"out-{time_}"
+        preload = Preload(cli, tmp_path) if number is not None else None
+        recorder = cli.start("--record", "--interval", "0.1", "--out", out, *workload(steps, 0.01))
+        path = stepping(out)
+        assert recorder.stderr is not None
+        with _fault(folder, preload, number):
+            said = next(line for line in recorder.stderr if "cannot write" in line).strip()
+            assert str(path) in said
+        _, rest = recorder.communicate(timeout=120)
+        assert recorder.returncode == 0, rest
+        nothing_left(cli, out)
+        found = kept(path)
+        complete(found, steps)
+        (text,) = [text for kind, text in found.events if kind == "storage"]
+        assert "could not be written for" in text
+        assert (path.parent / "summary.md").exists()
+        subprocess.run(["rm", "-r", out], check=True)
+    said = said.replace(str(path), "SESSION").removeprefix("gpuwatch: ")
+    row = f"{fault} while recording, then mended"
+    told(Row("disk", row, tried, "nothing", "nothing", f"{said}; the event: {_without(text)}"))
+
+
+_BY_LIBRARY = (errno.EDQUOT, errno.EROFS, errno.EIO)
+"""The kernels that tests run on have no quotas, and no file system that is open for writing can be
+made read-only: the C library gives a recorder these errors."""
+
+
+@contextlib.contextmanager
+def _fault(disk: Path, preload: Preload | None, number: int | None) -> Iterator[None]:
+    if preload is not None and number is not None:
+        preload.fail(number)
+        yield
+        preload.fail()
+    else:
+        filler = fill(disk)
+        yield
+        filler.unlink()
+
+
+def test_a_folder_that_may_not_be_entered_any_more_costs_the_summary_alone(
+    cli: Cli, tmp_path: Path, told: Callable[[Row], None]
+) -> None:
+    out, steps = tmp_path / "out", 400
+    recorder = _without_overriding(cli, "--record", "--out", out, *workload(steps, 0.01))
+    path = stepping(out)
+    path.parent.chmod(0)
+    _, said = recorder.communicate(timeout=120)
+    path.parent.chmod(0o700)
+    assert recorder.returncode == 0 and "Traceback" not in said
+    why = f"cannot read {path.parent}: Permission denied; chmod u+rwx {path.parent}"
+    assert f"the summary could not be written: gpuwatch: error: {why}" in said
+    found = kept(path)
+    complete(found, steps)
+    assert (found.status.state, found.status.exit_code) == (State.FINISHED, 0)
+    assert left_behind(cli, out) == [f"file {path.name}-journal"]
+    cli("report", path.parent)
+    assert (path.parent / "summary.md").exists()
+    text = why.replace(str(path.parent), "STUDY")
+    left = "an empty journal; the summary is missing until `gpuwatch report STUDY`"
+    told(Row("disk", "folder closed (mode 000) while recording", 1, "nothing", left, text))
+
+
+def _without_overriding(cli: Cli, *arguments: object) -> subprocess.Popen[str]:
+    """Root may enter every folder: a recorder that may not, as those of others."""
+    prefix = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]
+    return subprocess.Popen(
+        [*(prefix if os.geteuid() == 0 else []), *cli.argv(*arguments)],
+        env=cli.env,
+        cwd=cli.home,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def _without(text: str) -> str:
+    """An event's text without the path and the time of this machine."""
+    return text.partition(" for ")[0] + " for ... s: ..."
+
+
+def test_output_that_a_full_disk_could_not_take_is_told(
+    cli: Cli, disk: Path, tmp_path: Path, told: Callable[[Row], None]
+) -> None:
+    out, state = tmp_path / "out", disk
+    cli.variables["XDG_STATE_HOME"] = str(state)
+    recorder = cli.start("--record", "--quiet", "--out", out, *workload(500, 0.01))
+    path = stepping(out)
+    filler = fill(disk)
+    reached = kept(path).steps[-1]
+    # The spool is drained and cannot grow: from some step on nothing comes any more.
+    until(lambda: kept(path).steps[-1] > reached)
+    standing = _stands(path)
+    filler.unlink()
+    _, said = recorder.communicate(timeout=120)
+    assert recorder.returncode == 0, said
+    found = kept(path)
+    assert found.steps == sorted(set(found.steps)) and found.steps[-1] > standing
+    lost = 500 - len(found.steps)
+    events = [text for kind, text in found.events if kind == "output-lost"]
+    assert lost == 0 or events
+    assert (found.status.exit_code, found.meta["result"]["code"]) == (0, 0)
+    text = events[-1] if events else "nothing"
+    kept_ = f"{lost} of 500 steps, while the disk was full" if lost else "nothing"
+    told(
+        Row(
+            "disk",
+            "disk of the runs' folders full while a workload prints",
+            1,
+            kept_,
+            "nothing",
+            text,
+        )
+    )
+
+
+def _stands(path: Path) -> int:
+    """Wait until no step comes in the time of many; the last one."""
+    last = -1
+    while (now := kept(path).steps[-1]) != last:
+        last = now
+        time.sleep(0.7)  # nothing tells that nothing comes
+    return last
+
+
+def test_a_disk_that_is_full_at_the_start_or_for_the_summary_is_one_line(
+    cli: Cli, disk: Path, told: Callable[[Row], None]
+) -> None:
+    cli("--record", "--quiet", "--out", disk / "out", *workload(20, 0.01))
+    (path,) = sessions(disk / "out")
+    summary = (path.parent / "summary.md").read_bytes()
+    filler = fill(disk)
+    report = cli("report", path.parent, code=2).stderr
+    assert "cannot write the summary" in report and "No space left on device" in report
+    assert f"free some space, then: gpuwatch report {path.parent}" in report
+    start = cli("--record", "--out", disk / "out2", "--", "true", code=2).stderr
+    assert "No space left on device" in start and "free some space" in start
+    assert (path.parent / "summary.md").read_bytes() == summary, "the old one is whole"
+    remount(disk, "ro")
+    only = cli("report", path.parent, code=2).stderr
+    assert f"make {path.parent} writable, then: gpuwatch report" in only
+    remount(disk, "rw")
+    filler.unlink()
+    nothing_left(cli, disk / "out")
+    complete(kept(path), 20)
+    for fault, said in (("at the start", start), ("while the summary is written", report)):
+        text = said.replace(str(path.parent), "STUDY").replace(str(disk / "out2"), "FOLDER")
+        text = text.strip().removeprefix("gpuwatch: error: ")
+        told(Row("disk", f"disk full {fault}", 1, "nothing", "nothing", text))
+    text = only.replace(str(path.parent), "STUDY").strip().removeprefix("gpuwatch: error: ")
+    told(Row("disk", "disk read-only, while the summary is written", 1, "nothing", "nothing", text))

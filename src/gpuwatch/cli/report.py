@@ -6,6 +6,7 @@ Writes summary.json, .md, .csv and .html, and roofline.svg where a run has a poi
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ from gpuwatch.cli import screen
 from gpuwatch.cli.rendering import FORMATS, picture, render
 from gpuwatch.errors import StorageError, UsageError
 from gpuwatch.session import study
+from gpuwatch.session.room import room
 
 if TYPE_CHECKING:
     from gpuwatch.analysis.results import StudyResult
@@ -40,6 +42,8 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     if not folder.is_dir():
         what = "is no folder" if folder.exists() else "does not exist"
         raise UsageError(f"{folder} {what}", "name the folder of a study: gpuwatch sessions")
+    if not os.access(folder, os.R_OK | os.X_OK):
+        raise StorageError(f"cannot read {folder}: Permission denied", f"chmod u+rwx {folder}")
     if not study.sessions_in(folder) and not study.not_run(folder):
         raise UsageError(f"no session in {folder}", "see `gpuwatch sessions`")
     from gpuwatch.analysis.read import read_study
@@ -55,7 +59,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     except OSError as error:
         raise StorageError(
             f"cannot write the summary to {folder}: {error.strerror}",
-            f"free some space, then: gpuwatch report {folder}",
+            f"{room(folder)}, then: gpuwatch report {folder}",
         ) from error
     return 0
 

@@ -131,8 +131,8 @@ def conclude(outcome: Outcome, say: Callable[[str], None]) -> ExitCode:
             f"; {room(outcome.path)}, then `gpuwatch attach --record {outcome.path}` "
             "writes the rest"
         )
-        gone = not outcome.path.exists()
-        say(f"the end of the session could not be saved: {outcome.unsaved}{'' if gone else again}")
+        told = "" if _is_gone(outcome.path) else again
+        say(f"the end of the session could not be saved: {outcome.unsaved}{told}")
         return ExitCode.RUN_FAILED
     result = outcome.result
     if outcome.error and result and result.code != 0:
@@ -155,6 +155,15 @@ def conclude(outcome: Outcome, say: Callable[[str], None]) -> ExitCode:
     else:
         say(f"error: the workload ended with exit code {result.code}{why}")
     return ExitCode.RUN_FAILED
+
+
+def _is_gone(path: Path) -> bool:
+    """``False`` where it cannot be seen."""
+    try:
+        path.stat()
+    except OSError as error:
+        return isinstance(error, FileNotFoundError)
+    return False
 
 
 def summarise(folder: Path, say: Callable[[str], None]) -> None:

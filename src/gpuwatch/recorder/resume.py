@@ -135,9 +135,7 @@ def _settle(path: Path, say: Callable[[str], None]) -> None:
         how = "was stopped" if interrupted(_meta(path) or {}) else "broke off"
         say(f"{path.name} {how}; it is kept as {study.set_aside(path).name}")
     except OSError as error:
-        raise StorageError(
-            f"cannot rename {path}: {error.strerror}", "free some space, or make it writable"
-        ) from error
+        raise StorageError(f"cannot rename {path}: {error.strerror}", room(path)) from error
 
 
 def _done(path: Path) -> bool:

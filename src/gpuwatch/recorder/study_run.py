@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -124,7 +125,7 @@ class StudyRun:
             return ExitCode.RUN_FAILED
         except GpuwatchError as error:
             found = [Problem("not-started", error.message, error.mend)]
-            if not path.exists():
+            if not os.path.exists(path):
                 study.note(self._folder, {run.index: found})
             if len(self._plan.runs) == 1:
                 summarise(self._folder, self._say)
@@ -150,7 +151,7 @@ class StudyRun:
     def _learn(self, run: PlannedRun, *, started: bool = False) -> None:
         """Take note of how a run ended, and of the time it took."""
         path = self._folder / run.file
-        if not path.exists():
+        if not os.path.exists(path):
             if started:
                 self._ends[run.index] = End.FAILED
             return
@@ -167,7 +168,7 @@ class StudyRun:
             index: [problem]
             for index, problem in given_up(self._plan, self._ends).items()
             if index not in self._given_up
-            and not (self._folder / self._plan.runs[index - 1].file).exists()
+            and not os.path.exists(self._folder / self._plan.runs[index - 1].file)
         }
         self._given_up |= found.keys()
         study.note(self._folder, found)
@@ -195,7 +196,7 @@ class StudyRun:
             for each in self._plan.runs[run.index - 1 :]
             if each.index not in self._given_up
             and each.index not in impossible
-            and not (self._folder / each.file).exists()
+            and not os.path.exists(self._folder / each.file)
         ]
         pause = None if self._before is None else time.time() - self._before.end
         left = seconds_to_go(to_come, self._timings, pause)

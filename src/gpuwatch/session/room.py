@@ -12,7 +12,8 @@ def room(path: Path) -> str:
     Of a path that is not there the nearest folder above it counts, and of a file its folder too:
     a journal is made beside a session.
     """
-    there = next(each for each in (path, *path.absolute().parents) if each.exists())
+    # os.path, which takes a folder that may not be entered for one that is not there.
+    there = next(each for each in (path, *path.absolute().parents) if os.path.exists(each))
     for each in (there, there if there.is_dir() else there.parent):
         if not os.access(each, os.W_OK):
             return f"make {each} writable"

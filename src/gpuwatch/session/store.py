@@ -14,6 +14,7 @@ from pathlib import Path
 from gpuwatch.errors import StorageError
 from gpuwatch.models import JSON
 from gpuwatch.session import schema
+from gpuwatch.session.room import room
 from gpuwatch.telemetry.base import Channel, Device
 
 Row = tuple[str, tuple[object, ...]]
@@ -123,7 +124,7 @@ class SessionStore:
                     left.unlink()
             raise StorageError(
                 f"cannot write {path}: {getattr(error, 'strerror', None) or error}",
-                "free some space or choose another --out",
+                f"{room(path)} or choose another --out",
             ) from error
         return cls.reopen(path, safety)
 
@@ -140,7 +141,7 @@ class SessionStore:
                 store.write([(sql, ()) for sql in schema.UPGRADES[version]])
             return store
         except sqlite3.Error as error:
-            raise StorageError(f"cannot write {path}: {error}", "check its permissions") from error
+            raise StorageError(f"cannot write {path}: {error}", room(path)) from error
 
     def channels(self) -> list[tuple[str, str]]:
         """``(device, metric)`` of every column, in order."""

@@ -105,7 +105,7 @@ def note_rest(folder: Path, problem: Problem) -> None:
     """Write into the plan why the runs that never had their turn did not run. Best effort."""
     known = read(folder)
     if known is not None:
-        rest = [run for run in known.runs if not (folder / run.file).exists()]
+        rest = [run for run in known.runs if not os.path.exists(folder / run.file)]
         note(folder, {run.index: [problem] for run in rest if run.index not in known.problems})
 
 
