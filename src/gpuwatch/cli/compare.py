@@ -71,10 +71,15 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
 
         return run_compare(found, **options, exact=arguments.exact, look=looks.look(arguments))
     from gpuwatch.analysis.read import read, read_exactly, read_sessions, read_study
+    from gpuwatch.cli.beside import read_beside
 
-    options["reading"] = read_exactly if arguments.exact else read
     folder = _whole_study(arguments.session, found)
-    result = read_sessions(found, **options) if folder is None else read_study(folder, **options)
+    with read_beside(found, read_exactly if arguments.exact else read) as reading:
+        options["reading"] = reading
+        if folder is None:
+            result = read_sessions(found, **options)
+        else:
+            result = read_study(folder, **options)
     text = render(result, arguments.format or "table", columns=screen.columns())
     if out is None:
         sys.stdout.write(text)
