@@ -1,0 +1,74 @@
+"""Session files that a disk gave back shorter, or with pages of zeros: read, or refused."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gpuwatch.errors import GpuwatchError
+from tests.conftest import Cli
+
+from .aftermath import kept, sessions, workload
+from .table import Row
+
+PAGE = 4096
+
+
+@pytest.mark.parametrize("how", ["cut off", "zeroed"])
+def test_a_damaged_file_is_read_or_refused_in_one_line(
+    cli: Cli,
+    tmp_path: Path,
+    times: Callable[[int, int], int],
+    told: Callable[[Row], None],
+    how: str,
+) -> None:
+    tried, dice = times(20, 200), random.Random()
+    cli("--record", "--quiet", "--interval", "0.05", "--out", tmp_path / "out", *workload(60, 0.01))
+    (path,) = sessions(tmp_path / "out")
+    whole = kept(path)
+    pages = path.stat().st_size // PAGE
+    ends: Counter[str] = Counter()
+    said = set()
+    for number in range(tried):
+        copy = tmp_path / f"{number}.gpuwatch"
+        shutil.copyfile(path, copy)
+        with copy.open("r+b") as file:
+            if how == "cut off":
+                file.truncate(dice.randrange(path.stat().st_size))
+            else:
+                file.seek(PAGE * dice.randrange(pages))
+                file.write(bytes(PAGE))
+        before = copy.read_bytes()
+        try:
+            found = kept(copy)
+        except GpuwatchError as error:
+            ends["refused"] += 1
+            assert str(copy) in error.message and error.mend
+            if number < 2:
+                line = cli("show", copy, code=2).stderr
+                assert line.count("\n") == 1 and line.startswith("gpuwatch: error: ")
+            said.add(error.message.replace(str(copy), "SESSION"))
+        else:
+            # What was lost is missing; nothing stands there that was not recorded.
+            ends["read"] += 1
+            assert set(found.steps) <= set(whole.steps)
+            assert set(found.log) <= set(whole.log)
+            assert set(found.ticks) <= set(whole.ticks)
+            if found.notice is not None:
+                said.add(found.notice)
+        assert copy.read_bytes() == before, "nothing mends a file by guessing"
+    told(
+        Row(
+            "machine",
+            f"a finished session {how}{'' if how == 'cut off' else ': one page of it'}",
+            tried,
+            f"{ends['refused']} cannot be read; of {ends['read']} what was in that place",
+            "the file, unchanged",
+            "; ".join(sorted(said)),
+        )
+    )
