@@ -74,7 +74,7 @@ def test_what_daemonised_is_told_of_and_ends_with_its_run(
     complete(found, 3)
     assert found.status.state is State.FINISHED
     if place.kind == "bare":  # elsewhere the kernel ends it with the container's first process
-        assert "processes running; they were ended" in text_of(found, "left-behind")
+        assert "process running; it was ended" in text_of(found, "left-behind")
     told(row(f"daemonises, then ends ({place.kind})", found, place.nothing_left(mark)))
 
 

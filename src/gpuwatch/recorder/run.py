@@ -200,7 +200,7 @@ class Recording:
                 event(
                     ended,
                     "left-behind",
-                    f"the workload left {result.left_behind} processes running; they were ended",
+                    _left_behind(result.left_behind),
                 )
             )
         said = self._intake.error or {}
@@ -354,6 +354,12 @@ def resume(
     )
     recording.note([*_recorder_rows(), event(now, "resumed", text)])
     return recording
+
+
+def _left_behind(count: int) -> str:
+    if count == 1:
+        return "the workload left a process running; it was ended"
+    return f"the workload left {count} processes running; they were ended"
 
 
 def _recorder_rows() -> list[Row]:

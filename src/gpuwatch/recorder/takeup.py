@@ -72,6 +72,12 @@ def to_end(
     if not folder.is_dir():
         raise UsageError(f"nothing is left of the run of {path}", "its session is as it is")
     with run_folder.held(folder):
+        # Another recorder may have taken it up, and gone, since it was read.
+        with SessionReader(path) as reader:
+            known = reader.meta()
+        if "result" in known:
+            text = status(known, path).text
+            raise UsageError(f"{path} needs no recorder: {text}", f"gpuwatch show {path}")
         return _to_end(
             path, known, uuids, host, say=say, on_session=on_session, stopping=stopping, begun=begun
         )
