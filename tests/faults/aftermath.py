@@ -46,6 +46,8 @@ class Kept:
     meta: Mapping[str, JSON]
     status: Status
     steps: list[int]
+    step_seconds: list[float]
+    """Of every step that told its time."""
     log: list[str]
     ticks: list[tuple[int, int]]
     """``(n, t)``, in order."""
@@ -73,6 +75,7 @@ def kept(path: Path) -> Kept:
             meta=meta,
             status=status(meta, path),
             steps=[row.step for row in steps],
+            step_seconds=[value for row in steps for value in row.seconds or ()],
             log=[row.text for row in log],
             ticks=ticks,
             events=events,
