@@ -25,7 +25,7 @@ def mutate(rng: random.Random, path: Path, canary: Path) -> tuple[Path, str]:
 def _name(rng: random.Random, path: Path, canary: Path) -> Path:
     names = (
         b"a\nb.gpuwatch", b"\x1b[31mred.gpuwatch", b"\xff\xfe.gpuwatch", b"a?mode=rwc.gpuwatch",
-        b"%00.gpuwatch", b"#x.gpuwatch", b"[red]x[/].gpuwatch", b"<script>x.gpuwatch",
+        b"%00.gpuwatch", b"#x.gpuwatch", b"[red]x.gpuwatch", b"<script>x.gpuwatch",
         "\u202eevil.gpuwatch".encode(), b".gpuwatch", b"--help.gpuwatch", b"-.gpuwatch",
         b"'; DROP TABLE log; --.gpuwatch", b"a" * 240 + b".gpuwatch", b"=cmd|x.gpuwatch",
     )  # fmt: skip

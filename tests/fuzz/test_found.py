@@ -157,9 +157,13 @@ def test_an_answer_that_is_too_large_is_told_and_a_log_comes_in_pieces(session: 
         assert sum(1 for row in reader.all_steps() if row.step >= 10**6) == 10
 
 
-def test_a_session_that_is_refused_leaves_no_file_open(session: Path) -> None:
+@pytest.mark.parametrize("table", ["sqlite_master", "meta"])
+def test_a_session_that_is_refused_leaves_no_file_open(session: Path, table: str) -> None:
+    with contextlib.closing(sqlite3.connect(session)) as file:
+        ((root,),) = file.execute("SELECT rootpage FROM sqlite_master WHERE name = 'meta'")
     data = bytearray(session.read_bytes())
-    data[100:108] = b"\xff" * 8
+    at = 100 if table == "sqlite_master" else (root - 1) * 4096
+    data[at : at + 8] = b"\xff" * 8
     session.write_bytes(data)
     before = len(os.listdir("/proc/self/fd"))
     kept = []

@@ -6,6 +6,7 @@ import os
 import sqlite3
 import sys
 from collections.abc import Sequence
+from contextlib import closing
 from itertools import chain
 from pathlib import Path
 from urllib.parse import quote
@@ -49,17 +50,17 @@ class Limited(sqlite3.Connection):
     def _found(self, sql: str, values: Sequence[object], *, cut: bool) -> list[tuple[JSON, ...]]:
         found: list[tuple[JSON, ...]] = []
         size = 0
-        cursor = self.execute(sql, tuple(values))
-        while piece := cursor.fetchmany(_PIECE):
-            found += piece
-            if _NUMBERS.issuperset(map(type, chain.from_iterable(piece))):
-                continue
-            size += sum(len(v) for row in piece for v in row if isinstance(v, (str, bytes)))
-            if size > MOST_BYTES:
-                cursor.close()
-                if not cut:
-                    raise sqlite3.DataError("what stands in a table is too large")
-                break
+        # Closed at once: a statement that is not done keeps the file open.
+        with closing(self.execute(sql, tuple(values))) as cursor:
+            while piece := cursor.fetchmany(_PIECE):
+                found += piece
+                if _NUMBERS.issuperset(map(type, chain.from_iterable(piece))):
+                    continue
+                size += sum(len(v) for row in piece for v in row if isinstance(v, (str, bytes)))
+                if size > MOST_BYTES:
+                    if not cut:
+                        raise sqlite3.DataError("what stands in a table is too large")
+                    break
         return found
 
 

@@ -61,8 +61,12 @@ def open_session(path: Path, writer_alive: Callable[[sqlite3.Connection], bool])
     journal = journal_of(path)
     try:
         opened = _checked(Opened(connect(path, "ro")), path)
-        if journal is None and path.suffix == schema.SUFFIX and _is_cut(opened, writer_alive):
-            opened.notice = CUT
+        try:
+            if journal is None and path.suffix == schema.SUFFIX and _is_cut(opened, writer_alive):
+                opened.notice = CUT
+        except BaseException:
+            opened.close()
+            raise
         return opened
     except sqlite3.Error as error:
         if "locked" in str(error):
@@ -85,7 +89,7 @@ def open_session(path: Path, writer_alive: Callable[[sqlite3.Connection], bool])
 def _is_cut(opened: Opened, writer_alive: Callable[[sqlite3.Connection], bool]) -> bool:
     """Whether a file without a journal should have one, as all have from their first commit until
     they are closed."""
-    known = {key for (key,) in opened.connection.execute("SELECT key FROM meta LIMIT 1000")}
+    known = {key for (key,) in opened.connection.rows("SELECT key FROM meta LIMIT 1000")}
     return "recorder" in known and "closed" not in known and not writer_alive(opened.connection)
 
 
