@@ -21,7 +21,7 @@ from gpuwatch.tui.snapshot import Snapshot, Trouble, Unreadable
 REFRESH_SECONDS = 1.0
 _ENDED_SECONDS = 5.0
 """How often a session that is over is looked at again: another recorder may take it up."""
-_FIRST_SECONDS = 0.05
+_FIRST_SECONDS = 0.02
 """How often a session that begins is looked at, until something stands in it."""
 _PATIENCE_SECONDS = 2.0
 """A session that a recorder is just making may not be readable yet."""
