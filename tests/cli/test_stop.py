@@ -11,6 +11,8 @@ import pytest
 
 from gpuwatch.processes import start_time
 from gpuwatch.recorder.run_folder import recorder_of
+from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.status import process_id
 from tests.conftest import Cli
 
 from .test_record import until
@@ -81,3 +83,17 @@ def test_a_recorder_whose_file_is_gone_says_so(cli: Cli, tmp_path: Path) -> None
     until(lambda: f"{path} was deleted or replaced: nothing is recorded" in log.read_text())
     cli("stop", path)
     assert "could not be saved" in log.read_text() and "attach" not in log.read_text()
+
+
+def test_a_recording_of_the_machine_whose_file_was_deleted_is_stopped_by_its_folder(
+    cli: Cli, tmp_path: Path
+) -> None:
+    done = cli("--record", "--detach", "--duration", "600s", "--out", tmp_path / "out")
+    path = Path(done.stdout.strip())
+    with SessionReader(path) as reader:
+        recorder = process_id(reader.meta()["recorder"])
+    assert recorder is not None and recorder.alive()
+    path.unlink()
+    told = cli("stop", path.parent).stderr
+    assert f"stopped {path.parent}" in told and recorder.alive() is False
+    assert "no session in" in cli("stop", path.parent, code=2).stderr

@@ -33,10 +33,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     if arguments.all == (arguments.session is not None):
         raise UsageError("name one session, or --all", "see `gpuwatch sessions`")
-    targets = _all() if arguments.all else _named(arguments.session)
+    alone = None if arguments.all else _without_session(arguments.session)
+    targets = _all() if arguments.all else [] if alone else _named(arguments.session)
     ended, troubles = _each(stop, targets)
-    between: list[Path] = []
-    if not ended and not troubles and arguments.session and Path(arguments.session).is_dir():
+    between = [alone] if alone else []
+    over = not (ended or troubles or arguments.all)
+    if over and targets and Path(arguments.session).is_dir():
         between = _folders(targets)
     if arguments.all:
         between = [folder for folder in find.studies_going_on() if _of_several_runs(folder)]
@@ -97,6 +99,18 @@ def _named(text: str) -> list[Path]:
         if not gone:
             raise
         return gone
+
+
+def _without_session(text: str) -> Path | None:
+    """The folder of a study that goes on and has no session: of the machine, and deleted."""
+    from gpuwatch import paths
+    from gpuwatch.recorder.run_folder import folders_of
+    from gpuwatch.session.study import is_held, sessions_in
+
+    for folder in (Path(text), paths.data_home() / text) if text.strip() else ():
+        if folder.is_dir() and not sessions_in(folder) and not folders_of(folder):
+            return folder if is_held(folder) else None
+    return None
 
 
 def _folders(paths: list[Path]) -> list[Path]:

@@ -15,6 +15,7 @@ from pathlib import Path
 from gpuwatch import paths
 from gpuwatch.errors import StorageError, UsageError
 from gpuwatch.models import Problem
+from gpuwatch.processes import ProcessId, identify
 from gpuwatch.session.open import roll_back
 from gpuwatch.session.plan import LARGEST, PLAN, Plan, labels, read
 from gpuwatch.session.plan_file import document
@@ -201,6 +202,22 @@ def is_held(folder: Path) -> bool:
         return not _locked(fd, fcntl.LOCK_SH)
     finally:
         os.close(fd)
+
+
+def holder(folder: Path) -> ProcessId | None:
+    """The recorder that goes through the study, by its lock; ``None``: none of this user's here."""
+    try:
+        inode = str(folder.stat().st_ino)
+        locks = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
+    except OSError:
+        return None
+    for _, kind, _, access, pid, place, *_ in (line for line in locks if len(line) >= 8):
+        if (kind, access) == ("FLOCK", "WRITE") and place.rpartition(":")[2] == inode:
+            # Inodes have the same number on several file systems: only its own file is meant.
+            with contextlib.suppress(OSError):
+                if any(each.samefile(folder) for each in Path(f"/proc/{pid}/fd").iterdir()):
+                    return identify(int(pid))
+    return None
 
 
 def _locked(fd: int, how: int) -> bool:
