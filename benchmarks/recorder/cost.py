@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import sqlite3
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
+from itertools import cycle
 from pathlib import Path
 
 from benchmarks.recorder.programs import RECORDER, Program
 from benchmarks.recorder.surroundings import Place
 from benchmarks.tui.terminal import Terminal
 from benchmarks.tui.tree import cpu_seconds, members
+from gpuwatch.session.schema import TIER_SECONDS, TIER_STATS
+
+_MANY = 5_000
+_TIER_ROWS_AN_HOUR = 3600 // TIER_SECONDS * len(TIER_STATS)
 
 
 @dataclass(frozen=True)
@@ -26,9 +33,9 @@ class Cost:
     wakes: float
     """How often a thread that had been waiting ran on, per second."""
     tick_bytes: float | None
-    """By which the session grew for each tick; ``None``: it is no recorder of ours."""
+    """What a tick takes in the session; ``None``: it is no recorder of ours."""
     hour_bytes: float | None
-    """By which the session would grow in an hour like this."""
+    """What an hour of ticks takes there, the coarse tier included."""
 
 
 def cost(program: Program, place: Place, interval: float, settle: float, seconds: float) -> Cost:
@@ -39,25 +46,36 @@ def cost(program: Program, place: Place, interval: float, settle: float, seconds
         if not place.calls():
             raise RuntimeError(f"{program.name} read no GPU: {terminal.text()[-300:]}")
         begun, cpu, calls = time.monotonic(), cpu_seconds([terminal.pid]), place.calls()
-        wakes, size = _wakes(terminal.pid), _session_bytes(place.folder)
+        wakes = _wakes(terminal.pid)
         time.sleep(seconds)
         took = time.monotonic() - begun
-        grown = _session_bytes(place.folder) - size
-        ours = program.name == RECORDER
-        return Cost(
-            cpu=(cpu_seconds([terminal.pid]) - cpu) / took,
-            memory=_peak_bytes(terminal.pid),
-            calls=(place.calls() - calls) / took,
-            wakes=(_wakes(terminal.pid) - wakes) / took,
-            tick_bytes=grown / (took / interval) if ours else None,
-            hour_bytes=grown / took * 3600 if ours else None,
-        )
+        cpu, memory = (cpu_seconds([terminal.pid]) - cpu) / took, _peak_bytes(terminal.pid)
+        calls, wakes = place.calls() - calls, _wakes(terminal.pid) - wakes
     finally:
         terminal.close(program.key)
+    tick = hour = None
+    if program.name == RECORDER:
+        session = next(place.folder.glob("out/*/*.gpuwatch"))
+        tick = _row_bytes(session, "tick")
+        hour = tick * 3600 / interval + _row_bytes(session, "tier") * _TIER_ROWS_AN_HOUR
+    return Cost(cpu, memory, calls / took, wakes / took, tick, hour)
 
 
-def _session_bytes(folder: Path) -> int:
-    return sum(path.stat().st_size for path in folder.glob("out/*/*.gpuwatch"))
+def _row_bytes(session: Path, table: str) -> float:
+    """What a row like those of the session takes among many, in bytes of the file."""
+    with closing(sqlite3.connect(session)) as source:
+        ((made,),) = source.execute("SELECT sql FROM sqlite_master WHERE name = ?", (table,))
+        rows = source.execute(f"SELECT * FROM {table}").fetchall()
+    with closing(sqlite3.connect(":memory:")) as many:
+        many.execute(made)
+        marks = ", ".join("?" * len(rows[0]))
+        numbered = ((n, *row[1:]) for n, row in zip(range(_MANY), cycle(rows), strict=False))
+        many.executemany(f"INSERT INTO {table} VALUES ({marks})", numbered)
+        ((pages,),), ((size,),) = (
+            many.execute("PRAGMA page_count"),
+            many.execute("PRAGMA page_size"),
+        )
+    return float(pages * size) / _MANY
 
 
 def _peak_bytes(root: int) -> int:
