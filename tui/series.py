@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from operator import mul
 
-from gpuwatch.analysis.rates import intervals, rate_series
+from gpuwatch.analysis.rates import StepLine, intervals, rate_series
 from gpuwatch.session.rows import StepRow
 from gpuwatch.session.schema import TIER_SECONDS
 from gpuwatch.tui.graph import Window
@@ -178,7 +178,7 @@ def upto(columns: list[float | None], view: Window, newest: int) -> list[float |
 class StepHistory:
     """The history of counted work: step lines, recent ones as they are."""
 
-    def __init__(self, work: Callable[[StepRow], float | None]) -> None:
+    def __init__(self, work: Callable[[StepLine], float | None]) -> None:
         self.work = work
         self.seen = False
         """Some step line's work is known."""

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from gpuwatch.analysis.program import uncounted
-from gpuwatch.analysis.rates import Span, bytes_of, flop_of, samples_of, spans, spread
+from gpuwatch.analysis.rates import Span, StepLine, bytes_of, flop_of, samples_of, spans, spread
 from gpuwatch.metrics import CATALOGUE, DERIVED, Method
 from gpuwatch.models import JSON, mapping
 from gpuwatch.report.export import Column, Export, Row
 from gpuwatch.session.reader import SessionReader
-from gpuwatch.session.rows import StepRow
 
-_Work = Callable[[StepRow], float | None]
+_Work = Callable[[StepLine], float | None]
 
 SECONDS = Column("seconds", unit="s", key=True)
 """Time since the session's start."""
