@@ -295,8 +295,8 @@ def run_compare(
 ) -> int:
     """Show sessions side by side until it is left; returns the exit code.
 
-    ``margin``, ``across_devices`` and ``exact`` are those of ``gpuwatch compare``. Of a whole study a file
-    that cannot be read is a note.
+    ``margin``, ``across_devices`` and ``exact`` are those of ``gpuwatch compare``. Of a whole study
+    a file that cannot be read is a note.
 
     Raises:
         NotASession, NewerSchema, StorageError: a file is no session that can be read.
