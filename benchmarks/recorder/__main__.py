@@ -45,10 +45,11 @@ def main() -> int:
     parser.add_argument("--only", default="costs,jitter,start", help="which tables, by commas")
     parser.add_argument("--write", action="store_true", help="into docs/performance.md")
     arguments = parser.parse_args()
-    library = build(Path(tempfile.mkdtemp(prefix="gpuwatch-bench-driver-")))
-    found = programs(arguments.peers, library)
     makers = {"costs": _costs, "jitter": _jitter, "start": _start}
-    made = [makers[name](arguments, library, found) for name in arguments.only.split(",")]
+    with tempfile.TemporaryDirectory(prefix="gpuwatch-bench-driver-") as folder:
+        library = build(Path(folder))
+        found = programs(arguments.peers, library)
+        made = [makers[name](arguments, library, found) for name in arguments.only.split(",")]
     text = "\n".join([table.about(arguments.rounds, arguments.seconds) + "\n", *made])
     print(text)
     if arguments.write:
