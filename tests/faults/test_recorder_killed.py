@@ -19,7 +19,6 @@ from .aftermath import (
     complete,
     in_order,
     kept,
-    kill,
     left_behind,
     nothing_left,
     running,
@@ -141,7 +140,7 @@ def test_the_rest_of_a_study_whose_recorder_died_is_told(cli: Cli, tmp_path: Pat
 
 
 def _kill(recorder: subprocess.Popen[str]) -> None:
-    kill(recorder.pid)
+    recorder.kill()  # nothing, where it has ended by itself
     recorder.communicate()
 
 
