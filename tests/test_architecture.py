@@ -32,7 +32,7 @@ STANDARD = set(sys.stdlib_module_names)
 MAY: dict[str, tuple[set[str], set[str]]] = {
     "workloads": (set(), {"torch", "torchvision"}),
     "runners": (ENGINE, {"docker", "spython"}),
-    "telemetry": (ENGINE, {"pynvml"}),
+    "telemetry": (ENGINE, {"pynvml", "psutil"}),
     "session": (ENGINE | {"telemetry.base"}, set()),
     "recorder": (ENGINE | {"telemetry", "runners", "session"}, set()),
     "profiles": (ENGINE | {"session", "telemetry.base"}, set()),
@@ -139,7 +139,7 @@ def test_help_and_version_load_nothing_heavy(argument: str) -> None:
 
 def test_a_recorder_loads_neither_screen_nor_statistics(tmp_path: Path) -> None:
     modules = loaded("--record", "--duration", "50ms", "--quiet", "--out", str(tmp_path))
-    assert modules & (HEAVY - {"pynvml"}) == set()
+    assert modules & (HEAVY - {"pynvml", "psutil"}) == set()
 
 
 def test_the_version_is_the_same_everywhere() -> None:

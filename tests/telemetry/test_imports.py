@@ -8,7 +8,7 @@ from pathlib import Path
 import gpuwatch.telemetry
 
 ROOM = Path(gpuwatch.telemetry.__path__[0])
-ALLOWED = {"pynvml"}
+ALLOWED = {"pynvml", "psutil"}
 COMMON = {"gpuwatch.metrics", "gpuwatch.models", "gpuwatch.peaks", "gpuwatch.tied"}
 
 

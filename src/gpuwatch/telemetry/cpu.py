@@ -11,7 +11,6 @@ from pathlib import Path
 from gpuwatch.metrics import Method
 from gpuwatch.telemetry.base import Change, Channel, Device, Event, Value
 from gpuwatch.telemetry.cgroup import limits
-from gpuwatch.telemetry.processors import maximum_frequency, physical_cores
 from gpuwatch.telemetry.rapl import open_rapl
 
 FREQUENCY_EVERY_S = 1.0
@@ -90,20 +89,15 @@ class CpuSource:
         return min(1.0, max(0.0, 1 - (idle - before[1]) / (total - before[0])))
 
     def _memory(self) -> Value:
-        total, available = self._meminfo_kib()
-        if total is None or available is None:
-            return None
-        return (total - available) * 1024
-
-    def _meminfo_kib(self) -> tuple[int | None, int | None]:
-        """MemTotal and MemAvailable."""
         total = available = None
         for line in os.pread(self._meminfo, 512, 0).split(b"\n"):
             if line.startswith(b"MemTotal:"):
                 total = int(line.split()[1])
             elif line.startswith(b"MemAvailable:"):
                 available = int(line.split()[1])
-        return total, available
+        if total is None or available is None:
+            return None
+        return (total - available) * 1024
 
     def _mean_frequency(self) -> Value:
         if self._channels[1].reason is not None:
@@ -156,7 +150,10 @@ class CpuSource:
         return self._channel(name, "/proc/cpuinfo cpu MHz, by APERF and MPERF")
 
     def _describe(self, root: Path) -> Device:
-        name, (total, _) = platform.machine(), self._meminfo_kib()
+        import psutil
+
+        frequency = psutil.cpu_freq()
+        name = platform.machine()
         for line in os.pread(self._cpuinfo, 16384, 0).decode("utf-8", "replace").splitlines():
             if line.startswith("model name"):
                 name = line.split(":", 1)[1].strip()
@@ -167,11 +164,11 @@ class CpuSource:
             name,
             attributes={
                 "core.logical.count": os.cpu_count(),
-                "core.physical.count": physical_cores(root),
+                "core.physical.count": psutil.cpu_count(logical=False),
                 "core.affinity.count": len(os.sched_getaffinity(0)),
                 "cgroup.cpu.limit": limits("self", root).cpus,
-                "frequency.max": maximum_frequency(root),
-                "memory.total": None if total is None else total * 1024,
+                "frequency.max": frequency.max * 1e6 if frequency and frequency.max else None,
+                "memory.total": psutil.virtual_memory().total,
             },
         )
 
