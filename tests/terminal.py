@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[1]
 
 SEQUENCES = re.compile(
     r"\x1b\[[0-9;:]*m"  # colours and weight
-    r"|\x1b\[[0-9;]*[HJK]"  # place and erase
+    r"|\x1b\[[0-9;]*[CHJK]"  # step, place and erase
     r"|\x1b\[\?[0-9;]+[hl]"  # modes
     r"|\x1b\[\?[0-9]+\$p"  # asks for a mode
     r"|\x1b\[[<>=][0-9;]*u"  # the kitty keyboard
