@@ -127,8 +127,9 @@ def _of_several_runs(folder: Path) -> bool:
 def _stop_between_runs(folder: Path) -> str | None:
     """End a study whose last run is over and whose next one has not begun."""
     from gpuwatch.session.progress import recorder_of
+    from gpuwatch.session.study import holder
 
-    recorder = recorder_of(folder)
+    recorder = recorder_of(folder) or holder(folder)
     if recorder is None:
         return None
     with contextlib.suppress(ProcessLookupError):

@@ -15,7 +15,7 @@ from gpuwatch.session.estimate import Timing, cell, of_session, of_study
 from gpuwatch.session.plan import WARM_UP, Plan, PlannedRun, read
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.session.status import State, process_id, status
-from gpuwatch.session.study import holder, is_held, sessions_in
+from gpuwatch.session.study import is_held, sessions_in
 
 _UNREADABLE, _DID_NOT_RUN = "unreadable", "did not run"
 _ENDS = (*(state.value for state in State), _UNREADABLE, _DID_NOT_RUN)
@@ -137,12 +137,13 @@ def recorder_alive(folder: Path) -> bool:
 
 
 def recorder_of(folder: Path) -> ProcessId | None:
-    """The process that records the study here, between two runs as well."""
+    """The process that records the study here, from its first session on, between two runs as
+    well."""
     for path in reversed(sessions_in(folder)):
         recorder = process_id((_meta(path) or {}).get("recorder"))
         if recorder is not None and recorder.alive():
             return recorder
-    return holder(folder)
+    return None
 
 
 def _run(plan: Plan | None, file: str) -> PlannedRun | None:
