@@ -1,4 +1,4 @@
-"""Forty minutes at 10 Hz of four GPUs: what reading and writing it cost, by ratios within one run."""
+"""Forty minutes at 10 Hz of four GPUs: reading and writing it, by ratios within one run."""
 
 from __future__ import annotations
 
