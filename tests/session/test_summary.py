@@ -85,3 +85,10 @@ def test_wrong_types_in_a_verdict_are_unknown_and_texts_are_cut(tmp_path: Path) 
 def test_a_summary_that_is_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / SUMMARY_JSON)
     assert contrasts(tmp_path) == () == sayings(tmp_path)
+
+
+def test_a_summary_that_is_a_folder_is_not_left_open(tmp_path: Path) -> None:
+    (tmp_path / SUMMARY_JSON).mkdir()
+    assert contrasts(tmp_path) == () == sayings(tmp_path)
+    held = [os.path.realpath(f"/proc/self/fd/{name}") for name in os.listdir("/proc/self/fd")]
+    assert str(tmp_path / SUMMARY_JSON) not in held

@@ -24,7 +24,6 @@ LARGEST = 32 << 20
 MOST_CONTRASTS, MOST_SAYINGS = 32, 12
 _LONGEST_NAME, _LONGEST_SAYING = 200, 400
 _MOST_PAIRS = 1e6
-_FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK
 
 
 @dataclass(frozen=True)
@@ -74,15 +73,19 @@ def sayings(folder: Path) -> tuple[Saying, ...]:
 def _content(path: Path) -> bytes:
     """What is in the file; nothing of one that is too large, or no regular file."""
     try:
-        fd = os.open(path, _FLAGS)  # a pipe of that name is not waited for
-        with os.fdopen(fd, "rb") as file:
-            known = os.fstat(fd)
+        with open(path, "rb", opener=_at_once) as file:
+            known = os.fstat(file.fileno())
             if not stat.S_ISREG(known.st_mode) or known.st_size > LARGEST:
                 return b""
             content = file.read(LARGEST + 1)
             return content if len(content) <= LARGEST else b""
     except OSError:
         return b""
+
+
+def _at_once(path: str, flags: int) -> int:
+    """A pipe of that name is not waited for."""
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def _part(content: bytes, key: str) -> JSON:
