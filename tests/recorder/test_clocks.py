@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from gpuwatch.recorder.clocks import Clocks, Reading
+import time
+
+import pytest
+
+from gpuwatch.recorder.clocks import Clocks, Reading, read
 
 S = 1_000_000_000
 START = Reading(100 * S, 500 * S, 1_760_000_000 * S)
@@ -41,3 +45,21 @@ def test_a_step_is_told_once() -> None:
     assert "backwards by 10 s" in str(row[1][3])
     on = Reading(START.monotonic + 2 * S, START.boot + 2 * S, START.wall - 8 * S)
     assert clocks.look(2 * S, on) == []
+
+
+@pytest.mark.parametrize("clock", ["clock_gettime_ns", "time_ns"])
+def test_a_recorder_that_stood_still_between_two_clocks_makes_no_sleep_up(
+    monkeypatch: pytest.MonkeyPatch, clock: str
+) -> None:
+    before = read()
+    asked, stops = getattr(time, clock), [1.1]
+
+    def after_a_stop(*which: int) -> int:
+        if stops:
+            time.sleep(stops.pop())
+        found: int = asked(*which)
+        return found
+
+    monkeypatch.setattr(time, clock, after_a_stop)
+    now = read()
+    assert Clocks(before).look(now.monotonic, now) == []
