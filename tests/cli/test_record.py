@@ -85,6 +85,14 @@ def test_the_workloads_exit_code_is_kept(cli: Cli, tmp_path: Path, code: int, st
     assert found["session"]["status"] == state
 
 
+def test_a_signal_without_a_name_is_told_by_its_number(cli: Cli, tmp_path: Path) -> None:
+    done = cli("--record", "--out", tmp_path / "out", "--", "sh", "-c", "kill -37 $$", code=1)
+    assert "the workload was ended by signal 37" in done.stderr
+    found = show(cli, sessions(tmp_path / "out")[0])
+    assert found["session"]["status_text"] == "ended by signal 37"
+    assert found["session"]["exit_code"] == 165
+
+
 def test_the_log_keeps_both_streams_in_order(cli: Cli, tmp_path: Path) -> None:
     script = "for i in 1 2 3; do echo out $i; echo err $i >&2; sleep 0.05; done; printf end"
     cli("--record", "--out", tmp_path / "out", "--", "sh", "-c", script)

@@ -17,6 +17,7 @@ from gpuwatch.own_command import OWN_COMMAND
 from gpuwatch.recorder.run import Outcome, Recording
 from gpuwatch.session.ends import TIME_LIMIT
 from gpuwatch.session.room import room
+from gpuwatch.session.status import signal_name
 
 _LOOK_SECONDS = 0.05
 _EXIT_BY_ERROR = {"usage": ExitCode.USAGE, "environment": ExitCode.NOT_AVAILABLE}
@@ -149,7 +150,7 @@ def conclude(outcome: Outcome, say: Callable[[str], None]) -> ExitCode:
         return ExitCode.RUN_FAILED
     why = f": {result.text}" if result.text else ""
     if result.signal is not None:
-        say(f"error: the workload was ended by {signal.Signals(result.signal).name}{why}")
+        say(f"error: the workload was ended by {signal_name(result.signal)}{why}")
     elif result.code is None:
         say(f"error: the end of the workload was not seen{why}")
     else:

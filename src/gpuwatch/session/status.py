@@ -128,7 +128,7 @@ def _ended(result: Mapping[str, JSON]) -> Status:
     memory = " (out of memory)" if result.get("out_of_memory") else ""
     why = f": {result['text']}" if result.get("text") else ""
     if number is not None:
-        return Status(State.KILLED, f"ended by {_signal_name(number)}{memory}{why}", exit_code)
+        return Status(State.KILLED, f"ended by {signal_name(number)}{memory}{why}", exit_code)
     if code == 0:
         return Status(State.FINISHED, "finished", 0)
     if result.get("launcher_failed"):
@@ -175,7 +175,8 @@ def _is_signal(number: int) -> bool:
     )
 
 
-def _signal_name(number: int) -> str:
+def signal_name(number: int) -> str:
+    """Such as ``SIGKILL``; ``signal 37`` of one that has no name, as most real-time signals."""
     try:
         return signal.Signals(number).name
     except ValueError:
