@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.session.reader import SessionReader
-from gpuwatch.session.store import Row, Safety, SessionStore, meta
+from gpuwatch.session.store import Row, Safety, SessionStore, event, meta
 from gpuwatch.session.writer import SessionWriter
 
 SECOND = 1_000_000_000
@@ -130,4 +130,24 @@ def test_what_is_read_at_once_is_of_one_moment_and_holds_nobody_up_afterwards(
             raise ZeroDivisionError
         store.write([meta("later", 1)])
         assert reader.meta()["later"] == 1
+    store.close()
+
+
+def test_what_is_read_at_once_is_not_asked_for_what_it_has_not(tmp_path: Path) -> None:
+    store = made(tmp_path)
+    store.write(
+        [
+            ("INSERT INTO log VALUES (?, ?, ?, ?)", (4, 0, "stdout", "line")),
+            event(0, "epoch", "1"),
+        ]
+    )
+    asked: list[str] = []
+    with SessionReader(store.path) as reader:
+        reader.opened.connection.set_trace_callback(asked.append)
+        with reader.at_once():
+            ((line,), (told,)) = reader.log(), reader.events()
+            asked.clear()
+            assert (reader.steps(), reader.log(line.n), reader.events(told.n)) == ([], [], [])
+            assert not asked
+            assert reader.log(line.n - 1) == [line]
     store.close()

@@ -208,6 +208,8 @@ class SessionReader(BulkReads):
 
     def steps(self, after: int = -1, limit: int = CHUNK) -> list[StepRow]:
         """Step lines with ``n > after`` in order; fewer than ``limit`` where they are long."""
+        if self._none_behind("step", after):
+            return []
         rows = self._rows(
             "SELECT n, t, step, count, warmup, samples, seconds, loss, acc1, acc5, phases, "
             "partial, flop, bytes FROM step WHERE n > ? ORDER BY n LIMIT ?",
@@ -242,6 +244,8 @@ class SessionReader(BulkReads):
 
     def log(self, after: int = -1, limit: int = CHUNK) -> list[LogRow]:
         """Log lines with ``n > after`` in order; fewer than ``limit`` where they are long."""
+        if self._none_behind("log", after):
+            return []
         rows = self._rows(
             f"SELECT n, t, stream, substr(text, 1, {_LONGEST_TEXT}) FROM log "  # noqa: S608
             "WHERE n > ? ORDER BY n LIMIT ?",
@@ -271,6 +275,8 @@ class SessionReader(BulkReads):
 
     def events(self, after: int = -1, limit: int = CHUNK) -> list[EventRow]:
         """Events with ``n > after`` in order; fewer than ``limit`` where they are long."""
+        if self._none_behind("event", after):
+            return []
         rows = self._events("n > ? ORDER BY n LIMIT ?", (after, limit))
         in_order((row.n for row in rows), after)
         return rows
