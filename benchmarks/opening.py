@@ -78,6 +78,14 @@ class Long:
         return self.ticks * self.interval
 
 
+def made(folder: Path, long: Long) -> Path:
+    """The session in a folder: one that an earlier call wrote whole, of today's schema, or anew."""
+    path = folder / f"gpuwatch-{long.name}-schema-{VERSION}.gpuwatch"
+    if not path.exists():
+        write(path, long)
+    return path
+
+
 def write(path: Path, long: Long) -> None:
     """Write it as the recorder would, with a finished run's result."""
     devices = [
@@ -238,9 +246,8 @@ def main() -> int:
     slow = False
     for long in (Long("million", 1, 1_000_000), Long("day", 8, 864_000)):
         ticks = arguments.ticks or long.ticks
-        path = arguments.folder / f"gpuwatch-opening-{long.name}-{ticks}.gpuwatch"
-        if not path.exists():
-            write(path, replace(long, ticks=ticks))
+        name = f"opening-{long.name}-{ticks}"
+        path = made(arguments.folder, replace(long, name=name, ticks=ticks))
         print(f"\n{ticks:,} ticks, {long.gpus} GPUs, {path.stat().st_size / 2**20:,.0f} MiB")
         slow |= _tell(path, arguments.repeat)
     return int(slow)

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 
-from benchmarks.opening import Long, write
+from benchmarks.opening import Long, made
 from benchmarks.scale.measure import LISTED, Cost, Listing, cost, listing
 from benchmarks.scale.picture import svg
 
@@ -38,7 +38,7 @@ def main() -> int:
     arguments = parser.parse_args()
     hours = [float(each) for each in arguments.hours.split(",")]
     costs = [
-        cost(_made(arguments.folder, gpus, each), gpus, each, arguments.repeat)
+        cost(made(arguments.folder, _long(gpus, each)), gpus, each, arguments.repeat)
         for gpus in (1, 8)
         for each in hours
     ]
@@ -53,11 +53,8 @@ def main() -> int:
     return 0
 
 
-def _made(folder: Path, gpus: int, hours: float) -> Path:
-    path = folder / f"gpuwatch-scale-{gpus}-{hours:g}h.gpuwatch"
-    if not path.exists():
-        write(path, Long(path.stem, gpus, int(hours * 36_000)))
-    return path
+def _long(gpus: int, hours: float) -> Long:
+    return Long(f"scale-{gpus}-{hours:g}h", gpus, int(hours * 36_000))
 
 
 def markdown(costs: Sequence[Cost], listings: Sequence[Listing]) -> str:
