@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
@@ -20,9 +21,11 @@ from gpuwatch.recorder.kept_log import (
     MOST_LOG_LINES,
     KeptLog,
 )
-from gpuwatch.session.store import Row
+from gpuwatch.session.store import Row, SessionStore
 
 SECOND = 1_000_000_000
+UNREADABLE = "\ufffd"
+"""What a byte that is no UTF-8 becomes."""
 
 
 class Log:
@@ -41,7 +44,7 @@ class Log:
                 self.events.append(str(values))
 
     def lengths(self) -> list[tuple[int, int]]:
-        return self._db.execute("SELECT n, length(text) FROM log ORDER BY n").fetchall()
+        return SessionStore(Path("in-memory"), self._db).log_lengths()
 
 
 @pytest.fixture
@@ -49,13 +52,14 @@ def log() -> Log:
     return Log()
 
 
-@pytest.mark.parametrize("length", [10, 1_000, 65_536])
-def test_a_log_of_any_line_length_stays_within_its_bytes(log: Log, length: int) -> None:
-    kept, text = KeptLog(), "x" * length
+@pytest.mark.parametrize("text", ["x" * 10, "x" * 1_000, "x" * 65_536, UNREADABLE * 65_536])
+def test_a_log_of_any_line_length_stays_within_its_bytes(log: Log, text: str) -> None:
+    kept, length = KeptLog(), len(text.encode())
     lines = 3 * (MOST_LOG_BYTES + HEAD_BYTES) // (length + 32)
     for n in range(min(lines, 2 * MOST_LOG_LINES)):
         log.write(kept.add(n * SECOND, "stdout", text))
     found = log.lengths()
+    assert {size for _, size in found} == {length}
     assert sum(size + 32 for _, size in found) <= MOST_LOG_BYTES + HEAD_BYTES
     assert len(found) <= HEAD_LINES + MOST_LOG_LINES
     numbers = [n for n, _ in found]
@@ -65,13 +69,11 @@ def test_a_log_of_any_line_length_stays_within_its_bytes(log: Log, length: int) 
     assert len([each for each in log.events if "log is long" in each]) == 1
 
 
-@pytest.mark.parametrize("length", [100, 65_536])
+@pytest.mark.parametrize("text", ["x" * 100, "x" * 65_536, UNREADABLE * 65_536])
 @pytest.mark.parametrize("before", [0, 50, 3_000, 500_000])
-def test_another_recorder_goes_on_as_the_first_would_have(
-    log: Log, length: int, before: int
-) -> None:
+def test_another_recorder_goes_on_as_the_first_would_have(log: Log, text: str, before: int) -> None:
+    first, length = KeptLog(), len(text.encode())
     before = min(before, 4 * MOST_LOG_BYTES // length)
-    first, text = KeptLog(), "x" * length
     for n in range(before):
         log.write(first.add(n * SECOND, "stdout", text))
     lengths = log.lengths()
@@ -81,9 +83,9 @@ def test_another_recorder_goes_on_as_the_first_would_have(
         assert second.add(n * SECOND, "stdout", text) == rows
 
 
-@pytest.mark.parametrize("length", [10, 60_000])
-def test_what_waits_for_a_commit_is_limited_whatever_a_flood_brings(length: int) -> None:
-    kept, line = KeptLog(), "x" * length
+@pytest.mark.parametrize("line", ["x" * 10, "x" * 60_000, UNREADABLE * 20_000])
+def test_what_waits_for_a_commit_is_limited_whatever_a_flood_brings(line: str) -> None:
+    kept, length = KeptLog(), len(line.encode())
     rows = []
     for _ in range(100):
         count = (4 << 20) // length
@@ -92,7 +94,9 @@ def test_what_waits_for_a_commit_is_limited_whatever_a_flood_brings(length: int)
     told = [text for text in texts if text.startswith("[gpuwatch: ")]
     left_out = sum(int(text.split()[1]) for text in told)
     assert len(texts) <= MOST_LINES_PER_SECOND + (LEAST_LINES + 1) * len(told)
-    assert sum(map(len, texts)) <= MOST_BYTES_PER_SECOND + (LEAST_BYTES + 100) * len(told)
+    assert sum(len(text.encode()) for text in texts) <= MOST_BYTES_PER_SECOND + (
+        LEAST_BYTES + 100
+    ) * len(told)
     assert left_out + len(texts) - len(told) == 100 * ((4 << 20) // length)
     last = kept.take([(6, "stdout", line)] * count + [(6, "stderr", "last word")])
     assert last[-1][1][3] == "last word"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from array import array
 from collections.abc import Iterable, Sequence
 
 from gpuwatch.session.store import Row, event
@@ -38,7 +38,7 @@ class KeptLog:
         self._last = last
         self._head_lines = self._head_bytes = 0
         self._head_open = True
-        self._tail: deque[int] = deque()
+        self._tail = array("I")
         """The cost of each line behind the head; their numbers follow one another."""
         self._tail_bytes = 0
         for n, length in lengths:
@@ -71,9 +71,10 @@ class KeptLog:
         """One line, however many came."""
         self._last += 1
         self._lines_left -= 1
-        self._bytes_left -= len(text)
+        size = _size(text)
+        self._bytes_left -= size
         rows: list[Row] = [("INSERT INTO log VALUES (?, ?, ?, ?)", (self._last, t, stream, text))]
-        self._count(len(text))
+        self._count(size)
         if self._tail_bytes > MOST_LOG_BYTES or len(self._tail) > MOST_LOG_LINES:
             rows.extend(self._shorten(t))
         return rows
@@ -99,12 +100,14 @@ class KeptLog:
 
     def _shorten(self, t: int) -> list[Row]:
         """Drop the oldest tenth of the tail at once, so that it happens rarely."""
-        first = last = self._last - len(self._tail) + 1
+        first = self._last - len(self._tail) + 1
         bytes_, lines = MOST_LOG_BYTES * 9 // 10, MOST_LOG_LINES * 9 // 10
-        while self._tail and (self._tail_bytes > bytes_ or len(self._tail) > lines):
-            self._tail_bytes -= self._tail.popleft()
-            last += 1
-        rows: list[Row] = [("DELETE FROM log WHERE n >= ? AND n < ?", (first, last))]
+        most, gone = len(self._tail), 0
+        while gone < most and (self._tail_bytes > bytes_ or most - gone > lines):
+            self._tail_bytes -= self._tail[gone]
+            gone += 1
+        del self._tail[:gone]
+        rows: list[Row] = [("DELETE FROM log WHERE n >= ? AND n < ?", (first, first + gone))]
         if first == self._head_lines:
             text = "the log is long: only its start and end are kept"
             rows.append(event(t, "log-shortened", text))
@@ -115,7 +118,7 @@ def _ends(
     lines: Sequence[Line], most_lines: int, most_bytes: int
 ) -> tuple[tuple[Sequence[Line], Sequence[Line]], int]:
     """The start and the end of ``lines`` that are within both limits, and how many are between."""
-    if len(lines) <= most_lines and sum(len(text) for _, _, text in lines) <= most_bytes:
+    if len(lines) <= most_lines and sum(_size(text) for _, _, text in lines) <= most_bytes:
         return (lines, ()), 0
     first = _fitting(lines, most_lines // 2, most_bytes // 2)
     rest = lines[first:]
@@ -127,8 +130,13 @@ def _fitting(lines: Sequence[Line], most_lines: int, most_bytes: int) -> int:
     """How many of ``lines``, from the first one on, are within both limits."""
     count = 0
     for _, _, text in lines[:most_lines]:
-        most_bytes -= len(text)
+        most_bytes -= _size(text)
         if most_bytes < 0:
             break
         count += 1
     return count
+
+
+def _size(text: str) -> int:
+    """Bytes in the file, where it is UTF-8."""
+    return len(text) if text.isascii() else len(text.encode())

@@ -162,8 +162,9 @@ class SessionStore:
         return -1 if value is None else int(value)
 
     def log_lengths(self) -> list[tuple[int, int]]:
-        """Number and length of the log lines."""
-        return self._connection.execute("SELECT n, length(text) FROM log ORDER BY n").fetchall()
+        """Number and length in bytes of the log lines."""
+        sql = "SELECT n, length(CAST(text AS BLOB)) FROM log ORDER BY n"
+        return self._connection.execute(sql).fetchall()
 
     def ticks_since(self, t: int) -> Iterator[tuple[int, list[int | float | None]]]:
         """``(t, values)`` of the ticks from ``t`` nanoseconds on: what the tier still lacks."""
