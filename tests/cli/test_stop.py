@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -97,3 +99,19 @@ def test_a_recording_of_the_machine_whose_file_was_deleted_is_stopped_by_its_fol
     told = cli("stop", path.parent).stderr
     assert f"stopped {path.parent}" in told and recorder.alive() is False
     assert "no session in" in cli("stop", path.parent, code=2).stderr
+
+
+@pytest.mark.skipif(shutil.which("flock") is None, reason="flock is not on the PATH")
+@pytest.mark.parametrize("what", ["a folder", "a study"])
+def test_what_else_has_locked_a_folder_is_not_stopped(cli: Cli, tmp_path: Path, what: str) -> None:
+    if what == "a study":
+        (tmp_path / "plan.json").write_text("{}")
+    ready = tmp_path / "ready"
+    command = ["flock", tmp_path, "sh", "-c", 'touch "$0"; exec sleep 300', ready]
+    with subprocess.Popen(command, start_new_session=True) as other:
+        try:
+            until(ready.exists)
+            assert "no session in" in cli("stop", tmp_path, code=2).stderr
+            assert other.poll() is None
+        finally:
+            os.killpg(other.pid, signal.SIGKILL)

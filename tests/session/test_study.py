@@ -12,6 +12,7 @@ import pytest
 
 from gpuwatch.errors import StorageError, UsageError
 from gpuwatch.models import Environment, Problem, Workload
+from gpuwatch.processes import identify
 from gpuwatch.session import study
 from gpuwatch.session.blocks import plan_runs
 from gpuwatch.session.plan import LARGEST, PLAN, Part, Plan, read
@@ -155,6 +156,38 @@ def test_only_one_recorder_goes_through_a_study(tmp_path: Path) -> None:
         raise AssertionError("two recorders")
     with study.held(tmp_path):
         pass
+
+
+_HOLDS = """
+import os, sys, threading
+from pathlib import Path
+from gpuwatch.session import study
+others = [os.open(os.devnull, os.O_RDONLY) for _ in range(64)]
+def churn():
+    while True:
+        for fd in others:
+            os.close(fd)
+        others[:] = [os.open(os.devnull, os.O_RDONLY) for _ in others]
+with study.held(Path(sys.argv[1])):
+    threading.Thread(target=churn, daemon=True).start()
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_a_recorder_that_opens_and_closes_other_files_is_found_by_its_lock(tmp_path: Path) -> None:
+    folder = made(tmp_path)
+    with subprocess.Popen(
+        [sys.executable, "-c", _HOLDS, folder], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdout is not None and process.stdin is not None
+        assert process.stdout.readline() == b"held\n"
+        recorder = identify(process.pid)
+        study.note(folder, {1: [MISSING]})  # the plan is another file from here on
+        assert recorder is not None
+        assert [study.holder(folder) for _ in range(200)] == [recorder] * 200
+        process.stdin.close()
+    assert study.holder(folder) is None
 
 
 def test_a_session_that_broke_off_in_a_transaction_is_whole_before_it_gets_another_name(

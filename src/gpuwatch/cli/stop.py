@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     if troubles:
         raise GpuwatchError(troubles[-1].message, troubles[-1].mend)
     if not ended:
-        say("nothing was running" if arguments.all else _not_running(targets))
+        say("nothing was running" if arguments.all else _not_running(targets, alone))
     return 0
 
 
@@ -105,11 +105,11 @@ def _without_session(text: str) -> Path | None:
     """The folder of a study that goes on and has no session: of the machine, and deleted."""
     from gpuwatch import paths
     from gpuwatch.recorder.run_folder import folders_of
-    from gpuwatch.session.study import is_held, sessions_in
+    from gpuwatch.session.study import holder, sessions_in
 
     for folder in (Path(text), paths.data_home() / text) if text.strip() else ():
         if folder.is_dir() and not sessions_in(folder) and not folders_of(folder):
-            return folder if is_held(folder) else None
+            return folder if holder(folder) else None
     return None
 
 
@@ -138,11 +138,11 @@ def _stop_between_runs(folder: Path) -> str | None:
     return f"stopped {folder}"
 
 
-def _not_running(paths: list[Path]) -> str:
+def _not_running(paths: list[Path], alone: Path | None) -> str:
     """That it is over, and what else of its study goes on."""
     from gpuwatch.session.progress import recorder_alive
 
-    folder = paths[0].parent
+    folder = alone or paths[0].parent
     if len(paths) == 1 and recorder_alive(folder):
         return f"{paths[0]} is over; its study goes on: gpuwatch stop {shlex.quote(str(folder))}"
     return f"{paths[0] if len(paths) == 1 else folder} is not running"

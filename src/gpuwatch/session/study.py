@@ -177,7 +177,7 @@ def held(folder: Path) -> Iterator[None]:
     Raises:
         UsageError: another one does.
     """
-    fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    fd, plan = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC), -1
     try:
         deadline = time.monotonic() + _A_LOOK
         while not _locked(fd, fcntl.LOCK_EX):
@@ -186,9 +186,13 @@ def held(folder: Path) -> Iterator[None]:
                     f"another recorder goes through {folder}", "watch it: gpuwatch attach"
                 )
             time.sleep(_A_LOOK / 10)
+        with contextlib.suppress(OSError):  # what :func:`holder` knows a recorder by
+            plan = os.open(folder / PLAN, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
         yield
     finally:
         os.close(fd)
+        if plan >= 0:
+            os.close(plan)
 
 
 def is_held(folder: Path) -> bool:
@@ -212,12 +216,26 @@ def holder(folder: Path) -> ProcessId | None:
     except OSError:
         return None
     for _, kind, _, access, pid, place, *_ in (line for line in locks if len(line) >= 8):
-        if (kind, access) == ("FLOCK", "WRITE") and place.rpartition(":")[2] == inode:
-            # Inodes have the same number on several file systems: only its own file is meant.
-            with contextlib.suppress(OSError):
-                if any(each.samefile(folder) for each in Path(f"/proc/{pid}/fd").iterdir()):
-                    return identify(int(pid))
+        locked = (kind, access) == ("FLOCK", "WRITE") and place.rpartition(":")[2] == inode
+        # Inodes have the same number on several file systems, and anybody may lock a folder.
+        if locked and _goes_through(pid, folder):
+            return identify(int(pid))
     return None
+
+
+def _goes_through(pid: str, folder: Path) -> bool:
+    """Whether a process has the folder and a plan open, as :func:`held` has them."""
+    try:
+        opened = list(Path(f"/proc/{pid}/fd").iterdir())
+    except OSError:
+        return False
+    has_folder = has_plan = False
+    for each in opened:
+        with contextlib.suppress(OSError):  # closed since
+            has_folder |= each.samefile(folder)
+            name = os.path.basename(os.readlink(each))
+            has_plan |= name.removesuffix(" (deleted)") == PLAN
+    return has_folder and has_plan
 
 
 def _locked(fd: int, how: int) -> bool:
