@@ -15,7 +15,7 @@ import pytest
 from gpuwatch.analysis import coarse
 from gpuwatch.analysis.coarse import source_of
 from gpuwatch.analysis.read import Read, read, read_exactly
-from gpuwatch.analysis.steady import steady_series, steady_state
+from gpuwatch.analysis.steady import steady_series
 from gpuwatch.analysis.step_series import Single, Together, series_of
 from gpuwatch.metrics import CATALOGUE, Kind
 from gpuwatch.session.reader import SessionReader
@@ -46,6 +46,7 @@ def both(path: Path) -> tuple[Read, Read]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(coarse, "MOST_TICKS", 1000)
         patch.setattr(coarse, "MOST_LINES", 100)
+        patch.setattr(coarse, "_PARTS", 10)
         patch.setattr(coarse, "_DRAWN", 500)
         return read_exactly(path), read(path)
 
@@ -132,6 +133,7 @@ def test_lines_in_no_row_of_the_tier_are_read_one_by_one(path: Path, tmp_path: P
     store.close()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(coarse, "MOST_LINES", 100)
+        patch.setattr(coarse, "_PARTS", 10)
         with SessionReader(path) as whole, SessionReader(copy) as holed:
             lines = [source_of(each).steps() for each in (whole, holed)]
             every = list(whole.all_steps())
@@ -140,6 +142,42 @@ def test_lines_in_no_row_of_the_tier_are_read_one_by_one(path: Path, tmp_path: P
     for of in times[:2]:
         assert of == pytest.approx(times[2], rel=RESOLUTION)
         assert (of[0], of[2]) == (times[2][0], times[2][2])
+
+
+@pytest.mark.parametrize("rows", range(1, 11))
+def test_a_run_in_few_rows_of_the_tier_is_read_by_its_steps(tmp_path: Path, rows: int) -> None:
+    seconds = 10.0 * rows
+    script = Script(seconds=seconds, alive=False, meta=finished(seconds=seconds))
+    path = write(tmp_path / "01-bare.gpuwatch", script)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(coarse, "MOST_LINES", 10)
+        fast, exact = read(path), read_exactly(path)
+    assert fast.steady == exact.steady
+    assert fast.summary.steps.median_seconds == exact.summary.steps.median_seconds
+    assert fast.summary.notes == exact.summary.notes
+
+
+def test_a_row_of_most_steps_among_many_is_read_by_its_steps(tmp_path: Path) -> None:
+    path = write(tmp_path / "01-bare.gpuwatch", Script(seconds=20.0, alive=False))
+    with SessionReader(path) as reader:
+        *_, last = reader.all_steps()
+    copied = (
+        "INSERT INTO step SELECT ?, ?, ?, 1, 0, samples, ?, loss, NULL, NULL, NULL, NULL, NULL, "
+        "NULL FROM step WHERE n = 5"
+    )
+    tier, rows = StepTier(), []
+    for each in range(1, 601):
+        row = replace(
+            _line(last.n + each, [9.0]), t=(30 + 10 * each) * 10**9, step=last.step + each
+        )
+        rows += tier.add(row)
+        rows.append((copied, (row.n, row.t, row.step, array("d", [9.0]).tobytes())))
+    store = SessionStore.reopen(path)
+    store.write([*rows, *tier.flush()])
+    store.close()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(coarse, "MOST_LINES", 10)
+        assert read(path).steady == read_exactly(path).steady
 
 
 def _line(n: int, seconds: list[float], partial: tuple[int, ...] = ()) -> StepRow:
@@ -198,7 +236,7 @@ def test_the_steady_part_is_the_same_from_the_tier(change: float) -> None:
         assert isinstance(values, bytes)
         of = array("I", weights) if isinstance(weights, bytes) else [1] * (len(values) // 8)
         parts.append((np.array(array("d", values)), np.array(of, dtype=float)))
-    exact, fast = steady_state(single), steady_series(Together(parts))
+    exact, fast = (steady_series(of) for of in (Single(np.array(single)), Together(parts)))
     assert exact.seconds is not None
     assert fast.seconds == pytest.approx(exact.seconds, rel=2 * RESOLUTION)
     assert fast.first == pytest.approx(exact.first, abs=2 * 400)

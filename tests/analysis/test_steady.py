@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -12,7 +13,9 @@ from hypothesis import strategies as st
 from scipy.signal import lfilter
 
 from gpuwatch.analysis.changepoints import noise_of, partition
-from gpuwatch.analysis.steady import steady_state, told
+from gpuwatch.analysis.results import Steady
+from gpuwatch.analysis.steady import steady_series, told
+from gpuwatch.analysis.step_series import Single, Together
 
 STEP = 5e-3
 
@@ -22,6 +25,10 @@ def noise(count: int, spread: float, correlation: float = 0.0, seed: int = 1) ->
     fresh = np.random.default_rng(seed).normal(size=count + 50)
     root = math.sqrt(1 - correlation**2)
     return np.exp(spread * lfilter([root], [1, -correlation], fresh)[50:])
+
+
+def steady_state(seconds: Sequence[float]) -> Steady:
+    return steady_series(Single(np.asarray(seconds, dtype=float)))
 
 
 def test_a_flat_run_is_steady_from_its_first_step() -> None:
@@ -43,6 +50,16 @@ def test_ten_steps_are_enough_and_nine_are_too_few() -> None:
     assert (found.seconds, found.spread) == (None, None)
     assert found.reason == "9 timed steps are too few for a steady state (10 are needed: --steps)"
     assert steady_state([]).reason is not None
+
+
+@pytest.mark.parametrize("buckets", range(1, 11))
+def test_steps_that_are_known_in_few_parts_have_no_steady_state(buckets: int) -> None:
+    bucket = (np.array([STEP, 1.01 * STEP]), np.array([1000.0, 1000.0]))
+    found = steady_series(Together([bucket] * buckets))
+    assert (found.seconds is None) == (buckets < 10)
+    if buckets < 10:
+        assert found.reason is not None
+        assert f"{buckets * 2000} timed steps are known in {buckets} parts" in found.reason
 
 
 @pytest.mark.parametrize("wrong", [0.0, -1.0, math.nan, math.inf])

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.analysis.read import read_with
+from gpuwatch.analysis import coarse
+from gpuwatch.analysis.read import read, read_exactly
 from gpuwatch.errors import NotASession
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.tui.asked import View
@@ -41,7 +42,12 @@ def show(path: Path) -> None:
         for view in (View(), View(roofline=True, grid=True, seconds=None, at=6 * NS)):
             past.at(view.at, view.seconds).snapshot(view)
         reader.log_lines(0, 100)
-        read_with(reader)
+    read_exactly(path)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(coarse, "MOST_TICKS", 0)
+        patch.setattr(coarse, "MOST_LINES", 0)
+        patch.setattr(coarse, "_PARTS", 1)
+        read(path)
 
 
 @pytest.mark.parametrize("table", _TABLES)

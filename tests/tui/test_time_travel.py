@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 from textual import events
@@ -25,6 +24,7 @@ from gpuwatch.tui.log_page import LogScreen
 from gpuwatch.tui.past_view import PastView
 from gpuwatch.tui.snapshot import Snapshot
 from gpuwatch.tui.time_rows import position_row, slider, speed_text
+from tests.session.counted import counted
 
 from .harness import live, running, screen_text, shows, until
 from .sessions import NS, START_UNIX_NS, Script, finished, plan, write
@@ -309,7 +309,7 @@ def test_a_long_session_is_opened_and_gone_through_by_reading_little(
 ) -> None:
     path = _long(tmp_path / "a.gpuwatch", 200_000)
     with SessionReader(path) as reader:
-        rows = _counted(monkeypatch)
+        rows = counted(monkeypatch)
         begin = time.process_time()
         collector = Collector(reader, lambda: START_UNIX_NS)
         collector.update()
@@ -392,25 +392,6 @@ def _long(path: Path, ticks: int) -> Path:
     db.close()
     store.SessionStore.reopen(path).close()
     return path
-
-
-def _counted(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
-    """Rows that readers gave since the last call."""
-    read, inner = [0], SessionReader._rows
-
-    def counting(
-        reader: SessionReader, sql: str, values: Sequence[object] = (), **more: bool
-    ) -> list[Any]:
-        found = inner(reader, sql, values, **more)
-        read[0] += len(found)
-        return found
-
-    def since() -> int:
-        found, read[0] = read[0], 0
-        return found
-
-    monkeypatch.setattr(SessionReader, "_rows", counting)
-    return since
 
 
 async def test_the_beginning_of_a_run_that_goes_on_is_not_its_end(tmp_path: Path) -> None:

@@ -40,6 +40,9 @@ MOST_TICKS = 20_000
 """A session of more samples is read from the tier: half an hour at 10 Hz."""
 MOST_LINES = 50_000
 """Step lines that are read one by one."""
+_PARTS = 500
+"""A row of the tier stands for no more than one in so many of the timed steps: where a run is
+steady is looked for in as many parts of it."""
 _DRAWN = 8_640
 """Samples of each channel that quantiles are of: one in ten seconds of a day."""
 _BUCKET_NS = TIER_SECONDS * 1_000_000_000
@@ -102,9 +105,9 @@ class FromTiers:
         """The tier's rows, and every line that none of them stands for."""
         found: list[StepLine] = []
         after = -1
-        for bucket in self._reader.step_tier():
-            if bucket.times is None:
-                continue
+        rows = [row for row in self._reader.step_tier() if row.times is not None]
+        timed = [row.count for row in rows if not row.warmup]
+        for bucket in rows if _PARTS * max(timed, default=0) <= sum(timed) else ():
             first = bucket.n - bucket.lines
             if first > max(after, 0):
                 found += self._reader.steps_folded(after, first)

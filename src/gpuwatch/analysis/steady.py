@@ -21,7 +21,7 @@ from gpuwatch.analysis.changepoints import (
     without_spikes,
 )
 from gpuwatch.analysis.results import Steady
-from gpuwatch.analysis.step_series import Series, Single
+from gpuwatch.analysis.step_series import Series
 
 FEWEST_STEPS = 10
 LEAST_SHARE = 0.1
@@ -39,17 +39,8 @@ _SCALE = 1.4826
 _BENDS = 24
 
 
-def steady_state(seconds: Sequence[float]) -> Steady:
-    """The steady part of ``seconds``, the times of a run's full timed steps in their order.
-
-    Raises:
-        ValueError: a time is not finite and above 0.
-    """
-    return steady_series(Single(np.asarray(seconds, dtype=float)))
-
-
 def steady_series(times: Series) -> Steady:
-    """:func:`steady_state` of times that may be together.
+    """The steady part of ``times``, those of a run's full timed steps in their order.
 
     Raises:
         ValueError: a time is not finite and above 0.
@@ -60,6 +51,9 @@ def steady_series(times: Series) -> Steady:
         reason = f"{times.size} timed steps are too few for a steady state"
         return _none(times, 0, (), f"{reason} ({FEWEST_STEPS} are needed: --steps)")
     raw = np.log(times.binned(_MOST_VALUES))
+    if raw.size < FEWEST_STEPS:
+        parts = f"{times.size} timed steps are known in {raw.size} parts"
+        return _none(times, 0, (), f"{parts}, too few for a steady state")
     values = without_spikes(raw)
     noise = noise_of(values)
     relevant = max(math.log1p(RELEVANT), noise.deviation)
