@@ -113,9 +113,8 @@ def _save(output: Path, form: str, export: Export) -> None:
     try:
         if plain:
             new.unlink(missing_ok=True)
-            new.open("x").close()  # never through a link that somebody put there
-            if output.exists():
-                shutil.copymode(output, new)
+            # Never through a link that somebody put there.
+            new.touch(0o600 if output.exists() else 0o666, exist_ok=False)
         if form == "parquet":
             from gpuwatch.report import parquet
 
@@ -124,6 +123,8 @@ def _save(output: Path, form: str, export: Export) -> None:
             with new.open("w", encoding="utf-8", newline="") as file:
                 file.writelines(_text(form)(export))
         if plain:
+            if output.exists():
+                shutil.copymode(output, new)
             new.replace(output)
     except OSError as error:
         raise StorageError(
