@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +16,9 @@ from gpuwatch.analysis.read import Read, read
 from gpuwatch.cli import beside
 from gpuwatch.cli.beside import read_beside
 from gpuwatch.errors import NotASession
+from gpuwatch.processes import start_time
+
+from .test_record import until
 
 OLD = Path(__file__).parents[1] / "data" / "sessions" / "schema-2.gpuwatch"
 
@@ -38,8 +44,6 @@ def test_what_the_other_process_read_is_what_this_one_would_have(paths: list[Pat
         found = [reading(path) for path in paths]
     assert found == [read(path) for path in paths]
     assert here == paths[::2]
-    with pytest.raises(ChildProcessError):
-        os.waitpid(-1, os.WNOHANG)
 
 
 def test_a_session_that_the_other_could_not_read_raises_here(paths: list[Path]) -> None:
@@ -60,8 +64,47 @@ def test_without_the_other_process_all_is_read_here(paths: list[Path]) -> None:
         assert reading(paths[1]) == read(paths[1])
 
 
-def test_it_ends_with_whoever_does_not_ask_for_what_it_read(paths: list[Path]) -> None:
-    with read_beside(paths, read):
-        pass
-    with pytest.raises(ChildProcessError):
-        os.waitpid(-1, os.WNOHANG)
+@pytest.mark.parametrize("asks", [True, False])
+def test_it_ends_with_the_block_whether_or_not_it_was_asked_for_what_it_read(
+    paths: list[Path], monkeypatch: pytest.MonkeyPatch, asks: bool
+) -> None:
+    fork, started = os.fork, []
+
+    def seen() -> int:
+        started.append(fork())
+        return started[-1]
+
+    monkeypatch.setattr(os, "fork", seen)
+    with read_beside(paths, read) as reading:
+        if asks:
+            reading(paths[1])
+    (child,) = started
+    assert not Path(f"/proc/{child}").exists()
+
+
+_READS = """
+import os, sys, time
+from pathlib import Path
+from gpuwatch.cli import beside
+beside._LONG = 0
+os.cpu_count = lambda: 2
+def reading(path):
+    print(os.getpid(), flush=True)
+    time.sleep(300)
+with beside.read_beside([Path(path) for path in sys.argv[1:]], reading):
+    time.sleep(300)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_it_ends_with_the_process_that_started_it(paths: list[Path], number: int) -> None:
+    words = [sys.executable, "-c", _READS, *map(str, paths)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        child = int(process.stdout.readline())
+        process.send_signal(number)
+    try:
+        until(lambda: start_time(child) is None)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(child, signal.SIGKILL)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 import pickle
 import signal
@@ -15,22 +16,25 @@ from gpuwatch.errors import GpuwatchError
 
 _LONG = 50 << 20
 """Bytes of a session from which on a process more pays."""
+_PR_SET_PDEATHSIG = 1
 
 
 @contextmanager
 def read_beside(paths: Sequence[Path], reading: Reading) -> Iterator[Reading]:
     """``reading``, which gives for every other long one of ``paths`` what the other process read.
 
-    What that one could not read is read here, where its error belongs. It ends with the block.
+    What that one could not read is read here, where its error belongs. It ends with the block, and
+    with this process.
     """
     theirs = [path for path in paths if _size(path) >= _LONG][1::2]
     if not theirs or (os.cpu_count() or 1) < 2:
         yield reading
         return
     source, sink = os.pipe()
+    parent = os.getpid()
     child = os.fork()
     if child == 0:
-        _read_all(theirs, reading, source, sink)
+        _read_all(theirs, reading, source, sink, parent)
     os.close(sink)
     known: dict[Path, Read] | None = None
 
@@ -58,9 +62,12 @@ def _size(path: Path) -> int:
         return 0
 
 
-def _read_all(paths: Sequence[Path], reading: Reading, source: int, sink: int) -> None:
+def _read_all(paths: Sequence[Path], reading: Reading, source: int, sink: int, parent: int) -> None:
     """In the other process: it does nothing else, and never returns."""
     try:
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL))
+        if os.getppid() != parent:
+            os._exit(1)
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         os.close(source)
         found = {}
