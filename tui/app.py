@@ -227,8 +227,11 @@ def chosen_theme(
 
 
 def _run(first: Callable[[], Screen[Any]], look: Look) -> int:
+    from gpuwatch.tui.terminal import signals_given_back
+
     app = GpuwatchApp(first, look)
-    code = app.run()
+    with signals_given_back():
+        code = app.run()
     for line in app.farewell:
         print(line)
     sys.stdout.flush()

@@ -12,6 +12,7 @@ import re
 import select
 import signal
 from codecs import getincrementaldecoder
+from collections.abc import Iterator
 from typing import IO, TYPE_CHECKING, Any
 
 from textual._ansi_sequences import SYNC_END
@@ -60,6 +61,33 @@ class Escapes:
         text = self._held + text
         self._held = _ESCAPE if text.endswith(_ESCAPE) else ""
         return _OF_ITS_OWN.sub(_ESCAPE_KEY, text[: len(text) - len(self._held)])
+
+
+_HANDLED = (
+    *(signal.SIGHUP, signal.SIGINT, signal.SIGTERM),
+    *(signal.SIGWINCH, signal.SIGTSTP, signal.SIGCONT),
+)
+"""What the driver has handlers for; they are of no use without its loop."""
+
+
+@contextlib.contextmanager
+def signals_given_back() -> Iterator[None]:
+    """Around a screen: signals are handled after it as they were before it.
+
+    Once the terminal was lost, hang-ups that follow say nothing new.
+    """
+    before, had = {number: signal.getsignal(number) for number in _HANDLED}, _has_terminal()
+    try:
+        yield
+    finally:
+        if had and not _has_terminal():
+            before[signal.SIGHUP] = signal.SIG_IGN
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _has_terminal() -> bool:
+    return any(os.isatty(stream) for stream in range(3))
 
 
 class TerminalDriver(LinuxDriver):

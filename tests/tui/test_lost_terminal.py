@@ -92,6 +92,32 @@ def test_only_presses_and_the_wheel_of_a_mouse_are_asked_for(terminal: Callable[
     assert b"\x1b[?1000l" in screen.sent
 
 
+_AFTER = """
+import os, signal, sys
+from pathlib import Path
+from gpuwatch.tui.app import run_live
+numbers = [signal.SIGHUP, signal.SIGINT, signal.SIGTERM, signal.SIGWINCH, signal.SIGTSTP]
+told = []
+for number in numbers:
+    signal.signal(number, lambda number, frame: told.append(number))
+run_live(Path(sys.argv[1]))
+for number in numbers:
+    os.kill(os.getpid(), number)
+print("after:", told == numbers)
+"""
+
+
+def test_after_the_screen_signals_are_handled_as_before_it(session: Make) -> None:
+    screen = Pty([sys.executable, "-c", _AFTER, str(session())])
+    try:
+        screen.wait("step ")
+        screen.type("q")
+        assert screen.end() == 0
+        assert "after: True" in screen.text() and "Traceback" not in screen.text()
+    finally:
+        screen.close()
+
+
 def until(true: Callable[[], bool], seconds: float = 10.0) -> None:
     deadline = time.monotonic() + seconds
     while not true():
