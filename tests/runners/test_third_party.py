@@ -167,6 +167,9 @@ def test_a_runner_that_raises_costs_its_own_run_alone(
     assert "raises: the runner of 'raises' failed: " in done.stderr
     good = [path for path in sessions(out) if show(cli, path)["session"]["status"] == "finished"]
     assert [path.name for path in good] == ["02-bare.gpuwatch"]
+    for path in sessions(out):
+        with SessionReader(path) as reader:
+            assert reader.notice is None and "closed" in reader.meta()
 
 
 def test_another_package_cannot_take_over_a_kind_of_gpuwatchs_own(

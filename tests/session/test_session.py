@@ -18,6 +18,7 @@ import pytest
 from gpuwatch.errors import NewerSchema, NotASession, StorageError
 from gpuwatch.metrics import Method
 from gpuwatch.session import schema
+from gpuwatch.session.open import CUT
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.session.status import State, status
 from gpuwatch.session.store import SessionStore, event, meta
@@ -233,6 +234,42 @@ def test_a_writer_killed_in_mid_transaction_leaves_a_file_that_opens(
             reader.events()
     except NotASession as error:
         assert "journal" in str(error)
+
+
+LEFT = """
+import os, sys
+sys.path[:0] = {path!r}
+from dataclasses import asdict
+from pathlib import Path
+from gpuwatch.processes import identify
+from gpuwatch.session.store import SessionStore, meta
+from gpuwatch.session.writer import SessionWriter
+rows = [meta("recorder", asdict(identify(os.getpid())))]
+store = SessionStore.create(Path(sys.argv[1]), (), rows)
+{then}
+os._exit(0)
+"""
+CANNOT_END = """
+writer = SessionWriter(store, 0, base_ns=0)
+writer.start()
+writer.put(meta("closed", {"t": 1}), ("INSERT INTO nowhere VALUES (1)", ()))
+assert not writer.close(patience=0)
+"""
+
+
+@pytest.mark.parametrize("then", ["", CANNOT_END], ids=["killed", "cannot write its end"])
+def test_a_session_that_its_recorder_did_not_close_is_no_copy_that_lacks_a_journal(
+    tmp_path: Path, then: str
+) -> None:
+    path, lone = tmp_path / "s.gpuwatch", tmp_path / "lone.gpuwatch"
+    script = LEFT.format(path=sys.path, then=then)
+    subprocess.run([sys.executable, "-c", script, path], check=True)
+    shutil.copy(path, lone)
+    with SessionReader(path) as whole, SessionReader(lone) as copied:
+        assert "closed" not in whole.meta() and "closed" not in copied.meta()
+        assert (whole.notice, copied.notice) == (None, CUT)
+    SessionStore.reopen(path).close()
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["lone.gpuwatch", "s.gpuwatch"]
 
 
 def test_new_columns_can_be_added_to_a_session(tmp_path: Path) -> None:

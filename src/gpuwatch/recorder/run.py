@@ -282,9 +282,12 @@ def begin(
                 run = runner.start(spec, prepared, folder)
         except GpuwatchError as error:
             failure = {"code": None, "signal": None, "launcher_failed": True, "text": error.message}
+            closed = meta("closed", {"t": time.monotonic_ns() - base_ns})
+            whole = False
             with contextlib.suppress(sqlite3.Error):
-                store.write([meta("result", failure)])
-            store.close()
+                store.write([meta("result", failure), closed])
+                whole = True
+            store.close(whole=whole)
             raise
         run_folder.note_handle(folder, run.handle())
         spawned = run.spawned_ns()
@@ -334,7 +337,7 @@ def resume(
         new = [c for c in sources.channels if (c.device, c.metric) not in set(columns)]
         store.add_channels(len(columns), described(new))
     except sqlite3.Error as error:
-        store.close()
+        store.close(whole=False)
         raise StorageError(f"cannot write {path}: {error}", room(path)) from error
     base_ns = int(known["clock"]["monotonic_ns"])
     now = time.monotonic_ns() - base_ns

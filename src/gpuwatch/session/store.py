@@ -101,7 +101,7 @@ class SessionStore:
         Raises:
             StorageError: the file exists, or cannot be made or written.
         """
-        new = path.with_name(f".{path.name}.new")
+        new, journal = path.with_name(f".{path.name}.new"), path.with_name(f"{path.name}-journal")
         statements: list[Row] = [(sql, ()) for sql in schema.TABLES.values()]
         statements += [(schema.wide_table(name, len(channels)), ()) for name in ("tick", "tier")]
         for index, (channel, unit, kind) in enumerate(channels):
@@ -117,11 +117,16 @@ class SessionStore:
                 making.write([*statements, *rows])
             finally:
                 making.close()
+            # Without a journal beside it a file that is not closed looks like a copy.
+            journal.touch(0o600)
             new.rename(path)
         except (OSError, sqlite3.Error) as error:
-            for left in (new, Path(f"{new}-journal")):
+            left = [new, Path(f"{new}-journal")]
+            if not os.path.exists(path):  # else the journal is of the session that is there
+                left.append(journal)
+            for each in left:
                 with contextlib.suppress(OSError):
-                    left.unlink()
+                    each.unlink()
             raise StorageError(
                 f"cannot write {path}: {getattr(error, 'strerror', None) or error}",
                 f"{room(path)} or choose another --out",
@@ -196,10 +201,17 @@ class SessionStore:
         if self._held is None:
             self._held = execute("SELECT 1 FROM sqlite_master")
 
-    def close(self) -> None:
-        """Close it; a finished session is one file, without a journal beside it."""
+    def close(self, *, whole: bool = True) -> None:
+        """Close it; a finished session is one file, without a journal beside it.
+
+        One that is not ``whole`` keeps its journal, by which it is known from a lone copy.
+        """
         self._release()
-        _close(self._connection)
+        if whole:
+            with contextlib.suppress(sqlite3.Error):
+                self._connection.execute("PRAGMA journal_mode=DELETE")
+        with contextlib.suppress(sqlite3.Error):
+            self._connection.close()
 
     def _release(self) -> None:
         if self._held is not None:
@@ -230,13 +242,6 @@ def _file(path: Path) -> tuple[int, int] | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     return found.st_dev, found.st_ino
-
-
-def _close(connection: sqlite3.Connection) -> None:
-    with contextlib.suppress(sqlite3.Error):
-        connection.execute("PRAGMA journal_mode=DELETE")
-    with contextlib.suppress(sqlite3.Error):
-        connection.close()
 
 
 def _connect(path: Path, safety: Safety) -> sqlite3.Connection:

@@ -88,8 +88,9 @@ class SessionWriter:
             if time.monotonic() > deadline or self._store.gone:
                 break
             time.sleep(0.25)
-        self._store.close()
-        return not self._rows
+        safe = not self._rows
+        self._store.close(whole=safe or self._store.gone)
+        return safe
 
     def _run(self) -> None:
         try:
