@@ -115,6 +115,45 @@ def test_energy_and_traffic_are_close(both: tuple[Read, Read]) -> None:
     assert fast.energy.gpu.value == pytest.approx(exact.energy.gpu.value, rel=1e-4)
 
 
+def test_the_scatter_of_power_is_that_of_the_means_that_are_read(both: tuple[Read, Read]) -> None:
+    exact, fast = (each.summary.efficiency.energy.gpu.source for each in both)
+    assert exact.endswith(" samples") and "by the scatter of " in exact
+    window = both[1].summary.window
+    whole = window.end // (10 * 10**9) - -(-window.start // (10 * 10**9))
+    assert fast.endswith(f"by the scatter of {whole} ten-second means")
+
+
+@pytest.mark.parametrize("missing", [1, 4, 6, 10])
+def test_what_is_missing_of_ten_seconds_is_not_covered(
+    path: Path, tmp_path: Path, missing: int
+) -> None:
+    """Seconds of every thirty that a channel knows nothing of."""
+    copy = tmp_path / "01-bare.gpuwatch"
+    copy.write_bytes(path.read_bytes())
+    with SessionReader(path) as reader:
+        at = {(each.device, each.metric): each.id for each in reader.channels()}
+    column = f"c{at['gpu0', 'hw.gpu.power']}"
+    of_bucket = f"({column}) FROM tick WHERE tick.t / {10**10} = tier.n)"
+    store = SessionStore.reopen(copy)
+    store.write(
+        [
+            (f"UPDATE tick SET {column} = NULL WHERE t / {10**9} % 30 < {missing}", ()),
+            *(
+                (f"UPDATE tier SET {column} = (SELECT {each}{of_bucket} WHERE stat = ?", (stat,))
+                for stat, each in enumerate(("count", "min", "avg", "max"))
+            ),
+        ]
+    )
+    store.close()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(coarse, "MOST_TICKS", 1000)
+        fast, exact = read(copy).summary, read_exactly(copy).summary
+    covered = [each.metrics["hw.gpu.power"].coverage for each in (fast, exact)]
+    assert covered[0] == pytest.approx(covered[1], abs=5e-3)
+    told = [[n for n in each.notes if "sampled over only" in n] for each in (fast, exact)]
+    assert len(told[0]) == len(told[1]) == (missing > 3)
+
+
 def test_it_is_said_and_a_short_session_is_read_as_it_is(
     both: tuple[Read, Read], path: Path
 ) -> None:

@@ -28,7 +28,7 @@ from gpuwatch.analysis.sampled import (
     ticks_between,
     within,
 )
-from gpuwatch.analysis.samples import Pairs, Samples, integral
+from gpuwatch.analysis.samples import Means, Pairs, Samples, integral
 from gpuwatch.analysis.window import Window
 from gpuwatch.metrics import Kind
 from gpuwatch.session.reader import SessionReader
@@ -52,7 +52,6 @@ _STEPS = (
     f"that the median and p95 are right to {RESOLUTION * 100:.2g} %; mean, shortest and longest "
     "are exact"
 )
-_SPARSE = 0.5
 
 
 def source_of(reader: SessionReader, *, exact: bool = False) -> Source:
@@ -254,24 +253,31 @@ def _pairs(told: _Told, channel: ChannelRow) -> Pairs:
     return known(times[order], values[order])
 
 
-def _gauge(told: _Told, place: int) -> Pairs:
-    """A mean for each bucket, at its last sample; those of few values are left out, as gaps are."""
+def _gauge(told: _Told, place: int) -> Means:
+    """A mean for each bucket, at its last sample, and one for each end of the window.
+
+    It covers the usual distance between samples for each of its own, and once more, as a single
+    sample that is missing is no gap.
+    """
     counts, means = told.counts[place], told.means[place]
-    usual = float(np.median(counts[counts > 0])) if (counts > 0).any() else 0.0
-    full = (counts > 0) & (counts >= _SPARSE * usual)
+    full = counts > 0
+    gap = _BUCKET_NS / float(np.median(counts[full])) if full.any() else 0.0
     begin, behind = (each * _BUCKET_NS for each in told.whole)
-    gap = int(_BUCKET_NS / usual) if usual else 0
-    ends = (told.numbers[full] + 1) * _BUCKET_NS - gap
-    outer = []
+    ends = (told.numbers[full] + 1) * _BUCKET_NS - int(gap)
+    outer, sizes = [], []
     for (t, values), low, high in (
         ((told.ends[0][0], told.ends[0][1][place]), told.window.start, begin),
         ((told.ends[1][0], told.ends[1][1][place]), behind, told.window.end),
     ):
         inside = values[(t >= low) & (t <= high) & ~np.isnan(values)]
         outer.append(float(inside.mean()) if inside.size else math.nan)
-    first = outer[0] if begin > told.window.start else means[full][0] if full.any() else math.nan
-    before = max(told.window.start, begin - gap)
+        sizes.append(inside.size)
+    first = means[full][0] if full.any() else outer[0]  # from which on the others cover
+    before = max(told.window.start, begin - int(gap))
     t = np.array([told.window.start, before, *ends, told.window.end], dtype=np.int64)
     values = np.array([first, outer[0], *means[full], outer[1]])
+    reach = gap * (1 + np.array([0, sizes[0], *counts[full], sizes[1]]))
+    whole = np.array([False, False, *[True] * ends.size, False])
     _, order = np.unique(t, return_index=True)
-    return known(t[order], values[order])
+    order = order[~np.isnan(values[order])]
+    return Means(t[order], values[order], reach[order], whole[order])

@@ -10,7 +10,7 @@ import numpy as np
 
 from gpuwatch import units
 from gpuwatch.analysis.figure import Figure, divided, unknown
-from gpuwatch.analysis.samples import FULL, Samples, added, arrays, integral
+from gpuwatch.analysis.samples import FULL, Means, Samples, added, arrays, integral
 from gpuwatch.analysis.statistics import Statistic, unavailable
 from gpuwatch.analysis.window import Window
 from gpuwatch.metrics import Method
@@ -164,13 +164,16 @@ def _dated(values: Sequence[tuple[int, float]], window: Window) -> str:
 def _scattered(values: Sequence[tuple[int, float]], window: Window) -> str:
     """Two standard errors of the mean of power, from the scatter of its samples."""
     t, what = arrays(values)
-    inside = what[(t >= window.start) & (t <= window.end)]
+    taken, each = (t >= window.start) & (t <= window.end), "samples"
+    if isinstance(values, Means):
+        taken, each = taken & values.whole, "ten-second means"
+    inside = what[taken]
     if inside.size < 2 or inside.mean() <= 0:
         return ""
     error = 2 * float(inside.std(ddof=1)) / math.sqrt(inside.size) / float(inside.mean())
     if error < _NEGLIGIBLE:
         return ""
-    return f", within {units.percent(error)} by the scatter of {inside.size} samples"
+    return f", within {units.percent(error)} by the scatter of {inside.size} {each}"
 
 
 def _cpu(samples: Sequence[Samples], window: Window) -> Figure:

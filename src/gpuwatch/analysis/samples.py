@@ -34,6 +34,17 @@ class Pairs(Sequence["tuple[int, float]"]):
         return zip(self.t.tolist(), self.values.tolist(), strict=True)
 
 
+class Means(Pairs):
+    """Means of many samples each, at the last of these; in order."""
+
+    def __init__(
+        self, t: np.ndarray, values: np.ndarray, reach: np.ndarray, whole: np.ndarray
+    ) -> None:
+        """``reach``: nanoseconds up to ``t`` that the samples cover; ``whole``: of ten seconds."""
+        super().__init__(t, values)
+        self.reach, self.whole = reach, whole
+
+
 @dataclass(frozen=True)
 class Samples:
     """One channel's known values, in order: when (nanoseconds since the session's start), what."""
@@ -65,14 +76,15 @@ def integral(values: Sequence[tuple[int, float]], window: Window) -> Integral:
     """Integrate a rate over ``window``.
 
     A value is the mean since the one before it, as GPM, DCGM and RAPL give it. It covers at most
-    twice the median distance between values: what lies further back is a gap, not covered.
+    twice the median distance between values, or what is told of a mean: what lies further back is
+    a gap, not covered.
     """
     import numpy as np
 
     if window.end <= window.start or len(values) < 2:
         return Integral(0.0, 0.0)
     t, what = arrays(values)
-    reach = 2 * float(np.median(np.diff(t)))
+    reach = values.reach[1:] if isinstance(values, Means) else 2 * float(np.median(np.diff(t)))
     start = np.maximum(np.maximum(window.start, t[:-1]), t[1:] - reach)
     covered = np.maximum(0.0, np.minimum(window.end, t[1:]) - start)
     total = float(np.sum(what[1:] * covered) / 1e9)
