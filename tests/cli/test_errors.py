@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sqlite3
 import subprocess
 import sys
@@ -64,6 +65,28 @@ def test_a_wrong_command_line_says_what_helps(cli: Cli, arguments: list[str], sa
     assert done.returncode in (2, 3), done.stderr
     assert says in one_line(done.stderr)
     assert done.stdout == ""
+
+
+@pytest.mark.parametrize(
+    "command", ["stop", "show", "delete", "report", "resume", "sessions", "note"]
+)
+def test_a_name_that_cannot_be_looked_at_is_none_of_a_session(
+    cli: Cli, tmp_path: Path, command: str
+) -> None:
+    (tmp_path / "closed").mkdir(mode=0)
+    # Root may enter every folder: one that may not, as others.
+    prefix = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]
+    for name in ("x" * 300, str(tmp_path / "closed" / "study")):
+        done = subprocess.run(
+            [*(prefix if os.geteuid() == 0 else []), *cli.argv(command, name)],
+            env=cli.env,
+            cwd=cli.home,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert done.returncode == 2 and name in one_line(done.stderr)
 
 
 def test_a_missing_command_is_said_before_anything_is_made(cli: Cli, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ that goes on is never deleted.
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
 import sys
 from pathlib import Path
@@ -83,9 +84,9 @@ def described(what: Removal) -> str:
 def _target(text: str) -> tuple[Path, str]:
     """The folder and the session's file in it, or ``""`` for all of a study of several runs."""
     path = Path(text)
-    if path.is_symlink():
+    if os.path.islink(path):
         raise UsageError(f"{text} is a link", f"name what it leads to: {path.resolve()}")
-    if path.is_dir() and not find.is_study(path):
+    if os.path.isdir(path) and not find.is_study(path):
         inside = find.resolved(find.sessions_under(path))
         studies = list(dict.fromkeys(each.parent for each in inside))
         mend = f"name a study in it: {studies[0]}" if studies else "see `gpuwatch sessions`"

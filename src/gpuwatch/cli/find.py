@@ -66,15 +66,10 @@ def resolved(paths_: Iterable[Path]) -> list[Path]:
 
 def live_sessions() -> list[Path]:
     """Sessions of runs that go on or were lost, wherever they are recorded to."""
-    found = []
-    for folder in paths.run_folders():
-        try:
-            path = Path((folder / "session").read_text().strip())
-        except OSError:
-            continue
-        if path.exists():
-            found.append(path)
-    return found
+    from gpuwatch.recorder.run_folder import session_of
+
+    found = map(session_of, paths.run_folders())
+    return [path for path in found if path is not None and os.path.exists(path)]
 
 
 def studies_going_on() -> list[Path]:
@@ -131,14 +126,19 @@ def sessions(text: str) -> list[Path]:
     if not text.strip():
         raise UsageError("no session is named", "see `gpuwatch sessions`")
     path = Path(text)
-    if path.is_dir():
+    # os.path, which takes what cannot be looked at for what is not there.
+    if os.path.isdir(path):
         found = sessions_under(path)
         if not found:
             raise UsageError(f"no session in {path}", "see `gpuwatch sessions`")
         return found
-    if path.exists() or path.suffix == SUFFIX or "/" in text:
-        if not path.exists():
-            raise StorageError(f"no such file: {path}", "see `gpuwatch sessions`")
+    if os.path.exists(path) or path.suffix == SUFFIX or "/" in text:
+        try:
+            path.stat()
+        except OSError as error:
+            gone = isinstance(error, (FileNotFoundError, NotADirectoryError))
+            why = "no such file" if gone else f"cannot read ({error.strerror})"
+            raise StorageError(f"{why}: {path}", "see `gpuwatch sessions`") from error
         return [path]
     known = known_sessions()
     if text == "last":
@@ -184,7 +184,7 @@ def target(text: str) -> tuple[Path, str]:
         UsageError, StorageError: there is no such session or study, or several.
     """
     path = Path(text)
-    if path.is_dir():
+    if os.path.isdir(path):
         if not is_study(path):
             raise UsageError(f"{text} is no study: no session is in it", "see `gpuwatch sessions`")
         return _whole(path.resolve())

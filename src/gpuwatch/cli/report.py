@@ -39,8 +39,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     folder: Path = arguments.study
-    if not folder.is_dir():
-        what = "is no folder" if folder.exists() else "does not exist"
+    if not os.path.isdir(folder):
+        what = "is no folder" if os.path.exists(folder) else "does not exist"
         raise UsageError(f"{folder} {what}", "name the folder of a study: gpuwatch sessions")
     if not os.access(folder, os.R_OK | os.X_OK):
         raise StorageError(f"cannot read {folder}: Permission denied", f"chmod u+rwx {folder}")

@@ -39,7 +39,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
 
 def _folder(text: str) -> Path:
     path = Path(text)
-    if path.is_dir() and ((path / PLAN).exists() or not find.sessions_under(path)):
+    if os.path.isdir(path) and (os.path.exists(path / PLAN) or not find.sessions_under(path)):
         return path.resolve()
     folders = list(dict.fromkeys(each.resolve().parent for each in find.sessions(text)))
     if len(folders) > 1:

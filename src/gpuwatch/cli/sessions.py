@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -28,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     for folder in arguments.folder:
-        if not folder.is_dir():
+        if not os.path.isdir(folder):
             raise StorageError(f"no folder {folder}", "see `gpuwatch sessions` without a folder")
     if arguments.folder:
         under = [path for folder in arguments.folder for path in find.sessions_under(folder)]

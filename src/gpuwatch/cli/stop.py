@@ -38,7 +38,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     ended, troubles = _each(stop, targets)
     between = [alone] if alone else []
     over = not (ended or troubles or arguments.all)
-    if over and targets and Path(arguments.session).is_dir():
+    if over and targets and os.path.isdir(arguments.session):
         between = _folders(targets)
     if arguments.all:
         between = [folder for folder in find.studies_going_on() if _of_several_runs(folder)]
@@ -108,7 +108,7 @@ def _without_session(text: str) -> Path | None:
     from gpuwatch.session.study import holder, sessions_in
 
     for folder in (Path(text), paths.data_home() / text) if text.strip() else ():
-        if folder.is_dir() and not sessions_in(folder) and not folders_of(folder):
+        if os.path.isdir(folder) and not sessions_in(folder) and not folders_of(folder):
             return folder if holder(folder) else None
     return None
 
