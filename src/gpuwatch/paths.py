@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import os
 import shutil
 import socket
@@ -58,19 +59,24 @@ def remember_study(folder: Path) -> None:
     if data_home() in folder.parents or "\n" in str(folder):
         return
     with contextlib.suppress(OSError, StorageError):
-        notes = private_folder(_studies_elsewhere().parent) / _studies_elsewhere().name
-        known = [path for path in studies_elsewhere() if path != folder][-_MOST_REMEMBERED:]
-        with open(notes, "w", errors="surrogateescape", opener=private_file) as file:
-            file.writelines(f"{path}\n" for path in [*known, folder])
+        notes = _studies_elsewhere()
+        home = os.open(private_folder(notes.parent), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            with contextlib.suppress(OSError):  # a file system without locks
+                fcntl.flock(home, fcntl.LOCK_EX)
+            known = [path for path in studies_elsewhere() if path != folder][-_MOST_REMEMBERED:]
+            write_text(notes, "".join(f"{path}\n" for path in [*known, folder]))
+        finally:
+            os.close(home)
 
 
 def studies_elsewhere() -> list[Path]:
     """The studies recorded with ``--out`` that still exist, oldest first."""
     try:
-        listed = _studies_elsewhere().read_text(errors="surrogateescape").splitlines()
+        text = _studies_elsewhere().read_text(encoding="utf-8", errors="surrogateescape")
     except OSError:
         return []
-    return [path for path in map(Path, listed) if path.is_dir()]
+    return [Path(line) for line in text.split("\n") if os.path.isdir(line)]
 
 
 def private_folder(path: Path) -> Path:
@@ -107,6 +113,31 @@ def private_file(path: str, flags: int) -> int:
     """An ``opener`` for :func:`open`: a new file is readable by its owner alone from the start,
     whatever the umask; a link in its place is not followed."""
     return os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+
+
+def write_text(path: Path, text: str, *, flush: bool = False) -> None:
+    """Replace a file in one piece, so that a crash leaves the old one; its owner alone may read it.
+
+    ``flush``: what is in it is on the disk before it gets its name.
+
+    Raises:
+        OSError: it cannot be written; the old one is as it was.
+    """
+    new = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        new.unlink(missing_ok=True)  # of one that crashed; what others put there is not written to
+        # Paths are bytes, whatever they mean.
+        escape = "surrogateescape"
+        with open(new, "x", encoding="utf-8", errors=escape, opener=private_file) as file:
+            file.write(text)
+            if flush:
+                file.flush()
+                os.fsync(file.fileno())
+        new.replace(path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            new.unlink()
+        raise
 
 
 def _temporary_home() -> Path:

@@ -17,7 +17,6 @@ from gpuwatch import paths
 from gpuwatch.cli import export as export_command
 from gpuwatch.cli.commands import Parser
 from gpuwatch.errors import StorageError
-from gpuwatch.session import study
 from tests.conftest import Cli
 
 from .test_record import STEPS, sessions, until
@@ -184,7 +183,7 @@ def test_a_link_that_waits_where_a_file_is_written_first_is_not_written_through(
     export_command.add_arguments(parser)
     output = tmp_path / "out.csv"
     export_command.run(parser.parse_args([str(path), "--output", str(output)]), ())
-    study.write_text(tmp_path / "summary.md", "text")
+    paths.write_text(tmp_path / "summary.md", "text")
     assert treasure.read_text() == "gold"
     assert output.stat().st_size > 10 and not output.is_symlink()
     assert (tmp_path / "summary.md").read_text() == "text"

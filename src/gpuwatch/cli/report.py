@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gpuwatch import paths
 from gpuwatch.cli import screen
 from gpuwatch.cli.rendering import FORMATS, picture, render
 from gpuwatch.errors import StorageError, UsageError
@@ -68,7 +69,7 @@ def _write(folder: Path, result: StudyResult) -> None:
     """Each file replaces the one before in one piece, what is needed most first."""
     drawn = picture(result)
     if drawn:
-        study.write_text(folder / study.ROOFLINE, drawn)
+        paths.write_text(folder / study.ROOFLINE, drawn)
     roofline = study.ROOFLINE if drawn else None
     for name, form in FILES.items():
-        study.write_text(folder / name, render(result, form, roofline=roofline))
+        paths.write_text(folder / name, render(result, form, roofline=roofline))

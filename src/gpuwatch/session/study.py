@@ -65,7 +65,7 @@ def write(folder: Path, plan: Plan) -> None:
         OSError: it cannot be written.
         UsageError: it is larger than what is read again.
     """
-    write_text(folder / PLAN, _text(plan), flush=True)
+    paths.write_text(folder / PLAN, _text(plan), flush=True)
     _flush(folder)
 
 
@@ -148,26 +148,6 @@ def not_run(folder: Path) -> list[NotRun]:
         return []
     told = labels(known.runs)
     return [NotRun(told[index - 1], problems, index) for index, problems in known.problems.items()]
-
-
-def write_text(path: Path, text: str, *, flush: bool = False) -> None:
-    """Replace a file in one piece, so that a crash leaves the old one; its owner alone may read it.
-
-    ``flush``: what is in it is on the disk before it gets its name.
-    """
-    new = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        new.unlink(missing_ok=True)  # of one that crashed; what others put there is not written to
-        with open(new, "x", encoding="utf-8", opener=paths.private_file) as file:
-            file.write(text)
-            if flush:
-                file.flush()
-                os.fsync(file.fileno())
-        new.replace(path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            new.unlink()
-        raise
 
 
 @contextlib.contextmanager
