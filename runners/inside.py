@@ -17,7 +17,7 @@ _PASSED_ON = re.compile(
     r"OMP_NUM_THREADS|MKL_NUM_THREADS|OPENBLAS_NUM_THREADS|CUDA_LAUNCH_BLOCKING"
     r"|CUDA_MODULE_LOADING|CUDA_DEVICE_MAX_CONNECTIONS|CUBLAS_WORKSPACE_CONFIG"
     r"|NVIDIA_TF32_OVERRIDE|PYTORCH_(CUDA_)?ALLOC_CONF|TORCH_NUM_THREADS"
-    r"|NCCL_(?![A-Z0-9_]*(TOKEN|SECRET|PASS|CREDENTIAL|AUTH|LOGIN|_KEY))[A-Z0-9_]+"
+    r"|NCCL_(?![A-Z0-9_]*(TOKEN|SECRET|PASS|CREDENTIAL|AUTH|LOGIN|_KEY|(FILE|DIR|PATH)$))[A-Z0-9_]+"
     r"|PYTHONHASHSEED|PYTHONUNBUFFERED|LANG|LC_ALL|TZ"
 )
 
@@ -59,10 +59,14 @@ def data_folder(spec: LaunchSpec) -> str | None:
 def variables(outside: Mapping[str, str]) -> dict[str, str]:
     """The caller's variables that a container gets: those that decide speed, and the locale.
 
-    No path of this machine is among them. NCCL's plug-ins read variables of their own, so all of
-    its prefix are passed on but those that are named like a secret.
+    NCCL's plug-ins read variables of their own, so all of its prefix are passed on but those that
+    are named like a secret or a file, or hold a path of this machine, as that of a plug-in may.
     """
-    return {name: value for name, value in outside.items() if _PASSED_ON.fullmatch(name)}
+    return {
+        name: value
+        for name, value in outside.items()
+        if _PASSED_ON.fullmatch(name) and not (name.startswith("NCCL_") and "/" in value)
+    }
 
 
 def problems(spec: LaunchSpec) -> list[Problem]:

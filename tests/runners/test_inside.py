@@ -98,7 +98,13 @@ def test_a_mount_of_everything_covers_everything() -> None:
 
 
 def test_only_variables_that_decide_speed_and_the_locale_are_passed_on() -> None:
-    passed = {"OMP_NUM_THREADS": "4", "NCCL_IB_PKEY": "1", "TZ": "UTC", "LC_ALL": "C"}
+    passed = {
+        "OMP_NUM_THREADS": "4",
+        "NCCL_IB_PKEY": "1",
+        "NCCL_NET_PLUGIN": "none",
+        "TZ": "UTC",
+        "LC_ALL": "C",
+    }
     kept = {
         "PATH": "/bin",
         "HOME": "/root",
@@ -115,6 +121,11 @@ def test_only_variables_that_decide_speed_and_the_locale_are_passed_on() -> None
         "NCCL_PROXY_PASSWORD": "x",
         "NCCL_AUTH_TOKEN": "x",
         "NCCL_PLUGIN_API_KEY": "x",
+        "NCCL_CONF_FILE": "nccl.conf",
+        "NCCL_DEBUG_FILE": "nccl.log",
+        "NCCL_PROFILE_DIR": "x",
+        "NCCL_PATH": "x",
+        "NCCL_TUNER_PLUGIN": "/opt/libtuner.so",
     }
     assert inside.variables({**passed, **kept}) == passed
 

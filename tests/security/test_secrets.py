@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 
+from gpuwatch.session.reader import SessionReader
 from tests.cli.test_record import STEPS, sessions
 from tests.conftest import Cli
 from tests.fake_nvml import FakeDriver
@@ -38,6 +39,7 @@ OTHERS = """
     SINGULARITYENV_TOKEN A
 """
 NAMES = [f"{site}_{kind}" for site in SITES.split() for kind in KINDS.split()] + OTHERS.split()
+NAMES_IT_HAS = "import os\nprint(*os.environ)\n"
 NEVER_ENDS = "import time, sys; print(flush=True); time.sleep(600)"
 
 
@@ -95,7 +97,7 @@ class Search:
 
 def recorded(cli: Cli, search: Search, *arguments: object) -> None:
     """Record to the end, looking into every file that there is meanwhile."""
-    shutil.copy(STEPS, cli.home / "steps.py")
+    (cli.home / "steps.py").write_text(f"{NAMES_IT_HAS}{STEPS.read_text()}")
     process = cli.start("--record", *arguments, "--", "python3", "steps.py", 40, 0.05)
     while process.poll() is None:
         search.look()
@@ -186,3 +188,7 @@ def test_no_variable_gets_into_a_container_or_what_is_written_of_it(
     assert search.found == set()
     facts = facts_of(session)
     assert facts["process.env.LD_PRELOAD"] == "absent"
+    with SessionReader(session) as reader:
+        found = set(reader.log()[0].text.split())
+    settings = {"NCCL_SOCKET", "NCCL_COMM_ID", "NCCL_X"}
+    assert "PATH" in found and found & hidden.keys() == settings, "neither secrets nor paths"
