@@ -162,6 +162,9 @@ def new_run_folder(run_id: str) -> Path:
     """A fresh private folder for one run; under the temporary folder if the home is read-only.
 
     Folders of runs that a restart of the machine ended are removed on the way.
+
+    Raises:
+        StorageError: neither can be made and written.
     """
     _forget_before_boot()
     try:
@@ -176,9 +179,12 @@ def new_run_folder(run_id: str) -> Path:
         folder = private_folder(fallback / run_id)
     try:
         (folder / _BOOT).write_text(f"{socket.gethostname()} {boot_id()}")
-    except OSError:
+    except OSError as error:
         shutil.rmtree(folder, ignore_errors=True)
-        raise
+        raise StorageError(
+            f"cannot write to {folder.parent}: {error.strerror}",
+            "free some space, or set XDG_STATE_HOME to another folder",
+        ) from error
     return folder
 
 

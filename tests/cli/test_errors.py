@@ -184,4 +184,5 @@ def test_a_full_disk_under_the_state_folder_is_told_as_such(cli: Cli, small_disk
         while True:
             file.write(b"x" * 4096)
     told = cli("--record", "--quiet", "--out", cli.home / "out", "--", "true", code=2).stderr
+    assert f"cannot write to {small_disk}/gpuwatch/runs: No space" in one_line(told)
     assert "XDG_STATE_HOME" in one_line(told)

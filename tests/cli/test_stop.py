@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.processes import start_time
-from gpuwatch.recorder.run_folder import recorder_of
+from gpuwatch.recorder.run_folder import recorder_of, session_of
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.session.status import process_id
 from tests.conftest import Cli
@@ -76,6 +76,18 @@ def test_a_run_whose_file_was_replaced_is_stopped(cli: Cli, tmp_path: Path) -> N
     other.replace(path)
     assert "was replaced" in cli("stop", path).stderr
     assert start_time(workload) is None
+
+
+def test_a_run_in_a_folder_whose_name_is_no_text_is_stopped(cli: Cli, tmp_path: Path) -> None:
+    out = Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff"))
+    cli("--record", "--detach", "--out", out, "--", "sleep", "300")
+    (path,) = out.glob("*/*.gpuwatch")
+    (folder,) = (cli.home / ".local/state/gpuwatch/runs").iterdir()
+    workload = int(json.loads((folder / "started.json").read_text())["workload"])
+    assert session_of(folder) == path
+    cli("stop", "--all")
+    assert start_time(workload) is None and not folder.exists()
+    assert {"summary.md", "plan.json"} <= {each.name for each in path.parent.iterdir()}
 
 
 def test_a_recorder_whose_file_is_gone_says_so(cli: Cli, tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ def detach(record: Callable[[Callable[[Path], None]], int]) -> tuple[ExitCode, s
         finally:
             os._exit(status)
     os.close(tell)
-    with os.fdopen(ready, encoding="utf-8", errors="replace") as pipe:
+    with os.fdopen(ready, encoding="utf-8", errors="surrogateescape") as pipe:
         code, _, text = pipe.read().partition(" ")
     if not code:
         return ExitCode.RUN_FAILED, "the recorder ended before it could begin"
@@ -58,7 +58,7 @@ def _child(record: Callable[[Callable[[Path], None]], int], tell: int) -> int:
         log = os.open(path.parent / LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         os.dup2(log, 2)
         os.close(log)
-        os.write(tell, f"0 {path}".encode())
+        os.write(tell, b"0 " + os.fsencode(path))
         os.close(tell)
 
     try:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import os
 import shutil
 import uuid
 from collections.abc import Callable
 from pathlib import Path
 
 from gpuwatch import paths, runners
-from gpuwatch.errors import ExitCode, StorageError
+from gpuwatch.errors import ExitCode, GpuwatchError, StorageError
 from gpuwatch.models import JSON, Workload
 from gpuwatch.recorder import run_folder
 from gpuwatch.recorder.control import Stop, conclude, run_to_end
@@ -19,6 +21,8 @@ from gpuwatch.recorder.sources import DCGM_HOST, Sources
 from gpuwatch.session.plan import PlannedRun
 from gpuwatch.session.room import room
 from gpuwatch.session.store import Safety
+
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
 
 
 def record_one(
@@ -51,7 +55,7 @@ def record_one(
             own = paths.new_run_folder(run_id)
             holding.enter_context(run_folder.held(own))
             # From here on it can be stopped by name, however long an image takes to come.
-            (own / "session").write_text(str(path.resolve()))
+            run_folder.note_session(own, path)
             archive, digest = _archive(request, planned.workload, own)
             launch = spec(request, planned, archive, gpus)
             with stop.preparing(), runners.guarded(planned.environment.kind):
@@ -113,14 +117,23 @@ def record_one(
             shutil.rmtree(own, ignore_errors=True)
         holding.close()
         if isinstance(error, OSError):
-            raise StorageError(
-                f"cannot write to {paths.runs_home()}: {error.strerror}",
-                f"{room(paths.runs_home())}, or set XDG_STATE_HOME to another folder",
-            ) from error
+            raise refused(error, own) from error
         raise
     with holding:
         on_session(path)
         return conclude(run_to_end(recording, stop, request.duration, request.while_pid), say)
+
+
+def refused(error: OSError, folder: Path | None) -> GpuwatchError:
+    """What the system refused to a start: room in the run's ``folder``, or anything else."""
+    if error.errno in _NO_ROOM and folder is not None:
+        return StorageError(
+            f"cannot write to {folder.parent}: {error.strerror}",
+            f"{room(folder.parent)}, or set XDG_STATE_HOME to another folder",
+        )
+    of = "" if error.filename is None else f": {os.fsdecode(error.filename)}"
+    mend = "allow more: ulimit -n 4096" if error.errno == errno.EMFILE else None
+    return GpuwatchError(f"cannot start the run: {error.strerror or error}{of}", mend)
 
 
 def _safety(machine: bool, *, throw_away: bool) -> Safety:

@@ -91,6 +91,15 @@ def _is_over(folder: Path) -> bool:
     return own and (ended or bool(result.get("launcher_failed")))
 
 
+def note_session(folder: Path, session: Path) -> None:
+    """Keep which file the run is recorded to.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    (folder / _SESSION).write_bytes(os.fsencode(session.resolve()))
+
+
 def note_handle(folder: Path, handle: Mapping[str, JSON]) -> None:
     """Keep what the run is found by again. Best effort: the session has it as well."""
     with contextlib.suppress(OSError):
@@ -122,8 +131,8 @@ def handle_of(folder: Path) -> dict[str, JSON]:
 def session_of(folder: Path) -> Path | None:
     """The session file that the run is recorded to, whether it is still there or not."""
     try:
-        text = (folder / _SESSION).read_text().strip()
-    except (OSError, ValueError):
+        text = os.fsdecode((folder / _SESSION).read_bytes().strip())
+    except OSError:
         return None
     return Path(text) if text else None
 
