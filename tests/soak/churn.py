@@ -16,7 +16,7 @@ import aiohttp
 
 from gpuwatch.recorder.run_folder import recorder_of
 from gpuwatch.session.reader import SessionReader
-from tests.soak.ground import Ground, until
+from tests.soak.ground import Ground, first_line, until
 from tests.soak.staying import Staying
 from tests.terminal import Pty
 
@@ -200,13 +200,17 @@ class Churn:
 
     def _served(self) -> None:
         process = self._ground.churn.start("serve", "--port", "0")
-        assert process.stdout is not None
-        address = process.stdout.readline().strip()
-        port = int(address.partition("localhost:")[2].partition("/")[0])
-        asyncio.run(_one_page(port, address.partition("token=")[2]))
-        process.terminate()
-        process.communicate(timeout=60)
-        assert process.returncode == 0
+        try:
+            address = first_line(process).strip()
+            port = int(address.partition("localhost:")[2].partition("/")[0])
+            asyncio.run(_one_page(port, address.partition("token=")[2]))
+            process.terminate()
+            process.communicate(timeout=60)
+            assert process.returncode == 0
+        finally:
+            if process.poll() is None:
+                process.kill()
+                process.communicate()
 
     def _can_mount(self) -> bool:
         with contextlib.suppress(OSError, subprocess.CalledProcessError), self._small_disk():

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import select
 import shutil
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -27,6 +29,13 @@ def until(condition: Callable[[], object], what: str, seconds: float = 60) -> No
     while not condition():
         assert time.monotonic() < deadline, f"{what} did not happen"
         time.sleep(0.05)
+
+
+def first_line(process: subprocess.Popen[str], seconds: float = 60) -> str:
+    """What a program with a pipe says first, once it does."""
+    assert process.stdout is not None
+    assert select.select([process.stdout], [], [], seconds)[0], "it says nothing"
+    return process.stdout.readline()
 
 
 @dataclass
@@ -99,7 +108,7 @@ class Ground:
         """What processes of a part, and all else of the soak, left; without what is ``known``."""
         folder = self.folder
         found = Traces(
-            traces.processes(self.tag(part), folder),
+            traces.processes(self.tag(part), folder, self.disk),
             traces.containers(folder),
             traces.mounts(folder),
             traces.files(self.runs),

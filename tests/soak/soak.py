@@ -45,8 +45,10 @@ def soak(
     minutes: float,
     seed: int,
     say: Callable[[str], None],
+    fewest: int = 0,
 ) -> Outcome:
-    """Churn for so many minutes in ``folder``, which is empty and stays so in what counts."""
+    """Churn for so many minutes in ``folder``, which is empty and stays so in what counts; for
+    longer where a slow machine has not done ``fewest`` acts by then."""
     ground = Ground(folder, environments)
     staying = Staying(ground)
     done: Counter[str] = Counter()
@@ -59,8 +61,9 @@ def soak(
         churn = Churn(ground, staying, dice)
         known = ground.left("churn")
         waiting: list[str] = []
-        while (passed := time.monotonic() - started) < minutes * 60:
-            if passed > (len(left) + 1) * minutes * 60 / (_CHECKPOINTS + 1):
+        while (passed := time.monotonic() - started) < minutes * 60 or done.total() < fewest:
+            due = (len(left) + 1) * minutes * 60 / (_CHECKPOINTS + 1)
+            if len(left) < _CHECKPOINTS and passed > due:
                 left.append(_left(lambda: ground.left("churn", known)))
                 resident = [round(each.samples[-1].rss / MIB, 1) for each in staying.watched]
                 acts = sum(done.values())

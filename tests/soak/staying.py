@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from gpuwatch.session.reader import SessionReader
-from tests.soak.ground import Ground, until
+from tests.soak.ground import Ground, first_line, until
 from tests.soak.growth import Sample, look
 from tests.terminal import Pty
 
@@ -63,10 +63,7 @@ class Staying:
             text=True,
             start_new_session=True,
         )
-        assert self._server.stdout is not None
-        found = re.fullmatch(
-            r"http://localhost:(\d+)/\?token=(\S+)\n", self._server.stdout.readline()
-        )
+        found = re.fullmatch(r"http://localhost:(\d+)/\?token=(\S+)\n", first_line(self._server))
         assert found is not None, "the server did not say where it is"
         self.port, self.token = int(found[1]), found[2]
         self.watched = (

@@ -33,10 +33,12 @@ class Traces:
         return tuple(each for kind in astuple(self) for each in kind)
 
 
-def processes(tag: str, below: Path) -> tuple[str, ...]:
+def processes(tag: str, below: Path, passing: Path) -> tuple[str, ...]:
     """``PID command`` of those with the tag, and of those that see a mount of a folder of ours.
 
     The second are the workloads in Apptainer and Charliecloud, whose variables are a short list.
+    A mount of ours at ``passing`` tells nothing: whatever container of the machine begins while it
+    is there has a copy of it.
     """
     found = []
     own_mounts = os.readlink("/proc/self/ns/mnt")
@@ -45,10 +47,15 @@ def processes(tag: str, below: Path) -> tuple[str, ...]:
             place = Path("/proc", entry)
             tagged = f"{TAG}={tag}".encode() in (place / "environ").read_bytes().split(b"\0")
             elsewhere = os.readlink(place / "ns/mnt") != own_mounts
-            if tagged or (elsewhere and str(below) in (place / "mountinfo").read_text()):
+            if tagged or (elsewhere and _sees((place / "mountinfo").read_text(), below, passing)):
                 command = (place / "cmdline").read_bytes().replace(b"\0", b" ")
                 found.append(f"{entry} {command.decode(errors='replace').strip()}")
     return tuple(found)
+
+
+def _sees(mountinfo: str, below: Path, passing: Path) -> bool:
+    lines = [line for line in mountinfo.splitlines() if str(below) in line]
+    return not all(line.split()[4].endswith(str(passing)) for line in lines)
 
 
 def containers(below: Path) -> tuple[str, ...]:
