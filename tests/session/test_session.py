@@ -167,9 +167,9 @@ def test_rows_wait_while_the_file_cannot_be_written(tmp_path: Path) -> None:
 def test_memory_is_bounded_while_the_disk_is_full(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from gpuwatch.session import writer as module
+    from gpuwatch.session import backlog
 
-    monkeypatch.setattr(module, "_MOST_ROWS", 100)
+    monkeypatch.setattr(backlog, "MOST_SAMPLES", 100)
     store = create(tmp_path / "s.gpuwatch")
     writer = SessionWriter(store, 2, base_ns=0)
 

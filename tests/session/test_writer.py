@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 import threading
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,6 +14,7 @@ import pytest
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.session.store import Row, Safety, SessionStore, event, meta
 from gpuwatch.session.writer import SessionWriter
+from tests.cli.test_record import until
 
 SECOND = 1_000_000_000
 
@@ -40,6 +44,14 @@ def made(tmp_path: Path, safety: Safety = Safety.NEARLY) -> Store:
     assert isinstance(store, Store)
     store.commits.clear()
     return store
+
+
+@contextlib.contextmanager
+def unwritable(store: Store) -> Iterator[None]:
+    """Somebody else writes its file."""
+    with contextlib.closing(sqlite3.connect(store.path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        yield
 
 
 def ticks(path: Path) -> list[int]:
@@ -101,6 +113,66 @@ def test_a_commit_that_fails_is_tried_again_without_another_sample(tmp_path: Pat
     store.until(1)
     assert ticks(store.path) == [0]
     assert writer.close()
+
+
+def test_what_is_replaced_takes_no_room_while_the_file_cannot_be_written(tmp_path: Path) -> None:
+    store = made(tmp_path)
+    writer = SessionWriter(store, 0, base_ns=0)
+    with unwritable(store):
+        writer.tick(0, 0, [])
+        writer.put(*(meta("cursor", n) for n in range(250_000)), meta("run_state", "running"))
+        assert not writer.commit()
+        writer.put(meta("cursor", "newest"))
+        assert not writer.commit()
+    assert writer.commit()
+    assert len(store.commits[0]) == 3
+    with SessionReader(store.path) as reader:
+        assert reader.meta() == {"cursor": "newest", "run_state": "running"}
+        assert reader.last_tick() == (0, 0)
+    store.close()
+
+
+@pytest.mark.parametrize(
+    ("line", "count", "most"), [("x" * 65_536, 2_000, 1_024), ("x", 200_100, 200_000)]
+)
+def test_a_flood_that_cannot_be_written_costs_its_oldest_lines_and_no_sample(
+    tmp_path: Path, line: str, count: int, most: int
+) -> None:
+    store = made(tmp_path)
+    writer = SessionWriter(store, 0, base_ns=0)
+    sql = "INSERT INTO log VALUES (?, ?, ?, ?)"
+    with unwritable(store):
+        writer.tick(0, 0, [])
+        writer.put(*((sql, (n, 0, "stdout", line)) for n in range(count)))
+        assert not writer.commit() and not writer.commit()
+    assert writer.commit() and writer.commit()
+    store.close()
+    numbers = [values[0] for sql, values in store.commits[0] if sql.startswith("INSERT INTO log")]
+    assert 0.99 * most <= len(numbers) <= most
+    assert numbers == list(range(count - len(numbers), count))
+    with SessionReader(store.path) as reader:
+        assert reader.last_tick() == (0, 0)
+        (told,) = reader.events()
+    assert f"{count - len(numbers)} rows did not fit into memory and are lost" in told.text
+
+
+def test_of_what_is_to_be_done_after_a_commit_only_the_newest_waits_for_it(tmp_path: Path) -> None:
+    store = made(tmp_path)
+    taken: list[int] = []
+    called: list[int] = []
+
+    def pump() -> Callable[[], None]:
+        taken.append(len(taken))
+        writer.put(meta("cursor", taken[-1]))
+        return partial(called.append, taken[-1])
+
+    writer = SessionWriter(store, 0, base_ns=0, pump=pump, pump_seconds=0.01)
+    with unwritable(store):
+        writer.start()
+        until(lambda: len(taken) > 5)
+        assert not called
+    assert writer.close()
+    assert called[0] >= 5 and called[-1] == taken[-1]
 
 
 @pytest.mark.parametrize(

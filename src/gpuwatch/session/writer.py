@@ -9,6 +9,7 @@ import time
 import traceback
 from collections.abc import Callable, Sequence
 
+from gpuwatch.session.backlog import thinned
 from gpuwatch.session.store import Row, SessionStore, event, insert
 from gpuwatch.session.tier import Tier, Value
 
@@ -17,16 +18,14 @@ PUMP_SECONDS = 0.1
 _LONGEST_SECONDS = 1.5
 """Between two calls of the pump where ticks wake the writer and are rarer."""
 _FIRST_SECONDS = 0.05
-_MOST_ROWS = 200_000
-"""Rows kept in memory while the file cannot be written; beyond it log lines go first."""
 
 
 class SessionWriter:
     """Takes rows from any thread, writes them twice a second, and keeps them while it cannot.
 
     ``pump`` is called every ``pump_seconds`` in the writing thread and may put rows itself; what
-    it returns is called after those rows are safely in the file. With ``None`` nothing is drained:
-    a tick wakes the writer, which commits it at once, at most twice a second.
+    it returned last is called after those rows are safely in the file. With ``None`` nothing is
+    drained: a tick wakes the writer, which commits it at once, at most twice a second.
     """
 
     def __init__(
@@ -49,7 +48,7 @@ class SessionWriter:
         self._tier_sql = insert("tier", columns, "n", "stat")
         self._lock = threading.Lock()
         self._rows: list[Row] = []
-        self._after: list[Callable[[], None]] = []
+        self._after: Callable[[], None] | None = None
         self._dropped = 0
         self._trouble_since: float | None = None
         self.trouble: str | None = None
@@ -132,30 +131,27 @@ class SessionWriter:
     def _collect(self) -> None:
         after = self._pump()
         if after is not None:
-            self._after.append(after)
+            self._after = after
 
     def commit(self) -> bool:
         """Write what is waiting; called by the writing thread, and before it starts."""
         with self._lock:
             rows, self._rows = self._rows, []
-            after, self._after = self._after, []
-        if not rows:
-            for call in after:
-                call()
-            return True
         try:
-            self._store.write(rows)
+            if rows:
+                self._store.write(rows)
         except sqlite3.Error as error:
+            kept, lost = thinned(rows)
+            self._dropped += lost
             with self._lock:
-                self._rows[:0] = rows
-                self._after[:0] = after
-                self._thin()
+                self._rows[:0] = kept
             self._note_trouble(error)
             return False
-        if self._trouble_since is not None:
+        if rows and self._trouble_since is not None:
             self._note_recovery()
-        for call in after:
-            call()
+        after, self._after = self._after, None
+        if after is not None:
+            after()
         return True
 
     def _note_trouble(self, error: sqlite3.Error) -> None:
@@ -180,16 +176,3 @@ class SessionWriter:
             text += f"; {self._dropped} rows did not fit into memory and are lost"
         self.trouble, self._dropped = None, 0
         self.put(event(time.monotonic_ns() - self._base_ns, "storage", text))
-
-    def _thin(self) -> None:
-        excess = len(self._rows) - _MOST_ROWS
-        if excess <= 0:
-            return
-        kept: list[Row] = []
-        for row in self._rows:
-            if excess > 0 and row[0].startswith(("INSERT INTO log", "INSERT OR REPLACE INTO tick")):
-                excess -= 1
-                self._dropped += 1
-            else:
-                kept.append(row)
-        self._rows = kept
