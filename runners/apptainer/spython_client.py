@@ -19,6 +19,7 @@ from pathlib import Path
 
 from gpuwatch.errors import NotAvailable
 from gpuwatch.models import JSON
+from gpuwatch.processes import parents
 
 INSTALL = (
     "install it: sudo dnf install apptainer, sudo add-apt-repository ppa:apptainer/ppa && sudo apt "
@@ -34,6 +35,7 @@ _PRODUCTS = (
 )
 _ENDING_SECONDS = 2.0
 """How long an engine that is broken off has, before it is asked and before it is killed."""
+_CHILDREN = Path("/proc/thread-self/children")
 _FAILURES = ("FATAL:", "ERROR:")
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -130,6 +132,7 @@ def _stream(
 
     command = [*_client()._init_command(action), *arguments]
     lines: list[str] = []
+    others = _children()
     try:
         with _errors():
             for line in stream_command(command, output_type="both"):
@@ -140,26 +143,30 @@ def _stream(
     except NotAvailable as error:
         raise NotAvailable(f"{failing}: {_reason(lines) or error.message}") from error
     except BaseException:
-        _end_children()
+        _end(_children() - others)
         raise
 
 
-def _end_children() -> None:
-    """End what this thread started: an engine that was broken off would go on by itself.
+def _children() -> set[int]:
+    """What this thread started; where the kernel does not list that, what the process did."""
+    try:
+        return {int(pid) for pid in _CHILDREN.read_text().split()}
+    except OSError:
+        return {pid for pid, parent in parents().items() if parent == os.getpid()}
+
+
+def _end(pids: set[int]) -> None:
+    """End an engine that was broken off: it would go on by itself.
 
     It is asked by SIGINT, on which it removes what it has half made; Ctrl-C may have done so.
     """
-    try:
-        pids = [int(pid) for pid in Path("/proc/thread-self/children").read_text().split()]
-    except OSError:
-        return
     for number in (0, signal.SIGINT, signal.SIGKILL):
         deadline = time.monotonic() + _ENDING_SECONDS
         for pid in pids:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, number)
         while pids and time.monotonic() < deadline:
-            pids = [pid for pid in pids if not _reaped(pid)]
+            pids = {pid for pid in pids if not _reaped(pid)}
             time.sleep(0.02)
 
 

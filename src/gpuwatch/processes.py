@@ -58,3 +58,18 @@ def start_time(pid: int) -> int | None:
         os.close(file)
     fields = stat[stat.rindex(b")") + 2 :].split()
     return None if fields[0] in (b"Z", b"X") else int(fields[19])
+
+
+def parents(proc: Path = Path("/proc")) -> dict[int, int]:
+    """Every process's parent, from a scan of all of ``/proc``."""
+    found: dict[int, int] = {}
+    for name in os.listdir(proc):
+        if not name.isdecimal():
+            continue
+        try:
+            with open(f"{proc}/{name}/stat", "rb", buffering=0) as file:
+                text = file.read(512)
+        except OSError:
+            continue
+        found[int(name)] = int(text[text.rindex(b")") + 4 :].split(None, 1)[0])
+    return found

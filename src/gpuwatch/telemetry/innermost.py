@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from gpuwatch.telemetry.proc_files import parents
+from gpuwatch.processes import parents
 
 
 def innermost(roots: Sequence[int], *, container: bool, proc: Path = Path("/proc")) -> int | None:

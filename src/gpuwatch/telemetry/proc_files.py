@@ -109,18 +109,3 @@ class ProcFiles:
             if descriptor is not None:
                 os.close(descriptor)
         self._io = self._children = None
-
-
-def parents(proc: Path) -> dict[int, int]:
-    """Every process's parent, from a scan of all of ``/proc``."""
-    found: dict[int, int] = {}
-    for name in os.listdir(proc):
-        if not name.isdecimal():
-            continue
-        try:
-            with open(f"{proc}/{name}/stat", "rb", buffering=0) as file:
-                text = file.read(512)
-        except OSError:
-            continue
-        found[int(name)] = int(text[text.rindex(b")") + 4 :].split(None, 1)[0])
-    return found

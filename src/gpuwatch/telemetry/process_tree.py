@@ -8,13 +8,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from gpuwatch.processes import parents
 from gpuwatch.telemetry.proc_files import (
     PAGE_BYTES,
     TICKS_PER_S,
     Io,
     ProcFiles,
     Stat,
-    parents,
 )
 
 SCAN_EVERY_S = 1.0
