@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import sqlite3
 import struct
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from gpuwatch.analysis.sampled import EverySample
 from gpuwatch.cli.find import resolved, sessions_under
 from gpuwatch.errors import GpuwatchError, NotASession
 from gpuwatch.session.limited import MOST_BYTES
@@ -112,6 +114,8 @@ def test_pages_that_lead_in_a_circle_end(session: Path) -> None:
             with contextlib.suppress(GpuwatchError), SessionReader(session) as reader:
                 Collector(reader).update()
                 list(reader.all_steps())
+            with contextlib.suppress(GpuwatchError), SessionReader(session) as reader:
+                list(EverySample(reader).tick_times(None))
 
 
 def test_a_table_that_few_pages_make_endless_is_told(session: Path) -> None:
@@ -165,13 +169,14 @@ def test_a_session_that_is_refused_leaves_no_file_open(session: Path, table: str
     at = 100 if table == "sqlite_master" else (root - 1) * 4096
     data[at : at + 8] = b"\xff" * 8
     session.write_bytes(data)
+    gc.collect()  # what other tests left open is not closed between the two counts
     before = len(os.listdir("/proc/self/fd"))
     kept = []
     for _ in range(3):
         with pytest.raises(NotASession) as caught:
             SessionReader(session)
         kept.append(caught.value)
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert len(os.listdir("/proc/self/fd")) <= before
 
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="SQLite's limits are set from 3.11 on")

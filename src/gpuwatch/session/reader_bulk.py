@@ -10,6 +10,7 @@ import sys
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from gpuwatch.models import JSON, number
 from gpuwatch.session.rows import StepRow, columns_of
@@ -95,6 +96,7 @@ class BulkReads(Suspicious):
         if not rows:
             return TickColumns((), (), tuple(array("d") for _ in channels))
         n, t, *values = zip(*rows, strict=True)
+        in_order(n, after)
         return TickColumns(
             array("q", n), array("q", t), tuple(doubles(column) for column in values)
         )
@@ -158,12 +160,12 @@ class BulkReads(Suspicious):
         more = len(rows) == _PIECE
         last = rows[-1][0] if more else None
         rows = [row for row in rows if row[0] != last]
-        by_stat = [{row[0]: row[2:] for row in rows if row[1] == stat} for stat in (mean, count)]
+        by_stat = [{row[0]: row for row in rows if row[1] == stat} for stat in (mean, count)]
         numbers = [n for n in by_stat[0] if n in by_stat[1]]
         if not numbers:
             return [], [(array("d"), array("d"))] * len(channels), None
         pairs = ((zip(*(stat[n] for n in numbers), strict=True)) for stat in by_stat)
-        found = [_weighted(*pair) for pair in zip(*pairs, strict=True)]
+        found = [_weighted(*pair) for pair in islice(zip(*pairs, strict=True), 2, None)]
         return numbers, found, numbers[-1] if more else None
 
     def step_groups(self, after: int, upto: int) -> list[StepRow]:
