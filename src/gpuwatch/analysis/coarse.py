@@ -28,7 +28,7 @@ from gpuwatch.analysis.sampled import (
     ticks_between,
     within,
 )
-from gpuwatch.analysis.samples import Means, Pairs, Samples, integral
+from gpuwatch.analysis.samples import Means, Pairs, Samples, integral, middle
 from gpuwatch.analysis.window import Window
 from gpuwatch.metrics import Kind
 from gpuwatch.session.reader import SessionReader
@@ -261,7 +261,7 @@ def _gauge(told: _Told, place: int) -> Means:
     """
     counts, means = told.counts[place], told.means[place]
     full = counts > 0
-    gap = _BUCKET_NS / float(np.median(counts[full])) if full.any() else 0.0
+    gap = _BUCKET_NS / middle(counts[full]) if full.any() else 0.0
     begin, behind = (each * _BUCKET_NS for each in told.whole)
     ends = (told.numbers[full] + 1) * _BUCKET_NS - int(gap)
     outer, sizes = [], []
@@ -274,10 +274,11 @@ def _gauge(told: _Told, place: int) -> Means:
         sizes.append(inside.size)
     first = means[full][0] if full.any() else outer[0]  # from which on the others cover
     before = max(told.window.start, begin - int(gap))
-    t = np.array([told.window.start, before, *ends, told.window.end], dtype=np.int64)
-    values = np.array([first, outer[0], *means[full], outer[1]])
-    reach = gap * (1 + np.array([0, sizes[0], *counts[full], sizes[1]]))
-    whole = np.array([False, False, *[True] * ends.size, False])
+    t = np.concatenate([[told.window.start, before], ends, [told.window.end]])
+    values = np.concatenate([[first, outer[0]], means[full], outer[1:]])
+    reach = gap * (1 + np.concatenate([[0, sizes[0]], counts[full], sizes[1:]]))
+    whole = np.zeros(t.size, dtype=bool)
+    whole[2:-1] = True
     _, order = np.unique(t, return_index=True)
     order = order[~np.isnan(values[order])]
     return Means(t[order], values[order], reach[order], whole[order])

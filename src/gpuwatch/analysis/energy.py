@@ -10,7 +10,7 @@ import numpy as np
 
 from gpuwatch import units
 from gpuwatch.analysis.figure import Figure, divided, unknown
-from gpuwatch.analysis.samples import FULL, Means, Samples, added, arrays, integral
+from gpuwatch.analysis.samples import FULL, Means, Samples, added, arrays, integral, middle
 from gpuwatch.analysis.statistics import Statistic, unavailable
 from gpuwatch.analysis.window import Window
 from gpuwatch.metrics import Method
@@ -156,7 +156,7 @@ def _gpu(samples: Sequence[Samples], gpu: str, window: Window) -> Figure:
 
 def _dated(values: Sequence[tuple[int, float]], window: Window) -> str:
     """What the dates of readings leave open: an interval between samples, over the window."""
-    late = float(np.median(np.diff(arrays(values)[0])))
+    late = middle(np.diff(arrays(values)[0]))
     error = late / (window.end - window.start)
     return f", within {units.percent(error)}: readings are dated to {late / 1e9:.3g} s"
 

@@ -148,32 +148,41 @@ class Together:
 
 def quantiles(values: np.ndarray, weights: np.ndarray, shares: Sequence[float]) -> list[float]:
     """Of each value as often as its weight says, interpolated as numpy does."""
+    ranked = _Ranked(values, weights)
     count = int(weights.sum())
     found = []
     for share in shares:
         place = share * (count - 1)
-        low, high = _ranked(values, weights, math.floor(place), math.ceil(place))
+        low, high = ranked.at(math.floor(place), math.ceil(place))
         found.append(low + (high - low) * (place - math.floor(place)))
     return found
 
 
-def _ranked(values: np.ndarray, weights: np.ndarray, *ranks: int) -> list[float]:
-    """The values of these ranks, from 0; of many values only those near them are sorted."""
-    below = 0
-    low, high = float(values.min()), float(values.max())
-    if values.size > _FEW and low < high:
-        scaled = np.log1p((values - low) / (high - low) * _FINE) * (_FINE / math.log1p(_FINE))
-        places = scaled.astype(np.int64)
-        behind = np.cumsum(np.bincount(places, weights))
-        first, last = (
-            int(np.searchsorted(behind, each, "right")) for each in (ranks[0], ranks[-1])
-        )
-        near = (places >= first) & (places <= last)
-        below = int(behind[first - 1]) if first else 0
-        values, weights = values[near], weights[near]
-    order = np.argsort(values, kind="stable")
-    behind = below + np.cumsum(weights[order])
-    return [float(values[order[np.searchsorted(behind, each, "right")]]) for each in ranks]
+class _Ranked:
+    """Values by their ranks; of many values only those near a rank are sorted."""
+
+    def __init__(self, values: np.ndarray, weights: np.ndarray) -> None:
+        self._values, self._weights = values, weights
+        self._places: np.ndarray | None = None
+        low, high = float(values.min()), float(values.max())
+        if values.size > _FEW and low < high:
+            scaled = np.log1p((values - low) / (high - low) * _FINE) * (_FINE / math.log1p(_FINE))
+            self._places = scaled.astype(np.int64)
+            self._behind = np.cumsum(np.bincount(self._places, weights))
+
+    def at(self, *ranks: int) -> list[float]:
+        """The values of these ranks, from 0."""
+        below, values, weights = 0, self._values, self._weights
+        if self._places is not None:
+            first, last = (
+                int(np.searchsorted(self._behind, each, "right")) for each in (ranks[0], ranks[-1])
+            )
+            near = (self._places >= first) & (self._places <= last)
+            below = int(self._behind[first - 1]) if first else 0
+            values, weights = values[near], weights[near]
+        order = np.argsort(values, kind="stable")
+        behind = below + np.cumsum(weights[order])
+        return [float(values[order[np.searchsorted(behind, each, "right")]]) for each in ranks]
 
 
 def series_of(timed: Sequence[StepLine]) -> tuple[Series, str | None]:

@@ -54,7 +54,7 @@ class Limited(sqlite3.Connection):
         with closing(self.execute(sql, tuple(values))) as cursor:
             while piece := cursor.fetchmany(_PIECE):
                 found += piece
-                if _NUMBERS.issuperset(map(type, chain.from_iterable(piece))):
+                if _numbers(piece):
                     continue
                 size += sum(len(v) for row in piece for v in row if isinstance(v, (str, bytes)))
                 if size > MOST_BYTES:
@@ -62,6 +62,15 @@ class Limited(sqlite3.Connection):
                         raise sqlite3.DataError("what stands in a table is too large")
                     break
         return found
+
+
+def _numbers(rows: list[tuple[JSON, ...]]) -> bool:
+    """Whether nothing else stands in them."""
+    try:
+        sum(chain.from_iterable(rows))  # a quarter of the time of looking at each type
+    except TypeError:
+        return _NUMBERS.issuperset(map(type, chain.from_iterable(rows)))
+    return True
 
 
 class _Effort:
