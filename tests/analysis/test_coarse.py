@@ -115,6 +115,21 @@ def test_energy_and_traffic_are_close(both: tuple[Read, Read]) -> None:
     assert fast.energy.gpu.value == pytest.approx(exact.energy.gpu.value, rel=1e-4)
 
 
+def test_a_roofline_needs_no_note_its_points_are_those_of_every_sample(
+    both: tuple[Read, Read],
+) -> None:
+    exact, fast = (each.summary.efficiency.roofline.points for each in both)
+    assert exact
+    for of_exact, of_fast in zip(exact, fast, strict=True):
+        assert of_fast.rate == pytest.approx(of_exact.rate, rel=1e-6)
+        assert of_fast.intensity == pytest.approx(of_exact.intensity, rel=1e-3)
+
+
+def test_the_note_tells_gauges_from_counters(both: tuple[Read, Read]) -> None:
+    (told,) = [note for note in both[1].summary.notes if "drawn evenly" in note]
+    assert "highest values of gauges are of all" in told and "means of counters, of 500" in told
+
+
 def test_the_scatter_of_power_is_that_of_the_means_that_are_read(both: tuple[Read, Read]) -> None:
     exact, fast = (each.summary.efficiency.energy.gpu.source for each in both)
     assert exact.endswith(" samples") and "by the scatter of " in exact

@@ -1,8 +1,9 @@
 """Long sessions read from the tiers that were written while recording.
 
 A day at 10 Hz has 864,000 samples of each channel, and its tier 8,640 buckets. Counts, means and
-highest values are of every sample all the same: whole buckets have their sums, and at the two ends
-of the window the samples themselves are read. Quantiles are of samples that are drawn evenly.
+highest values of gauges are of every sample all the same: whole buckets have their sums, and at the
+two ends of the window the samples themselves are read. Quantiles are of samples that are drawn
+evenly, as all of a counter is but what it added.
 """
 
 from __future__ import annotations
@@ -208,12 +209,13 @@ def _drawn(first: int, last: int) -> list[int]:
 
 
 def _note(samples: int, drawn: int) -> str:
-    middle, high = (
+    half, high = (
         100 * _CONFIDENT * math.sqrt(share * (1 - share) / max(1, drawn)) for share in (0.5, 0.95)
     )
     return (
-        f"long: means and highest values are of all {samples:,} samples; p50 and p95 of {drawn:,} "
-        f"drawn evenly, within {middle:.2g} and {high:.2g} percentage points of rank (95 %)"
+        f"long: means and highest values of gauges are of all {samples:,} samples; p50 and p95, "
+        f"and means of counters, of {drawn:,} drawn evenly, within {half:.2g} and {high:.2g} "
+        "percentage points of rank (95 %)"
     )
 
 
