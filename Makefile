@@ -3,7 +3,7 @@
 # make bench-tui  what the screens cost beside nvitop, nvtop and gpustat
 # make soak   half an hour of runs and faults beside programs that stay: what is left, what grows
 # make sbom   what it is made of, under which licences, and whether a vulnerability is known
-# make fuzz   10,000 hostile sessions and as many other files from elsewhere: what is made of each
+# make fuzz   10,000 hostile sessions and 8,000 other files from elsewhere: what is made of each
 # make faults inject every fault as often as docs/reliability.md tells, and write its table
 PYTHON ?= python3
 VENV   := .venv
@@ -23,8 +23,8 @@ test: $(VENV)/.test
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 faults: $(VENV)/.test
-	rows=$$(mktemp -d) && GPUWATCH_FAULT_ROWS=$$rows $(BIN)/python -m pytest --timeout 1800 tests/faults \
-	  && $(BIN)/python -m tests.faults.table $$rows && rm -r $$rows
+	rows=$$(mktemp -d) && trap 'rm -r "$$rows"' EXIT && GPUWATCH_FAULT_ROWS=$$rows $(BIN)/python -m pytest --timeout 1800 tests/faults \
+	  && $(BIN)/python -m tests.faults.table $$rows
 
 soak: $(VENV)/.test
 	$(BIN)/python -m tests.soak --minutes $(SOAK_MINUTES)

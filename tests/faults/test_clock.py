@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import time
 from collections.abc import Callable
 from itertools import pairwise
@@ -18,11 +19,11 @@ from gpuwatch.tui.graph import Window
 from gpuwatch.tui.series import Series
 from tests.conftest import Cli
 
-from .aftermath import Kept, complete, kept, nothing_left, running, stepping, until, workload
+from .aftermath import Kept, in_order, kept, nothing_left, running, stepping, until, workload
 from .preload import Preload
 from .table import Row
 
-STEPS, PERIOD, INTERVAL = 300, 0.01, 0.05
+PERIOD, INTERVAL = 0.01, 0.05
 HOUR = 3600.0
 
 
@@ -41,9 +42,7 @@ def test_a_clock_that_is_set_moves_no_sample_and_is_told(
         recorder = _record(cli, out)
         path = stepping(out)
         preload.step(seconds)
-        _, said = recorder.communicate(timeout=120)
-        assert recorder.returncode == 0, said
-        found = _whole(cli, out, path)
+        found = _stopped(cli, out, path, recorder, "clock-stepped")
         (text,) = [text for kind, text in found.events if kind == "clock-stepped"]
         assert f"by {HOUR / 60:.0f} min" in text
         assert _evenly(found)
@@ -64,9 +63,7 @@ def test_a_machine_that_slept_is_told_and_no_sample_is_of_that_time(
         recorder = _record(cli, out)
         path = stepping(out)
         preload.suspend(HOUR)
-        _, said = recorder.communicate(timeout=120)
-        assert recorder.returncode == 0, said
-        found = _whole(cli, out, path)
+        found = _stopped(cli, out, path, recorder, "suspended")
         assert "clock-stepped" not in found.kinds
         (text,) = [text for kind, text in found.events if kind == "suspended"]
         assert f"for {HOUR / 60:.0f} min" in text
@@ -84,6 +81,8 @@ def test_a_recorder_and_workload_that_stood_still_show_a_gap_as_a_gap(
         out = tmp_path / f"out-{number}"
         recorder = _record(cli, out)
         path = stepping(out)
+        samples = len(kept(path).ticks)
+        until(lambda path=path, samples=samples: len(kept(path).ticks) > samples)
         pids = running(cli)
         for pid in pids:
             os.kill(pid, signal.SIGSTOP)
@@ -92,9 +91,7 @@ def test_a_recorder_and_workload_that_stood_still_show_a_gap_as_a_gap(
         ended = time.monotonic()
         for pid in pids:
             os.kill(pid, signal.SIGCONT)
-        _, said = recorder.communicate(timeout=120)
-        assert recorder.returncode == 0, said
-        found = _whole(cli, out, path)
+        found = _stopped(cli, out, path, recorder, "interval-missed")
         base = found.meta["clock"]["monotonic_ns"]
         start, end = int(begun * 1e9) - base, int(ended * 1e9) - base
         inside = [t for _, t in found.ticks if start + 10**8 < t < end]
@@ -111,15 +108,21 @@ def test_a_recorder_and_workload_that_stood_still_show_a_gap_as_a_gap(
 
 def _record(cli: Cli, out: Path):  # type: ignore[no-untyped-def]
     options = ("--quiet", "--interval", INTERVAL, "--out", out)
-    return cli.start("--record", *options, *workload(STEPS, PERIOD))
+    return cli.start("--record", *options, *workload(10**6, PERIOD))
 
 
-def _whole(cli: Cli, out: Path, path: Path) -> Kept:
-    until(lambda: not kept(path).status.live)
+def _stopped(cli: Cli, out: Path, path: Path, recorder: subprocess.Popen[str], kind: str) -> Kept:
+    """What is kept of the run, which is stopped once an event of the kind, and more steps, came."""
+    until(lambda: kind in kept(path).kinds)
+    reached = len(kept(path).steps)
+    until(lambda: len(kept(path).steps) > reached)
+    cli("stop", path)
+    _, said = recorder.communicate(timeout=120)
+    assert recorder.returncode == 0, said
     nothing_left(cli, out)
     found = kept(path)
-    complete(found, STEPS)
-    assert (found.status.state, found.status.exit_code) == (State.FINISHED, 0)
+    in_order(found)
+    assert found.status.state is State.STOPPED
     return found
 
 

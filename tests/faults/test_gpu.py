@@ -51,14 +51,11 @@ def kinds(path: Path, gpu: str) -> list[str]:
 
 
 def gap(values: list[tuple[float, float | None]]) -> float:
-    """Seconds for which the value was not known; it was the true one before and after, and known
-    or unknown between."""
+    """Seconds of the longest time for which the value was not known; it was the true one before
+    and after. A busy machine leaves out others, of a sample or two."""
     assert {value for _, value in values} == {USED, None}
-    unknown = [at for at, (_, value) in enumerate(values) if value is None]
-    assert unknown and unknown == list(range(unknown[0], unknown[-1] + 1)), "one gap"
-    assert unknown[0] > 0
-    after = values[unknown[-1] + 1][0] if unknown[-1] + 1 < len(values) else values[-1][0]
-    return after - values[unknown[0] - 1][0]
+    ends = [values[0][0], *(t for t, value in values if value is not None), values[-1][0]]
+    return max(after - before for before, after in itertools.pairwise(ends))
 
 
 def undisturbed(path: Path, gpu: str) -> None:
@@ -109,8 +106,8 @@ def test_a_gpu_that_is_lost_and_back_leaves_a_gap_and_the_other_none(
         assert shown(cli, path) == {"gpu0": pytest.approx(USED), "gpu1": pytest.approx(USED)}
         found_json = json.loads(cli("show", path, "--format", "json").stdout)
         (lost,) = [each for each in found_json["devices"] if each["id"] == "gpu1"]
-        energy = lost["metrics"]["hw.gpu.energy"]
-        print(energy)
+        joules = lost["metrics"]["hw.gpu.energy"]["max"]
+        assert joules is None or 0 <= joules < 1, "the counter alone jumped: nothing was used"
         assert nothing_left(cli, out) == "nothing"
     said = "; ".join(row.text for row in happened(path, "gpu1"))
     lost_text = f"up to {max(gaps):.1f} s of this GPU's values; none of the other's"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import tempfile
 from dataclasses import asdict
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from gpuwatch.session.store import SessionStore, meta
 @pytest.fixture
 def study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # other tests' folders are in its own
     folder = tmp_path / "study"
     folder.mkdir()
     return folder

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import socket
 import sys
@@ -12,7 +13,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from tests.cli.test_record import STEPS
+from tests.cli.test_record import STEPS, until
 from tests.conftest import Cli
 from tests.terminal import Pty
 from tests.web.conftest import Serve, serve  # noqa: F401 (a fixture of these tests too)
@@ -104,11 +105,16 @@ def test_nothing_listens_under_the_home_screen(cli: Cli) -> None:
     try:
         screen.wait("No run was recorded yet", 120)
         seen: set[int] = set()
-        while len(seen) < 2:  # the screen, and the recorder of the devices
+
+        def both() -> bool:
+            """The screen, and the recorder of the devices."""
             screen.read(0.1)
             for pid in tree(screen.process.pid):
                 assert listening(pid) == []
                 seen.add(pid)
+            return len(seen) >= 2
+
+        until(both, 60)
         screen.type("q")
         screen.end()
     finally:
@@ -128,17 +134,22 @@ def test_serve_listens_on_loopback_alone_and_its_screens_on_nothing(
             aiohttp.ClientSession() as session,
             session.ws_connect(url, headers=headers) as page,
         ):
-            drawn = b""
-            while b"No run was recorded yet" not in drawn:
-                message = await page.receive(timeout=60)
-                drawn += message.data if isinstance(message.data, bytes) else b""
+
+            async def drawn() -> None:
+                seen = b""
+                while b"No run was recorded yet" not in seen:
+                    message = await page.receive()
+                    seen += message.data if isinstance(message.data, bytes) else b""
+
+            await asyncio.wait_for(drawn(), 120)
             assert listening(served.process.pid) == wanted
             below = tree(served.process.pid)[1:]
             assert len(below) >= 2
             for pid in below:
                 assert listening(pid) == []
-                program = os.path.basename(os.readlink(f"/proc/{pid}/exe"))
-                assert program == os.path.basename(os.path.realpath(sys.executable))
+                with contextlib.suppress(FileNotFoundError):  # it ended just now
+                    program = os.path.basename(os.readlink(f"/proc/{pid}/exe"))
+                    assert program == os.path.basename(os.path.realpath(sys.executable))
 
     asyncio.run(look())
     assert listening(served.process.pid) == wanted

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.session.reader import SessionReader
-from tests.cli.test_record import STEPS, sessions
+from tests.cli.test_record import STEPS, sessions, until
 from tests.conftest import Cli
 from tests.fake_nvml import FakeDriver
 
@@ -168,8 +168,12 @@ def test_the_log_of_a_detached_recorder_holds_no_variable(
     out = tmp_path / "out"
     search = Search(cli.home, out)
     recorded(cli, search, "--detach", "--out", out)
-    while not list(out.glob("*/summary.html")):
+
+    def written() -> bool:
         search.look()
+        return bool(list(out.glob("*/summary.html")))
+
+    until(written, 120)
     search.look()
     assert "recorder.log" in search.seen
     assert search.found == set()

@@ -43,7 +43,7 @@ def test_an_item_that_hangs_stays_left_behind_when_lanes_are_added() -> None:
             let_go.wait(30)
         done.append(item)
 
-    lanes = Lanes("test", work, 0.05, 0.0)
+    lanes = Lanes("test", work, 1.0, 0.0)
     for _ in range(4 * LATE_ROUNDS):
         lanes.run(range(4))
     assert len(lanes) == 4 and set(lanes.stuck) == {3} and 3 not in done
