@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ import gpuwatch
 ROOT = Path(gpuwatch.__file__).parent
 ENGINE = {
     "ceilings",
+    "deferred",
     "errors",
     "metrics",
     "models",
@@ -140,6 +142,15 @@ def test_help_and_version_load_nothing_heavy(argument: str) -> None:
 def test_a_recorder_loads_neither_screen_nor_statistics(tmp_path: Path) -> None:
     modules = loaded("--record", "--duration", "50ms", "--quiet", "--out", str(tmp_path))
     assert modules & (HEAVY - {"pynvml", "psutil"}) == set()
+
+
+def test_data_classes_are_made_when_they_are_needed() -> None:
+    rooms = [
+        path for room in MAY if room not in ("workloads", "runners") for path, _ in files(room)
+    ]
+    modules = {*rooms, *ROOT.glob("*.py")} - {ROOT / "deferred.py"}
+    at_once = re.compile(r"^(from dataclasses import .*\bdataclass\b|import dataclasses)", re.M)
+    assert not [path for path in modules if at_once.search(path.read_text())]
 
 
 def test_the_version_is_the_same_everywhere() -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 
+from gpuwatch.deferred import dataclass
 from gpuwatch.session.rows import EventRow
 from gpuwatch.text import clean
 from gpuwatch.tui.device_rows import attribute, number_of

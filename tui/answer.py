@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from gpuwatch.analysis.compare import Comparison, compare
 from gpuwatch.analysis.explain_kernels import nearest_profiled
 from gpuwatch.analysis.results import Cell, Contrast, Question, StudyResult
 from gpuwatch.analysis.summary import Summary
+from gpuwatch.deferred import dataclass
 from gpuwatch.text import clean
 from gpuwatch.tui import cell_rows, compare_rows
 from gpuwatch.tui.cell_rows import baseline_of

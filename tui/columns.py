@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 
 from rich.cells import cell_len
@@ -12,6 +11,7 @@ from rich.cells import cell_len
 from gpuwatch.analysis.compare import Difference
 from gpuwatch.analysis.results import TableRow
 from gpuwatch.analysis.row import Row
+from gpuwatch.deferred import dataclass
 from gpuwatch.metrics import Method
 from gpuwatch.text import clean
 from gpuwatch.tui.cells import fit, pad, wrap

@@ -8,13 +8,14 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 from pathlib import Path
 
 from gpuwatch.analysis.gauges import POINTS, first_timed, run_series
 from gpuwatch.analysis.program import uncounted
 from gpuwatch.analysis.rates import bytes_of, full_times, intervals
+from gpuwatch.deferred import dataclass
 from gpuwatch.models import mapping
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.session.rows import StepRow

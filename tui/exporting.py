@@ -11,10 +11,10 @@ import platform
 import shlex
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from gpuwatch import paths as places
+from gpuwatch.deferred import dataclass
 from gpuwatch.session.plan import PLAN
 from gpuwatch.session.study import sessions_in
 from gpuwatch.tui import commands

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, MutableMapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from gpuwatch.analysis.ceilings import BANDWIDTH, Ceiling
+from gpuwatch.deferred import dataclass
 from gpuwatch.metrics import Method
 from gpuwatch.tui.graph import Window
 from gpuwatch.tui.series import Series, StepHistory

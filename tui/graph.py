@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from codecs import charmap_decode
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
+from gpuwatch.deferred import dataclass
 from gpuwatch.units import NS, clock_time
 
 _BLOCKS = " ▁▂▃▄▅▆▇█"

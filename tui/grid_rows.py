@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from gpuwatch.deferred import dataclass
 from gpuwatch.metrics import Method
 from gpuwatch.text import clean
 from gpuwatch.tui.cells import fit

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import MutableMapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
+from gpuwatch.deferred import dataclass
 from gpuwatch.text import clean
 from gpuwatch.tui.canvas import Canvas
 from gpuwatch.tui.keys import keys_row

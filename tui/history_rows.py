@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import string
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
 from rich.cells import cell_len
 
+from gpuwatch.deferred import dataclass
 from gpuwatch.text import clean
 from gpuwatch.tui.cells import pad
 from gpuwatch.tui.curves import LOSS, METRICS, STEP_TIME, Curve, Curves, Metric

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from gpuwatch.deferred import dataclass
 from gpuwatch.errors import UsageError
 from gpuwatch.session.label import (
     LONGEST_NAME,

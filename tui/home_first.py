@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import Any
 
+from gpuwatch.deferred import dataclass
 from gpuwatch.models import mapping
 from gpuwatch.text import clean
 from gpuwatch.tui import commands

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
+from gpuwatch.deferred import dataclass
 from gpuwatch.session.status import State
 from gpuwatch.tui.commands import Entry, Listed, Study
 from gpuwatch.tui.home_filter import matches

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from gpuwatch.deferred import dataclass
 from gpuwatch.text import clean
 from gpuwatch.tui.cells import fit
 from gpuwatch.tui.home_list import Item, last_start

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from rich.cells import cell_len
 
+from gpuwatch.deferred import dataclass
 from gpuwatch.text import clean
 from gpuwatch.tui.cells import fit, wrap
 from gpuwatch.tui.commands import Entry

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 
+from gpuwatch.deferred import dataclass
 from gpuwatch.session.status import State
 from gpuwatch.text import clean
 from gpuwatch.tui.cells import fit, pad, wrap

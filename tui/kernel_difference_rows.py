@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from gpuwatch.analysis.kernels import short_name
 from gpuwatch.analysis.profile import (
@@ -15,6 +14,7 @@ from gpuwatch.analysis.profile import (
     Profile,
     Table,
 )
+from gpuwatch.deferred import dataclass
 from gpuwatch.text import clean
 from gpuwatch.tui.cells import pad
 from gpuwatch.tui.counter_rows import wrapped

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
+from gpuwatch.deferred import dataclass
 from gpuwatch.errors import GpuwatchError
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.tui.head_rows import trouble_rows

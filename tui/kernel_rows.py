@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from gpuwatch.analysis.kernels import short_name
 from gpuwatch.analysis.profile import (
     COUNTERS,
@@ -14,6 +12,7 @@ from gpuwatch.analysis.profile import (
     Table,
     counters_table,
 )
+from gpuwatch.deferred import dataclass
 from gpuwatch.models import number
 from gpuwatch.text import clean
 from gpuwatch.tui.cells import pad

@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 
+from gpuwatch.deferred import dataclass
 from gpuwatch.models import JSON, mapping, number
 from gpuwatch.text import clean
 from gpuwatch.tui import commands

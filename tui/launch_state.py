@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 
+from gpuwatch.deferred import dataclass
 from gpuwatch.tui.launch_answers import Machine, Place, PlanNow, Refusal
 from gpuwatch.tui.launch_fields import FIRST, Parameter, clash, taken
 from gpuwatch.tui.launch_text import Text

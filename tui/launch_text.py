@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from gpuwatch.deferred import dataclass
 
 LONGEST = 2000
 """Characters that a line takes."""

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from gpuwatch.deferred import dataclass
 from gpuwatch.metrics import Method
 from gpuwatch.tui import grid_rows as grid
 from gpuwatch.tui.device_rows import (

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from rich.cells import cell_len
 
+from gpuwatch.deferred import dataclass
 from gpuwatch.session.rows import EventRow
 from gpuwatch.text import clean
 from gpuwatch.tui.cells import fit, wrap

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from rich.cells import cell_len, chop_cells
 
+from gpuwatch.deferred import dataclass
 from gpuwatch.session.log_lines import LONGEST, LogLine
 from gpuwatch.text import clean
 from gpuwatch.tui.line import Line

@@ -5,9 +5,9 @@ from __future__ import annotations
 import threading
 from array import array
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
+from gpuwatch.deferred import dataclass
 from gpuwatch.errors import GpuwatchError
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.tui.log_rows import is_hit, text_of

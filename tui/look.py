@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Mapping
-from dataclasses import dataclass
+
+from gpuwatch.deferred import dataclass
 
 THEMES = ("dark", "light", "terminal")
 """What ``--theme`` takes; ``terminal``: the terminal's own 16 colours."""

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from gpuwatch.deferred import dataclass
 from gpuwatch.metrics import Method
 from gpuwatch.tui.device_rows import attribute
 from gpuwatch.tui.gauges import (

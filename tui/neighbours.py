@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+from gpuwatch.deferred import dataclass
 from gpuwatch.models import JSON, mapping
 from gpuwatch.session.rows import DeviceRow, Presence
 from gpuwatch.text import clean

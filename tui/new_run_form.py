@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from gpuwatch.deferred import dataclass
 from gpuwatch.tui import launch_fields
 from gpuwatch.workloads import names
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from gpuwatch.deferred import dataclass
 from gpuwatch.errors import GpuwatchError
 from gpuwatch.models import JSON, number
 from gpuwatch.session import labels

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from gpuwatch.deferred import dataclass
 from gpuwatch.session.rows import GpuProcessRow, Processes, ProcessRow
 
 _OLD_FILE = "recorded by a gpuwatch that did not look at it"

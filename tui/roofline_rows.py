@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from rich.cells import cell_len
 
@@ -16,6 +15,7 @@ from gpuwatch.analysis.ceilings import Ceiling
 from gpuwatch.analysis.points import ALGORITHMIC, EXECUTED, MEASURED, Point
 from gpuwatch.analysis.program import IMPORTED, MACHINE
 from gpuwatch.analysis.roofline import Roofline
+from gpuwatch.deferred import dataclass
 from gpuwatch.text import clean
 from gpuwatch.tui.cells import fit, wrap
 from gpuwatch.tui.head_rows import title_row

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from gpuwatch.analysis.ceilings import Ceiling
@@ -14,6 +13,7 @@ from gpuwatch.analysis.profile import Counters
 from gpuwatch.analysis.program import Program
 from gpuwatch.analysis.roofline import roofline_of
 from gpuwatch.analysis.samples import FULL
+from gpuwatch.deferred import dataclass
 from gpuwatch.tui.graph import Window
 from gpuwatch.tui.series import Series
 from gpuwatch.tui.snapshot import Rooflines

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 from gpuwatch.analysis.ceilings import Ceiling
 from gpuwatch.analysis.profile import Counters
 from gpuwatch.analysis.roofline import Roofline
+from gpuwatch.deferred import dataclass
 from gpuwatch.metrics import Method
 from gpuwatch.session.progress import Place
 from gpuwatch.session.rows import DeviceRow, EventRow, LogRow

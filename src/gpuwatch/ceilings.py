@@ -13,10 +13,11 @@ import os
 import re
 import tempfile
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from gpuwatch import paths
+from gpuwatch.deferred import dataclass
 from gpuwatch.errors import StorageError
 from gpuwatch.models import JSON, mapping, number
 

@@ -8,8 +8,9 @@ watts, ``J`` joules, ``Cel`` degrees Celsius, ``Hz`` hertz, ``FLOP/s``, ``By/s``
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
+
+from gpuwatch.deferred import dataclass
 
 
 class Method(str, Enum):

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from typing import Any
+
+from gpuwatch.deferred import dataclass
 
 JSON = Any
 """A value that ``json`` can write: checked where it comes from outside."""

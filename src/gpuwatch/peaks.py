@@ -9,8 +9,8 @@ better than both.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from gpuwatch.deferred import dataclass
 from gpuwatch.models import JSON, number
 from gpuwatch.peak_tables import UNIFIED, Rates, is_virtual, rates_of, sheet_of
 

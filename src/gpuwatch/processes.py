@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import socket
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+
+from gpuwatch.deferred import dataclass
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from gpuwatch.ceilings import warnings_of, when_of
+from gpuwatch.deferred import dataclass
 from gpuwatch.models import JSON, mapping, number
 from gpuwatch.peaks import Peak, peaks, sheet_peaks
 from gpuwatch.session.rows import DeviceRow

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 import statistics
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from gpuwatch.analysis.results import Cell, Lack, Run, Steady
 from gpuwatch.analysis.summary import Summary
 from gpuwatch.analysis.verdict import outliers
+from gpuwatch.deferred import dataclass
 from gpuwatch.models import Workload
 from gpuwatch.session.status import State
 from gpuwatch.session.study import NotRun

@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 from scipy.special import ndtri
 from scipy.stats import rankdata
+
+from gpuwatch.deferred import dataclass
 
 PENALTY = 3.0
 SHORTEST = 5

@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
@@ -31,6 +30,7 @@ from gpuwatch.analysis.sampled import (
 )
 from gpuwatch.analysis.samples import Means, Pairs, Samples, integral, middle
 from gpuwatch.analysis.window import Window
+from gpuwatch.deferred import dataclass
 from gpuwatch.metrics import Kind
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.session.rows import ChannelRow

@@ -6,7 +6,7 @@ This is a description: one run per environment does not say which is faster; tha
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from gpuwatch.analysis.compare_notes import session_notes
 from gpuwatch.analysis.efficiency_rows import efficiency_rows, energy_notes, kernel_rows
@@ -19,6 +19,7 @@ from gpuwatch.analysis.row import Row as Row
 from gpuwatch.analysis.row import Value, ceiling_notes, row_of
 from gpuwatch.analysis.statistics import Statistic
 from gpuwatch.analysis.summary import Summary
+from gpuwatch.deferred import dataclass
 from gpuwatch.metrics import CATALOGUE, Kind, Method
 from gpuwatch.models import JSON, mapping, number
 

@@ -17,12 +17,12 @@ told both numbers.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from gpuwatch import units
 from gpuwatch.analysis.ceilings import Ceiling, peaks_of
 from gpuwatch.analysis.limits import is_over, limit_of
 from gpuwatch.analysis.profile import Counters
+from gpuwatch.deferred import dataclass
 from gpuwatch.models import JSON, mapping, number
 from gpuwatch.session.rows import DeviceRow
 

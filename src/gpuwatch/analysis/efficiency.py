@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from gpuwatch import units
@@ -31,6 +30,7 @@ from gpuwatch.analysis.samples import Samples
 from gpuwatch.analysis.statistics import Statistic
 from gpuwatch.analysis.traffic import METRIC, Traffic, traffic_of
 from gpuwatch.analysis.window import Window
+from gpuwatch.deferred import dataclass
 from gpuwatch.metrics import Method
 from gpuwatch.models import JSON, mapping
 from gpuwatch.session.rows import DeviceRow, GpuProcessRow

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from gpuwatch.analysis.figure import Figure, divided, unknown
 from gpuwatch.analysis.samples import FULL, Means, Samples, added, arrays, integral, middle
 from gpuwatch.analysis.statistics import Statistic, unavailable
 from gpuwatch.analysis.window import Window
+from gpuwatch.deferred import dataclass
 from gpuwatch.metrics import Method
 
 COUNTER, POWER, CPU_POWER = "hw.gpu.energy", "hw.gpu.power", "hw.cpu.power"

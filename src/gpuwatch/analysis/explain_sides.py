@@ -11,12 +11,12 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from gpuwatch.analysis.intervals import lower_end
 from gpuwatch.analysis.results import Cell, Interval, Run
 from gpuwatch.analysis.summary import Summary
 from gpuwatch.analysis.verdict import FEWEST, difference
+from gpuwatch.deferred import dataclass
 from gpuwatch.text import clean
 
 LEAST_POINTS = 0.003

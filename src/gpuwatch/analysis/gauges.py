@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
 from gpuwatch.analysis.rates import StepLine, flop_of, intervals, rate_series, samples_of
+from gpuwatch.deferred import dataclass
 from gpuwatch.metrics import CATALOGUE, Kind, Method
 from gpuwatch.models import JSON, mapping
 from gpuwatch.session.reader import SessionReader

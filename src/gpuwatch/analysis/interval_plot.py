@@ -13,11 +13,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from gpuwatch.analysis.intervals import lower_end
 from gpuwatch.analysis.results import Interval, Verdict
 from gpuwatch.analysis.wording import change_text, signed
+from gpuwatch.deferred import dataclass
 from gpuwatch.text import clean
 
 _LABEL = 28

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import stdtr, stdtrit
 
 from gpuwatch.analysis.results import Interval
+from gpuwatch.deferred import dataclass
 
 ALPHA = 0.05
 """Error that all comparisons of a question share."""

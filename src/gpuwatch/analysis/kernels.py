@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from gpuwatch.analysis.profile import KERNELS, MEMORY_TIME, OPERATORS, Profile, Table
+from gpuwatch.deferred import dataclass
 
 MOST = 12
 """Kernels that are told of a comparison: those with the largest share of time."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from gpuwatch.analysis.ceilings import PEAK, Ceiling, peaks_of
+from gpuwatch.deferred import dataclass
 from gpuwatch.models import JSON
 from gpuwatch.peaks import computed_in
 from gpuwatch.session.rows import DeviceRow

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from gpuwatch.analysis.sampled import Column, Source
 from gpuwatch.analysis.samples import FULL
 from gpuwatch.analysis.statistics import Statistic, describe, unavailable
 from gpuwatch.analysis.window import Window
+from gpuwatch.deferred import dataclass
 from gpuwatch.metrics import CATALOGUE, DERIVED, Kind, Method
 from gpuwatch.models import JSON, mapping
 from gpuwatch.session.reader import SessionReader

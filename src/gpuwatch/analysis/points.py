@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from gpuwatch.analysis.ceilings import Ceiling
 from gpuwatch.analysis.limits import Clocks
+from gpuwatch.deferred import dataclass
 from gpuwatch.metrics import Method
 
 ALGORITHMIC, MEASURED, EXECUTED = "algorithmic", "measured", "executed"

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 
+from gpuwatch.deferred import dataclass
 from gpuwatch.models import JSON, mapping, number
 
 Cell = float | int | str | None

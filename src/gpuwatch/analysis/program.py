@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from gpuwatch.analysis.ceilings import NEVER_MEASURED, Missing
 from gpuwatch.analysis.points import Rates
+from gpuwatch.deferred import dataclass
 from gpuwatch.models import JSON, number
 
 IMPORTED = "an imported profile has no roofline: it says nothing of rates"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from gpuwatch.analysis import steady
 from gpuwatch.analysis.cells import (
@@ -23,6 +23,7 @@ from gpuwatch.analysis.study_table import table_of
 from gpuwatch.analysis.validity import device_differences, invalid_reasons, remarks
 from gpuwatch.analysis.verdict import FEWEST, invalid, paired, unpaired
 from gpuwatch.analysis.wording import Side, counted, sentence
+from gpuwatch.deferred import dataclass
 from gpuwatch.models import JSON
 
 _NOTHING = Explanation((), (), (), None)

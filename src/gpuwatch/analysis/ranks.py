@@ -7,11 +7,12 @@ approximation for larger ones (scipy's ``method="auto"``).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 from scipy import stats
+
+from gpuwatch.deferred import dataclass
 
 _MOST_TIED = 13
 """Values whose signs are all gone through where ranks are tied."""

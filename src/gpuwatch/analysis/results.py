@@ -7,12 +7,13 @@ one case in one environment, a *question* the cells of one case, each against th
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 
 from gpuwatch.analysis.compare import Difference
 from gpuwatch.analysis.kernels import KernelRow
 from gpuwatch.analysis.summary import Summary
+from gpuwatch.deferred import dataclass
 from gpuwatch.metrics import Method
 from gpuwatch.models import JSON
 from gpuwatch.session.plan import Plan

@@ -8,12 +8,12 @@ min(compute ceiling, I x bandwidth) is attainable.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from gpuwatch.analysis.bound import UNKNOWN, Verdict, verdict_of
 from gpuwatch.analysis.ceilings import BANDWIDTH, MEASURED, NEVER_MEASURED, Ceiling, Missing
 from gpuwatch.analysis.points import Point, Rates, points_of
 from gpuwatch.analysis.program import Program, no_point
+from gpuwatch.deferred import dataclass
 
 
 @dataclass(frozen=True)

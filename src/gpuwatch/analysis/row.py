@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from gpuwatch import units
 from gpuwatch.analysis.ceilings import BANDWIDTH, Ceiling
 from gpuwatch.analysis.summary import Summary
+from gpuwatch.deferred import dataclass
 from gpuwatch.metrics import Method
 
 Value = Callable[[Summary], float | None]

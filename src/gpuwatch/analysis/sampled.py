@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy as np
 from gpuwatch.analysis.rates import StepLine
 from gpuwatch.analysis.samples import Pairs, Samples, integral
 from gpuwatch.analysis.window import Window
+from gpuwatch.deferred import dataclass
 from gpuwatch.metrics import Kind
 from gpuwatch.session.reader import CHUNK, SessionReader
 from gpuwatch.session.rows import ChannelRow

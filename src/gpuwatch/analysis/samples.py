@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gpuwatch.analysis.window import Window
+from gpuwatch.deferred import dataclass
 from gpuwatch.session.rows import ChannelRow
 
 if TYPE_CHECKING:

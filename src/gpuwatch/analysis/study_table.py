@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
 from gpuwatch.analysis.cells import STEP_TIME, ended_as_asked, valued
 from gpuwatch.analysis.compare import Row, compare
@@ -18,6 +17,7 @@ from gpuwatch.analysis.ratios import ratio
 from gpuwatch.analysis.results import Cell, Contrast, Kind, Run, TableRow
 from gpuwatch.analysis.row import ceiling_notes
 from gpuwatch.analysis.summary import Summary
+from gpuwatch.deferred import dataclass
 from gpuwatch.metrics import Method
 
 STEADY = "step time, steady"

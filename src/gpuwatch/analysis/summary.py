@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from datetime import datetime, timezone
 
 from gpuwatch.analysis.ceilings import missing_of
@@ -20,6 +19,7 @@ from gpuwatch.analysis.statistics import Statistic
 from gpuwatch.analysis.step_lines import throughput
 from gpuwatch.analysis.step_series import series_of
 from gpuwatch.analysis.window import Window, span_of, timed_window
+from gpuwatch.deferred import dataclass
 from gpuwatch.models import JSON, mapping, number
 from gpuwatch.session import labels
 from gpuwatch.session.label import NONE, Label

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from gpuwatch.analysis.cells import lacks_too_much
 from gpuwatch.analysis.explain_sides import median, step_seconds
 from gpuwatch.analysis.results import Cell, Kind, Run, Sweep, SweepPoint, Verdict
 from gpuwatch.analysis.sweep_words import MEMORY, sentence
 from gpuwatch.analysis.verdict import paired, unpaired
+from gpuwatch.deferred import dataclass
 from gpuwatch.models import JSON, mapping, number
 
 _SAME_WORK = frozenset(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from gpuwatch import units
 from gpuwatch.analysis.figure import Figure, divided, unknown
 from gpuwatch.analysis.samples import FULL, Samples, integral
 from gpuwatch.analysis.window import Window
+from gpuwatch.deferred import dataclass
 from gpuwatch.metrics import Method
 
 METRIC = "hw.gpu.memory.bandwidth"

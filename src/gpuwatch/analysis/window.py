@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from gpuwatch.analysis.rates import StepLine, intervals
+from gpuwatch.deferred import dataclass
 
 _FEWEST_TICKS = 2
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from gpuwatch.cli.commands import COMMANDS, HOME, parser_of
+from gpuwatch.deferred import dataclass
 from gpuwatch.text import clean
 from gpuwatch.workloads import names
 

@@ -6,9 +6,9 @@ import os
 import re
 import shutil
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
+from gpuwatch.deferred import dataclass
 from gpuwatch.metrics import Method
 from gpuwatch.models import Problem
 from gpuwatch.telemetry.base import Channel, Device

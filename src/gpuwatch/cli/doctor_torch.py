@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-from dataclasses import dataclass
 
+from gpuwatch.deferred import dataclass
 from gpuwatch.models import Problem
 from gpuwatch.text import clean
 from gpuwatch.workloads.architectures import build_for, is_too_old, oldest_driver, runs_on

@@ -8,12 +8,13 @@ import re
 import shlex
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from gpuwatch import paths
 from gpuwatch.cli.cases import long_enough, workloads
 from gpuwatch.cli.environments import environments
+from gpuwatch.deferred import dataclass
 from gpuwatch.errors import NotAvailable, UsageError
 from gpuwatch.recorder.record import Request
 from gpuwatch.recorder.sources import Dcgm

@@ -10,10 +10,10 @@ import json
 import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from gpuwatch import __version__, paths
+from gpuwatch.deferred import dataclass
 from gpuwatch.errors import GpuwatchError, StorageError
 from gpuwatch.models import JSON
 from gpuwatch.session.label import NONE, Label

@@ -9,11 +9,12 @@ import subprocess
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, timezone
 from pathlib import Path
 
 from gpuwatch import ceilings, units
+from gpuwatch.deferred import dataclass
 from gpuwatch.errors import GpuwatchError, NotAvailable, UsageError
 from gpuwatch.models import JSON, mapping, number
 from gpuwatch.report.values import shown

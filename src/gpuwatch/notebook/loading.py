@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 from gpuwatch.analysis.read import read_study
 from gpuwatch.analysis.results import StudyResult
 from gpuwatch.analysis.summary import summarise
+from gpuwatch.deferred import dataclass
 from gpuwatch.errors import UsageError
 from gpuwatch.metrics import Method
 from gpuwatch.models import JSON

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuwatch.deferred import dataclass
 from gpuwatch.report.export import Column, Export, Row
 
 if TYPE_CHECKING:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import csv
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from gpuwatch.deferred import dataclass
 from gpuwatch.errors import UsageError
 from gpuwatch.text import clean
 

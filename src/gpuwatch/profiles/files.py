@@ -6,9 +6,10 @@ import codecs
 import hashlib
 import stat
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
+from gpuwatch.deferred import dataclass
 from gpuwatch.errors import StorageError, UsageError
 from gpuwatch.profiles import ncu, nsys, nvprof
 from gpuwatch.profiles.base import MAKE, RECOGNISED, Found, Text

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import combinations
 
 from gpuwatch import units
+from gpuwatch.deferred import dataclass
 from gpuwatch.errors import UsageError
 from gpuwatch.models import JSON
 from gpuwatch.profiles.base import (

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from gpuwatch.deferred import dataclass
 from gpuwatch.profiles.base import (
     KERNELS,
     Entry,

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
+from gpuwatch.deferred import dataclass
 from gpuwatch.profiles.base import (
     API,
     COPY_SIZE,

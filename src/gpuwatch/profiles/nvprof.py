@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from gpuwatch.deferred import dataclass
 from gpuwatch.profiles.base import (
     API,
     COPY_TIME,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 
+from gpuwatch.deferred import dataclass
 from gpuwatch.session.store import Row, event
 
 _LEAST_NS = 1_000_000_000

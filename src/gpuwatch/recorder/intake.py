@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+from gpuwatch.deferred import dataclass
 from gpuwatch.models import JSON, Output, mapping
 from gpuwatch.recorder.kept_log import KeptLog, Line
 from gpuwatch.recorder.lines import LineAssembler

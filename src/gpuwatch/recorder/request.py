@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from gpuwatch import runners
+from gpuwatch.deferred import dataclass
 from gpuwatch.models import LaunchSpec, Problem
 from gpuwatch.recorder.sources import Dcgm, Sources
 from gpuwatch.session.blocks import plan_runs

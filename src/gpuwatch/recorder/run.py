@@ -8,11 +8,12 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
 from gpuwatch import __version__
+from gpuwatch.deferred import dataclass
 from gpuwatch.errors import GpuwatchError, StorageError
 from gpuwatch.models import JSON, LaunchSpec, Prepared, Result, RunState, mapping
 from gpuwatch.processes import boot_id, identify

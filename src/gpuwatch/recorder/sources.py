@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from gpuwatch import __version__
+from gpuwatch.deferred import dataclass
 from gpuwatch.errors import NotAvailable
 from gpuwatch.models import JSON, Problem
 from gpuwatch.recorder.intake import Intake

@@ -6,8 +6,8 @@ import json
 import math
 from array import array
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+from gpuwatch.deferred import dataclass
 from gpuwatch.models import JSON
 
 PREFIX = ":::GPUWATCH "

@@ -5,9 +5,10 @@ from __future__ import annotations
 import shlex
 import textwrap
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 
 from gpuwatch import units
+from gpuwatch.deferred import dataclass
 from gpuwatch.models import JSON, Environment, Problem
 from gpuwatch.report.table import table
 from gpuwatch.text import clean

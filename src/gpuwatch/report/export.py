@@ -7,9 +7,9 @@ import io
 import json
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
+from gpuwatch.deferred import dataclass
 from gpuwatch.models import JSON
 from gpuwatch.text import spreadsheet
 

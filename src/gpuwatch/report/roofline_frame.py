@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from gpuwatch import units
 from gpuwatch.analysis.ceilings import Ceiling
 from gpuwatch.analysis.points import Point
 from gpuwatch.analysis.roofline import Roofline
+from gpuwatch.deferred import dataclass
 from gpuwatch.report.values import shown
 
 _MOST_DECADES = 12

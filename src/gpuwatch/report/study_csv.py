@@ -5,12 +5,12 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from gpuwatch.analysis.compare import compare
 from gpuwatch.analysis.identity import settings, told
 from gpuwatch.analysis.results import Question, Run, StudyResult
 from gpuwatch.analysis.summary import Summary
+from gpuwatch.deferred import dataclass
 from gpuwatch.metrics import Method
 from gpuwatch.report.study_tables import order_of, orders
 from gpuwatch.text import spreadsheet

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from gpuwatch.analysis.results import Verdict
+from gpuwatch.deferred import dataclass
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 import socket
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 from pathlib import Path
 
+from gpuwatch.deferred import dataclass
 from gpuwatch.errors import GpuwatchError
 from gpuwatch.models import JSON, mapping, number
 from gpuwatch.session.plan import PlannedRun, read

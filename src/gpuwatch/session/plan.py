@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TypeVar
 
+from gpuwatch.deferred import dataclass
 from gpuwatch.models import JSON, Environment, Problem, Workload
 
 PLAN = "plan.json"

@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
+from gpuwatch.deferred import dataclass
 from gpuwatch.errors import GpuwatchError
 from gpuwatch.models import JSON, mapping, number
 from gpuwatch.processes import ProcessId

@@ -9,9 +9,9 @@ import math
 import sys
 from array import array
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import islice
 
+from gpuwatch.deferred import dataclass
 from gpuwatch.models import JSON, number
 from gpuwatch.session.rows import StepRow, columns_of
 from gpuwatch.session.schema import TIER_SECONDS, TIER_STATS

@@ -7,9 +7,9 @@ import os
 import re
 import stat
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
+from gpuwatch.deferred import dataclass
 from gpuwatch.errors import StorageError
 from gpuwatch.session import labels
 from gpuwatch.session.plan import PLAN, read

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 
+from gpuwatch.deferred import dataclass
 from gpuwatch.metrics import Method
 from gpuwatch.models import JSON
 

@@ -10,10 +10,10 @@ import signal
 import sqlite3
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
+from gpuwatch.deferred import dataclass
 from gpuwatch.models import JSON, mapping
 from gpuwatch.processes import ProcessId
 

@@ -11,8 +11,9 @@ import json
 import math
 import sys
 from array import array
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from gpuwatch.deferred import dataclass
 from gpuwatch.session.rows import StepRow
 from gpuwatch.session.schema import TIER_SECONDS
 

@@ -9,10 +9,11 @@ import os
 import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from gpuwatch import paths
+from gpuwatch.deferred import dataclass
 from gpuwatch.errors import StorageError, UsageError
 from gpuwatch.models import Problem
 from gpuwatch.processes import ProcessId, identify

@@ -10,9 +10,9 @@ import json
 import os
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
+from gpuwatch.deferred import dataclass
 from gpuwatch.models import JSON, mapping, number
 from gpuwatch.session.study import SUMMARY_JSON
 from gpuwatch.text import clean

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from gpuwatch.deferred import dataclass
 from gpuwatch.errors import UsageError
 from gpuwatch.models import JSON, Workload
 from gpuwatch.studies import parameters

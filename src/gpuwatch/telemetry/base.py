@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
+from gpuwatch.deferred import dataclass
 from gpuwatch.metrics import Method
 
 Value = float | int | None

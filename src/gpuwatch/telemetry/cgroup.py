@@ -6,9 +6,10 @@ Source: the kernel's documentation, admin-guide/cgroup-v2 and cgroup-v1.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+
+from gpuwatch.deferred import dataclass
 
 Limit = float | Literal["unlimited"] | None
 """A limit, none set, or not known."""

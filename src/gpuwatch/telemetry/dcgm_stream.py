@@ -7,9 +7,9 @@ import threading
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import islice
 
+from gpuwatch.deferred import dataclass
 from gpuwatch.telemetry.base import Event
 from gpuwatch.telemetry.dcgm_fields import BASIC, FIELDS, gpu_ids, mend, row, trouble
 from gpuwatch.tied import tied

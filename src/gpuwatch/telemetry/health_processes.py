@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from gpuwatch.deferred import dataclass
 from gpuwatch.telemetry.nvml_errors import NOT_FOUND, PERMANENT, describe
 from gpuwatch.telemetry.nvml_fields import call
 

@@ -6,9 +6,9 @@ Every function here takes the ``pynvml`` module and a device handle and raises `
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
+from gpuwatch.deferred import dataclass
 from gpuwatch.telemetry.nvml_errors import FUNCTION_NOT_FOUND
 
 Numbers = tuple[float | int, ...]

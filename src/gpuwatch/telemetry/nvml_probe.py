@@ -6,9 +6,9 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from gpuwatch.deferred import dataclass
 from gpuwatch.telemetry.base import Change, Event
 from gpuwatch.telemetry.nvml_errors import LOST, describe
 from gpuwatch.telemetry.nvml_fields import Numbers, Reading

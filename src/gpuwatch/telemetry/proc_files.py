@@ -6,8 +6,9 @@ Field numbers are those of proc_pid_stat(5) and proc_pid_io(5).
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
+
+from gpuwatch.deferred import dataclass
 
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
+from gpuwatch.deferred import dataclass
 from gpuwatch.processes import parents
 from gpuwatch.telemetry.proc_files import (
     PAGE_BYTES,

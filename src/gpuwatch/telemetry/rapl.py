@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import dataclass
 from pathlib import Path
+
+from gpuwatch.deferred import dataclass
 
 SHORTEST_S = 0.1
 """The counters step about once a millisecond: over less than this a difference says too little."""

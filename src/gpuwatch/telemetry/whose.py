@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
+from gpuwatch.deferred import dataclass
 from gpuwatch.telemetry.users import USERS, Users
 
 _CONTAINERS = (

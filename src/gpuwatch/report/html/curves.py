@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from gpuwatch.analysis.gauges import RunSeries
 from gpuwatch.analysis.results import Question, Run
+from gpuwatch.deferred import dataclass
 from gpuwatch.models import JSON
 from gpuwatch.report.html.axis import Axis, anchor, label
 from gpuwatch.report.html.marks import colour, legend, mark, shape

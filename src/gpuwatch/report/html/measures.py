@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from gpuwatch import units
 from gpuwatch.analysis.gauges import SHOWN, RunSeries
+from gpuwatch.deferred import dataclass
 from gpuwatch.report.html.axis import Axis, from_zero
 
 _TITLES = {

@@ -1,0 +1,52 @@
+"""``dataclass`` as in :mod:`dataclasses`; a class gets its methods when its first instance is made.
+
+To get them is to compile them, which was two thirds of the screens' imports, and most of these
+classes are of pages and commands that a start does not come to. Until then a class, other than an
+instance, is none to :func:`dataclasses.fields`. ``slots`` is not for such a class.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dataclasses import dataclass as dataclass
+else:
+
+    def dataclass(cls: type | None = None, /, **options: Any) -> Any:
+        """The class itself, or with options a decorator of it."""
+        if cls is None:
+            return lambda decorated: _defer(decorated, options)
+        return _defer(cls, options)
+
+
+def _defer(cls: Any, options: dict[str, Any]) -> Any:
+    def make() -> None:
+        if vars(cls).get("__init__") is __init__:
+            for name in stand_ins:
+                delattr(cls, name)
+            dataclasses.dataclass(**options)(cls)
+
+    def __init__(self: Any, *arguments: Any, **named: Any) -> None:
+        make()
+        vars(cls)["__init__"](self, *arguments, **named)
+
+    def __setstate__(self: Any, state: dict[str, Any]) -> None:
+        make()
+        vars(self).update(state)
+
+    def __init_subclass__(sub: type) -> None:
+        make()
+        super(cls, sub).__init_subclass__()
+
+    stand_ins = {
+        "__init__": __init__,
+        "__setstate__": __setstate__,
+        "__init_subclass__": classmethod(__init_subclass__),
+    }
+    for name, method in stand_ins.items():
+        if name in vars(cls):
+            return dataclasses.dataclass(**options)(cls)
+        setattr(cls, name, method)
+    return cls
