@@ -238,3 +238,11 @@ def test_a_session_set_aside_is_kept_and_is_none_of_the_study_any_more(tmp_path:
         "journal of second",
     ]
     assert len(list(tmp_path.iterdir())) == 4
+
+
+def test_a_plan_that_a_killed_recorder_had_half_written_goes_with_the_next_one(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / ".plan.json.4711").write_text("{")
+    with study.held(tmp_path):
+        assert list(tmp_path.iterdir()) == []

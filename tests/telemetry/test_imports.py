@@ -14,6 +14,7 @@ COMMON = {
     "gpuwatch.metrics",
     "gpuwatch.models",
     "gpuwatch.peaks",
+    "gpuwatch.processes",
     "gpuwatch.tied",
 }
 

@@ -20,6 +20,9 @@ from gpuwatch.telemetry.base import Channel, Device
 Row = tuple[str, tuple[object, ...]]
 """One statement and its parameters."""
 
+_CACHE_KIB = 512
+"""Of pages that a writer keeps; it goes back to few, and SQLite's own 2 MiB fill up in hours."""
+
 
 class Safety(enum.Enum):
     """What a commit survives beside the end of its recorder, which all survive."""
@@ -250,5 +253,6 @@ def _connect(path: Path, safety: Safety) -> sqlite3.Connection:
     )
     connection.execute("PRAGMA trusted_schema=OFF")
     connection.execute("PRAGMA journal_mode=TRUNCATE")
+    connection.execute(f"PRAGMA cache_size=-{_CACHE_KIB}")
     connection.execute(safety.value)
     return connection

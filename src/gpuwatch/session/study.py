@@ -169,6 +169,9 @@ def held(folder: Path) -> Iterator[None]:
             time.sleep(_A_LOOK / 10)
         with contextlib.suppress(OSError):  # what :func:`holder` knows a recorder by
             plan = os.open(folder / PLAN, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+        with contextlib.suppress(OSError):  # half-made by recorders that were killed
+            for unfinished in folder.glob(f".{PLAN}.*"):
+                unfinished.unlink()
         yield
     finally:
         os.close(fd)
