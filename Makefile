@@ -1,6 +1,7 @@
 # make run    set up, record mnist-cnn and show it        make test   the whole suite
-# make lint   ruff, mypy --strict                         make bench  what reporting and recording cost
-# make bench-tui  what the screens cost beside nvitop, nvtop and gpustat
+# make lint   ruff, mypy --strict                         make bench  what reporting costs a workload
+# make bench-tui  what the screens cost beside nvitop, nvtop and gpustat; bench-recorder, the recorder;
+#      bench-overhead, a workload's slowdown; bench-scale, a day's session and 1,000 of them
 # make soak   half an hour of runs and faults beside programs that stay: what is left, what grows
 # make sbom   what it is made of, under which licences, and whether a vulnerability is known
 # make fuzz   10,000 hostile sessions and 8,000 other files from elsewhere: what is made of each
@@ -14,7 +15,7 @@ SOAK_MINUTES ?= 30
 
 has_torch = -c "import importlib.util as u, sys; sys.exit(any(u.find_spec(n) is None for n in ('torch', 'torchvision')))"
 
-.PHONY: run test lint format bench bench-tui faults fuzz soak sbom screenshots clean
+.PHONY: run test lint format bench bench-tui bench-recorder bench-overhead bench-scale faults fuzz soak sbom screenshots clean
 
 run: $(VENV)/.run
 	$(BIN)/gpuwatch run mnist-cnn --steps 500 $$($(PYTHON) $(has_torch) && echo --python $(PYTHON))
@@ -49,6 +50,9 @@ bench: $(VENV)/.test
 
 bench-tui: $(VENV)/.test
 	$(BIN)/python -m benchmarks.tui
+
+bench-recorder bench-overhead bench-scale: bench-%: $(VENV)/.test
+	$(BIN)/python -m benchmarks.$*
 
 screenshots: $(VENV)/.test
 	$(BIN)/python -m tests.tui.make_pictures
