@@ -19,6 +19,9 @@ _MOST_REMEMBERED = 200
 _BOOT = "boot"
 """File of a run's folder that names the machine and its boot."""
 
+RUN_SESSION = "session"
+"""The file in a run's folder that names its session file."""
+
 
 def _xdg(variable: str, default: str) -> Path:
     value = os.environ.get(variable, "")
@@ -113,6 +116,15 @@ def private_file(path: str, flags: int) -> int:
     """An ``opener`` for :func:`open`: a new file is readable by its owner alone from the start,
     whatever the umask; a link in its place is not followed."""
     return os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+
+
+def session_of(folder: Path) -> Path | None:
+    """The session file that the run is recorded to, whether it is still there or not."""
+    try:
+        text = os.fsdecode((folder / RUN_SESSION).read_bytes().strip())
+    except OSError:
+        return None
+    return Path(text) if text else None
 
 
 def write_text(path: Path, text: str, *, flush: bool = False) -> None:

@@ -170,7 +170,7 @@ def test_a_metric_that_the_session_has_not_is_unavailable_with_a_reason(session:
 
 def test_a_value_that_is_unknown_now_is_a_dash(session: Make) -> None:
     gauge = picked(session(), "hw.gpu.power")
-    unknown = replace(gauge, reading=replace(gauge.reading, value=None))
+    unknown = replace(gauge, reading=gauge.reading._replace(value=None))
     assert value_parts(unknown) == ("—", "")
 
 

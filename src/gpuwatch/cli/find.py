@@ -66,9 +66,7 @@ def resolved(paths_: Iterable[Path]) -> list[Path]:
 
 def live_sessions() -> list[Path]:
     """Sessions of runs that go on or were lost, wherever they are recorded to."""
-    from gpuwatch.recorder.run_folder import session_of
-
-    found = map(session_of, paths.run_folders())
+    found = map(paths.session_of, paths.run_folders())
     return [path for path in found if path is not None and os.path.exists(path)]
 
 

@@ -78,23 +78,22 @@ def _each(
 def _all() -> list[Path]:
     """The session files of every run that may go on, also of those that are gone."""
     from gpuwatch import paths
-    from gpuwatch.recorder.run_folder import session_of
 
-    found = [session_of(folder) for folder in paths.run_folders()]
+    found = [paths.session_of(folder) for folder in paths.run_folders()]
     return list(dict.fromkeys(path for path in found if path is not None))
 
 
 def _named(text: str) -> list[Path]:
     """The sessions that ``text`` names; of runs whose file is gone too, by its path or their id."""
     from gpuwatch import paths
-    from gpuwatch.recorder.run_folder import folders_of, session_of
+    from gpuwatch.recorder.run_folder import folders_of
 
     try:
         return find.sessions(text)
     except GpuwatchError:
         by_id = [folder for folder in paths.run_folders() if text and folder.name.startswith(text)]
         of_study = folders_of(Path(text)) or folders_of(paths.data_home() / text)
-        found = [session_of(folder) for folder in by_id or of_study]
+        found = [paths.session_of(folder) for folder in by_id or of_study]
         gone = list(dict.fromkeys(path for path in found if path is not None))
         if not gone:
             raise

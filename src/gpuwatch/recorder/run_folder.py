@@ -20,7 +20,7 @@ from gpuwatch.session.reader import SessionReader
 from gpuwatch.session.room import room
 from gpuwatch.session.status import process_id
 
-_LOCK, _HANDLE, _SESSION, _STOP = "recorder.lock", "handle.json", "session", "stop"
+_LOCK, _HANDLE, _STOP = "recorder.lock", "handle.json", "stop"
 _LAUNCHED = "started.json"
 """The shim's note, there before its recorder knows of it."""
 _IN_THE_MAKING = 60.0
@@ -75,7 +75,7 @@ def _is_over(folder: Path) -> bool:
             return False
     elif recorder.alive() is not False:
         return False
-    session = session_of(folder)
+    session = paths.session_of(folder)
     if session is None or not session.exists():
         # Of a session that was deleted, or whose disk is away, the run may still go on.
         begun = handle_of(folder).get("holder") or (folder / _LAUNCHED).exists()
@@ -97,7 +97,7 @@ def note_session(folder: Path, session: Path) -> None:
     Raises:
         OSError: it cannot be written.
     """
-    (folder / _SESSION).write_bytes(os.fsencode(session.resolve()))
+    (folder / paths.RUN_SESSION).write_bytes(os.fsencode(session.resolve()))
 
 
 def note_handle(folder: Path, handle: Mapping[str, JSON]) -> None:
@@ -128,19 +128,10 @@ def handle_of(folder: Path) -> dict[str, JSON]:
     return value if isinstance(value, dict) else {}
 
 
-def session_of(folder: Path) -> Path | None:
-    """The session file that the run is recorded to, whether it is still there or not."""
-    try:
-        text = os.fsdecode((folder / _SESSION).read_bytes().strip())
-    except OSError:
-        return None
-    return Path(text) if text else None
-
-
 def folders_of(session: Path) -> list[Path]:
     """The folders of the runs that are recorded to a file, or to files in a study's folder."""
     whole = session.resolve()
-    named = ((folder, session_of(folder)) for folder in paths.run_folders())
+    named = ((folder, paths.session_of(folder)) for folder in paths.run_folders())
     return [folder for folder, path in named if path is not None and whole in (path, path.parent)]
 
 

@@ -46,6 +46,8 @@ class Limited(sqlite3.Connection):
             return self._found(sql, values, cut=cut)
         except MemoryError:  # SQLite asked for as much as a damaged length says
             raise sqlite3.DataError("a value is larger than the memory") from None
+        except UnicodeDecodeError:  # a name that SQLite has words about
+            raise sqlite3.DatabaseError("a name in it is no text") from None
 
     def _found(self, sql: str, values: Sequence[object], *, cut: bool) -> list[tuple[JSON, ...]]:
         found: list[tuple[JSON, ...]] = []

@@ -76,7 +76,9 @@ def open_session(path: Path, writer_alive: Callable[[sqlite3.Connection], bool])
         if os.access(path, os.W_OK) and path.stat().st_uid == os.geteuid():
             with contextlib.suppress(sqlite3.Error):
                 _recover(path, writer_alive)
-                journal.touch(0o600)  # SQLite removes it; without it the file looks cut
+                with contextlib.suppress(FileExistsError):
+                    # SQLite removes it, and without it the file looks cut.
+                    journal.touch(0o600, exist_ok=False)
                 return _checked(Opened(connect(path, "ro")), path)
         return _open_copy(
             path, journal, "read from a private copy: its last transaction was cut off"

@@ -35,7 +35,8 @@ def _told(method: Callable[..., JSON]) -> Callable[..., JSON]:
         except _WRONG as error:
             raise NotASession(
                 f"{self.path} holds values that no recorder writes",
-                "copy it again from where it was recorded; it may have been tampered with",
+                "copy it again from where it was recorded, with its file ending in -journal if "
+                "there is one; it may have been tampered with",
             ) from error
 
     return read
