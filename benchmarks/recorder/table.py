@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import os
 import platform
-import statistics
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ from pathlib import Path
 from benchmarks.recorder.cost import Cost
 from benchmarks.recorder.jitter import Beat
 from benchmarks.recorder.programs import RECORDER
+from benchmarks.tui.table import cell
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "performance.md"
 BEGIN, END = "<!-- recorder: begin -->", "<!-- recorder: end -->"
@@ -40,7 +40,7 @@ def about(rounds: int, seconds: float) -> str:
 def costs(title: str, results: Mapping[str, Sequence[Cost]]) -> str:
     """A row for each program; below it what the recorder is of nvitop, in the same round."""
     rows = [
-        [name, *(_cell([read(run) for run in runs], form) for _, read, form in _COLUMNS)]
+        [name, *(cell([read(run) for run in runs], form) for _, read, form in _COLUMNS)]
         for name, runs in results.items()
         if runs
     ]
@@ -48,7 +48,7 @@ def costs(title: str, results: Mapping[str, Sequence[Cost]]) -> str:
     ours, peers = results.get(RECORDER, ()), results.get("nvitop", ())
     ratios = [a.cpu / b.cpu for a, b in zip(ours, peers, strict=False) if b.cpu > 0]
     if ratios:
-        text += f"\nCPU, recorder to nvitop: {_cell(list(ratios), '.2f')}.\n"
+        text += f"\nCPU, recorder to nvitop: {cell(list(ratios), '.2f')}.\n"
     return text
 
 
@@ -58,7 +58,7 @@ def beats(results: Mapping[str, Sequence[Beat]]) -> str:
         [
             name,
             f"{sum(run.missed for run in runs):,} of {sum(run.due for run in runs):,}",
-            *(_cell([run.quantile(q) * 1e3 for run in runs], ".2f") for q in (0.5, 0.99, 1.0)),
+            *(cell([run.quantile(q) * 1e3 for run in runs], ".2f") for q in (0.5, 0.99, 1.0)),
         ]
         for name, runs in results.items()
     ]
@@ -68,11 +68,11 @@ def beats(results: Mapping[str, Sequence[Beat]]) -> str:
 
 def starts(results: Mapping[str, Sequence[float]]) -> str:
     """Milliseconds until something has happened."""
-    rows = [[name, _cell([run * 1e3 for run in runs], ".0f")] for name, runs in results.items()]
+    rows = [[name, cell([run * 1e3 for run in runs], ".0f")] for name, runs in results.items()]
     text = _table("Start", ["what", "ms"], rows)
     ours, base = results["gpuwatch --version"], results["python -c 'import argparse'"]
     ratios = [a / b for a, b in zip(ours, base, strict=True)]
-    return f"{text}\n`--version` to `import argparse`: {_cell(ratios, '.2f')}.\n"
+    return f"{text}\n`--version` to `import argparse`: {cell(ratios, '.2f')}.\n"
 
 
 def write(text: str) -> None:
@@ -87,14 +87,6 @@ def _table(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> st
     lines = [f"**{title}**", ""]
     lines += ["| " + " | ".join(row) + " |" for row in (head, ["---"] * len(head), *rows)]
     return "\n".join(lines) + "\n"
-
-
-def _cell(values: Sequence[float | None], form: str) -> str:
-    known = sorted(value for value in values if value is not None)
-    if not known:
-        return "-"
-    middle = f"{statistics.median(known):{form}}"
-    return middle if len(known) == 1 else f"{middle} ({known[0]:{form}} to {known[-1]:{form}})"
 
 
 def _processor() -> str:

@@ -35,7 +35,7 @@ def tables(gpus: int, latency_us: int, results: Mapping[str, Sequence[Measured |
     lines.append("| --- |" + " --- |" * len(_COLUMNS))
     for name, runs in results.items():
         known = [run for run in runs if run is not None]
-        cells = [_cell([read(run) for run in known], form) for _, read, form in _COLUMNS]
+        cells = [cell([read(run) for run in known], form) for _, read, form in _COLUMNS]
         name += f" ({len(known)} runs)" if len(known) < rounds else ""
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
     if _BASE in results:
@@ -44,7 +44,8 @@ def tables(gpus: int, latency_us: int, results: Mapping[str, Sequence[Measured |
     return "\n".join(lines) + "\n"
 
 
-def _cell(values: Sequence[float | None], form: str) -> str:
+def cell(values: Sequence[float | None], form: str) -> str:
+    """The median of the known values, with their range behind it."""
     known = sorted(value for value in values if value is not None)
     if not known:
         return "-"
@@ -63,7 +64,7 @@ def _ratios(results: Mapping[str, Sequence[Measured | None]]) -> list[str]:
             for run, base in zip(runs, results[_BASE], strict=True)
             if run is not None and base is not None
         ]
-        lines.append(f"CPU of {name} over that of nvitop, by rounds: {_cell(ratios, '.2f')}")
+        lines.append(f"CPU of {name} over that of nvitop, by rounds: {cell(ratios, '.2f')}")
     return lines
 
 
