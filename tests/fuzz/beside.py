@@ -12,6 +12,9 @@ from pathlib import Path
 
 from tests.fuzz import raw, schemas
 
+_LONGEST_NAME = 255
+"""Bytes of a file's name."""
+
 
 def mutate(rng: random.Random, path: Path, canary: Path) -> tuple[Path, str]:
     """Change the file, or what lies beside it; returns the file's path by now, and how.
@@ -31,7 +34,7 @@ def _name(rng: random.Random, path: Path, canary: Path) -> Path:
     )  # fmt: skip
     new = path.parent / os.fsdecode(rng.choice(names))
     journal = Path(f"{path}-journal")
-    if journal.exists():
+    if journal.exists() and len(os.fsencode(new.name)) + len("-journal") <= _LONGEST_NAME:
         journal.rename(f"{new}-journal")
     return path.rename(new)
 

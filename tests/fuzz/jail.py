@@ -57,21 +57,21 @@ class Watch:
             path, mode, flags = values
             writes = bool(flags & _WRITES) or any(c in (mode or "") for c in "wax+")
             if writes and not isinstance(path, int):
-                self._within(event, path)
+                self._within(event, path, follows=not flags & os.O_NOFOLLOW)
         elif event in _CHANGES:
             for place in _CHANGES[event]:
                 self._within(event, values[place])
         elif event == "import" and isinstance(values[1], str):
             self._note(f"import of {values[1]}")
 
-    def _within(self, event: str, path: Any) -> None:
+    def _within(self, event: str, path: Any, follows: bool = False) -> None:
         if isinstance(path, int):
             return
         self._on = False  # what looks at the path is no reader's doing
         text = os.fsdecode(path)
         folder, name = os.path.split(os.path.abspath(text))
         real = f"{os.path.realpath(folder)}/{name}"
-        if event == "open" and os.path.islink(real):
+        if follows and os.path.islink(real):
             real = os.path.realpath(real)
         self._on = True
         if real not in _HARMLESS and not real.startswith(self._allowed):

@@ -95,8 +95,10 @@ def spoilt(rng: random.Random, value: Any) -> Any:
         if kind == 1:
             return [*value, *value]
         return [*value[:at], spoilt(rng, value[at]), *value[at + 1 :]]
-    if isinstance(value, (int, float)) and rng.random() < 0.5:
-        return rng.choice((-value, value * 1e9, value + 0.5, 0, 1, *INTEGERS))
+    if isinstance(value, int) and rng.random() < 0.5:
+        return rng.choice((-value, value * 10**9, value + 1, 0, 1, *INTEGERS))
+    if isinstance(value, float) and rng.random() < 0.5:
+        return rng.choice((-value, value * 1e9, value + 0.5, 0.0, 1, *INTEGERS))
     if isinstance(value, str) and rng.random() < 0.3:
         return value + text(rng)[:500]
     return tree(rng)

@@ -66,6 +66,13 @@ class Remote:
             assert time.monotonic() < end, (sampled, self.channels, self.events)
             time.sleep(0.02)
 
+    def registered(self) -> None:
+        """Come back once Xid errors are waited for: one from before is not told."""
+        end = time.monotonic() + 30
+        while not self.ask("waiting"):
+            assert time.monotonic() < end
+            time.sleep(0.005)
+
     def stop(self) -> None:
         self._program.kill()
         self._program.communicate()

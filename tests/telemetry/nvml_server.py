@@ -23,6 +23,8 @@ def answer(source: NvmlSource, question: str) -> object:
         }
     if question == "shares":
         return {gpu: asdict(shares) for gpu, shares in source.process_shares().items()}
+    if question == "waiting":
+        return source._xid.waiting
     start = time.perf_counter()
     source.close()
     return time.perf_counter() - start

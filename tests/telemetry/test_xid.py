@@ -23,6 +23,7 @@ def test_an_xid_error_is_an_event_of_its_gpu_with_what_it_means(
 ) -> None:
     driver = FakeDriver(tmp_path, gpus=3)
     source = remote(driver)
+    source.registered()
     driver.xid(2, 79)
     driver.xid(0, 31)
     source.until(lambda values: len(_xids(source)) == 2)
@@ -34,6 +35,7 @@ def test_xid_errors_from_before_the_recording_are_not_told(tmp_path: Path, remot
     driver = FakeDriver(tmp_path)
     driver.xid(0, 13)
     source = remote(driver)
+    source.registered()
     driver.xid(0, 48)
     source.until(lambda values: bool(_xids(source)))
     assert _xids(source) == [("gpu0", meaning(48))]
@@ -50,6 +52,7 @@ def test_a_gpu_that_cannot_tell_xid_errors_is_quiet_and_its_attribute_says_so(
     driver = FakeDriver(tmp_path, gpus=2)
     driver.set(gpu=0, event_types=0)
     source = remote(driver)
+    source.registered()
     driver.xid(0, 31)
     driver.xid(1, 43)
     source.until(lambda values: bool(_xids(source)))

@@ -79,8 +79,8 @@ def spread(
             totals[index] = (totals[index] or 0.0) + share
             index += 1
     return [
-        None if total is None else total / ((edges[i + 1] - edges[i]) / 1e9)
-        for i, total in enumerate(totals)
+        None if total is None or end <= start else total / ((end - start) / 1e9)
+        for total, start, end in zip(totals, edges, edges[1:], strict=False)
     ]
 
 

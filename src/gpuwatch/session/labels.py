@@ -17,6 +17,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 
 from gpuwatch.errors import StorageError
+from gpuwatch.paths import write_text
 from gpuwatch.session.label import NONE, Label, from_elsewhere
 
 LABELS = "labels.json"
@@ -202,15 +203,4 @@ def _write(folder: Path, labels: Mapping[str, Label]) -> None:
     text = json.dumps({"kind": KIND, "schema": SCHEMA, "labels": listed}, indent=1) + "\n"
     if len(text) > LARGEST:
         raise StorageError(f"{path} would be larger than {LARGEST >> 20} MiB", "shorten the notes")
-    new = path.with_name(f".{LABELS}.{os.getpid()}")
-    try:
-        with os.fdopen(os.open(new, _NEW, 0o600), "w") as file:
-            file.write(text)
-        new.replace(path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            new.unlink()
-        raise
-
-
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
+    write_text(path, text)

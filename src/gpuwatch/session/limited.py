@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from contextlib import closing
 from itertools import chain
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 from gpuwatch.models import JSON
@@ -24,6 +25,8 @@ _STRIDE = 100_000
 _INSTRUCTIONS, _PER_BYTE = 20_000_000, 10
 """A statement may take so many, and so many more for each byte of the file. Reading a whole table
 takes less than two for a byte; pages that lead in a circle take any number."""
+_NO_TEXT = "a name in it is no text"
+"""Of a name that SQLite has words about, which Python cannot read."""
 _NUMBERS = frozenset({int, float, type(None)})
 
 
@@ -31,6 +34,13 @@ class Limited(sqlite3.Connection):
     """Made by :func:`connect`."""
 
     effort: _Effort
+
+    def execute(self, sql: str, values: Any = (), /) -> sqlite3.Cursor:
+        """As SQLite's, and of the same errors alone."""
+        try:
+            return super().execute(sql, values)
+        except UnicodeDecodeError:
+            raise sqlite3.DatabaseError(_NO_TEXT) from None
 
     def rows(
         self, sql: str, values: Sequence[object] = (), *, cut: bool = False
@@ -46,8 +56,8 @@ class Limited(sqlite3.Connection):
             return self._found(sql, values, cut=cut)
         except MemoryError:  # SQLite asked for as much as a damaged length says
             raise sqlite3.DataError("a value is larger than the memory") from None
-        except UnicodeDecodeError:  # a name that SQLite has words about
-            raise sqlite3.DatabaseError("a name in it is no text") from None
+        except UnicodeDecodeError:
+            raise sqlite3.DatabaseError(_NO_TEXT) from None
 
     def _found(self, sql: str, values: Sequence[object], *, cut: bool) -> list[tuple[JSON, ...]]:
         found: list[tuple[JSON, ...]] = []

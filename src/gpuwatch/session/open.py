@@ -48,7 +48,7 @@ CUT = (
 """Of a file that was copied alone while it was written: SQLite cannot always see that."""
 
 
-def open_session(path: Path, writer_alive: Callable[[sqlite3.Connection], bool]) -> Opened:
+def open_session(path: Path, writer_alive: Callable[[Limited], bool]) -> Opened:
     """Open ``path`` read-only and check that it is a session.
 
     After a recorder was killed in mid-transaction the file needs its journal rolled back. If the
@@ -88,7 +88,7 @@ def open_session(path: Path, writer_alive: Callable[[sqlite3.Connection], bool])
     raise _damaged(path, reason)
 
 
-def _is_cut(opened: Opened, writer_alive: Callable[[sqlite3.Connection], bool]) -> bool:
+def _is_cut(opened: Opened, writer_alive: Callable[[Limited], bool]) -> bool:
     """Whether a file without a journal should have one, as all have from their first commit until
     they are closed."""
     known = {key for (key,) in opened.connection.rows("SELECT key FROM meta LIMIT 1000")}
@@ -174,7 +174,7 @@ def roll_back(path: Path) -> None:
         pass
 
 
-def _recover(path: Path, writer_alive: Callable[[sqlite3.Connection], bool]) -> None:
+def _recover(path: Path, writer_alive: Callable[[Limited], bool]) -> None:
     """Let SQLite roll the journal back, unless a living writer will do so itself."""
     connection = connect(path, "rw")
     try:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import signal
-import sqlite3
 import time
 from collections.abc import Mapping
 from enum import Enum
@@ -16,6 +15,7 @@ from pathlib import Path
 from gpuwatch.deferred import dataclass
 from gpuwatch.models import JSON, mapping
 from gpuwatch.processes import ProcessId
+from gpuwatch.session.limited import Limited
 
 SILENT_SECONDS = 10.0
 """On another host a session without a commit for so long counts as lost."""
@@ -108,11 +108,11 @@ def goes_on_alone(meta: Mapping[str, JSON]) -> bool:
     return not recorded and holder is not None and holder.alive() is True
 
 
-def writer_alive(connection: sqlite3.Connection) -> bool:
+def writer_alive(connection: Limited) -> bool:
     """Whether the recorder that the file names still runs here."""
-    row = connection.execute("SELECT value FROM meta WHERE key = 'recorder'").fetchone()
+    rows = connection.rows("SELECT value FROM meta WHERE key = 'recorder' LIMIT 1")
     try:
-        recorder = process_id(json.loads(row[0])) if row else None
+        recorder = process_id(json.loads(str(rows[0][0]))) if rows else None
     except (ValueError, TypeError, RecursionError):
         return False
     return recorder is not None and recorder.alive() is True
