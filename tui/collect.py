@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from gpuwatch.metrics import Method
+from gpuwatch.models import JSON, LONGEST_INTERVAL, SHORTEST_INTERVAL, number
 from gpuwatch.session.past import PastReader
 from gpuwatch.session.progress import Place
 from gpuwatch.session.reader import SessionReader
@@ -78,7 +79,7 @@ class Collector:
         self._scales: dict[tuple[str, str | None], float] = {}
         self._steps: Steps = Steps(reader, beside._steps if beside else None, back_ns)
         self._study: StudyNow = beside._study if beside else StudyNow(reader.path)
-        self._interval = _seconds(self.meta.get("interval_seconds"), 1.0)
+        self._interval = _interval(self.meta)
         buckets = beside._ticks.buckets if beside else Buckets(reader)
         self._ticks: Ticks = Ticks(reader, self._interval, buckets)
         self._series: dict[tuple[str, str], Series] = {}
@@ -314,7 +315,7 @@ def _select(devices: Sequence[DeviceNow], wanted: str | None, *, off_gpus: bool)
     return next(iter([*cpus, *gpus] if off_gpus else [*used, *gpus, *cpus]), None)
 
 
-def _seconds(value: object, default: float) -> float:
-    if isinstance(value, (int, float)) and 0 < value < 3600:
-        return float(value)
-    return default
+def _interval(meta: Mapping[str, JSON]) -> float:
+    """Seconds between two samples of a session; one where it tells none that a recorder takes."""
+    told = number(meta.get("interval_seconds"))
+    return told if told and SHORTEST_INTERVAL <= told <= LONGEST_INTERVAL else 1.0

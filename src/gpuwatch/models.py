@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Mapping
 from dataclasses import field
 from enum import Enum
@@ -12,6 +12,8 @@ from gpuwatch.deferred import dataclass
 
 JSON = Any
 """A value that ``json`` can write: checked where it comes from outside."""
+SHORTEST_INTERVAL, LONGEST_INTERVAL = 0.01, 60.0
+"""Seconds between two samples."""
 
 
 def mapping(value: JSON) -> Mapping[str, JSON]:
@@ -23,7 +25,8 @@ def number(value: JSON) -> float | None:
     """``value`` if it is a finite number, else ``None``."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
-    return value if math.isfinite(value) else None
+    # A whole number of JSON may be larger than any float: it can be compared, but not converted.
+    return value if -sys.float_info.max <= value <= sys.float_info.max else None
 
 
 @dataclass(frozen=True)

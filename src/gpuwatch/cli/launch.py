@@ -16,13 +16,13 @@ from gpuwatch.cli.cases import long_enough, workloads
 from gpuwatch.cli.environments import environments
 from gpuwatch.deferred import dataclass
 from gpuwatch.errors import NotAvailable, UsageError
+from gpuwatch.models import LONGEST_INTERVAL, SHORTEST_INTERVAL
 from gpuwatch.recorder.record import Request
 from gpuwatch.recorder.sources import Dcgm
 from gpuwatch.session.plan import MARGIN, Part, unique
 from gpuwatch.session.plan_file import LARGEST_MARGIN, MOST_BLOCKS, SMALLEST_MARGIN
 from gpuwatch.workloads import archive, names, options
 
-_SHORTEST, _LONGEST = 0.01, 60.0
 _LONGEST_REST = 3600.0
 QUICK, RIGOROUS = 3, 20
 """Blocks of ``--quick`` and ``--rigorous``."""
@@ -256,10 +256,10 @@ def request_of(
         NotAvailable: this is not Linux.
     """
     need_linux()
-    if not _SHORTEST <= arguments.interval <= _LONGEST:
+    if not SHORTEST_INTERVAL <= arguments.interval <= LONGEST_INTERVAL:
         raise UsageError(
             f"--interval {arguments.interval:g} is out of range",
-            f"choose from {_SHORTEST:g} to {_LONGEST:g} seconds",
+            f"choose from {SHORTEST_INTERVAL:g} to {LONGEST_INTERVAL:g} seconds",
         )
     cases = [case for part in parts for case in part.workloads]
     if arguments.dcgm and any(case.parameters.get("counters") for case in cases):

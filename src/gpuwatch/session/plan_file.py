@@ -7,7 +7,16 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TypeVar
 
-from gpuwatch.models import JSON, Environment, Mount, Problem, Workload, number
+from gpuwatch.models import (
+    JSON,
+    LONGEST_INTERVAL,
+    SHORTEST_INTERVAL,
+    Environment,
+    Mount,
+    Problem,
+    Workload,
+    number,
+)
 from gpuwatch.session.plan import SCHEMA, Part, Plan, PlannedRun, unique
 from gpuwatch.session.schema import SUFFIX
 
@@ -111,8 +120,12 @@ def parse(value: JSON) -> Plan:
 
 def _settings(plan: Mapping[str, JSON]) -> dict[str, JSON]:
     gpus = _maybe(plan.get("gpus"), list)
+    interval = _number(plan.get("interval_seconds"))
+    if interval is not None and not SHORTEST_INTERVAL <= interval <= LONGEST_INTERVAL:
+        raise ValueError("no such interval")
     return {
-        **{name: _number(plan.get(name)) for name in ("interval_seconds", "duration_seconds")},
+        "interval_seconds": interval,
+        "duration_seconds": _number(plan.get("duration_seconds")),
         "gpus": None if gpus is None else [_text(each) for each in gpus],
         **{
             name: _words(plan.get(name))

@@ -5,7 +5,6 @@ Nothing in the file claims "running": a recorder that was killed could not take 
 
 from __future__ import annotations
 
-import json
 import signal
 import time
 from collections.abc import Mapping
@@ -16,6 +15,7 @@ from gpuwatch.deferred import dataclass
 from gpuwatch.models import JSON, mapping
 from gpuwatch.processes import ProcessId
 from gpuwatch.session.limited import Limited
+from gpuwatch.session.parsed import json_of
 
 SILENT_SECONDS = 10.0
 """On another host a session without a commit for so long counts as lost."""
@@ -96,7 +96,7 @@ def process_id(value: JSON) -> ProcessId | None:
         return ProcessId(
             str(value["host"]), str(value["boot_id"]), int(value["pid"]), int(value["start_time"])
         )
-    except (TypeError, KeyError, ValueError):
+    except (TypeError, KeyError, ValueError, OverflowError):
         return None
 
 
@@ -111,10 +111,7 @@ def goes_on_alone(meta: Mapping[str, JSON]) -> bool:
 def writer_alive(connection: Limited) -> bool:
     """Whether the recorder that the file names still runs here."""
     rows = connection.rows("SELECT value FROM meta WHERE key = 'recorder' LIMIT 1")
-    try:
-        recorder = process_id(json.loads(str(rows[0][0]))) if rows else None
-    except (ValueError, TypeError, RecursionError):
-        return False
+    recorder = process_id(json_of(rows[0][0])) if rows else None
     return recorder is not None and recorder.alive() is True
 
 
