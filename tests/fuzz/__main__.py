@@ -7,8 +7,9 @@ import argparse
 import os
 import secrets
 import sys
+from dataclasses import replace
 
-from tests.fuzz.campaign import corpus, run, tasks
+from tests.fuzz.campaign import CORPUS, corpus, run, tasks
 from tests.fuzz.uses import COMMANDS
 
 
@@ -18,6 +19,7 @@ def main() -> int:
     parser.add_argument("--seed", default=secrets.token_hex(4))
     parser.add_argument("--kind", choices=sorted(COMMANDS), help="one kind of file alone")
     parser.add_argument("--only", metavar="NAME", help="a single file of that seed")
+    parser.add_argument("--keep", metavar="AS", help="that file into the corpus, by this name")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     asked = parser.parse_args()
     print(f"seed {asked.seed}", flush=True)
@@ -28,7 +30,8 @@ def main() -> int:
         for task in tasks(asked.seed, asked.files if kind == "session" else asked.files // 5, kind)
     ]
     if asked.only is not None:
-        made = [each for each in made if each.name == asked.only]
+        keep = None if asked.keep is None else str(CORPUS / asked.keep)
+        made = [replace(each, keep=keep) for each in made if each.name == asked.only]
     tally = run(made if asked.only else [*corpus(), *made], asked.processes)
     print(tally.text())
     return 1 if tally.complaints else 0

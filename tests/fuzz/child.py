@@ -40,6 +40,8 @@ class Task:
     """A file of the corpus, in place of one that is made."""
     every: int = 1
     """Of a session: each so many-th use alone, from one that the seed chooses."""
+    keep: str | None = None
+    """Where a session goes once it is made, with its journal: a path without their suffixes."""
 
 
 class Child:
@@ -84,6 +86,9 @@ class Child:
         self.case.mkdir()
         os.chdir(self.case)
         path, how = self._made(rng, task)
+        if task.keep is not None:
+            for each in path.parent.glob(f"{path.stem}.*"):
+                shutil.copy(each, task.keep + each.name.removeprefix(path.stem))
         place = uses.Place(path.parent, path, self.bases.good, self.out)
         complaints, words, slowest = [], [], (0.0, "")
         every = task.every if task.kind == "session" else 1

@@ -151,7 +151,7 @@ def _judged(name: str, how: Callable[[], int], check: Check) -> Outcome:
     if code > 0:
         outcome.word = "refused"
         if not told.startswith("gpuwatch:"):
-            outcome.complaints.append(f"exit code {code} without a word")
+            outcome.complaints.append(f"exit code {code} without a word: {told[:200]!r}")
     if code >= 0 and code not in output.CODES:
         outcome.complaints.append(f"exit code {code}")
     outcome.complaints += [*check(said), *output.of_error(told)] if code >= 0 else []

@@ -35,6 +35,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: list[str]) -> int:
+    import warnings
+
     from gpuwatch.cli.commands import dispatch
     from gpuwatch.errors import ExitCode, GpuwatchError
     from gpuwatch.text import clean
@@ -46,6 +48,9 @@ def _run(arguments: list[str]) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal that knows ASCII alone
+    if not sys.warnoptions:
+        # A session may hold any numbers; what comes of them is looked at where it is shown.
+        warnings.simplefilter("ignore", RuntimeWarning)
     try:
         code = dispatch(arguments)
         sys.stdout.flush()
