@@ -39,7 +39,9 @@ def remove_image(host: str | None, name: str) -> None:
     with contextlib.suppress(DockerException):
         client = docker.DockerClient(base_url=host) if host else docker.from_env(timeout=600)
         with contextlib.closing(client):
-            for container in client.containers.list(all=True, filters={"ancestor": name}):
+            for container in client.containers.list(
+                all=True, ignore_removed=True, filters={"ancestor": name}
+            ):
                 container.remove(force=True)
             # Children first: while they are there, Docker keeps their parent, untagged.
             for identifier in (*reversed(_built_on(client, name)), name):
@@ -138,7 +140,7 @@ class DockerDaemon:
             self.process = None
             self.start()
         with contextlib.closing(self.client()) as client:
-            for container in client.containers.list(all=True):
+            for container in client.containers.list(all=True, ignore_removed=True):
                 container.remove(force=True)
         self.stop()
         for line in reversed(Path("/proc/self/mounts").read_text().splitlines()):

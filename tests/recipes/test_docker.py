@@ -23,7 +23,7 @@ pytestmark = pytest.mark.docker
 
 def containers_of(image: str) -> list[str]:
     with contextlib.closing(docker.from_env()) as client:
-        found = client.containers.list(all=True, filters={"ancestor": image})
+        found = client.containers.list(all=True, ignore_removed=True, filters={"ancestor": image})
         return [container.id for container in found]
 
 

@@ -64,7 +64,9 @@ def containers(below: Path) -> tuple[str, ...]:
         return ()
     with contextlib.closing(docker.from_env(timeout=60)) as client:
         found = []
-        for each in client.containers.list(all=True, filters={"label": f"{LABEL}folder"}):
+        for each in client.containers.list(
+            all=True, ignore_removed=True, filters={"label": f"{LABEL}folder"}
+        ):
             with contextlib.suppress(DockerException):  # it is removed just now
                 if each.labels[f"{LABEL}folder"].startswith(f"{below}/"):
                     found.append(f"{each.name} {each.status}")
