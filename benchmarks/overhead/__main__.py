@@ -1,12 +1,15 @@
 """How much slower a workload runs because it is recorded.
 
-    python -m benchmarks.overhead [--hz 2,10,100] [--gpus 1,8] [--minutes 5] [--write]
+    python -m benchmarks.overhead [--hz 2,10,100] [--gpus 1,8] [--minutes 5] [--pool FILE] [--write]
 
 Runs differ by more than a recorder costs, so nothing is compared between runs: within one run of a
 workload the recorder is stopped and let go on in windows of two seconds, in pairs whose order is
 by chance, and the lengths of the workload's steps in the two windows of a pair are compared. The
 interval is of a bootstrap over blocks of neighbouring pairs. Controls switch a stand-in instead:
 one that does nothing must show no slowdown, one that uses 2 % of a core must show one.
+
+With ``--pool FILE`` rows are kept there, and the pairs of earlier runs on the same machine count
+too: hours can be put together from times in which it is quiet.
 
 The recorder is the real one; it samples the stand-in driver's GPUs, whose calls sleep
 ``--latency-us``, and the workload's processes. ``--own-driver`` takes this machine's GPUs, and
@@ -17,12 +20,14 @@ more, or a control does not show what it must.
 from __future__ import annotations
 
 import argparse
+import secrets
 import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from benchmarks.overhead.measure import Case, Measured, NoRun, environment, measure
+from benchmarks.overhead import pool
+from benchmarks.overhead.measure import Case, NoRun, environment, measure
 from benchmarks.overhead.table import LOADS, about, markdown, row, verdict, write
 from benchmarks.tui.driver import build
 
@@ -54,33 +59,35 @@ def main() -> int:
     parser.add_argument("--own-driver", action="store_true", help="this machine's own GPUs")
     parser.add_argument("--device", default="cpu", help="of the workload: cpu or cuda")
     parser.add_argument("--only", default="", help="workloads, by commas: " + ", ".join(LOADS))
+    parser.add_argument("--pool", type=Path, help="keep rows here, and count those that are")
     parser.add_argument("--write", action="store_true", help="put the table into the page")
     arguments = parser.parse_args()
     loads = [each for each in LOADS if not arguments.only or each in arguments.only.split(",")]
     hz = [float(each) for each in arguments.hz.split(",")]
     gpus = [0] if arguments.own_driver else [int(each) for each in arguments.gpus.split(",")]
-    rows: list[Measured] = []
-    with tempfile.TemporaryDirectory(prefix="gpuwatch-nvml-") as library:
-        folder = None if arguments.own_driver else build(Path(library))
+    latency = None if arguments.own_driver else arguments.latency_us
+    at = pool.setting(arguments.device, latency, arguments.window)
+    with tempfile.TemporaryDirectory(prefix="gpuwatch-overhead-") as temporary:
+        kept = arguments.pool or Path(temporary, "pool")
+        folder = None if arguments.own_driver else build(Path(temporary))
         env = environment(folder, arguments.latency_us)
-        for number, case in enumerate(cases(loads, hz, gpus)):
+        for case in cases(loads, hz, gpus):
             try:
-                rows.append(
-                    measure(
-                        case,
-                        seconds=arguments.minutes * 60,
-                        window_s=arguments.window,
-                        device=arguments.device,
-                        env=env,
-                        seed=number,
-                    )
+                measured = measure(
+                    case,
+                    seconds=arguments.minutes * 60,
+                    window_s=arguments.window,
+                    device=arguments.device,
+                    env=env,
+                    seed=secrets.randbits(32),
                 )
             except NoRun as error:
                 print(f"{case}: a run that does not count: {error}", file=sys.stderr)
                 return 1
-            print(" | ".join(row(rows[-1])), file=sys.stderr, flush=True)
-    latency = None if arguments.own_driver else arguments.latency_us
-    text = markdown(rows, about(arguments.device, latency, arguments.minutes))
+            print(" | ".join(row(measured)), file=sys.stderr, flush=True)
+            pool.add(kept, at, measured)
+        rows, days = pool.read(kept, at)
+    text = markdown(rows, about(arguments.device, latency, days))
     print(text)
     if arguments.write:
         write(text)

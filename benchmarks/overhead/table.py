@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Sequence
-from datetime import datetime, timezone
 from pathlib import Path
 
 from benchmarks.overhead.measure import Measured
@@ -26,16 +25,16 @@ _HEAD = (
 )  # fmt: skip
 
 
-def about(device: str, latency_us: int | None, minutes: float) -> str:
+def about(device: str, latency_us: int | None, days: Sequence[str]) -> str:
     """When and where the table was made."""
-    day = datetime.now(timezone.utc).date().isoformat()
-    machine = f"{_processor()}, {os.cpu_count()} cores, Linux {platform.release().split('-')[0]}"
+    when = " and ".join(dict.fromkeys((days[0], days[-1])))
+    machine = f"{processor()}, {os.cpu_count()} cores, Linux {platform.release().split('-')[0]}"
     driver = "this machine's driver" if latency_us is None else "stand-in driver, "
     calls = "" if latency_us is None else f"each call sleeps {latency_us} µs"
     load = os.getloadavg()[2]
     return (
-        f"{day}, {machine}, Python {platform.python_version()}; {driver}{calls}; workload on "
-        f"{device}; {minutes:g} minutes a row; load of the last 15 minutes {load:.1f}."
+        f"{when}, {machine}, Python {platform.python_version()}; {driver}{calls}; workload on "
+        f"{device}; load of the last 15 minutes {load:.1f}."
     )
 
 
@@ -111,7 +110,8 @@ def write(text: str, page: Path = PAGE) -> None:
     page.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}", encoding="utf-8")
 
 
-def _processor() -> str:
+def processor() -> str:
+    """The name that this machine's processor gives itself."""
     for line in Path("/proc/cpuinfo").read_text().splitlines():
         if line.startswith("model name"):
             return line.partition(":")[2].strip()

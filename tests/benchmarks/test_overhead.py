@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.overhead import standin, workload
+from benchmarks.overhead import pool, standin, workload
 from benchmarks.overhead.measure import Case, Measured, measure
 from benchmarks.overhead.switch import switched, uninterrupted
 from benchmarks.overhead.table import BEGIN, END, PAGE, markdown, verdict, write
@@ -136,6 +136,24 @@ def test_the_table_goes_between_its_marks_and_nothing_else_is_touched(tmp_path: 
         write("new", page)
         assert page.read_text() == f"before\n{BEGIN}\nnew\n{END}\nafter\n"
     assert PAGE.read_text().count(BEGIN) == PAGE.read_text().count(END) == 1
+
+
+def test_pairs_of_several_runs_count_together_those_of_other_settings_do_not(
+    tmp_path: Path,
+) -> None:
+    kept, at = tmp_path / "pool", pool.setting("cpu", 300, 2.0)
+    assert pool.read(kept, at) == ([], [])
+    few = measured(0.0, Case("loop", 2, 8))
+    for each in (few, measured(0.0, Case("loop", 2, 8, instead=0.0)), few):
+        pool.add(kept, at, each)
+    pool.add(kept, pool.setting("cpu", 0, 2.0), few)
+    (control, twice), days = pool.read(kept, at)
+    assert (control.case.instead, twice.case.instead, len(days)) == (0.0, None, 1)
+    assert twice.ratios.tolist() == [*few.ratios, *few.ratios]
+    assert twice.windows == (*few.windows, *few.windows)
+    narrow, wide = slowdown(twice.ratios), slowdown(few.ratios)
+    assert narrow and wide
+    assert narrow.high - narrow.low < 0.9 * (wide.high - wide.low)
 
 
 def stood(windows: Sequence[Window]) -> None:
