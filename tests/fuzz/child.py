@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import resource
 import shutil
 import sys
 import threading
@@ -107,7 +106,7 @@ class Child:
             "refused": words.count("refused"),
             "uses": len(words),
             "slowest": slowest,
-            "memory": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+            "memory": jail.most_resident(),
         }
 
     def _made(self, rng: random.Random, task: Task) -> tuple[Path, str]:

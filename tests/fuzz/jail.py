@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import faulthandler
 import os
+import re
 import resource
 import sys
 from collections.abc import Iterator
@@ -27,6 +28,12 @@ _CHANGES = {
 }
 """Audit events of what changes files, with where the paths stand in their arguments."""
 _HARMLESS = {"/dev/null"}
+
+
+def most_resident() -> int:
+    """Bytes that this program had resident at most; ``ru_maxrss`` counts who started it as well."""
+    (most,) = re.findall(r"^VmHWM:\s*(\d+) kB$", Path("/proc/self/status").read_text(), re.M)
+    return int(most) * 1024
 
 
 class Watch:
