@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import os
+import select
 import socket
+import threading
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -26,6 +29,31 @@ class ProcessId:
         if self.boot_id != boot_id():
             return False
         return start_time(self.pid) == self.start_time
+
+
+def when_ended(process: ProcessId, call: Callable[[], None]) -> bool:
+    """Have a thread make ``call`` once the process has ended, without a look in between.
+
+    ``False``: nobody will, for it is none of this machine's living ones, or the kernel cannot tell
+    (Linux before 5.3, some sandboxes).
+    """
+    try:
+        fd = os.pidfd_open(process.pid)
+    except OSError:
+        return False
+    if not process.alive():
+        os.close(fd)
+        return False
+
+    def wait() -> None:
+        poller = select.poll()
+        poller.register(fd, select.POLLIN)
+        poller.poll()
+        os.close(fd)
+        call()
+
+    threading.Thread(target=wait, name="gpuwatch-end", daemon=True).start()
+    return True
 
 
 def identify(pid: int) -> ProcessId | None:

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from time import monotonic, sleep
 
 import pytest
 
@@ -223,3 +224,26 @@ def test_what_is_read_at_once_is_not_asked_for_what_it_has_not(tmp_path: Path) -
             assert not asked
             assert reader.log(line.n - 1) == [line]
     store.close()
+
+
+def test_a_pump_is_called_often_at_the_start_then_seldom_at_once_when_asked_and_soon_in_a_hurry(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("gpuwatch.session.writer._LIVELY_SECONDS", 0.5)
+    called: list[float] = []
+    writer = SessionWriter(
+        made(tmp_path), 0, base_ns=0, pump_seconds=60.0, pump=lambda: called.append(monotonic())
+    )
+    begun = monotonic()
+    writer.start()
+    sleep(1.5)
+    lively = len(called)
+    assert 2 <= lively <= 7 and called[-1] - begun < 1.2, "one in each tenth of the first half"
+    asked = monotonic()
+    writer.look()
+    until(lambda: len(called) > lively)
+    assert called[-1] - asked < 1
+    writer.hurry = True
+    writer.look()
+    until(lambda: len(called) > lively + 4)
+    assert writer.close()

@@ -16,7 +16,7 @@ from gpuwatch import __version__
 from gpuwatch.deferred import dataclass
 from gpuwatch.errors import GpuwatchError, StorageError
 from gpuwatch.models import JSON, LaunchSpec, Prepared, Result, RunState, mapping
-from gpuwatch.processes import boot_id, identify
+from gpuwatch.processes import boot_id, identify, when_ended
 from gpuwatch.recorder import run_folder
 from gpuwatch.recorder.ceilings import RunCeilings
 from gpuwatch.recorder.clocks import Clocks
@@ -30,11 +30,14 @@ from gpuwatch.runners import guarded
 from gpuwatch.runners.base import Run, Runner
 from gpuwatch.session import schema
 from gpuwatch.session.room import room
+from gpuwatch.session.status import process_id
 from gpuwatch.session.store import Row, Safety, SessionStore, device_row, event, fact, meta
-from gpuwatch.session.writer import PUMP_SECONDS, SessionWriter
+from gpuwatch.session.writer import COMMIT_SECONDS, SessionWriter
 
 CATCH_UP_SECONDS = 0.3
 """How long one look at the output may take when more of it is waiting."""
+_MUCH = 1 << 20
+"""Bytes of output after which the next look comes soon."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +92,8 @@ class Recording:
         self._state = run.state() if run is not None else None
         self._over = False
         self._stopped: str | None = None
+        self._often = False
+        """Whether the end of the run has to be looked for, or is near."""
         known = store.channels()
         self._writer = SessionWriter(
             store,
@@ -96,7 +101,7 @@ class Recording:
             base_ns=base_ns,
             pump=self._pump,
             # Without a workload there is no output to drain: no wake between two samples.
-            pump_seconds=None if run is None else PUMP_SECONDS,
+            pump_seconds=None if run is None else COMMIT_SECONDS,
             on_trouble=on_trouble,
         )
         self._sampler = Sampler(sources.all, interval, base_ns)
@@ -105,6 +110,10 @@ class Recording:
         self._process_facts = ProcessFacts(sources, container=container)
         self._clocks = Clocks(read_clocks())
         sources.watch(run.pids() if run is not None else ())
+        if run is not None:
+            holder = process_id(run.handle().get("holder"))
+            if holder is None or not when_ended(holder, self._end):
+                self._often = True
 
     def stop(self, why: str) -> None:
         """End the workload, and with it the recording; again: at once. Safe in a signal handler."""
@@ -114,6 +123,11 @@ class Recording:
         else:
             self._over = True
         self._wake.set()
+
+    def _end(self) -> None:
+        """Whoever held the workload has ended: what is left of its output is taken in soon."""
+        self._often = True
+        self._writer.look()
 
     def note(self, rows: Sequence[Row]) -> None:
         """Put rows before the recording runs; they are in the file at once if it can be written."""
@@ -153,9 +167,11 @@ class Recording:
         result = run.result()
         self._note_state(run.state())
         cursor: str | None = None
+        taken = 0
         until = time.monotonic() + CATCH_UP_SECONDS
         while outputs := run.read():
             cursor = run.cursor()
+            taken += sum(len(output.data) for output in outputs)
             self._writer.put(*self._intake.take(outputs))
             self._writer.put(meta("cursor", {"at": cursor, **self._intake.state}))
             if time.monotonic() > until:
@@ -166,6 +182,7 @@ class Recording:
         self._writer.put(*self._ceilings.rows(self._intake))
         self._writer.put(*self._sources.process_rows(time.monotonic_ns() - self._base_ns))
         self._writer.put(*self._process_facts.look(run.pids(), started=self._intake.started))
+        self._writer.hurry = self._often or bool(outputs) or taken > _MUCH
         if result is not None and not outputs:
             self._result = result
             self._over = True

@@ -15,6 +15,9 @@ from gpuwatch.session.tier import Tier, Value
 
 COMMIT_SECONDS = 0.5
 PUMP_SECONDS = 0.1
+"""Between two calls of the pump where there is much for it, and at the start."""
+_LIVELY_SECONDS = 2.0
+"""How long the start is."""
 _LONGEST_SECONDS = 1.5
 """Between two calls of the pump where ticks wake the writer and are rarer."""
 _FIRST_SECONDS = 0.05
@@ -50,6 +53,8 @@ class SessionWriter:
         self._rows: list[Row] = []
         self._after: Callable[[], None] | None = None
         self._dropped = 0
+        self.hurry = False
+        """Set by the pump: there is more for it, call it again after :data:`PUMP_SECONDS`."""
         self._trouble_since: float | None = None
         self.trouble: str | None = None
         self._stop = threading.Event()
@@ -70,6 +75,10 @@ class SessionWriter:
             self._rows.extend((self._tier_sql, row) for row in self._tier.add(t, values))
         if self._pump_seconds is None:
             self._wake.set()
+
+    def look(self) -> None:
+        """Have the pump called now. From any thread."""
+        self._wake.set()
 
     def retier(self, t: int, values: Sequence[Value]) -> None:
         """Count a tick in the tier that is in the file already. Before :meth:`start`."""
@@ -121,12 +130,19 @@ class SessionWriter:
     def _write_until_stopped(self, pump_seconds: float) -> None:
         # What was put at once, the first sample, is in the file soon: somebody waits for it.
         wait, due = _FIRST_SECONDS, time.monotonic()
-        while not self._stop.wait(wait):
-            wait = pump_seconds
+        lively = due + _LIVELY_SECONDS
+        while True:
+            self._wake.wait(wait)
+            if self._stop.is_set():
+                return
+            self._wake.clear()
             self._collect()
-            if time.monotonic() >= due:
+            now = time.monotonic()
+            if now >= due:
                 self.commit()
-                due = time.monotonic() + COMMIT_SECONDS
+                due = now + 0.9 * COMMIT_SECONDS
+            soon = self.hurry or now < lively
+            wait = min(PUMP_SECONDS, pump_seconds) if soon else pump_seconds
 
     def _collect(self) -> None:
         after = self._pump()

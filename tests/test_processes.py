@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+import subprocess
+import threading
+import time
+from dataclasses import replace
+
+from gpuwatch.processes import identify, when_ended
+from tests.cli.test_record import until
+
+
+def test_the_end_of_a_process_is_told_at_once_and_once() -> None:
+    process = subprocess.Popen(["sleep", "60"])
+    told: list[float] = []
+    holder = identify(process.pid)
+    assert holder is not None
+    assert when_ended(holder, lambda: told.append(time.monotonic()))
+    time.sleep(0.1)
+    assert not told
+    killed = time.monotonic()
+    process.kill()
+    until(lambda: bool(told))
+    process.wait()
+    assert len(told) == 1 and told[0] - killed < 1
+    until(lambda: all(thread.name != "gpuwatch-end" for thread in threading.enumerate()))
+
+
+def test_of_a_process_that_is_gone_or_another_by_now_nothing_is_told() -> None:
+    with subprocess.Popen(["sleep", "60"]) as process:
+        holder = identify(process.pid)
+        assert holder is not None
+        assert not when_ended(replace(holder, start_time=holder.start_time + 1), print)
+        process.kill()
+    assert not when_ended(holder, print)
