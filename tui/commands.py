@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, Any
 
+from gpuwatch import models
 from gpuwatch.deferred import dataclass
 from gpuwatch.own_command import OWN_COMMAND
 from gpuwatch.session.schema import SUFFIX
@@ -229,7 +230,8 @@ def clean_lines(text: object) -> str:
 
 
 def _number(value: object) -> float | None:
-    return float(value) if isinstance(value, (int, float)) else None
+    known = models.number(value)
+    return None if known is None else float(known)
 
 
 def _whole(value: object) -> int | None:

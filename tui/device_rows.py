@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gpuwatch import models
 from gpuwatch.metrics import Method
 from gpuwatch.text import clean
 from gpuwatch.tui.graph import bar
@@ -26,10 +27,8 @@ _TOTAL, _POWER_LIMIT, _CORES = "memory.total", "power.limit", "core.logical.coun
 
 def attribute(device: DeviceNow, name: str) -> float | None:
     """A number that does not change, in its base unit, if the device told it."""
-    value = device.row.attributes.get(name)
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and value > 0:
-        return float(value)
-    return None
+    value = models.number(device.row.attributes.get(name))
+    return float(value) if value is not None and value > 0 else None
 
 
 def memory_total(device: DeviceNow) -> float | None:

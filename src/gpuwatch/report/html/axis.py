@@ -37,8 +37,13 @@ def over(values: Iterable[float], *, space: float = 0.06) -> Axis:
     return Axis(low - around, high + around)
 
 
+_LARGEST = 1e300
+"""A file from elsewhere may hold numbers for which there is no larger round one."""
+
+
 def from_zero(largest: float) -> Axis:
     """An axis from 0 to a round number that is not below ``largest``."""
+    largest = min(largest, _LARGEST)
     step = nice(largest / 4)
     return Axis(0.0, step * math.ceil(largest / step - 1e-9) if largest > 0 else 1.0)
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from gpuwatch import units
 from gpuwatch.analysis.gauges import SHOWN, RunSeries
 from gpuwatch.deferred import dataclass
+from gpuwatch.models import number
 from gpuwatch.report.html.axis import Axis, from_zero
 
 _TITLES = {
@@ -35,11 +36,12 @@ class Measure:
     """Method and source, of every way in which the runs got it."""
 
     def of(self, series: RunSeries) -> tuple[float | None, ...] | None:
-        """A run's values in ``unit``, four digits; ``None`` where it has none."""
+        """A run's values in ``unit``, four digits; ``None`` where it has none, and for what is no
+        number in that unit."""
         if self.name not in series.metrics:
             return None
         values = series.metrics[self.name].values
-        return tuple(None if v is None else short(v / self.divisor) for v in values)
+        return tuple(None if v is None else number(short(v / self.divisor)) for v in values)
 
 
 def measures(series: Sequence[RunSeries]) -> list[Measure]:
