@@ -21,7 +21,7 @@ run: $(VENV)/.run
 	$(BIN)/gpuwatch run mnist-cnn --steps 500 $$($(PYTHON) $(has_torch) && echo --python $(PYTHON))
 
 test: $(VENV)/.test
-	$(BIN)/python -m tests.suite -n $(WORKERS) --dist loadfile
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 faults: $(VENV)/.test
 	rows=$$(mktemp -d) && trap 'rm -r "$$rows"' EXIT && GPUWATCH_FAULT_ROWS=$$rows $(BIN)/python -m pytest --timeout 1800 tests/faults \
