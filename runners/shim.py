@@ -5,8 +5,8 @@
 It owns the workload's pipes, so that a recorder that dies takes nothing with it. In FOLDER it keeps
 
 * ``spool/N``: what the workload wrote, as frames ``<stream u8, CLOCK_MONOTONIC u64, length u32>``
-  and data, in segments of 1 MiB; the oldest are dropped when nobody reads 64 MiB (a ``LOST`` frame
-  with the number of bytes follows);
+  and data, in segments of 1 MiB; when nobody reads 64 MiB the oldest but the first are dropped:
+  a workload begins with what it says of itself;
 * ``started.json``: numbers and starts of itself and the workload, and when that was launched;
 * ``ended.json``: exit code, signal, CPU times, how many bytes went to stdout, the end of stderr;
   written last, in one piece.
@@ -33,7 +33,7 @@ import sys
 import time
 
 FRAME = struct.Struct("<BQI")
-STDOUT, STDERR, LOST = 1, 2, 3
+STDOUT, STDERR, PLACE = 1, 2, 4
 SEGMENT_BYTES = 1 << 20
 MOST_SEGMENTS = 64
 LEFTOVER_GRACE = 2.0
@@ -43,41 +43,51 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 
 class Spool:
-    """A capped queue of frames on disk. Never raises: what cannot be written is counted as lost."""
+    """A capped queue of frames on disk. Never raises: what cannot be written is left out.
+
+    Each segment begins with how many bytes the workload wrote before it, and so does what follows
+    something that was left out: by that a reader knows where how much is missing.
+    """
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
-        self._first = self._number = 1
+        self._number = 1
+        self._oldest = 2
+        """Which one is dropped next."""
         self._fd = -1
         self._size = 0
-        self._lost = 0
+        self._total = 0
+        """Bytes that the workload wrote."""
+        self._placed = False
+        """Whether a reader of the frames before knows where the next one is."""
 
     def write(self, stream: int, data: bytes) -> None:
-        if self._lost and self._append(LOST, struct.pack("<Q", self._lost)):
-            self._lost = 0
-        if self._lost or not self._append(stream, data):
-            self._lost += len(data)
+        self.flush()
+        self._placed = self._placed and self._append(stream, data)
+        self._total += len(data)
 
     def flush(self) -> None:
-        """Tell of losses that no later frame told of."""
-        if self._lost and self._append(LOST, struct.pack("<Q", self._lost)):
-            self._lost = 0
-
-    def _append(self, stream: int, data: bytes) -> bool:
+        """Say where the next frame is, if that is not clear from those before."""
         try:
             if self._fd < 0 or self._size >= SEGMENT_BYTES:
                 self._next()
-            frame = FRAME.pack(stream, time.monotonic_ns(), len(data)) + data
-            if os.write(self._fd, frame) != len(frame):
-                os.ftruncate(self._fd, self._size)
-                return False
         except OSError:
-            if self._fd >= 0:
-                with contextlib.suppress(OSError):
-                    os.ftruncate(self._fd, self._size)
-            return False
-        self._size += len(frame)
-        return True
+            self._placed = False
+        else:
+            self._placed = self._placed or self._append(PLACE, struct.pack("<Q", self._total))
+
+    def _append(self, stream: int, data: bytes) -> bool:
+        frame = FRAME.pack(stream, time.monotonic_ns(), len(data)) + data
+        try:
+            whole = os.write(self._fd, frame) == len(frame)
+        except OSError:
+            whole = False
+        if whole:
+            self._size += len(frame)
+        else:
+            with contextlib.suppress(OSError):
+                os.ftruncate(self._fd, self._size)
+        return whole
 
     def _next(self) -> None:
         number = self._number if self._fd < 0 else self._number + 1
@@ -85,14 +95,11 @@ class Spool:
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         if self._fd >= 0:
             os.close(self._fd)
-        self._fd, self._number, self._size = fd, number, 0
-        while number - self._first >= MOST_SEGMENTS:
-            oldest = os.path.join(self._folder, f"{self._first:08d}")
-            self._first += 1
-            with contextlib.suppress(OSError):
-                size = os.stat(oldest).st_size
-                os.unlink(oldest)
-                self._lost += size
+        self._fd, self._number, self._size, self._placed = fd, number, 0, False
+        while number - self._oldest >= MOST_SEGMENTS:
+            with contextlib.suppress(OSError):  # it was read, and is gone
+                os.unlink(os.path.join(self._folder, f"{self._oldest:08d}"))
+            self._oldest += 1
 
 
 class Shim:

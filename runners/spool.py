@@ -4,36 +4,46 @@ from __future__ import annotations
 
 import os
 import struct
+from collections.abc import Iterator
 from pathlib import Path
 
 from gpuwatch.models import Output
-from gpuwatch.runners.shim import FRAME, LOST, STDERR
+from gpuwatch.runners.shim import FRAME, PLACE, STDERR, STDOUT
 
 _AT_ONCE = 4 << 20
-_STREAMS = {1: "stdout", STDERR: "stderr"}
+_STREAMS = {STDOUT: "stdout", STDERR: "stderr"}
+_Frame = tuple[int, int, bytes]
+"""Stream, nanoseconds, payload."""
 
 
 class SpoolReader:
-    """Follows the frames from a cursor ``SEGMENT:OFFSET`` on."""
+    """Follows the frames from a cursor ``SEGMENT:OFFSET:TOTAL`` on; ``TOTAL``: bytes of output."""
 
     def __init__(self, folder: Path, cursor: str | None = None) -> None:
         self._folder = folder
-        segment, _, offset = (cursor or "1:0").partition(":")
-        self._segment, self._offset = int(segment), int(offset or 0)
+        # Older ones have no total, and their spools no frames that tell one.
+        parts = (*map(int, (cursor or "1:0").split(":")), 0)
+        self._segment, self._offset, self._total = parts[:3]
         self._released = 0
 
     def cursor(self) -> str:
-        return f"{self._segment}:{self._offset}"
+        return f"{self._segment}:{self._offset}:{self._total}"
 
     def read(self) -> list[Output]:
-        """Whole frames since the last call, at most about 4 MiB of them."""
+        """Whole frames since the last call, at most about 4 MiB of them, and what is missing."""
         found: list[Output] = []
         size = 0
         while size < _AT_ONCE:
             # Looked up before reading: a segment that has a follower is complete.
             following = self._following()
-            frames, used = _frames(self._read_segment())
-            found.extend(frames)
+            used = 0
+            for stream, t, payload in _frames(self._read_segment()):
+                used += FRAME.size + len(payload)
+                if stream == PLACE:
+                    found.extend(self._missing(t, *struct.unpack("<Q", payload)))
+                elif stream in _STREAMS:
+                    self._total += len(payload)
+                    found.append(Output(t, _STREAMS[stream], payload))
             self._offset += used
             size += used
             if used:
@@ -42,6 +52,11 @@ class SpoolReader:
                 break
             self._segment, self._offset = following, 0
         return found
+
+    def _missing(self, t: int, total: int) -> list[Output]:
+        """What was dropped, if a frame stands behind ``total`` bytes of output."""
+        lost, self._total = total - self._total, total
+        return [Output(t, "stdout", b"", lost=lost)] if lost > 0 else []
 
     def release(self, cursor: str) -> None:
         """Delete the segments before the cursor's."""
@@ -72,19 +87,13 @@ class SpoolReader:
             return b""
 
 
-def _frames(data: bytes) -> tuple[list[Output], int]:
-    """The whole frames at the start of ``data``, and how many bytes they take."""
-    found: list[Output] = []
+def _frames(data: bytes) -> Iterator[_Frame]:
+    """The whole frames at the start of ``data``."""
     at = 0
     while at + FRAME.size <= len(data):
         stream, t, length = FRAME.unpack_from(data, at)
         end = at + FRAME.size + length
         if end > len(data):
             break
-        payload = data[at + FRAME.size : end]
-        if stream == LOST:
-            found.append(Output(t, "stdout", b"", lost=struct.unpack("<Q", payload)[0]))
-        else:
-            found.append(Output(t, _STREAMS.get(stream, "stdout"), payload))
+        yield stream, t, data[at + FRAME.size : end]
         at = end
-    return found, at

@@ -98,10 +98,11 @@ def words(said: str) -> str:
 
 STEP = """
 import json, os, sys, time
-def step(number, stream=None):
+def step(number):
     line = json.dumps({"event": "step", "step": number, "samples": 1, "seconds": 0.01})
-    print(":::GPUWATCH", line, flush=True)
-    print("log line", number, flush=True)
+    for text in (f":::GPUWATCH {line}\\n", f"log line {number}\\n"):
+        sys.stdout.write(text)  # whole, whatever PYTHONUNBUFFERED says
+        sys.stdout.flush()
 """
 
 

@@ -10,13 +10,25 @@ from pathlib import Path
 
 import pytest
 
+from gpuwatch.analysis.summary import summarise
 from gpuwatch.errors import GpuwatchError
+from gpuwatch.session.reader import SessionReader
 from tests.conftest import Cli
 
 from .aftermath import kept, sessions, workload
 from .table import Row
 
 PAGE = 4096
+
+
+def _refused(path: Path) -> bool:
+    """Whether the figures of a session cannot be read."""
+    try:
+        with SessionReader(path) as reader:
+            summarise(reader)
+    except GpuwatchError:
+        return True
+    return False
 
 
 @pytest.mark.parametrize("how", ["cut off", "zeroed"])
@@ -50,8 +62,11 @@ def test_a_damaged_file_is_read_or_refused_in_one_line(
             ends["refused"] += 1
             assert str(copy) in error.message and error.mend
             if number < 2:
-                line = cli("show", copy, code=2).stderr
-                assert line.count("\n") == 1 and line.startswith("gpuwatch: error: ")
+                # It reads no log: where that alone is damaged it has nothing to refuse.
+                refused = _refused(copy)
+                line = cli("show", copy, code=2 if refused else 0).stderr
+                assert line.count("\n") == refused
+                assert line.startswith("gpuwatch: error: " if refused else "")
             said.add(error.message.replace(str(copy), "SESSION"))
         else:
             # What was lost is missing; nothing stands there that was not recorded.

@@ -157,9 +157,33 @@ def test_an_unread_spool_is_capped_and_says_what_it_dropped(
     spool.flush()
     assert sum(path.stat().st_size for path in tmp_path.iterdir()) < 5 * 1500
     outputs = SpoolReader(tmp_path).read()
-    kept = [output.data for output in outputs if not output.lost]
-    assert kept == written[-len(kept) :]
-    assert sum(output.lost for output in outputs) > 0
+    (gap,) = [at for at, output in enumerate(outputs) if output.lost]
+    first, last = ([each.data for each in part] for part in (outputs[:gap], outputs[gap + 1 :]))
+    assert first == written[:3], "how it began is kept"
+    assert last == written[-len(last) :]
+    assert outputs[gap].lost == 400 * (len(written) - len(first) - len(last))
+
+
+def test_a_reader_that_is_too_slow_is_told_where_how_much_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shim, "MOST_SEGMENTS", 3)
+    monkeypatch.setattr(shim, "SEGMENT_BYTES", 1000)
+    spool, reader = shim.Spool(str(tmp_path)), SpoolReader(tmp_path)
+    written = [bytes([65 + at]) * (100 + at) for at in range(60)]
+    cursor, read, at = reader.cursor(), b"", 0
+    for some in (4, 20, 3, 1, 32):
+        for data in written[at : at + some]:
+            spool.write(shim.STDOUT, data)
+        at += some
+        # Another one goes on where the last was, be its segment there or not.
+        reader = SpoolReader(tmp_path, cursor)
+        for output in reader.read():
+            read += output.data or b"?" * output.lost
+        cursor = reader.cursor()
+    whole = b"".join(written)
+    assert len(read) == len(whole) and b"?" in read
+    assert all(found in (ord("?"), wanted) for found, wanted in zip(read, whole, strict=True))
 
 
 def test_released_segments_are_deleted_and_nothing_is_lost(

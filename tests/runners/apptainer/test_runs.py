@@ -121,7 +121,7 @@ def test_a_stop_asks_the_workload_once_and_leaves_its_files_alone(
 ) -> None:
     spec = specification("apptainer", small_sif, "python3", "-c", COUNTS_TERMS, where=tmp_path)
     run = start(ApptainerRunner(), spec, tmp_path / "run")
-    reads(run, b"up")
+    reads(run, b"up\n")
     run.stop()
     ended = finish(run)
     assert ended.lines == ["terms 1 True"]
@@ -132,7 +132,7 @@ def test_a_second_stop_kills_what_ignores_the_first(tmp_path: Path, small_root: 
     script = "trap '' TERM; setsid sleep 4711.5 & echo up; while :; do sleep 0.1; done"
     spec = specification("apptainer", small_root, "sh", "-c", script, where=tmp_path)
     run = start(ApptainerRunner(), spec, tmp_path / "run")
-    reads(run, b"up")
+    reads(run, b"up\n")
     run.stop()
     time.sleep(0.3)  # nothing is to happen
     assert run.result() is None
@@ -155,7 +155,7 @@ def test_a_run_is_found_again_by_its_handle(tmp_path: Path, small_root: Path) ->
     runner = ApptainerRunner()
     spec = specification("apptainer", small_root, "sh", "-c", "echo up; sleep 60", where=tmp_path)
     run = start(runner, spec, tmp_path / "run")
-    reads(run, b"up")
+    reads(run, b"up\n")
     again = runner.attach(run.handle(), run.cursor())
     assert again.state() is RunState.RUNNING
     assert again.pids() == run.pids() != ()

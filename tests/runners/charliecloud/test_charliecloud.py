@@ -183,7 +183,7 @@ def test_a_stop_takes_the_whole_tree(tmp_path: Path, where: Path, small_root: Pa
     runner = CharliecloudRunner()
     spec = specification("charliecloud", small_root, "sh", "-c", script, where=where)
     run = start(runner, spec, tmp_path / "run")
-    reads(run, b"up")
+    reads(run, b"up\n")
     again = runner.attach(run.handle(), run.cursor())
     assert again.state() is RunState.RUNNING
     again.stop()
