@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gpuwatch.analysis import coarse
+from gpuwatch.analysis import coarse, long_window
 from gpuwatch.analysis.coarse import source_of
 from gpuwatch.analysis.read import Read, read, read_exactly
 from gpuwatch.analysis.steady import steady_series
@@ -47,7 +47,7 @@ def both(path: Path) -> tuple[Read, Read]:
         patch.setattr(coarse, "MOST_TICKS", 1000)
         patch.setattr(coarse, "MOST_LINES", 100)
         patch.setattr(coarse, "_PARTS", 10)
-        patch.setattr(coarse, "_DRAWN", 500)
+        patch.setattr(long_window, "_DRAWN", 500)
         return read_exactly(path), read(path)
 
 
@@ -242,6 +242,11 @@ def _line(n: int, seconds: list[float], partial: tuple[int, ...] = ()) -> StepRo
     )  # fmt: skip
 
 
+def _together(parts: list[tuple[np.ndarray, np.ndarray]]) -> Together:
+    values, weights = (np.concatenate(each) for each in zip(*parts, strict=True))
+    return Together(values, weights, [times.size for times, _ in parts])
+
+
 @pytest.mark.parametrize("shape", ["two speeds", "noise", "drift"])
 def test_quantiles_of_many_times_are_within_the_resolution(shape: str) -> None:
     noise = random.Random(shape)
@@ -267,7 +272,7 @@ def test_quantiles_of_many_times_are_within_the_resolution(shape: str) -> None:
         max(len(values) for values, _ in parts) < 1000
         and min(weights.sum() for _, weights in parts) > MOST_SINGLE
     )
-    together, single = Together(parts), Single(np.array([s for of in times for s in of[:-1]]))
+    together, single = _together(parts), Single(np.array([s for of in times for s in of[:-1]]))
     assert together.size == single.size
     assert together.mean() == pytest.approx(single.mean(), rel=1e-12)
     for share in (0.0, 0.05, 0.5, 0.95, 1.0):
@@ -290,7 +295,7 @@ def test_the_steady_part_is_the_same_from_the_tier(change: float) -> None:
         assert isinstance(values, bytes)
         of = array("I", weights) if isinstance(weights, bytes) else [1] * (len(values) // 8)
         parts.append((np.array(array("d", values)), np.array(of, dtype=float)))
-    exact, fast = (steady_series(of) for of in (Single(np.array(single)), Together(parts)))
+    exact, fast = (steady_series(of) for of in (Single(np.array(single)), _together(parts)))
     assert exact.seconds is not None
     assert fast.seconds == pytest.approx(exact.seconds, rel=2 * RESOLUTION)
     assert fast.first == pytest.approx(exact.first, abs=2 * 400)

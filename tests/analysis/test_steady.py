@@ -55,7 +55,9 @@ def test_ten_steps_are_enough_and_nine_are_too_few() -> None:
 @pytest.mark.parametrize("buckets", range(1, 11))
 def test_steps_that_are_known_in_few_parts_have_no_steady_state(buckets: int) -> None:
     bucket = (np.array([STEP, 1.01 * STEP]), np.array([1000.0, 1000.0]))
-    found = steady_series(Together([bucket] * buckets))
+    found = steady_series(
+        Together(*(np.tile(each, buckets) for each in bucket), [bucket[0].size] * buckets)
+    )
     assert (found.seconds is None) == (buckets < 10)
     if buckets < 10:
         assert found.reason is not None

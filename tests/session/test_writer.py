@@ -85,6 +85,22 @@ def test_samples_in_quick_succession_share_a_commit(tmp_path: Path) -> None:
     assert ticks(store.path) == list(range(20))
 
 
+@pytest.mark.parametrize(
+    ("interval_ms", "first"), [(100, 10), (500, 2), (660, 2), (800, 1), (1000, 1), (3000, 1)]
+)
+def test_a_commit_comes_with_the_sample_that_is_nearest_to_it(
+    tmp_path: Path, interval_ms: int, first: int
+) -> None:
+    store = made(tmp_path)
+    writer = SessionWriter(store, 0, base_ns=0, pump_seconds=None, commit_seconds=1.0)
+    writer.start()
+    for n in range(2 * first + 1):
+        writer.tick(n, n * interval_ms * SECOND // 1000, [])
+        store.until(1 + n // first)
+    assert [len(rows) for rows in store.commits] == [1, first, first]
+    assert writer.close()
+
+
 def test_rows_that_no_sample_comes_with_are_written_too(tmp_path: Path) -> None:
     store = made(tmp_path)
     rows = [meta("seen", 1)]

@@ -13,10 +13,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
+from statistics import NormalDist
 
 import numpy as np
-from scipy.special import ndtri
-from scipy.stats import rankdata
+import scipy
 
 from gpuwatch.deferred import dataclass
 
@@ -37,7 +37,7 @@ _FEW_CHANGES = 0.9
 _CHANCE = 0.01
 """Two-sided error of the rank test that neighbouring levels must pass: five values that all lie
 beyond five others do."""
-_FARTHEST_BY_CHANCE = float(ndtri(1 - _CHANCE / 2))
+_FARTHEST_BY_CHANCE = NormalDist().inv_cdf(1 - _CHANCE / 2)
 _MOST_CORRELATED = 0.9
 _LEAST_CORRELATED = 0.5
 """What is supposed where less is seen: few steps do not show it, and steps seldom have less."""
@@ -141,7 +141,7 @@ def _apart(one: np.ndarray, two: np.ndarray) -> float:
     if not one.size or not two.size:
         return 0.0
     count = one.size + two.size
-    ranks = rankdata(np.concatenate([one, two]))[one.size :]
+    ranks = scipy.stats.rankdata(np.concatenate([one, two]))[one.size :]
     error = math.sqrt((count + 1) * one.size / (12 * two.size))
     return abs(float(ranks.mean()) - (count + 1) / 2) / error
 
@@ -158,7 +158,7 @@ def _half_square(differences: np.ndarray) -> float:
     """Half of the mean square, which is the variance of the values; never below a clock's."""
     share = min(_FEW_CHANGES, 1 - 2 / differences.size)  # one change is in up to two of them
     high = float(np.quantile(np.abs(differences), share, method="lower"))
-    most = _SPIKE * max(_scale(differences), high / float(ndtri((1 + share) / 2)))
+    most = _SPIKE * max(_scale(differences), high / NormalDist().inv_cdf((1 + share) / 2))
     cut = np.clip(differences, -most, most) if most else differences
     return max(_LEAST_NOISE**2, float(np.mean(cut**2)) / 2)
 

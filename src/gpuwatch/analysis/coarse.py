@@ -9,23 +9,20 @@ evenly, as all of a counter is but what it added.
 from __future__ import annotations
 
 import math
-import random
 from collections.abc import Collection, Sequence
-from itertools import pairwise
 
 import numpy as np
 
+from gpuwatch.analysis.long_window import BUCKET_NS, Aside, LongWindow, read_halved, read_window
 from gpuwatch.analysis.rates import StepLine
 from gpuwatch.analysis.sampled import (
     Column,
     EverySample,
     Source,
     Sums,
-    around,
     column_of,
     known,
     of_these,
-    ticks_between,
     within,
 )
 from gpuwatch.analysis.samples import Means, Pairs, Samples, integral, middle
@@ -44,9 +41,8 @@ MOST_LINES = 50_000
 _PARTS = 500
 """A row of the tier stands for no more than one in so many of the timed steps: where a run is
 steady is looked for in as many parts of it."""
-_DRAWN = 8_640
-"""Samples of each channel that quantiles are of: one in ten seconds of a day."""
-_BUCKET_NS = TIER_SECONDS * 1_000_000_000
+_SEVERAL = 20
+"""Channels from which on two processes read them sooner than one."""
 _CONFIDENT = 1.96
 _STEPS = (
     f"long: step times within {RESOLUTION * 100:.2g} % of each other are told as their mean, so "
@@ -55,10 +51,13 @@ _STEPS = (
 )
 
 
-def source_of(reader: SessionReader, *, exact: bool = False) -> Source:
-    """How to read a session: from its tiers where it is long, unless it is to be ``exact``."""
+def source_of(reader: SessionReader, *, exact: bool = False, aside: Aside | None = None) -> Source:
+    """How to read a session: from its tiers where it is long, unless it is to be ``exact``.
+
+    ``aside``: reads half of many channels.
+    """
     every = EverySample(reader)
-    return every if exact or not _long(reader) else FromTiers(reader, every)
+    return every if exact or not _long(reader) else FromTiers(reader, every, aside)
 
 
 def _long(reader: SessionReader) -> bool:
@@ -71,16 +70,7 @@ class _Told:
     """What was read of all channels over one window."""
 
     window: Window
-    whole: tuple[int, int]
-    """The buckets that lie in the window and are in the tier: the first, and the one behind."""
-    ends: tuple[tuple[np.ndarray, list[np.ndarray]], tuple[np.ndarray, list[np.ndarray]]]
-    """Samples before the first of them and behind the last, with one on each side of the window."""
-    numbers: np.ndarray
-    """Of the buckets."""
-    means: tuple[np.ndarray, ...]
-    counts: tuple[np.ndarray, ...]
-    highest: list[float]
-    drawn: tuple[np.ndarray, list[np.ndarray]]
+    read: LongWindow
     places: dict[int, int]
     """Of each channel, by its id."""
 
@@ -88,8 +78,10 @@ class _Told:
 class FromTiers:
     """A long session: the lines of steps by ten seconds, and samples by ten seconds."""
 
-    def __init__(self, reader: SessionReader, every: EverySample) -> None:
-        self._reader, self._every = reader, every
+    def __init__(
+        self, reader: SessionReader, every: EverySample, aside: Aside | None = None
+    ) -> None:
+        self._reader, self._every, self._aside = reader, every, aside
         self._steps: Sequence[StepLine] | None = None
         self._told: _Told | None = None
         self._notes: dict[str, None] = {}
@@ -133,7 +125,7 @@ class FromTiers:
         self._notes[f"long: rates of steps are over {TIER_SECONDS} s each; their mean is exact"] = (
             None
         )
-        return list(range((start // _BUCKET_NS + 1) * _BUCKET_NS, end, _BUCKET_NS))
+        return list(range((start // BUCKET_NS + 1) * BUCKET_NS, end, BUCKET_NS))
 
     def columns(self, channels: Sequence[ChannelRow], window: Window) -> dict[int, Column]:
         told = self._of(window)
@@ -157,7 +149,7 @@ class FromTiers:
 
     def _many(self, start: int, end: int) -> bool:
         first, last = within(self._reader, start, end)
-        return last - first > MOST_TICKS and end // _BUCKET_NS - start // _BUCKET_NS > 1
+        return last - first > MOST_TICKS and end // BUCKET_NS - start // BUCKET_NS > 1
 
     def _of(self, window: Window) -> _Told | None:
         """What the tier says of all channels; ``None``: the window is short enough without it."""
@@ -168,44 +160,17 @@ class FromTiers:
         return self._told
 
     def _read(self, window: Window) -> _Told:
-        reader = self._reader
-        ids = [channel.id for channel in reader.channels()]
-        begin = -(-window.start // _BUCKET_NS)
-        tier = reader.tier_columns(ids, begin - 1)
-        size = int(np.searchsorted(np.array(tier.n), window.end // _BUCKET_NS))
-        behind = tier.n[size - 1] + 1 if size else begin
-        first, last = within(reader, window.start, window.end)
-        before, upto = around(reader, first, last)
-        middle = reader.row_at("tick", begin * _BUCKET_NS - 1)
-        rest = reader.row_at("tick", behind * _BUCKET_NS - 1)
-        numbers = _drawn(first, last)
-        drawn = reader.ticks_at(ids, numbers)
-        ends = (
-            ticks_between(reader, ids, before, middle),
-            ticks_between(reader, ids, rest, upto),
+        ids = [channel.id for channel in self._reader.channels()]
+        if self._aside is None or len(ids) < _SEVERAL:
+            found = read_window(self._reader, ids, window)
+        else:
+            found = read_halved(self._reader, ids, window, self._aside)
+        counted = max((each.sum() for each in found.counts), default=0)
+        counted += sum(
+            np.count_nonzero((t >= window.start) & (t <= window.end)) for t, _ in found.ends
         )
-        counted = max((sum(each[:size]) for each in tier.counts), default=0)
-        counted += sum(np.count_nonzero((t >= window.start) & (t <= window.end)) for t, _ in ends)
-        self._notes[_note(int(counted), len(drawn.n))] = None
-        return _Told(
-            window=window,
-            whole=(begin, behind),
-            ends=ends,
-            numbers=np.array(tier.n[:size], dtype=np.int64),
-            means=tuple(np.array(each[:size]) for each in tier.means),
-            counts=tuple(np.array(each[:size]) for each in tier.counts),
-            highest=reader.tier_highest(ids, begin, behind),
-            drawn=(np.array(drawn.t, dtype=np.int64), [np.array(each) for each in drawn.values]),
-            places={each: place for place, each in enumerate(ids)},
-        )
-
-
-def _drawn(first: int, last: int) -> list[int]:
-    """One number of each of equal stretches of those behind ``first`` and up to ``last``."""
-    some = random.Random(0)  # noqa: S311 (no secret; the same for the same session)
-    count = min(_DRAWN, last - first)
-    bounds = [first + (last - first) * place // count for place in range(count + 1)]
-    return [some.randint(low + 1, high) for low, high in pairwise(bounds)]
+        self._notes[_note(int(counted), len(found.drawn[0]))] = None
+        return _Told(window, found, {each: place for place, each in enumerate(ids)})
 
 
 def _note(samples: int, drawn: int) -> str:
@@ -221,14 +186,14 @@ def _note(samples: int, drawn: int) -> str:
 
 def _column(told: _Told, channel: ChannelRow) -> Column:
     place, window = told.places[channel.id], told.window
-    (early, before), (late, behind) = ((t, values[place]) for t, values in told.ends)
-    t, drawn = told.drawn[0], told.drawn[1][place]
+    (early, before), (late, behind) = ((t, values[place]) for t, values in told.read.ends)
+    t, drawn = told.read.drawn[0], told.read.drawn[1][place]
     if channel.kind == Kind.COUNTER.value:
         times = np.concatenate([early, t, late])
         values = np.concatenate([before, drawn, behind])
         _, order = np.unique(times, return_index=True)
         return column_of(channel, times[order], values[order], window)
-    counts, means = told.counts[place], told.means[place]
+    counts, means = told.read.counts[place], told.read.means[place]
     outer = np.concatenate(
         [
             values[(times >= window.start) & (times <= window.end)]
@@ -236,7 +201,7 @@ def _column(told: _Told, channel: ChannelRow) -> Column:
         ]
     )
     outer = outer[~np.isnan(outer)]
-    highest = [told.highest[place], *outer.tolist()]
+    highest = [told.read.highest[place], *outer.tolist()]
     sums = Sums(
         count=int(counts.sum()) + outer.size,
         total=float((counts * means).sum() + outer.sum()),
@@ -249,8 +214,10 @@ def _pairs(told: _Told, channel: ChannelRow) -> Pairs:
     place = told.places[channel.id]
     if channel.kind != Kind.COUNTER.value:
         return _gauge(told, place)
-    times = np.concatenate([told.ends[0][0], told.drawn[0], told.ends[1][0]])
-    values = np.concatenate([told.ends[0][1][place], told.drawn[1][place], told.ends[1][1][place]])
+    times = np.concatenate([told.read.ends[0][0], told.read.drawn[0], told.read.ends[1][0]])
+    values = np.concatenate(
+        [told.read.ends[0][1][place], told.read.drawn[1][place], told.read.ends[1][1][place]]
+    )
     _, order = np.unique(times, return_index=True)
     return known(times[order], values[order])
 
@@ -261,15 +228,15 @@ def _gauge(told: _Told, place: int) -> Means:
     It covers the usual distance between samples for each of its own, and once more, as a single
     sample that is missing is no gap.
     """
-    counts, means = told.counts[place], told.means[place]
+    counts, means = told.read.counts[place], told.read.means[place]
     full = counts > 0
-    gap = _BUCKET_NS / middle(counts[full]) if full.any() else 0.0
-    begin, behind = (each * _BUCKET_NS for each in told.whole)
-    ends = (told.numbers[full] + 1) * _BUCKET_NS - int(gap)
+    gap = BUCKET_NS / middle(counts[full]) if full.any() else 0.0
+    begin, behind = (each * BUCKET_NS for each in told.read.whole)
+    ends = (told.read.numbers[full] + 1) * BUCKET_NS - int(gap)
     outer, sizes = [], []
     for (t, values), low, high in (
-        ((told.ends[0][0], told.ends[0][1][place]), told.window.start, begin),
-        ((told.ends[1][0], told.ends[1][1][place]), behind, told.window.end),
+        ((told.read.ends[0][0], told.read.ends[0][1][place]), told.window.start, begin),
+        ((told.read.ends[1][0], told.read.ends[1][1][place]), behind, told.window.end),
     ):
         inside = values[(t >= low) & (t <= high) & ~np.isnan(values)]
         outer.append(float(inside.mean()) if inside.size else math.nan)

@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.special import stdtr, stdtrit
+import scipy
 
 from gpuwatch.analysis.results import Interval
 from gpuwatch.deferred import dataclass
@@ -34,15 +34,15 @@ class Mean:
 
     def bounds(self, level: float) -> tuple[float, float]:
         """Of the two-sided interval at ``level``."""
-        half = float(stdtrit(self.freedom, (1 + level) / 2)) * self.error
+        half = float(scipy.special.stdtrit(self.freedom, (1 + level) / 2)) * self.error
         return self.value - half, self.value + half
 
     def p_above(self, bound: float) -> float:
         """One-sided: small where the mean lies above ``bound``."""
-        return float(stdtr(self.freedom, (bound - self.value) / self.error))
+        return float(scipy.special.stdtr(self.freedom, (bound - self.value) / self.error))
 
     def p_below(self, bound: float) -> float:
-        return float(stdtr(self.freedom, (self.value - bound) / self.error))
+        return float(scipy.special.stdtr(self.freedom, (self.value - bound) / self.error))
 
     def p_zero(self) -> float:
         """Two-sided, of a mean of zero."""

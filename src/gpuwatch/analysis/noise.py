@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from scipy.special import chdtri
+import scipy
 
 from gpuwatch import units
 from gpuwatch.analysis.power import resolves
@@ -46,7 +46,10 @@ def _interval(verdict: Verdict) -> tuple[float, float]:
     """Of the noise, at 95 %, by the chi-square distribution of its square."""
     noise = verdict.noise or 0.0
     freedom = verdict.pairs - 1 if verdict.paired else 2 * (verdict.pairs - 1)
-    low, high = (noise * math.sqrt(freedom / float(chdtri(freedom, p))) for p in (_TAIL, 1 - _TAIL))
+    low, high = (
+        noise * math.sqrt(freedom / float(scipy.special.chdtri(freedom, p)))
+        for p in (_TAIL, 1 - _TAIL)
+    )
     return low, high
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from gpuwatch.deferred import dataclass
 
@@ -46,7 +46,7 @@ def signed_rank(values: np.ndarray) -> Ranks:
 def mann_whitney(values: np.ndarray, baseline: np.ndarray) -> Ranks:
     """The Mann-Whitney test of ``values`` against ``baseline``."""
     above, below = (
-        float(stats.mannwhitneyu(values, baseline, alternative=side).pvalue)
+        float(scipy.stats.mannwhitneyu(values, baseline, alternative=side).pvalue)
         for side in ("greater", "less")
     )
     return Ranks(above, below)
@@ -65,10 +65,10 @@ def _untied(count: int, rank_sum: int) -> Ranks:
 
 def _tied(values: np.ndarray) -> Ranks:
     """Exact with tied ranks too: the sum of signed mid-ranks over all signs."""
-    signed = stats.rankdata(np.abs(values)) * np.sign(values)
+    signed = scipy.stats.rankdata(np.abs(values)) * np.sign(values)
     above, below = (
         float(
-            stats.permutation_test(
+            scipy.stats.permutation_test(
                 (signed,),
                 np.sum,
                 permutation_type="samples",
@@ -84,6 +84,6 @@ def _tied(values: np.ndarray) -> Ranks:
 
 def _wilcoxon(values: np.ndarray) -> Ranks:
     above, below = (
-        float(stats.wilcoxon(values, alternative=side).pvalue) for side in ("greater", "less")
+        float(scipy.stats.wilcoxon(values, alternative=side).pvalue) for side in ("greater", "less")
     )
     return Ranks(above, below)

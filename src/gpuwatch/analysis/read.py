@@ -23,6 +23,7 @@ from gpuwatch.session import progress, study
 from gpuwatch.session.plan import WARM_UP, Plan, PlannedRun
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.text import clean
+from gpuwatch.uncollected import uncollected
 
 _NO_PLAN = (
     "plan.json cannot be read, so it is not known which runs are of the warm-up and which belong "
@@ -51,8 +52,9 @@ def read_exactly(path: Path) -> Read:
 
 
 def _read(reader: SessionReader, source: Source) -> Read:
-    times, reason = series_of([row for row in source.steps() if not row.warmup])
-    return Read(summarise_from(reader, source), _steady(times, reason))
+    with uncollected():
+        series = series_of([row for row in source.steps() if not row.warmup])
+        return Read(summarise_from(reader, source, series), _steady(*series))
 
 
 def _steady(times: Series, reason: str | None) -> Steady:

@@ -7,6 +7,7 @@ A quantile of times that are together is off by less than
 from __future__ import annotations
 
 import math
+from array import array
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -90,12 +91,13 @@ class Single:
 class Together:
     """Buckets of times with their weights; steps are known to the bucket."""
 
-    def __init__(self, buckets: Sequence[tuple[np.ndarray, np.ndarray]]) -> None:
-        """``buckets``: times, and of how many steps each is the mean."""
-        self._values = np.concatenate([values for values, _ in buckets])
-        self._weights = np.concatenate([weights for _, weights in buckets])
-        self._entries = np.cumsum([0, *(values.size for values, _ in buckets)])
-        self._steps = np.cumsum([0, *(int(weights.sum()) for _, weights in buckets)])
+    def __init__(self, values: np.ndarray, weights: np.ndarray, sizes: Sequence[int]) -> None:
+        """``values``: times, bucket by bucket, ``sizes`` of them in each; ``weights``: of how many
+        steps each is the mean."""
+        self._values, self._weights = values, weights
+        self._entries = np.cumsum([0, *sizes])
+        behind = np.concatenate([[0.0], np.cumsum(weights)])
+        self._steps = behind[self._entries].astype(np.int64)
         self._bins: list[int] = [0]
 
     @property
@@ -185,34 +187,45 @@ class _Ranked:
         return [float(values[order[np.searchsorted(behind, each, "right")]]) for each in ranks]
 
 
-def series_of(timed: Sequence[StepLine]) -> tuple[Series, str | None]:
-    """The step times of these lines, as :func:`gpuwatch.analysis.step_lines.times_of` gives them;
-    and why they are not the steps' times, if they are not."""
+Told = tuple[Series, str | None]
+"""Step times, and why they are not the steps' times, if they are not."""
+
+
+def series_of(timed: Sequence[StepLine]) -> Told:
+    """The step times of these lines, as :func:`gpuwatch.analysis.step_lines.times_of` gives
+    them."""
     if not any(isinstance(row, StepBucket) for row in timed):
         times, reason = times_of([row for row in timed if not isinstance(row, StepBucket)])
         return Single(np.array(times)), reason
-    parts = [_part(row) for row in timed]
     if not all(
         isinstance(row, StepBucket) or row.seconds is not None or row.count == 1 for row in timed
     ):
         reason = "the workload reports several steps at once without their times"
         return Single(np.array([])), reason
-    parts = [part for part in parts if part[0].size]
-    if not parts:
+    joined, weights, sizes = array("d"), array("I"), []
+    for row in timed:
+        of_row, several = _part(row)
+        if of_row:
+            joined.extend(of_row)
+            weights.extend(several)
+            sizes.append(len(of_row))
+    if not joined:
         return Single(np.array([])), "no full step was reported"
+    values = np.frombuffer(joined)
     if not any(isinstance(row, StepBucket) and row.weights is not None for row in timed):
-        return Single(np.concatenate([values for values, _ in parts])), None
-    together = Together(parts)
+        return Single(values), None
+    together = Together(values, np.frombuffer(weights, np.uint32).astype(float), sizes)
     if not together.good():
         return Single(np.array([])), "a step time that was reported is none that a step can take"
     return together, None
 
 
-def _part(row: StepLine) -> tuple[np.ndarray, np.ndarray]:
+def _part(row: StepLine) -> tuple[array[float], array[int]]:
+    """Times, and of how many steps each is the mean."""
     if not isinstance(row, StepBucket):
-        values = np.array(full_times(row))
-        return values, np.ones(values.size)
-    values = np.frombuffer(row.times) if row.times else np.array([])
-    if row.weights is None:
-        return values, np.ones(values.size)
-    return values, np.frombuffer(row.weights, np.uint32).astype(float)
+        times = array("d", full_times(row))
+    elif row.times and row.weights is not None:
+        return row.times, row.weights
+    else:
+        times = row.times or array("d")
+    return times, array("I", [1]) * len(times)

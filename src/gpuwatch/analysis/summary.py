@@ -9,6 +9,7 @@ from gpuwatch.analysis.ceilings import missing_of
 from gpuwatch.analysis.coarse import source_of
 from gpuwatch.analysis.efficiency import SAMPLED, Efficiency, Work, efficiency_of
 from gpuwatch.analysis.energy import with_energy
+from gpuwatch.analysis.long_window import Aside
 from gpuwatch.analysis.metrics import partly_sampled, statistics_of
 from gpuwatch.analysis.notes import notes
 from gpuwatch.analysis.profile import Counters, Profile, counters_of, profile_of
@@ -17,7 +18,7 @@ from gpuwatch.analysis.rates import StepLine
 from gpuwatch.analysis.sampled import Source
 from gpuwatch.analysis.statistics import Statistic
 from gpuwatch.analysis.step_lines import throughput
-from gpuwatch.analysis.step_series import series_of
+from gpuwatch.analysis.step_series import Told, series_of
 from gpuwatch.analysis.window import Window, span_of, timed_window
 from gpuwatch.deferred import dataclass
 from gpuwatch.models import JSON, mapping, number
@@ -26,6 +27,7 @@ from gpuwatch.session.label import NONE, Label
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.session.rows import StepBucket, StepRow
 from gpuwatch.session.status import Status, status
+from gpuwatch.uncollected import uncollected
 
 SCHEMA = 1
 
@@ -115,14 +117,18 @@ class Summary:
     """Its name, its tags and a note, as a person gave them."""
 
 
-def summarise(reader: SessionReader, *, exact: bool = False) -> Summary:
+def summarise(reader: SessionReader, *, exact: bool = False, aside: Aside | None = None) -> Summary:
     """Describe a session: a long one from its tiers, with a note on what is not exact for it;
-    ``exact``: from every sample and every step, however long that takes."""
-    return summarise_from(reader, source_of(reader, exact=exact))
+    ``exact``: from every sample and every step, however long that takes.
+
+    ``aside``: of a long one with many channels it reads half of them.
+    """
+    with uncollected():
+        return summarise_from(reader, source_of(reader, exact=exact, aside=aside))
 
 
-def summarise_from(reader: SessionReader, source: Source) -> Summary:
-    """Describe a session as ``source`` reads it."""
+def summarise_from(reader: SessionReader, source: Source, series: Told | None = None) -> Summary:
+    """Describe a session as ``source`` reads it; ``series``: of its timed steps, if known."""
     meta = reader.meta()
     steps = source.steps()
     tick_times = source.tick_times(span_of(steps))
@@ -134,7 +140,7 @@ def summarise_from(reader: SessionReader, source: Source) -> Summary:
         ended = tick_times[-1]
     statistics, of_device = statistics_of(reader, source, window, steps, count)
     label = str(session.get("label", reader.path.stem))
-    rows, facts, described = reader.devices(), reader.facts(), steps_of(steps)
+    rows, facts, described = reader.devices(), reader.facts(), steps_of(steps, series)
     counters = counters_of(meta)
     samples = source.samples(SAMPLED, {row.id for row in rows}, window)
     gpus = [row.id for row in rows if row.kind == "gpu" and row.used]
@@ -254,13 +260,16 @@ def _launch(meta: Mapping[str, JSON]) -> float | None:
     return seconds if seconds >= 0 else None
 
 
-def steps_of(rows: Sequence[StepLine]) -> Steps:
-    """Times, throughput and losses of step lines; the first lines of a run are enough for them."""
+def steps_of(rows: Sequence[StepLine], series: Told | None = None) -> Steps:
+    """Times, throughput and losses of step lines; the first lines of a run are enough for them.
+
+    ``series``: of the timed ones, if known.
+    """
     timed = [row for row in rows if not row.warmup]
     count = sum(row.count for row in timed)
     buckets = [row for row in timed if isinstance(row, StepBucket)]
     partial = {number for row in timed if isinstance(row, StepRow) for number in row.partial}
-    times, reason = series_of(timed)
+    times, reason = series or series_of(timed)
     losses = [value for row in rows for value in row.loss or ()]
     phases: dict[str, float] = {}
     for row in timed:

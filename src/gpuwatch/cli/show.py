@@ -22,11 +22,12 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     path = find.session(arguments.session)
     from gpuwatch.analysis.compare import compare
     from gpuwatch.analysis.summary import summarise
+    from gpuwatch.cli.beside import beside, pays
     from gpuwatch.report import json, side_by_side
     from gpuwatch.session.reader import SessionReader
 
     with SessionReader(path) as reader:
-        summary = summarise(reader, exact=arguments.exact)
+        summary = summarise(reader, exact=arguments.exact, aside=beside if pays(path) else None)
     if arguments.format == "json":
         sys.stdout.write(json.dumps(json.summary(summary)))
         return 0

@@ -23,8 +23,10 @@ _MOST_BUCKETS = 1_000_000
 """Of the tier: 115 days."""
 _PIECE = 4001
 """Rows of the tier that are read at once: an odd number ends within a bucket."""
-_PICKED = 500
-"""Numbers, or columns, of one statement."""
+_PICKED = 100
+"""Numbers of ticks of one statement: what it gives stays in the processor's memory."""
+_OF_ONE = 500
+"""Columns of one statement."""
 _TIMED = ("tick", "step", "log", "event", "gpu_process", "process", "process_use")
 """Tables whose rows are in order of time."""
 
@@ -123,8 +125,8 @@ class BulkReads(Suspicious):
         """The highest value of each channel in the finished buckets from ``first`` up to ``end``,
         which does not count; NaN where nothing is known."""
         found: list[float] = []
-        for begin in range(0, len(channels), _PICKED):
-            of = ", ".join(f"max(c{int(each)})" for each in channels[begin : begin + _PICKED])
+        for begin in range(0, len(channels), _OF_ONE):
+            of = ", ".join(f"max(c{int(each)})" for each in channels[begin : begin + _OF_ONE])
             sql = f"SELECT {of} FROM tier WHERE stat = ? AND n >= ? AND n < ?"  # noqa: S608
             found.extend(doubles(self._rows(sql, (TIER_STATS.index("max"), first, end))[0]))
         return found
@@ -219,20 +221,24 @@ def floats(blob: object) -> tuple[float, ...] | None:
 
 def doubles(column: Sequence[JSON]) -> array[float]:
     """Numbers as doubles; NaN for what is none."""
-    try:
-        values = array("d", column)
-        if math.isfinite(sum(values)):
-            return values
-    except TypeError:
-        pass
+    if _finite(column):
+        return array("d", column)
     return array("d", [NAN if (value := number(each)) is None else value for each in column])
+
+
+def _finite(column: Sequence[JSON]) -> bool:
+    """Whether they are numbers, all of them finite, and so is their sum."""
+    try:
+        return math.isfinite(sum(column))
+    except TypeError:
+        return False
 
 
 def _weighted(means: Sequence[JSON], counts: Sequence[JSON]) -> tuple[array[float], array[float]]:
     """Means and their counts; both 0 where one is not known."""
+    if _finite(means) and _finite(counts):
+        return array("d", means), array("d", counts)
     averages, weights = doubles(means), doubles(counts)
-    if math.isfinite(sum(averages)) and math.isfinite(sum(weights)):
-        return averages, weights
     for index, (mean, count) in enumerate(zip(averages, weights, strict=True)):
         if not (math.isfinite(mean) and count > 0):
             averages[index] = weights[index] = 0.0

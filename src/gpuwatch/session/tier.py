@@ -8,6 +8,9 @@ from gpuwatch.session.schema import TIER_SECONDS, TIER_STATS
 
 _BUCKET_NS = TIER_SECONDS * 1_000_000_000
 
+_HELD = 20
+"""Ticks that are counted together: a column of them costs little more than one value."""
+
 Value = float | int | None
 
 
@@ -17,6 +20,7 @@ class Tier:
     def __init__(self, columns: int) -> None:
         self._columns = columns
         self._bucket: int | None = None
+        self._held: list[Sequence[Value]] = []
         self._clear()
 
     def _clear(self) -> None:
@@ -30,23 +34,29 @@ class Tier:
         bucket = t // _BUCKET_NS
         done = self.flush() if self._bucket not in (None, bucket) else []
         self._bucket = bucket
-        count, total, low, high = self._count, self._sum, self._min, self._max
-        for index, value in enumerate(values):
-            if value is None:
-                continue
-            count[index] += 1
-            total[index] += value
-            lowest, highest = low[index], high[index]
-            if lowest is None or value < lowest:
-                low[index] = value
-            if highest is None or value > highest:
-                high[index] = value
+        self._held.append(values)
+        if len(self._held) == _HELD:
+            self._take()
         return done
+
+    def _take(self) -> None:
+        """Count the ticks that are held."""
+        for index, column in enumerate(zip(*self._held, strict=True)):
+            known = [value for value in column if value is not None] if None in column else column
+            if not known:
+                continue
+            lowest, highest = self._min[index], self._max[index]
+            self._count[index] += len(known)
+            self._sum[index] += sum(known)
+            self._min[index] = min(known) if lowest is None else min(lowest, *known)
+            self._max[index] = max(known) if highest is None else max(highest, *known)
+        self._held = []
 
     def flush(self) -> list[tuple[Value, ...]]:
         """The rows of the bucket under way, which is then empty."""
         if self._bucket is None:
             return []
+        self._take()
         mean = [
             total / count if count else None
             for total, count in zip(self._sum, self._count, strict=True)

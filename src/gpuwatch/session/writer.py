@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sqlite3
 import threading
@@ -14,6 +15,8 @@ from gpuwatch.session.store import Row, SessionStore, event, insert
 from gpuwatch.session.tier import Tier, Value
 
 COMMIT_SECONDS = 0.5
+MACHINE_COMMIT_SECONDS = 1.0
+"""Of the machine alone, whose ticks cost less than a commit's two waits for the disk."""
 PUMP_SECONDS = 0.1
 """Between two calls of the pump where there is much for it, and at the start."""
 _LIVELY_SECONDS = 2.0
@@ -24,11 +27,12 @@ _FIRST_SECONDS = 0.05
 
 
 class SessionWriter:
-    """Takes rows from any thread, writes them twice a second, and keeps them while it cannot.
+    """Takes rows from any thread, commits them on time, and keeps them while it cannot.
 
     ``pump`` is called every ``pump_seconds`` in the writing thread and may put rows itself; what
     it returned last is called after those rows are safely in the file. With ``None`` nothing is
-    drained: a tick wakes the writer, which commits it at once, at most twice a second.
+    drained: a tick wakes the writer, which commits it at once. From one commit to the next it is
+    about ``commit_seconds``.
     """
 
     def __init__(
@@ -39,12 +43,14 @@ class SessionWriter:
         base_ns: int,
         pump: Callable[[], Callable[[], None] | None] = lambda: None,
         pump_seconds: float | None = PUMP_SECONDS,
+        commit_seconds: float = COMMIT_SECONDS,
         on_trouble: Callable[[str], None] = lambda text: None,
     ) -> None:
         self._store = store
         self._base_ns = base_ns
         self._pump = pump
         self._pump_seconds = pump_seconds
+        self._commit_seconds = commit_seconds
         self._on_trouble = on_trouble
         self._tier = Tier(columns)
         self._tick_sql = insert("tick", columns, "n", "t")
@@ -55,6 +61,9 @@ class SessionWriter:
         self._dropped = 0
         self.hurry = False
         """Set by the pump: there is more for it, call it again after :data:`PUMP_SECONDS`."""
+        self._due = -math.inf
+        """When a tick wakes the writer; in the session's time, as the next one."""
+        self._last_tick = 0
         self._trouble_since: float | None = None
         self.trouble: str | None = None
         self._stop = threading.Event()
@@ -73,7 +82,10 @@ class SessionWriter:
         with self._lock:
             self._rows.append((self._tick_sql, (n, t, *values)))
             self._rows.extend((self._tier_sql, row) for row in self._tier.add(t, values))
-        if self._pump_seconds is None:
+        since, self._last_tick = t - self._last_tick, t
+        # The tick that is nearest to it: the next one may come too late.
+        if self._pump_seconds is None and t + since / 2 >= self._due:
+            self._due = t + self._commit_seconds * 1e9
             self._wake.set()
 
     def look(self) -> None:
@@ -115,17 +127,11 @@ class SessionWriter:
             os._exit(1)
 
     def _write_ticks(self) -> None:
-        due = time.monotonic()
         while not self._stop.is_set():
             self._wake.wait(_LONGEST_SECONDS)
-            if (left := due - time.monotonic()) > 0:
-                self._stop.wait(left)
             self._wake.clear()
-            # A little less than what lies between two ticks, which would be a wake more.
-            due = time.monotonic() + 0.9 * COMMIT_SECONDS
             self._collect()
-            if not self.commit():
-                self._wake.set()
+            self.commit()
 
     def _write_until_stopped(self, pump_seconds: float) -> None:
         # What was put at once, the first sample, is in the file soon: somebody waits for it.
@@ -140,7 +146,7 @@ class SessionWriter:
             now = time.monotonic()
             if now >= due:
                 self.commit()
-                due = now + 0.9 * COMMIT_SECONDS
+                due = now + 0.9 * self._commit_seconds
             soon = self.hurry or now < lively
             wait = min(PUMP_SECONDS, pump_seconds) if soon else pump_seconds
 

@@ -1,0 +1,14 @@
+"""Lines for people, beside what a command puts out."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+
+from gpuwatch.text import clean
+
+
+def say(text: str) -> None:
+    """One line for people; a terminal that is gone does not matter."""
+    with contextlib.suppress(OSError):
+        print(f"gpuwatch: {clean(text)}", file=sys.stderr, flush=True)
