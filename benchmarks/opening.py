@@ -36,6 +36,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from benchmarks.compiled import compile_gpuwatch
 from gpuwatch.metrics import CATALOGUE, Method
 from gpuwatch.session import store
 from gpuwatch.session.rows import StepRow
@@ -82,6 +83,7 @@ def made(folder: Path, long: Long) -> Path:
     """The session in a folder: one that an earlier call wrote whole, of today's schema, or anew."""
     path = folder / f"gpuwatch-{long.name}-schema-{VERSION}.gpuwatch"
     if not path.exists():
+        folder.mkdir(parents=True, exist_ok=True)
         write(path, long)
     return path
 
@@ -239,6 +241,7 @@ def main() -> int:
     parser.add_argument("--ticks", type=int, help="fewer, to try it out")
     parser.add_argument("--measure", type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
+    compile_gpuwatch()
     if arguments.measure:
         print(json.dumps(measure(arguments.measure)))
         return 0

@@ -1,9 +1,10 @@
 """How much slower a workload runs because it is recorded.
 
-    python -m benchmarks.overhead [--hz 2,10,100] [--gpus 1,8] [--minutes 5] [--pool FILE] [--write]
+    python -m benchmarks.overhead [--hz 2,10,100] [--gpus 1,8] [--minutes 10] [--pool FILE]
+                                  [--write]
 
 Runs differ by more than a recorder costs, so nothing is compared between runs: within one run of a
-workload the recorder is stopped and let go on in windows of two seconds, in pairs whose order is
+workload the recorder is stopped and let go on in windows of half a second, in pairs whose order is
 by chance, and the lengths of the workload's steps in the two windows of a pair are compared. The
 interval is of a bootstrap over blocks of neighbouring pairs. Controls switch a stand-in instead:
 one that does nothing must show no slowdown, one that uses 2 % of a core must show one.
@@ -53,8 +54,8 @@ def main() -> int:
     )
     parser.add_argument("--hz", default="2,10,100", help="samples a second, by commas")
     parser.add_argument("--gpus", default="1,8", help="of the stand-in driver, by commas")
-    parser.add_argument("--minutes", type=float, default=5.0, help="of each row")
-    parser.add_argument("--window", type=float, default=2.0, help="seconds")
+    parser.add_argument("--minutes", type=float, default=10.0, help="of each row")
+    parser.add_argument("--window", type=float, default=0.5, help="seconds")
     parser.add_argument("--latency-us", type=int, default=300, help="of the driver's calls")
     parser.add_argument("--own-driver", action="store_true", help="this machine's own GPUs")
     parser.add_argument("--device", default="cpu", help="of the workload: cpu or cuda")

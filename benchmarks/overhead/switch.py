@@ -2,9 +2,9 @@
 
 It is stopped by SIGSTOP and goes on by SIGCONT. That needs nothing of the program that is measured,
 stops all of its threads wherever they are, and leaves the workload alone: a stopped process is in
-no run queue. What it should have done meanwhile it does as soon as it goes on. That is part of its
-cost, so a window in which it runs begins with the signal; only after it was stopped a guard is left
-out. The same with a stand-in that does nothing shows that this favours no side.
+no run queue. What it missed it does as soon as it goes on, which one that nobody stops need not.
+So a guard is left out behind every signal, of either kind. That a window in which it runs holds as
+much work as usual is shown by its processor time there.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from collections.abc import Sequence
 from benchmarks.overhead.windows import Planned, Window
 
 GUARD_SECONDS = 0.1
-"""Behind a stop, in which processor and caches become the workload's again."""
+"""Behind a stop the processor and its caches become the workload's again; behind its end is done
+what was missed."""
 
 
 def cpu_seconds(pid: int) -> float:
@@ -39,13 +40,11 @@ def switched(pid: int, planned: Sequence[Planned]) -> list[Window]:
     try:
         for each in planned:
             until = time.monotonic() + each.seconds
-            start = time.monotonic_ns()
             if each.on != on:
                 os.kill(pid, signal.SIGCONT if each.on else signal.SIGSTOP)
                 on = each.on
-            if not on:
-                time.sleep(GUARD_SECONDS)
-                start = time.monotonic_ns()
+            time.sleep(GUARD_SECONDS)
+            start = time.monotonic_ns()
             before = cpu_seconds(pid)
             time.sleep(max(0.0, until - time.monotonic()))
             windows.append(Window(on, start, time.monotonic_ns(), cpu_seconds(pid) - before))

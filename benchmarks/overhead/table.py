@@ -9,6 +9,7 @@ from pathlib import Path
 
 from benchmarks.overhead.measure import Measured
 from benchmarks.overhead.windows import cpu_share, slowdown
+from gpuwatch.analysis.results import Interval
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "performance.md"
 BEGIN, END = "<!-- overhead: begin -->", "<!-- overhead: end -->"
@@ -21,7 +22,7 @@ LOADS = {
 }
 _HEAD = (
     "workload", "step, ms", "switched", "GPUs", "pairs", "slowdown, %", "95 % interval",
-    "CPU, % of a core", "in its windows",
+    "CPU, % of a core", "in its windows", "at most, %",
 )  # fmt: skip
 
 
@@ -56,7 +57,16 @@ def row(measured: Measured) -> tuple[str, ...]:
         "" if found is None else f"{found.low * 100:+.2f} to {found.high * 100:+.2f}",
         f"{measured.cpu_share * 100:.2f}",
         f"{cpu_share(measured.windows) * 100:.2f}",
+        "" if case.instead is not None or found is None else f"{at_most(measured, found):.2%}"[:-1],
     )
+
+
+def at_most(measured: Measured, found: Interval) -> float:
+    """The upper bound; where the windows hold less of the recorder's work than any other time,
+    larger by that ratio."""
+    held = cpu_share(measured.windows)
+    usual = measured.cpu_share / held if held else float("inf")
+    return max(found.high, found.high * usual)
 
 
 def verdict(rows: Sequence[Measured]) -> tuple[bool, list[str]]:
@@ -74,10 +84,14 @@ def verdict(rows: Sequence[Measured]) -> tuple[bool, list[str]]:
         elif case.instead and found.low <= 0:
             good = False
             said.append(f"{LOADS[case.load]}: the slowdown of the control is not seen.")
-        elif case.instead is None and case.hz == TARGET_HZ and found.high >= TARGET:
+        elif (
+            case.instead is None
+            and case.hz == TARGET_HZ
+            and (bound := at_most(measured, found)) >= TARGET
+        ):
             good = False
             said.append(
-                f"{LOADS[case.load]}, {case.gpus} GPUs: upper bound {found.high:.2%}, "
+                f"{LOADS[case.load]}, {case.gpus} GPUs: upper bound {bound:.2%}, "
                 f"**target {TARGET:.1%} missed**"
                 + (" for certain." if found.low >= TARGET else ": more minutes or less noise tell.")
             )

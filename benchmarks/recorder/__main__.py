@@ -20,6 +20,7 @@ from collections import defaultdict
 from contextlib import nullcontext
 from pathlib import Path
 
+from benchmarks.compiled import compile_gpuwatch
 from benchmarks.recorder import table
 from benchmarks.recorder.cost import Cost, cost
 from benchmarks.recorder.jitter import Beat, beat, first_sample
@@ -45,6 +46,7 @@ def main() -> int:
     parser.add_argument("--only", default="costs,jitter,start", help="which tables, by commas")
     parser.add_argument("--write", action="store_true", help="into docs/performance.md")
     arguments = parser.parse_args()
+    compile_gpuwatch()
     makers = {"costs": _costs, "jitter": _jitter, "start": _start}
     with tempfile.TemporaryDirectory(prefix="gpuwatch-bench-driver-") as folder:
         library = build(Path(folder))

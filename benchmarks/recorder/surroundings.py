@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.tui.weather import Weather
+from benchmarks.tui.weather import change_each_second
 from tests.fake_nvml import FakeDriver
 
 GPM = {2: 80.0, 3: 40.5, 5: 30.0, 10: 45.5, 11: 1.0, 12: 12.0, 13: 3.0, 20: 100.0, 21: 200.5}
@@ -39,7 +39,7 @@ def place(library: Path, gpus: int, latency_us: int, *, gpm: bool = False) -> It
     driver = FakeDriver(folder, gpus)
     if gpm:
         driver.gpm(GPM)
-    weather = Weather(driver, gpus)
+    change_each_second(driver)
     calls = folder / "calls"
     calls.write_bytes(bytes(8))
     env = {key: value for key, value in driver.env.items() if not key.startswith("XDG_")}
@@ -54,7 +54,6 @@ def place(library: Path, gpus: int, latency_us: int, *, gpm: bool = False) -> It
     try:
         yield Place(folder, env, calls)
     finally:
-        weather.close()
         shutil.rmtree(folder, ignore_errors=True)
 
 

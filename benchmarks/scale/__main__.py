@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 
+from benchmarks.compiled import compile_gpuwatch
 from benchmarks.opening import Long, made
 from benchmarks.scale.measure import LISTED, Cost, Listing, cost, listing
 from benchmarks.scale.picture import svg
@@ -36,6 +37,7 @@ def main() -> int:
     parser.add_argument("--hours", default="1,6,24")
     parser.add_argument("--write", action="store_true", help="into docs/performance.md")
     arguments = parser.parse_args()
+    compile_gpuwatch()
     hours = [float(each) for each in arguments.hours.split(",")]
     costs = [
         cost(made(arguments.folder, _long(gpus, each)), gpus, each, arguments.repeat)

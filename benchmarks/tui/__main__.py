@@ -21,11 +21,12 @@ import tempfile
 import time
 from pathlib import Path
 
+from benchmarks.compiled import compile_gpuwatch
 from benchmarks.tui.driver import build
 from benchmarks.tui.measure import Measured, measure
 from benchmarks.tui.programs import Program, fill, programs
 from benchmarks.tui.table import about, tables
-from benchmarks.tui.weather import Weather
+from benchmarks.tui.weather import change_each_second
 from tests.fake_nvml import FakeDriver
 
 _PEERS = Path(tempfile.gettempdir()) / "peers" / "bin"
@@ -43,6 +44,7 @@ def main() -> int:
     parser.add_argument("--peers", type=Path, default=_PEERS, help="bin of nvitop and gpustat")
     parser.add_argument("--only", help="programs whose name holds one of these, by commas")
     arguments = parser.parse_args()
+    compile_gpuwatch()
     wanted = [
         program
         for program in programs(arguments.peers)
@@ -68,7 +70,7 @@ def _rounds(
     for round_ in range(arguments.rounds):
         for program in wanted if round_ % 2 == 0 else reversed(wanted):
             folder = Path(tempfile.mkdtemp(prefix="gpuwatch-bench-"))
-            weather = Weather(driver := FakeDriver(folder, gpus), gpus)
+            change_each_second(driver := FakeDriver(folder, gpus))
             try:
                 env = _environment(folder, driver, library, latency_us)
                 fill(folder)
@@ -79,7 +81,6 @@ def _rounds(
                 results[program.name].append(None)
                 print(f"{gpus} GPU, {program.name}, a run that does not count: {error}")
             finally:
-                weather.close()
                 shutil.rmtree(folder, ignore_errors=True)
     return results
 

@@ -17,6 +17,6 @@ def build(folder: Path) -> Path:
     target = folder / "libnvidia-ml.so.1"
     flags = ["-shared", "-fPIC", "-O1", f"-I{sources}"]
     # A real driver wakes who waits for an event; one that looks for it would cost gpuwatch alone.
-    flags.append("-DEVENT_LOOK_NS=990000000")
+    flags.append("-DEVENT_LOOK_NS=3000000000LL")
     subprocess.run(["cc", *flags, "-o", target, *units, "-lpthread"], check=True)
     return folder

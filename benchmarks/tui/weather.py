@@ -1,41 +1,21 @@
-"""GPUs that are at work: the stand-in driver's answers change once a second."""
+"""GPUs whose readings change once a second."""
 
 from __future__ import annotations
 
-import random
-import threading
-
 from tests.fake_nvml import FakeDriver
 
-_EVERY_SECONDS = 1.0
+_MEMORY = 12 * 2**30
 
 
-class Weather:
-    """Changes what ``driver`` answers, the same way in every run of the benchmark."""
-
-    def __init__(self, driver: FakeDriver, gpus: int) -> None:
-        self._driver = driver
-        self._gpus = gpus
-        self._dice = random.Random(6)
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._run, daemon=True)
-        self._thread.start()
-
-    def _run(self) -> None:
-        while not self._over.wait(_EVERY_SECONDS):
-            for gpu in range(self._gpus):
-                busy = self._dice.randint(55, 99)
-                self._driver.set(
-                    gpu=gpu,
-                    utilization=busy,
-                    memory_busy=busy // 2,
-                    memory_used=(12 * 2**30) + self._dice.randrange(2**30),
-                    power=200_000 + 4_500 * busy,
-                    power_instant=200_000 + 4_500 * busy,
-                    temperature=40 + busy // 4,
-                    clock_sm=1980 - 2 * busy,
-                )
-
-    def close(self) -> None:
-        self._over.set()
-        self._thread.join()
+def change_each_second(driver: FakeDriver) -> None:
+    """The stand-in works them out: read from a file each second they would cost as much as what
+    is measured."""
+    driver.set(
+        utilization="~55 99",
+        memory_busy="~27 49",
+        memory_used=f"~{_MEMORY} {_MEMORY + 2**30}",
+        power="~447500 645500",
+        power_instant="~447500 645500",
+        temperature="~53 64",
+        clock_sm="~1870 1782",
+    )

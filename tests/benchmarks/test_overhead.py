@@ -7,12 +7,13 @@ import random
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from benchmarks.overhead import pool, standin, workload
+from benchmarks.overhead import pool, standin, table, workload
 from benchmarks.overhead.measure import Case, Measured, measure
 from benchmarks.overhead.switch import switched, uninterrupted
 from benchmarks.overhead.table import BEGIN, END, PAGE, markdown, verdict, write
@@ -56,6 +57,19 @@ def test_without_a_slowdown_zero_is_outside_of_the_interval_no_oftener_than_it_m
     outside = sum(each is None or not each.low <= 0 <= each.high for each in found)
     # 5 are due; 13 and more come once in 1,000, and percentiles of 12 blocks are a little narrow.
     assert outside <= 14
+
+
+def test_pairs_that_lie_far_out_decide_nothing() -> None:
+    numbers = np.random.default_rng(5)
+    widths = []
+    for _ in range(20):
+        usual = 0.02 + numbers.normal(0, 0.01, 200)
+        some_far = usual + numbers.choice((-0.2, 0.0, 0.2), 200, p=(0.08, 0.84, 0.08))
+        found, plain = slowdown(some_far), slowdown(usual)
+        assert found is not None and plain is not None
+        assert abs(found.estimate - 0.02) < 0.006
+        widths.append((found.high - found.low) / (plain.high - plain.low))
+    assert np.mean(widths) < 1.7  # of their mean it would be seven
 
 
 def test_the_interval_is_wider_where_neighbouring_pairs_are_alike() -> None:
@@ -113,6 +127,13 @@ def test_the_table_tells_a_missed_target_and_controls_that_do_not_hold() -> None
     lines = [line for line in text.splitlines() if line.startswith("|")]
     assert len(lines) == 2 + len(good) and len({line.count("|") for line in lines}) == 1
     assert "| 0.30 | 0.40 |" in lines[-1]
+    *_, high, _, _, at_most, _ = lines[-1].split("|")
+    assert high.split()[-1] == "+" + at_most.strip()
+    few = replace(good[2], cpu_share=0.04)
+    found = slowdown(few.ratios)
+    assert found is not None
+    assert table.at_most(few, found) == pytest.approx(10 * found.high)
+    assert not verdict([few])[0], "ten times as much work, a tenth of which was measured"
     assert "At 2 Hz nothing was measured, and the controls hold." in markdown(
         [*good[:2], good[3]], "HEAD"
     )
