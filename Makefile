@@ -21,7 +21,8 @@ run: $(VENV)/.run
 	$(BIN)/gpuwatch run mnist-cnn --steps 500 $$($(PYTHON) $(has_torch) && echo --python $(PYTHON))
 
 test: $(VENV)/.test
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "not alone"
+	$(BIN)/python -m pytest -m alone
 
 faults: $(VENV)/.test
 	rows=$$(mktemp -d) && trap 'rm -r "$$rows"' EXIT && GPUWATCH_FAULT_ROWS=$$rows $(BIN)/python -m pytest --timeout 1800 tests/faults \

@@ -12,6 +12,11 @@ from pathlib import Path
 
 import pytest
 
+HERE = Path(__file__).parent
+
+# Helpers that assert say as much of a failure as tests do.
+pytest.register_assert_rewrite(*(f"tests.{each.parent.name}" for each in HERE.glob("*/*.py")))
+
 from .engines import available
 from .engines.fixtures import (  # noqa: F401 (fixtures of every test)
     docker_daemon,

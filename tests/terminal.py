@@ -27,6 +27,9 @@ SEQUENCES = re.compile(
 )
 """All that a screen has to say to a terminal besides text."""
 
+TAKEN_OVER = "\x1b[?2004h"
+"""Bracketed paste: Textual asks for it when it takes a terminal over."""
+
 _START = 'test -z "$2" || trap "" HUP; exec <>"$1"; shift 2; exec "$@"'
 """The leader of a session that opens a terminal is controlled by it from then on."""
 
@@ -79,6 +82,12 @@ class Pty:
             left = deadline - time.monotonic()
             assert left > 0 and self.read(left), f"no {text!r} in {self.text()[-3000:]!r}"
         return self.sent
+
+    def taken_over(self, text: str, seconds: float = 30.0) -> None:
+        """Wait until Textual has the terminal, and drew ``text``: a first picture stands there
+        before, but who it came from handles no signal and reads no key yet."""
+        self.wait(TAKEN_OVER, seconds)
+        self.wait(text, seconds, start=self.sent.index(TAKEN_OVER.encode()))
 
     def quiet(self, seconds: float = 0.4) -> None:
         """Read until nothing comes for so long."""

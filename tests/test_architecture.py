@@ -25,6 +25,7 @@ ENGINE = {
     "processes",
     "text",
     "tied",
+    "uncollected",
     "units",
 }
 ENGINE |= {"gpuwatch", "own_command", "peak_tables"}

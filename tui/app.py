@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual import events
 from textual.app import App
@@ -29,6 +29,10 @@ from gpuwatch.tui.painted import PaintedScreen
 from gpuwatch.tui.snapshot import Snapshot
 from gpuwatch.tui.words import farewell, farewell_stopped
 
+if TYPE_CHECKING:
+    from gpuwatch.tui.home_opening import HomeOpening
+    from gpuwatch.tui.live_opening import Begun
+
 
 class GpuwatchApp(App[int]):
     """Shows ``first`` and the screens that follow from it."""
@@ -45,19 +49,23 @@ class GpuwatchApp(App[int]):
         Binding("ctrl+z", "suspend_process", show=False),
     ]
 
-    def __init__(self, first: Callable[[], Screen[Any]], look: Look = USUAL) -> None:
+    def __init__(
+        self, first: Callable[[], Screen[Any]], look: Look = USUAL, *, standing: bool = False
+    ) -> None:
+        """``standing``: the terminal shows its other screen already, and something on it."""
         # Without colours the terminal's own two are used, also by Textual's widgets.
         super().__init__(ansi_color=True if "NO_COLOR" in os.environ else None)
         # No screen has any; Textual would put a widget for each on every one.
         self._disable_tooltips = self._disable_notifications = True
         self._first = first
         self.look = look
+        self.standing = standing
         self.farewell: list[str] = []
         """Lines for the terminal after the screen is gone."""
         for theme in palette.themes():
             self.register_theme(theme)
         system = str(self.console.color_system)
-        self.theme = chosen_theme(self.no_color, system, os.environ, look.theme)
+        self.theme = palette.chosen(self.no_color, system, os.environ, look.theme)
 
     def get_driver_class(self) -> type[Driver]:
         found = super().get_driver_class()
@@ -208,28 +216,10 @@ def _live(path: Path) -> bool:
         return False
 
 
-def chosen_theme(
-    no_color: bool, colours: str, environment: Mapping[str, str], asked: str | None = None
-) -> str:
-    """The theme that was ``asked`` for, else one that the terminal can show.
-
-    The terminal's own colours where it has few; else dark, or light if it says it is light.
-    """
-    if no_color:
-        return palette.TERMINAL
-    if asked is not None:
-        return palette.BY_NAME[asked]
-    if colours not in ("truecolor", "256"):
-        return palette.TERMINAL
-    # Set by some terminals to "foreground;background"; 7 and 15 are whites.
-    background = environment.get("COLORFGBG", "").rpartition(";")[2]
-    return palette.LIGHT if background in ("7", "15") else palette.DARK
-
-
-def _run(first: Callable[[], Screen[Any]], look: Look) -> int:
+def _run(first: Callable[[], Screen[Any]], look: Look, *, standing: bool = False) -> int:
     from gpuwatch.tui.terminal import signals_given_back
 
-    app = GpuwatchApp(first, look)
+    app = GpuwatchApp(first, look, standing=standing)
     with signals_given_back():
         code = app.run()
     for line in app.farewell:
@@ -245,19 +235,23 @@ def run_home(
     *,
     refresh: float = REFRESH_SECONDS,
     recorder: MachineRecorder | None = None,
+    opening: HomeOpening | None = None,
 ) -> int:
     """Show the home screen until it is left; returns the exit code.
 
     ``refresh``: seconds between two pictures of the devices, and between two samples of them.
-    ``recorder``: of the machine, started before this program was loaded.
+    ``recorder``: of the machine, started before this program was loaded. ``opening``: it draws
+    what it reads until now.
     """
+    if opening is not None:
+        opening.hand_over()
 
     def first() -> Screen[Any]:
         from gpuwatch.tui.home import HomeScreen
 
-        return HomeScreen(refresh=refresh, recorder=recorder)
+        return HomeScreen(refresh=refresh, recorder=recorder, opening=opening)
 
-    return _run(first, look)
+    return _run(first, look, standing=opening is not None)
 
 
 def run_live(
@@ -267,25 +261,28 @@ def run_live(
     look: Look = USUAL,
     refresh: float = REFRESH_SECONDS,
     start: View | None = None,
+    begun: Begun | None = None,
 ) -> int:
     """Show one session, live or finished, until it is left; returns the exit code.
 
     ``follow``: the runs after it in its study come by themselves, also where it is over already.
-    ``refresh``: seconds between two pictures. ``start``: what is looked at first.
+    ``refresh``: seconds between two pictures. ``start``: what is looked at first. ``begun``: of
+    :mod:`.live_opening`.
 
     Raises:
         NotASession, NewerSchema, StorageError: the file is no session that can be read.
     """
     from gpuwatch.session.reader import SessionReader
 
-    SessionReader(session).close()
+    if begun is None:
+        SessionReader(session).close()
 
     def first() -> Screen[Any]:
         from gpuwatch.tui.live import LiveScreen
 
-        return LiveScreen(session, follow=follow, refresh=refresh, start=start)
+        return LiveScreen(session, follow=follow, refresh=refresh, start=start, begun=begun)
 
-    return _run(first, look)
+    return _run(first, look, standing=begun is not None)
 
 
 def run_compare(

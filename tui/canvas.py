@@ -19,12 +19,9 @@ from textual.widget import Widget
 from gpuwatch.tui.ascii_words import in_words
 from gpuwatch.tui.changes import Cells, cells_of, changed
 from gpuwatch.tui.line import Line, Press, Span
+from gpuwatch.tui.look import LEAST
 from gpuwatch.tui.narrow import Piece, send
 from gpuwatch.tui.palette import styles
-
-LEAST = (40, 8)
-"""Columns and rows below which no screen says anything."""
-
 
 _WHEEL_ROWS = 3
 """Rows that one notch of a wheel scrolls."""

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import json
-import os
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import TYPE_CHECKING, Any
 
 from gpuwatch import models
 from gpuwatch.deferred import dataclass
 from gpuwatch.own_command import OWN_COMMAND
 from gpuwatch.session.schema import SUFFIX
 from gpuwatch.text import clean
+from gpuwatch.tui.home_listing import LIST_COMMAND
+from gpuwatch.tui.nameless import nameless_file, text_in
+
+if TYPE_CHECKING:
+    from asyncio.subprocess import Process
 
 TIMEOUT_SECONDS = 120.0
 """Preparing an environment may pull an image; nobody waits longer for an answer."""
@@ -60,8 +62,10 @@ async def run(*arguments: str, timeout: float = TIMEOUT_SECONDS, outlives: bool 
     What takes longer than ``timeout`` seconds has exit code :data:`NO_ANSWER`; it is ended too, or
     goes on where it outlives.
     """
+    import asyncio  # not needed for the first picture, which waits for what is loaded
+
     # Into files: one that outlives this program would write into a pipe that nobody holds.
-    with _file() as out, _file() as err:
+    with nameless_file() as out, nameless_file() as err:
         starting = asyncio.ensure_future(
             asyncio.create_subprocess_exec(
                 *PREFIX,
@@ -83,22 +87,10 @@ async def run(*arguments: str, timeout: float = TIMEOUT_SECONDS, outlives: bool 
             return Outcome(NO_ANSWER, "", f"no answer after {timeout:.0f} s")
         finally:
             await _end(process, outlives=outlives)
-        return Outcome(code, _text(out), _text(err))
+        return Outcome(code, text_in(out), text_in(err))
 
 
-def _file() -> IO[bytes]:
-    """A file without a name: in memory, for a full disk is what some commands have to tell of."""
-    if hasattr(os, "memfd_create"):
-        return open(os.memfd_create("gpuwatch"), "w+b")
-    return tempfile.TemporaryFile()
-
-
-def _text(file: IO[bytes]) -> str:
-    file.seek(0)
-    return file.read().decode("utf-8", "replace")
-
-
-async def _end(process: asyncio.subprocess.Process, *, outlives: bool) -> None:
+async def _end(process: Process, *, outlives: bool) -> None:
     """Leave nothing of it behind, unless it goes on and outlives this program."""
     if process.returncode is None and outlives:
         return
@@ -172,18 +164,23 @@ class Listed:
 
 async def sessions() -> tuple[Listed, str | None]:
     """The saved and running sessions as the command lists them, and a complaint if it failed."""
-    outcome = await run("sessions", "--format", "json")
+    import asyncio
+
+    outcome = await run(*LIST_COMMAND)
+    return await asyncio.to_thread(listed_of, outcome)
+
+
+def listed_of(outcome: Outcome) -> tuple[Listed, str | None]:
+    """The list that the command wrote, and a complaint if it failed."""
     if not outcome.good:
         return Listed(), outcome.complaint
     try:
-        return await asyncio.to_thread(_listed, outcome.out), None
+        found = json.loads(outcome.out)
+        return Listed(
+            tuple(map(entry, found["sessions"])), tuple(map(_study, found["studies"]))
+        ), None
     except (ValueError, KeyError, TypeError, AttributeError):
         return Listed(), "the list of sessions could not be read"
-
-
-def _listed(text: str) -> Listed:
-    found = json.loads(text)
-    return Listed(tuple(map(entry, found["sessions"])), tuple(map(_study, found["studies"])))
 
 
 def entry(item: dict[str, Any]) -> Entry:

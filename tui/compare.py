@@ -12,7 +12,6 @@ from textual.message import Message
 
 from gpuwatch.session.study import sessions_in
 from gpuwatch.text import clean
-from gpuwatch.tui.canvas import Canvas
 from gpuwatch.tui.cells import wrap
 from gpuwatch.tui.exporting import export_report
 from gpuwatch.tui.head_rows import trouble_rows
@@ -184,7 +183,7 @@ class CompareScreen(PaintedScreen):
         lines = [title, *lines][: space + 1]
         lines += [Line(width) for _ in range(space + 1 - len(lines))]
         lines += [*foot, keys_row([*keys, ("?", "help")], width)]
-        self.query_one(Canvas).show(lines)
+        self.show(lines)
 
     def _foot(self, width: int) -> list[Line]:
         """The answer to a key."""

@@ -12,7 +12,6 @@ from textual.message import Message
 
 from gpuwatch.deferred import dataclass
 from gpuwatch.text import clean
-from gpuwatch.tui.canvas import Canvas
 from gpuwatch.tui.keys import keys_row
 from gpuwatch.tui.line import Line
 from gpuwatch.tui.painted import PaintedScreen
@@ -185,7 +184,7 @@ class HistoriesScreen(PaintedScreen):
         if len(self._cases) > 1:
             keys.append(("Tab", "case"))
         lines.append(keys_row([*keys, ("?", "help")], width))
-        self.query_one(Canvas).show(lines)
+        self.show(lines)
 
     def action_metric(self, by: int) -> None:
         metrics, view = self._metrics(), self._now()

@@ -9,13 +9,13 @@ from typing import ClassVar
 from textual import events
 from textual.binding import Binding, BindingType
 
-from gpuwatch.session.status import State
 from gpuwatch.tui.arrived import Delivery, News
-from gpuwatch.tui.canvas import Canvas, Clicked
+from gpuwatch.tui.canvas import Clicked
 from gpuwatch.tui.devices_now import DevicesNow
-from gpuwatch.tui.home_acts import stoppable
 from gpuwatch.tui.home_edit import Edit, leaves
+from gpuwatch.tui.home_keys import HELP, home_keys
 from gpuwatch.tui.home_list import ORDERS
+from gpuwatch.tui.home_opening import HomeOpening
 from gpuwatch.tui.home_rows import Layout, home_rows
 from gpuwatch.tui.home_sessions import HomeSessions
 from gpuwatch.tui.keys import keys_row
@@ -23,35 +23,6 @@ from gpuwatch.tui.machine_recorder import MachineRecorder
 from gpuwatch.tui.narrow import send_only_changes
 from gpuwatch.tui.snapshot import Snapshot, Unreadable
 
-HELP: tuple[tuple[str, str], ...] = (
-    ("", "runs"),
-    ("n", "start a run"),
-    ("Enter", "open: live if it runs, else its replay; of a study its runs"),
-    ("s", "stop the run or the study, after asking"),
-    ("a", "record on: take up a run whose recorder died"),
-    ("l", "the log of the run"),
-    ("p", "processes of this machine"),
-    ("", "the list"),
-    ("↑ ↓ PgUp PgDn", "another row; a click stands on it, a double click opens it"),
-    ("Home End", "first, last row"),
-    ("→ ←", "show, hide the runs of a study"),
-    ("/", "find: words, or status: env: workload: name: tag: note: study:"),
-    ("o", "sort by started, took, step time, samples/s, name, status"),
-    ("O", "the other way round"),
-    ("r", "read the list again"),
-    ("", "comparing"),
-    ("Space", "mark the session or study"),
-    ("c", "compare what is marked; without a mark: all runs of the study"),
-    ("e", "write the report of what is marked, else of the study"),
-    ("Esc", "take the marks back, then show all again"),
-    ("", "what is kept"),
-    ("R", "give it a name, to find it by"),
-    ("T", "its tags"),
-    ("N", "a note on it"),
-    ("d", "delete what is marked, else what is under the cursor; asks"),
-    ("y", "yes, where something is asked; n, Esc and any other key: no"),
-    ("q", "leave; runs go on"),
-)
 REFRESH_SECONDS = 10.0
 _YOUNG_NS = 3_000_000_000
 
@@ -91,12 +62,19 @@ class HomeScreen(HomeSessions):
         Binding("escape", "back", show=False),
     ]
 
-    def __init__(self, *, refresh: float = 1.0, recorder: MachineRecorder | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        refresh: float = 1.0,
+        recorder: MachineRecorder | None = None,
+        opening: HomeOpening | None = None,
+    ) -> None:
         """``refresh``: seconds between two pictures of the devices.
 
-        ``recorder``: of the machine, started before this program was loaded.
+        ``recorder``: of the machine, started before this program was loaded. ``opening``: what was
+        read meanwhile, and stands on the terminal already.
         """
-        super().__init__()
+        super().__init__(opening)
         self._every = refresh
         self._recorder = recorder
         self._layout = Layout()
@@ -118,6 +96,7 @@ class HomeScreen(HomeSessions):
                 Delivery(self, self.take).post,
                 refresh=self._every,
                 recorder=self._recorder,
+                begun=self._opening.collector if self._opening is not None else None,
             )
             self._recorder = None
             self._devices.start()
@@ -144,30 +123,8 @@ class HomeScreen(HomeSessions):
         if height < 2:
             return
         lines, self._layout = home_rows(self.state, width, height - 1)
-        lines.append(keys_row(self._keys(), width))
-        self.query_one(Canvas).show(lines)
-
-    def _keys(self) -> list[tuple[str, str]]:
-        if self.state.edit is not None:
-            return [("Enter", "done"), ("Esc", "leave it as it was")]
-        if self.state.question is not None:
-            return [("y", "yes"), ("n", "no")]
-        may, current = not self.state.read_only, self.state.current
-        keys = [("n", "new run")] if may else []
-        if may and current is not None:
-            if current.entry and current.entry.status == State.LOST.value:
-                keys.append(("a", "record on"))
-            if stoppable(current):
-                keys.append(("s", "stop"))
-        if self.state.entries:
-            keys += [("Enter", "open"), ("Space", "mark"), ("c", "compare"), ("/", "find")]
-        keys += [("q", "leave"), ("?", "help")]
-        if self.state.entries:
-            keys += [("o", "sort"), ("l", "log")]
-            if may:
-                keys += [("d", "delete"), ("R", "name"), ("T", "tags"), ("N", "note")]
-                keys.append(("e", "export"))
-        return [*keys, ("p", "processes"), ("r", "refresh")]
+        lines.append(keys_row(home_keys(self.state), width))
+        self.show(lines)
 
     # Keys and mouse.
 

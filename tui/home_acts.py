@@ -18,7 +18,7 @@ from gpuwatch.session.study import sessions_in
 from gpuwatch.tui import commands
 from gpuwatch.tui.commands import Listed
 from gpuwatch.tui.home_edit import Edit, label_command
-from gpuwatch.tui.home_list import GOING_ON, Item, items_of
+from gpuwatch.tui.home_list import items_of, stoppable
 from gpuwatch.tui.home_question import Question, delete_question
 from gpuwatch.tui.home_rows import HomeState
 from gpuwatch.tui.look import READ_ONLY
@@ -27,8 +27,6 @@ from gpuwatch.tui.words import LOST_QUESTION, STUDY_QUESTION, stop_question
 
 if TYPE_CHECKING:
     from textual.worker import Worker
-
-_STOPPABLE = GOING_ON | {State.LOST.value}
 
 
 class HomeActs(PaintedScreen):
@@ -273,11 +271,6 @@ class HomeActs(PaintedScreen):
         from gpuwatch.tui.process_page import MachineProcessScreen
 
         self.app.push_screen(MachineProcessScreen(self.state.devices))
-
-
-def stoppable(item: Item) -> bool:
-    """Whether something of it may go on."""
-    return item.goes_on or (item.entry is not None and item.entry.status in _STOPPABLE)
 
 
 def _sessions(paths: list[Path]) -> list[Path]:

@@ -13,6 +13,7 @@ from gpuwatch.tui.commands import Entry, Listed, Study
 from gpuwatch.tui.home_filter import matches
 
 GOING_ON = frozenset(state.value for state in (State.QUEUED, State.STARTING, State.RUNNING))
+_STOPPABLE = GOING_ON | {State.LOST.value}
 _BAD = ("failed", "killed", "lost", "unreadable")
 
 
@@ -84,6 +85,11 @@ class Item:
         if many < planned or ends[State.STOPPED.value]:
             return State.STOPPED.value, f"{ends[State.FINISHED.value]}/{planned} runs"
         return State.FINISHED.value, f"{many} runs"
+
+
+def stoppable(item: Item) -> bool:
+    """Whether something of it may go on."""
+    return item.goes_on or (item.entry is not None and item.entry.status in _STOPPABLE)
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import lru_cache
 from pathlib import Path
 
 from gpuwatch.deferred import dataclass
@@ -67,11 +68,32 @@ def columns(items: Sequence[Item], width: int) -> list[Column]:
     return [replace(c, width=c.width + grown.get(c.name, 0)) for c in listed]
 
 
+class _Same:
+    """Items as the key of a cache: equal to themselves alone, for to compare them takes long."""
+
+    def __init__(self, items: Sequence[Item]) -> None:
+        self.items = items
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Same) and self.items is other.items
+
+    def __hash__(self) -> int:
+        return id(self.items)
+
+
 def table(
-    items: Sequence[Item], cursor: int, marked: Sequence[Path], width: int, space: int
-) -> tuple[list[Line], int]:
+    items: tuple[Item, ...], cursor: int, marked: tuple[Path, ...], width: int, space: int
+) -> tuple[tuple[Line, ...], int]:
     """At most ``space`` rows with a heading, the one under the cursor in the middle; and which item
-    is the first that is shown."""
+    is the first that is shown. The same rows, as long as they are asked for of the same items."""
+    return _table(_Same(items), cursor, marked, width, space)
+
+
+@lru_cache(maxsize=1)
+def _table(
+    same: _Same, cursor: int, marked: tuple[Path, ...], width: int, space: int
+) -> tuple[tuple[Line, ...], int]:
+    items = same.items
     shown = columns(items, width)
     head = Line(width).add("   ")
     for column in shown:
@@ -82,7 +104,7 @@ def table(
         _row(items[at], shown, width, marked, current=at == cursor)
         for at in range(first, min(len(items), first + visible))
     ]
-    return [head, *rows], first
+    return (head, *rows), first
 
 
 def _row(

@@ -10,12 +10,14 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gpuwatch import paths
 from gpuwatch.errors import GpuwatchError
 from gpuwatch.session.status import State
-from gpuwatch.tui import commands
-from gpuwatch.tui.commands import Entry
+
+if TYPE_CHECKING:
+    from gpuwatch.tui.commands import Entry
 
 _CHANGES = frozenset(
     state.value for state in (State.QUEUED, State.STARTING, State.RUNNING, State.LOST)
@@ -56,6 +58,7 @@ def fresh(entries: Sequence[Entry]) -> dict[Path, Entry]:
     """The sessions that may go on, read again; those that cannot be read are left out."""
     from gpuwatch.analysis.listing import FIRST_STEP_LINES, listing
     from gpuwatch.session.reader import SessionReader
+    from gpuwatch.tui import commands
 
     found = {}
     for entry in [entry for entry in entries if entry.status in _CHANGES][:_MOST_READ]:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
 
@@ -15,7 +15,6 @@ from gpuwatch.session.study import sessions_in
 from gpuwatch.text import clean
 from gpuwatch.tui.arrived import Delivery, News
 from gpuwatch.tui.asked import View
-from gpuwatch.tui.canvas import Canvas
 from gpuwatch.tui.feed import REFRESH_SECONDS, Feed
 from gpuwatch.tui.head_rows import trouble_rows
 from gpuwatch.tui.keys import keys_row
@@ -29,6 +28,9 @@ from gpuwatch.tui.snapshot import Snapshot, Unreadable
 from gpuwatch.tui.stopping import Stopping
 from gpuwatch.tui.time_travel import TimeTravel
 from gpuwatch.tui.views import Views
+
+if TYPE_CHECKING:
+    from gpuwatch.tui.live_opening import Begun
 
 
 class LiveScreen(TimeTravel, Views, Stopping):
@@ -55,10 +57,11 @@ class LiveScreen(TimeTravel, Views, Stopping):
         refresh: float = REFRESH_SECONDS,
         now_ns: Callable[[], int] = time.time_ns,
         start: View | None = None,
+        begun: Begun | None = None,
     ) -> None:
         """``follow``: go on with the next run of the study also where this one is over already.
 
-        ``start``: what is looked at first.
+        ``start``: what is looked at first. ``begun``: what stands on the terminal already.
         """
         super().__init__()
         self.path = path
@@ -74,11 +77,17 @@ class LiveScreen(TimeTravel, Views, Stopping):
         """The run is over, was watched, and its study goes on."""
         self._drawn = Drawn([])
         self._delivery: Delivery | None = None
-        self._feed = Feed(lambda: path, self._post, refresh=refresh, now_ns=now_ns)
+        self._begun = begun
+        if begun is not None:
+            self._view, self.options = begun.view, begun.options
+        collector = begun.collector if begun is not None else None
+        self._feed = Feed(lambda: path, self._post, refresh=refresh, now_ns=now_ns, begun=collector)
         self._feed.ask(self._view)
 
     def on_mount(self) -> None:
         send_only_changes(self)
+        if self._begun is not None:
+            self._show(self._begun.snapshot)
         self.paint()
         self._delivery = Delivery(self, self.take)
         self._feed.start()
@@ -154,7 +163,6 @@ class LiveScreen(TimeTravel, Views, Stopping):
 
     def paint(self) -> None:
         """Draw what is known."""
-        canvas = self.query_one(Canvas)
         width, height = self.app.size
         if height < 2:
             return
@@ -168,7 +176,7 @@ class LiveScreen(TimeTravel, Views, Stopping):
         lines += [Line(width) for _ in range(height - 1 - len(lines))]
         keys = live_keys(self.snapshot, self.options, self._view, asking=self._asking)
         lines.append(keys_row(keys, width))
-        canvas.show(lines)
+        self.show(lines)
 
     def _lines(self, snapshot: Snapshot, width: int, height: int) -> list[Line]:
         if not self._view.roofline:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from gpuwatch.tui import time_travel
 from gpuwatch.tui.asked import View
 from gpuwatch.tui.live_rows import Options
 from gpuwatch.tui.snapshot import Snapshot
@@ -29,7 +28,16 @@ _OWN: tuple[tuple[str, str], ...] = (
     ("K", "kernels: which ones took the time, after the run"),
     ("c", "compare with its study, so far while that goes on"),
 )
-HELP = (*_OWN, *time_travel.HELP)
+_TIME: tuple[tuple[str, str], ...] = (
+    ("", "time"),
+    ("← →", "a column of the history back or on; of a run that goes on: look back"),
+    ("Shift+← Shift+→", "ten columns"),
+    ("[ ]", "the event before, the next one; epochs only where there are no others"),
+    ("Home End", "the start, the end: of a run that goes on that is now"),
+    ("< >", "play slower, faster: 1/4 to 64 times, or as fast as it draws"),
+)
+"""The mouse goes to a moment too: on the time axis and on the bar of the whole session."""
+HELP = (*_OWN, *_TIME)
 
 
 def live_keys(

@@ -13,7 +13,6 @@ from textual.message import Message
 
 from gpuwatch.errors import GpuwatchError
 from gpuwatch.session.log_lines import LogLine
-from gpuwatch.tui.canvas import Canvas
 from gpuwatch.tui.head_rows import trouble_rows
 from gpuwatch.tui.home_edit import Edit, edit_row, leaves
 from gpuwatch.tui.keys import keys_row
@@ -179,7 +178,7 @@ class LogScreen(PaintedScreen):
             lines.append(edit_row(self._edit, width))
         else:
             lines.append(keys_row(self._keys(), width))
-        self.query_one(Canvas).show(lines)
+        self.show(lines)
 
     def _log_rows(self, width: int) -> list[Line]:
         """The title, and the lines from the place on."""

@@ -7,6 +7,9 @@ from collections.abc import Mapping
 
 from gpuwatch.deferred import dataclass
 
+LEAST = (40, 8)
+"""Columns and rows below which no screen says anything."""
+
 THEMES = ("dark", "light", "terminal")
 """What ``--theme`` takes; ``terminal``: the terminal's own 16 colours."""
 

@@ -12,7 +12,7 @@ from textual.binding import Binding, BindingType
 from textual.timer import Timer
 
 from gpuwatch.tui import commands
-from gpuwatch.tui.canvas import Canvas, Clicked
+from gpuwatch.tui.canvas import Clicked
 from gpuwatch.tui.commands import Outcome
 from gpuwatch.tui.keys import keys_row
 from gpuwatch.tui.launch_answers import ask_doctor, ask_plan
@@ -87,7 +87,7 @@ class NewRunScreen(PaintedScreen):
         first = self._drawn.first
         self.state = replace(self.state, roomy=height > ROOMY)
         self._drawn = launch_rows(self.state, width, height - 1, first, follow=self._follow)
-        self.query_one(Canvas).show([*self._drawn.lines, keys_row(self._keys(), width)])
+        self.show([*self._drawn.lines, keys_row(self._keys(), width)])
 
     def _keys(self) -> list[tuple[str, str]]:
         item = current(self.state)

@@ -7,7 +7,6 @@ from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 
-from gpuwatch.tui.canvas import Canvas
 from gpuwatch.tui.cells import pad, wrap
 from gpuwatch.tui.keys import Keys, keys_row
 from gpuwatch.tui.line import Line, Span
@@ -85,7 +84,7 @@ class PageScreen(PaintedScreen):
         if len(rows) > space:
             keys.append(("↑↓", f"scroll, {self._first + 1} of {len(rows)}"))
         lines.append(keys_row(keys, width))
-        self.query_one(Canvas).show(lines)
+        self.show(lines)
 
     def action_scroll_by(self, by: int) -> None:
         self._first += by

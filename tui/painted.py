@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import ComposeResult
 from textual.screen import Screen
 
 from gpuwatch.tui.canvas import Canvas, Scrolled
+from gpuwatch.tui.line import Line
 
 if TYPE_CHECKING:
     from gpuwatch.tui.app import GpuwatchApp
@@ -23,6 +25,8 @@ class PaintedScreen(Screen[None]):
     A row without a key is the heading of those below it.
     """
 
+    _canvas: Canvas | None = None
+
     @property
     def gpuwatch(self) -> GpuwatchApp:
         return self.app  # type: ignore[return-value]
@@ -34,10 +38,19 @@ class PaintedScreen(Screen[None]):
 
     @abstractmethod
     def paint(self) -> None:
-        """Draw what is known onto the canvas."""
+        """Draw what is known, with :meth:`show`."""
+
+    def show(self, lines: Sequence[Line]) -> None:
+        """Draw ``lines``, where there is still something to draw on.
+
+        The canvas goes before its screen does, and what the screen waited for may come in between.
+        """
+        if self._canvas is not None and self._canvas.is_attached:
+            self._canvas.show(lines)
 
     def compose(self) -> ComposeResult:
-        yield Canvas(ascii=self.gpuwatch.look.ascii)
+        self._canvas = Canvas(ascii=self.gpuwatch.look.ascii)
+        yield self._canvas
 
     def action_help(self) -> None:
         """The page of keys."""
@@ -53,5 +66,6 @@ class PaintedScreen(Screen[None]):
         self.call_after_refresh(self.paint)
 
     def on_screen_resume(self) -> None:
-        self.query_one(Canvas).forget()
+        if self._canvas is not None:
+            self._canvas.forget()
         self.call_after_refresh(self.paint)

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 from rich.style import Style
-from textual.theme import Theme
 
 from gpuwatch.tui.look import THEMES
+
+if TYPE_CHECKING:
+    from textual.theme import Theme
 
 DARK, LIGHT, TERMINAL = "gpuwatch-dark", "gpuwatch-light", "ansi-dark"
 ORDER = (DARK, LIGHT, TERMINAL)
@@ -102,12 +105,32 @@ _PLAIN = {
 ROLES = tuple(_DARK)
 
 
+def chosen(
+    no_color: bool, colours: str, environment: Mapping[str, str], asked: str | None = None
+) -> str:
+    """The theme that was ``asked`` for, else one that the terminal can show.
+
+    The terminal's own colours where it has few; else dark, or light if it says it is light.
+    """
+    if no_color:
+        return TERMINAL
+    if asked is not None:
+        return BY_NAME[asked]
+    if colours not in ("truecolor", "256"):
+        return TERMINAL
+    # Set by some terminals to "foreground;background"; 7 and 15 are whites.
+    background = environment.get("COLORFGBG", "").rpartition(";")[2]
+    return LIGHT if background in ("7", "15") else DARK
+
+
 def themes() -> tuple[Theme, Theme]:
     """The dark and the light theme for Textual's own widgets."""
     return _theme(DARK, _DARK, dark=True), _theme(LIGHT, _LIGHT, dark=False)
 
 
 def _theme(name: str, colours: Mapping[str, str], dark: bool) -> Theme:
+    from textual.theme import Theme  # only the app needs it; colours come before it is loaded
+
     def plain(role: str) -> str:
         return colours[role].split()[-1]
 

@@ -10,7 +10,6 @@ from textual.binding import Binding, BindingType
 
 from gpuwatch.text import clean
 from gpuwatch.tui.arrived import Delivery, News
-from gpuwatch.tui.canvas import Canvas
 from gpuwatch.tui.cells import wrap
 from gpuwatch.tui.devices_now import DevicesNow
 from gpuwatch.tui.head_rows import title_row, warning_rows
@@ -81,7 +80,7 @@ class ProcessScreen(PaintedScreen):
         lines = lines[: height - 1]
         lines += [Line(width) for _ in range(height - 1 - len(lines))]
         lines.append(keys_row(keys, width))
-        self.query_one(Canvas).show(lines)
+        self.show(lines)
 
     def _waiting(self) -> str:
         return "reading the processes …"

@@ -30,6 +30,9 @@ _LOOKS = 3
 is one only after a while. Then it sleeps until the next key, ten wakes a second less."""
 
 
+_OTHER_SCREEN = "\x1b[?1049h"
+"""Goes there, and on many terminals clears it, also where it is shown already."""
+
 _PICTURE = 3
 """Writes that a picture is made of: its start, its cells, its end."""
 
@@ -98,6 +101,7 @@ class TerminalDriver(LinuxDriver):
         if self._file is not None:
             self._file = _Output(self._file, app.look.ascii)  # type: ignore[assignment]
         self._over = False
+        self._standing = app.standing
         self._wake: tuple[int, int] | None = None
 
     def start_application_mode(self) -> None:
@@ -107,6 +111,13 @@ class TerminalDriver(LinuxDriver):
             signal.signal(asking, lambda *_: self._loop.call_soon_threadsafe(self._quit))
         self._wake = os.pipe()
         super().start_application_mode()  # type: ignore[no-untyped-call]
+
+    def write(self, data: str) -> None:
+        """To the terminal; but what stands on its other screen is not cleared by going there."""
+        if self._standing and data == _OTHER_SCREEN:
+            self._standing = False
+        else:
+            super().write(data)
 
     @property
     def behind(self) -> bool:

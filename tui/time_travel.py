@@ -25,16 +25,6 @@ _FINITE = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 FRAME_SECONDS = 0.25
 """Between two pictures while playing."""
 
-HELP: tuple[tuple[str, str], ...] = (
-    ("", "time"),
-    ("← →", "a column of the history back or on; of a run that goes on: look back"),
-    ("Shift+← Shift+→", "ten columns"),
-    ("[ ]", "the event before, the next one; epochs only where there are no others"),
-    ("Home End", "the start, the end: of a run that goes on that is now"),
-    ("< >", "play slower, faster: 1/4 to 64 times, or as fast as it draws"),
-)
-"""The mouse goes to a moment too: on the time axis and on the bar of the whole session."""
-
 
 class TimeTravel(PaintedScreen):
     """The part of the live screen that moves in time.

@@ -4,6 +4,7 @@
  *
  *   driver 575.57.08                              value of the whole machine
  *   gpu 0 utilization 73                          value of one GPU (text to the end of the line)
+ *   gpu 0 utilization ~55 99                      another number between these each second, all of a GPU alike
  *   process 0 compute 4711 1048576                a process on GPU 0 (bytes, or - for not available)
  *   return nvmlDeviceGetPowerUsage 3 *            return code, for one GPU's number or * for all
  *   delay nvmlDeviceGetPowerUsage 20000 0         microseconds that a call takes
@@ -55,20 +56,37 @@ static void ask(void) {
 
 static int gpu_number(const char *text) { return *text == '*' ? ALL : atoi(text); }
 
+static unsigned tag_of(int gpu, const char *key) {
+    unsigned tag = 2166136261u ^ (unsigned)gpu;
+    while (*key) tag = (tag ^ (unsigned char)*key++) * 16777619u;
+    return tag;
+}
+
+static void add_value(State *s, int gpu, const char *key, int length, const char *text) {
+    if (s->values == MAX_VALUES) return;
+    Value *v = &s->value[s->values];
+    v->gpu = gpu;
+    snprintf(v->key, sizeof v->key, "%.*s", length, key);
+    snprintf(v->text, sizeof v->text, "%s", text);
+    s->tag[s->values++] = tag_of(gpu, v->key);
+}
+
 static void parse_line(State *s, char *line) {
     char word[64], function[64], who[16], kind[16], size[32];
-    int gpu, used = 0;
+    int gpu;
     long number;
     unsigned pid;
     line[strcspn(line, "\n")] = 0;
+    if (!strncmp(line, "gpu ", 4)) { /* most lines by far: without sscanf */
+        char *key = line + 4;
+        gpu = (int)strtol(key, &key, 10);
+        key += strspn(key, " ");
+        size_t length = strcspn(key, " ");
+        if (length) add_value(s, gpu, key, (int)length, key + length + strspn(key + length, " "));
+        return;
+    }
     if (sscanf(line, "%63s", word) != 1 || gpm_line(s, line)) return;
-    if (!strcmp(word, "gpu") && s->values < MAX_VALUES) {
-        Value *v = &s->value[s->values];
-        if (sscanf(line, "gpu %d %39s %n", &gpu, v->key, &used) < 2) return;
-        v->gpu = gpu;
-        snprintf(v->text, sizeof v->text, "%s", used ? line + used : "");
-        s->values++;
-    } else if (!strcmp(word, "process") && s->processes < MAX_PROCESSES) {
+    if (!strcmp(word, "process") && s->processes < MAX_PROCESSES) {
         if (sscanf(line, "process %d %15s %u %31s", &gpu, kind, &pid, size) != 4) return;
         unsigned long long bytes = *size == '-' ? ~0ULL : strtoull(size, 0, 10);
         s->process[s->processes++] = (Process){gpu, !strcmp(kind, "graphics"), pid, bytes};
@@ -84,12 +102,9 @@ static void parse_line(State *s, char *line) {
         strcpy(r->function, function);
     } else if (!strcmp(word, "lost")) {
         if (sscanf(line, "lost %d", &gpu) == 1 && gpu >= 0 && gpu < MAX_GPUS) s->lost[gpu] = 1;
-    } else if (s->values < MAX_VALUES) {
-        Value *v = &s->value[s->values++];
-        v->gpu = MACHINE;
-        snprintf(v->key, sizeof v->key, "%.39s", word);
+    } else {
         char *rest = line + strlen(word);
-        snprintf(v->text, sizeof v->text, "%s", rest + strspn(rest, " "));
+        add_value(s, MACHINE, word, (int)strlen(word), rest + strspn(rest, " "));
     }
 }
 
@@ -122,13 +137,23 @@ State *state(void) {
 }
 
 const char *text_of(const State *s, int gpu, const char *key) {
+    unsigned tag = tag_of(gpu, key);
     for (int i = s->values - 1; i >= 0; i--)
-        if (s->value[i].gpu == gpu && !strcmp(s->value[i].key, key)) return s->value[i].text;
+        if (s->tag[i] == tag && s->value[i].gpu == gpu && !strcmp(s->value[i].key, key)) return s->value[i].text;
     return NULL;
+}
+
+static unsigned long long wandering(int gpu, const char *range) {
+    char *rest;
+    long long low = strtoll(range, &rest, 10), high = strtoll(rest, NULL, 10);
+    unsigned mixed = (unsigned)(now_us() / 1000000) * 2654435761u ^ (unsigned)gpu * 2246822519u;
+    mixed = (mixed ^ mixed >> 15) * 2246822519u;
+    return low + (high - low) * (long long)((mixed ^ mixed >> 13) % 1001) / 1000;
 }
 
 unsigned long long number_of(const State *s, int gpu, const char *key) {
     const char *text = text_of(s, gpu, key);
+    if (text && *text == '~') return wandering(gpu, text + 1);
     return text ? strtoull(text, 0, 10) : 0;
 }
 

@@ -25,6 +25,7 @@ typedef struct { int gpu; int graphics; unsigned pid; unsigned long long bytes; 
 typedef struct { double rate, counted; int there; } Running;
 typedef struct State {
     int values, returns, delays, processes, lost[MAX_GPUS];
+    unsigned tag[MAX_VALUES]; /* of a value's GPU and key: what is looked through first */
     Value value[MAX_VALUES];
     Rule ret[MAX_RULES], delay[MAX_RULES];
     Process process[MAX_PROCESSES];

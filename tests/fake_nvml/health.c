@@ -93,7 +93,8 @@ int nvmlEventSetWait_v2(EventSet *set, EventData *out, unsigned milliseconds) {
             return SUCCESS;
         }
         long long left = (until - now_us()) * 1000;
-        if (left > 0) nanosleep(&(struct timespec){0, left < EVENT_LOOK_NS ? left : EVENT_LOOK_NS}, NULL);
+        if (left > EVENT_LOOK_NS) left = EVENT_LOOK_NS;
+        if (left > 0) nanosleep(&(struct timespec){left / 1000000000, left % 1000000000}, NULL);
     } while (now_us() < until);
     return TIMEOUT;
 }

@@ -18,8 +18,8 @@ def test_terminals_attach_and_are_lost_and_the_run_goes_on(cli: Cli, tmp_path: P
     screens = [Pty(cli.argv("attach"), size, cli.env) for size in ((80, 24), (160, 50), (100, 30))]
     try:
         for screen in screens:
-            screen.wait("running")
-            screen.wait("step ")
+            screen.taken_over("running")
+            screen.taken_over("step ")
         first, second, third = screens
         first.hang_up()
         assert first.end() == 0

@@ -91,7 +91,12 @@ async def test_the_cpus_use_stays_until_a_new_recording_knows_it(fake: Fake, ses
     async with running(HomeScreen) as (app, pilot):
         screen = app.screen
         assert isinstance(screen, HomeScreen)
-        await until(pilot, lambda: screen.state.devices is not None)
+
+        def has_cpu() -> bool:
+            known = screen.state.devices
+            return known is not None and any(each.row.kind == "cpu" for each in known.devices)
+
+        await until(pilot, has_cpu)
         known = screen.state.devices
         assert known is not None
         devices = tuple(replace(device, readings={}) for device in known.devices)

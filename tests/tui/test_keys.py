@@ -132,7 +132,7 @@ class Told(PaintedScreen):
 
     def paint(self) -> None:
         rows = [Line(80).add(f"row {number}") for number in range(23)]
-        self.query_one(Canvas).show([*rows, keys_row([("x", "note")], 80)])
+        self.show([*rows, keys_row([("x", "note")], 80)])
 
     def action_note(self, what: str) -> None:
         self.told.append(what)

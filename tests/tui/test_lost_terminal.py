@@ -25,7 +25,7 @@ def terminal(session: Make) -> Iterator[Callable[..., Pty]]:
 
     def make(**options: object) -> Pty:
         opened.append(Pty(replay(session()), **options))  # type: ignore[arg-type]
-        opened[-1].wait("step ")
+        opened[-1].taken_over("step ")
         return opened[-1]
 
     yield make
@@ -86,7 +86,7 @@ def test_only_presses_and_the_wheel_of_a_mouse_are_asked_for(terminal: Callable[
     screen = terminal()
     assert b"\x1b[?1000h" in screen.sent and b"\x1b[?1006h" in screen.sent
     assert b"\x1b[?1003h" not in screen.sent
-    screen.wait("leave")  # behind "q ", in the last row
+    screen.taken_over("leave")  # behind "q ", in the last row
     screen.type("\x1b[<0;5;24M\x1b[<0;5;24m")
     assert screen.end() == 0
     assert b"\x1b[?1000l" in screen.sent

@@ -7,7 +7,6 @@ from itertools import combinations
 import pytest
 
 from gpuwatch.tui import palette
-from gpuwatch.tui.app import chosen_theme
 from gpuwatch.tui.look import Look, only_ascii
 
 from .vision import VISIONS, contrast, distance
@@ -77,7 +76,7 @@ def test_the_terminals_own_theme_uses_its_sixteen_colours() -> None:
 def test_the_theme_is_the_one_asked_for_else_one_the_terminal_can_show(
     no_color: bool, system: str, environment: dict[str, str], asked: str | None, theme: str
 ) -> None:
-    assert chosen_theme(no_color, system, environment, Look(theme=asked).theme) == theme
+    assert palette.chosen(no_color, system, environment, Look(theme=asked).theme) == theme
 
 
 @pytest.mark.parametrize(

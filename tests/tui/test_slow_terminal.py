@@ -21,7 +21,7 @@ def test_leaving_waits_for_no_picture_that_a_slow_link_has_not_taken(
         size=(160, 50),
     )
     try:
-        screen.wait("step ")
+        screen.taken_over("step ")
         time.sleep(4)  # nothing is taken from the terminal meanwhile
         screen.type("q")
         start, began = len(screen.sent), time.monotonic()

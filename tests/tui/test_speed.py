@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import random
+import signal
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -22,11 +24,11 @@ from gpuwatch.session.store import SessionStore, insert
 from gpuwatch.tui.app import GpuwatchApp
 from gpuwatch.tui.canvas import Canvas
 from gpuwatch.tui.live import LiveScreen
-from gpuwatch.tui.narrow import Pen, _look
+from gpuwatch.tui.pen import Pen, _look
 from tests.terminal import Pty, surroundings
 
 from .harness import live, shows, until
-from .sessions import NS
+from .sessions import NS, Script, write
 from .test_imports import loaded_by
 
 Make = Callable[..., Path]
@@ -98,6 +100,39 @@ def test_an_error_behind_the_first_frame_stands_on_the_screen_that_stays(tmp_pat
     frame, _, after = shown.partition("\x1b[?1049l")
     assert "\x1b[?1049h" in frame and "error" not in frame
     assert "gpuwatch: error: no session 'nothing'" in after and "\x1b[?1049" not in after
+
+
+def caught(pid: int) -> int:
+    """The signals that a process has handlers for, a bit for each."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    return int(status.partition("SigCgt:")[2].split()[0], 16)
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGTERM, signal.SIGINT])
+def test_who_is_told_to_end_while_the_screen_loads_gives_the_terminal_back(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    path = tmp_path / "s.gpuwatch"
+    write(path, Script(seconds=30, alive=False))
+    screen = Pty([sys.executable, "-m", "gpuwatch", "replay", str(path)])
+    try:
+        screen.wait("loading the screen")
+        while not caught(screen.process.pid) >> (number - 1) & 1:
+            time.sleep(0.001)
+        screen.process.send_signal(number)
+        # 0: Textual was there already.
+        assert screen.end() in (0, 128 + number)
+        assert screen.text().count("\x1b[?1049l") == 1 and "Traceback" not in screen.text()
+    finally:
+        screen.close()
+
+
+def test_a_signal_before_the_app_began_leaves_the_frame_to_be_withdrawn(tmp_path: Path) -> None:
+    source = (
+        "from gpuwatch.cli import first_frame as f\nf.show()\ntry:\n"
+        "    with f.HandedOver(): raise SystemExit(143)\nfinally: f.withdraw()"
+    )
+    assert in_a_terminal("-c", source, home=tmp_path).endswith("\x1b[?1049l")
 
 
 # What is sent.

@@ -78,6 +78,7 @@ def independent(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., float
     return rate
 
 
+@pytest.mark.alone
 def test_ceilings_of_the_cpu_are_within_ten_per_cent_of_stream_and_of_blas_called_from_c(
     run_workload: Callable[..., Report], independent: Callable[..., float]
 ) -> None:

@@ -26,10 +26,18 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         session_names.show()
         return 0
-    if first_frame.fits(arguments):
-        first_frame.show()
     try:
-        return _run(arguments)
+        if not first_frame.fits(arguments):
+            return _run(arguments)
+        first_frame.show()
+        from gpuwatch.cli import home_ahead
+
+        with home_ahead.Begun(arguments):
+            return _run(arguments)
+    except KeyboardInterrupt:
+        from gpuwatch.errors import ExitCode
+
+        return ExitCode.INTERRUPTED
     finally:
         first_frame.withdraw()
 
@@ -59,8 +67,6 @@ def _run(arguments: list[str]) -> int:
         first_frame.withdraw()
         print(f"gpuwatch: error: {clean(error)}", file=sys.stderr)
         return error.exit_code
-    except KeyboardInterrupt:
-        return ExitCode.INTERRUPTED
     except BrokenPipeError:
         _give_up_output()  # its reader has seen enough
         return ExitCode.DONE

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 from gpuwatch.cli import find, first_frame, looks, screen
+from gpuwatch.cli.say import say
 from gpuwatch.errors import UsageError
 
 _LOOK_SECONDS = 0.2
@@ -37,9 +38,9 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
 
     if arguments.detach:
         return record.tell(
-            *detach(lambda on_session: take_up(path, say=record.say, on_session=on_session))
+            *detach(lambda on_session: take_up(path, say=say, on_session=on_session))
         )
-    code = take_up(path, say=record.say)
+    code = take_up(path, say=say)
     record.print_summary(path.parent)
     return code
 
@@ -53,10 +54,16 @@ def _watch(arguments: argparse.Namespace, refresh: float) -> int:
         interval = plain.INTERVAL_SECONDS if arguments.interval is None else refresh
         return plain.watch(path, interval, onward=session is None)
     screen.require(f"gpuwatch attach --plain {path}")
+    look = looks.look(arguments)
+    begun = None
+    if first_frame.is_up():
+        from gpuwatch.tui import live_opening
+
+        begun = live_opening.begin(path, look)
     from gpuwatch.tui.app import run_live
 
     with first_frame.HandedOver():
-        return run_live(path, follow=session is None, refresh=refresh, look=looks.look(arguments))
+        return run_live(path, follow=session is None, refresh=refresh, look=look, begun=begun)
 
 
 def _nothing() -> UsageError:
@@ -84,9 +91,7 @@ def _between_runs() -> Path:
         raise _nothing()
     folder = going[-1]
     if not sessions_in(folder):
-        from gpuwatch.cli import record
-
-        record.say(f"{folder.name} prepares its first run …")
+        say(f"{folder.name} prepares its first run …")
     while not (found := sessions_in(folder)):
         if not is_held(folder):
             raise _nothing()

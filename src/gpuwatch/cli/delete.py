@@ -14,7 +14,7 @@ from pathlib import Path
 
 from gpuwatch import units
 from gpuwatch.cli import find
-from gpuwatch.cli.record import say
+from gpuwatch.cli.say import say
 from gpuwatch.errors import GpuwatchError, UsageError
 from gpuwatch.session import labels
 from gpuwatch.session.label import NONE

@@ -48,12 +48,10 @@ def environments(
 
 
 def _environment(text: str, python: str | None, pull: bool) -> Environment:
-    from gpuwatch.runners import kinds
-
     head, *rest = text.split(",")
     kind, equals, image = head.partition("=")
-    if kind not in kinds():
-        raise UsageError(f"unknown environment {kind!r}", f"choose from: {', '.join(kinds())}")
+    if kind != "bare":  # looking for other packages' runners takes a while
+        _known(kind)
     if equals and not image:
         raise UsageError(f"--env {text} names no image", f"write {kind}=IMAGE, or {kind} alone")
     values: dict[str, list[str]] = {name: [] for name in _OPTIONS}
@@ -78,6 +76,13 @@ def _environment(text: str, python: str | None, pull: bool) -> Environment:
         network=last["network"],
         pull=pull,
     )
+
+
+def _known(kind: str) -> None:
+    from gpuwatch.runners import kinds
+
+    if kind not in kinds():
+        raise UsageError(f"unknown environment {kind!r}", f"choose from: {', '.join(kinds())}")
 
 
 def _mount(text: str) -> Mount:

@@ -50,10 +50,16 @@ def show() -> None:
         rows = list(_rows())[:height]
         text = "\r\n".join(row[: max(0, width - 1)] for row in rows)
         brand = text.replace("gpuwatch", "\x1b[1mgpuwatch\x1b[22m", 1)
+        _up = True
         os.write(1, f"\x1b[?1049h\x1b[?25l\x1b[2J\x1b[H{brand}".encode("ascii", "replace"))
+        _give_back_when_told_to_end()
     except OSError:
-        return
-    _up = True
+        _up = False
+
+
+def is_up() -> bool:
+    """Whether the frame stands on the terminal, and nothing has taken it over yet."""
+    return _up
 
 
 def withdraw() -> None:
@@ -70,7 +76,8 @@ def withdraw() -> None:
 class HandedOver:
     """While the app has the terminal: it takes the frame's screen over, and gives it back itself.
 
-    An error of gpuwatch's own that comes out of it means that the app never began.
+    An error of gpuwatch's own that comes out of it means that the app never began, and so does a
+    signal that the app would have handled.
     """
 
     def __enter__(self) -> None:
@@ -84,8 +91,21 @@ class HandedOver:
         global _up
         from gpuwatch.errors import GpuwatchError
 
-        if kind is None or not issubclass(kind, GpuwatchError):
+        never_began = (GpuwatchError, SystemExit, KeyboardInterrupt)
+        if kind is None or not issubclass(kind, never_began):
             _up = False
+
+
+def _give_back_when_told_to_end() -> None:
+    """Until the app has handlers of its own: :func:`withdraw` comes on the way out."""
+    import signal
+
+    def leave(number: int, _: object) -> None:
+        raise SystemExit(128 + number)
+
+    for number in (signal.SIGHUP, signal.SIGTERM):
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, leave)
 
 
 def _rows() -> Iterator[str]:

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import os
+from contextlib import ExitStack, closing
 
-from gpuwatch.cli import first_frame, looks, screen
-from gpuwatch.tui.machine_recorder import MachineRecorder
+from gpuwatch.cli import first_frame, home_ahead, looks, screen
+
+_PROGRAMS = 3
+"""That load at once: this one, a recorder of the machine, and one that lists the sessions."""
+_GIVEN_SECONDS = 0.3
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -25,12 +30,20 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
 
         return plain.devices(plain.INTERVAL_SECONDS if arguments.interval is None else refresh)
     screen.require("gpuwatch --plain; for scripts see `gpuwatch --help`")
-    # It loads beside the program of the screens.
-    recorder = MachineRecorder(refresh)
-    try:
+    look = looks.look(arguments)
+    # Both load beside the program of the screens.
+    with closing(home_ahead.recorder(refresh)) as recorder, ExitStack() as ends:
+        opening = None
+        if first_frame.is_up():
+            from gpuwatch.tui.home_listing import HomeListing
+
+            listing = ends.enter_context(closing(HomeListing()))
+            from gpuwatch.tui.home_opening import HomeOpening
+
+            opening = ends.enter_context(closing(HomeOpening(recorder, listing, look)))
+            if len(os.sched_getaffinity(0)) < _PROGRAMS:
+                opening.give_way(_GIVEN_SECONDS)
         from gpuwatch.tui.app import run_home
 
         with first_frame.HandedOver():
-            return run_home(looks.look(arguments), refresh=refresh, recorder=recorder)
-    finally:
-        recorder.close()
+            return run_home(look, refresh=refresh, recorder=recorder, opening=opening)

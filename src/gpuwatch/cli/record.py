@@ -7,7 +7,6 @@ so at once. The summary goes to standard output and into the study's folder.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import errno
 import os
 import shlex
@@ -19,12 +18,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from gpuwatch.cli import launch, planned
+from gpuwatch.cli.say import say
 from gpuwatch.errors import ExitCode, UsageError
 from gpuwatch.models import mapping
 from gpuwatch.own_command import OWN_COMMAND
 from gpuwatch.recorder.control import exit_code_of
 from gpuwatch.recorder.record import Request, record
-from gpuwatch.text import clean
 
 _LAST_WORDS = 8
 _READ_ONLY = os.strerror(errno.EROFS)
@@ -162,9 +161,3 @@ def print_summary(folder: Path) -> None:
         say(f"why: gpuwatch compare {shlex.quote(str(folder))}; to send: {folder / 'summary.html'}")
     elif found:
         say(f"all figures: gpuwatch compare {shlex.quote(str(folder))}")
-
-
-def say(text: str) -> None:
-    """One line for people; a terminal that is gone does not matter."""
-    with contextlib.suppress(OSError):
-        print(f"gpuwatch: {clean(text)}", file=sys.stderr, flush=True)

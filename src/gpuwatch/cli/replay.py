@@ -42,15 +42,21 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     if arguments.at is not None:
         _within(path, arguments.at)
     screen.require(f"gpuwatch replay --plain {path}")
-    from gpuwatch.tui.app import run_live
     from gpuwatch.tui.asked import View
 
+    look, begun = looks.look(arguments), None
     start = View(at=arguments.at)
     if arguments.speed is not None:
         pace = None if isinf(arguments.speed) else arguments.speed
         start = View(at=arguments.at or 0, playing=True, speed=pace)
+    elif arguments.at is None and first_frame.is_up():
+        from gpuwatch.tui import live_opening
+
+        begun = live_opening.begin(path, look)
+    from gpuwatch.tui.app import run_live
+
     with first_frame.HandedOver():
-        return run_live(path, refresh=refresh, look=looks.look(arguments), start=start)
+        return run_live(path, refresh=refresh, look=look, start=start, begun=begun)
 
 
 def _within(path: Path, at: int) -> None:

@@ -10,6 +10,7 @@ import argparse
 from pathlib import Path
 
 from gpuwatch.cli import launch, looks, planned, record, screen
+from gpuwatch.cli.say import say
 from gpuwatch.errors import ExitCode, UsageError
 from gpuwatch.models import mapping
 from gpuwatch.recorder.control import exit_code_of
@@ -32,7 +33,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     request = launch.request(arguments, command)
     if planned.shown(request, arguments):
         return ExitCode.DONE
-    planned.announce(request, record.say)
+    planned.announce(request, say)
     record.tell_of_orphans()
     code, text = record.start_detached(request)
     if code is not ExitCode.DONE:

@@ -1,13 +1,16 @@
-"""Whether there is a terminal that a screen can be drawn on."""
+"""Whether there is a terminal that a screen can be drawn on, and how often that is done.
+
+It imports next to nothing, for the first picture waits for it.
+"""
 
 from __future__ import annotations
 
-import argparse
 import os
-import shutil
 import sys
 
-from gpuwatch.errors import UsageError
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import argparse
 
 REFRESH_SECONDS = 1.0
 _SHORTEST, _LONGEST = 0.1, 60.0
@@ -31,11 +34,18 @@ def refresh(arguments: argparse.Namespace) -> float:
         UsageError: less than a tenth of a second, or more than a minute.
     """
     seconds = REFRESH_SECONDS if arguments.interval is None else float(arguments.interval)
-    if _SHORTEST <= seconds <= _LONGEST:
+    if in_range(seconds):
         return seconds
+    from gpuwatch.errors import UsageError
+
     raise UsageError(
         f"--interval {seconds:g} is out of range", f"{_SHORTEST:g} to {_LONGEST:g} seconds"
     )
+
+
+def in_range(seconds: float) -> bool:
+    """Whether a screen can be drawn anew so often."""
+    return _SHORTEST <= seconds <= _LONGEST
 
 
 def usable() -> bool:
@@ -48,6 +58,8 @@ def usable() -> bool:
 
 def columns() -> int:
     """The terminal's width, 80 where there is none; the variable COLUMNS comes before both."""
+    import shutil
+
     return shutil.get_terminal_size((80, 24)).columns
 
 
@@ -55,6 +67,8 @@ def require(instead: str) -> None:
     """Raise UsageError, naming the command to use ``instead``, where no screen can be drawn."""
     if usable():
         return
+    from gpuwatch.errors import UsageError
+
     if sys.stdin.isatty() and sys.stdout.isatty():
         what = f"a screen cannot be drawn with TERM={os.environ.get('TERM', '')!r}"
         raise UsageError(what, f"set TERM=xterm-256color, or: {instead}")

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from gpuwatch.cli import find
 from gpuwatch.cli.listed import Listed, listed
-from gpuwatch.cli.record import say
+from gpuwatch.cli.say import say
 from gpuwatch.errors import StorageError
 from gpuwatch.models import JSON
 

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from gpuwatch.cli import find
-from gpuwatch.cli.record import say
+from gpuwatch.cli.say import say
 from gpuwatch.errors import GpuwatchError, UsageError
 from gpuwatch.models import JSON, mapping
 

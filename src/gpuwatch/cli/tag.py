@@ -10,7 +10,7 @@ import argparse
 from collections.abc import Sequence
 
 from gpuwatch.cli import find
-from gpuwatch.cli.record import say
+from gpuwatch.cli.say import say
 from gpuwatch.errors import UsageError
 from gpuwatch.session import labels
 from gpuwatch.session.label import NONE, retagged, tagged

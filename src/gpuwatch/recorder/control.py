@@ -8,12 +8,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from gpuwatch.deferred import dataclass
 from gpuwatch.errors import ExitCode
 from gpuwatch.models import JSON
 from gpuwatch.own_command import OWN_COMMAND
+from gpuwatch.processes import identify, when_ended
 from gpuwatch.recorder.run import Outcome, Recording
 from gpuwatch.session.ends import TIME_LIMIT
 from gpuwatch.session.room import room
@@ -105,7 +107,10 @@ def run_to_end(
     if duration is not None:
         timers.append(threading.Timer(duration, recording.stop, (f"{TIME_LIMIT} {duration:g}s",)))
     if while_pid is not None:
-        timers.append(threading.Thread(target=_wait_for_pid, args=(while_pid, stop), daemon=True))
+        ended = partial(stop.ask, f"process {while_pid} ended")
+        process = identify(while_pid)
+        if process is None or not when_ended(process, ended):
+            timers.append(threading.Thread(target=_look_for, args=(while_pid, ended)))
     for timer in timers:
         timer.daemon = True
         timer.start()
@@ -179,7 +184,7 @@ def summarise(folder: Path, say: Callable[[str], None]) -> None:
         say(f"the summary could not be written: {done.stderr.strip()[-500:]}")
 
 
-def _wait_for_pid(pid: int, stop: Stop) -> None:
+def _look_for(pid: int, ended: Callable[[], None]) -> None:
     while Path(f"/proc/{pid}").exists():
         time.sleep(0.25)
-    stop.ask(f"process {pid} ended")
+    ended()

@@ -32,7 +32,7 @@ from gpuwatch.session import schema
 from gpuwatch.session.room import room
 from gpuwatch.session.status import process_id
 from gpuwatch.session.store import Row, Safety, SessionStore, device_row, event, fact, meta
-from gpuwatch.session.writer import COMMIT_SECONDS, SessionWriter
+from gpuwatch.session.writer import COMMIT_SECONDS, MACHINE_COMMIT_SECONDS, SessionWriter
 
 CATCH_UP_SECONDS = 0.3
 """How long one look at the output may take when more of it is waiting."""
@@ -80,6 +80,7 @@ class Recording:
         ceilings: RunCeilings,
         container: bool,
         on_trouble: Callable[[str], None],
+        commit_seconds: float = COMMIT_SECONDS,
     ) -> None:
         self.path = path
         self._sources = sources
@@ -102,6 +103,7 @@ class Recording:
             pump=self._pump,
             # Without a workload there is no output to drain: no wake between two samples.
             pump_seconds=None if run is None else COMMIT_SECONDS,
+            commit_seconds=commit_seconds,
             on_trouble=on_trouble,
         )
         self._sampler = Sampler(sources.all, interval, base_ns)
@@ -330,6 +332,7 @@ def begin(
         ceilings=RunCeilings(sources.devices, {"workload": header.workload}),
         container=header.environment.get("image") is not None,
         on_trouble=on_trouble,
+        commit_seconds=MACHINE_COMMIT_SECONDS if safety is Safety.NEARLY else COMMIT_SECONDS,
     )
     # The workload runs: from here on a disk that is full is waited for.
     recording.note(started)

@@ -124,7 +124,7 @@ class Gpu:
                 given.append(by_gpm.get(name))
                 continue
             probe, k = place
-            fresh = probe.at >= (now - probe.fresh_s if probe.reading.slow else since)
+            fresh = probe.at >= (now - probe.fresh_s if probe.fresh_s else since)
             given.append(probe.values[k] if fresh else None)
         return given
 

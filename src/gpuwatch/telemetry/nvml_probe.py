@@ -40,6 +40,8 @@ class Probe:
     def __init__(self, reading: Reading) -> None:
         self.reading = reading
         self.watch = reading.watch() if reading.watch is not None else None
+        self.fresh_s = FRESH_S + max(0.0, reading.every_s - 1.0) if reading.slow else 0.0
+        """Age in seconds up to which a slow value is given; 0 for one that is read each time."""
         self.values: Numbers = ()
         self.at = -math.inf
         self.reset()
@@ -49,11 +51,6 @@ class Probe:
         self.way = 0
         self.worked = False
         self.next_at = -math.inf
-
-    @property
-    def fresh_s(self) -> float:
-        """Age in seconds up to which a slow value is given."""
-        return FRESH_S + max(0.0, self.reading.every_s - 1.0)
 
     @property
     def source(self) -> str:

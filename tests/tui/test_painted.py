@@ -1,0 +1,49 @@
+"""A screen that is one canvas, and what comes when it is leaving."""
+
+import asyncio
+
+from gpuwatch.tui.canvas import Canvas
+from gpuwatch.tui.line import Line
+from gpuwatch.tui.painted import PaintedScreen
+from tests.tui.harness import running, shows, until
+
+
+class Waits(PaintedScreen):
+    """Paints what it waited for: it comes when the canvas is gone and the screen is not yet."""
+
+    late = False
+
+    def on_mount(self) -> None:
+        self.call_after_refresh(self.paint)
+        self.run_worker(self._wait())
+
+    async def _wait(self) -> None:
+        task = self.query_one(Canvas)._task
+        assert task is not None
+        await asyncio.wait([task])
+        assert self.is_attached and not self.query(Canvas)
+        self.paint()
+        self.late = True
+
+    def paint(self) -> None:
+        self.show([Line(80).add("waits")])
+
+
+class Below(PaintedScreen):
+    """The one underneath."""
+
+    def paint(self) -> None:
+        self.show([Line(80).add("below")])
+
+
+async def test_what_a_leaving_screen_waited_for_ends_nothing() -> None:
+    async with running(Below) as (app, pilot):
+        await shows(pilot, "below")
+        screen = Waits()
+        app.push_screen(screen)
+        await shows(pilot, "waits")
+        screen.dismiss(None)
+        await until(pilot, lambda: screen.late)
+        await shows(pilot, "below")
+        await pilot.press("question_mark")
+        await shows(pilot, "keys")
