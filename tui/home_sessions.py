@@ -139,5 +139,6 @@ class HomeSessions(HomeActs):
             self.run_worker(self._look(), group="look")
 
     async def _look(self) -> None:
-        self.state = replace(self.state, found=await home_first.look())
+        found = await home_first.look()
+        self.state = replace(self.state, found=found)  # as it is now, not as it was on asking
         self.paint()

@@ -493,6 +493,17 @@ async def test_first_contact_says_what_is_missing_and_what_mends_it(
         await until(pilot, lambda: [call[0] for call in fake.asked].count("doctor") == 2)
 
 
+async def test_what_is_said_while_it_is_looked_around_stays(fake: Fake) -> None:
+    fake.holds("doctor")
+    async with running(HomeScreen) as (_, pilot):
+        await until(pilot, lambda: "doctor" in [call[0] for call in fake.asked])
+        await pilot.press("s")
+        await shows(pilot, "» the run is over already")
+        fake.goes_on()
+        await shows(pilot, "✗ bare")
+        await shows(pilot, "» the run is over already")
+
+
 async def test_with_sessions_nothing_is_looked_into(fake: Fake, studies: Path) -> None:
     fake.list(entry(studies / "alone" / "01-bare.gpuwatch"))
     async with home() as (screen, pilot):
