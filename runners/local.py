@@ -17,7 +17,7 @@ from pathlib import Path
 
 from gpuwatch.errors import GpuwatchError
 from gpuwatch.models import JSON, Output, Result, RunState
-from gpuwatch.processes import ProcessId, boot_id, identify, start_time
+from gpuwatch.processes import ProcessId, Pulse, boot_id, identify, start_time
 from gpuwatch.runners import shim
 from gpuwatch.runners.spool import SpoolReader
 
@@ -62,6 +62,7 @@ class LocalRun:
         self._kind = kind
         self._folder = folder
         self._holder = holder
+        self._pulse = Pulse(holder)
         self._spool = SpoolReader(folder / "spool", cursor)
         self._blame = blame
         self._remark = remark
@@ -155,17 +156,15 @@ class LocalRun:
         self._spool.release(cursor)
 
     def state(self) -> RunState:
-        if self._note("ended.json"):
-            return RunState.EXITED
-        return RunState.RUNNING if self._holder.alive() else RunState.LOST
+        if self._pulse.alive():  # the shim's last word is its last act
+            return RunState.RUNNING
+        return RunState.EXITED if self._note("ended.json") else RunState.LOST
 
     def result(self) -> Result | None:
-        alive = self._holder.alive()
-        # The shim may have ended between two looks: its last word counts.
+        if self._pulse.alive():
+            return None
         note = self._note("ended.json")
         if not note:
-            if alive:
-                return None
             text = "whoever held it is gone"
             if self.pids():
                 text += "; the workload may still run: `gpuwatch stop` ends it"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import struct
 from collections.abc import Iterator
@@ -33,9 +34,8 @@ class SpoolReader:
         """Whole frames since the last call, at most about 4 MiB of them, and what is missing."""
         found: list[Output] = []
         size = 0
+        following: int | None = None
         while size < _AT_ONCE:
-            # Looked up before reading: a segment that has a follower is complete.
-            following = self._following()
             used = 0
             for stream, t, payload in _frames(self._read_segment()):
                 used += FRAME.size + len(payload)
@@ -49,8 +49,13 @@ class SpoolReader:
             if used:
                 continue
             if following is None:
-                break
-            self._segment, self._offset = following, 0
+                # A segment that has a follower is complete: what was written to it meanwhile is
+                # read before the other.
+                following = self._following()
+                if following is None:
+                    break
+                continue
+            self._segment, self._offset, following = following, 0, None
         return found
 
     def _missing(self, t: int, total: int) -> list[Output]:
@@ -63,11 +68,12 @@ class SpoolReader:
         keep = int(cursor.partition(":")[0])
         for number in self._numbers():
             if self._released < number < keep:
-                self._path(number).unlink(missing_ok=True)
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(self._path(number))
         self._released = keep - 1
 
-    def _path(self, number: int) -> Path:
-        return self._folder / f"{number:08d}"
+    def _path(self, number: int) -> str:
+        return os.path.join(self._folder, f"{number:08d}")
 
     def _numbers(self) -> list[int]:
         try:
@@ -80,11 +86,13 @@ class SpoolReader:
 
     def _read_segment(self) -> bytes:
         try:
-            with self._path(self._segment).open("rb") as file:
-                file.seek(self._offset)
-                return file.read(_AT_ONCE)
+            file = os.open(self._path(self._segment), os.O_RDONLY | os.O_CLOEXEC)
         except FileNotFoundError:
             return b""
+        try:
+            return os.pread(file, _AT_ONCE, self._offset)
+        finally:
+            os.close(file)
 
 
 def _frames(data: bytes) -> Iterator[_Frame]:

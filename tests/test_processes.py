@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+import gc
+import os
 import subprocess
 import threading
 import time
 from dataclasses import replace
 
-from gpuwatch.processes import identify, when_ended
+import pytest
+
+from gpuwatch.processes import Pulse, identify, when_ended
 from tests.cli.test_record import until
 
 
@@ -32,3 +36,29 @@ def test_of_a_process_that_is_gone_or_another_by_now_nothing_is_told() -> None:
         assert not when_ended(replace(holder, start_time=holder.start_time + 1), print)
         process.kill()
     assert not when_ended(holder, print)
+
+
+@pytest.mark.parametrize("by_descriptor", [True, False])
+def test_a_pulse_is_there_until_the_process_ends(
+    monkeypatch: pytest.MonkeyPatch, by_descriptor: bool
+) -> None:
+    if not by_descriptor:
+
+        def none(pid: int) -> int:
+            raise OSError("an old kernel")
+
+        monkeypatch.setattr(os, "pidfd_open", none)
+    before = len(os.listdir("/proc/self/fd"))
+    process = subprocess.Popen(["sleep", "60"])
+    holder = identify(process.pid)
+    assert holder is not None
+    pulse, another = Pulse(holder), Pulse(replace(holder, start_time=holder.start_time + 1))
+    assert pulse.alive() and another.alive() is False
+    assert Pulse(replace(holder, host="elsewhere")).alive() is None
+    process.kill()
+    until(lambda: pulse.alive() is False)
+    process.wait()
+    assert pulse.alive() is False
+    del pulse, another
+    gc.collect()
+    assert len(os.listdir("/proc/self/fd")) <= before

@@ -6,6 +6,7 @@ import os
 import select
 import socket
 import threading
+import weakref
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -37,12 +38,8 @@ def when_ended(process: ProcessId, call: Callable[[], None]) -> bool:
     ``False``: nobody will, for it is none of this machine's living ones, or the kernel cannot tell
     (Linux before 5.3, some sandboxes).
     """
-    try:
-        fd = os.pidfd_open(process.pid)
-    except OSError:
-        return False
-    if not process.alive():
-        os.close(fd)
+    fd = _descriptor(process)
+    if fd is None:
         return False
 
     def wait() -> None:
@@ -54,6 +51,42 @@ def when_ended(process: ProcessId, call: Callable[[], None]) -> bool:
 
     threading.Thread(target=wait, name="gpuwatch-end", daemon=True).start()
     return True
+
+
+class Pulse:
+    """Whether one process lives, for who asks often.
+
+    The kernel is asked about a descriptor of the process, once that could be had, which takes a
+    twentieth of a look into ``/proc``.
+    """
+
+    def __init__(self, process: ProcessId) -> None:
+        self._process = process
+        self._poller: select.poll | None = None
+        fd = _descriptor(process)
+        if fd is not None:
+            self._poller = select.poll()
+            self._poller.register(fd, select.POLLIN)
+            weakref.finalize(self, os.close, fd)
+
+    def alive(self) -> bool | None:
+        """As :meth:`ProcessId.alive`."""
+        if self._poller is not None:
+            return not self._poller.poll(0)
+        return self._process.alive()
+
+
+def _descriptor(process: ProcessId) -> int | None:
+    """A descriptor that can be read from once the process has ended; ``None`` where it is none of
+    this machine's living ones, or the kernel has no such thing."""
+    try:
+        fd = os.pidfd_open(process.pid)
+    except OSError:
+        return None
+    if process.alive():
+        return fd
+    os.close(fd)
+    return None
 
 
 def identify(pid: int) -> ProcessId | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from gpuwatch.recorder.sources import Sources
 from gpuwatch.session.store import Row, fact
@@ -22,17 +22,21 @@ class ProcessFacts:
         self._begun = time.monotonic()
         self._due = list(_LOOKS_SECONDS)
 
-    def look(self, roots: Sequence[int], *, started: bool) -> list[Row]:
-        """Rows that replace those of an earlier look; none where there is nothing to see."""
-        if not self._due or not roots:
+    def look(self, roots: Callable[[], Sequence[int]], *, started: bool) -> list[Row]:
+        """Rows that replace those of an earlier look; none where there is nothing to see.
+
+        ``roots`` gives the processes at the top of the workload's tree; asked only when due.
+        """
+        if not self._due or not (started or time.monotonic() - self._begun >= self._due[0]):
+            return []
+        top = roots()
+        if not top:
             return []
         if started:
             self._due.clear()
-        elif time.monotonic() - self._begun < self._due[0]:
-            return []
         else:
             del self._due[0]
-        facts = self._sources.process_facts(roots, container=self._container)
+        facts = self._sources.process_facts(top, container=self._container)
         if not facts:
             return []
         rows: list[Row] = [("DELETE FROM fact WHERE scope = 'process'", ())]

@@ -183,7 +183,7 @@ class Recording:
             self._writer.put(meta("cursor", {"at": run.cursor(), **self._intake.state}))
         self._writer.put(*self._ceilings.rows(self._intake))
         self._writer.put(*self._sources.process_rows(time.monotonic_ns() - self._base_ns))
-        self._writer.put(*self._process_facts.look(run.pids(), started=self._intake.started))
+        self._writer.put(*self._process_facts.look(run.pids, started=self._intake.started))
         self._writer.hurry = self._often or bool(outputs) or taken > _MUCH
         if result is not None and not outputs:
             self._result = result

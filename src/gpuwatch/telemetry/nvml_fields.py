@@ -123,6 +123,10 @@ _MEMBERS = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")
 _SM, _MEMORY = 1, 2
 """``nvmlClockType_t``."""
 
+STEADY_S = 2.0
+"""Between two readings of what changes over seconds: the temperature, and the memory's clock, which
+follows the performance state; and of the PCIe traffic, whose calls block for 20 ms each."""
+
 READINGS = (
     Reading(
         ("hw.gpu.utilization", "hw.gpu.memory.busy"),
@@ -148,7 +152,12 @@ READINGS = (
         ),
     ),
     Reading(("hw.gpu.clock.sm",), (Way("NVML nvmlDeviceGetClockInfo SM", _clock(_SM)),)),
-    Reading(("hw.gpu.clock.memory",), (Way("NVML nvmlDeviceGetClockInfo MEM", _clock(_MEMORY)),)),
+    Reading(
+        ("hw.gpu.clock.memory",),
+        (Way("NVML nvmlDeviceGetClockInfo MEM", _clock(_MEMORY)),),
+        slow=True,
+        every_s=STEADY_S,
+    ),
     Reading(
         ("hw.gpu.temperature",),
         (
@@ -156,6 +165,7 @@ READINGS = (
             Way("NVML nvmlDeviceGetTemperatureV", _temperature_v),
         ),
         slow=True,
+        every_s=STEADY_S,
     ),
     Reading(
         ("hw.gpu.energy",),
@@ -169,11 +179,13 @@ READINGS = (
         ("hw.gpu.pcie.transmit",),
         (Way("NVML nvmlDeviceGetPcieThroughput TX (20 ms window)", _pcie(0)),),
         slow=True,
+        every_s=STEADY_S,
     ),
     Reading(
         ("hw.gpu.pcie.receive",),
         (Way("NVML nvmlDeviceGetPcieThroughput RX (20 ms window)", _pcie(1)),),
         slow=True,
+        every_s=STEADY_S,
     ),
 )
 

@@ -66,7 +66,7 @@ class Gpu:
         self._fast = tuple(probe for probe in self.probes if not probe.reading.slow)
         self._slow = tuple(probe for probe in self.probes if probe.reading.slow)
         self._contested = tuple(probe for probe in self._slow if probe.reading.metrics[0] in PCIE)
-        self._by_gpm = set(METRICS) - set(PCIE)
+        self._by_gpm = frozenset(METRICS) - frozenset(PCIE)
         self._gpm_sources = {metric: source_of(metric, peak) for metric in METRICS}
         sources = self._gpm_sources | {
             metric: reading.ways[0].source for reading in readings for metric in reading.metrics
@@ -76,12 +76,12 @@ class Gpu:
             for metric, source in sources.items()
         }
         self._order = [name for name in CATALOGUE if name in self._channels]
-        places = {
-            metric: (probe, k)
+        self._place = {name: place for place, name in enumerate(self._order)}
+        self._places = [
+            (probe, tuple(enumerate(self._place[name] for name in probe.reading.metrics)))
             for probe in self.probes
-            for k, metric in enumerate(probe.reading.metrics)
-        }
-        self._places = [(name, places.get(name)) for name in self._order]
+        ]
+        """Of each probe: which of its values is which of the channels."""
         self.gpm = (
             Gpm(nvml, self, interval_s, peak, device, gpm_wake) if interval_s is not None else None
         )
@@ -116,16 +116,16 @@ class Gpu:
         """
         now = time.monotonic()
         by_gpm = self.gpm.taken() if self.gpm is not None else {}
+        given: list[Value] = [None] * len(self._order)
         if self.lost is not None:
-            return [None] * len(self._places)
-        given: list[Value] = []
-        for name, place in self._places:
-            if place is None or name in self._by_gpm:
-                given.append(by_gpm.get(name))
-                continue
-            probe, k = place
-            fresh = probe.at >= (now - probe.fresh_s if probe.fresh_s else since)
-            given.append(probe.values[k] if fresh else None)
+            return given
+        for probe, places in self._places:
+            if probe.at >= (now - probe.fresh_s if probe.fresh_s else since):
+                values = probe.values
+                for k, place in places:
+                    given[place] = values[k]
+        for name in self._by_gpm if self.gpm is not None else ():
+            given[self._place[name]] = by_gpm.get(name)
         return given
 
     def read_fast(self) -> None:
@@ -147,7 +147,7 @@ class Gpu:
             self._epoch += 1
             epoch = self._epoch
             self._processes.forget()
-            self._by_gpm.difference_update(PCIE)
+            self._by_gpm = self._by_gpm.difference(PCIE)
             for probe in self.probes:
                 probe.reset()
         try:
@@ -198,7 +198,7 @@ class Gpu:
                 return
             for name, reason in reasons.items():
                 if reason is None and name not in self._by_gpm:
-                    self._by_gpm.add(name)
+                    self._by_gpm = self._by_gpm | {name}
                     for probe in self._contested:
                         if name in probe.reading.metrics:
                             probe.next_at = math.inf
@@ -261,7 +261,7 @@ class Gpu:
                 probe.values = values
                 probe.at = time.monotonic()
                 probe.worked = True
-                if probe.reading.every_s > RETRY_S:
+                if probe.reading.every_s > RETRY_S and probe.next_at != math.inf:
                     probe.next_at = probe.at + probe.reading.every_s - RETRY_S / 2
                 if probe.watch is not None:
                     for kind, text in probe.watch(values, probe.at):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from pathlib import Path
 
@@ -117,9 +117,10 @@ class WorkloadSource:
         used: int | None = None
         share: float | None = None
         reason = self._gpu_reason_at_start
-        if reason is None and tree.processes:
-            used, reason = self._device_memory()
-            share, why_no_share = self._gpu_time()
+        if tree.processes and reason is None and not isinstance(self._gpu_processes, Unavailable):
+            pids, listed = self._tree.pids, self._gpu_processes()
+            used, reason = _device_memory(pids, listed)
+            share, why_no_share = _gpu_time(pids, listed, self._gpu_shares())
             self._say(5, why_no_share)
         self._say(2, tree.io_reason)
         self._say(3, tree.io_reason)
@@ -147,55 +148,56 @@ class WorkloadSource:
     def close(self) -> None:
         self._tree.close()
 
-    def _device_memory(self) -> tuple[int | None, str | None]:
-        """Bytes, or why not. A process listed for compute and for graphics counts once a GPU."""
-        if isinstance(self._gpu_processes, Unavailable):
-            return None, self._gpu_processes.reason
-        pids = self._tree.pids
-        total = 0
-        for device, processes in self._gpu_processes().items():
-            if processes is None:
-                return None, f"NVML does not list the processes of {device}"
-            used: dict[int, int] = {}
-            for process in processes:
-                if process.pid not in pids:
-                    continue
-                if process.used is None:
-                    return None, f"NVML does not say how much memory a process holds on {device}"
-                used[process.pid] = max(process.used, used.get(process.pid, 0))
-            total += sum(used.values())
-        return total, None
-
-    def _gpu_time(self) -> tuple[float | None, str | None]:
-        """The tree's share of each GPU's time, mean over the GPUs it is on; or why not."""
-        if isinstance(self._gpu_processes, Unavailable):
-            return None, self._gpu_processes.reason
-        pids = self._tree.pids
-        on = {
-            device
-            for device, processes in self._gpu_processes().items()
-            for process in processes or ()
-            if process.pid in pids
-        }
-        each: list[float] = []
-        known = self._gpu_shares()
-        for device in on - known.keys():
-            return None, f"{device}: NVML does not say how its time was shared"
-        for device, shares in known.items():
-            mine = [share for pid, share in shares.by_pid.items() if pid in pids]
-            if shares.reason is not None and device in on:
-                return None, f"{device}: {shares.reason}"
-            if mine or device in on:
-                each.append(min(1.0, sum(mine)))
-        if not each:
-            return None, "none of the workload's processes is on a GPU"
-        return sum(each) / len(each), None
-
     def _say(self, place: int, reason: str | None) -> None:
         known = self._now[place]
         if known.reason != reason:
             self._now[place] = _channel(known.metric, known.source, reason)
             self._changes.append(Change(self._now[place]))
+
+
+def _device_memory(
+    pids: Set[int], listed: Mapping[str, Sequence[GpuProcess] | None]
+) -> tuple[int | None, str | None]:
+    """Bytes, or why not. A process listed for compute and for graphics counts once a GPU."""
+    total = 0
+    for device, processes in listed.items():
+        if processes is None:
+            return None, f"NVML does not list the processes of {device}"
+        used: dict[int, int] = {}
+        for process in processes:
+            if process.pid not in pids:
+                continue
+            if process.used is None:
+                return None, f"NVML does not say how much memory a process holds on {device}"
+            used[process.pid] = max(process.used, used.get(process.pid, 0))
+        total += sum(used.values())
+    return total, None
+
+
+def _gpu_time(
+    pids: Set[int],
+    listed: Mapping[str, Sequence[GpuProcess] | None],
+    known: Mapping[str, ProcessShares],
+) -> tuple[float | None, str | None]:
+    """The tree's share of each GPU's time, mean over the GPUs it is on; or why not."""
+    on = {
+        device
+        for device, processes in listed.items()
+        for process in processes or ()
+        if process.pid in pids
+    }
+    each: list[float] = []
+    for device in on - known.keys():
+        return None, f"{device}: NVML does not say how its time was shared"
+    for device, shares in known.items():
+        mine = [share for pid, share in shares.by_pid.items() if pid in pids]
+        if shares.reason is not None and device in on:
+            return None, f"{device}: {shares.reason}"
+        if mine or device in on:
+            each.append(min(1.0, sum(mine)))
+    if not each:
+        return None, "none of the workload's processes is on a GPU"
+    return sum(each) / len(each), None
 
 
 def _channel(metric: str, source: str, reason: str | None = None) -> Channel:
