@@ -56,7 +56,8 @@ def test_a_pulse_is_there_until_the_process_ends(
     assert pulse.alive() and another.alive() is False
     assert Pulse(replace(holder, host="elsewhere")).alive() is None
     process.kill()
-    until(lambda: pulse.alive() is False)
+    while pulse.alive():
+        time.sleep(0.01)
     process.wait()
     assert pulse.alive() is False
     del pulse, another
