@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -15,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from gpuwatch import paths
 from gpuwatch.errors import GpuwatchError
 from gpuwatch.models import JSON, Output, Result, RunState
 from gpuwatch.processes import ProcessId, Pulse, boot_id, identify, start_time
@@ -195,7 +195,7 @@ class LocalRun:
                 os.killpg(pid, signal.SIGTERM if self._stops == 1 else signal.SIGKILL)
 
     def forget(self) -> None:
-        shutil.rmtree(self._folder, ignore_errors=True)
+        paths.remove_run_folder(self._folder)
 
     def _ending(self, note: dict[str, JSON]) -> Ending:
         return Ending(

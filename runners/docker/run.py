@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -12,6 +11,7 @@ from pathlib import Path
 
 from docker.errors import NotFound
 
+from gpuwatch import paths
 from gpuwatch.models import JSON, Output, Result, RunState
 from gpuwatch.processes import ProcessId, identify
 from gpuwatch.runners.docker import container, outcome
@@ -161,7 +161,7 @@ class DockerRun:
     def forget(self) -> None:
         with contextlib.suppress(*AWAY), self._daemon.client(timeout=60) as api:
             api.remove_container(self._name, v=True, force=True)
-        shutil.rmtree(self._folder, ignore_errors=True)
+        paths.remove_run_folder(self._folder)
 
     def _is_paused(self) -> bool:
         """As it was within the last second."""

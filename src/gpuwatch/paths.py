@@ -22,6 +22,9 @@ _BOOT = "boot"
 RUN_SESSION = "session"
 """The file in a run's folder that names its session file."""
 
+_GOING = ".going-"
+"""What the name of a run's folder begins with while it is being removed."""
+
 
 def _xdg(variable: str, default: str) -> Path:
     value = os.environ.get(variable, "")
@@ -208,17 +211,38 @@ def _forget_before_boot() -> None:
             continue
         # Homes may be shared by machines: only this one's runs can be known to be over.
         if host == socket.gethostname() and boot != boot_id():
-            shutil.rmtree(folder, ignore_errors=True)
+            remove_run_folder(folder)
 
 
 def run_folders() -> list[Path]:
     """The folders of runs that may still be going on, oldest first."""
-    found: list[Path] = []
+    found = (each for each in _in_homes_of_runs() if not each.name.startswith(_GOING))
+    return sorted(found, key=_changed)
+
+
+def remove_run_folder(folder: Path) -> None:
+    """Remove a run's folder. What is left of it where this process dies meanwhile bears another
+    name, and :func:`remove_the_rest` removes that."""
+    going = folder.with_name(_GOING + folder.name)
+    with contextlib.suppress(OSError):
+        folder.rename(going)
+        folder = going
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def remove_the_rest() -> None:
+    """Remove what :func:`remove_run_folder` was not given the time to."""
+    for folder in _in_homes_of_runs():
+        if folder.name.startswith(_GOING):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _in_homes_of_runs() -> list[Path]:
     kept, passing = runs_home(), _temporary_home()
     homes = [kept] if kept.is_dir() and kept.stat().st_uid == os.geteuid() else []
-    for home in [*homes, passing] if _is_private(passing) else homes:
-        found.extend(entry for entry in home.iterdir() if entry.is_dir())
-    return sorted(found, key=_changed)
+    if _is_private(passing):
+        homes.append(passing)
+    return [entry for home in homes for entry in home.iterdir() if entry.is_dir()]
 
 
 def _changed(path: Path) -> float:

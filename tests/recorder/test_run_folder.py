@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
+import sys
 import tempfile
 from dataclasses import asdict
 from pathlib import Path
@@ -75,6 +77,21 @@ def test_what_may_go_on_or_is_still_to_be_read_stays(study: Path) -> None:
     run_folder.sweep()
     names = {each.name for each in paths.run_folders()}
     assert names == {"b1", "b2", "b3", "b4", "b5", "b6", "b7"}
+
+
+def test_a_removal_that_was_cut_short_is_finished_by_the_next_recorder(study: Path) -> None:
+    folder = left("d1", write(study / "1.gpuwatch", "d1", code=0, signal=None), dead())
+    killed = """
+import os, pathlib, shutil, signal, sys
+from gpuwatch import paths
+shutil.rmtree = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)
+paths.remove_run_folder(pathlib.Path(sys.argv[1]))
+"""
+    remover = subprocess.run([sys.executable, "-c", killed, str(folder)])
+    assert remover.returncode == -signal.SIGKILL and len(list(folder.parent.iterdir())) == 1
+    assert paths.run_folders() == [], "it is no run any more"
+    run_folder.sweep()
+    assert list(folder.parent.iterdir()) == []
 
 
 def test_a_run_has_one_recorder_at_a_time_and_no_descriptor_stays(study: Path) -> None:

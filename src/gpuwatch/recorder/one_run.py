@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import shutil
 import uuid
 from collections.abc import Callable
 from pathlib import Path
@@ -114,7 +113,7 @@ def record_one(
         if sources is not None:
             sources.close()
         if own is not None:
-            shutil.rmtree(own, ignore_errors=True)
+            paths.remove_run_folder(own)
         holding.close()
         if isinstance(error, OSError):
             raise refused(error, own) from error

@@ -6,7 +6,6 @@ import contextlib
 import fcntl
 import json
 import os
-import shutil
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
@@ -62,10 +61,11 @@ def sweep() -> None:
 
     Those are runs whose end is in their session, and runs that never began.
     """
+    paths.remove_the_rest()
     for folder in paths.run_folders():
         with contextlib.suppress(OSError):
             if _is_over(folder):
-                shutil.rmtree(folder, ignore_errors=True)
+                paths.remove_run_folder(folder)
 
 
 def _is_over(folder: Path) -> bool:
