@@ -262,11 +262,18 @@ def _end(screen: Pty, how: str) -> None:
         screen.process.kill()
         screen.process.wait()
         return
+    deadline = time.monotonic() + 60
     if how == "q":
-        screen.type("q")
+        # It leaves one level: help may stand over a page, and that over the screen.
+        while screen.process.poll() is None and time.monotonic() < deadline:
+            screen.type("q")
+            again = time.monotonic() + 2
+            while screen.process.poll() is None and time.monotonic() < again:
+                screen.read(0.1)
     else:
         screen.hang_up()
-    assert screen.end(60) == 0, f"a screen did not end as it should: {how}"
+    code = screen.end(max(1, deadline - time.monotonic()))
+    assert code == 0, f"a screen did not end as it should: {how}"
 
 
 def _steps(path: Path) -> int:
