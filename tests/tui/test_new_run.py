@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from textual.pilot import Pilot
@@ -102,15 +103,25 @@ async def test_a_field_says_beside_it_what_is_wrong_and_enter_goes_there(fake: F
     assert started(fake) == []
 
 
+def plan_of(fake: Fake, *environments: str, runs: list[dict[str, Any]]) -> None:
+    """What is answered to a plan of these: it counts more than what doctor said."""
+    labels = [{"label": label} for label in environments]
+    part = {"cases": [{"label": "mnist-cnn"}], "environments": labels}
+    fake.plans(parts=[part], runs=runs, seconds=42.0)
+
+
 async def test_an_environment_that_cannot_run_says_why_and_what_mends_it(fake: Fake) -> None:
     fake.finds(environment("bare"), environment("docker", "no Docker daemon answers"))
     async with running(NewRunScreen) as (_, pilot):
         await says(pilot, "[ ] docker ✗ no Docker daemon answers")
         await pilot.press("tab", "down")
         await shows(pilot, "docker: no Docker daemon answers; mend docker")
+        why = {"text": "no Docker daemon answers", "fix": "mend docker"}
+        plan_of(fake, "bare", "docker", runs=[{"environment": 1, "problems": [why]}])
         await pilot.press("space", "enter")
         await shows(pilot, "✗ cannot start: docker: no Docker daemon answers; mend docker")
         assert started(fake) == []
+        plan_of(fake, "bare", runs=[{"environment": 0}])
         await pilot.press("space")
         await shows(pilot, "✓ 1 run: mnist-cnn in bare")
 
@@ -140,10 +151,12 @@ async def test_where_bare_cannot_run_another_that_can_is_ticked_unless_one_was_c
 
 async def test_the_form_is_usable_before_anything_is_known(fake: Fake) -> None:
     (fake.folder / "doctor.json").unlink()
+    fake.holds("doctor")
     async with running(NewRunScreen) as (app, pilot):
         assert "[x] bare" in screen_text(app) and "looking for engines" in screen_text(app)
         await pilot.press("down", "down")
         assert "▸ cifar10-cnn" in screen_text(app)
+        fake.goes_on()
         await shows(pilot, "✗ FileNotFoundError")
 
 
