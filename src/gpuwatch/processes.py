@@ -56,8 +56,8 @@ def when_ended(process: ProcessId, call: Callable[[], None]) -> bool:
 class Pulse:
     """Whether one process lives, for who asks often.
 
-    The kernel is asked about a descriptor of the process, once that could be had, which takes a
-    twentieth of a look into ``/proc``.
+    The kernel is asked about a descriptor of the process, where that could be had: one call, and no
+    file of ``/proc`` to open, read and parse.
     """
 
     def __init__(self, process: ProcessId) -> None:
