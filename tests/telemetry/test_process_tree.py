@@ -8,11 +8,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from gpuwatch.metrics import Method
+from gpuwatch.telemetry import proc_files
 from gpuwatch.telemetry.health_processes import ProcessShares
 from gpuwatch.telemetry.nvml_errors import Unavailable
 from gpuwatch.telemetry.nvml_fields import GpuProcess
-from gpuwatch.telemetry.proc_files import parse_stat
+from gpuwatch.telemetry.proc_files import ProcFiles, parse_stat
 from gpuwatch.telemetry.process_tree import ProcessTree
 from gpuwatch.telemetry.workload import WorkloadSource
 
@@ -104,6 +107,49 @@ def test_the_total_never_goes_down_while_children_come_and_go() -> None:
         tree.close()
     assert totals == sorted(totals)
     assert final is not None and 0.5 <= final <= 1.2
+
+
+def test_processes_beyond_the_room_for_open_files_are_counted_alike(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(proc_files, "_ROOM", 2)
+    with _program("[child(0.2, hold=10) for _ in range(5)]\nsay()\nwait()") as program:
+        _ready(program)
+        before = len(os.listdir("/proc/self/fd"))
+        tree = ProcessTree([program.pid])
+        deadline = time.monotonic() + 20
+        while (sample := tree.sample()).cpu_s is None or sample.cpu_s < 0.9:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        assert sample.processes == 6 and len(tree.rows()) == 6
+        assert len(os.listdir("/proc/self/fd")) <= before + 1 + 2 * 3  # loadavg and two of six
+        assert sample.io_reason is None and sample.io_written is not None
+        (late,) = (row.pid for row in tree.rows()[-1:])
+        os.kill(late, 9)
+        while (now := tree.sample()).processes == 6:
+            assert time.monotonic() < deadline
+        assert now.cpu_s is not None and now.cpu_s >= sample.cpu_s
+        for row in tree.rows():
+            if row.pid != program.pid:
+                os.kill(row.pid, 9)
+        tree.close()
+        assert len(os.listdir("/proc/self/fd")) == before
+
+
+def test_another_process_of_the_same_pid_does_not_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(proc_files, "_ROOM", 0)
+    (tmp_path / "7").mkdir()
+    line = Path("/proc/self/stat").read_text()
+    (tmp_path / "7/stat").write_text(line)
+    files = ProcFiles(tmp_path, 7)
+    assert files.stat().started == parse_stat(line.encode()).started
+    fields = line.split()
+    fields[21] = str(int(fields[21]) + 1)  # the moment of its start
+    (tmp_path / "7/stat").write_text(" ".join(fields))
+    with pytest.raises(ProcessLookupError):
+        files.stat()
 
 
 def test_resident_memory_is_that_of_the_tree() -> None:

@@ -14,6 +14,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+_REFUSED = {
+    errno.EMFILE: "allow more: ulimit -n 4096",
+    errno.ENFILE: "end other programs, or allow more: sysctl fs.file-max",
+    errno.EAGAIN: "end other programs, or allow more processes: ulimit -u",
+    errno.ENOMEM: "end other programs, or give this machine more memory",
+}
+"""What the system may be short of wherever a command is, and what mends it."""
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code. Errors are one line on stderr, never a traceback."""
@@ -71,6 +79,11 @@ def _run(arguments: list[str]) -> int:
         _give_up_output()  # its reader has seen enough
         return ExitCode.DONE
     except OSError as error:
+        if error.errno in _REFUSED:
+            first_frame.withdraw()
+            mend = _REFUSED[error.errno]
+            print(f"gpuwatch: error: refused: {error.strerror}; {mend}", file=sys.stderr)
+            return ExitCode.RUN_FAILED
         if error.errno not in (errno.ENOSPC, errno.EIO, errno.EDQUOT):
             raise
         _give_up_output()

@@ -174,12 +174,16 @@ def _is_gone(path: Path) -> bool:
 
 def summarise(folder: Path, say: Callable[[str], None]) -> None:
     """Rewrite the study's summary, in a process of its own: it needs more than recording does."""
-    done = subprocess.run(
-        [*OWN_COMMAND, "report", str(folder)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    try:
+        done = subprocess.run(
+            [*OWN_COMMAND, "report", str(folder)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+    except OSError as error:
+        say(f"the summary could not be written: {error.strerror}")
+        return
     if done.returncode != 0:
         say(f"the summary could not be written: {done.stderr.strip()[-500:]}")
 

@@ -22,6 +22,8 @@ from gpuwatch.session.room import room
 from gpuwatch.session.store import Safety
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
+_SPARE = 16
+"""Open files that a recorder needs now and then: spool, journal, summary, what /proc tells."""
 
 
 def record_one(
@@ -66,6 +68,7 @@ def record_one(
             interval=request.interval,
             dcgm=request.dcgm,
         )
+        _refuse_without_descriptors()
         if sources.notice is not None and planned.index == 1:
             say(sources.notice)
         facts = dict(sources.host_facts())
@@ -121,6 +124,17 @@ def record_one(
     with holding:
         on_session(path)
         return conclude(run_to_end(recording, stop, request.duration, request.while_pid), say)
+
+
+def _refuse_without_descriptors() -> None:
+    """Raises ``OSError`` where a recorder would begin, and be without a file to open later."""
+    held: list[int] = []
+    try:
+        while len(held) < _SPARE:
+            held += os.pipe()
+    finally:
+        for each in held:
+            os.close(each)
 
 
 def refused(error: OSError, folder: Path | None) -> GpuwatchError:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import sqlite3
+import sys
 import threading
 import time
 import traceback
@@ -120,10 +121,14 @@ class SessionWriter:
                 self._write_until_stopped(self._pump_seconds)
             self._collect()
             self.commit()
-        except BaseException:
+        except BaseException as error:
             # A recorder that cannot take anything in is none. Dead, it can be replaced by another,
             # which finds everything that was not committed in the run's folder.
-            traceback.print_exc()
+            if isinstance(error, OSError):
+                mend = "`gpuwatch attach --record` goes on with its run"
+                print(f"gpuwatch: error: the recorder ends: {error}; {mend}", file=sys.stderr)
+            else:
+                traceback.print_exc()
             os._exit(1)
 
     def _write_ticks(self) -> None:

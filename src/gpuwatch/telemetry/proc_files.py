@@ -1,4 +1,7 @@
-"""A process's own files under ``/proc``, kept open: a reused PID cannot answer for the old one.
+"""A process's own files under ``/proc``: a reused PID cannot answer for the old one.
+
+They are kept open, which is quickest, as long as there is room; those of what comes then are opened
+for each look, and the moment of the process's start says whether it is still the same.
 
 Field numbers are those of proc_pid_stat(5) and proc_pid_io(5).
 """
@@ -6,6 +9,7 @@ Field numbers are those of proc_pid_stat(5) and proc_pid_io(5).
 from __future__ import annotations
 
 import os
+import resource
 from pathlib import Path
 
 from gpuwatch.deferred import dataclass
@@ -60,27 +64,59 @@ def parse_stat(text: bytes) -> Stat:
     )
 
 
+_FOR_OTHERS = 64
+"""Open files that the rest of a recorder may need."""
+_EACH = 3
+"""Files of a process."""
+
+
+def _room() -> int:
+    """Of how many processes the files may be kept open: these take half of what a recorder may have
+    open and does not need itself."""
+    most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return 1 << 20 if most == resource.RLIM_INFINITY else max(0, most - _FOR_OTHERS) // 2 // _EACH
+
+
+_ROOM = _room()
+_kept: set[ProcFiles] = set()
+
+
 class ProcFiles:
-    """The open files of one process. Raises ``OSError`` from the start on if it is gone."""
+    """The files of one process. Raises ``OSError`` from the start on if it is gone."""
 
     def __init__(self, proc: Path, pid: int) -> None:
         self._folder = proc / str(pid)
         self._task = self._folder / "task"
-        self._stat = os.open(self._folder / "stat", os.O_RDONLY | os.O_CLOEXEC)
+        self._stat: int | None = None
         self._io: int | None = None
         self._children: int | None = None
         self._main = str(pid)
+        self._started = 0
+        if len(_kept) < _ROOM:
+            self._stat = os.open(self._folder / "stat", os.O_RDONLY | os.O_CLOEXEC)
+            _kept.add(self)
+        else:
+            self._started = parse_stat((self._folder / "stat").read_bytes()).started
 
     def stat(self) -> Stat:
         """Raises ``OSError`` once the process has been reaped."""
-        return parse_stat(os.pread(self._stat, 1024, 0))
+        if self._stat is not None:
+            return parse_stat(os.pread(self._stat, 1024, 0))
+        stat = parse_stat((self._folder / "stat").read_bytes())
+        if stat.started != self._started:
+            raise ProcessLookupError(f"process {self._main} is another by now")
+        return stat
 
     def io(self) -> Io:
         """Raises ``PermissionError``, or another ``OSError`` where the kernel does not count."""
-        if self._io is None:
-            self._io = os.open(self._folder / "io", os.O_RDONLY | os.O_CLOEXEC)
+        if self._stat is None:
+            text = (self._folder / "io").read_bytes()
+        else:
+            if self._io is None:
+                self._io = os.open(self._folder / "io", os.O_RDONLY | os.O_CLOEXEC)
+            text = os.pread(self._io, 512, 0)
         read = written = 0
-        for line in os.pread(self._io, 512, 0).split(b"\n"):
+        for line in text.split(b"\n"):
             if line.startswith(b"read_bytes:"):
                 read = int(line[11:])
             elif line.startswith(b"write_bytes:"):
@@ -92,10 +128,13 @@ class ProcFiles:
 
         Only the main thread's file is kept open: a process may have hundreds of threads.
         """
-        if self._children is None:
-            path = self._task / self._main / "children"
-            self._children = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        found = os.pread(self._children, 65536, 0).split()
+        path = self._task / self._main / "children"
+        if self._stat is None:
+            found = path.read_bytes().split()
+        else:
+            if self._children is None:
+                self._children = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            found = os.pread(self._children, 65536, 0).split()
         if threads > 1:
             for task in os.listdir(self._task):
                 if task != self._main:
@@ -110,3 +149,4 @@ class ProcFiles:
             if descriptor is not None:
                 os.close(descriptor)
         self._io = self._children = None
+        _kept.discard(self)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import time
 from collections.abc import Iterable
@@ -36,6 +37,9 @@ class TreeSample:
     io_written: int | None
     io_reason: str | None
     """Why the bytes read and written are not known."""
+
+
+_NO_DESCRIPTOR = (errno.EMFILE, errno.ENFILE)
 
 
 @dataclass(frozen=True)
@@ -187,7 +191,9 @@ class ProcessTree:
             before[pid] = (member.stat, member.io)
             try:
                 member.look()
-            except (OSError, ValueError):
+            except (OSError, ValueError) as error:
+                if isinstance(error, OSError) and error.errno in _NO_DESCRIPTOR:
+                    continue  # nothing is known of it now; it need not have ended
                 ended[pid] = self._members.pop(pid)
                 member.files.close()
                 continue

@@ -1,0 +1,118 @@
+"""Few file descriptors: a run is recorded as ever, or does not begin and says why."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gpuwatch.analysis.summary import summarise
+from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.status import State
+from tests.conftest import Cli
+
+from .aftermath import complete, kept, left_behind, nothing_left, running, sessions, until, workload
+from .table import Row
+
+STEPS = 5
+ENOUGH = 60
+"""Descriptors with which a run on the machine alone is recorded for certain."""
+
+
+def limited(cli: Cli, most: int, *arguments: object) -> subprocess.CompletedProcess[str]:
+    """gpuwatch, which may have so many files open at once."""
+    return subprocess.run(
+        ["sh", "-c", 'ulimit -n "$0" && exec "$@"', str(most), *cli.argv(*arguments)],
+        env=cli.env,
+        cwd=cli.home,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_with_few_descriptors_a_run_is_recorded_or_refused(
+    cli: Cli, tmp_path: Path, told: Callable[[Row], None], times: Callable[[int, int], int]
+) -> None:
+    limits = range(5, ENOUGH + 1, times(7, 1))
+    refused, recorded = [], []
+    for most in limits:
+        out = tmp_path / f"out-{most}"
+        done = limited(cli, most, "--record", "--quiet", "--out", out, *workload(STEPS, 0.01))
+        said = done.stderr.strip()
+        assert "Traceback" not in said, said
+        if done.returncode == 0:
+            recorded.append(most)
+            (path,) = sessions(out)
+            complete(kept(path), STEPS)
+            assert kept(path).status.state is State.FINISHED
+        else:
+            refused.append(most)
+            assert done.returncode == 1
+            assert said.endswith("; allow more: ulimit -n 4096") and "Too many open files" in said
+            assert sessions(out) == []
+        until(lambda: not running(cli))
+        # Where even to remove takes more than there are, the next recorder does it.
+        assert all(each.startswith("run .going-") for each in left_behind(cli, out))
+    assert recorded and recorded == [each for each in limits if each >= min(recorded)]
+    left = nothing_left(cli, out)
+    what = f"gpuwatch --record allowed {limits[0]} to {limits[-1]} open files"
+    lost = f"the runs with under {min(recorded)}, which do not begin"
+    said = "cannot start the run: Too many open files; allow more: ulimit -n 4096"
+    told(Row("recorder", what, len(limits), lost, left, said))
+
+
+CROWD = """
+import os, sys, time
+count = int(sys.argv[1])
+(burnt, tell), (going, hold) = os.pipe(), os.pipe()
+for _ in range(count):
+    if os.fork() == 0:
+        os.close(hold)
+        while time.process_time() < 0.05:
+            pass
+        os.write(tell, b".")
+        os.read(going, 1)  # until the parent has ended
+        os._exit(0)
+while count:
+    count -= len(os.read(burnt, count))
+print(':::GPUWATCH {"event": "step", "step": 1, "seconds": 0.1}', flush=True)
+time.sleep(1.5)
+"""
+LEAST_SEEN = 0.03
+"""Seconds of each: the kernel tells user and system time in whole hundredths."""
+
+
+def test_a_workload_of_more_processes_than_descriptors_is_recorded_whole(
+    cli: Cli, tmp_path: Path, told: Callable[[Row], None], times: Callable[[int, int], int]
+) -> None:
+    count, most, out = times(60, 400), times(128, 1024), tmp_path / "out"
+    crowd = tmp_path / "crowd.py"
+    crowd.write_text(CROWD)
+    command = ("--", sys.executable, crowd, count)
+    done = limited(cli, most, "--record", "--quiet", "--interval", "0.1", "--out", out, *command)
+    assert (done.returncode, done.stderr) == (0, "")
+    (path,) = sessions(out)
+    assert len(kept(path).steps) == 1 and kept(path).status.state is State.FINISHED
+    with SessionReader(path) as reader:
+        used = summarise(reader).metrics["process.cpu.time"]
+    assert used.max is not None and used.max >= count * LEAST_SEEN
+    what = f"a workload of {count} processes, {most} open files allowed"
+    told(Row("workload", what, 1, "nothing", nothing_left(cli, out), "-"))
+
+
+@pytest.mark.parametrize("command", ["sessions", "doctor", "study"])
+def test_a_command_without_descriptors_says_how_to_have_more(cli: Cli, command: str) -> None:
+    arguments = (command, "--list") if command == "study" else (command,)
+    for most in (5, 7, 10):
+        done = limited(cli, most, *arguments)
+        assert "Traceback" not in done.stderr, done.stderr
+        if done.returncode == 1 and "Too many open files" in done.stderr:
+            assert done.stderr.rstrip().endswith("; allow more: ulimit -n 4096")
+    assert limited(cli, ENOUGH, *arguments).returncode == 0
+    assert left_behind(cli, cli.home / "none") == []
