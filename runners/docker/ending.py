@@ -39,7 +39,10 @@ class Ending:
         """The first time: to end; again: at once. Returns at once; fit for a signal handler."""
         self._asked += 1
         if self._asked == 1:
-            threading.Thread(target=self._work, daemon=True, name="docker-stop").start()
+            try:
+                threading.Thread(target=self._work, daemon=True, name="docker-stop").start()
+            except RuntimeError:  # the system gives no thread now
+                self._work()
 
     def _work(self) -> None:
         if self._holder is None:

@@ -206,8 +206,10 @@ class DockerRun:
 
     def _follow(self) -> None:
         if self._follower is None:
-            self._follower = threading.Thread(target=self._work, daemon=True, name="docker-log")
-            self._follower.start()
+            follower = threading.Thread(target=self._work, daemon=True, name="docker-log")
+            with contextlib.suppress(RuntimeError):  # the system gives no thread now
+                follower.start()
+                self._follower = follower
 
     def _work(self) -> None:
         """Read the log; where it ends ask why; wait for a daemon that is away."""

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 from enum import IntEnum
+
+REFUSED = {
+    errno.EMFILE: "allow more: ulimit -n 4096",
+    errno.ENFILE: "end other programs, or allow more: sysctl fs.file-max",
+    errno.EAGAIN: "end other programs, or allow more processes and threads: ulimit -u",
+    errno.ENOMEM: "end other programs, or allow more memory",
+}
+"""What the system may be short of for any command, and what mends it."""
+NO_THREAD = "can't start new thread"
+"""What Python says with the ``RuntimeError`` of a thread that the system refuses."""
 
 
 class ExitCode(IntEnum):

@@ -14,14 +14,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_REFUSED = {
-    errno.EMFILE: "allow more: ulimit -n 4096",
-    errno.ENFILE: "end other programs, or allow more: sysctl fs.file-max",
-    errno.EAGAIN: "end other programs, or allow more processes: ulimit -u",
-    errno.ENOMEM: "end other programs, or give this machine more memory",
-}
-"""What the system may be short of wherever a command is, and what mends it."""
-
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code. Errors are one line on stderr, never a traceback."""
@@ -54,7 +46,7 @@ def _run(arguments: list[str]) -> int:
     import warnings
 
     from gpuwatch.cli.commands import dispatch
-    from gpuwatch.errors import ExitCode, GpuwatchError
+    from gpuwatch.errors import NO_THREAD, REFUSED, ExitCode, GpuwatchError
     from gpuwatch.text import clean
 
     if sys.stdout is None:  # closed by who started this: what follows a run would never end
@@ -78,17 +70,29 @@ def _run(arguments: list[str]) -> int:
     except BrokenPipeError:
         _give_up_output()  # its reader has seen enough
         return ExitCode.DONE
+    except MemoryError:
+        return _refused("there is no memory left", errno.ENOMEM)
+    except RuntimeError as error:
+        if str(error) != NO_THREAD:
+            raise
+        return _refused("no thread can be started", errno.EAGAIN)
     except OSError as error:
-        if error.errno in _REFUSED:
-            first_frame.withdraw()
-            mend = _REFUSED[error.errno]
-            print(f"gpuwatch: error: refused: {error.strerror}; {mend}", file=sys.stderr)
-            return ExitCode.RUN_FAILED
+        if error.errno in REFUSED:
+            return _refused(str(error.strerror), error.errno)
         if error.errno not in (errno.ENOSPC, errno.EIO, errno.EDQUOT):
             raise
         _give_up_output()
         print(f"gpuwatch: error: cannot write the output: {error.strerror}", file=sys.stderr)
         return ExitCode.RUN_FAILED
+
+
+def _refused(what: str, number: int) -> int:
+    """Say what the system refused; ``number`` is of :data:`gpuwatch.errors.REFUSED`."""
+    from gpuwatch.errors import REFUSED, ExitCode
+
+    first_frame.withdraw()
+    print(f"gpuwatch: error: {what}; {REFUSED[number]}", file=sys.stderr)
+    return ExitCode.RUN_FAILED
 
 
 def _give_up_output() -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import threading
 import uuid
 from collections.abc import Callable
 from pathlib import Path
 
 from gpuwatch import paths, runners
-from gpuwatch.errors import ExitCode, GpuwatchError, StorageError
+from gpuwatch.errors import REFUSED, ExitCode, GpuwatchError, StorageError
 from gpuwatch.models import JSON, Workload
 from gpuwatch.recorder import run_folder
 from gpuwatch.recorder.control import Stop, conclude, run_to_end
@@ -22,8 +23,10 @@ from gpuwatch.session.room import room
 from gpuwatch.session.store import Safety
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
-_SPARE = 16
-"""Open files that a recorder needs now and then: spool, journal, summary, what /proc tells."""
+_SPARE_FILES = 16
+"""That a recorder opens now and then: spool, journal, summary, what /proc tells."""
+_SPARE_THREADS = 4
+"""That it needs for its writer, and for calls of the driver that hang."""
 
 
 def record_one(
@@ -68,7 +71,7 @@ def record_one(
             interval=request.interval,
             dcgm=request.dcgm,
         )
-        _refuse_without_descriptors()
+        _refuse_without_room()
         if sources.notice is not None and planned.index == 1:
             say(sources.notice)
         facts = dict(sources.host_facts())
@@ -126,13 +129,24 @@ def record_one(
         return conclude(run_to_end(recording, stop, request.duration, request.while_pid), say)
 
 
-def _refuse_without_descriptors() -> None:
-    """Raises ``OSError`` where a recorder would begin, and be without a file to open later."""
+def _refuse_without_room() -> None:
+    """Raises ``OSError`` where a recorder would begin, and be without a file or thread later."""
     held: list[int] = []
+    started: list[threading.Thread] = []
+    over = threading.Event()
     try:
-        while len(held) < _SPARE:
+        while len(held) < _SPARE_FILES:
             held += os.pipe()
+        for _ in range(_SPARE_THREADS):
+            thread = threading.Thread(target=over.wait, daemon=True)
+            thread.start()
+            started.append(thread)
+    except RuntimeError as error:
+        raise OSError(errno.EAGAIN, "no thread can be started") from error
     finally:
+        over.set()
+        for thread in started:
+            thread.join()
         for each in held:
             os.close(each)
 
@@ -145,7 +159,7 @@ def refused(error: OSError, folder: Path | None) -> GpuwatchError:
             f"{room(folder.parent)}, or set XDG_STATE_HOME to another folder",
         )
     of = "" if error.filename is None else f": {os.fsdecode(error.filename)}"
-    mend = "allow more: ulimit -n 4096" if error.errno == errno.EMFILE else None
+    mend = None if error.errno is None else REFUSED.get(error.errno)
     return GpuwatchError(f"cannot start the run: {error.strerror or error}{of}", mend)
 
 

@@ -128,8 +128,11 @@ class Lane(Generic[Item]):
         return not self._stuck
 
     def _engage(self, items: Sequence[Item]) -> None:
-        if self._worker is None:
-            self._worker = _Worker(self._name, self._work, self._stuck)
+        try:
+            self._worker = self._worker or _Worker(self._name, self._work, self._stuck)
+        except RuntimeError:  # the system gives no thread now: the round is left out
+            self._running = False
+            return
         self._worker.begin(items)
 
 

@@ -76,10 +76,15 @@ class Rounds(Generic[Item]):
         with self._lock:
             if self._present is None or time.monotonic() - self._present[1] < PATIENCE_S:
                 return
-            self._items.remove(self._present[0])
-            self._present = None
+            item, self._present = self._present, None
+            self._items.remove(item[0])
             self._turn += 1
-            self._start()
+            try:
+                self._start()
+            except RuntimeError:  # the system gives no thread now: tried again at the next call
+                self._turn -= 1
+                self._items.append(item[0])
+                self._present = item
 
     def close(self, deadline: float) -> bool:
         """Wait for the threads until then (monotonic); whether all have ended."""
@@ -92,8 +97,8 @@ class Rounds(Generic[Item]):
 
     def _thread(self, name: str, target: Callable[..., None], argument: object) -> None:
         thread = threading.Thread(target=target, args=(argument,), name=name, daemon=True)
-        self._threads = [each for each in self._threads if each.is_alive()] + [thread]
         thread.start()
+        self._threads = [each for each in self._threads if each.is_alive()] + [thread]
 
     def _run(self, turn: int) -> None:
         while True:
@@ -117,6 +122,10 @@ class Rounds(Generic[Item]):
                     self._alone(item)
                     return
                 if not stays:
-                    self._thread("gpuwatch-alone", self._alone, item)
+                    try:
+                        self._thread("gpuwatch-alone", self._alone, item)
+                    except RuntimeError:  # the system gives no thread now: it stays for another
+                        with self._lock:
+                            self._items.append(item)
                 if self._closing.is_set():
                     return

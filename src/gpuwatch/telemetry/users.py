@@ -30,9 +30,12 @@ class Users:
         if uid not in self._known:
             if len(self._known) == _MOST:
                 return f"uid {uid}"
-            self._known[uid] = f"uid {uid}"
             thread = threading.Thread(target=self._ask, args=(uid,), name="user", daemon=True)
-            thread.start()
+            self._known[uid] = f"uid {uid}"
+            try:
+                thread.start()
+            except RuntimeError:  # the system gives no thread now
+                return self._known.pop(uid)
             if not self._slow:
                 thread.join(_PATIENCE)
                 self._slow = thread.is_alive()

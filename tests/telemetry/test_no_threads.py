@@ -1,0 +1,130 @@
+"""What goes on without a thread that the system refuses, and with it once there is one."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from gpuwatch.errors import NO_THREAD
+from gpuwatch.telemetry.lane import Lane
+from gpuwatch.telemetry.rounds import PATIENCE_S, QUICK_S, Rounds
+from gpuwatch.telemetry.users import Users
+
+_MORE_THAN_THERE_IS = 1 << 46
+
+
+@contextmanager
+def refused() -> Iterator[None]:
+    """No thread can be started meanwhile: none has room for its stack."""
+    before = threading.stack_size(_MORE_THAN_THERE_IS)
+    try:
+        yield
+    finally:
+        threading.stack_size(before)
+
+
+def until(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def test_python_says_what_is_looked_for() -> None:
+    with refused(), pytest.raises(RuntimeError) as said:
+        threading.Thread(target=int).start()
+    assert str(said.value) == NO_THREAD
+
+
+def test_a_lane_leaves_rounds_out_until_there_is_a_thread() -> None:
+    done: list[str] = []
+    lane = Lane("lane", done.append, patience_s=5)
+    with refused():
+        lane.run("ab")
+    assert done == [] and lane.stuck == {}
+    lane.run("ab")
+    assert done == ["a", "b"]
+    assert lane.close(1)
+
+
+def test_a_lane_whose_item_hangs_goes_on_once_there_is_a_thread() -> None:
+    done: list[str] = []
+    gate = threading.Event()
+
+    def work(item: str) -> None:
+        if item == "a" and not gate.is_set():
+            gate.wait(20)
+        done.append(item)
+
+    lane = Lane("lane", work, patience_s=0.1)
+    lane.run("c")
+    with refused():
+        lane.run("ab")  # a hangs, and b would be for another thread
+    assert done == ["c"] and list(lane.stuck) == ["a"]
+    lane.run("ab")
+    assert done == ["c", "b"]
+    gate.set()
+    until(lambda: not lane.stuck)
+    assert lane.close(1)
+
+
+def test_items_that_need_a_thread_of_their_own_stay_with_the_others_without_one() -> None:
+    closing, lonely = threading.Event(), threading.Event()
+    read: list[str] = []
+
+    def slow(item: str) -> bool:
+        time.sleep(2 * QUICK_S if item == "slow" else 0)
+        read.append(item)
+        return True
+
+    def alone(item: str) -> None:
+        assert item == "slow"
+        lonely.set()
+
+    rounds = Rounds(slow, alone, closing, lambda _: time.sleep(0.001))
+    rounds.add("quick")
+    with refused():
+        rounds.add("slow")
+        until(lambda: read.count("slow") > 2 and read.count("quick") > 2)
+        assert not lonely.is_set()
+    until(lonely.is_set)
+    closing.set()
+    assert rounds.close(time.monotonic() + 5)
+
+
+def test_what_hangs_is_relieved_once_there_is_a_thread() -> None:
+    closing, gate = threading.Event(), threading.Event()
+    read: list[str] = []
+
+    def work(item: str) -> bool:
+        if item == "hangs":
+            gate.wait(20)
+        read.append(item)
+        return True
+
+    rounds = Rounds(work, lambda item: None, closing, lambda _: time.sleep(0.001))
+    rounds.add("hangs")
+    rounds.add("other")
+    with refused():
+        time.sleep(2 * PATIENCE_S)
+        rounds.relieve()
+        assert read == []
+    until(lambda: rounds.relieve() or "other" in read)
+    assert "hangs" not in read
+    gate.set()
+    until(lambda: "hangs" in read)
+    closing.set()
+    assert rounds.close(time.monotonic() + 5)
+
+
+def test_a_user_s_name_is_asked_for_again() -> None:
+    users = Users()
+    with refused():
+        assert users.name(os.getuid()) == f"uid {os.getuid()}"
+    until(lambda: users.name(os.getuid()) == pwd.getpwuid(os.getuid()).pw_name)
