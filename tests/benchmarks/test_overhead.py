@@ -208,6 +208,7 @@ def test_a_process_that_stands_still_uses_no_processor_and_goes_on_afterwards() 
             process.kill()
 
 
+@pytest.mark.alone
 def test_a_process_that_takes_half_of_the_core_is_seen_in_the_steps_of_the_workload(
     tmp_path: Path,
 ) -> None:
@@ -221,7 +222,7 @@ def test_a_process_that_takes_half_of_the_core_is_seen_in_the_steps_of_the_workl
     running = [subprocess.Popen(["taskset", "-c", str(core), *each]) for each in commands]
     try:
         until(steps.with_suffix(".ready").exists, 60)
-        windows = switched(running[1].pid, plan(16, 0.4, random.Random(5)))
+        windows = switched(running[1].pid, plan(32, 0.4, random.Random(5)))
         running[0].terminate()
         assert running[0].wait(60) == 0
     finally:

@@ -33,6 +33,8 @@ class Remote:
         )
         self.first: dict[str, Any] = self._line()
         self.channels = {(c["device"], c["metric"]): c for c in self.first.get("channels", ())}
+        self.changes: list[dict[str, Any]] = []
+        """All so far, also those that the next one took back before anybody looked."""
         self.events: list[dict[str, Any]] = []
         self.took = 0.0
 
@@ -56,6 +58,7 @@ class Remote:
         changes, events = self.ask("drain")
         for channel in changes:
             self.channels[channel["device"], channel["metric"]] = channel
+        self.changes += changes
         self.events += events
         return sampled
 

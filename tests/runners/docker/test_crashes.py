@@ -53,14 +53,14 @@ def test_a_killed_recorder_harms_nothing_and_another_takes_the_run_up(lab: Lab, 
 
 
 def test_an_end_that_nobody_recorded_is_found(lab: Lab, api: docker.APIClient) -> None:
-    recorder = lab.cli.start(*lab.arguments("python3", "steps.py", 50, 0.01, 9))
+    recorder = lab.cli.start(*lab.arguments("python3", "steps.py", 200, 0.02, 9))
     lab.until_step()
     kill(recorder)
     (name,) = containers(api, lab.cli.home)
     api.wait(name)
     lab.cli("attach", "--record", lab.path, code=1)
     seen = lab.seen()
-    assert seen.status.exit_code == 9 and seen.steps == list(range(1, 51))
+    assert seen.status.exit_code == 9 and seen.steps == list(range(1, 201))
 
 
 def test_stop_all_ends_a_container_whose_recorder_is_dead(lab: Lab, api: docker.APIClient) -> None:
