@@ -6,7 +6,7 @@ import importlib.util
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -90,10 +90,12 @@ class Cli:
         code: int | None = 0,
         timeout: float = 120,
         folder: Path | None = None,
+        through: Sequence[str] = (),
     ) -> subprocess.CompletedProcess[str]:
-        """Run to the end in ``folder``; ``code`` is its exit code, ``None`` for any."""
+        """Run to the end in ``folder``; ``code`` is its exit code, ``None`` for any; ``through``: a
+        command that runs the one it is given, such as a shell that sets a limit first."""
         done = subprocess.run(
-            self.argv(*arguments),
+            [*through, *self.argv(*arguments)],
             env=self.env,
             cwd=folder or self.home,
             stdin=subprocess.DEVNULL,

@@ -77,16 +77,8 @@ def test_a_name_that_cannot_be_looked_at_is_none_of_a_session(
     # Root may enter every folder: one that may not, as others.
     prefix = ["setpriv", "--bounding-set=-dac_override,-dac_read_search"]
     for name in ("x" * 300, str(tmp_path / "closed" / "study")):
-        done = subprocess.run(
-            [*(prefix if os.geteuid() == 0 else []), *cli.argv(command, name)],
-            env=cli.env,
-            cwd=cli.home,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
-        assert done.returncode == 2 and name in one_line(done.stderr)
+        done = cli(command, name, code=2, through=prefix if os.geteuid() == 0 else ())
+        assert name in one_line(done.stderr)
 
 
 def test_a_missing_command_is_said_before_anything_is_made(cli: Cli, tmp_path: Path) -> None:

@@ -24,16 +24,8 @@ ENOUGH = 60
 
 def limited(cli: Cli, most: int, *arguments: object) -> subprocess.CompletedProcess[str]:
     """gpuwatch, which may have so many files open at once."""
-    return subprocess.run(
-        ["sh", "-c", 'ulimit -n "$0" && exec "$@"', str(most), *cli.argv(*arguments)],
-        env=cli.env,
-        cwd=cli.home,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    through = ("sh", "-c", 'ulimit -n "$0" && exec "$@"', str(most))
+    return cli(*arguments, code=None, through=through)
 
 
 def test_with_few_descriptors_a_run_is_recorded_or_refused(
@@ -45,7 +37,6 @@ def test_with_few_descriptors_a_run_is_recorded_or_refused(
         out = tmp_path / f"out-{most}"
         done = limited(cli, most, "--record", "--quiet", "--out", out, *workload(STEPS, 0.01))
         said = done.stderr.strip()
-        assert "Traceback" not in said, said
         if done.returncode == 0:
             recorded.append(most)
             (path,) = sessions(out)
@@ -111,7 +102,6 @@ def test_a_command_without_descriptors_says_how_to_have_more(cli: Cli, command: 
     arguments = (command, "--list") if command == "study" else (command,)
     for most in (5, 7, 10):
         done = limited(cli, most, *arguments)
-        assert "Traceback" not in done.stderr, done.stderr
         if done.returncode == 1 and "Too many open files" in done.stderr:
             assert done.stderr.rstrip().endswith("; allow more: ulimit -n 4096")
     assert limited(cli, ENOUGH, *arguments).returncode == 0
