@@ -11,7 +11,17 @@ import pytest
 from gpuwatch.session.status import State
 from tests.conftest import Cli
 
-from .aftermath import PATIENCE, complete, kept, nothing_left, sessions, stepping, workload
+from .aftermath import (
+    PATIENCE,
+    complete,
+    kept,
+    nothing_left,
+    running,
+    sessions,
+    stepping,
+    until,
+    workload,
+)
 from .environments import words
 from .table import Row
 
@@ -111,6 +121,7 @@ def test_a_study_that_is_resumed_twice_at_once_is_done_once(
     first = stepping(out)
     recorder.kill()
     recorder.communicate()
+    until(lambda: not running(cli))  # while the workload goes on, all three would be refused
     codes = ended(*(cli.start("resume", "--quiet", first.parent) for _ in range(3)))
     refused = [said for code, said in codes if code]
     assert len(refused) == 2 and [code for code, _ in codes].count(0) == 1
