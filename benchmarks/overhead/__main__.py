@@ -14,9 +14,8 @@ too: hours can be put together from times in which it is quiet.
 
 The recorder is the real one; it samples the stand-in driver's GPUs, whose calls sleep
 ``--latency-us``, and the workload's processes. ``--own-driver`` takes this machine's GPUs, and
-``--device cuda`` runs the workload there. Exit code 1 where at 2 Hz the upper bound of a workload
-on one core is 0.5 % or more, one on all cores loses more than the recorder's processor time, or a
-control does not show what it must.
+``--device cuda`` runs the workload there. Exit code 1 where at 2 Hz an upper bound is 0.5 % or
+more, or a control does not show what it must.
 """
 
 from __future__ import annotations

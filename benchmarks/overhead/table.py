@@ -20,9 +20,6 @@ LOADS = {
     "matmul": "matrix products, all cores",
     "launches": "tiny operations, one core",
 }
-HELD = ("loop", "launches")
-"""Held against the target: bound by its own work, and by launching. What waits for all cores at
-every step loses the recorder's processor time whatever the recorder does; it may lose no more."""
 _HEAD = (
     "workload", "step, ms", "switched", "GPUs", "pairs", "slowdown, %", "95 % interval",
     "CPU, % of a core", "in its windows", "at most, %",
@@ -87,14 +84,6 @@ def verdict(rows: Sequence[Measured]) -> tuple[bool, list[str]]:
         elif case.instead and found.low <= 0:
             good = False
             said.append(f"{LOADS[case.load]}: the slowdown of the control is not seen.")
-        elif case.instead is None and case.load not in HELD:
-            used = max(measured.cpu_share, cpu_share(measured.windows))
-            if found.low > used:
-                good = False
-                said.append(
-                    f"{LOADS[case.load]}, {case.hz:g} Hz, {case.gpus} GPUs: lost is more than "
-                    f"the {used:.2%} of a core that the recorder uses."
-                )
         elif (
             case.instead is None
             and case.hz == TARGET_HZ
@@ -121,12 +110,9 @@ def _held(rows: Sequence[Measured]) -> str:
     """Of rows with nothing against them: what they show, and what was not among them."""
     cases = [measured.case for measured in rows]
     controls = {bool(case.instead) for case in cases if case.instead is not None}
-    recorded = [case for case in cases if case.instead is None]
-    target = f"every upper bound of a workload on one core is below {TARGET:.1%}"
-    if not any(case.hz == TARGET_HZ and case.load in HELD for case in recorded):
-        target = "no workload on one core was measured"
-    if any(case.load not in HELD for case in recorded):
-        target += ", one on all cores is not seen to lose more than the recorder's processor time"
+    target = f"every upper bound is below {TARGET:.1%}"
+    if not any(case.instead is None and case.hz == TARGET_HZ for case in cases):
+        target = "nothing was measured"
     hold = "the controls hold" if len(controls) == 2 else "not both kinds of control were measured"
     return f"At {TARGET_HZ:g} Hz {target}, and {hold}."
 

@@ -36,7 +36,8 @@ class Ending:
         self._asked = 0
 
     def ask(self) -> None:
-        """The first time: to end; again: at once. Returns at once; fit for a signal handler."""
+        """The first time: to end; again: at once. Fit for a signal handler: returns at once
+        where a thread can be had."""
         self._asked += 1
         if self._asked == 1:
             try:
