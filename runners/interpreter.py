@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from gpuwatch.errors import REFUSED
+
 _PROBE = (
     "import importlib.util as u, json, sys; "
     "print(json.dumps([sys.version_info[:2] >= (3, 10), "
@@ -87,7 +89,9 @@ def probe(path: str) -> tuple[str, ...]:
         answer = subprocess.run(
             [path, "-c", _PROBE], capture_output=True, text=True, timeout=30, cwd=os.sep, check=True
         ).stdout
-    except (OSError, subprocess.SubprocessError):
+    except (OSError, subprocess.SubprocessError) as error:
+        if isinstance(error, OSError) and error.errno in REFUSED:
+            raise  # this says nothing of the interpreter
         return ("python",)
     recent, missing = json.loads(answer)
     return tuple(missing) if recent else ("python",)

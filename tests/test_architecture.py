@@ -23,6 +23,7 @@ ENGINE = {
     "paths",
     "peaks",
     "processes",
+    "spare",
     "text",
     "tied",
     "uncollected",

@@ -45,6 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(arguments: list[str]) -> int:
     import warnings
 
+    from gpuwatch import spare
     from gpuwatch.cli.commands import dispatch
     from gpuwatch.errors import NO_THREAD, REFUSED, ExitCode, GpuwatchError
     from gpuwatch.text import clean
@@ -60,6 +61,7 @@ def _run(arguments: list[str]) -> int:
         # A session may hold any numbers; what comes of them is looked at where it is shown.
         warnings.simplefilter("ignore", RuntimeWarning)
     try:
+        spare.files()
         code = dispatch(arguments)
         sys.stdout.flush()
         return code

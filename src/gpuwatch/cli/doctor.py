@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from gpuwatch import __version__, paths, runners
+from gpuwatch import __version__, paths, runners, spare
 from gpuwatch.cli import doctor_torch, launch
 from gpuwatch.cli.cases import command_name
 from gpuwatch.cli.doctor_counters import executed_flop, tiers
@@ -34,6 +34,9 @@ from gpuwatch.report import doctor as report
 from gpuwatch.runners.interpreter import choose
 from gpuwatch.telemetry.base import Device
 from gpuwatch.text import document
+
+_FILES_EACH = 8
+"""Descriptors for a question to a runner: a program's pipes, or an engine's socket."""
 
 PATIENCE_SECONDS = 10.0
 """How long a runner may take over its answers."""
@@ -96,6 +99,7 @@ def _workload(command: tuple[str, ...]) -> Workload:
 def _report(
     asked: Sequence[tuple[str, Environment]], gpus: tuple[str, ...] | None, workload: Workload
 ) -> report.Report:
+    spare.files(spare.FILES + _FILES_EACH * len(asked))
     sources = Sources.open(gpus or None, workload=False)
     try:
         devices = [device for device in sources.devices if device.kind == "gpu"]

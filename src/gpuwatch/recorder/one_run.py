@@ -5,12 +5,11 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import threading
 import uuid
 from collections.abc import Callable
 from pathlib import Path
 
-from gpuwatch import paths, runners
+from gpuwatch import paths, runners, spare
 from gpuwatch.errors import REFUSED, ExitCode, GpuwatchError, StorageError
 from gpuwatch.models import JSON, Workload
 from gpuwatch.recorder import run_folder
@@ -23,8 +22,6 @@ from gpuwatch.session.room import room
 from gpuwatch.session.store import Safety
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
-_SPARE_FILES = 16
-"""That a recorder opens now and then: spool, journal, summary, what /proc tells."""
 _SPARE_THREADS = 4
 """That it needs for its writer, and for calls of the driver that hang."""
 
@@ -71,7 +68,8 @@ def record_one(
             interval=request.interval,
             dcgm=request.dcgm,
         )
-        _refuse_without_room()
+        spare.files()
+        spare.threads(_SPARE_THREADS)
         if sources.notice is not None and planned.index == 1:
             say(sources.notice)
         facts = dict(sources.host_facts())
@@ -127,28 +125,6 @@ def record_one(
     with holding:
         on_session(path)
         return conclude(run_to_end(recording, stop, request.duration, request.while_pid), say)
-
-
-def _refuse_without_room() -> None:
-    """Raises ``OSError`` where a recorder would begin, and be without a file or thread later."""
-    held: list[int] = []
-    started: list[threading.Thread] = []
-    over = threading.Event()
-    try:
-        while len(held) < _SPARE_FILES:
-            held += os.pipe()
-        for _ in range(_SPARE_THREADS):
-            thread = threading.Thread(target=over.wait, daemon=True)
-            thread.start()
-            started.append(thread)
-    except RuntimeError as error:
-        raise OSError(errno.EAGAIN, "no thread can be started") from error
-    finally:
-        over.set()
-        for thread in started:
-            thread.join()
-        for each in held:
-            os.close(each)
 
 
 def refused(error: OSError, folder: Path | None) -> GpuwatchError:
