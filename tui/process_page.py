@@ -19,7 +19,7 @@ from gpuwatch.tui.narrow import send_only_changes
 from gpuwatch.tui.page import SCROLLING
 from gpuwatch.tui.painted import PaintedScreen
 from gpuwatch.tui.process_rows import process_rows, unknown_rows
-from gpuwatch.tui.processes import ProcessNow
+from gpuwatch.tui.processes import ProcessNow, some_may_be_left_out
 from gpuwatch.tui.snapshot import Snapshot
 
 _LOOK_SECONDS = 0.5
@@ -171,13 +171,16 @@ class MachineProcessScreen(ProcessScreen):
 
 
 def _summary(snapshot: Snapshot, order: str, width: int) -> Line:
+    least = "at least " * some_may_be_left_out(snapshot.processes)
     on = sum(1 for each in snapshot.processes if each.gpus)
     own = sum(1 for each in snapshot.processes if each.owned)
     text = f"{on} on a GPU" if snapshot.gpus else "no GPU recorded"
     count = len(snapshot.processes)
-    row = Line(width).add(f" {count} process{'es' * (count != 1)}", "strong").add(f", {text}")
+    row = (
+        Line(width).add(f" {least}{count} process{'es' * (count != 1)}", "strong").add(f", {text}")
+    )
     if not snapshot.machine_only:
-        row.add(f", {own} of the run")
+        row.add(f", {least}{own} of the run")
     if not snapshot.status.live:
         row.add(", as of the last minute", "muted")
     label = f"order: {order} "

@@ -9,7 +9,7 @@ from gpuwatch.deferred import dataclass
 from gpuwatch.text import clean
 from gpuwatch.tui.cells import pad
 from gpuwatch.tui.line import Line
-from gpuwatch.tui.processes import ProcessNow
+from gpuwatch.tui.processes import ProcessNow, some_may_be_left_out
 from gpuwatch.units import NS, UNKNOWN, binary, clock_time, percent
 
 _WHOSE = ((160, 40), (120, 30), (100, 22), (80, 14), (0, 8))
@@ -45,7 +45,8 @@ def process_rows(
     fitting = shown if len(shown) <= most else shown[: most - 1]
     rows = [_heading(columns, width), *(_row(each, columns, width) for each in fitting)]
     if len(fitting) < len(shown):
-        more = len(shown) - len(fitting)
+        least = "at least " * (selected is None and some_may_be_left_out(processes))
+        more = f"{least}{len(shown) - len(fitting)}"
         rows.append(Line(width).add(f"     {more} more, press ", "muted").add("p", "key"))
     return rows
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from gpuwatch.deferred import dataclass
 from gpuwatch.session.rows import GpuProcessRow, Processes, ProcessRow
+from gpuwatch.session.schema import MOST_PROCESSES
 
 _OLD_FILE = "recorded by a gpuwatch that did not look at it"
 _UNSEEN = "its own numbers are not known: /proc did not show it"
@@ -88,6 +89,14 @@ def processes_of(
     listed = [rows for rows in on.values() if rows]
     processes += [_listed(rows, environment, t, old=not found.all) for rows in listed]
     return tuple(sorted(processes, key=_weight))
+
+
+def some_may_be_left_out(processes: Sequence[ProcessNow]) -> bool:
+    """Whether the run may have more processes than these: so many are all that is recorded.
+
+    Of those on a GPU none is left out.
+    """
+    return len(processes) >= MOST_PROCESSES and any(each.owned for each in processes)
 
 
 def _seen(row: ProcessRow, gpus: Sequence[GpuProcessRow], environment: str, t: int) -> ProcessNow:

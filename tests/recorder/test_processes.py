@@ -15,12 +15,11 @@ from gpuwatch.recorder.own_processes import OwnProcesses
 from gpuwatch.recorder.process_watch import (
     EVERY_SECONDS,
     LISTS_SECONDS,
-    MOST,
     ProcessWatch,
 )
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.session.rows import GpuProcessRow, Processes, ProcessRow
-from gpuwatch.session.schema import RESTATED_SECONDS
+from gpuwatch.session.schema import MOST_PROCESSES, RESTATED_SECONDS
 from gpuwatch.session.store import Row
 from gpuwatch.telemetry.nvml_errors import Unavailable
 from gpuwatch.telemetry.users import USERS
@@ -284,11 +283,11 @@ def test_a_users_name_that_comes_late_is_written_when_it_is_there(
 
 
 def test_no_more_than_the_most_processes_are_watched() -> None:
-    script = f"for i in $(seq {MOST + 6}); do sleep 60 & done; wait"
+    script = f"for i in $(seq {MOST_PROCESSES + 6}); do sleep 60 & done; wait"
     program = subprocess.Popen(["sh", "-c", script], start_new_session=True)
     tree = WorkloadSource(NO_GPU, [program.pid])
     try:
-        until(lambda: tree.sample() and len(tree.pids) > MOST + 6)
+        until(lambda: tree.sample() and len(tree.pids) > MOST_PROCESSES + 6)
         now = 0.0
         watch = ProcessWatch(None, tree, clock=lambda: now)
         names: set[object] = set()
@@ -300,11 +299,11 @@ def test_no_more_than_the_most_processes_are_watched() -> None:
             names.update(
                 values[1] for sql, values in rows if sql.startswith("INSERT INTO process ")
             )
-            return len(names) >= MOST
+            return len(names) >= MOST_PROCESSES
 
         until(looked)
         looked()
-        assert len(names) == MOST, "and the same ones the next time"
+        assert len(names) == MOST_PROCESSES, "and the same ones the next time"
         watch.close()
     finally:
         os.killpg(program.pid, 9)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from gpuwatch.session.rows import GpuProcessRow, Processes, ProcessRow
+from gpuwatch.session.schema import MOST_PROCESSES
 from gpuwatch.session.store import SessionStore, meta
 from gpuwatch.tui.alerts import told_of
 from gpuwatch.tui.asked import View
@@ -137,6 +138,14 @@ def test_those_that_do_not_fit_are_counted() -> None:
     assert process_rows(found, 80, 0) == [] and process_rows((), 80, 9) == []
 
 
+def test_of_so_many_as_are_watched_at_most_the_count_is_a_bound() -> None:
+    watched = [row(pid) for pid in range(1, MOST_PROCESSES + 1)]
+    assert "at least 60 more, press p" in text_of(now(Processes(tuple(watched))), most=5)[-1]
+    assert "     59 more, press p" in text_of(now(Processes(tuple(watched[1:]))), most=5)[-1]
+    on_gpus = now(Processes((), tuple(gpu(each.pid, owned=None) for each in watched)))
+    assert "     60 more, press p" in text_of(on_gpus, most=5)[-1], "NVML's lists are whole"
+
+
 @pytest.mark.parametrize("width", [60, 80, 120, 200])
 def test_hostile_texts_fit_and_hold_nothing_that_drives_a_terminal(width: int) -> None:
     evil = "\x1b]0;x\x07[bold]\u202e漢字" + "y" * 5000
@@ -222,6 +231,14 @@ async def test_the_page_scrolls_by_rows_pages_and_to_its_ends(session: Make) -> 
         await until(pilot, lambda: order_of(app)[-1] == first + 59)
         await pilot.press("question_mark")
         await shows(pilot, "next order: GPU memory")
+
+
+async def test_a_count_of_all_that_are_watched_is_told_as_a_bound(session: Make) -> None:
+    loaders = [Made(100 + i, gpus=()) for i in range(MOST_PROCESSES - 2)]
+    async with live(add(session(), RUN, STRANGER, *loaders)) as (app, pilot):
+        await pilot.press("p")
+        await shows(pilot, "at least 64 processes, 2 on a GPU, at least 63 of the run")
+        assert "order: GPU memory" in screen_text(app)
 
 
 async def test_the_page_follows_the_run_while_it_is_open(session: Make) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from gpuwatch.deferred import dataclass
 from gpuwatch.recorder.gpu_holders import GpuHolders, Held, Holder, Key, held
 from gpuwatch.recorder.own_processes import OwnProcesses
-from gpuwatch.session.schema import RESTATED_SECONDS
+from gpuwatch.session.schema import MOST_PROCESSES, RESTATED_SECONDS
 from gpuwatch.session.store import Row
 from gpuwatch.telemetry.nvml import NvmlSource
 from gpuwatch.telemetry.other_processes import OtherProcesses
@@ -24,8 +24,6 @@ LISTS_SECONDS = 0.5
 """Between two looks at NVML's lists of processes, which are read once a second."""
 EVERY_SECONDS = 2.0
 """Between two looks at what each process uses."""
-MOST = 64
-"""Processes that are watched: those on GPUs first, then those with the most memory."""
 _OLD_ENOUGH_SECONDS = 1.0
 """A process of the tree that is on no GPU and younger than this may be gone in a moment."""
 _CORES, _PART = 0.1, 0.01
@@ -133,7 +131,7 @@ class ProcessWatch:
             if row.pid not in size and uptime - row.started / TICKS_PER_S >= _OLD_ENOUGH_SECONDS
         ]
         others.sort(key=lambda row: (row.pid not in self._watched, -row.resident, row.pid))
-        return [*on, *(row.pid for row in others)][:MOST]
+        return [*on, *(row.pid for row in others)][:MOST_PROCESSES]
 
     def _follow(self, known: _Watched, seen: ProcessRow) -> bool:
         """Take in what it used since the last look; whether what it is has changed."""

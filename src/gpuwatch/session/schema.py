@@ -101,6 +101,8 @@ UPGRADES: dict[int, tuple[str, ...]] = {
 RESTATED_SECONDS = 60
 """A recorder writes every process that runs at least this often: what ran at a moment is in the
 rows of the minute before it."""
+MOST_PROCESSES = 64
+"""That a recorder watches: those on GPUs first, then those with the most memory."""
 
 _WIDE = {
     "tick": "CREATE TABLE tick (n INTEGER PRIMARY KEY, t INTEGER NOT NULL{columns})",
