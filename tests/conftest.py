@@ -139,7 +139,5 @@ def driver(tmp_path: Path, cli: Cli) -> FakeDriver:
     folder = tmp_path / "driver"
     folder.mkdir()
     driver = FakeDriver(folder)
-    cli.variables.update(
-        {name: driver.env[name] for name in ("LD_LIBRARY_PATH", "FAKE_NVML_STATE")}
-    )
+    cli.variables |= driver.variables
     return driver

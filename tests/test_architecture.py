@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import os
 import re
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import gpuwatch
+from tests.conftest import Cli
 
 ROOT = Path(gpuwatch.__file__).parent
 ENGINE = {
@@ -117,7 +119,7 @@ def test_no_room_is_imported_by_its_bare_name() -> None:
         assert not bare, f"{path} imports {bare}: a second copy of the module"
 
 
-def loaded(*arguments: str) -> set[str]:
+def loaded(*arguments: str, home: Path | None = None) -> set[str]:
     """The modules that a command of gpuwatch loads."""
     program = (
         "import sys, json, contextlib, io\n"
@@ -127,7 +129,11 @@ def loaded(*arguments: str) -> set[str]:
         "print(json.dumps(sorted(sys.modules)))"
     )
     done = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+        [sys.executable, "-c", program],
+        env=os.environ if home is None else Cli(home).env,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     return set(json.loads(done.stdout))
 
@@ -142,7 +148,8 @@ def test_help_and_version_load_nothing_heavy(argument: str) -> None:
 
 
 def test_a_recorder_loads_neither_screen_nor_statistics(tmp_path: Path) -> None:
-    modules = loaded("--record", "--duration", "50ms", "--quiet", "--out", str(tmp_path))
+    words = ("--record", "--duration", "50ms", "--quiet", "--out", str(tmp_path / "out"))
+    modules = loaded(*words, home=tmp_path)
     assert modules & (HEAVY - {"pynvml", "psutil"}) == set()
 
 

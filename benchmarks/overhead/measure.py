@@ -89,7 +89,7 @@ def _recorded(
 ) -> Iterator[subprocess.Popen[bytes]]:
     """The recorder of a warm workload; both end with the block."""
     driver = FakeDriver(folder, case.gpus) if case.gpus else None
-    where = {"FAKE_NVML_STATE": driver.env["FAKE_NVML_STATE"]} if driver else {}
+    where = {"FAKE_NVML_STATE": driver.variables["FAKE_NVML_STATE"]} if driver else {}
     steps, ready = folder / "steps", folder / "steps.ready"
     workload = (sys.executable, _HERE / "workload.py", case.load, device, steps)
     recorder = (sys.executable, "-m", "gpuwatch", "--record", "--quiet", "--interval")

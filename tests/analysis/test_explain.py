@@ -315,8 +315,9 @@ def test_the_library_that_chose_them_is_named_with_both_versions(riddle: Explana
 
 
 def test_printed_profiles_of_nvprof_tell_the_same_of_a_run_as_a_whole(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     cells = []
     for name, label in (("winograd", "bare"), ("implicit-gemm", "docker")):
         files = map(str, sorted(PROFILES.glob(f"nvprof-{name}-*")))

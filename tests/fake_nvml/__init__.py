@@ -93,15 +93,6 @@ def build(folder: Path) -> Path:
     return target
 
 
-def environment(folder: Path, state_file: Path) -> dict[str, str]:
-    """This process's environment, with the fake driver in ``folder`` before any real one."""
-    env = dict(os.environ)
-    rest = env.get("LD_LIBRARY_PATH")
-    env["LD_LIBRARY_PATH"] = f"{folder}:{rest}" if rest else str(folder)
-    env["FAKE_NVML_STATE"] = str(state_file)
-    return env
-
-
 def uuid(gpu: int) -> str:
     """The UUID that GPU number ``gpu`` has unless a test sets another."""
     return f"GPU-{gpu:08x}-1111-2222-3333-{gpu:012x}"
@@ -124,9 +115,16 @@ class FakeDriver:
         self.resize(gpus)
 
     @property
+    def variables(self) -> dict[str, str]:
+        """By which a program finds this driver, before any real one."""
+        rest = os.environ.get("LD_LIBRARY_PATH")
+        path = f"{self._library}:{rest}" if rest else str(self._library)
+        return {"LD_LIBRARY_PATH": path, "FAKE_NVML_STATE": str(self._state_file)}
+
+    @property
     def env(self) -> dict[str, str]:
-        """Environment for a program that shall find this driver."""
-        return environment(self._library, self._state_file)
+        """This process's environment, in which a program finds this driver."""
+        return {**os.environ, **self.variables}
 
     def resize(self, gpus: int) -> None:
         """Have this many GPUs, at most 16."""

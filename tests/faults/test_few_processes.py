@@ -108,7 +108,7 @@ def test_a_workload_that_leaves_no_process_to_anybody_is_recorded_whole(
     cli: Cli, tmp_path: Path, limit: Limit, told: Callable[[Row], None]
 ) -> None:
     driver = FakeDriver(tmp_path, 2)
-    cli.variables |= driver.env
+    cli.variables |= driver.variables
     out, hog = tmp_path / "out", tmp_path / "hog.py"
     hog.write_text(HOG)
     command = ("--interval", "0.1", "--out", out, "--", sys.executable, hog)

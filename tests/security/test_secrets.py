@@ -140,8 +140,7 @@ def test_no_variable_is_in_anything_that_is_written_of_a_bare_run(
 ) -> None:
     driver = FakeDriver(tmp_path)
     driver.processes(0, (other_process.pid, 2**30, "compute"))
-    known = ("LD_LIBRARY_PATH", "FAKE_NVML_STATE")
-    cli.variables.update({name: driver.env[name] for name in known})
+    cli.variables |= driver.variables
     cli.variables.update(CUDA_VISIBLE_DEVICES="0", NCCL_DEBUG="INFO")
     out = tmp_path / "out"
     search = Search(cli.home, out)

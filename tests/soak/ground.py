@@ -59,7 +59,7 @@ class Ground:
         self.churn, self.stays = self._cli("churn"), self._cli("stays")
 
     def _cli(self, part: str) -> Cli:
-        own = {name: self.driver.env[name] for name in ("LD_LIBRARY_PATH", "FAKE_NVML_STATE")}
+        own = self.driver.variables
         own[TAG] = self.tag(part)
         own["TMPDIR"] = str(self.folder / "tmp")
         own["XDG_RUNTIME_DIR"] = str(self.folder / "runtime")

@@ -438,9 +438,7 @@ def a100(tmp_path: Path, cli: Cli) -> FakeDriver:
     )
     for function in ("nvmlGpmQueryDeviceSupport", "nvmlGpmSampleGet", "nvmlGpmMetricsGet"):
         driver.fail(function, 3)
-    cli.variables.update(
-        {name: driver.env[name] for name in ("LD_LIBRARY_PATH", "FAKE_NVML_STATE")}
-    )
+    cli.variables |= driver.variables
     return driver
 
 

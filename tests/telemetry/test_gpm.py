@@ -367,7 +367,7 @@ def test_ten_thousand_pairs_hold_two_samples_and_no_more_memory(driver: FakeDriv
 
 
 def test_a_recording_measures_the_bandwidth(driver: FakeDriver, cli: Cli, tmp_path: Path) -> None:
-    cli.variables.update({n: driver.env[n] for n in ("LD_LIBRARY_PATH", "FAKE_NVML_STATE")})
+    cli.variables |= driver.variables
     out = tmp_path / "out"
     cli("--record", "--quiet", "--interval", "0.2", "--out", out, "--duration", "2s")
     found = json.loads(cli("show", sessions(out)[-1], "--format", "json").stdout)

@@ -179,8 +179,7 @@ def test_a_session_tells_what_befell_its_gpu_and_its_share_of_the_gpus_time(
     cli: Cli, tmp_path: Path
 ) -> None:
     driver = FakeDriver(tmp_path, gpus=2)
-    names = ("LD_LIBRARY_PATH", "FAKE_NVML_STATE")
-    cli.variables.update({name: driver.env[name] for name in names})
+    cli.variables |= driver.variables
     out = tmp_path / "out"
     script = "echo $$ > began; while ! test -e enough; do sleep 0.05; done"
     recorder = cli.start(

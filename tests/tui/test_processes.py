@@ -281,8 +281,8 @@ async def test_the_machines_processes_are_recorded_while_their_page_is_open(
 ) -> None:
     driver = FakeDriver(tmp_path)
     driver.processes(0, (neighbour, 3 * GIB, "compute"))
-    for name in ("LD_LIBRARY_PATH", "FAKE_NVML_STATE"):
-        monkeypatch.setenv(name, driver.env[name])
+    for name, value in driver.variables.items():
+        monkeypatch.setenv(name, value)
     async with running(MachineProcessScreen) as (app, pilot):
         await shows(pilot, "reading the processes")
         await shows(pilot, f"{neighbour}")
