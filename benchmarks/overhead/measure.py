@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.overhead.switch import switched, uninterrupted
-from benchmarks.overhead.windows import Window, log_ratios, plan
+from benchmarks.overhead.windows import Pairs, Window, pairs, plan
 from tests.fake_nvml import FakeDriver
 
 _HERE = Path(__file__).parent
@@ -47,8 +47,7 @@ class Measured:
     """What a row is made of."""
 
     case: Case
-    ratios: np.ndarray
-    """Log-ratio of each pair of windows."""
+    pairs: Pairs
     windows: tuple[Window, ...]
     step_s: float
     """Median length of a step."""
@@ -80,7 +79,7 @@ def measure(
             raise NoRun(f"exit code {recorder.returncode}: {(folder / 'said').read_text()}")
         ends = np.fromfile(steps, dtype=np.int64)
     step_s = float(np.median(np.diff(ends))) / 1e9
-    return Measured(case, log_ratios(ends, windows), tuple(windows), step_s, share)
+    return Measured(case, pairs(ends, windows), tuple(windows), step_s, share)
 
 
 @contextlib.contextmanager

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import platform
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, astuple, dataclass, replace
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from benchmarks.overhead.measure import Case, Measured
 from benchmarks.overhead.table import LOADS, processor
-from benchmarks.overhead.windows import Window
+from benchmarks.overhead.windows import Pairs, Window
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ def add(path: Path, at: Setting, measured: Measured) -> None:
         "day": datetime.now(timezone.utc).date().isoformat(),
         "setting": asdict(at),
         "case": asdict(measured.case),
-        "ratios": measured.ratios.tolist(),
+        "pairs": {name: each.tolist() for name, each in vars(measured.pairs).items()},
         "windows": [asdict(window) for window in measured.windows],
         "step_s": measured.step_s,
         "cpu_share": measured.cpu_share,
@@ -59,8 +59,8 @@ def read(path: Path, at: Setting) -> tuple[list[Measured], list[str]]:
         if line["setting"] == asdict(at):
             case = Case(**line["case"])
             windows = tuple(Window(**each) for each in line["windows"])
-            ratios = np.asarray(line["ratios"], dtype=float)
-            kept = Measured(case, ratios, windows, line["step_s"], line["cpu_share"])
+            pairs = Pairs(**{name: np.asarray(each) for name, each in line["pairs"].items()})
+            kept = Measured(case, pairs, windows, line["step_s"], line["cpu_share"])
             found.setdefault(case, []).append(kept)
             days.add(line["day"])
     rows = sorted((pooled(each) for each in found.values()), key=lambda row: _order(row.case))
@@ -76,9 +76,10 @@ def _order(case: Case) -> tuple[int, bool, float, int, float]:
 def pooled(rows: Iterable[Measured]) -> Measured:
     """Rows of one case as one: all their pairs, and the medians of what is told beside them."""
     listed = list(rows)
+    found = [row.pairs for row in listed]
     return replace(
         listed[0],
-        ratios=np.concatenate([row.ratios for row in listed]),
+        pairs=Pairs(*(np.concatenate(each) for each in zip(*map(astuple, found), strict=True))),
         windows=tuple(window for row in listed for window in row.windows),
         step_s=float(np.median([row.step_s for row in listed])),
         cpu_share=float(np.median([row.cpu_share for row in listed])),

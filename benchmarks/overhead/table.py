@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.overhead.measure import Measured
-from benchmarks.overhead.windows import cpu_share, slowdown
+from benchmarks.overhead.windows import cpu_share, slowdown, undisturbed
 from gpuwatch.analysis.results import Interval
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "performance.md"
@@ -21,7 +21,7 @@ LOADS = {
     "launches": "tiny operations, one core",
 }
 _HEAD = (
-    "workload", "step, ms", "switched", "GPUs", "pairs", "slowdown, %", "95 % interval",
+    "workload", "step, ms", "switched", "GPUs", "pairs kept", "slowdown, %", "95 % interval",
     "CPU, % of a core", "in its windows", "at most, %",
 )  # fmt: skip
 
@@ -42,7 +42,7 @@ def about(device: str, latency_us: int | None, days: Sequence[str]) -> str:
 def row(measured: Measured) -> tuple[str, ...]:
     """The cells of one measurement."""
     case = measured.case
-    found = slowdown(measured.ratios)
+    found = slowdown(undisturbed(measured.pairs))
     if case.instead is None:
         what = f"recorder, {case.hz:g} Hz"
     else:
@@ -52,7 +52,7 @@ def row(measured: Measured) -> tuple[str, ...]:
         f"{measured.step_s * 1e3:.2f}",
         what,
         str(case.gpus) if case.gpus else "own",
-        str(measured.ratios.size),
+        f"{undisturbed(measured.pairs).size} of {measured.pairs.ratios.size}",
         "too few pairs" if found is None else f"{found.estimate:+.2%}".removesuffix("%"),
         "" if found is None else f"{found.low * 100:+.2f} to {found.high * 100:+.2f}",
         f"{measured.cpu_share * 100:.2f}",
@@ -74,7 +74,7 @@ def verdict(rows: Sequence[Measured]) -> tuple[bool, list[str]]:
     said = []
     good = True
     for measured in rows:
-        found, case = slowdown(measured.ratios), measured.case
+        found, case = slowdown(undisturbed(measured.pairs)), measured.case
         if found is None:
             good = False
             said.append(f"{LOADS[case.load]}: too few pairs for an interval.")

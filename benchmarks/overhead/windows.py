@@ -17,6 +17,10 @@ BLOCK = 5
 FEWEST = 2 * BLOCK
 """Pairs under which no interval is drawn."""
 TRIMMED = 0.2
+SAME_PACE = 0.05
+"""By how much, as a logarithm, the fast steps of two neighbours may differ more than usual."""
+EVEN = 0.02
+"""A spread of the steps that is even enough, however even others are."""
 _DRAWS = 4_000
 
 
@@ -34,6 +38,28 @@ class Window:
     @property
     def seconds(self) -> float:
         return (self.end_ns - self.start_ns) / 1e9
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Of each pair of neighbours, in the order of time; arrays of one length."""
+
+    ratios: np.ndarray
+    """The logarithm of the mean step's length on over that off."""
+    fast: np.ndarray
+    """The same of the 10th percentile."""
+    spread_on: np.ndarray
+    """The logarithm of the 90th over the 10th percentile, in the window in which it ran."""
+    spread_off: np.ndarray
+
+
+@dataclass(frozen=True)
+class _Pace:
+    """Of the steps in one window."""
+
+    mean_s: float
+    fast_s: float
+    spread: float
 
 
 @dataclass(frozen=True)
@@ -68,10 +94,8 @@ def step_seconds(step_ends: np.ndarray, window: Window) -> float | None:
     return float(step_ends[beyond - 1] - step_ends[first]) / float(beyond - first - 1) / 1e9
 
 
-def log_ratios(step_ends: np.ndarray, windows: Sequence[Window]) -> np.ndarray:
-    """Of each pair of neighbours: the logarithm of the step's length on over that off.
-
-    Pairs that lack steps are left out.
+def pairs(step_ends: np.ndarray, windows: Sequence[Window]) -> Pairs:
+    """What is compared of each pair of neighbours; pairs that lack steps are left out.
 
     Raises:
         ValueError: two neighbours are of one kind.
@@ -80,14 +104,41 @@ def log_ratios(step_ends: np.ndarray, windows: Sequence[Window]) -> np.ndarray:
     for pair in zip(windows[::2], windows[1::2], strict=False):
         if pair[0].on == pair[1].on:
             raise ValueError("a pair has a window of either kind")
-        on, off = (step_seconds(step_ends, each) for each in sorted(pair, key=_off))
+        on, off = (_pace(step_ends, each) for each in sorted(pair, key=_off))
         if on is not None and off is not None:
-            found.append(np.log(on / off))
-    return np.asarray(found, dtype=float)
+            change = np.log(on.mean_s / off.mean_s), np.log(on.fast_s / off.fast_s)
+            found.append((*change, on.spread, off.spread))
+    return Pairs(*np.asarray(found, dtype=float).reshape(-1, 4).T)
 
 
 def _off(window: Window) -> bool:
     return not window.on
+
+
+def _pace(step_ends: np.ndarray, window: Window) -> _Pace | None:
+    mean = step_seconds(step_ends, window)
+    if mean is None:
+        return None
+    first, beyond = np.searchsorted(step_ends, (window.start_ns, window.end_ns))
+    fast, slow = np.percentile(np.diff(step_ends[first:beyond]), (10, 90)) / 1e9
+    return _Pace(mean, fast, np.log(slow / fast))
+
+
+def undisturbed(found: Pairs) -> np.ndarray:
+    """The log-ratios of the pairs in which the machine kept its pace, in the order of time.
+
+    A shared host makes a core slower by half for a moment or for seconds. That shows in how far the
+    fast and the slow steps of a window lie apart, and in the fast ones of two neighbours; what
+    befalls under a tenth of the steps, as a recorder's samples do, is in neither. A window's spread
+    is held against that of the evenest tenth of its own kind, and a pair's change against
+    the usual change, so that what the switched process does in all windows leaves out nothing.
+    """
+    if not found.ratios.size:
+        return found.ratios
+    kept = np.abs(found.fast - np.median(found.fast)) <= SAME_PACE
+    for spread in (found.spread_on, found.spread_off):
+        kept &= spread <= max(2 * np.percentile(spread, 10), EVEN)
+    return found.ratios[kept]
 
 
 def slowdown(ratios: np.ndarray, *, seed: int = 0) -> Interval | None:

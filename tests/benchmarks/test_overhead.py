@@ -18,34 +18,57 @@ from benchmarks.overhead.measure import Case, Measured, measure
 from benchmarks.overhead.switch import switched, uninterrupted
 from benchmarks.overhead.table import BEGIN, END, PAGE, markdown, verdict, write
 from benchmarks.overhead.windows import (
+    Pairs,
     Planned,
     Window,
     cpu_share,
-    log_ratios,
+    pairs,
     plan,
     slowdown,
     step_seconds,
+    undisturbed,
 )
 from tests.cli.test_record import until
 from tests.fake_nvml import FakeDriver
 
 
-def simulated(share: float, dice: random.Random, pairs: int = 60) -> np.ndarray:
-    """Log-ratios of a workload that is ``share`` slower while watched, on a machine that drifts
-    and on which every window has a noise of one percent."""
+def simulated(share: float, dice: random.Random, count: int = 60) -> Pairs:
+    """A workload that is ``share`` slower while watched, on a machine that drifts and on which
+    every window has a noise of one percent."""
     windows, ends, now, drift = [], [], 0.0, 0.0
-    for planned in plan(pairs * 4.0, 2.0, dice):
+    for planned in plan(count * 4.0, 2.0, dice):
         drift += dice.gauss(0, 0.005)
         step = 0.02 * (1 + drift) * (1 + dice.gauss(0, 0.01)) * (1 + share * planned.on)
-        count = int(planned.seconds / step)
-        windows.append(Window(planned.on, int(now * 1e9), int((now + count * step) * 1e9), 0.0))
-        ends.append((now + step * np.arange(1, count + 1)) * 1e9)
-        now += count * step
-    return log_ratios(np.concatenate(ends).astype(np.int64), windows)
+        steps = int(planned.seconds / step)
+        windows.append(Window(planned.on, int(now * 1e9), int((now + steps * step) * 1e9), 0.0))
+        ends.append((now + step * np.arange(1, steps + 1)) * 1e9)
+        now += steps * step
+    return pairs(np.concatenate(ends).astype(np.int64), windows)
+
+
+def shared(share: float, each: float, busy: float) -> Pairs:
+    """2 % of the steps take longer while watched, ``share`` of all time; all steps of a window are
+    longer by ``each`` then; a neighbour of the host makes steps longer by 60 %, in stretches of
+    some 0.3 s, ``busy`` of the time."""
+    numbers = np.random.default_rng(8)
+    planned = plan(400.0, 0.5, random.Random(9))
+    windows, lengths, now, slow = [], [], 0.0, False
+    for window in planned:
+        start, until = now, now + window.seconds
+        while now < until:
+            if numbers.random() < 1e-3 / 0.3:
+                slow = numbers.random() < busy
+            step = 1e-3 * (1 + 0.6 * slow) * (1 + numbers.normal(0, 0.01))
+            if window.on:
+                step *= 1 + each + 50 * share * (numbers.random() < 0.02)
+            lengths.append(step)
+            now += step
+        windows.append(Window(window.on, int(start * 1e9), int(now * 1e9) + 1, 0.0))
+    return pairs((np.cumsum(lengths) * 1e9).astype(np.int64), windows)
 
 
 def test_a_slowdown_that_is_there_is_found_with_its_size() -> None:
-    found = slowdown(simulated(0.02, random.Random(1)))
+    found = slowdown(undisturbed(simulated(0.02, random.Random(1))))
     assert found is not None
     assert 0 < found.low < found.estimate < found.high
     assert abs(found.estimate - 0.02) < 0.008
@@ -53,7 +76,7 @@ def test_a_slowdown_that_is_there_is_found_with_its_size() -> None:
 
 def test_without_a_slowdown_zero_is_outside_of_the_interval_no_oftener_than_it_may() -> None:
     dice = random.Random(2)
-    found = [slowdown(simulated(0.0, dice)) for _ in range(100)]
+    found = [slowdown(undisturbed(simulated(0.0, dice))) for _ in range(100)]
     outside = sum(each is None or not each.low <= 0 <= each.high for each in found)
     # 5 are due; 13 and more come once in 1,000, and percentiles of 12 blocks are a little narrow.
     assert outside <= 14
@@ -80,6 +103,31 @@ def test_the_interval_is_wider_where_neighbouring_pairs_are_alike() -> None:
     assert widths[1] > 1.5 * widths[0]
 
 
+def test_pairs_in_which_the_host_was_busy_are_left_out_and_nothing_else() -> None:
+    busy, quiet = shared(0.01, 0.0, 0.4), shared(0.01, 0.0, 0.0)
+    assert undisturbed(quiet).size > 0.9 * quiet.ratios.size
+    assert 0.05 < undisturbed(busy).size / busy.ratios.size < 0.6
+    widths = []
+    for ratios in (undisturbed(busy), busy.ratios):
+        found = slowdown(ratios)
+        assert found is not None
+        widths.append(found.high - found.low)
+        assert found.low - 0.001 < 0.01 < found.high + 0.001
+    assert widths[0] < 0.5 * widths[1]
+
+
+def test_what_the_switched_process_does_all_the_time_leaves_nothing_out() -> None:
+    for share, each in ((0.0, 0.3), (0.02, 0.1)):
+        found = shared(share, each, 0.0)
+        kept = undisturbed(found)
+        assert kept.size > 0.9 * found.ratios.size
+        assert np.median(kept) == pytest.approx(np.log(1 + each + share), abs=0.003)
+
+
+def test_without_pairs_none_is_kept() -> None:
+    assert undisturbed(pairs(np.arange(2), [])).size == 0
+
+
 def test_too_few_pairs_give_no_interval() -> None:
     assert slowdown(np.zeros(9)) is None
     assert slowdown(np.zeros(10)) is not None
@@ -98,7 +146,7 @@ def test_a_plan_has_both_kinds_in_every_pair_in_an_order_of_chance() -> None:
 def test_a_pair_of_one_kind_is_refused() -> None:
     windows = [Window(True, 0, 10, 0.0), Window(True, 10, 20, 0.0)]
     with pytest.raises(ValueError, match="either kind"):
-        log_ratios(np.arange(20), windows)
+        pairs(np.arange(20), windows)
 
 
 def test_a_step_across_the_edge_of_a_window_counts_in_neither() -> None:
@@ -109,9 +157,9 @@ def test_a_step_across_the_edge_of_a_window_counts_in_neither() -> None:
 
 
 def measured(share: float, case: Case, seed: int = 6) -> Measured:
-    ratios = simulated(share, random.Random(seed), 200)
+    found = simulated(share, random.Random(seed), 200)
     windows = (Window(True, 0, 10**9, 0.004), Window(False, 10**9, 2 * 10**9, 0.0))
-    return Measured(case, ratios, windows, 0.02, 0.003)
+    return Measured(case, found, windows, 0.02, 0.003)
 
 
 def test_the_table_tells_a_missed_target_and_controls_that_do_not_hold() -> None:
@@ -130,7 +178,7 @@ def test_the_table_tells_a_missed_target_and_controls_that_do_not_hold() -> None
     *_, high, _, _, at_most, _ = lines[-1].split("|")
     assert high.split()[-1] == "+" + at_most.strip()
     few = replace(good[2], cpu_share=0.04)
-    found = slowdown(few.ratios)
+    found = slowdown(undisturbed(few.pairs))
     assert found is not None
     assert table.at_most(few, found) == pytest.approx(10 * found.high)
     assert not verdict([few])[0], "ten times as much work, a tenth of which was measured"
@@ -170,9 +218,10 @@ def test_pairs_of_several_runs_count_together_those_of_other_settings_do_not(
     pool.add(kept, pool.setting("cpu", 0, 2.0), few)
     (control, twice), days = pool.read(kept, at)
     assert (control.case.instead, twice.case.instead, len(days)) == (0.0, None, 1)
-    assert twice.ratios.tolist() == [*few.ratios, *few.ratios]
+    assert twice.pairs.ratios.tolist() == [*few.pairs.ratios, *few.pairs.ratios]
+    assert twice.pairs.spread_off.size == twice.pairs.ratios.size
     assert twice.windows == (*few.windows, *few.windows)
-    narrow, wide = slowdown(twice.ratios), slowdown(few.ratios)
+    narrow, wide = slowdown(twice.pairs.ratios), slowdown(few.pairs.ratios)
     assert narrow and wide
     assert narrow.high - narrow.low < 0.9 * (wide.high - wide.low)
 
@@ -217,7 +266,7 @@ def test_a_process_that_takes_half_of_the_core_is_seen_in_the_steps_of_the_workl
         for process in running:
             process.kill()
             process.wait()
-    found = slowdown(log_ratios(np.fromfile(steps, dtype=np.int64), windows))
+    found = slowdown(undisturbed(pairs(np.fromfile(steps, dtype=np.int64), windows)))
     assert found is not None
     assert found.low > 0
 
@@ -226,7 +275,7 @@ def test_a_real_recorder_that_is_switched_again_and_again_ends_its_run_well(tmp_
     env = FakeDriver(tmp_path).env
     case = Case("loop", 10, 1)
     found = measure(case, seconds=8, window_s=1.0, device="cpu", env=env, seed=7)
-    assert len(found.windows) == 8 and found.ratios.size >= 1
+    assert len(found.windows) == 8 and found.pairs.ratios.size >= 1
     stood(found.windows)
     assert 0 < cpu_share(found.windows) < 0.5
     assert 0 < found.cpu_share < 0.5
