@@ -7,8 +7,8 @@ Runs differ by more than a recorder costs, so nothing is compared between runs: 
 workload the recorder is stopped and let go on in windows of half a second, in pairs whose order is
 by chance, and the lengths of the workload's steps in the two windows of a pair are compared. Pairs
 in which the machine itself changed its pace are left out, by a rule that cannot see the recorder.
-The interval is of a bootstrap over blocks of neighbouring pairs. Controls switch a stand-in instead:
-one that does nothing must show no slowdown, one that uses 2 % of a core must show one.
+The interval is of a bootstrap over blocks of neighbouring pairs. Controls switch a stand-in
+instead: one that does nothing must show no slowdown, one that uses 2 % of a core must show one.
 
 With ``--pool FILE`` rows are kept there, and the pairs of earlier runs on the same machine count
 too: hours can be put together from times in which it is quiet.

@@ -192,6 +192,7 @@ def test_a_folder_that_may_not_be_entered_any_more_costs_the_summary_alone(
     complete(found, steps)
     assert (found.status.state, found.status.exit_code) == (State.FINISHED, 0)
     assert left_behind(cli, out) == [f"file {path.name}-journal"]
+    assert f"write it afterwards: gpuwatch report {path.parent}\n" in said
     cli("report", path.parent)
     assert (path.parent / "summary.md").exists()
     text = why.replace(str(path.parent), "STUDY")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
 import subprocess
 import threading
@@ -181,11 +182,12 @@ def summarise(folder: Path, say: Callable[[str], None]) -> None:
             text=True,
             check=False,
         )
+        why = done.stderr.strip()[-500:] if done.returncode != 0 else None
     except OSError as error:
-        say(f"the summary could not be written: {error.strerror}")
-        return
-    if done.returncode != 0:
-        say(f"the summary could not be written: {done.stderr.strip()[-500:]}")
+        why = error.strerror
+    if why is not None:
+        say(f"the summary could not be written: {why}")
+        say(f"write it afterwards: gpuwatch report {shlex.quote(str(folder))}")
 
 
 def _look_for(pid: int, ended: Callable[[], None]) -> None:
