@@ -174,11 +174,9 @@ def _summary(snapshot: Snapshot, order: str, width: int) -> Line:
     least = "at least " * some_may_be_left_out(snapshot.processes)
     on = sum(1 for each in snapshot.processes if each.gpus)
     own = sum(1 for each in snapshot.processes if each.owned)
-    text = f"{on} on a GPU" if snapshot.gpus else "no GPU recorded"
     count = len(snapshot.processes)
-    row = (
-        Line(width).add(f" {least}{count} process{'es' * (count != 1)}", "strong").add(f", {text}")
-    )
+    row = Line(width).add(f" {least}{count} process{'es' * (count != 1)}", "strong")
+    row.add(f", {on} on a GPU" if snapshot.gpus else ", no GPU recorded")
     if not snapshot.machine_only:
         row.add(f", {least}{own} of the run")
     if not snapshot.status.live:

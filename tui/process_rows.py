@@ -45,7 +45,7 @@ def process_rows(
     fitting = shown if len(shown) <= most else shown[: most - 1]
     rows = [_heading(columns, width), *(_row(each, columns, width) for each in fitting)]
     if len(fitting) < len(shown):
-        least = "at least " * (selected is None and some_may_be_left_out(processes))
+        least = "at least " * some_may_be_left_out(processes)
         more = f"{least}{len(shown) - len(fitting)}"
         rows.append(Line(width).add(f"     {more} more, press ", "muted").add("p", "key"))
     return rows

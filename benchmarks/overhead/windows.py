@@ -83,15 +83,13 @@ def plan(seconds: float, window_s: float, dice: random.Random) -> list[Planned]:
     return planned
 
 
-def step_seconds(step_ends: np.ndarray, window: Window) -> float | None:
-    """Mean length of the steps that lie wholly in the window; ``None`` with under two ends.
+def step_lengths(step_ends: np.ndarray, window: Window) -> np.ndarray:
+    """Seconds of the steps that lie wholly in the window.
 
     ``step_ends``: nanoseconds of CLOCK_MONOTONIC, rising.
     """
     first, beyond = np.searchsorted(step_ends, (window.start_ns, window.end_ns))
-    if beyond - first < 2:
-        return None
-    return float(step_ends[beyond - 1] - step_ends[first]) / float(beyond - first - 1) / 1e9
+    return np.diff(step_ends[first:beyond]) / 1e9
 
 
 def pairs(step_ends: np.ndarray, windows: Sequence[Window]) -> Pairs:
@@ -116,12 +114,11 @@ def _off(window: Window) -> bool:
 
 
 def _pace(step_ends: np.ndarray, window: Window) -> _Pace | None:
-    mean = step_seconds(step_ends, window)
-    if mean is None:
+    lengths = step_lengths(step_ends, window)
+    if not lengths.size:
         return None
-    first, beyond = np.searchsorted(step_ends, (window.start_ns, window.end_ns))
-    fast, slow = np.percentile(np.diff(step_ends[first:beyond]), (10, 90)) / 1e9
-    return _Pace(mean, fast, np.log(slow / fast))
+    fast, slow = np.percentile(lengths, (10, 90))
+    return _Pace(lengths.mean(), fast, np.log(slow / fast))
 
 
 def undisturbed(found: Pairs) -> np.ndarray:

@@ -25,7 +25,7 @@ from benchmarks.overhead.windows import (
     pairs,
     plan,
     slowdown,
-    step_seconds,
+    step_lengths,
     undisturbed,
 )
 from tests.cli.test_record import until
@@ -151,9 +151,9 @@ def test_a_pair_of_one_kind_is_refused() -> None:
 
 def test_a_step_across_the_edge_of_a_window_counts_in_neither() -> None:
     ends = np.array([1, 2, 3, 9, 10, 11]) * 10**9
-    assert step_seconds(ends, Window(True, 10**9, 4 * 10**9, 0.0)) == 1.0
-    assert step_seconds(ends, Window(True, 8 * 10**9, 12 * 10**9, 0.0)) == 1.0
-    assert step_seconds(ends, Window(True, 4 * 10**9, 9 * 10**9, 0.0)) is None
+    assert step_lengths(ends, Window(True, 10**9, 4 * 10**9, 0.0)).tolist() == [1.0, 1.0]
+    assert step_lengths(ends, Window(True, 8 * 10**9, 12 * 10**9, 0.0)).tolist() == [1.0, 1.0]
+    assert step_lengths(ends, Window(True, 4 * 10**9, 9 * 10**9, 0.0)).size == 0
 
 
 def measured(share: float, case: Case, seed: int = 6) -> Measured:

@@ -142,6 +142,8 @@ def test_of_so_many_as_are_watched_at_most_the_count_is_a_bound() -> None:
     watched = [row(pid) for pid in range(1, MOST_PROCESSES + 1)]
     assert "at least 60 more, press p" in text_of(now(Processes(tuple(watched))), most=5)[-1]
     assert "     59 more, press p" in text_of(now(Processes(tuple(watched[1:]))), most=5)[-1]
+    (more,) = process_rows(now(Processes(tuple(watched))), 80, 5, selected="gpu0")[-1:]
+    assert more.spans()[0][0].strip() == "at least 60 more, press", "those on no GPU are listed too"
     on_gpus = now(Processes((), tuple(gpu(each.pid, owned=None) for each in watched)))
     assert "     60 more, press p" in text_of(on_gpus, most=5)[-1], "NVML's lists are whole"
 
