@@ -4,11 +4,14 @@
                                   [--write]
 
 Runs differ by more than a recorder costs, so nothing is compared between runs: within one run of a
-workload the recorder is stopped and let go on in windows of half a second, in pairs whose order is
-by chance, and the lengths of the workload's steps in the two windows of a pair are compared. Pairs
-in which the machine itself changed its pace are left out, by a rule that cannot see the recorder.
-The interval is of a bootstrap over blocks of neighbouring pairs. Controls switch a stand-in
-instead: one that does nothing must show no slowdown, one that uses 2 % of a core must show one.
+workload the recorder is stopped and let go on in windows of two seconds, in pairs whose order is by
+chance. The workload notes with each step how much processor time the recorder has used, and what is
+compared is the work done in the moments in which that rose, each against the moments around it, in
+the window in which the recorder ran and at the same places of the other. Beside it stands the same
+by all steps, which assumes nothing of when a recorder costs anything and takes a quiet machine;
+pairs in which the machine itself changed its pace are left out of that, by a rule that cannot see
+the recorder. Intervals are of a bootstrap over blocks of neighbouring pairs. Controls switch a
+stand-in instead: one that does nothing must show no slowdown, one that uses 2 % of a core must.
 
 With ``--pool FILE`` rows are kept there, and the pairs of earlier runs on the same machine count
 too: hours can be put together from times in which it is quiet.
@@ -56,7 +59,7 @@ def main() -> int:
     parser.add_argument("--hz", default="2,10,100", help="samples a second, by commas")
     parser.add_argument("--gpus", default="1,8", help="of the stand-in driver, by commas")
     parser.add_argument("--minutes", type=float, default=10.0, help="of each row")
-    parser.add_argument("--window", type=float, default=0.5, help="seconds")
+    parser.add_argument("--window", type=float, default=2.0, help="seconds")
     parser.add_argument("--latency-us", type=int, default=300, help="of the driver's calls")
     parser.add_argument("--own-driver", action="store_true", help="this machine's own GPUs")
     parser.add_argument("--device", default="cpu", help="of the workload: cpu or cuda")

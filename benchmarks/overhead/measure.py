@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.overhead.moments import Steps, moments
 from benchmarks.overhead.switch import switched, uninterrupted
 from benchmarks.overhead.windows import Pairs, Window, pairs, plan
 from tests.fake_nvml import FakeDriver
@@ -48,6 +49,9 @@ class Measured:
 
     case: Case
     pairs: Pairs
+    """By all steps."""
+    moments: np.ndarray
+    """By those in which the switched process ran: logarithms, one of each pair that tells it."""
     windows: tuple[Window, ...]
     step_s: float
     """Median length of a step."""
@@ -69,17 +73,33 @@ def measure(
     """
     with tempfile.TemporaryDirectory(prefix="gpuwatch-overhead-") as temporary:
         folder = Path(temporary)
-        with _recorded(case, folder, device, env) as recorder, _standin(case) as standin:
+        # The stand-in ends last: a workload cannot note the time of a process that is gone.
+        with _standin(case) as standin, _recorded(case, folder, device, env) as recorder:
             pid = recorder.pid if standin is None else standin.pid
+            watch(folder / "steps", pid)
             time.sleep(_SETTLE_SECONDS)
             share = uninterrupted(pid, min(_CPU_SECONDS, seconds))
             windows = switched(pid, plan(seconds, window_s, random.Random(seed)))
         steps = folder / "steps"
         if not steps.exists() or recorder.returncode != 0:
             raise NoRun(f"exit code {recorder.returncode}: {(folder / 'said').read_text()}")
-        ends = np.fromfile(steps, dtype=np.int64)
-    step_s = float(np.median(np.diff(ends))) / 1e9
-    return Measured(case, pairs(ends, windows), tuple(windows), step_s, share)
+        noted = read(steps)
+    step_s = float(np.median(np.diff(noted.ends))) / 1e9
+    return Measured(
+        case, pairs(noted.ends, windows), moments(noted, windows), tuple(windows), step_s, share
+    )
+
+
+def watch(steps: Path, pid: int) -> None:
+    """Tell the workload that writes ``steps`` whose processor time it is to note."""
+    partial = steps.with_suffix(".pid")
+    partial.write_text(str(pid))
+    partial.rename(steps.with_suffix(".beside"))
+
+
+def read(steps: Path) -> Steps:
+    """What the workload wrote."""
+    return Steps(*np.fromfile(steps, dtype=np.int64).reshape(-1, 2).T)
 
 
 @contextlib.contextmanager

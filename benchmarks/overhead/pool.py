@@ -42,6 +42,7 @@ def add(path: Path, at: Setting, measured: Measured) -> None:
         "setting": asdict(at),
         "case": asdict(measured.case),
         "pairs": {name: each.tolist() for name, each in vars(measured.pairs).items()},
+        "moments": measured.moments.tolist(),
         "windows": [asdict(window) for window in measured.windows],
         "step_s": measured.step_s,
         "cpu_share": measured.cpu_share,
@@ -60,7 +61,8 @@ def read(path: Path, at: Setting) -> tuple[list[Measured], list[str]]:
             case = Case(**line["case"])
             windows = tuple(Window(**each) for each in line["windows"])
             pairs = Pairs(**{name: np.asarray(each) for name, each in line["pairs"].items()})
-            kept = Measured(case, pairs, windows, line["step_s"], line["cpu_share"])
+            moments = np.asarray(line["moments"], dtype=float)
+            kept = Measured(case, pairs, moments, windows, line["step_s"], line["cpu_share"])
             found.setdefault(case, []).append(kept)
             days.add(line["day"])
     rows = sorted((pooled(each) for each in found.values()), key=lambda row: _order(row.case))
@@ -80,6 +82,7 @@ def pooled(rows: Iterable[Measured]) -> Measured:
     return replace(
         listed[0],
         pairs=Pairs(*(np.concatenate(each) for each in zip(*map(astuple, found), strict=True))),
+        moments=np.concatenate([row.moments for row in listed]),
         windows=tuple(window for row in listed for window in row.windows),
         step_s=float(np.median([row.step_s for row in listed])),
         cpu_share=float(np.median([row.cpu_share for row in listed])),

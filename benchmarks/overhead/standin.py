@@ -9,7 +9,7 @@ import signal
 import sys
 import time
 
-_PERIOD_SECONDS = 0.02
+_PERIOD_SECONDS = 0.1
 
 
 def main(share: float) -> None:

@@ -15,6 +15,7 @@ import time
 from collections.abc import Sequence
 
 from benchmarks.overhead.windows import Planned, Window
+from benchmarks.overhead.workload import processor_clock
 
 GUARD_SECONDS = 0.1
 """Behind a stop the processor and its caches become the workload's again; behind its end is done
@@ -23,7 +24,7 @@ what was missed."""
 
 def cpu_seconds(pid: int) -> float:
     """Processor time of all threads of a process so far."""
-    return time.clock_gettime((~pid << 3) | 2)  # CPUCLOCK_SCHED of a process
+    return time.clock_gettime(processor_clock(pid))
 
 
 def uninterrupted(pid: int, seconds: float) -> float:

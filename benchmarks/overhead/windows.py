@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -99,18 +99,24 @@ def pairs(step_ends: np.ndarray, windows: Sequence[Window]) -> Pairs:
         ValueError: two neighbours are of one kind.
     """
     found = []
-    for pair in zip(windows[::2], windows[1::2], strict=False):
-        if pair[0].on == pair[1].on:
-            raise ValueError("a pair has a window of either kind")
-        on, off = (_pace(step_ends, each) for each in sorted(pair, key=_off))
+    for pair in in_pairs(windows):
+        on, off = (_pace(step_ends, each) for each in pair)
         if on is not None and off is not None:
             change = np.log(on.mean_s / off.mean_s), np.log(on.fast_s / off.fast_s)
             found.append((*change, on.spread, off.spread))
     return Pairs(*np.asarray(found, dtype=float).reshape(-1, 4).T)
 
 
-def _off(window: Window) -> bool:
-    return not window.on
+def in_pairs(windows: Sequence[Window]) -> Iterator[tuple[Window, Window]]:
+    """Neighbours, the one in which it ran first.
+
+    Raises:
+        ValueError: two neighbours are of one kind.
+    """
+    for first, second in zip(windows[::2], windows[1::2], strict=False):
+        if first.on == second.on:
+            raise ValueError("a pair has a window of either kind")
+        yield (first, second) if first.on else (second, first)
 
 
 def _pace(step_ends: np.ndarray, window: Window) -> _Pace | None:
@@ -138,33 +144,33 @@ def undisturbed(found: Pairs) -> np.ndarray:
     return found.ratios[kept]
 
 
-def slowdown(ratios: np.ndarray, *, seed: int = 0) -> Interval | None:
-    """The trimmed mean of the log-ratios as a relative change, with its 95 % percentile interval by
-    a bootstrap of blocks of neighbouring pairs (circular: Politis and Romano, 1992); ``None`` with
-    too few pairs.
+def trimmed_mean(ratios: np.ndarray) -> float:
+    """Without the :data:`TRIMMED` share of them at either end.
 
     Which window of a pair is first is by chance, so that noise is as likely up as down and the
     trimmed mean tells the same as the mean. Where others use the processor for seconds, a few
     pairs lie far out, and the mean is mostly of those (Tukey and McLaughlin, 1963).
     """
+    out = int(TRIMMED * ratios.size)
+    return float(np.sort(ratios, axis=None)[out : ratios.size - out].mean())
+
+
+def slowdown(
+    ratios: np.ndarray, centre: Callable[[np.ndarray], float] = trimmed_mean, *, seed: int = 0
+) -> Interval | None:
+    """The centre of the log-ratios as a relative change, with its 95 % percentile interval by a
+    bootstrap of blocks of neighbouring pairs (circular: Politis and Romano, 1992); ``None`` with
+    too few pairs."""
     count = ratios.size
     if count < FEWEST:
         return None
     numbers = np.random.default_rng(seed)
-    means = [
-        trimmed_mean(ratios[(starts[:, None] + np.arange(BLOCK)) % count])
+    centres = [
+        centre(ratios[(starts[:, None] + np.arange(BLOCK)) % count])
         for starts in numbers.integers(count, size=(_DRAWS, -(-count // BLOCK)))
     ]
-    low, high = np.percentile(means, ((1 - LEVEL) * 50, (1 + LEVEL) * 50))
-    return Interval(
-        relative(trimmed_mean(ratios)), relative(float(low)), relative(float(high)), LEVEL
-    )
-
-
-def trimmed_mean(ratios: np.ndarray) -> float:
-    """Without the :data:`TRIMMED` share of them at either end."""
-    out = int(TRIMMED * ratios.size)
-    return float(np.sort(ratios, axis=None)[out : ratios.size - out].mean())
+    low, high = np.percentile(centres, ((1 - LEVEL) * 50, (1 + LEVEL) * 50))
+    return Interval(relative(centre(ratios)), relative(float(low)), relative(float(high)), LEVEL)
 
 
 def cpu_share(windows: Sequence[Window]) -> float:

@@ -2,8 +2,10 @@
 
     python workload.py loop|matmul|launches DEVICE OUT
 
-A step takes about a millisecond. ``OUT.ready`` is there, with its PID, once it is warm; on SIGTERM
-it writes OUT: the nanoseconds of CLOCK_MONOTONIC at which each step ended, as 64-bit numbers.
+A step takes about a millisecond. ``OUT.ready`` is there, with its PID, once it is warm; then it
+waits for ``OUT.beside``, the PID of the process whose processor time it notes with each step. On
+SIGTERM it writes OUT, two 64-bit numbers a step: the nanoseconds of CLOCK_MONOTONIC at which it
+ended, and those of processor time that the process beside had used.
 """
 
 from __future__ import annotations
@@ -65,6 +67,11 @@ def launches(device: str) -> Callable[[], object]:
     return step
 
 
+def processor_clock(pid: int) -> int:
+    """For ``time.clock_gettime``: of all threads of a process, CPUCLOCK_SCHED."""
+    return (~pid << 3) | 2
+
+
 def main(kind: str, device: str, out: Path) -> None:
     step = loop() if kind == "loop" else {"matmul": matmul, "launches": launches}[kind](device)
     asked: list[int] = []
@@ -76,12 +83,18 @@ def main(kind: str, device: str, out: Path) -> None:
     partial = out.with_suffix(".partial")
     partial.write_text(str(os.getpid()))
     partial.rename(out.with_suffix(".ready"))
-    ends = array("q")
+    beside = out.with_suffix(".beside")
+    while not beside.exists() and not asked:
+        time.sleep(0.01)
+    clock = processor_clock(int(beside.read_text())) if not asked else 0
+    used = time.clock_gettime_ns
+    noted = array("q")
     while not asked:
         step()
-        ends.append(now())
+        noted.append(now())
+        noted.append(used(clock))
     with partial.open("wb") as file:
-        ends.tofile(file)
+        noted.tofile(file)
     partial.rename(out)
 
 

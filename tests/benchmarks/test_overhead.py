@@ -14,7 +14,8 @@ import numpy as np
 import pytest
 
 from benchmarks.overhead import pool, standin, table, workload
-from benchmarks.overhead.measure import Case, Measured, measure
+from benchmarks.overhead.measure import Case, Measured, measure, read, watch
+from benchmarks.overhead.moments import Steps, moments
 from benchmarks.overhead.switch import switched, uninterrupted
 from benchmarks.overhead.table import BEGIN, END, PAGE, markdown, verdict, write
 from benchmarks.overhead.windows import (
@@ -128,6 +129,72 @@ def test_without_pairs_none_is_kept() -> None:
     assert undisturbed(pairs(np.arange(2), [])).size == 0
 
 
+def beside(share: float, *, busy: float = 0.4, ran: float = 0.05, pairs: int = 120) -> np.ndarray:
+    """Moments of a process that runs for 30 ms twice a second, and takes ``share`` of all time from
+    the workload in them; a neighbour of the host as in :func:`shared`, and one step in a thousand
+    that is ten times as long. ``ran``: of the steps in which it runs, its processor time."""
+    numbers = np.random.default_rng(10)
+    windows, ends, used, now, slow, clock = [], [], [], 0.0, False, 0.0
+    for window in plan(pairs * 4.0, 2.0, random.Random(11)):
+        start, until = now, now + window.seconds
+        while now < until:
+            if numbers.random() < 1e-3 / 0.3:
+                slow = numbers.random() < busy
+            step = 1e-3 * (1 + 0.6 * slow) * (1 + numbers.normal(0, 0.01))
+            step *= 10 if numbers.random() < 0.001 else 1
+            if window.on and now % 0.5 < 0.03:
+                step /= 1 - share * 0.5 / 0.03
+                clock += ran * step
+            now += step
+            ends.append(now)
+            used.append(clock)
+        windows.append(Window(window.on, int(start * 1e9), int(now * 1e9) + 1, 0.0))
+    steps = Steps(*((np.asarray(each) * 1e9).astype(np.int64) for each in (ends, used)))
+    return moments(steps, windows)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.001, 0.005, 0.02])
+def test_what_a_process_takes_in_its_moments_is_found_on_a_host_that_is_busy(share: float) -> None:
+    found = beside(share)
+    assert found.size == 120
+    told = slowdown(found, np.mean)
+    assert told is not None
+    assert told.high - told.low < 0.002
+    assert told.low - 0.0003 < share / (1 - share) < told.high + 0.0003
+
+
+def test_moments_tell_nothing_of_a_process_that_never_runs_or_hardly_rests() -> None:
+    assert beside(0.0, ran=0.0, pairs=10).size == 0
+    ends = np.arange(1, 20_001) * 1_000_000
+    windows = [Window(on, at * 10**9, (at + 2) * 10**9, 0.0) for at, on in ((2, True), (4, False))]
+    often = np.cumsum(np.arange(ends.size) % 20 < 11)
+    assert moments(Steps(ends, often), windows).size == 0
+    seldom = np.cumsum(np.arange(ends.size) % 40 < 11)
+    assert moments(Steps(ends, seldom), windows).tolist() == pytest.approx([0.0], abs=1e-9)
+
+
+def test_what_lasts_beyond_the_moments_is_seen_by_all_steps_alone() -> None:
+    """In all windows in which it runs the steps are 1 % longer, all of them."""
+    case = Case("loop", 2, 8)
+    lasting = replace(measured(0.01, case), moments=np.zeros(200))
+    good, said = verdict([lasting])
+    assert not good and "all steps show more than the moments" in said[0]
+    assert verdict([replace(measured(0.0, case), moments=np.zeros(200))])[0]
+
+
+def test_moments_count_before_all_steps_unless_most_pairs_lack_them() -> None:
+    case = Case("loop", 2, 8)
+    numbers = np.random.default_rng(12).normal(0, 0.001, 200)
+    told = replace(measured(0.02, Case("loop", 2, 8, instead=0.02)), moments=numbers + 0.01)
+    assert verdict([told])[0]
+    assert not verdict([replace(told, moments=numbers - 0.01)])[0]
+    much, most = (replace(measured(0.0, case), moments=numbers[:many] + 0.01) for many in (100, 99))
+    assert not verdict([much])[0] and verdict([most])[0]
+    cells = table.row(much)
+    assert cells[4] == "100 of 200" and cells[5].startswith("+1.0") and float(cells[8]) < 0.2
+    assert table.row(most)[5] == "too few pairs"
+
+
 def test_too_few_pairs_give_no_interval() -> None:
     assert slowdown(np.zeros(9)) is None
     assert slowdown(np.zeros(10)) is not None
@@ -159,7 +226,7 @@ def test_a_step_across_the_edge_of_a_window_counts_in_neither() -> None:
 def measured(share: float, case: Case, seed: int = 6) -> Measured:
     found = simulated(share, random.Random(seed), 200)
     windows = (Window(True, 0, 10**9, 0.004), Window(False, 10**9, 2 * 10**9, 0.0))
-    return Measured(case, found, windows, 0.02, 0.003)
+    return Measured(case, found, np.zeros(0), windows, 0.02, 0.003)
 
 
 def test_the_table_tells_a_missed_target_and_controls_that_do_not_hold() -> None:
@@ -180,7 +247,7 @@ def test_the_table_tells_a_missed_target_and_controls_that_do_not_hold() -> None
     few = replace(good[2], cpu_share=0.04)
     found = slowdown(undisturbed(few.pairs))
     assert found is not None
-    assert table.at_most(few, found) == pytest.approx(10 * found.high)
+    assert table.at_most(few) == pytest.approx(10 * found.high)
     assert not verdict([few])[0], "ten times as much work, a tenth of which was measured"
     assert "At 2 Hz nothing was measured, and the controls hold." in markdown(
         [*good[:2], good[3]], "HEAD"
@@ -212,13 +279,14 @@ def test_pairs_of_several_runs_count_together_those_of_other_settings_do_not(
 ) -> None:
     kept, at = tmp_path / "pool", pool.setting("cpu", 300, 2.0)
     assert pool.read(kept, at) == ([], [])
-    few = measured(0.0, Case("loop", 2, 8))
+    few = replace(measured(0.0, Case("loop", 2, 8)), moments=np.arange(3.0))
     for each in (few, measured(0.0, Case("loop", 2, 8, instead=0.0)), few):
         pool.add(kept, at, each)
     pool.add(kept, pool.setting("cpu", 0, 2.0), few)
     (control, twice), days = pool.read(kept, at)
     assert (control.case.instead, twice.case.instead, len(days)) == (0.0, None, 1)
     assert twice.pairs.ratios.tolist() == [*few.pairs.ratios, *few.pairs.ratios]
+    assert twice.moments.tolist() == [0.0, 1.0, 2.0] * 2
     assert twice.pairs.spread_off.size == twice.pairs.ratios.size
     assert twice.windows == (*few.windows, *few.windows)
     narrow, wide = slowdown(twice.pairs.ratios), slowdown(few.pairs.ratios)
@@ -245,38 +313,61 @@ def test_a_process_that_stands_still_uses_no_processor_and_goes_on_afterwards() 
             process.kill()
 
 
-@pytest.mark.alone
-def test_a_process_that_takes_half_of_the_core_is_seen_in_the_steps_of_the_workload(
-    tmp_path: Path,
-) -> None:
-    """Both on one core, so that what else the machine does falls on both alike."""
+def on_one_core(tmp_path: Path, share: float, planned: list[Planned]) -> tuple[Steps, list[Window]]:
+    """A workload and a stand-in, so that what else the machine does falls on both alike."""
     steps = tmp_path / "steps"
     core = random.choice(sorted(os.sched_getaffinity(0)))
     commands = (
         [sys.executable, workload.__file__, "loop", "cpu", str(steps)],
-        [sys.executable, standin.__file__, "0.5"],
+        [sys.executable, standin.__file__, str(share)],
     )
     running = [subprocess.Popen(["taskset", "-c", str(core), *each]) for each in commands]
     try:
         until(steps.with_suffix(".ready").exists, 60)
-        windows = switched(running[1].pid, plan(32, 0.4, random.Random(5)))
+        watch(steps, running[1].pid)
+        windows = switched(running[1].pid, planned)
         running[0].terminate()
         assert running[0].wait(60) == 0
     finally:
         for process in running:
             process.kill()
             process.wait()
-    found = slowdown(pairs(np.fromfile(steps, dtype=np.int64), windows).ratios)
+    return read(steps), windows
+
+
+@pytest.mark.alone
+def test_a_process_that_takes_half_of_the_core_is_seen_in_the_steps_of_the_workload(
+    tmp_path: Path,
+) -> None:
+    steps, windows = on_one_core(tmp_path, 0.5, plan(32, 0.4, random.Random(5)))
+    found = slowdown(pairs(steps.ends, windows).ratios)
     assert found is not None
     assert found.low > 0
 
 
-def test_a_real_recorder_that_is_switched_again_and_again_ends_its_run_well(tmp_path: Path) -> None:
+@pytest.mark.alone
+def test_of_two_percent_of_the_core_the_moments_tell_how_much_the_workload_lost(
+    tmp_path: Path,
+) -> None:
+    steps, windows = on_one_core(tmp_path, 0.02, plan(40, 1.0, random.Random(13)))
+    found = slowdown(moments(steps, windows), np.mean)
+    taken = cpu_share(windows)
+    assert found is not None
+    assert found.low > 0
+    assert found.estimate == pytest.approx(taken / (1 - taken), abs=0.005)
+
+
+@pytest.mark.parametrize("instead", [None, 0.0, 0.02])
+def test_a_real_recorder_or_a_stand_in_is_switched_again_and_again_and_the_run_ends_well(
+    tmp_path: Path, instead: float | None
+) -> None:
     env = FakeDriver(tmp_path).env
-    case = Case("loop", 10, 1)
+    case = Case("loop", 10, 1, instead)
     found = measure(case, seconds=8, window_s=1.0, device="cpu", env=env, seed=7)
     assert len(found.windows) == 8 and found.pairs.ratios.size >= 1
     stood(found.windows)
-    assert 0 < cpu_share(found.windows) < 0.5
-    assert 0 < found.cpu_share < 0.5
+    runs = instead != 0
+    assert (found.moments.size > 0) == runs
+    assert (0 < cpu_share(found.windows) < 0.5) == runs
+    assert (0 < found.cpu_share < 0.5) == runs
     assert found.step_s > 0
