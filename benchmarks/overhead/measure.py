@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.overhead.moments import Steps, moments
+from benchmarks.overhead.moments import Steps, beside_nobody, moments
 from benchmarks.overhead.switch import switched, uninterrupted
 from benchmarks.overhead.windows import Pairs, Window, pairs, plan
 from tests.fake_nvml import FakeDriver
@@ -84,6 +84,8 @@ def measure(
         if not steps.exists() or recorder.returncode != 0:
             raise NoRun(f"exit code {recorder.returncode}: {(folder / 'said').read_text()}")
         noted = read(steps)
+    if case.instead == 0:
+        noted = beside_nobody(noted)
     step_s = float(np.median(np.diff(noted.ends))) / 1e9
     return Measured(
         case, pairs(noted.ends, windows), moments(noted, windows), tuple(windows), step_s, share

@@ -10,7 +10,7 @@ other reason would be likelier to meet the process.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -33,6 +33,15 @@ class Steps:
     """At which each step ended, of CLOCK_MONOTONIC."""
     beside: np.ndarray
     """The processor time that the switched process had used by then."""
+
+
+def beside_nobody(steps: Steps) -> Steps:
+    """The same steps beside a process that is made up, and would run for 60 ms twice a second.
+
+    Of one that never runs there are no moments; those of this one must show nothing.
+    """
+    runs = steps.ends % 500_000_000 < 60_000_000
+    return replace(steps, beside=np.cumsum(runs))
 
 
 def moments(steps: Steps, windows: Sequence[Window]) -> np.ndarray:

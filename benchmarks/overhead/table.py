@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.overhead.measure import Measured
+from benchmarks.overhead.measure import Case, Measured
 from benchmarks.overhead.windows import cpu_share, slowdown, undisturbed
 from gpuwatch.analysis.results import Interval
 
@@ -45,17 +45,13 @@ def about(device: str, latency_us: int | None, days: Sequence[str]) -> str:
 def row(measured: Measured) -> tuple[str, ...]:
     """The cells of one measurement."""
     case = measured.case
-    if case.instead is None:
-        what = f"recorder, {case.hz:g} Hz"
-    else:
-        what = f"control: {case.instead:.0%} of a core" if case.instead else "control: nothing"
     everything = undisturbed(measured.pairs)
     pairs = measured.pairs.ratios.size
     bound = None if case.instead is not None else at_most(measured)
     return (
         LOADS[case.load],
         f"{measured.step_s * 1e3:.2f}",
-        what,
+        _what(case),
         str(case.gpus) if case.gpus else "own",
         f"{measured.moments.size} of {pairs}",
         *_cells(by_moments(measured)),
@@ -65,6 +61,12 @@ def row(measured: Measured) -> tuple[str, ...]:
         f"{cpu_share(measured.windows) * 100:.2f}",
         "" if bound is None else f"{bound:.2%}"[:-1],
     )
+
+
+def _what(case: Case) -> str:
+    if case.instead is None:
+        return f"recorder, {case.hz:g} Hz"
+    return f"control: {case.instead:.0%} of a core" if case.instead else "control: nothing"
 
 
 def _cells(found: Interval | None) -> tuple[str, str]:
@@ -104,24 +106,25 @@ def verdict(rows: Sequence[Measured]) -> tuple[bool, list[str]]:
 
 
 def _against(measured: Measured) -> Iterator[str]:
-    case, name = measured.case, LOADS[measured.case.load]
+    case = measured.case
+    gpus = f"{case.gpus} GPU{'s' * (case.gpus != 1)}" if case.gpus else "own GPUs"
+    name = f"{LOADS[case.load]}, {_what(case)}, {gpus}"
     everything, found = slowdown(undisturbed(measured.pairs)), found_by(measured)
     if found is None:
         yield f"{name}: too few pairs for an interval."
     elif case.instead == 0:
         if not found.low <= 0 <= found.high:
-            yield f"{name}: the control without a difference shows one."
+            yield f"{name}: it shows a difference."
     elif case.instead:
         if found.low <= 0:
-            yield f"{name}: the slowdown of the control is not seen."
+            yield f"{name}: its slowdown is not seen."
     else:
         if everything is not None and everything.low > found.high:
-            yield f"{name}, {case.gpus} GPUs, {case.hz:g} Hz: all steps show more than the moments."
+            yield f"{name}: all steps show more than the moments."
         bound = at_most(measured)
         if case.hz == TARGET_HZ and bound is not None and bound >= TARGET:
             more = "for certain" if found.low >= TARGET else "more minutes tell"
-            missed = f"**target {TARGET:.1%} missed**: {more}."
-            yield f"{name}, {case.gpus} GPUs: upper bound {bound:.2%}, {missed}"
+            yield f"{name}: upper bound {bound:.2%}, **target {TARGET:.1%} missed**: {more}."
 
 
 def markdown(rows: Sequence[Measured], head: str) -> str:

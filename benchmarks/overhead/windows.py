@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import stats
 
 from gpuwatch.analysis.intervals import relative
 from gpuwatch.analysis.results import Interval
@@ -160,7 +162,11 @@ def slowdown(
 ) -> Interval | None:
     """The centre of the log-ratios as a relative change, with its 95 % percentile interval by a
     bootstrap of blocks of neighbouring pairs (circular: Politis and Romano, 1992); ``None`` with
-    too few pairs."""
+    too few pairs.
+
+    Of few blocks percentiles are too narrow; so the interval is made wider by as much as that of a
+    mean of as many values (Hesterberg, 2015, "What Teachers Should Know About the Bootstrap").
+    """
     count = ratios.size
     if count < FEWEST:
         return None
@@ -169,8 +175,16 @@ def slowdown(
         centre(ratios[(starts[:, None] + np.arange(BLOCK)) % count])
         for starts in numbers.integers(count, size=(_DRAWS, -(-count // BLOCK)))
     ]
-    low, high = np.percentile(centres, ((1 - LEVEL) * 50, (1 + LEVEL) * 50))
-    return Interval(relative(centre(ratios)), relative(float(low)), relative(float(high)), LEVEL)
+    middle = centre(ratios)
+    ends = np.percentile(centres, ((1 - LEVEL) * 50, (1 + LEVEL) * 50))
+    low, high = middle + _wider(count / BLOCK) * (ends - middle)
+    return Interval(relative(middle), relative(float(low)), relative(float(high)), LEVEL)
+
+
+def _wider(blocks: float) -> float:
+    tail = (1 - LEVEL) / 2
+    t, normal = stats.t.ppf(tail, blocks - 1), stats.norm.ppf(tail)
+    return float(math.sqrt(blocks / (blocks - 1)) * t / normal)
 
 
 def cpu_share(windows: Sequence[Window]) -> float:
