@@ -24,7 +24,7 @@ _ENDED_SECONDS = 5.0
 _FIRST_SECONDS = 0.02
 """How often a session that begins is looked at, until something stands in it."""
 _PATIENCE_SECONDS = 2.0
-"""A session that a recorder is just making may not be readable yet."""
+"""A session that a recorder is just making may not be readable yet; nor one that is locked."""
 _ATTEMPTS, _AGAIN_SECONDS = 3, 0.5
 """How often a session that cannot be read is tried, and when again."""
 
@@ -105,6 +105,7 @@ class Feed:
         return None
 
     def _follow(self, collector: Collector) -> None:
+        collector.reader.wait_at_most(_PATIENCE_SECONDS)
         past = PastView(collector)
         self._file = file_of(collector.reader.path)
         soon = time.monotonic() + _PATIENCE_SECONDS

@@ -9,6 +9,7 @@ import sqlite3
 import stat
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -139,6 +140,26 @@ def test_reading_never_writes(write: Write) -> None:
     with SessionReader(path) as reader, pytest.raises(NotASession, match="readonly"):
         reader._rows("DELETE FROM tick")
     assert path.read_bytes() == before
+
+
+def test_a_file_whose_commit_takes_seconds_is_waited_for(write: Write) -> None:
+    """Longer than a reader waited before: a recorder beside others that write to its disk."""
+    path = write(25)
+    writer = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    writer.execute("BEGIN EXCLUSIVE")
+    committed = threading.Timer(3.0, writer.execute, ("COMMIT",))
+    committed.start()
+    try:
+        with SessionReader(path) as reader:
+            assert len(list(reader.all_ticks([0]))) == 25
+            committed.join()
+            writer.execute("BEGIN EXCLUSIVE")
+            reader.wait_at_most(0.1)
+            with pytest.raises(StorageError, match="is busy"):
+                reader.meta()
+    finally:
+        committed.join()
+        writer.close()
 
 
 def test_rows_wait_while_the_file_cannot_be_written(tmp_path: Path) -> None:

@@ -25,6 +25,9 @@ _STRIDE = 100_000
 _INSTRUCTIONS, _PER_BYTE = 20_000_000, 10
 """A statement may take so many, and so many more for each byte of the file. Reading a whole table
 takes less than two for a byte; pages that lead in a circle take any number."""
+_PATIENCE_SECONDS = 10.0
+"""For a file that is locked: a recorder locks it until its commit is on the disk, which takes
+seconds where others write to that disk as well."""
 _NO_TEXT = "a name in it is no text"
 """Of a name that SQLite has words about, which Python cannot read."""
 _NUMBERS = frozenset({int, float, type(None)})
@@ -110,7 +113,7 @@ def connect(path: Path, mode: str) -> Limited:
     """Open a file that is there: ``mode`` is ``"ro"``, or ``"rw"`` to roll its journal back."""
     uri = f"file:{quote(os.fsencode(path.resolve()))}?mode={mode}"
     connection = sqlite3.connect(
-        uri, uri=True, timeout=2.0, check_same_thread=False, factory=Limited
+        uri, uri=True, timeout=_PATIENCE_SECONDS, check_same_thread=False, factory=Limited
     )
     connection.effort = _Effort(path)
     connection.set_progress_handler(connection.effort, _STRIDE)
