@@ -11,13 +11,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from gpuwatch import paths
 from gpuwatch.errors import GpuwatchError
 from gpuwatch.models import JSON, Output, Result, RunState
-from gpuwatch.processes import ProcessId, Pulse, boot_id, identify, start_time
+from gpuwatch.processes import ProcessId, Pulse, boot_id, identify, pid_namespace
 from gpuwatch.runners import shim
 from gpuwatch.runners.spool import SpoolReader
 
@@ -128,6 +128,7 @@ class LocalRun:
             str(holder.get("boot_id", boot_id())),
             int(holder.get("pid", 0)),
             int(holder.get("start_time", 0)),
+            holder.get("pid_namespace", pid_namespace()),
         )
         return cls(str(handle["kind"]), folder, process, cursor, blame, remark)
 
@@ -140,11 +141,11 @@ class LocalRun:
 
     def pids(self) -> Sequence[int]:
         note = self._note("started.json")
-        workload, started = note.get("workload"), note.get("workload_start_time")
-        if not isinstance(workload, int) or self._holder.host != socket.gethostname():
+        pid, started = note.get("workload"), note.get("workload_start_time")
+        if not isinstance(pid, int) or not isinstance(started, int):
             return ()
-        alive = self._holder.boot_id == boot_id() and start_time(workload) == started
-        return (workload,) if alive and started is not None else ()
+        workload = replace(self._holder, pid=pid, start_time=started)
+        return (pid,) if workload.alive() else ()
 
     def read(self) -> list[Output]:
         return self._spool.read()
@@ -156,12 +157,12 @@ class LocalRun:
         self._spool.release(cursor)
 
     def state(self) -> RunState:
-        if self._pulse.alive():  # the shim's last word is its last act
+        if self._pulse.alive() is not False:  # the shim's last word is its last act
             return RunState.RUNNING
         return RunState.EXITED if self._note("ended.json") else RunState.LOST
 
     def result(self) -> Result | None:
-        if self._pulse.alive():
+        if self._pulse.alive() is not False:
             return None
         note = self._note("ended.json")
         if not note:

@@ -122,6 +122,12 @@ class Cli:
         )
 
 
+@pytest.fixture(autouse=True)
+def _state_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a test does in its own process leaves the state folder of whoever runs it alone."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
 @pytest.fixture
 def cli(tmp_path: Path) -> Iterator[Cli]:
     home = tmp_path / "home"

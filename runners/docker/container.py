@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 import socket
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from docker.types import LogConfig, Mount
 
 from gpuwatch.models import JSON, LaunchSpec, Prepared
-from gpuwatch.processes import ProcessId, boot_id
+from gpuwatch.processes import ProcessId
 from gpuwatch.runners import inside
 from gpuwatch.runners.docker import gpus
 from gpuwatch.runners.docker.client import Daemon
@@ -83,9 +84,8 @@ def labels(folder: Path, recorder: ProcessId | None, spawned_ns: int) -> dict[st
         "run": folder.name,
         "folder": folder,
         "host": socket.gethostname(),
-        "boot": boot_id(),
         "owner": os.geteuid(),
-        "recorder": f"{recorder.pid} {recorder.start_time}" if recorder else "",
+        "recorder": json.dumps(asdict(recorder)) if recorder else "",
         "spawned_ns": spawned_ns,
     }
     return {LABEL + key: str(value) for key, value in values.items()}

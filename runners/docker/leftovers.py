@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import socket
 from collections.abc import Iterator
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import docker
 
-from gpuwatch.processes import start_time
+from gpuwatch.processes import ProcessId
 from gpuwatch.runners.docker.client import AWAY, Daemon
 from gpuwatch.runners.docker.container import LABEL
 
@@ -34,7 +35,14 @@ def _found(api: docker.APIClient) -> Iterator[tuple[str, str]]:
         labels = each.get("Labels") or {}
         if Path(labels.get(f"{LABEL}folder", "/")).is_dir():
             continue
-        pid, _, started = labels.get(f"{LABEL}recorder", "").partition(" ")
-        if pid.isdigit() and str(start_time(int(pid))) == started:
+        recorder = _recorder(labels.get(f"{LABEL}recorder", ""))
+        if recorder is not None and recorder.alive() is not False:
             continue  # somebody removed the folder of a run that is recorded
         yield each["Names"][0].lstrip("/"), str(each.get("State"))
+
+
+def _recorder(label: str) -> ProcessId | None:
+    try:
+        return ProcessId(**json.loads(label))
+    except (ValueError, TypeError):
+        return None

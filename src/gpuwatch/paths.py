@@ -56,8 +56,13 @@ def runs_home() -> Path:
     return _xdg("XDG_STATE_HOME", ".local/state") / "gpuwatch" / "runs"
 
 
+def signing_key() -> Path:
+    """The file of the key that this user's plans are signed with."""
+    return runs_home().with_name("plans.key")
+
+
 def _studies_elsewhere() -> Path:
-    return _xdg("XDG_STATE_HOME", ".local/state") / "gpuwatch" / "studies"
+    return runs_home().with_name("studies")
 
 
 def remember_study(folder: Path) -> None:
@@ -165,12 +170,7 @@ def _is_private(path: Path) -> bool:
 
     Anybody may make a name in the temporary folder, and before us.
     """
-    try:
-        found = path.lstat()
-    except OSError:
-        return False
-    ours = found.st_uid == os.geteuid()
-    return stat.S_ISDIR(found.st_mode) and ours and not found.st_mode & 0o077
+    return _is_own_folder(path) and not path.lstat().st_mode & 0o077
 
 
 def new_run_folder(run_id: str) -> Path:
@@ -222,7 +222,15 @@ def run_folders() -> list[Path]:
 
 def remove_run_folder(folder: Path) -> None:
     """Remove a run's folder. What is left of it where this process dies meanwhile bears another
-    name, and :func:`remove_the_rest` removes that."""
+    name, and :func:`remove_the_rest` removes that.
+
+    Raises:
+        ValueError: it is not the folder of a run of this user.
+    """
+    if not os.path.lexists(folder):
+        return
+    if folder.parent not in _homes_of_runs() or not _is_own_folder(folder):
+        raise ValueError(f"{folder} is not the folder of a run of this user")
     going = folder.with_name(_GOING + folder.name)
     with contextlib.suppress(OSError):
         folder.rename(going)
@@ -237,12 +245,25 @@ def remove_the_rest() -> None:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _in_homes_of_runs() -> list[Path]:
+def _homes_of_runs() -> list[Path]:
+    """The folders that this user's runs have theirs in."""
     kept, passing = runs_home(), _temporary_home()
     homes = [kept] if kept.is_dir() and kept.stat().st_uid == os.geteuid() else []
-    if _is_private(passing):
-        homes.append(passing)
-    return [entry for home in homes for entry in home.iterdir() if entry.is_dir()]
+    return [*homes, passing] if _is_private(passing) else homes
+
+
+def _in_homes_of_runs() -> list[Path]:
+    inside = (entry for home in _homes_of_runs() for entry in home.iterdir())
+    return [entry for entry in inside if _is_own_folder(entry)]
+
+
+def _is_own_folder(path: Path) -> bool:
+    """Whether ``path`` is a folder of this user's, and no link to one."""
+    try:
+        found = path.lstat()
+    except OSError:
+        return False
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
 
 
 def _changed(path: Path) -> float:

@@ -22,14 +22,26 @@ class ProcessId:
     boot_id: str
     pid: int
     start_time: int
+    pid_namespace: int | None = None
+    """In which the number counts, see pid_namespaces(7); ``None``: not noted."""
 
     def alive(self) -> bool | None:
-        """Whether it still runs; ``None`` when this machine cannot know (another host)."""
-        if self.host != socket.gethostname():
-            return None
+        """Whether it still runs; ``None`` where that cannot be known: on another host, or in a
+        container with process numbers of its own."""
         if self.boot_id != boot_id():
-            return False
-        return start_time(self.pid) == self.start_time
+            return False if self.host == socket.gethostname() else None
+        if self.pid_namespace is None:
+            here = self.host == socket.gethostname()
+        else:
+            here = self.pid_namespace == pid_namespace()
+        return start_time(self.pid) == self.start_time if here else None
+
+    @property
+    def place(self) -> str:
+        """Where it runs, as a person on this machine would say it."""
+        if self.host != socket.gethostname():
+            return self.host
+        return f"a container of {self.host}"
 
 
 def when_ended(process: ProcessId, call: Callable[[], None]) -> bool:
@@ -94,7 +106,7 @@ def identify(pid: int) -> ProcessId | None:
     started = start_time(pid)
     if started is None:
         return None
-    return ProcessId(socket.gethostname(), boot_id(), pid, started)
+    return ProcessId(socket.gethostname(), boot_id(), pid, started, pid_namespace())
 
 
 @cache
@@ -104,6 +116,15 @@ def boot_id() -> str:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:
         return ""
+
+
+@cache
+def pid_namespace() -> int | None:
+    """The inode of this process's PID namespace; ``None`` where the kernel has none."""
+    try:
+        return os.stat("/proc/self/ns/pid").st_ino
+    except OSError:
+        return None
 
 
 def start_time(pid: int) -> int | None:

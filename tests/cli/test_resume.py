@@ -238,8 +238,8 @@ def test_what_a_study_has_to_say_afterwards_is_said_when_it_was_gone_on_with(
     part = Part("p", (Workload("true", "command", ("true",)),), (Environment("bare", "bare"),))
     asked = Request((part,), tmp_path / "out", afterwards="Copy it\x1b[31m.\n")
     folder = study.create(tmp_path / "out", asked.plan())
-    assert cli("resume", folder, "--plan").stderr == ""
-    last = cli("resume", folder).stderr.splitlines()[-1]
+    assert cli("resume", "--trust", folder, "--plan").stderr == ""
+    last = cli("resume", "--trust", folder).stderr.splitlines()[-1]
     assert last.startswith("gpuwatch: Copy it") and "\x1b" not in last
 
 
@@ -258,7 +258,7 @@ def test_a_study_that_cannot_go_on_here_is_refused(
     plan = planned(begun)
     study.write(begun, replace(plan, settings={**plan.settings, **change}))
     with pytest.raises(UsageError) as error:
-        dispatch(["resume", str(begun)])
+        dispatch(["resume", "--trust", str(begun)])
     assert why in str(error.value)
     assert not study.sessions_in(begun)
 

@@ -60,8 +60,10 @@ FULL = Plan(
         "afterwards": "Copy it.",
         "working_directory": "/home/me",
         "host": "here",
+        "programs": {"train.py": "3fa1"},
     },
     problems={3: (Problem("image-missing", "there is no image", "docker pull img"),)},
+    signature="5c0f",
 )
 
 

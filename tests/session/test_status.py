@@ -85,7 +85,7 @@ def test_a_zombie_is_dead() -> None:
 def test_on_another_host_a_silent_session_is_lost(tmp_path: Path) -> None:
     path = tmp_path / "x.gpuwatch"
     path.touch()
-    elsewhere = {"recorder": {**me(), "host": "another-host"}}
+    elsewhere = {"recorder": {**me(), "host": "another-host", "boot_id": "its-own"}}
     assert status(elsewhere, path).state is State.RUNNING
     os.utime(path, (time.time() - 60, time.time() - 60))
     assert status(elsewhere, path).state is State.LOST

@@ -79,6 +79,7 @@ def _told_differently(one: Sequence[Summary], two: Sequence[Summary]) -> list[st
         *against("data", one, two, _data),
         *(reason for reasons in of_run for reason in reasons),
         *against("gpuwatch workloads (SHA-256)", one, two, _archive),
+        *against("program (SHA-256)", one, two, _program),
     ]
     batches = any(reason.startswith("different batch size") for reason in found)
     return found if batches else [*found, *_samples(one, two)]
@@ -120,6 +121,12 @@ def _of_run(key: str) -> Value:
 def _archive(session: Summary) -> str | None:
     digest = mapping(session.facts.get("host")).get("gpuwatch.workloads.sha256")
     return None if digest is None else str(digest)[:12]
+
+
+def _program(session: Summary) -> str | None:
+    """The files of a command with their digests; unknown where it names none."""
+    told_files = mapping(session.facts.get("host")).get("gpuwatch.program.sha256")
+    return None if not told_files else str(told_files)
 
 
 def _either(key: str) -> Value:

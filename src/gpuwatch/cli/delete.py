@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import os
 import shlex
+import socket
 import sys
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from gpuwatch.cli.say import say
 from gpuwatch.errors import GpuwatchError, UsageError
 from gpuwatch.session import labels
 from gpuwatch.session.label import NONE
+from gpuwatch.session.plan import read
 from gpuwatch.session.removal import Removal, removal, remove
 from gpuwatch.text import clean
 
@@ -103,7 +105,7 @@ def _check(what: Removal) -> None:
         UsageError: a run of it goes on, or its study does.
     """
     from gpuwatch.session.reader import SessionReader
-    from gpuwatch.session.status import goes_on_alone, status
+    from gpuwatch.session.status import goes_on_alone, process_id, status
     from gpuwatch.session.study import is_held
 
     if not what.files:
@@ -111,6 +113,12 @@ def _check(what: Removal) -> None:
     if is_held(what.folder):
         stop = f"stop it first: gpuwatch stop {shlex.quote(str(what.folder))}"
         raise UsageError(f"{what.folder} goes on", stop)
+    plan = read(what.folder)
+    host = None if plan is None else plan.settings.get("host")
+    if plan is not None and host not in (None, socket.gethostname()):
+        begun = {*what.sessions, *(plan.runs[index - 1].file for index in plan.problems)}
+        if any(run.file not in begun for run in plan.runs):
+            raise _elsewhere(what.folder, str(host))
     for name in what.sessions:
         path = what.folder / name
         try:
@@ -118,6 +126,18 @@ def _check(what: Removal) -> None:
                 meta = reader.meta()
         except GpuwatchError:
             continue  # what cannot be read does not go on
+        recorder = process_id(meta.get("recorder"))
+        over = "result" in meta or "closed" in meta
+        if recorder is not None and recorder.alive() is None and not over:
+            raise _elsewhere(path, recorder.place)
         if status(meta, path).live or goes_on_alone(meta):
             stop = f"stop it first: gpuwatch stop {shlex.quote(str(path))}"
             raise UsageError(f"{path} goes on", stop)
+
+
+def _elsewhere(what: Path, place: str) -> UsageError:
+    return UsageError(
+        f"{what} is of {place}, and this is {socket.gethostname()}: whether it goes on there "
+        "cannot be known here",
+        f"delete it there; if that is gone for good: rm -r {shlex.quote(str(what))}",
+    )

@@ -4,27 +4,34 @@ STUDY is the folder of a study, one of its sessions, or its name. Runs that took
 failed ones too. One that was stopped (Ctrl-C, `gpuwatch stop`) is done again, its session kept
 under another name; so is one that broke off with its recorder, unless it left all that it takes to
 complete its session. Everything is as the first command asked for, the environment variables are
-those of now.
+those of now. A study that you did not start is gone on with only if you say --trust, since its plan
+says what is run; without it the commands are printed, and nothing is done.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import shlex
+from collections.abc import Iterator
 from pathlib import Path
 
 from gpuwatch.cli import find, launch, record
+from gpuwatch.cli.say import say
 from gpuwatch.errors import UsageError
 from gpuwatch.recorder.record import Request
-from gpuwatch.recorder.resume import resumable
+from gpuwatch.recorder.resume import NotOwn, resumable
 from gpuwatch.recorder.sources import Dcgm
-from gpuwatch.session.plan import PLAN, Plan
+from gpuwatch.session.plan import PLAN, Plan, unique
 from gpuwatch.workloads import archive
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("study", metavar="STUDY")
     record.add_start_arguments(parser)
+    parser.add_argument(
+        "--trust", action="store_true", help="run what the plan says, whoever wrote it"
+    )
     parser.add_argument("--plan", action="store_true", help="print what is missing, run nothing")
     launch.add_plan_format(parser.add_argument)
 
@@ -32,9 +39,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     launch.need_linux()
     folder = _folder(arguments.study)
-    plan = resumable(folder)
+    try:
+        plan = resumable(folder, archive.build, trusted=arguments.trust)
+    except NotOwn as error:
+        for line in _commands(error.plan):
+            say(line)
+        raise
     os.chdir(str(plan.settings["working_directory"]))
-    return record.start(_request(plan, folder), arguments)
+    request = _request(plan, folder, trusted=arguments.trust)
+    return record.start(request, arguments)
+
+
+def _commands(plan: Plan) -> Iterator[str]:
+    """What going on with ``plan`` would run, each command in each environment once."""
+    yield f"in the folder {plan.settings.get('working_directory')} it would run:"
+    for workload, environment in unique((run.workload, run.environment) for run in plan.runs):
+        own = () if workload.kind == "command" else (workload.name,)
+        where = [environment.kind, environment.image, environment.python]
+        where += [f"mount {mount}" for mount in environment.mounts]
+        where += ["pull" if environment.pull else None, environment.network]
+        told = ", ".join(str(each) for each in where if each)
+        yield f"  {shlex.join([*own, *workload.arguments])}   ({told})"
+    if plan.settings.get("dcgm"):
+        yield f"  dcgmi, which would ask {plan.settings['dcgm']}"
 
 
 def _folder(text: str) -> Path:
@@ -47,7 +74,7 @@ def _folder(text: str) -> Path:
     return folders[0]
 
 
-def _request(plan: Plan, folder: Path) -> Request:
+def _request(plan: Plan, folder: Path, *, trusted: bool) -> Request:
     interval, gpus = plan.settings.get("interval_seconds"), plan.settings.get("gpus")
     host = plan.settings.get("dcgm")
     interval = 0.5 if interval is None else float(interval)
@@ -65,4 +92,5 @@ def _request(plan: Plan, folder: Path) -> Request:
         preset=plan.preset,
         afterwards=plan.settings.get("afterwards"),
         resume=folder,
+        trusted=trusted,
     )

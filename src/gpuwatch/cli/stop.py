@@ -33,31 +33,49 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     if arguments.all == (arguments.session is not None):
         raise UsageError("name one session, or --all", "see `gpuwatch sessions`")
-    alone = None if arguments.all else _without_session(arguments.session)
-    targets = _all() if arguments.all else [] if alone else _named(arguments.session)
+    return _stop_all() if arguments.all else _stop_named(arguments.session)
+
+
+def _stop_named(text: str) -> int:
+    alone = _without_session(text)
+    targets = [] if alone else _named(text)
     ended, troubles = _each(stop, targets)
     between = [alone] if alone else []
-    over = not (ended or troubles or arguments.all)
-    if over and targets and os.path.isdir(arguments.session):
+    if targets and not (ended or troubles) and os.path.isdir(text):
         between = _folders(targets)
-    if arguments.all:
-        between = [folder for folder in find.studies_going_on() if _of_several_runs(folder)]
     also, more = _each(_stop_between_runs, between)
-    ended += also
-    troubles += more
-    if arguments.all:
-        ended += _swept()
+    _tell(ended + also, troubles + more, alone=len(targets) == 1)
+    if not (ended or also):
+        say(_not_running(targets, alone))
+    return 0
+
+
+def _stop_all() -> int:
+    from gpuwatch.recorder.run_folder import RecordedElsewhere
+
+    ended, troubles = _each(stop, _all())
+    elsewhere = [error for error in troubles if isinstance(error, RecordedElsewhere)]
+    between = [folder for folder in find.studies_going_on() if _of_several_runs(folder)]
+    also, more = _each(_stop_between_runs, between)
+    ended += [*also, *_swept()]
+    for error in elsewhere:
+        say(error.message)
+    _tell(ended, [error for error in troubles if error not in elsewhere] + more, alone=False)
+    if not ended:
+        say("nothing was running")
+    return 0
+
+
+def _tell(ended: Sequence[str], troubles: Sequence[GpuwatchError], *, alone: bool) -> None:
+    """Say what was done, and fail by what could not be."""
     for line in ended:
         say(line)
     for trouble in troubles[:-1]:
         say(f"error: {trouble}")
-    if troubles and len(targets) == 1:
+    if troubles and alone:
         raise troubles[-1]
     if troubles:
         raise GpuwatchError(troubles[-1].message, troubles[-1].mend)
-    if not ended:
-        say("nothing was running" if arguments.all else _not_running(targets, alone))
-    return 0
 
 
 def _each(
@@ -125,10 +143,9 @@ def _of_several_runs(folder: Path) -> bool:
 
 def _stop_between_runs(folder: Path) -> str | None:
     """End a study whose last run is over and whose next one has not begun."""
-    from gpuwatch.session.progress import recorder_of
     from gpuwatch.session.study import holder
 
-    recorder = recorder_of(folder) or holder(folder)
+    recorder = holder(folder)
     if recorder is None:
         return None
     with contextlib.suppress(ProcessLookupError):
@@ -166,16 +183,16 @@ def _swept() -> list[str]:
 def stop(path: Path) -> str | None:
     """End the run of a session, and with it its study; what was done, ``None``: it was over.
 
-    Through its recorder, or as its recorder where that died; through the run's own folder where the
-    file is gone, damaged, or another one by now.
+    Only what this user's own run folders say is acted on, whatever the session says: through the
+    run's recorder, or in its place where that died.
     """
-    from gpuwatch.recorder.run_folder import folders_of, handle_of
-    from gpuwatch.session.reader import SessionReader
+    from gpuwatch.recorder.run_folder import check_is_here, folders_of, handle_of
 
     folders = folders_of(path)
+    for folder in folders:
+        check_is_here(folder, path)
     try:
-        with SessionReader(path) as reader:
-            meta = reader.meta()
+        meta = _meta(path)
     except GpuwatchError as error:
         if not folders:
             raise
@@ -185,52 +202,86 @@ def stop(path: Path) -> str | None:
             return f"stopped the run of {path} before it began"
         return f"{'stopped' if any(done) else 'closed'} the run of {path}: {error.message}"
     own = str(mapping(meta.get("session")).get("id"))
-    strangers = [_stop_unread(folder, path) for folder in folders if folder.name != own]
-    if any(strangers):
+    replaced = [_stop_unread(folder, path) for folder in folders if folder.name != own]
+    if any(replaced):
         return f"stopped the run that was recorded to {path} before that file was replaced"
-    return _stop_read(path, meta)
+    of_it = next((folder for folder in folders if folder.name == own), None)
+    return _stop_machine(path, meta) if of_it is None else _stop_run(of_it, path, meta)
+
+
+def _meta(path: Path) -> dict[str, JSON]:
+    from gpuwatch.session.reader import SessionReader
+
+    with SessionReader(path) as reader:
+        return reader.meta()
 
 
 def _stop_unread(folder: Path, path: Path) -> bool:
     """End the run of a folder without its session, and forget it; whether anything still ran."""
-    from gpuwatch.recorder.run_folder import handle_of, recorder_of
+    from gpuwatch.recorder.run_folder import handle_of
 
-    recorder = recorder_of(folder)
-    recorded = recorder is not None and recorder.alive() is True
-    if recorder is not None and recorded:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(recorder.pid, signal.SIGTERM)
-        _wait(lambda: recorder.alive() is not True, path)
+    recorded = _stop_recorder(folder, path)
     handle = handle_of(folder)
     if folder.is_dir() and handle:
         return _end(handle, path) or recorded
     return recorded
 
 
-def _stop_read(path: Path, meta: Mapping[str, JSON]) -> str | None:
-    """End the run of a session by what stands in it."""
-    from gpuwatch.recorder.run_folder import STOP_COMMAND, folders_of, note_stop
+def _stop_run(folder: Path, path: Path, meta: Mapping[str, JSON]) -> str | None:
+    """End the run of a folder whose session can be read."""
+    from gpuwatch.recorder.run_folder import STOP_COMMAND, handle_of
     from gpuwatch.recorder.takeup import take_up
-    from gpuwatch.session.reader import SessionReader
-    from gpuwatch.session.status import process_id, status
 
-    recorder = process_id(meta.get("recorder"))
-    if status(meta, path).live and recorder is not None and recorder.alive():
-        for folder in folders_of(path):
-            note_stop(folder)
+    if _stop_recorder(folder, path):
+        return f"stopped {path}"
+    handle = handle_of(folder)
+    if not handle:
+        return None
+    if "result" in meta:
+        return f"stopped {path}" if _end(handle, path) else None
+    take_up(path, say=say, stopping=STOP_COMMAND)
+    stopped = mapping(_meta(path).get("result")).get("stopped")
+    return f"stopped {path}" if stopped else f"closed {path}: its run had ended"
+
+
+def _stop_recorder(folder: Path, path: Path) -> bool:
+    """End the run of a folder through its recorder; ``False``: that does not live."""
+    from gpuwatch.recorder.run_folder import note_stop, recorder_of
+
+    recorder = recorder_of(folder)
+    if recorder is None or not recorder.alive():
+        return False
+    note_stop(folder)
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(recorder.pid, signal.SIGTERM)
+    _wait(lambda: recorder.alive() is not True, path)
+    return True
+
+
+def _stop_machine(path: Path, meta: Mapping[str, JSON]) -> str | None:
+    """End a recording of the machine, which has no folder of its own: the kernel says who holds
+    its study and has its file open. ``None``: what has no folder is over."""
+    from gpuwatch.recorder.run_folder import RecordedElsewhere
+    from gpuwatch.session.status import goes_on_alone, process_id, status
+    from gpuwatch.session.study import holder
+
+    if "result" in meta or "closed" in meta:
+        return None
+    recorder = holder(path.parent, path)
+    if recorder is not None:
         with contextlib.suppress(ProcessLookupError):
             os.kill(recorder.pid, signal.SIGTERM)
         _wait(lambda: recorder.alive() is not True, path)
         return f"stopped {path}"
-    handle = mapping(meta.get("handle"))
-    if not handle or not Path(str(handle.get("folder"))).is_dir():
-        return None
-    if "result" in meta:
-        return f"stopped {path}" if _end(dict(handle), path) else None
-    take_up(path, say=say, stopping=STOP_COMMAND)
-    with SessionReader(path) as reader:
-        stopped = mapping(reader.meta().get("result")).get("stopped")
-    return f"stopped {path}" if stopped else f"closed {path}: its run had ended"
+    named = process_id(meta.get("recorder"))
+    if named is not None and named.alive() is None:
+        raise RecordedElsewhere(path, named)
+    if status(meta, path).live or goes_on_alone(meta):
+        raise UsageError(
+            f"no run of yours here is recorded to {path}, which says that it goes on",
+            "if it is another user's, stop it as that user",
+        )
+    return None
 
 
 def _end(handle: dict[str, JSON], path: Path) -> bool:

@@ -12,7 +12,7 @@ from pathlib import Path
 from gpuwatch import paths, runners, spare
 from gpuwatch.errors import REFUSED, ExitCode, GpuwatchError, StorageError
 from gpuwatch.models import JSON, Workload
-from gpuwatch.recorder import run_folder
+from gpuwatch.recorder import programs, run_folder
 from gpuwatch.recorder.control import Stop, conclude, run_to_end
 from gpuwatch.recorder.request import Request, spec
 from gpuwatch.recorder.run import Header, begin
@@ -84,6 +84,11 @@ def record_one(
             assert own is not None and prepared is not None
             if digest:
                 facts["gpuwatch.workloads.sha256"] = digest
+            if planned.workload.kind == "command":
+                arguments = planned.workload.arguments
+                facts["gpuwatch.program.sha256"] = programs.text(
+                    programs.digests(arguments, Path.cwd())
+                )
             environment |= {"engine": runners.engine(planned.environment.kind), **prepared.facts}
         header = Header(
             session={

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from gpuwatch import paths
 from gpuwatch.errors import ExitCode, GpuwatchError
+from gpuwatch.recorder.programs import with_programs
 from gpuwatch.recorder.request import Request, gpus_of, preflight
 from gpuwatch.recorder.resume import go_on
 from gpuwatch.recorder.study_run import StudyRun, unavailable
@@ -40,7 +41,7 @@ def record(
     """
     if request.resume is not None:
         return go_on(request, request.resume, say, on_session, on_study, on_turn)
-    plan = request.plan()
+    plan = with_programs(request.plan(), request.build_archive)
     gpus = gpus_of(request)
     problems = preflight(request, plan.runs, gpus)
     if problems and len({(run.part, cell(run)) for run in plan.runs}) == 1:

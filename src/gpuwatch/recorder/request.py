@@ -42,6 +42,9 @@ class Request:
     resume: Path | None = None
     """Folder of a study whose plan, the rest of this request, is gone on with."""
 
+    trusted: bool = False
+    """Go on with it whoever started it."""
+
     def plan(self) -> Plan:
         """What it sets out to do; without the name, which is the folder's."""
         return Plan(

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import shlex
 import socket
 from collections.abc import Callable
 from pathlib import Path
 
 from gpuwatch.errors import ExitCode, GpuwatchError, NotASession, StorageError, UsageError
 from gpuwatch.models import JSON
+from gpuwatch.recorder.programs import changed
 from gpuwatch.recorder.request import Request, gpus_of, preflight
+from gpuwatch.recorder.run_folder import RecordedElsewhere
 from gpuwatch.recorder.study_run import StudyRun
 from gpuwatch.recorder.takeup import to_end
 from gpuwatch.session import study
@@ -17,14 +20,18 @@ from gpuwatch.session.plan import Plan, PlannedRun, read
 from gpuwatch.session.progress import recorder_of
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.session.room import room
-from gpuwatch.session.status import goes_on_alone
+from gpuwatch.session.signature import is_own
+from gpuwatch.session.status import goes_on_alone, process_id
 
 
-def resumable(folder: Path) -> Plan:
+def resumable(folder: Path, build_archive: Callable[[Path], str] | None, *, trusted: bool) -> Plan:
     """The plan of the study in ``folder``, if it can be gone on with here and now.
 
+    ``trusted``: whoever started it.
+
     Raises:
-        UsageError: it cannot; with why, and what helps.
+        NotOwn: this user did not start it, or not so.
+        UsageError: it cannot be gone on with; why, and what helps.
     """
     plan = read(folder)
     if plan is None or not plan.runs:
@@ -44,15 +51,26 @@ def resumable(folder: Path) -> Plan:
             f"{folder} was recorded on {host}, and this is {socket.gethostname()}",
             f"go on with it there: gpuwatch resume {folder}",
         )
+    if not trusted and not is_own(plan):
+        raise NotOwn(folder, plan)
     if not Path(str(working)).is_dir():
         raise UsageError(
             f"the folder that {folder} was started in is gone: {working}", "make it again"
         )
     if recorder_of(folder) is not None:  # before its first session :func:`study.held` tells
         raise UsageError(f"{folder} is being recorded now", "watch it: gpuwatch attach")
+    if names := changed(plan, build_archive):
+        raise UsageError(
+            f"{', '.join(names)} {'was' if len(names) == 1 else 'were'} changed since {folder} was "
+            "started: its runs would not be of one program",
+            f"put back what was there, or start a new study: {_anew(plan)}",
+        )
     for run in plan.runs:
         path = folder / run.file
         meta = _meta(path)
+        recorder = process_id((meta or {}).get("recorder"))
+        if recorder is not None and recorder.alive() is None and "result" not in (meta or {}):
+            raise RecordedElsewhere(path, recorder)
         if meta is not None and goes_on_alone(meta):
             raise UsageError(
                 f"the run of {path} goes on without its recorder",
@@ -74,6 +92,33 @@ def resumable(folder: Path) -> Plan:
             "mend that, and start a new study",
         )
     return plan
+
+
+class NotOwn(UsageError):
+    """A study that this user did not start, or whose plan was changed since."""
+
+    def __init__(self, folder: Path, plan: Plan) -> None:
+        super().__init__(
+            f"{folder} was not started by you, or its plan was changed since",
+            f"if you trust what it runs: gpuwatch resume --trust {shlex.quote(str(folder))}",
+        )
+        self.plan = plan
+
+
+def _anew(plan: Plan) -> str:
+    """The command that starts such a study again, as far as one line can say it."""
+    if plan.preset is not None:
+        return f"gpuwatch study {shlex.quote(plan.preset)}"
+    (part, *others), design = plan.parts, []
+    if others or len(part.workloads) > 1:
+        return "with the command that started it"
+    for each in part.environments:
+        design += ["--env", each.kind if each.image is None else f"{each.kind}={each.image}"]
+    if part.blocks is not None:
+        design += ["--blocks", str(part.blocks)]
+    (case,) = part.workloads
+    work = [case.name, *case.arguments] if case.kind == "workload" else ["--", *case.arguments]
+    return shlex.join(["gpuwatch", "run", *design, *work])
 
 
 def missing(folder: Path, plan: Plan) -> tuple[PlannedRun, ...]:
@@ -99,7 +144,7 @@ def go_on(
         StorageError: the study cannot be written.
     """
     with study.held(folder):
-        plan = resumable(folder)
+        plan = resumable(folder, request.build_archive, trusted=request.trusted)
         if request.dcgm is not None:
             request.dcgm.check()
         on_study(folder)

@@ -25,7 +25,7 @@ from gpuwatch.recorder.intake import Intake
 from gpuwatch.recorder.kept_log import KeptLog
 from gpuwatch.recorder.process_facts import ProcessFacts
 from gpuwatch.recorder.sampling import Sampler, described
-from gpuwatch.recorder.sources import Sources
+from gpuwatch.recorder.sources import DCGM_HOST, Sources
 from gpuwatch.runners import guarded
 from gpuwatch.runners.base import Run, Runner
 from gpuwatch.session import schema
@@ -269,6 +269,7 @@ def begin(
 
     Raises:
         StorageError: the file cannot be written; nothing was started then.
+        OSError: the run's folder cannot be written; nothing was started then.
         GpuwatchError: the workload could not be started; the session says why.
     """
     base_ns = time.monotonic_ns()
@@ -290,6 +291,9 @@ def begin(
     if runner is not None:
         assert spec is not None and prepared is not None and folder is not None
         handle = {"kind": runner.kind, "folder": str(folder), "holder": None}
+        dcgm = header.facts.get(DCGM_HOST)
+        settings = run_folder.Settings(header.interval, None if dcgm is None else str(dcgm))
+        run_folder.note_settings(folder, settings)
         run_folder.note_handle(folder, handle)
         rows.append(meta("handle", handle))
         rows.append(meta("launch", {"command": list(prepared.command)}))
@@ -309,7 +313,8 @@ def begin(
                 whole = True
             store.close(whole=whole)
             raise
-        run_folder.note_handle(folder, run.handle())
+        with contextlib.suppress(OSError):  # a full disk: the first note is enough to find it
+            run_folder.note_handle(folder, run.handle())
         spawned = run.spawned_ns()
         launch = {
             "command": list(prepared.command),
@@ -345,6 +350,7 @@ def resume(
     sources: Sources,
     *,
     run: Run,
+    interval: float,
     on_trouble: Callable[[str], None],
 ) -> Recording:
     """Go on with a session whose recorder died; ``known`` is its meta.
@@ -369,7 +375,7 @@ def resume(
         store,
         sources,
         base_ns=base_ns,
-        interval=float(known["interval_seconds"]),
+        interval=interval,
         run=run,
         intake=intake,
         ceilings=RunCeilings(sources.devices, known),

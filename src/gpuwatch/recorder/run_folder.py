@@ -1,4 +1,8 @@
-"""A run's private folder: what ends the run where its session cannot be read."""
+"""A run's private folder: the only thing that says what may be stopped, called or removed.
+
+A session file may come from anybody, and may have been replaced by anybody who can write its
+folder. What is in it is shown, never acted on.
+"""
 
 from __future__ import annotations
 
@@ -6,24 +10,37 @@ import contextlib
 import fcntl
 import json
 import os
+import socket
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 
 from gpuwatch import paths
-from gpuwatch.errors import GpuwatchError, StorageError
+from gpuwatch.deferred import dataclass
+from gpuwatch.errors import GpuwatchError, StorageError, UsageError
 from gpuwatch.models import JSON, mapping
 from gpuwatch.processes import ProcessId, identify
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.session.room import room
 from gpuwatch.session.status import process_id
 
-_LOCK, _HANDLE, _STOP = "recorder.lock", "handle.json", "stop"
+_LOCK, _HANDLE, _SETTINGS, _STOP = "recorder.lock", "handle.json", "settings.json", "stop"
 _LAUNCHED = "started.json"
 """The shim's note, there before its recorder knows of it."""
 _IN_THE_MAKING = 60.0
 """Seconds: a folder that names no recorder yet may get one for so long."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What another recorder of a run needs to know, and takes from no session file."""
+
+    interval: float = 0.5
+    """Seconds between two samples."""
+    dcgm: str | None = None
+    """Where DCGM's host engine is asked; ``None``: it is not."""
+
 
 STOP_COMMAND = "stop"
 """Why a run was stopped that ``gpuwatch stop`` ended."""
@@ -101,9 +118,21 @@ def note_session(folder: Path, session: Path) -> None:
 
 
 def note_handle(folder: Path, handle: Mapping[str, JSON]) -> None:
-    """Keep what the run is found by again. Best effort: the session has it as well."""
-    with contextlib.suppress(OSError):
-        (folder / _HANDLE).write_text(json.dumps(handle))
+    """Keep what the run is found by again.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    paths.write_text(folder / _HANDLE, json.dumps(handle))
+
+
+def note_settings(folder: Path, settings: Settings) -> None:
+    """Keep what another recorder of the run needs to know.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    paths.write_text(folder / _SETTINGS, json.dumps(asdict(settings)))
 
 
 def note_stop(folder: Path) -> None:
@@ -123,9 +152,15 @@ def recorder_of(folder: Path) -> ProcessId | None:
 
 
 def handle_of(folder: Path) -> dict[str, JSON]:
-    """What the run is found by again; empty where that was not kept."""
+    """What the run is found by again, in this folder; empty where that was not kept."""
     value = _read(folder / _HANDLE)
-    return value if isinstance(value, dict) else {}
+    return {**value, "folder": str(folder)} if isinstance(value, dict) else {}
+
+
+def settings_of(folder: Path) -> Settings:
+    """What :func:`note_settings` kept; the defaults where it kept nothing."""
+    value = _read(folder / _SETTINGS)
+    return Settings(**value) if isinstance(value, dict) else Settings()
 
 
 def folders_of(session: Path) -> list[Path]:
@@ -133,6 +168,34 @@ def folders_of(session: Path) -> list[Path]:
     whole = session.resolve()
     named = ((folder, paths.session_of(folder)) for folder in paths.run_folders())
     return [folder for folder, path in named if path is not None and whole in (path, path.parent)]
+
+
+def folder_of(session: Path, run_id: str) -> Path | None:
+    """The folder of the run ``run_id`` that is recorded to this very file; ``None``: this user has
+    none here."""
+    return next((folder for folder in folders_of(session) if folder.name == run_id), None)
+
+
+def check_is_here(folder: Path, session: Path) -> None:
+    """Leave a run that may be recorded elsewhere to those who can see it.
+
+    Raises:
+        UsageError: it cannot be known here whether its recorder lives.
+    """
+    recorder = recorder_of(folder)
+    if recorder is not None and recorder.alive() is None:
+        raise RecordedElsewhere(session, recorder)
+
+
+class RecordedElsewhere(UsageError):
+    """A run is on another host, or in a container: nothing is done to what cannot be seen."""
+
+    def __init__(self, what: Path, recorder: ProcessId) -> None:
+        super().__init__(
+            f"{what} is recorded on {recorder.place}, and this is {socket.gethostname()}: whether "
+            "its run goes on cannot be known here",
+            "do it there",
+        )
 
 
 def _read(path: Path) -> JSON:

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
+from gpuwatch import paths
 from gpuwatch.errors import ExitCode, NotAvailable, UsageError
 from gpuwatch.models import JSON, Problem, mapping
 from gpuwatch.processes import boot_id
 from gpuwatch.recorder import run_folder
 from gpuwatch.recorder.control import Stop, conclude, run_to_end, stopping_signals, summarise
 from gpuwatch.recorder.run import resume
-from gpuwatch.recorder.sources import DCGM_HOST, Dcgm, Sources
+from gpuwatch.recorder.sources import Dcgm, Sources
 from gpuwatch.runners import load
 from gpuwatch.session import study
 from gpuwatch.session.reader import SessionReader
-from gpuwatch.session.status import State, status
+from gpuwatch.session.status import process_id, status
 
 
 def take_up(
@@ -62,15 +64,17 @@ def to_end(
         known = reader.meta()
         state = status(known, path)
         uuids = [each.uuid for each in reader.devices() if each.kind == "gpu" and each.uuid]
-        host = reader.facts().get("host", {}).get(DCGM_HOST)
-    if state.live or state.state is not State.LOST or not known.get("handle"):
+    if "result" in known:
         raise UsageError(f"{path} needs no recorder: {state.text}", f"gpuwatch show {path}")
-    if (known.get("clock") or {}).get("boot_id") != boot_id():
+    folder = run_folder.folder_of(path, str(mapping(known.get("session")).get("id")))
+    handle = {} if folder is None else run_folder.handle_of(folder)
+    if folder is None or not handle:
+        raise _nothing_left(path, known)
+    run_folder.check_is_here(folder, path)
+    if mapping(known.get("clock")).get("boot_id") != boot_id():
         raise UsageError(f"{path} is from before this machine's last start", "its run is gone")
-    handle = known["handle"]
-    folder = Path(str(handle["folder"]))
-    if not folder.is_dir():
-        raise UsageError(f"nothing is left of the run of {path}", "its session is as it is")
+    if state.live:
+        raise UsageError(f"{path} needs no recorder: {state.text}", f"gpuwatch attach {path}")
     with run_folder.held(folder):
         # Another recorder may have taken it up, and gone, since it was read.
         with SessionReader(path) as reader:
@@ -79,29 +83,49 @@ def to_end(
             text = status(known, path).text
             raise UsageError(f"{path} needs no recorder: {text}", f"gpuwatch show {path}")
         return _to_end(
-            path, known, uuids, host, say=say, on_session=on_session, stopping=stopping, begun=begun
+            path,
+            known,
+            uuids,
+            handle,
+            run_folder.settings_of(folder),
+            say=say,
+            on_session=on_session,
+            stopping=stopping,
+            begun=begun,
         )
+
+
+def _nothing_left(path: Path, known: Mapping[str, JSON]) -> UsageError:
+    """Why the run of a session cannot be taken up: this user has no folder of it."""
+    recorder = process_id(known.get("recorder"))
+    if recorder is not None and recorder.alive() is None:
+        return run_folder.RecordedElsewhere(path, recorder)
+    return UsageError(
+        f"nothing is left of the run of {path}: no folder in {paths.runs_home()} is of it",
+        f"what it has: gpuwatch show {shlex.quote(str(path))}",
+    )
 
 
 def _to_end(
     path: Path,
     known: Mapping[str, JSON],
     uuids: Sequence[str],
-    host: JSON,
+    handle: dict[str, JSON],
+    settings: run_folder.Settings,
     *,
     say: Callable[[str], None],
     on_session: Callable[[Path], None],
     stopping: str | None,
     begun: Callable[[], object],
 ) -> tuple[ExitCode, Stop]:
-    """Of a run whose folder is held; ``host``: where DCGM is to be asked, if it is."""
-    handle, at = known["handle"], mapping(known.get("cursor")).get("at")
+    """Of a run whose folder is held, and says ``handle`` and ``settings``."""
+    at = mapping(known.get("cursor")).get("at")
     runner = load(str(handle["kind"]))
     run = runner.attach(handle, at)
     begun()
-    interval, contained = float(known["interval_seconds"]), runner.contained
+    interval, contained = settings.interval, runner.contained
     open_sources = partial(Sources.open, workload=True, contained=contained, interval=interval)
-    dcgm = Dcgm(str(host), interval) if host else None
+    dcgm = Dcgm(settings.dcgm, interval) if settings.dcgm else None
     try:
         sources = open_sources(uuids or None, dcgm=dcgm)
     except NotAvailable as error:  # what is still there is worth recording
@@ -112,7 +136,7 @@ def _to_end(
             sources = open_sources(None)
     stop = Stop(stopping if run.pids() else None)
     try:
-        recording = resume(path, known, sources, run=run, on_trouble=say)
+        recording = resume(path, known, sources, run=run, interval=interval, on_trouble=say)
     except BaseException:
         sources.close()
         raise

@@ -73,9 +73,11 @@ class Plan:
     preset: str | None = None
     settings: Mapping[str, JSON] = field(default_factory=dict)
     """``interval_seconds``, ``duration_seconds``, ``gpus``, ``dcgm``, ``afterwards`` (what to say
-    when all runs are over), ``working_directory``, ``host``."""
+    when all runs are over), ``working_directory``, ``host``, ``programs`` (SHA-256 by file)."""
     problems: Mapping[int, tuple[Problem, ...]] = field(default_factory=dict)
     """Why runs, by their index, were not or cannot be started."""
+    signature: str | None = None
+    """By which whoever started the study is known, see :mod:`gpuwatch.session.signature`."""
 
 
 def case_label(case: Workload, cases: Iterable[Workload]) -> str:

@@ -67,6 +67,7 @@ def document(plan: Plan) -> dict[str, JSON]:
             }
             for run in plan.runs
         ],
+        "signature": plan.signature,
     }
 
 
@@ -115,6 +116,7 @@ def parse(value: JSON) -> Plan:
             for index, found in _typed(plan.get("problems", {}), dict).items()
             if found and 1 <= int(index) <= len(runs)
         },
+        signature=_words(plan.get("signature")),
     )
 
 
@@ -127,6 +129,10 @@ def _settings(plan: Mapping[str, JSON]) -> dict[str, JSON]:
         "interval_seconds": interval,
         "duration_seconds": _number(plan.get("duration_seconds")),
         "gpus": None if gpus is None else [_text(each) for each in gpus],
+        "programs": {
+            _text(name): _text(digest)
+            for name, digest in _typed(plan.get("programs", {}), dict).items()
+        },
         **{
             name: _words(plan.get(name))
             for name in ("dcgm", "afterwards", "working_directory", "host")

@@ -18,7 +18,7 @@ from gpuwatch.session.limited import Limited
 from gpuwatch.session.parsed import json_of
 
 SILENT_SECONDS = 10.0
-"""On another host a session without a commit for so long counts as lost."""
+"""A session that is recorded elsewhere and was not written for so long is shown as lost."""
 
 
 class State(str, Enum):
@@ -69,8 +69,8 @@ def status(meta: Mapping[str, JSON], path: Path) -> Status:
     name = str(mapping(meta.get("session")).get("id") or path)
     recorder = process_id(meta.get("recorder"))
     alive = recorder.alive() if recorder else False
-    if alive is None:
-        return _elsewhere(path)
+    if recorder is not None and alive is None:
+        return _elsewhere(path, recorder.place)
     if alive:
         return _LIVE.get(str(mapping(meta.get("run_state")).get("state")), _RUNNING)
     if goes_on_alone(meta):
@@ -93,10 +93,15 @@ def status(meta: Mapping[str, JSON], path: Path) -> Status:
 def process_id(value: JSON) -> ProcessId | None:
     """The process that a session names, ``None`` if it names none in the right form."""
     try:
+        namespace = value.get("pid_namespace")
         return ProcessId(
-            str(value["host"]), str(value["boot_id"]), int(value["pid"]), int(value["start_time"])
+            str(value["host"]),
+            str(value["boot_id"]),
+            int(value["pid"]),
+            int(value["start_time"]),
+            None if namespace is None else int(namespace),
         )
-    except (TypeError, KeyError, ValueError, OverflowError):
+    except (AttributeError, TypeError, KeyError, ValueError, OverflowError):
         return None
 
 
@@ -142,7 +147,7 @@ def _stopped(why: str) -> str:
     return f"stopped by {why}" if why.startswith("SIG") else f"stopped: {why}"
 
 
-def _elsewhere(path: Path) -> Status:
+def _elsewhere(path: Path, place: str) -> Status:
     try:
         silent = time.time() - path.stat().st_mtime
     except OSError:
@@ -150,10 +155,11 @@ def _elsewhere(path: Path) -> Status:
     if silent > SILENT_SECONDS:
         return Status(
             State.LOST,
-            "recorded on another host; its recorder stopped writing before the end",
+            f"recorded on {place}; nothing was written for {SILENT_SECONDS:.0f} s, and whether it "
+            "goes on cannot be known here",
             None,
         )
-    return Status(State.RUNNING, "running on another host", None, live=True)
+    return Status(State.RUNNING, f"running on {place}", None, live=True)
 
 
 def _int(value: JSON) -> int | None:

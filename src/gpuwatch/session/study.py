@@ -22,6 +22,7 @@ from gpuwatch.session.plan import LARGEST, PLAN, Plan, labels, read
 from gpuwatch.session.plan_file import document
 from gpuwatch.session.room import room
 from gpuwatch.session.schema import SUFFIX
+from gpuwatch.session.signature import sign
 
 SUMMARY_JSON = "summary.json"
 SUMMARY_MARKDOWN = "summary.md"
@@ -49,7 +50,8 @@ def create(out: Path, plan: Plan) -> Path:
         else:
             out.mkdir(parents=True, exist_ok=True)
         folder = _fresh(out, stem)
-        write(folder, replace(plan, study=folder.name))
+        named = replace(plan, study=folder.name)
+        write(folder, replace(named, signature=_signed(named)))
         _flush(out)
     except OSError as error:
         raise StorageError(
@@ -57,6 +59,11 @@ def create(out: Path, plan: Plan) -> Path:
             f"choose another folder with --out, or {room(out)}",
         ) from error
     return folder
+
+
+def _signed(plan: Plan) -> str | None:
+    """The signature of a plan that can be gone on with: not of a recording of the machine."""
+    return None if plan.runs[0].workload.kind == "machine" else sign(plan)
 
 
 def write(folder: Path, plan: Plan) -> None:
@@ -192,8 +199,9 @@ def is_held(folder: Path) -> bool:
         os.close(fd)
 
 
-def holder(folder: Path) -> ProcessId | None:
-    """The recorder that goes through the study, by its lock; ``None``: none of this user's here."""
+def holder(folder: Path, session: Path | None = None) -> ProcessId | None:
+    """The recorder that goes through the study, by its lock, and has ``session`` open; ``None``:
+    none of this user's here."""
     try:
         inode = str(folder.stat().st_ino)
         locks = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
@@ -202,24 +210,29 @@ def holder(folder: Path) -> ProcessId | None:
     for _, kind, _, access, pid, place, *_ in (line for line in locks if len(line) >= 8):
         locked = (kind, access) == ("FLOCK", "WRITE") and place.rpartition(":")[2] == inode
         # Inodes have the same number on several file systems, and anybody may lock a folder.
-        if locked and _goes_through(pid, folder):
+        if locked and _goes_through(pid, folder, session):
             return identify(int(pid))
     return None
 
 
-def _goes_through(pid: str, folder: Path) -> bool:
-    """Whether a process has the folder and a plan open, as :func:`held` has them."""
+def _goes_through(pid: str, folder: Path, session: Path | None) -> bool:
+    """Whether a process of this user has the folder and a plan open, as :func:`held` has them, and
+    the session."""
     try:
+        if os.stat(f"/proc/{pid}").st_uid != os.geteuid():
+            return False
         opened = list(Path(f"/proc/{pid}/fd").iterdir())
     except OSError:
         return False
     has_folder = has_plan = False
+    has_session = session is None
     for each in opened:
         with contextlib.suppress(OSError):  # closed since
             has_folder |= each.samefile(folder)
+            has_session |= session is not None and each.samefile(session)
             name = os.path.basename(os.readlink(each))
             has_plan |= name.removesuffix(" (deleted)") == PLAN
-    return has_folder and has_plan
+    return has_folder and has_plan and has_session
 
 
 def _locked(fd: int, how: int) -> bool:
