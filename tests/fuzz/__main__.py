@@ -23,11 +23,12 @@ def main() -> int:
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     asked = parser.parse_args()
     print(f"seed {asked.seed}", flush=True)
+    fewer = dict.fromkeys(("folder", "study", "profile", "output"), asked.files // 5)
     made = [
         task
         for kind in COMMANDS
         if asked.kind in (kind, None)
-        for task in tasks(asked.seed, asked.files if kind == "session" else asked.files // 5, kind)
+        for task in tasks(asked.seed, fewer.get(kind, asked.files), kind)
     ]
     if asked.only is not None:
         keep = None if asked.keep is None else str(CORPUS / asked.keep)

@@ -84,17 +84,18 @@ def corpus() -> list[Task]:
     ]
 
 
-def run(all_: Iterable[Task], processes: int = 1) -> Tally:
-    """Read all of them; what is to be complained of is printed at once."""
+def run(all_: Iterable[Task], processes: int = 1, hole: str | None = None) -> Tally:
+    """Read all of them; what is to be complained of is printed at once. ``hole``: one of
+    ``holes.HOLES``, which is put back."""
     listed, tally = list(all_), Tally()
     parts = [listed[n::processes] for n in range(processes)]
     with ThreadPoolExecutor(processes) as pool:
-        list(pool.map(lambda part: _take(part, tally), parts))
+        list(pool.map(lambda part: _take(part, tally, hole), parts))
     return tally
 
 
-def _take(part: list[Task], tally: Tally) -> None:
-    for task, done, use, how in _outcomes(part):
+def _take(part: list[Task], tally: Tally, hole: str | None) -> None:
+    for task, done, use, how in _outcomes(part, hole):
         if done is not None:
             tally.add(done)
         else:
@@ -102,14 +103,14 @@ def _take(part: list[Task], tally: Tally) -> None:
 
 
 def _outcomes(
-    part: list[Task],
+    part: list[Task], hole: str | None
 ) -> Iterator[tuple[Task, dict[str, Any] | None, dict[str, Any], str]]:
     """Each task with what came of it: an outcome, or at which use its process ended, and how."""
     left = list(part)
     while left:
         home = Path(tempfile.mkdtemp(prefix="gpuwatch-fuzz-"))
         try:
-            for told in _child(home, tuple(left)):
+            for told in _child(home, tuple(left), hole):
                 left.remove(told[0])
                 yield told
         finally:
@@ -117,13 +118,13 @@ def _outcomes(
 
 
 def _child(
-    home: Path, part: Sequence[Task]
+    home: Path, part: Sequence[Task], hole: str | None
 ) -> Iterator[tuple[Task, dict[str, Any] | None, dict[str, Any], str]]:
     """The outcomes of one process, until it is through or has ended."""
     variables = {n: v for n, v in os.environ.items() if not n.startswith(("XDG_", "GPUWATCH_"))}
     with tempfile.TemporaryFile("w+") as errors:
         process = subprocess.Popen(
-            [sys.executable, "-m", "tests.fuzz.child", str(home)],
+            [sys.executable, "-m", "tests.fuzz.child", str(home), *([hole] if hole else ())],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,

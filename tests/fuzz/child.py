@@ -1,15 +1,20 @@
 """A process that makes hostile sessions, one after the other, and reads each as gpuwatch does.
 
 ``python -m tests.fuzz.child HOME`` with a list of tasks on standard input, a line of JSON each; it
-answers with a line when it begins one and another when it is done. What hangs ends the process.
+answers with a line when it begins one and another when it is done. What hangs ends the process. A
+second argument names one of ``holes.HOLES``, which is put back.
 """
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import json
 import os
 import random
 import shutil
+import socket
+import subprocess
 import sys
 import threading
 import time
@@ -17,7 +22,20 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.fuzz import bases, beside, folders, jail, raw, rows, schemas, uses, written
+from gpuwatch.processes import identify
+from tests.fuzz import (
+    bases,
+    beside,
+    claims,
+    folders,
+    holes,
+    jail,
+    raw,
+    rows,
+    schemas,
+    uses,
+    written,
+)
 
 _SECONDS = 30.0
 """For one use of one file; the quiet machine takes a hundredth."""
@@ -39,6 +57,8 @@ class Task:
     """A file of the corpus, in place of one that is made."""
     every: int = 1
     """Of a session: each so many-th use alone, from one that the seed chooses."""
+    lie: str | None = None
+    """Of claims: one of ``claims.KINDS``."""
     keep: str | None = None
     """Where a session goes once it is made, with its journal: a path without their suffixes."""
 
@@ -53,6 +73,7 @@ class Child:
         for each in (self.case, self.out, self.tmp, self.outside, home / "home"):
             each.mkdir(parents=True, exist_ok=True)
         os.environ.update(HOME=str(home / "home"), TMPDIR=str(self.tmp))
+        self.targets, self._victim, self._server = made_targets(home)
         self.canary = self.outside / "kept"
         self.canary.write_text("stays\n")
         self.bases = bases.make(home / "bases")
@@ -65,7 +86,8 @@ class Child:
 
     def _warm_up(self) -> None:
         """Import all that reading needs, once."""
-        for kind, sound in (("session", self.bases.sessions[0].parent), ("folder", self.study)):
+        sessions = self.bases.sessions[0].parent
+        for kind, sound in (("session", sessions), ("claims", sessions), ("folder", self.study)):
             study = self.case / "warm"
             shutil.copytree(sound, study)
             path = next(study.glob("01-*.gpuwatch"))
@@ -73,10 +95,10 @@ class Child:
             for which in range(uses.number(kind)):
                 if told := uses.use(kind, place, which).complaints:
                     raise AssertionError(f"a sound {kind}: {which} {told}")
-            shutil.rmtree(study)
-        for task in (Task("", "1", "study"), Task("", "1", "profile"), Task("", "1", "output")):
+            shutil.rmtree(study, ignore_errors=True)
+        for kind in ("claims", "study", "profile", "output"):
             self.files, self.threads = 1000, 1000
-            self.run(task)
+            self.run(Task("", "1", kind))
 
     def run(self, task: Task) -> dict[str, Any]:
         """Make the file, use it, clean up; what is to be complained of."""
@@ -118,11 +140,15 @@ class Child:
                 name = each.name.replace(kept.stem, "01-bare")
                 shutil.copy(each, study / name)
             return study / "01-bare.gpuwatch", f"kept {kept.name}"
-        if task.kind != "session":
+        if task.kind not in ("session", "claims"):
             return self._other(rng, task.kind, study)
         base = rng.choice(self.bases.sessions)
         shutil.copytree(base.parent, study)
         path = study / base.name
+        if task.kind == "claims":
+            lie = task.lie or rng.choice(sorted(claims.KINDS))
+            told = claims.mutate(rng, path, self.targets, lie)
+            return path, f"{base.parent.name}: {told}"
         kind = rng.choice(_KINDS)
         if kind == "raw":
             return path, f"{base.parent.name}: {raw.mutate(rng, path)}"
@@ -150,6 +176,12 @@ class Child:
     def _left(self) -> list[str]:
         """What a reader left behind, or changed where nothing of the file's is."""
         told = []
+        if self._victim.poll() is not None:
+            told.append("a process that the file named was ended")
+            self.targets, self._victim, self._server = made_targets(self.home)
+        with contextlib.suppress(BlockingIOError):
+            self._server.accept()
+            told.append("the address that the file named was called")
         for left in os.listdir(self.tmp):
             told.append(f"left behind in the temporary folder: {left}")
             shutil.rmtree(self.tmp / left, ignore_errors=True)
@@ -167,11 +199,36 @@ class Child:
 
     def _outside(self) -> list[tuple[str, int, int]]:
         found = []
-        for folder in (self.outside, self.bases.good.parent):
-            for each in sorted(folder.iterdir()):
+        runs = self.home / "home/.local/state/gpuwatch/runs"
+        for folder in (self.outside, self.bases.good.parent, runs):
+            for each in sorted(folder.rglob("*")):
                 known = each.lstat()
-                found.append((each.name, known.st_size, known.st_mtime_ns))
+                found.append((str(each), known.st_size, known.st_mtime_ns))
         return found
+
+
+def made_targets(home: Path) -> tuple[claims.Targets, subprocess.Popen[bytes], socket.socket]:
+    """What files may try to reach, and by what it is seen whether they did."""
+    victim = subprocess.Popen(["sleep", "100000"], start_new_session=True)
+    atexit.register(victim.kill)
+    process = identify(victim.pid)
+    assert process is not None
+    server = socket.create_server(("127.0.0.1", 0))
+    server.setblocking(False)
+    address = "{}:{}".format(*server.getsockname())
+    note = {"workload": victim.pid, "workload_start_time": process.start_time}
+    other = home / "home/.local/state/gpuwatch/runs/0123456789ab"
+    for folder in (home / "outside/run", other):
+        (folder / "spool").mkdir(parents=True, exist_ok=True)
+        (folder / "file").write_text("stays\n")
+        (folder / "started.json").write_text(json.dumps({**asdict(process), **note}))
+    # A run of this user's own, of which no file that is read here is the session.
+    (other / "session").write_text(str(home / "outside" / "another.gpuwatch"))
+    handle = {"kind": "bare", "folder": str(other), "holder": asdict(process)}
+    (other / "handle.json").write_text(json.dumps(handle))
+    (other / "recorder.lock").write_text(json.dumps(asdict(process)))
+    targets = claims.Targets(home / "outside/run", process, address, other.name)
+    return targets, victim, server
 
 
 def _say(**what: object) -> None:
@@ -179,8 +236,10 @@ def _say(**what: object) -> None:
     sys.__stdout__.flush()  # type: ignore[union-attr]
 
 
-def main(home: Path) -> None:
+def main(home: Path, hole: str | None = None) -> None:
     child = Child(home)
+    if hole is not None:
+        holes.HOLES[hole]()
     _say(ready=True)
     for line in sys.stdin:
         task = Task(**json.loads(line))
@@ -190,4 +249,4 @@ def main(home: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), *sys.argv[2:])

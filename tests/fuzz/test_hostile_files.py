@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import secrets
+import shutil
 from collections.abc import Callable
 
 import pytest
 
 from tests.conftest import TOLD
+from tests.fuzz import claims, traced
 from tests.fuzz.campaign import corpus, run, tasks
+from tests.fuzz.holes import HOLES
 
 FIXED = "1"
-COUNTS = {"session": 200, "folder": 8, "study": 60, "profile": 30, "output": 20}
+COUNTS = {"session": 200, "claims": 100, "folder": 8, "study": 60, "profile": 30, "output": 20}
 """Of each kind, by the fixed seed and by a fresh one."""
 
 
@@ -30,3 +33,27 @@ def test_a_hostile_file_is_read_or_refused_and_does_nothing_else(
     # Neither everything nor nothing is refused: mutations reach what lies behind the first checks.
     assert 0 < tally.refused < tally.files * 0.9
     assert tally.read > 0
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("hole", sorted(HOLES))
+def test_the_watch_sees_each_old_hole(hole: str) -> None:
+    """Without which its silence would say nothing."""
+    tally = run(tasks("holes", 40, "claims"), hole=hole)
+    assert tally.complaints
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not on the PATH")
+def test_the_real_commands_do_nothing_that_a_session_names() -> None:
+    assert traced.campaign(len(claims.KINDS), FIXED, processes=2) == []
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not on the PATH")
+@pytest.mark.parametrize("hole", sorted(HOLES))
+def test_the_trace_shows_each_old_hole(hole: str) -> None:
+    assert traced.campaign(len(claims.KINDS), "holes", hole, processes=2)

@@ -101,8 +101,22 @@ def _of_output(place: Place) -> Iterator[tuple[list[str], Check]]:
     yield ["log", str(place.path)], output.of_text
 
 
+def _of_claims(place: Place) -> Iterator[tuple[list[str], Check]]:
+    """What acts: by what a file says of itself it must not."""
+    path, folder = str(place.path), str(place.folder)
+    yield ["show", path], output.of_text
+    yield ["sessions", folder], output.of_text
+    yield ["resume", path, "--plan"], output.of_text
+    yield ["resume", folder, "--quiet"], output.of_text
+    yield ["attach", "--record", path], output.of_text
+    yield ["stop", path], output.of_text
+    yield ["stop", folder], output.of_text
+    yield ["delete", "--yes", path], output.of_text
+
+
 COMMANDS = {
     "session": _commands,
+    "claims": _of_claims,
     "folder": _of_folder,
     "study": lambda place: iter(()),
     "profile": _of_profile,
@@ -114,7 +128,7 @@ COMMANDS = {
 def number(kind: str) -> int:
     """How many uses of such a file there are."""
     nothing = Place(*[Path()] * 4)
-    return len(list(COMMANDS[kind](nothing))) + (kind != "profile")
+    return len(list(COMMANDS[kind](nothing))) + (kind not in ("profile", "claims"))
 
 
 def use(kind: str, place: Place, which: int) -> Outcome:
