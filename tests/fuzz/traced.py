@@ -53,7 +53,7 @@ def run(file: int, seed: str, home: Path, sound: bases.Bases, hole: str = "") ->
     """Make one file, give it to every command; what they did that they must not."""
     kind = sorted(claims.KINDS)[file % len(claims.KINDS)]
     rng = random.Random(f"{seed}-{file}")
-    home.mkdir()
+    (home / "tmp").mkdir(parents=True)
     targets, victim, server = made_targets(home)
     try:
         study = home / "case" / "study"
