@@ -93,6 +93,8 @@ class Recording:
         self._state = run.state() if run is not None else None
         self._over = False
         self._stopped: str | None = None
+        self._asked = threading.Lock()
+        """Taken by the first request to end."""
         self._often = False
         """Whether the end of the run has to be looked for, or is near."""
         known = store.channels()
@@ -117,13 +119,15 @@ class Recording:
             if holder is None or not when_ended(holder, self._end):
                 self._often = True
 
-    def stop(self, why: str) -> None:
-        """End the workload, and with it the recording; again: at once. Safe in a signal handler."""
+    def stop(self, why: str, *, at_once: bool = False) -> None:
+        """End the workload, and with it the recording; asked before and ``at_once``: without the
+        time that it was given. Safe in a signal handler."""
         self._stopped = self._stopped or why
-        if self._run is not None:
-            self._run.stop()
-        else:
+        first = self._asked.acquire(blocking=False)
+        if self._run is None:
             self._over = True
+        elif first or at_once:
+            self._run.stop()
         self._wake.set()
 
     def _end(self) -> None:
