@@ -24,7 +24,7 @@ from gpuwatch.recorder.clocks import read as read_clocks
 from gpuwatch.recorder.intake import Intake
 from gpuwatch.recorder.kept_log import KeptLog
 from gpuwatch.recorder.process_facts import ProcessFacts
-from gpuwatch.recorder.sampling import Sampler, described
+from gpuwatch.recorder.sampling import Sampler, changes, described
 from gpuwatch.recorder.sources import Sources
 from gpuwatch.runners import guarded
 from gpuwatch.runners.base import Run, Runner
@@ -76,6 +76,7 @@ class Recording:
         base_ns: int,
         interval: float,
         run: Run | None,
+        state: RunState | None,
         intake: Intake,
         ceilings: RunCeilings,
         container: bool,
@@ -90,7 +91,8 @@ class Recording:
         self._ceilings = ceilings
         self._wake = threading.Event()
         self._result: Result | None = None
-        self._state = run.state() if run is not None else None
+        self._state = state
+        """Where the run stands, as the file says."""
         self._over = False
         self._stopped: str | None = None
         self._asked = threading.Lock()
@@ -290,6 +292,7 @@ def begin(
         *(fact("host", key, value) for key, value in header.facts.items()),
     ]
     run: Run | None = None
+    state: RunState | None = None
     started: list[Row] = []
     if runner is not None:
         assert spec is not None and prepared is not None and folder is not None
@@ -319,11 +322,11 @@ def begin(
             "command": list(prepared.command),
             "t": None if spawned is None else spawned - base_ns,
         }
-        state = {"state": run.state().value, "t": time.monotonic_ns() - base_ns}
+        state = run.state()
         started = [
             meta("handle", run.handle()),
             meta("launch", launch),
-            meta("run_state", state),
+            meta("run_state", {"state": state.value, "t": time.monotonic_ns() - base_ns}),
         ]
     recording = Recording(
         path,
@@ -332,6 +335,7 @@ def begin(
         base_ns=base_ns,
         interval=header.interval,
         run=run,
+        state=state,
         intake=Intake(base_ns),
         ceilings=RunCeilings(sources.devices, {"workload": header.workload}),
         container=header.environment.get("image") is not None,
@@ -357,15 +361,16 @@ def resume(
         StorageError: the file cannot be written.
     """
     store = SessionStore.reopen(path)
+    base_ns = int(known["clock"]["monotonic_ns"])
+    now = time.monotonic_ns() - base_ns
     try:
         columns = store.channels()
         new = [c for c in sources.channels if (c.device, c.metric) not in set(columns)]
+        changed = changes(columns, store.channel_states(), sources.channels, now)
         store.add_channels(len(columns), described(new))
     except sqlite3.Error as error:
         store.close(whole=False)
         raise StorageError(f"cannot write {path}: {error}", room(path)) from error
-    base_ns = int(known["clock"]["monotonic_ns"])
-    now = time.monotonic_ns() - base_ns
     text = "another recorder took the run up after the first one died"
     intake = Intake(base_ns, known, KeptLog(store.log_lengths(), store.last("log")))
     recording = Recording(
@@ -375,13 +380,20 @@ def resume(
         base_ns=base_ns,
         interval=float(known["interval_seconds"]),
         run=run,
+        state=_noted(known),
         intake=intake,
         ceilings=RunCeilings(sources.devices, known),
         container=mapping(known.get("environment")).get("image") is not None,
         on_trouble=on_trouble,
     )
-    recording.note([*_recorder_rows(), event(now, "resumed", text)])
+    recording.note([*_recorder_rows(), event(now, "resumed", text), *changed])
     return recording
+
+
+def _noted(known: Mapping[str, JSON]) -> RunState | None:
+    """Where the recorder that died saw the run stand."""
+    name = mapping(known.get("run_state")).get("state")
+    return next((state for state in RunState if state.value == name), None)
 
 
 def _left_behind(count: int) -> str:
