@@ -149,6 +149,8 @@ def conclude(outcome: Outcome, say: Callable[[str], None]) -> ExitCode:
         say(f"the end of the session could not be saved: {outcome.unsaved}{told}")
         return ExitCode.RUN_FAILED
     result = outcome.result
+    if outcome.missing and (outcome.stopped or (result and result.code == 0)):
+        say(outcome.missing)
     if outcome.error and result and result.code != 0:
         mend = outcome.error.get("mend")
         say(f"error: {outcome.error.get('message')}" + (f"; {mend}" if mend else ""))

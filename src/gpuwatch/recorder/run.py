@@ -62,6 +62,8 @@ class Outcome:
     stopped: str | None
     unsaved: str | None
     """Why the end of the session could not be written."""
+    missing: str | None = None
+    """Up to when the workload's output is known and why, where what it wrote later is missing."""
 
 
 class Recording:
@@ -161,7 +163,16 @@ class Recording:
             self._intake.error,
             self._stopped,
             None if safe else self._writer.trouble,
+            self._missing(),
         )
+
+    def _missing(self) -> str | None:
+        """As of an :class:`Outcome`."""
+        result = self._result
+        if result is None or result.output_until is None:
+            return None
+        until = (result.output_until - self._base_ns) / 1e9
+        return f"its output is known up to {until:.1f} s only: {result.text}"
 
     def _pump(self) -> Callable[[], None] | None:
         """Take in what the workload wrote; runs in the writing thread."""
@@ -229,6 +240,12 @@ class Recording:
                     _left_behind(result.left_behind),
                 )
             )
+        until = None
+        if (missing := self._missing()) is not None:
+            assert result.output_until is not None
+            until = result.output_until - self._base_ns
+            text = f"nothing is known of what the workload wrote after this: {result.text}"
+            rows.append(event(until, "output-missing", text))
         said = self._intake.error or {}
         folder = Path(str(self._run.handle()["folder"]))
         rows.append(
@@ -244,7 +261,8 @@ class Recording:
                     "cpu_is_bound": result.cpu_is_bound,
                     "out_of_memory": result.out_of_memory,
                     "launcher_failed": result.launcher_failed,
-                    "text": result.text or said.get("message"),
+                    "text": missing or result.text or said.get("message"),
+                    "output_until": until,
                     "stopped": run_folder.why_stopped(folder, self._stopped),
                 },
             )
