@@ -189,7 +189,7 @@ class LocalRun:
         self._stops += 1
         with contextlib.suppress(ProcessLookupError):
             if self._holder.alive():
-                os.kill(self._holder.pid, signal.SIGTERM)
+                os.kill(self._holder.pid, signal.SIGTERM if self._stops == 1 else shim.AT_ONCE)
                 return
             # Without its shim only the workload's own process group can still be reached.
             for pid in self.pids():

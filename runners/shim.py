@@ -11,8 +11,10 @@ It owns the workload's pipes, so that a recorder that dies takes nothing with it
 * ``ended.json``: exit code, signal, CPU times, how many bytes went to stdout, the end of stderr;
   written last, in one piece.
 
-SIGTERM ends the workload's whole process tree: SIGTERM first, SIGKILL after GRACE_SECONDS; a second
-SIGTERM does so at once. What the workload leaves running when it exits ends with it. ``namespace``:
+SIGTERM ends the workload's whole process tree: SIGTERM first, SIGKILL after GRACE_SECONDS. However
+many processes send it, as a scheduler does to all of a job, it is one request; SIGKILL at once has
+a signal of its own. What the workload leaves running when it exits by itself ends with it, after
+two seconds; when it was asked to end, that has the rest of the same time. ``namespace``:
 the command is a launcher that gives the workload a PID namespace, and SIGTERM goes only to what is
 in there. The launcher would pass a SIGTERM of its own on as well, and what it serves the image's
 files with would end under the workload while that still saves its state.
@@ -39,6 +41,8 @@ MOST_SEGMENTS = 64
 LEFTOVER_GRACE = 2.0
 UNKILLABLE_NS = 15_000_000_000
 TAIL_BYTES = 4096
+AT_ONCE = signal.SIGRTMIN
+"""Not to wait any longer; no scheduler sends it."""
 _PR_SET_CHILD_SUBREAPER = 36
 
 
@@ -114,7 +118,7 @@ class Shim:
         self._status: int | None = None
         self._usage: resource.struct_rusage | None = None
         self._ended_ns = 0
-        self._stops = 0
+        self._stopped = self._at_once = False
         self._kill_at: float | None = None
         self._left_behind = 0
         self._stdout_bytes = 0
@@ -126,7 +130,8 @@ class Shim:
         # Handlers, not SIG_IGN: ignored signals would stay ignored in the workload.
         for number in (signal.SIGHUP, signal.SIGINT, signal.SIGCHLD):
             signal.signal(number, lambda *_: None)
-        signal.signal(signal.SIGTERM, self._on_term)
+        signal.signal(signal.SIGTERM, self._on_stop)
+        signal.signal(AT_ONCE, self._on_stop)
         pipes = self._start()
         if not pipes:
             return
@@ -197,19 +202,20 @@ class Shim:
             return max(0, int((self._kill_at - time.monotonic()) * 1000)) + 1
         return 50 if self._status is not None else None
 
-    def _on_term(self, *_: object) -> None:
-        self._stops += 1
+    def _on_stop(self, number: int, _: object) -> None:
+        self._stopped = True
+        self._at_once = self._at_once or number == AT_ONCE
 
     def _enforce(self) -> None:
         """Carry out a stop that was asked for, and end what the workload left behind."""
-        if self._stops and self._kill_at is None and self._status is None:
+        if self._stopped and self._kill_at is None and self._status is None:
             self._signal(signal.SIGTERM)
             self._kill_at = time.monotonic() + self._grace
         elif self._status is not None and self._kill_at is None and (left := self._tree()):
             self._left_behind = len(left)
             self._signal(signal.SIGTERM)
             self._kill_at = time.monotonic() + LEFTOVER_GRACE
-        if self._kill_at is not None and (self._stops > 1 or time.monotonic() >= self._kill_at):
+        if self._kill_at is not None and (self._at_once or time.monotonic() >= self._kill_at):
             self._signal(signal.SIGKILL)
             self._kill_at = time.monotonic() + 0.2
 
@@ -252,7 +258,6 @@ class Shim:
             if pid == self._pid:
                 self._status, self._usage = status, usage
                 self._ended_ns = time.monotonic_ns()
-                self._kill_at = None
 
     def _over(self) -> bool:
         """The workload exited and nothing of it lives, or defies SIGKILL for long."""
@@ -284,7 +289,7 @@ class Shim:
                 "user_seconds": usage.ru_utime if usage else None,
                 "sys_seconds": usage.ru_stime if usage else None,
                 "left_behind": self._left_behind,
-                "stopped": self._stops > 0,
+                "stopped": self._stopped,
                 "stdout_bytes": self._stdout_bytes,
                 "stderr_tail": self._stderr_tail.decode(errors="replace"),
             },

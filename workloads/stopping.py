@@ -6,8 +6,13 @@ import contextlib
 import multiprocessing
 import os
 import signal
+import time
 from types import FrameType
 from typing import NoReturn
+
+ONE_REQUEST_SECONDS = 1.0
+"""Signals that follow the first one so soon ask for nothing new: a scheduler asks every process of
+a job, and so does whoever watches over one of them."""
 
 
 class Stopped(BaseException):
@@ -19,7 +24,7 @@ class Stop:
 
     Before `training` is set a signal ends the process at once. While it is set, a signal raises
     `Stopped`; while also `shielded` (a line is being written), only once the shield is taken away
-    by `unshield`. A second signal ends the process at once.
+    by `unshield`. One more, over a second later, ends the process at once.
     """
 
     def __init__(self) -> None:
@@ -27,6 +32,7 @@ class Stop:
         self.training = False
         self.shielded = False
         self._pid = os.getpid()
+        self._asked = 0.0
 
     def install(self) -> None:
         """Handle the two signals from now on."""
@@ -40,11 +46,14 @@ class Stop:
             raise Stopped
 
     def _handle(self, signum: int, _frame: FrameType | None) -> None:
-        again = self.signum is not None
-        self.signum = signum
+        now = time.monotonic()
+        first = self.signum is None
+        if first:
+            self.signum, self._asked = signum, now
+        again = now - self._asked > ONE_REQUEST_SECONDS
         if again or not self.training or os.getpid() != self._pid:
             leave(128 + signum)
-        if not self.shielded:
+        if first and not self.shielded:
             raise Stopped
 
 

@@ -73,9 +73,14 @@ class Cursor:
         self._streams[message.stream].pass_by(message)
 
     @property
+    def newest(self) -> int:
+        """The time of the last message, in nanoseconds since 1970; 0: there was none."""
+        return max(each.at for each in self._streams.values())
+
+    @property
     def since(self) -> int:
         """From when the log must be read again, in nanoseconds since 1970."""
-        return max(0, max(each.at for each in self._streams.values()) - _SLACK_NS)
+        return max(0, self.newest - _SLACK_NS)
 
     def unread(self, messages: Iterator[Message]) -> Iterator[Message]:
         """What of ``messages``, which begin at :attr:`since`, lies behind this cursor."""
@@ -142,6 +147,11 @@ class LogReader:
     def cursor(self) -> str:
         """Where :meth:`read` stands."""
         return str(self._given)
+
+    @property
+    def newest(self) -> int:
+        """The time of the last message taken in, in nanoseconds since 1970; 0: there was none."""
+        return self._taken.newest
 
     @property
     def empty(self) -> bool:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import time
 from collections.abc import Mapping
+
+import docker
 
 from gpuwatch.models import JSON, Result
 from gpuwatch.runners.docker import timestamps
@@ -16,11 +19,30 @@ _NOT_STARTED = re.compile(
 """What the container's init says when the workload's program cannot be executed."""
 
 _NOT_EXECUTED = (126, 127)
+_PROMPT_NS = 1_000_000_000
+"""A daemon that is there tells of an end within a fraction of it; to start one takes longer."""
 
 
 def over(state: Mapping[str, JSON]) -> bool:
     """Whether a container's ``State`` is one that it does not leave by itself."""
     return state.get("Status") in ("exited", "dead", "created")
+
+
+def seen(api: docker.APIClient, name: str, state: Mapping[str, JSON]) -> bool:
+    """Whether the daemon tells of the end of a container that it was there: by an event of that
+    moment. One that comes back later tells of it then, or not at all, or has forgotten it.
+
+    Raises:
+        DockerException, OSError: the daemon did not answer.
+    """
+    finished = timestamps.unix_ns(str(state.get("FinishedAt") or ""))
+    wanted = {"container": name, "event": "die"}
+    # It waits for the end of that time, lest what happened in this second be left out.
+    events = api.events(since=1, until=int(time.time()) + 1, filters=wanted, decode=True)
+    with contextlib.closing(events):
+        return finished is not None and any(
+            abs(each["timeNano"] - finished) < _PROMPT_NS for each in events
+        )
 
 
 def result(
@@ -31,8 +53,10 @@ def result(
     cpu: tuple[float, float] | None,
     last_words: bytes,
     note: str | None,
+    output_until: int | None,
 ) -> Result:
-    """The result of a container that is :func:`over`; ``cpu`` is user and system seconds.
+    """The result of a container that is :func:`over`; ``cpu`` is user and system seconds; ``note``
+    says why its output after ``output_until`` is missing, if it is.
 
     ``seen_dead_ns`` is when its processes were seen to be gone: a daemon that was away tells the
     time of its return.
@@ -53,6 +77,7 @@ def result(
         cpu_is_bound=cpu is not None,
         launcher_failed=failure is not None,
         text=failure or note,
+        output_until=None if failure else output_until,
     )
 
 

@@ -14,7 +14,7 @@ from docker.errors import NotFound
 from gpuwatch import paths
 from gpuwatch.models import JSON, Output, Result, RunState
 from gpuwatch.processes import ProcessId, identify
-from gpuwatch.runners.docker import container, outcome
+from gpuwatch.runners.docker import container, outcome, timestamps
 from gpuwatch.runners.docker.cgroup import Group, holds
 from gpuwatch.runners.docker.client import AWAY, Daemon
 from gpuwatch.runners.docker.ending import Ending
@@ -32,6 +32,8 @@ _STUCK_SECONDS = 2.0
 """After the end nothing was heard for so long: the daemon does not end its log by itself."""
 
 _UNLOGGED = "it ended while the Docker daemon was away: what it wrote meanwhile is not in its log"
+_UNSEEN = "whether the Docker daemon was there when it ended is not known"
+_UNREAD = "the end of its log could not be read"
 
 
 class DockerRun:
@@ -67,7 +69,11 @@ class DockerRun:
         self._ended: Mapping[str, JSON] | None = None
         self._read_out = False
         self._dead_ns: int | None = None
-        self._died_unseen = False
+        self._unwatched = False
+        """It had ended before anybody took it up."""
+        self._doubt: str | None = None
+        """Why the end of its output is missing. A daemon that comes back to a living container
+        reads its pipes; to a dead one it does not look into them any more."""
 
     @classmethod
     def attach(cls, handle: Mapping[str, JSON], cursor: str | None, url: str) -> DockerRun:
@@ -85,6 +91,7 @@ class DockerRun:
         if holder is None:  # the recorder died between the start and its note of it
             with contextlib.suppress(*AWAY), run._daemon.client() as api:
                 run.learn(api.inspect_container(run._name))
+        run._unwatched = not run._alive()
         return run
 
     def learn(self, found: Mapping[str, JSON]) -> None:
@@ -143,12 +150,10 @@ class DockerRun:
             return None
         if self._dead_ns is None and self._holder is not None:
             self._dead_ns = time.monotonic_ns()
-            self._died_unseen = self._away_since is not None
         if not self._log.empty:
             return None
         if self._ended is not None and self._read_out:
-            # A daemon that comes back to a dead container does not look into its pipes any more.
-            return self._result(self._ended, _UNLOGGED if self._died_unseen else None)
+            return self._result(self._ended, self._doubt)
         if self._gone:
             return self._lost("its container is gone")
         return self._overdue()
@@ -179,7 +184,7 @@ class DockerRun:
         silent = self._log.silent_seconds()
         if self._ended is not None:
             if silent > GIVE_UP_SECONDS and dead > GIVE_UP_SECONDS:
-                return self._result(self._ended, "the end of its output could not be read")
+                return self._result(self._ended, _UNREAD)
             return None
         if dead > _STUCK_SECONDS and silent > _STUCK_SECONDS:
             self._log.interrupt()
@@ -191,8 +196,10 @@ class DockerRun:
         return self._lost("the Docker daemon went away and did not come back")
 
     def _result(self, state: Mapping[str, JSON], note: str | None) -> Result:
+        """``note``: why the end of its output is missing, if it is."""
         return outcome.result(
             state,
+            output_until=None if note is None else self._output_until(),
             seen_dead_ns=self._dead_ns,
             not_before=self._spawned_ns or 0,
             cpu=self._cpu,
@@ -201,8 +208,19 @@ class DockerRun:
         )
 
     def _lost(self, text: str) -> Result:
-        t = self._dead_ns or time.monotonic_ns()
-        return Result(None, None, t, lost=True, text=f"{text} (container {self._name})")
+        return Result(
+            None,
+            None,
+            self._dead_ns or time.monotonic_ns(),
+            lost=True,
+            text=f"{text} (container {self._name})",
+            output_until=self._output_until(),
+        )
+
+    def _output_until(self) -> int:
+        """When it wrote what it is known to have written last; ``CLOCK_MONOTONIC``."""
+        newest, spawned = self._log.newest, self._spawned_ns or 0
+        return max(spawned, timestamps.monotonic_ns(newest)) if newest else spawned
 
     def _follow(self) -> None:
         if self._follower is None:
@@ -220,7 +238,12 @@ class DockerRun:
                     found = api.inspect_container(self._name)
                     self.learn(found)
                     self._away_since = None
-                    if outcome.over(found["State"]) and not self._alive():
+                    if self._alive():
+                        self._doubt = None
+                    elif outcome.over(found["State"]):
+                        if self._unwatched:
+                            seen = outcome.seen(api, self._name, found["State"])
+                            self._doubt = None if seen else _UNSEEN
                         self._ended = found["State"]
                     # A log that breaks off is no news: the next look tells why it did.
                     with contextlib.suppress(*AWAY):
@@ -230,5 +253,6 @@ class DockerRun:
                 self._gone = True
             except AWAY:
                 self._away_since = self._away_since or time.monotonic()
+                self._doubt = _UNLOGGED
             if not self._read_out:
                 time.sleep(max(0.0, began + _AGAIN_SECONDS - time.monotonic()))

@@ -163,5 +163,8 @@ class Result:
     """The end was not seen and will not be: code and signal are unknown."""
     text: str | None = None
     """What the launcher said, or what else should be known."""
+    output_until: int | None = None
+    """``CLOCK_MONOTONIC`` in nanoseconds of the last output that was kept, where later output is
+    missing; ``text`` says why. ``None``: none is missing, or that was told by ``Output.lost``."""
     left_behind: int = 0
     """Processes the workload left running, ended with it."""

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from gpuwatch.recorder.control import ONE_REQUEST_SECONDS
 from gpuwatch.session.plan import read
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.session.status import State
@@ -90,6 +91,7 @@ def test_a_second_interrupt_ends_a_workload_that_does_not_listen_at_once(
         path = stepping(out)
         recorder.send_signal(signal.SIGINT)
         _wait_for_asked(path)
+        time.sleep(1.1 * ONE_REQUEST_SECONDS)
         assert recorder.poll() is None, "it is given time to end"
         second = time.monotonic_ns()
         recorder.send_signal(signal.SIGINT)
@@ -128,6 +130,7 @@ def test_a_study_that_is_ended_says_what_did_not_run_and_is_gone_on_with(
         study.send_signal(signal.Signals[number])
         if twice:
             _wait_for_asked(path)
+            time.sleep(1.1 * ONE_REQUEST_SECONDS)
             study.send_signal(signal.Signals[number])
         _, said = study.communicate(timeout=60)
         assert study.returncode == (130 if number == "SIGINT" else 0), said

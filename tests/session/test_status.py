@@ -18,6 +18,9 @@ from gpuwatch.session.status import State, status
 PATH = Path("x.gpuwatch")
 
 
+NONE = {"output_until": None}
+
+
 def me() -> dict[str, Any]:
     process = identify(os.getpid())
     assert process is not None
@@ -54,6 +57,14 @@ def test_the_end_of_a_workload(result: dict[str, Any], state: State, code: int |
 )
 def test_a_stop_says_by_whom(why: str, text: str) -> None:
     assert status({"result": {"code": None, "signal": 15, "stopped": why}}, PATH).text == text
+
+
+@pytest.mark.parametrize("how", [{"code": 0}, {"code": 143, "stopped": "SIGTERM"}, {"code": 7}])
+def test_a_run_whose_output_is_partly_missing_says_so(how: dict[str, Any]) -> None:
+    text = "its output is known up to 6.5 s only: why"
+    result = {**how, "signal": None, "text": text, "output_until": 6_500_000_000}
+    assert text in status({"result": result}, PATH).text
+    assert how["code"] == 7 or text not in status({"result": {**result, **NONE}}, PATH).text
 
 
 def test_a_living_recorder_is_running() -> None:

@@ -13,6 +13,7 @@ from gpuwatch.session.rows import EventRow
 
 _TOLD = {
     "output-lost": "output was lost, and with it perhaps steps: the workload wrote too fast",
+    "output-missing": None,
     "interval-missed": None,
     "suspended": None,
     "clock-stepped": None,

@@ -18,7 +18,7 @@ from gpuwatch.analysis.cells import (
     valued,
 )
 from gpuwatch.analysis.explain import explain
-from gpuwatch.analysis.results import Cell, Contrast, Explanation, Kind, Question, Verdict
+from gpuwatch.analysis.results import Cell, Contrast, Explanation, Kind, Question, Run, Verdict
 from gpuwatch.analysis.study_table import table_of
 from gpuwatch.analysis.validity import device_differences, invalid_reasons, remarks
 from gpuwatch.analysis.verdict import FEWEST, invalid, paired, unpaired
@@ -244,6 +244,10 @@ def _workload(case: Case, told: Mapping[str, JSON]) -> dict[str, JSON]:
     }
 
 
+def _known_until(run: Run) -> float | None:
+    return run.session.steps.known_until_seconds
+
+
 def _notes(
     case: Case, metric: str, sides: Sequence[_Side], base: int, across_devices: bool
 ) -> list[str]:
@@ -257,6 +261,13 @@ def _notes(
         notes.append("no run reports steps: whole runs are compared, start-up included")
     for side in sides:
         notes += [side.cell.lack.text] if side.cell.lack else []
+        cut = [known for run in side.cell.judged if (known := _known_until(run)) is not None]
+        if cut:
+            of = counted(len(side.cell.judged), "run")
+            notes.append(
+                f"{len(cut)} of {of} of {side.cell.label}: nothing is known of the output after "
+                f"{min(cut):.1f} s, and steps in it are not counted"
+            )
         late = [text for run in side.cell.judged if (text := steady.told(run.steady))]
         if late:
             of = counted(len(side.cell.judged), "run")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timezone
 
 from gpuwatch.analysis.ceilings import missing_of
@@ -70,6 +71,9 @@ class Steps:
     """Mean seconds a timed step spent in each phase."""
     first_loss: float | None
     last_loss: float | None
+    known_until_seconds: float | None = None
+    """Since the session's start: of the output after that nothing is known, and steps in it are
+    not counted; ``None``: these are the steps of the whole run."""
 
 
 @dataclass(frozen=True)
@@ -140,7 +144,11 @@ def summarise_from(reader: SessionReader, source: Source, series: Told | None = 
         ended = tick_times[-1]
     statistics, of_device = statistics_of(reader, source, window, steps, count)
     label = str(session.get("label", reader.path.stem))
-    rows, facts, described = reader.devices(), reader.facts(), steps_of(steps, series)
+    rows, facts = reader.devices(), reader.facts()
+    until = number(mapping(meta.get("result")).get("output_until"))
+    described = replace(
+        steps_of(steps, series), known_until_seconds=None if until is None else until / 1e9
+    )
     counters = counters_of(meta)
     samples = source.samples(SAMPLED, {row.id for row in rows}, window)
     gpus = [row.id for row in rows if row.kind == "gpu" and row.used]

@@ -1,7 +1,7 @@
 """Record a workload without a screen, in the foreground. Without one: record the machine.
 
-Ctrl-C, SIGTERM and a hang-up stop the workload and end the recording cleanly; a second Ctrl-C does
-so at once. The summary goes to standard output and into the study's folder.
+Ctrl-C, SIGTERM and a hang-up stop the workload and end the recording cleanly; one more, over a
+second later, does so at once. The summary goes to standard output and into the study's folder.
 """
 
 from __future__ import annotations

@@ -22,6 +22,8 @@ from gpuwatch.session.ends import TIME_LIMIT
 from gpuwatch.session.room import room
 from gpuwatch.session.status import signal_name
 
+ONE_REQUEST_SECONDS = 1.0
+"""Signals that follow the first one so soon ask for nothing new, whoever sends them."""
 _LOOK_SECONDS = 0.05
 _EXIT_BY_ERROR = {"usage": ExitCode.USAGE, "environment": ExitCode.NOT_AVAILABLE}
 
@@ -41,12 +43,17 @@ class Stop:
     unsaved: str | None = None
     """Why the end of the last session could not be written, if it could not."""
     _preparing: bool = False
+    _asked: float | None = None
+    """``CLOCK_MONOTONIC`` of the first request."""
 
     def ask(self, why: str, number: int | None = None) -> None:
+        """End the run; at once where this was asked for over a second ago."""
+        now = time.monotonic()
+        self._asked = self._asked or now
         self.why = self.why or why
         self.number = self.number or number
         if self.recording is not None:
-            self.recording.stop(self.why)
+            self.recording.stop(self.why, at_once=now - self._asked > ONE_REQUEST_SECONDS)
         elif self._preparing:
             self._preparing = False
             raise Stopped
@@ -78,7 +85,7 @@ class Stop:
 
 @contextmanager
 def stopping_signals(stop: Stop) -> Iterator[None]:
-    """SIGINT, SIGTERM and SIGHUP stop the run cleanly; a second one at once."""
+    """SIGINT, SIGTERM and SIGHUP stop the run cleanly; one more, over a second later, at once."""
 
     def on_signal(number: int, _: object) -> None:
         stop.ask(signal.Signals(number).name, number)
@@ -142,6 +149,8 @@ def conclude(outcome: Outcome, say: Callable[[str], None]) -> ExitCode:
         say(f"the end of the session could not be saved: {outcome.unsaved}{told}")
         return ExitCode.RUN_FAILED
     result = outcome.result
+    if outcome.missing and (outcome.stopped or (result and result.code == 0)):
+        say(outcome.missing)
     if outcome.error and result and result.code != 0:
         mend = outcome.error.get("mend")
         say(f"error: {outcome.error.get('message')}" + (f"; {mend}" if mend else ""))

@@ -24,7 +24,7 @@ from gpuwatch.recorder.clocks import read as read_clocks
 from gpuwatch.recorder.intake import Intake
 from gpuwatch.recorder.kept_log import KeptLog
 from gpuwatch.recorder.process_facts import ProcessFacts
-from gpuwatch.recorder.sampling import Sampler, described
+from gpuwatch.recorder.sampling import Sampler, changes, described
 from gpuwatch.recorder.sources import DCGM_HOST, Sources
 from gpuwatch.runners import guarded
 from gpuwatch.runners.base import Run, Runner
@@ -62,6 +62,8 @@ class Outcome:
     stopped: str | None
     unsaved: str | None
     """Why the end of the session could not be written."""
+    missing: str | None = None
+    """Up to when the workload's output is known and why, where what it wrote later is missing."""
 
 
 class Recording:
@@ -76,6 +78,7 @@ class Recording:
         base_ns: int,
         interval: float,
         run: Run | None,
+        state: RunState | None,
         intake: Intake,
         ceilings: RunCeilings,
         container: bool,
@@ -90,9 +93,12 @@ class Recording:
         self._ceilings = ceilings
         self._wake = threading.Event()
         self._result: Result | None = None
-        self._state = run.state() if run is not None else None
+        self._state = state
+        """Where the run stands, as the file says."""
         self._over = False
         self._stopped: str | None = None
+        self._asked = threading.Lock()
+        """Taken by the first request to end."""
         self._often = False
         """Whether the end of the run has to be looked for, or is near."""
         known = store.channels()
@@ -117,13 +123,15 @@ class Recording:
             if holder is None or not when_ended(holder, self._end):
                 self._often = True
 
-    def stop(self, why: str) -> None:
-        """End the workload, and with it the recording; again: at once. Safe in a signal handler."""
+    def stop(self, why: str, *, at_once: bool = False) -> None:
+        """End the workload, and with it the recording; asked before and ``at_once``: without the
+        time that it was given. Safe in a signal handler."""
         self._stopped = self._stopped or why
-        if self._run is not None:
-            self._run.stop()
-        else:
+        first = self._asked.acquire(blocking=False)
+        if self._run is None:
             self._over = True
+        elif first or at_once:
+            self._run.stop()
         self._wake.set()
 
     def _end(self) -> None:
@@ -155,7 +163,16 @@ class Recording:
             self._intake.error,
             self._stopped,
             None if safe else self._writer.trouble,
+            self._missing(),
         )
+
+    def _missing(self) -> str | None:
+        """As of an :class:`Outcome`."""
+        result = self._result
+        if result is None or result.output_until is None:
+            return None
+        until = (result.output_until - self._base_ns) / 1e9
+        return f"its output is known up to {until:.1f} s only: {result.text}"
 
     def _pump(self) -> Callable[[], None] | None:
         """Take in what the workload wrote; runs in the writing thread."""
@@ -223,6 +240,12 @@ class Recording:
                     _left_behind(result.left_behind),
                 )
             )
+        until = None
+        if (missing := self._missing()) is not None:
+            assert result.output_until is not None
+            until = result.output_until - self._base_ns
+            text = f"nothing is known of what the workload wrote after this: {result.text}"
+            rows.append(event(until, "output-missing", text))
         said = self._intake.error or {}
         folder = Path(str(self._run.handle()["folder"]))
         rows.append(
@@ -238,7 +261,8 @@ class Recording:
                     "cpu_is_bound": result.cpu_is_bound,
                     "out_of_memory": result.out_of_memory,
                     "launcher_failed": result.launcher_failed,
-                    "text": result.text or said.get("message"),
+                    "text": missing or result.text or said.get("message"),
+                    "output_until": until,
                     "stopped": run_folder.why_stopped(folder, self._stopped),
                 },
             )
@@ -287,6 +311,7 @@ def begin(
         *(fact("host", key, value) for key, value in header.facts.items()),
     ]
     run: Run | None = None
+    state: RunState | None = None
     started: list[Row] = []
     if runner is not None:
         assert spec is not None and prepared is not None and folder is not None
@@ -320,11 +345,11 @@ def begin(
             "command": list(prepared.command),
             "t": None if spawned is None else spawned - base_ns,
         }
-        state = {"state": run.state().value, "t": time.monotonic_ns() - base_ns}
+        state = run.state()
         started = [
             meta("handle", run.handle()),
             meta("launch", launch),
-            meta("run_state", state),
+            meta("run_state", {"state": state.value, "t": time.monotonic_ns() - base_ns}),
         ]
     recording = Recording(
         path,
@@ -333,6 +358,7 @@ def begin(
         base_ns=base_ns,
         interval=header.interval,
         run=run,
+        state=state,
         intake=Intake(base_ns),
         ceilings=RunCeilings(sources.devices, {"workload": header.workload}),
         container=header.environment.get("image") is not None,
@@ -359,15 +385,16 @@ def resume(
         StorageError: the file cannot be written.
     """
     store = SessionStore.reopen(path)
+    base_ns = int(known["clock"]["monotonic_ns"])
+    now = time.monotonic_ns() - base_ns
     try:
         columns = store.channels()
         new = [c for c in sources.channels if (c.device, c.metric) not in set(columns)]
+        changed = changes(columns, store.channel_states(), sources.channels, now)
         store.add_channels(len(columns), described(new))
     except sqlite3.Error as error:
         store.close(whole=False)
         raise StorageError(f"cannot write {path}: {error}", room(path)) from error
-    base_ns = int(known["clock"]["monotonic_ns"])
-    now = time.monotonic_ns() - base_ns
     text = "another recorder took the run up after the first one died"
     intake = Intake(base_ns, known, KeptLog(store.log_lengths(), store.last("log")))
     recording = Recording(
@@ -377,13 +404,20 @@ def resume(
         base_ns=base_ns,
         interval=interval,
         run=run,
+        state=_noted(known),
         intake=intake,
         ceilings=RunCeilings(sources.devices, known),
         container=mapping(known.get("environment")).get("image") is not None,
         on_trouble=on_trouble,
     )
-    recording.note([*_recorder_rows(), event(now, "resumed", text)])
+    recording.note([*_recorder_rows(), event(now, "resumed", text), *changed])
     return recording
+
+
+def _noted(known: Mapping[str, JSON]) -> RunState | None:
+    """Where the recorder that died saw the run stand."""
+    name = mapping(known.get("run_state")).get("state")
+    return next((state for state in RunState if state.value == name), None)
 
 
 def _left_behind(count: int) -> str:

@@ -6,11 +6,13 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
-from gpuwatch.metrics import CATALOGUE
+from gpuwatch.metrics import CATALOGUE, Method
 from gpuwatch.recorder.slices import short_slices
 from gpuwatch.session.store import Row, event
 from gpuwatch.session.writer import SessionWriter
 from gpuwatch.telemetry.base import Channel, Source, Value
+
+_NOT_SAMPLED = "the recorder that took the run up could not sample it"
 
 
 class Sampler:
@@ -53,7 +55,9 @@ class Sampler:
                 values[column] = value
             changes, events = source.drain()
             for change in changes:
-                writer.put(self._change(now, change.channel))
+                channel = change.channel
+                column = self._index[channel.device, channel.metric]
+                writer.put(_change(now, column, _state(channel)))
             for happened in events:
                 writer.put(event(now, happened.kind, happened.text, happened.device))
         writer.tick(tick, now, values)
@@ -84,17 +88,38 @@ class Sampler:
                 )
             )
 
-    def _change(self, now: int, channel: Channel) -> Row:
-        return (
-            "INSERT INTO change (t, channel, method, source, reason) VALUES (?, ?, ?, ?, ?)",
-            (
-                now,
-                self._index[channel.device, channel.metric],
-                channel.method.value,
-                channel.source,
-                channel.reason,
-            ),
-        )
+
+ChannelState = tuple[str, str, "str | None"]
+"""Method, source and reason."""
+
+
+def changes(
+    columns: Sequence[tuple[str, str]],
+    before: Sequence[ChannelState],
+    sampled: Sequence[Channel],
+    now: int,
+) -> list[Row]:
+    """What is different in a file's ``columns``, given as (device, metric), since a recorder left
+    them as ``before``: another one has ``sampled`` from ``now`` nanoseconds after the start on."""
+    states = {(channel.device, channel.metric): _state(channel) for channel in sampled}
+    rows = []
+    for column, (key, (method, source, reason)) in enumerate(zip(columns, before, strict=True)):
+        gone = (Method.UNAVAILABLE.value, source, reason or _NOT_SAMPLED)
+        state = states.get(key, gone)
+        if state != (method, source, reason):
+            rows.append(_change(now, column, state))
+    return rows
+
+
+def _state(channel: Channel) -> ChannelState:
+    return channel.method.value, channel.source, channel.reason
+
+
+def _change(now: int, column: int, state: ChannelState) -> Row:
+    return (
+        "INSERT INTO change (t, channel, method, source, reason) VALUES (?, ?, ?, ?, ?)",
+        (now, column, *state),
+    )
 
 
 def described(channels: Sequence[Channel]) -> list[tuple[Channel, str, str]]:

@@ -134,7 +134,9 @@ def _to_end(
             sources = open_sources(uuids or None)
         except NotAvailable:
             sources = open_sources(None)
-    stop = Stop(stopping if run.pids() else None)
+    stop = Stop()
+    if stopping is not None and run.pids():
+        stop.ask(stopping)
     try:
         recording = resume(path, known, sources, run=run, interval=interval, on_trouble=say)
     except BaseException:

@@ -125,14 +125,15 @@ def _ended(result: Mapping[str, JSON]) -> Status:
     if number is None and code is not None and code > 128 and _is_signal(code - 128):
         number = code - 128
     exit_code = 128 + number if number is not None else code
+    partly = f"; {result.get('text')}" if _int(result.get("output_until")) is not None else ""
     if result.get("stopped"):
-        return Status(State.STOPPED, _stopped(str(result["stopped"])), exit_code)
+        return Status(State.STOPPED, _stopped(str(result["stopped"])) + partly, exit_code)
     memory = " (out of memory)" if result.get("out_of_memory") else ""
     why = f": {result['text']}" if result.get("text") else ""
     if number is not None:
         return Status(State.KILLED, f"ended by {signal_name(number)}{memory}{why}", exit_code)
     if code == 0:
-        return Status(State.FINISHED, "finished", 0)
+        return Status(State.FINISHED, f"finished{partly}", 0)
     if result.get("launcher_failed"):
         return Status(State.FAILED, f"could not be started{why}", None)
     if code is None:

@@ -155,6 +155,17 @@ class SessionStore:
         """``(device, metric)`` of every column, in order."""
         return list(self._connection.execute("SELECT device, metric FROM channel ORDER BY id"))
 
+    def channel_states(self) -> list[tuple[str, str, str | None]]:
+        """Method, source and reason of every column, in order, as the last change left them."""
+        sql = (
+            "SELECT coalesce(change.method, channel.method), "
+            "coalesce(change.source, channel.source), "
+            "CASE WHEN change.n IS NULL THEN channel.reason ELSE change.reason END "
+            "FROM channel LEFT JOIN change ON change.n = "
+            "(SELECT max(n) FROM change AS later WHERE later.channel = channel.id) ORDER BY id"
+        )
+        return list(self._connection.execute(sql))
+
     def add_channels(self, start: int, channels: Sequence[tuple[Channel, str, str]]) -> None:
         """Append columns, the first numbered ``start``."""
         rows: list[Row] = []

@@ -1,0 +1,131 @@
+"""A container ends while nobody reads its output: the session says from when on it is missing."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.status import State
+from tests.conftest import Cli
+from tests.engines.daemon import DockerDaemon
+
+from .aftermath import PATIENCE, complete, in_order, until
+from .environments import Place, marked, stepping_program
+from .table import Row
+from .test_engines_docker import said_of
+from .test_taken_up import until_told
+
+pytestmark = pytest.mark.docker
+
+Told = Callable[[Row], None]
+Times = Callable[[int, int], int]
+
+STEPS = 150
+KNOWN = re.compile(r"its output is known up to (\d+\.\d) s only: ")
+
+
+@pytest.fixture
+def private(docker_daemon: DockerDaemon, cli: Cli, small_root: Path, tmp_path: Path) -> Place:
+    """The command line with a daemon that may be stopped."""
+    cli.variables["DOCKER_HOST"] = docker_daemon.host
+    image = docker_daemon.import_root(small_root)
+    return Place(cli, "docker", f"docker={image}", tmp_path / "out")
+
+
+def end_unseen(mark: str) -> None:
+    """Wait until the workload has ended, and longer than a daemon takes to tell of that."""
+    until(lambda: not marked(mark))
+    time.sleep(2)
+
+
+def last_step(path: Path) -> float:
+    """Seconds from the session's start."""
+    with SessionReader(path) as reader:
+        return list(reader.all_steps())[-1].t / 1e9
+
+
+def test_a_run_that_finished_while_its_daemon_was_away_says_that_output_is_missing(
+    private: Place, docker_daemon: DockerDaemon, mark: str, told: Told, times: Times
+) -> None:
+    tried, lost = times(1, 5), []
+    for number in range(tried):
+        place = Place(private.cli, "docker", private.env, private.out / str(number))
+        recorder = place.cli.start(*place.arguments(*stepping_program(mark, STEPS)))
+        place.said("log line 10")
+        docker_daemon.stop()
+        end_unseen(mark)
+        docker_daemon.start()
+        _, talk = recorder.communicate(timeout=PATIENCE)
+        assert recorder.returncode == 0
+        found = place.kept()
+        in_order(found)
+        assert 10 <= len(found.steps) < STEPS
+        lost.append(STEPS - len(found.steps))
+        assert found.status.state is State.FINISHED and "finished; its output" in found.status.text
+        known = KNOWN.search(found.status.text)
+        assert known and KNOWN.search(talk), "on the screen too"
+        assert float(known[1]) == pytest.approx(last_step(place.path), abs=0.2)
+        assert found.kinds.count("output-missing") == 1
+        shown = json.loads(place.cli("show", place.path, "--format", "json").stdout)
+        assert shown["step"]["count"] == len(found.steps)
+        assert shown["step"]["known_until_seconds"] == pytest.approx(float(known[1]), abs=0.06)
+        wrote = "nothing is known of what the workload wrote after this"
+        assert any(wrote in note for note in shown["session"]["notes"])
+        assert wrote in " ".join(place.cli("show", place.path).stdout.split())
+        assert wrote in (place.path.parent / "summary.md").read_text()
+        left = place.nothing_left(mark)
+    whole = Place(private.cli, "docker", private.env, private.out / "whole")
+    private.cli(*whole.arguments(*stepping_program(mark, STEPS)))
+    compared = private.cli("compare", whole.path, place.path).stdout
+    assert wrote in " ".join(compared.split())
+    fault = "dockerd stopped, started again after the workload's end with code 0"
+    what = f"what it wrote while the daemon was away: up to {max(lost)} of {STEPS} steps"
+    told(Row("engine", fault, tried, what, left, said_of(found)))
+
+
+def test_who_takes_up_a_run_that_nobody_saw_end_says_what_is_not_known(
+    private: Place, docker_daemon: DockerDaemon, mark: str, told: Told
+) -> None:
+    recorder = private.cli.start(*private.arguments(*stepping_program(mark, STEPS)))
+    private.said("log line 10")
+    recorder.kill()
+    recorder.communicate()
+    docker_daemon.stop()
+    end_unseen(mark)
+    docker_daemon.start()
+    private.cli("attach", "--record", private.path)
+    found = private.kept()
+    in_order(found)
+    assert 10 <= len(found.steps) < STEPS
+    assert KNOWN.search(found.status.text) and "output-missing" in found.kinds
+    left = private.nothing_left(mark)
+    lost = f"what it wrote while the daemon was away: {STEPS - len(found.steps)} of {STEPS} steps"
+    fault = "recorder killed, dockerd stopped, started again after the workload's end, taken up"
+    told(Row("engine", fault, 1, lost, left, said_of(found)))
+
+
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_log_that_is_whole_is_not_told_as_missing(
+    private: Place, docker_daemon: DockerDaemon, mark: str, restarted: bool
+) -> None:
+    steps = 20
+    recorder = private.cli.start(*private.arguments(*until_told(mark, private.cli.home, steps)))
+    private.said("log line 10")
+    recorder.kill()
+    recorder.communicate()
+    if restarted:
+        docker_daemon.stop()
+        docker_daemon.start()
+    (private.cli.home / "go").touch()
+    until(lambda: not marked(mark))
+    private.cli("attach", "--record", private.path)
+    found = private.kept()
+    complete(found, steps)
+    assert found.status.text == "finished" and "output-missing" not in found.kinds
+    private.nothing_left(mark)
