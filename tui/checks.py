@@ -9,6 +9,7 @@ from typing import Any
 from gpuwatch.analysis.ceilings import devices_of_run, missing_of
 from gpuwatch.analysis.cpu_time import logical_cores
 from gpuwatch.analysis.crosscheck import findings_of
+from gpuwatch.analysis.notes import out_of_order
 from gpuwatch.analysis.profile import Counters, counters_of
 from gpuwatch.analysis.program import Program
 from gpuwatch.models import mapping, number
@@ -62,6 +63,7 @@ class Checks:
         self._findings: tuple[Alert, ...] = ()
         self._checked = -_EVERY_NS
         self._were_there: Mapping[str, str] | None = None
+        self._no_gpu = [Alert("no-gpu", "", each) for each in out_of_order(reader.facts())]
 
     def update(self, meta: Mapping[str, Any], devices: tuple[DeviceRow, ...]) -> None:
         """Take what is known of the session now."""
@@ -99,7 +101,7 @@ class Checks:
             self._checked = self._steps.newest
         throttled = {} if live else self._throttled(t)
         doubts = [Alert("ceiling", str(at), text) for at, text in enumerate(self.ceilings.doubts())]
-        findings = (*self._findings, *doubts)
+        findings = (*self._no_gpu, *self._findings, *doubts)
         limit = number(mapping(self._meta.get("environment")).get("memory_limit_bytes"))
         return alerts_of(
             devices,

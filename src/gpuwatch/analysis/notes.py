@@ -50,9 +50,17 @@ COVERED = 0.9
 """Share of the window that the steps' own times must cover, lest a reader be told."""
 
 
+def out_of_order(facts: Mapping[str, Mapping[str, JSON]]) -> list[str]:
+    """Why no GPU was seen, and what mends it, where the machine should have one."""
+    host = mapping(facts.get("host"))
+    if "gpu.mend" not in host:
+        return []
+    return [f"{host.get('gpu.unavailable')}; {host['gpu.mend']}"]
+
+
 def notes(reader: SessionReader, window: Window, steps: Sequence[StepLine]) -> tuple[str, ...]:
     """Sentences about gaps, losses and lost devices; and over what the figures are."""
-    found = []
+    found = out_of_order(reader.facts())
     if window.kind == "whole run" and steps:
         found.append(
             "the timed steps were over too soon to be sampled: what was sampled is of the whole "

@@ -19,6 +19,7 @@ from gpuwatch.telemetry.fingerprint import fingerprint_host, fingerprint_process
 from gpuwatch.telemetry.innermost import innermost
 from gpuwatch.telemetry.nvml import NvmlSource, Unavailable, open_nvml
 from gpuwatch.telemetry.nvml_begin import gpu_uuids
+from gpuwatch.telemetry.nvml_errors import NO_LIBRARY
 from gpuwatch.telemetry.workload import WorkloadSource
 
 if TYPE_CHECKING:
@@ -65,6 +66,8 @@ class Sources:
         self._tree: WorkloadSource | None = None
         self.notice: str | None = None
         """What a person should know of these sources before they are read, in one line."""
+        if (out_of_order := self._out_of_order) is not None:
+            self.notice = f"{out_of_order.text}; {out_of_order.fix}"
         gpus: Source | None = self._nvml
         if self._nvml is not None and dcgm is not None:
             gpus = with_dcgm = _with_dcgm(self._nvml, dcgm)
@@ -127,13 +130,21 @@ class Sources:
             return None
         return Problem("no-gpu", f"no NVIDIA GPU is seen: {self._no_gpu.reason}", self._no_gpu.mend)
 
+    @property
+    def _out_of_order(self) -> Problem | None:
+        """As :attr:`no_gpu`, where NVIDIA's library is there: the machine should have a GPU."""
+        return None if self._no_gpu == NO_LIBRARY else self.no_gpu
+
     def host_facts(self) -> dict[str, JSON]:
-        """The fingerprint of this machine; ``gpu.unavailable`` says why there is no GPU."""
+        """The fingerprint of this machine; ``gpu.unavailable`` says why there is no GPU, and
+        ``gpu.mend`` what mends it where there should be one."""
         facts: dict[str, JSON] = dict(fingerprint_host(self._gpus()))
         facts["gpuwatch.version"] = __version__
         facts["python.recorder"] = platform.python_version()
         if self.no_gpu is not None:
             facts["gpu.unavailable"] = self.no_gpu.text
+        if self._out_of_order is not None:
+            facts["gpu.mend"] = self._out_of_order.fix
         return facts
 
     def process_facts(self, roots: Sequence[int], *, container: bool) -> Mapping[str, JSON]:

@@ -110,6 +110,8 @@ def _to_end(
             sources = open_sources(uuids or None)
         except NotAvailable:
             sources = open_sources(None)
+    if sources.notice is not None:
+        say(sources.notice)
     stop = Stop(stopping if run.pids() else None)
     try:
         recording = resume(path, known, sources, run=run, on_trouble=say)
