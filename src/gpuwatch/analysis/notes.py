@@ -74,8 +74,9 @@ def notes(reader: SessionReader, window: Window, steps: Sequence[StepLine]) -> t
     found += _denominators(steps)
     found += _no_counters(reader.meta())
     by_kind: dict[str, list[EventRow]] = {}
+    others = {device.id for device in reader.devices() if device.used is False}
     for row in reader.events(limit=100_000):
-        if row.kind in _TOLD:
+        if row.kind in _TOLD and row.device not in others:
             by_kind.setdefault(row.kind, []).append(row)
     for kind, rows in by_kind.items():
         if kind == "interval-missed":
