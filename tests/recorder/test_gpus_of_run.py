@@ -196,6 +196,15 @@ def test_where_nvml_lists_no_processes_nothing_is_claimed_of_several_gpus(
     assert told["flop_rate"]["value"] and not told["flop_rate"]["shares"]
 
 
+def test_a_gpu_that_is_watched_alone_is_the_runs_where_nothing_tells(
+    cli: Cli, driver: FakeDriver, tmp_path: Path
+) -> None:
+    driver.fail("nvmlDeviceGetComputeRunningProcesses", NOT_SUPPORTED)
+    run = start(cli, tmp_path)
+    until(lambda: run.used() == {"gpu0"})
+    run.finish()
+
+
 def test_another_recorder_of_a_run_knows_the_gpus_that_the_first_one_saw(
     cli: Cli, eight: FakeDriver, tmp_path: Path
 ) -> None:

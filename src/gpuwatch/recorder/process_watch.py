@@ -25,7 +25,7 @@ LISTS_SECONDS = 0.5
 """Between two looks at NVML's lists of processes, which are read once a second."""
 EVERY_SECONDS = 2.0
 """Between two looks at what each process uses."""
-_FEW_LOOKS, _MANY_LOOKS = 3, 20
+_FEW_LOOKS, _MANY_LOOKS = 3, 6
 """At complete lists, after which a process on a GPU would have been seen; at lists of which none
 was complete, after which none will be."""
 _OLD_ENOUGH_SECONDS = 1.0
