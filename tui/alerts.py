@@ -59,6 +59,8 @@ def alerts_of(
     clocks: list[Alert] = []
     losses: list[Alert] = []
     gpus = [device for device in devices if device.row.kind == "gpu"]
+    if not live:  # what befell others is not of this run
+        gpus = [gpu for gpu in gpus if gpu.row.used is not False]
     with_them: dict[str, list[str]] = {}
     for gpu in gpus:
         if gpu.row.id in shared:
@@ -78,7 +80,7 @@ def alerts_of(
                 times = f" ({found.count} times)" if found.count > 1 else ""
                 errors.append(Alert(kind, id_, f"{name}: {clean(found.event.text)}{times}"))
         text = _clocks(device, happened, throttled.get(device.row.id, 0.0), live=live)
-        if text:
+        if text and device.row.used:
             clocks.append(Alert("clocks", id_, f"{name}: {text}"))
         losses += [Alert(of, id_, f"{name}: {text}") for of, text in _lost(happened, id_)]
     losses += [Alert(of, "", text) for of, text in _lost(happened, None)]

@@ -9,6 +9,7 @@ from typing import Any
 from gpuwatch.analysis.ceilings import devices_of_run, missing_of
 from gpuwatch.analysis.cpu_time import logical_cores
 from gpuwatch.analysis.crosscheck import findings_of
+from gpuwatch.analysis.notes import out_of_order
 from gpuwatch.analysis.profile import Counters, counters_of
 from gpuwatch.analysis.program import Program
 from gpuwatch.models import mapping, number
@@ -62,6 +63,7 @@ class Checks:
         self._findings: tuple[Alert, ...] = ()
         self._checked = -_EVERY_NS
         self._were_there: Mapping[str, str] | None = None
+        self._no_gpu = [Alert("no-gpu", "", each) for each in out_of_order(reader.facts())]
 
     def update(self, meta: Mapping[str, Any], devices: tuple[DeviceRow, ...]) -> None:
         """Take what is known of the session now."""
@@ -93,13 +95,13 @@ class Checks:
         """Of a run that goes on as of now; of one that is over, of all of it."""
         gpus = None
         if mapping(self._meta.get("workload")).get("kind") not in ("machine", "import"):
-            gpus = gpus_of_run(self._meta, self._devices, processes, live=live)
+            gpus = gpus_of_run(self._meta, self._devices)
         if not live or self._steps.newest >= self._checked + _EVERY_NS:
-            self._findings = self._cross_check(gpus or frozenset(), live=live)
+            self._findings = self._cross_check(live=live)
             self._checked = self._steps.newest
         throttled = {} if live else self._throttled(t)
         doubts = [Alert("ceiling", str(at), text) for at, text in enumerate(self.ceilings.doubts())]
-        findings = (*self._findings, *doubts)
+        findings = (*self._no_gpu, *self._findings, *doubts)
         limit = number(mapping(self._meta.get("environment")).get("memory_limit_bytes"))
         return alerts_of(
             devices,
@@ -124,17 +126,16 @@ class Checks:
             self._were_there = shared_over(found, gpus, t - launched)
         return self._were_there
 
-    def _cross_check(self, gpus: frozenset[str], *, live: bool) -> tuple[Alert, ...]:
-        """Hold counted work against the counters of the run's ``gpus`` (empty: not known): the last
-        minute, or all of it. What a GPU on which the run has no process does is not the run's."""
+    def _cross_check(self, *, live: bool) -> tuple[Alert, ...]:
+        """Hold counted work against the counters of the run's GPUs: the last minute, or all of it.
+        What a GPU on which the run has no process does is not the run's."""
         record = self._record()
         start, end = record.minute if live else record.timed
         if end - start < _EVERY_NS:
             return ()
         held = self._series.get(("workload", "process.gpu.memory.usage"))
         absent = held is not None and held.mean(start, end, self._interval) == 0
-        own = () if absent else tuple(gpu for gpu in record.gpus if not gpus or gpu in gpus)
-        record = replace(record, gpus=own)
+        record = replace(record, gpus=() if absent else record.gpus)
         now = rates(record, start, end)
         found = findings_of(
             [device for device in self._devices if device.id in record.gpus],
@@ -167,7 +168,7 @@ class Checks:
                 self._steps.any,
                 self._steps.timed_start is not None,
                 mapping(self._meta.get("count")),
-                missing_of(self._meta),
+                missing_of(self._meta, self._devices),
             ),
             gpus=tuple(device.id for device in of_run if device.kind == "gpu"),
             series=self._series,

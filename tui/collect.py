@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from gpuwatch.analysis.ceilings import gpus_unknown
 from gpuwatch.metrics import Method
 from gpuwatch.models import JSON, LONGEST_INTERVAL, SHORTEST_INTERVAL, number
 from gpuwatch.session.past import PastReader
@@ -94,7 +95,7 @@ class Collector:
 
     def _first_shown(self) -> list[int]:
         """Channels whose history the first snapshot is made from."""
-        used = {device.id for device in self._devices if device.used}
+        used = {device.id for device in self._devices if device.used is not False}
         shown = [channel for channel in self._channels if channel.metric in _FIRST]
         return [
             channel.id
@@ -171,7 +172,9 @@ class Collector:
             live=state.live,
             machine_only=kind == "machine",
             imported=kind == "import",
-            gpus_used=sum(1 for d in devices if d.row.kind == "gpu" and d.row.used),
+            gpus_used=None
+            if gpus_unknown(self._devices)
+            else sum(1 for d in devices if d.row.kind == "gpu" and d.row.used),
             t=t,
             interval=self._interval,
             of_device=ceilings.of(selected),

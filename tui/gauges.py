@@ -15,6 +15,8 @@ from gpuwatch.tui.steps import Steps
 from gpuwatch.units import NS, nice
 
 _IMPORTED = "an imported profile has no samples and no steps"
+_UNKNOWN_GPUS = "GPUs not known"
+"""Why there is no share of a ceiling, in a few words."""
 _LARGEST = 1e24
 """No scale goes beyond; a value from a file of someone else's may."""
 _NEAR = 0.1
@@ -32,7 +34,8 @@ class Sources:
     live: bool
     machine_only: bool
     imported: bool
-    gpus_used: int
+    gpus_used: int | None
+    """``None``: it is not known (yet) which of them the run uses."""
     t: int
     interval: float
     of_device: Mapping[str, Ceiling]
@@ -195,7 +198,9 @@ def _counted(
     steps = sources.steps
     columns = tuple(history.columns(shown, steps.recent, steps.complete))
     reading = steps_now(sources, history)
-    note = "whole run" if sources.gpus_used > 1 else ""
+    note = "whole run" if (sources.gpus_used or 0) > 1 else ""
+    if sources.gpus_used is None:
+        note = _UNKNOWN_GPUS
     gauge = Gauge(key, title, unit, reading, None, columns, 1.0, mean=False, note=note)
     return finish(gauge, sources, shown, rate_of(history, steps))
 

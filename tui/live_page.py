@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gpuwatch.analysis.ceilings import UNKNOWN_GPUS
 from gpuwatch.deferred import dataclass
 from gpuwatch.metrics import Method
 from gpuwatch.tui import grid_rows as grid
@@ -166,7 +167,7 @@ def _frame(snapshot: Snapshot, options: Options, width: int, height: int) -> _Fr
     top, bar = _top(snapshot, options, width, height)
     head = Line(width).add(f" {len(snapshot.gpus)} GPUs", "strong")
     if _told(snapshot):
-        head.add(f", the run uses {sum(gpu.row.used for gpu in snapshot.gpus)}", "text")
+        head.add(f", the run uses {sum(bool(gpu.row.used) for gpu in snapshot.gpus)}", "text")
     text = f"history: {ZOOMS[options.zoom][1]} "
     head.end(text if head.left > len(text) else "", "muted")
     bottom = event_rows(snapshot, options, width, 1)
@@ -192,7 +193,7 @@ def _all_gpus(snapshot: Snapshot, options: Options, width: int, height: int) -> 
 
 def _told(snapshot: Snapshot) -> bool:
     """Whether it is known which GPUs the run uses: where some are known not to be used."""
-    return not snapshot.machine_only and any(not gpu.row.used for gpu in snapshot.gpus)
+    return not snapshot.machine_only and any(gpu.row.used is False for gpu in snapshot.gpus)
 
 
 def _filled(lines: list[Line], width: int, height: int) -> list[Line]:
@@ -232,8 +233,11 @@ def _device_title(snapshot: Snapshot, options: Options, width: int) -> Line:
         row.add(f"  {place} of {len(snapshot.gpus)}, Tab for the next", "muted")
     elif not snapshot.gpus and snapshot.devices:
         row.add("  no GPU recorded", "muted")
-    if device is not None and on_gpu and (snapshot.off_gpus or not device.row.used):
+    if device is not None and on_gpu and (snapshot.off_gpus or device.row.used is False):
         row.add("  not used by this run", "warn")
+    elif device is not None and device.row.used is None:
+        fits = len(UNKNOWN_GPUS) + 2 <= row.left
+        row.add(f"  {UNKNOWN_GPUS if fits else 'GPUs not known'}", "muted")
     label = "all" if snapshot.view.seconds is None else ZOOMS[options.zoom][1]
     text = f"history: {label}"
     if row.left > len(text) + 1:

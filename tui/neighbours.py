@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from gpuwatch.analysis.ceilings import devices_of_run, gpus_unknown
 from gpuwatch.deferred import dataclass
-from gpuwatch.models import JSON, mapping
-from gpuwatch.session.rows import DeviceRow, Presence
+from gpuwatch.models import JSON
+from gpuwatch.session.rows import MPS_SERVER, DeviceRow, Presence
 from gpuwatch.text import clean
 from gpuwatch.tui.processes import ProcessNow
 from gpuwatch.units import binary, percent
 
-_SERVER = "mps-server"
-"""NVIDIA's MPS runs the kernels of its clients, whose processes NVML does not list."""
 _BUSY = 0.05
 """Share of a GPU's time from which on a process that only draws is told."""
 _SOME = 0.01
@@ -30,35 +29,16 @@ class _Neighbour:
     bytes: int | None
 
 
-def gpus_of_run(
-    meta: Mapping[str, JSON],
-    devices: Sequence[DeviceRow],
-    processes: Sequence[ProcessNow],
-    *,
-    live: bool,
-) -> frozenset[str]:
-    """The GPUs that the run is known to use: by its processes, its own word, or as the only ones.
-
-    While it goes on every GPU that is watched counts as used in the file, which accuses nobody.
-    """
-    gpus = [device for device in devices if device.kind == "gpu" and device.used]
-    run = mapping(meta.get("run"))
-    if run.get("device") == "cpu":
-        return frozenset()
-    told = run.get("device_uuid")
-    uuids = set(map(str, told)) if isinstance(told, list) else {str(told)}
-    known = {device.id for device in gpus if device.uuid in uuids}
-    known |= {on.device for process in processes if process.owned for on in process.gpus}
-    if known:
-        return frozenset(known)
-    return frozenset(device.id for device in gpus) if not live or len(gpus) == 1 else frozenset()
+def gpus_of_run(meta: Mapping[str, JSON], devices: Sequence[DeviceRow]) -> frozenset[str]:
+    """The GPUs that the run is known to use."""
+    of_run = devices_of_run(meta, devices)
+    return frozenset(device.id for device in of_run if device.kind == "gpu")
 
 
 def uses_none(meta: Mapping[str, JSON], devices: Sequence[DeviceRow]) -> bool:
     """Whether it is known that the run uses none of the GPUs that are watched."""
-    gpus = [device for device in devices if device.kind == "gpu"]
-    told = mapping(meta.get("run")).get("device") == "cpu"
-    return bool(gpus) and (told or not any(gpu.used for gpu in gpus))
+    watched = any(device.kind == "gpu" for device in devices)
+    return watched and not gpus_unknown(devices) and not gpus_of_run(meta, devices)
 
 
 def shared_now(processes: Sequence[ProcessNow], gpus: frozenset[str]) -> dict[str, str]:
@@ -120,7 +100,7 @@ def _size(neighbours: Sequence[_Neighbour]) -> int:
 
 
 def _served(neighbours: Sequence[_Neighbour]) -> bool:
-    return any(_SERVER in (each.name or "") for each in neighbours)
+    return any(MPS_SERVER in (each.name or "") for each in neighbours)
 
 
 def _named(neighbours: Sequence[_Neighbour], *, most: bool = False) -> str:

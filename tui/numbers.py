@@ -73,8 +73,8 @@ def _number(name: str, reading: Reading, width: int, unit: str | None = None) ->
     metric = CATALOGUE.get(name)
     if unit is None:
         unit = metric.unit if metric else ""
-        if metric and metric.kind.value == "counter":
-            unit += "/s"
+        if metric and metric.kind.value == "counter":  # its reading is what it gains in a second
+            name, unit = f"{name}/s", f"{unit}/s"
     unavailable = reading.method is Method.UNAVAILABLE
     value = shown(reading.value, unit)
     if reading.method is Method.BOUND and reading.value is not None:

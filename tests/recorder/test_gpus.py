@@ -14,6 +14,7 @@ from tests.conftest import Cli
 from tests.fake_nvml import (
     DRIVER_NOT_LOADED,
     NOT_SUPPORTED,
+    UNKNOWN,
     VERSION_MISMATCH,
     FakeDriver,
 )
@@ -89,6 +90,40 @@ def test_a_driver_that_does_not_start_is_a_reason_not_a_crash(
         assert metric["method"] == "unavailable" and metric["mean"] is None
         assert says in metric["reason"]
     assert found["metrics"]["hw.cpu.utilization"]["method"] == "measured"
+
+
+@pytest.mark.parametrize(
+    ("code", "says", "mend"),
+    [
+        (DRIVER_NOT_LOADED, "the NVIDIA driver is not loaded", "modprobe nvidia"),
+        (VERSION_MISMATCH, "different versions", "reboot"),
+        (UNKNOWN, "unknown error", "Xid errors"),
+    ],
+)
+def test_a_driver_that_does_not_start_is_told_once_with_its_mend_and_in_the_summary(
+    cli: Cli, driver: FakeDriver, tmp_path: Path, code: int, says: str, mend: str
+) -> None:
+    driver.init(code)
+    out = tmp_path / "out"
+    done = cli("--record", "--out", out, "--env", "bare", "--env", "bare", "--", "true")
+    (told,) = [line for line in done.stderr.splitlines() if says in line]
+    assert mend in told and told.startswith("gpuwatch: ")
+    assert done.stderr.index(told) < done.stderr.index("recording to")
+    printed = " ".join(done.stdout.split())
+    assert printed.count(says) == 1 and mend in printed
+    shown = " ".join(cli("show", sessions(out)[0]).stdout.split())
+    assert says in shown and mend in shown
+    summary = (sessions(out)[0].parent / "summary.md").read_text()
+    assert says in summary and mend in summary
+    assert says in cli("--record", "--out", out, "--duration", "0.2s").stderr
+
+
+def test_a_machine_without_nvidias_library_has_no_gpu_and_no_such_line(
+    cli: Cli, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    done = cli("--record", "--out", out, "--", "true")
+    assert "GPU" not in done.stderr + done.stdout
 
 
 @pytest.mark.parametrize(

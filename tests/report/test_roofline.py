@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -129,16 +130,76 @@ def test_ceilings_of_several_runs_say_whose_they_are() -> None:
     assert "\n1 first: " in found and "\n2 other: " in found
 
 
-def test_labels_of_near_slopes_do_not_lie_over_each_other() -> None:
-    root = ElementTree.fromstring(svg(two_runs()) or "")
-    labels = [
-        float(each.get("y", 0))
-        for each in root.iter()
-        if "measured copy" in (each.text or "")
-        and each.get("class") != "halo"
-        and 0 < float(each.get("y", 0)) < 450
+MANY_TYPES = ceilings(
+    2.9e12, float64=6e13, float32=5.1e13, tf32=4e14, bfloat16=7.5e14, float16=7.4e14, fp8=1.4e15
+)
+"""Of a card whose ceilings lie close together."""
+
+
+def under(label: str, known: dict[str, Ceiling], **rates: float) -> Roofline:
+    return roofline_of(Program(label), Rates(**rates), known, "bfloat16")
+
+
+CROWDED = {
+    "near slopes": two_runs(),
+    "all three kinds of bytes": [
+        under(
+            "run",
+            MANY_TYPES,
+            flop=4e12,
+            bytes=8e10,
+            measured_bytes=4e10,
+            executed_flop=5e12,
+            executed_bytes=3e10,
+        )
+    ],
+    "points on the roofs": [under("run", MANY_TYPES, flop=7e14, bytes=8e11, measured_bytes=2e11)],
+    "points on the slope": [under("run", MANY_TYPES, flop=5.5e13, bytes=1.5e12)],
+    "eight like runs": [
+        under(f"run {n}", ceilings(3e12 + n * 3e10), flop=4e12 + n * 1e11, bytes=8e10)
+        for n in range(8)
+    ],
+    "forty times the same": [
+        under(f"run {n}", ceilings(), flop=4e12, bytes=8e10) for n in range(40)
+    ],
+}
+
+Box = tuple[float, float, float, float]
+
+
+def text_boxes(picture: str) -> dict[str, Box]:
+    """Left, top, right and bottom of each text, in letters of a usual width."""
+    found = {}
+    for each in ElementTree.fromstring(picture).iter():
+        if each.tag.endswith("}text") and each.get("class") != "halo" and each.text:
+            x, y, long = float(each.get("x", 0)), float(each.get("y", 0)), 7.0 * len(each.text)
+            left = {"end": x - long, "middle": x - long / 2}.get(str(each.get("text-anchor")), x)
+            found[each.text] = left, y - 10, left + long, y + 3
+    return found
+
+
+def overlap(one: Box, two: Box) -> bool:
+    return one[0] < two[2] and two[0] < one[2] and one[1] < two[3] and two[1] < one[3]
+
+
+@pytest.mark.parametrize("crowd", CROWDED)
+def test_no_label_of_the_picture_lies_over_another_or_beyond_the_plot(crowd: str) -> None:
+    picture = svg(CROWDED[crowd]) or ""
+    boxes = text_boxes(picture)
+    over = [(a, b) for a, b in combinations(boxes, 2) if overlap(boxes[a], boxes[b])]
+    assert not over
+    drawn = list(ElementTree.fromstring(picture))
+    lines = [each for each in drawn if each.get("class") == "roof"]
+    struck = [
+        told
+        for told, box in boxes.items()
+        for x1, y, x2 in ([float(line.get(key, 0)) for key in ("x1", "y1", "x2")] for line in lines)
+        if overlap(box, (x1, y, x2, y))
     ]
-    assert len(labels) == 2 and abs(labels[0] - labels[1]) >= 15
+    assert not struck
+    marks = [each for each in drawn if each.get("class") == "point"]
+    numbers = [told for told in boxes if told.partition(" ")[2] in ("counted", "measured")]
+    assert len(numbers) == len(marks)
 
 
 def test_a_point_under_another_is_told() -> None:

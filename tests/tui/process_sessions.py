@@ -54,6 +54,13 @@ HIDDEN = Made(
 )
 
 
+_USED = """
+UPDATE device SET used = id IN (SELECT device FROM gpu_process WHERE owned = 1)
+WHERE kind = 'gpu' AND EXISTS (SELECT 1 FROM gpu_process WHERE owned = 1)
+"""
+"""The run's GPUs are those on which a process of it was, as a recorder has it."""
+
+
 def add(path: Path, *processes: Made, t: float = 80.0, running: bool = True) -> Path:
     """Write these processes into a session as seen at ``t`` seconds."""
     rows: list[Row] = []
@@ -101,6 +108,6 @@ def add(path: Path, *processes: Made, t: float = 80.0, running: bool = True) -> 
                 )
             )
     store = SessionStore.reopen(path)
-    store.write(rows)
+    store.write([*rows, (_USED, ())])
     store.close()
     return path

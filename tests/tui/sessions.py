@@ -73,6 +73,8 @@ class Script:
     memory_busy: bool = False
     off_gpu: bool = False
     """NVML lists none of the run's processes."""
+    gpus_unknown: bool = False
+    """It is not known which GPUs are the run's."""
     throttled: bool = False
     power_unavailable: bool = False
     steps: bool = True
@@ -99,7 +101,11 @@ def write(path: Path, script: Script) -> Path:
     devices, channels = _devices(script)
     described = [(c, CATALOGUE[c.metric].unit, CATALOGUE[c.metric].kind.value) for c in channels]
     out = store.SessionStore.create(path, described)
-    rows = [store.device_row(d, used=d.id in ("gpu0", "gpu1", "cpu", "workload")) for d in devices]
+    used = ("gpu0", "gpu1", "cpu", "workload")
+    rows = [
+        store.device_row(d, used=None if script.gpus_unknown and d.kind == "gpu" else d.id in used)
+        for d in devices
+    ]
     rows += [store.meta(key, value) for key, value in _meta(path, script).items()]
     rows += _ticks(script, channels)
     if script.steps and script.kind != "machine":

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ from gpuwatch.tui.asked import View
 from gpuwatch.tui.device_rows import Fields, detail_rows
 from gpuwatch.tui.gauge_rows import badge
 from gpuwatch.tui.live import LiveScreen
+from gpuwatch.tui.numbers import number_lines
+from gpuwatch.tui.snapshot import Reading
 from gpuwatch.units import plain_unit
 
 from .harness import live, screen_text, shows, until
@@ -178,6 +181,18 @@ async def test_columns_of_a_device_never_run_into_each_other(session: Make) -> N
 def test_a_long_field_moves_the_next_one_along() -> None:
     fields = Fields(40, 2).add("memory", "1234567890/1234567890 GiB").add("b", "2")
     assert text_of(fields.rows()) == [" memory 1234567890/1234567890 GiB  b 2"]
+
+
+def test_what_a_counter_gains_in_a_second_is_named_so(session: Make) -> None:
+    snapshot = snapshot_of(session())
+    gpu, *others = snapshot.devices
+    energy = Reading(102.0, Method.MEASURED, None, "nvmlDeviceGetTotalEnergyConsumption")
+    gpu = replace(gpu, readings={"hw.gpu.energy": energy})
+    rows = number_lines(replace(snapshot, devices=(gpu, *others)), 160)
+    told = [" ".join("".join(text for text, _ in row).split()) for row in rows]
+    assert any(row.startswith("hw.gpu.energy/s 102 W measured") for row in told)
+    assert any(row.startswith("process.cpu.time/s 1.70 cores measured") for row in told)
+    assert any(row.startswith("process.memory.usage 2.40 GiB measured") for row in told)
 
 
 @pytest.mark.parametrize(

@@ -330,12 +330,27 @@ async def test_nobody_is_accused_who_does_not_disturb(session: Make, other: Made
 
 
 async def test_nobody_is_accused_before_it_is_known_which_gpus_the_run_uses(session: Make) -> None:
-    path = add(session(gpus=2, steps=False), STRANGER)
+    path = add(session(gpus=2, steps=False, gpus_unknown=True), STRANGER)
     async with live(path) as (app, _):
         assert " ! " not in screen_text(app)
     add(path, RUN, t=85)
     async with live(path) as (app, _):
         assert " ! GPU 0: shared with python sweep.py" in screen_text(app)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (160, 50)])
+async def test_while_the_gpus_of_a_run_are_not_known_it_is_said_and_no_share_is_told(
+    session: Make, size: tuple[int, int]
+) -> None:
+    path = session(gpus=8, gpus_unknown=True, known_card=True)
+    async with live(path, size) as (app, _):
+        text = screen_text(app)
+    assert "counted, GPUs not known" in text and "of peak" not in text and "…" not in text
+    assert "it is not known which GPUs are the run's" in text or size == (80, 24)
+    add(path, replace(RUN, gpus=(("gpu3", 36 * GIB, 0.8),)))
+    async with live(path, size) as (app, _):
+        text = screen_text(app)
+    assert " GPU 3  NVIDIA" in text and " peak" in text and "not known" not in text
 
 
 async def test_of_a_run_that_is_over_it_is_told_for_how_long_it_was_disturbed(
@@ -377,7 +392,9 @@ async def test_gpu_memory_that_runs_out_is_told_with_what_is_left(session: Make)
 async def test_memory_of_a_gpu_that_the_run_does_not_use_is_no_matter_of_the_run(
     session: Make,
 ) -> None:
-    path = set_values(session(gpus=2, steps=False), "hw.gpu.memory.usage", 79.2 * GIB)
+    path = set_values(
+        session(gpus=2, steps=False, gpus_unknown=True), "hw.gpu.memory.usage", 79.2 * GIB
+    )
     async with live(path) as (app, _):
         assert " ! " not in screen_text(app), "nothing tells yet which GPU it uses"
     add(path, RUN)

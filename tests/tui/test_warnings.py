@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gpuwatch.session.store import SessionStore
+from gpuwatch.session.store import SessionStore, fact
 
 from .harness import live, screen_text, shows
 from .sessions import finished
@@ -34,6 +34,18 @@ async def test_held_clocks_are_told_with_the_drivers_reasons(session: Make) -> N
     add_event(path, 5, "throttle", CLOCKS)
     async with live(path) as (app, _):
         assert second_row(app) == f" ! GPU 0: {CLOCKS}"
+
+
+async def test_a_driver_that_did_not_start_is_told_with_its_mend(session: Make) -> None:
+    path = session(gpus=0)
+    store = SessionStore.reopen(path)
+    store.write([
+        fact("host", "gpu.unavailable", "no NVIDIA GPU is seen: the NVIDIA driver is not loaded"),
+        fact("host", "gpu.mend", "load it with modprobe nvidia"),
+    ])  # fmt: skip
+    store.close()
+    async with live(path, (120, 30)) as (app, _):
+        assert "the NVIDIA driver is not loaded; load it with modprobe nvidia" in second_row(app)
 
 
 async def test_clocks_that_are_free_again_are_no_warning(session: Make) -> None:

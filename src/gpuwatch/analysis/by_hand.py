@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from gpuwatch.analysis.cells import Case, Group, Placed, Read, labels
-from gpuwatch.analysis.identity import told, training, used_gpus
+from gpuwatch.analysis.identity import device_names, told, training, used_gpus
 from gpuwatch.analysis.planned import LONGEST
 from gpuwatch.analysis.summary import Summary
 from gpuwatch.models import JSON, mapping
@@ -131,10 +131,7 @@ def _groups(case: list[list[Read]]) -> tuple[Group, ...]:
 
 
 def _device_name(session: Summary) -> str:
-    gpus = used_gpus(session)
-    if gpus:
-        return " + ".join(sorted(gpu.name for gpu in gpus))
-    return next((each.name for each in session.devices if each.kind == "cpu"), "CPU")
+    return " + ".join(sorted(device_names(session))) or "CPU"
 
 
 def _device_id(session: Summary) -> str:

@@ -60,10 +60,15 @@ class Missing:
 
 
 NEVER_MEASURED = Missing()
+UNKNOWN_GPUS = "it is not known which GPUs are the run's"
+_TELL_GPUS = "a `run` line with `device` and `device_uuid` tells them (docs/step-lines.md)"
 
 
-def missing_of(meta: Mapping[str, JSON]) -> Missing:
-    """What the recorder told of ceilings that it could not choose."""
+def missing_of(meta: Mapping[str, JSON], devices: Sequence[DeviceRow]) -> Missing:
+    """Why the run's own ceilings are not known: its GPUs are not, or what the recorder told of
+    ceilings that it could not choose."""
+    if gpus_unknown(devices):
+        return Missing(UNKNOWN_GPUS, _TELL_GPUS)
     told = mapping(meta.get("ceilings_missing"))
     reason, mend = told.get("reason"), told.get("mend")
     if not reason or not mend:
@@ -108,11 +113,19 @@ def every_ceiling_of(
 
 
 def devices_of_run(meta: Mapping[str, JSON], devices: Sequence[DeviceRow]) -> tuple[DeviceRow, ...]:
-    """The GPUs that the run used, else the CPU; the CPU where the workload says so."""
+    """The GPUs that the run used, else the CPU; the CPU where the workload says so; nothing where
+    it is not known which GPUs are the run's."""
     gpus = tuple(device for device in devices if device.kind == "gpu" and device.used)
     if gpus and mapping(meta.get("run")).get("device") != "cpu":
         return gpus
+    if gpus_unknown(devices):
+        return ()
     return tuple(device for device in devices if device.kind == "cpu")[:1]
+
+
+def gpus_unknown(devices: Sequence[DeviceRow]) -> bool:
+    """Whether it is not known (yet) which of the watched GPUs are the run's, if any."""
+    return any(device.used is None for device in devices)
 
 
 def data_type_of(run: Mapping[str, JSON]) -> str | None:

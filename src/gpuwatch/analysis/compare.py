@@ -88,7 +88,7 @@ _SHOWN_ELSEWHERE = frozenset({"gpuwatch.throughput"})
 """Its mean is the steps' throughput."""
 
 # Facts that differ between any two runs and explain nothing.
-_INCIDENTAL = frozenset({"gpu.unavailable", "host.boot.id"})
+_INCIDENTAL = frozenset({"gpu.unavailable", "gpu.mend", "host.boot.id"})
 _SHOWN_AS_ROWS = frozenset({"label", "kind", *(key for _, _, key in _IMAGE)})
 
 

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpuwatch.analysis.identity import at_once, baseline, headings, settings, told
+from gpuwatch.analysis.identity import (
+    at_once,
+    baseline,
+    headings,
+    settings,
+    told,
+    unknown_gpus,
+    used_gpus,
+)
 from gpuwatch.analysis.summary import Summary
 
 
@@ -16,8 +24,9 @@ def session_notes(sessions: Sequence[Summary]) -> tuple[str, ...]:
     else:
         notes += _parameter_notes(sessions)
     used = [
-        tuple(sorted(str(d.uuid or d.name) for d in session.devices if d.used and d.kind == "gpu"))
+        tuple(sorted(str(gpu.uuid or gpu.name) for gpu in used_gpus(session)))
         for session in sessions
+        if not unknown_gpus(session)
     ]
     if len(set(used)) > 1:
         notes.append("not on the same GPU: even identical cards differ by several per cent")

@@ -11,15 +11,13 @@ from gpuwatch.analysis.statistics import Statistic
 from gpuwatch.analysis.window import Window
 from gpuwatch.metrics import Method
 from gpuwatch.models import JSON, number
-from gpuwatch.session.rows import DeviceRow, GpuProcessRow
+from gpuwatch.session.rows import MPS_SERVER, DeviceRow, GpuProcessRow
 
 HELD = 0.05
 """Share of the time from which on it is told that clocks are held down."""
 _BUSY = 0.05
 _MOST_NAMED = 3
 _CAUSES = (("hw.gpu.throttle.power", "power"), ("hw.gpu.throttle.thermal", "temperature"))
-_SERVER = "mps-server"
-"""NVIDIA's MPS runs the kernels of its clients, whose processes NVML does not list."""
 
 
 def clocks_of(gpus: Sequence[DeviceRow], means: Means) -> Clocks | None:
@@ -89,7 +87,7 @@ def shared(
         if each.device in ids and each.owned is False and (each.running or each.t > window.start)
     ]
     others.sort(key=lambda each: -(each.bytes or 0))
-    served = any(_SERVER in (each.name or "") for each in others)
+    served = any(MPS_SERVER in (each.name or "") for each in others)
     found = [_others(others)] if others and not served else []
     held, busy = metrics.get("process.gpu.memory.usage"), metrics.get("hw.gpu.utilization")
     absent = held is not None and held.method is Method.MEASURED and held.max == 0

@@ -9,11 +9,13 @@ from gpuwatch import units
 from gpuwatch.analysis.ceilings import (
     BANDWIDTH,
     PEAK,
+    UNKNOWN_GPUS,
     Ceiling,
     ceilings_of,
     data_type_of,
     devices_of_run,
     every_ceiling_of,
+    gpus_unknown,
     peaks_of,
 )
 from gpuwatch.analysis.conditions import clocks_of, held_down, shared
@@ -112,6 +114,7 @@ def efficiency_of(
     of_run = devices_of_run(meta, devices)
     gpus = tuple(device for device in of_run if device.kind == "gpu")
     ids = [gpu.id for gpu in gpus]
+    unknown_gpus = gpus_unknown(devices)
     steady = window.kind == "timed steps"
     steps = work.count if steady else None
     data_type = data_type_of(run)
@@ -131,7 +134,7 @@ def efficiency_of(
         executed_flop=_times(None if counters is None else counters.flop_per_step, rate),
         executed_bytes=_times(_dram(counters), rate),
         on_gpu=bool(gpus),
-        **_busy(gpus, devices, metrics, window, facts) if steady else {},
+        **_busy(gpus, devices, metrics, window, facts) if steady and of_run else {},
         sm_activity=_mean(metrics, "hw.gpu.sm.activity") if steady and gpus else None,
         data_share=_data_share(work),
     )
@@ -150,14 +153,14 @@ def efficiency_of(
         data_type=data_type,
         flop_rate=flop,
         flop_shares=_shares(flop.value, every.get(data_type or "", ())),
-        mfu=_mfu(flop, data_type, gpus, every),
+        mfu=unknown("1", UNKNOWN_GPUS) if unknown_gpus else _mfu(flop, data_type, gpus, every),
         bytes_rate=size,
         bytes_shares=_shares(size.value, every.get(BANDWIDTH, ())),
         bandwidth=traffic.rate,
         bandwidth_shares=_shares(traffic.rate.value, every.get(BANDWIDTH, ())),
         intensity=_intensity(roofline),
         traffic=traffic,
-        energy=energy_of(samples, ids, window, steps, work.samples),
+        energy=energy_of(samples, ids, window, steps, work.samples, metrics[COUNTER].reason),
         roofline=roofline,
         findings=tuple(sorted(findings, key=lambda each: not each.warning)),
     )

@@ -24,6 +24,7 @@ COUNTER_FROM = 10.0
 """Seconds: the counter is read once a second and dated by the sample that shows it first, which is
 up to an interval late. In shorter windows that is more than power sampled all along is off by."""
 
+_NO_GPU = "the run used no GPU"
 _NEGLIGIBLE = 0.001
 
 
@@ -47,16 +48,18 @@ def energy_of(
     window: Window,
     steps: int | None,
     batch: float | None,
+    missing: str | None = None,
 ) -> Energy:
     """Energy in ``window``, of ``steps`` timed steps that processed ``batch`` samples together.
 
-    ``steps`` is ``None`` where the window is not that of the timed steps.
+    ``steps`` is ``None`` where the window is not that of the timed steps; ``missing`` says why a
+    run without GPUs has none.
     """
     short = _unfit(window, steps)
     if short:
         gpu = cpu = unknown("J", short)
     else:
-        gpu = gpu_energy(samples, gpus, window)
+        gpu = gpu_energy(samples, gpus, window) if gpus else unknown("J", missing or _NO_GPU)
         cpu = _cpu(samples, window)
     return Energy(
         gpu, _per_step(gpu, steps), _per_sample(gpu, batch),
@@ -115,7 +118,7 @@ def gpu_energy(samples: Sequence[Samples], gpus: Sequence[str], window: Window) 
         told = units.milliseconds(window.seconds)
         return unknown("J", f"the window is {told}: no energy can be told of less than a second")
     if not gpus:
-        return unknown("J", "the run used no GPU")
+        return unknown("J", _NO_GPU)
     figures = [_gpu(samples, gpu, window) for gpu in gpus]
     lacking = [
         f"{gpu}: {figure.reason}"

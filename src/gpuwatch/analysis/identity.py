@@ -23,6 +23,19 @@ def used_gpus(session: Summary) -> list[DeviceSummary]:
     return [device for device in session.devices if device.used and device.kind == "gpu"]
 
 
+def unknown_gpus(session: Summary) -> bool:
+    """Whether it is not known which of the watched GPUs are the run's, if any."""
+    return any(device.used is None for device in session.devices)
+
+
+def device_names(session: Summary) -> list[str]:
+    """The products that the run used: its GPUs, else the machine's CPU."""
+    if unknown_gpus(session):
+        return ["GPU not known"]
+    gpus = [gpu.name for gpu in used_gpus(session)]
+    return gpus or [each.name for each in session.devices if each.kind == "cpu"][:1]
+
+
 def baseline(sessions: Sequence[Summary]) -> int | None:
     """The place of the first session that others may be compared with; ``None``: all failed."""
     return next((at for at, session in enumerate(sessions) if sound(session)), None)

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from gpuwatch import units
+from gpuwatch.analysis.ceilings import UNKNOWN_GPUS, gpus_unknown
 from gpuwatch.analysis.cpu_time import MOST_SECONDS, TICK_SECONDS
 from gpuwatch.analysis.program import uncounted
 from gpuwatch.analysis.rates import (
@@ -201,8 +202,13 @@ def _resolved(time: Statistic) -> Statistic:
 
 def _missing_reason(reader: SessionReader) -> Callable[[str], str]:
     host = reader.facts().get("host", {})
-    used = any(device.kind == "gpu" and device.used for device in reader.devices())
-    no_gpu = "not sampled" if used else str(host.get("gpu.unavailable") or "the run used no GPU")
+    devices = reader.devices()
+    if any(device.kind == "gpu" and device.used for device in devices):
+        no_gpu = "not sampled"
+    elif gpus_unknown(devices):
+        no_gpu = UNKNOWN_GPUS
+    else:
+        no_gpu = str(host.get("gpu.unavailable") or "the run used no GPU")
 
     def reason(name: str) -> str:
         if name.startswith(("hw.gpu.", "process.gpu.")):

@@ -51,9 +51,17 @@ COVERED = 0.9
 """Share of the window that the steps' own times must cover, lest a reader be told."""
 
 
+def out_of_order(facts: Mapping[str, Mapping[str, JSON]]) -> list[str]:
+    """Why no GPU was seen, and what mends it, where the machine should have one."""
+    host = mapping(facts.get("host"))
+    if "gpu.mend" not in host:
+        return []
+    return [f"{host.get('gpu.unavailable')}; {host['gpu.mend']}"]
+
+
 def notes(reader: SessionReader, window: Window, steps: Sequence[StepLine]) -> tuple[str, ...]:
     """Sentences about gaps, losses and lost devices; and over what the figures are."""
-    found = []
+    found = out_of_order(reader.facts())
     if window.kind == "whole run" and steps:
         found.append(
             "the timed steps were over too soon to be sampled: what was sampled is of the whole "
@@ -67,8 +75,9 @@ def notes(reader: SessionReader, window: Window, steps: Sequence[StepLine]) -> t
     found += _denominators(steps)
     found += _no_counters(reader.meta())
     by_kind: dict[str, list[EventRow]] = {}
+    others = {device.id for device in reader.devices() if device.used is False}
     for row in reader.events(limit=100_000):
-        if row.kind in _TOLD:
+        if row.kind in _TOLD and row.device not in others:
             by_kind.setdefault(row.kind, []).append(row)
     for kind, rows in by_kind.items():
         if kind == "interval-missed":

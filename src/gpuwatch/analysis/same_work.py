@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from gpuwatch import units
 from gpuwatch.analysis.against import Value, against, known, listed
-from gpuwatch.analysis.identity import told, training, used_gpus
+from gpuwatch.analysis.identity import told, training, unknown_gpus, used_gpus
 from gpuwatch.analysis.summary import Summary
 from gpuwatch.models import mapping, number
 from gpuwatch.session.status import State
@@ -42,7 +42,8 @@ def told_by_one(
 
 
 def device_kind(session: Summary) -> str | None:
-    """``GPU`` or ``CPU``; ``None``: the run used no GPU that was seen, and says nothing."""
+    """``GPU`` or ``CPU``; ``None``: the run used no GPU that was seen, or it is not known, and it
+    says nothing."""
     if used_gpus(session):
         return "GPU"
     told_device = session.run.get("device")
@@ -141,12 +142,18 @@ def _batch(session: Summary) -> str | None:
     return None if samples is None else f"{samples:.4g}"
 
 
+def _which_gpu(session: Summary) -> str | None:
+    names = [gpu.name for gpu in used_gpus(session)]
+    return " + ".join(sorted(names)) if names else None if unknown_gpus(session) else "none"
+
+
 _REPORTED: tuple[tuple[str, Value], ...] = (
     ("data type", _either("dtype")),
     ("batch size", _batch),
     ("model", _of_run("model")),
     ("data", _data),
     ("device", device_kind),
+    ("GPU", _which_gpu),
 )
 """What a run need not tell, and a comparison rests on."""
 

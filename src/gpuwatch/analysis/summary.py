@@ -82,7 +82,8 @@ class DeviceSummary:
     kind: str
     name: str
     uuid: str | None
-    used: bool
+    used: bool | None
+    """``None``: that is not known."""
     metrics: Mapping[str, Statistic]
 
 
@@ -163,7 +164,7 @@ def summarise_from(reader: SessionReader, source: Source, series: Told | None = 
             bool(steps),
             bool(described.count),
             count,
-            missing_of(meta),
+            missing_of(meta, rows),
         ),
         meta,
         facts,

@@ -11,7 +11,7 @@ from gpuwatch import units
 from gpuwatch.analysis.against import against, differ
 from gpuwatch.analysis.cells import valued
 from gpuwatch.analysis.crosscheck import Finding
-from gpuwatch.analysis.identity import at_once, used_gpus
+from gpuwatch.analysis.identity import at_once, unknown_gpus, used_gpus
 from gpuwatch.analysis.results import Cell, Run
 from gpuwatch.analysis.same_work import device_kind, told_by_one, work_differences
 from gpuwatch.analysis.summary import Summary
@@ -75,7 +75,7 @@ def _within_blocks(baseline: Cell, other: Cell) -> list[str]:
     first = {run.block: run.session for run in valued(baseline)}
     for run in valued(other):
         found = None if run.block is None else first.get(run.block)
-        if found is not None and _gpus(found) != _gpus(run.session):
+        if found is not None and differ([found], [run.session], _gpus):
             return [
                 f"another GPU in block {run.block}: {_named_gpus(found)} against "
                 f"{_named_gpus(run.session)}"
@@ -88,16 +88,22 @@ def _sessions(cell: Cell) -> list[Summary]:
     return [run.session for run in valued(cell) or cell.judged]
 
 
-def _gpus(session: Summary) -> tuple[str, ...]:
+def _gpus(session: Summary) -> tuple[str, ...] | None:
+    """Their UUIDs; ``None``: they are not known."""
+    if unknown_gpus(session):
+        return None
     return tuple(sorted(str(gpu.uuid or gpu.name) for gpu in used_gpus(session)))
 
 
-def _models(session: Summary) -> str:
+def _models(session: Summary) -> str | None:
+    if unknown_gpus(session):
+        return None
     return " + ".join(sorted(gpu.name for gpu in used_gpus(session))) or "none"
 
 
-def _named_gpus(session: Summary) -> str:
-    return " + ".join(each[:_SHORT] for each in _gpus(session)) or "none"
+def _named_gpus(session: Summary) -> str | None:
+    gpus = _gpus(session)
+    return None if gpus is None else " + ".join(each[:_SHORT] for each in gpus) or "none"
 
 
 def _processor(session: Summary) -> str | None:

@@ -33,9 +33,12 @@ def record_one(
     gpus: tuple[str, ...],
     stop: Stop,
     say: Callable[[str], None],
+    notice: Callable[[str], None],
     on_session: Callable[[Path], None],
 ) -> ExitCode:
     """Run and record ``planned`` into its session in ``folder``; returns its exit code.
+
+    ``notice`` takes what is said once, however many runs it is true of.
 
     Raises:
         StorageError: the session or the run's folder cannot be written.
@@ -70,8 +73,8 @@ def record_one(
         )
         spare.files()
         spare.threads(_SPARE_THREADS)
-        if sources.notice is not None and planned.index == 1:
-            say(sources.notice)
+        if sources.notice is not None:
+            notice(sources.notice)
         facts = dict(sources.host_facts())
         if request.dcgm is not None:
             facts[DCGM_HOST] = request.dcgm.host

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from gpuwatch.deferred import dataclass
 from gpuwatch.recorder.gpu_holders import GpuHolders, Held, Holder, Key, held
 from gpuwatch.recorder.own_processes import OwnProcesses
+from gpuwatch.session.rows import MPS_SERVER
 from gpuwatch.session.schema import MOST_PROCESSES, RESTATED_SECONDS
 from gpuwatch.session.store import Row
 from gpuwatch.telemetry.nvml import NvmlSource
@@ -24,6 +25,9 @@ LISTS_SECONDS = 0.5
 """Between two looks at NVML's lists of processes, which are read once a second."""
 EVERY_SECONDS = 2.0
 """Between two looks at what each process uses."""
+_FEW_LOOKS, _MANY_LOOKS = 3, 6
+"""At complete lists, after which a process on a GPU would have been seen; at lists of which none
+was complete, after which none will be."""
 _OLD_ENOUGH_SECONDS = 1.0
 """A process of the tree that is on no GPU and younger than this may be gone in a moment."""
 _CORES, _PART = 0.1, 0.01
@@ -65,6 +69,8 @@ class ProcessWatch:
         self._lists_due = self._use_due = self._restate_due = 0.0
         self.used_by_tree: set[str] = set()
         """The devices that a process of the workload has been on."""
+        self._looks = self._complete = 0
+        self._served = False
 
     def rows(self, t: int) -> list[Row]:
         """What appeared, changed or left since the last call; ``t`` is the session's time now."""
@@ -72,7 +78,10 @@ class ProcessWatch:
         if now < self._lists_due:
             return []
         self._lists_due = now + LISTS_SECONDS
-        on_gpus = held(self._nvml.processes()) if self._nvml is not None else {}
+        listed = self._nvml.processes() if self._nvml is not None else {}
+        self._looks += 1
+        self._complete += all(of_gpu is not None for of_gpu in listed.values())
+        on_gpus = held(listed)
         if now < self._use_due and self._holders.same(on_gpus):
             return []
         self._use_due = now + EVERY_SECONDS
@@ -85,7 +94,18 @@ class ProcessWatch:
             shares = self._nvml.process_shares()
             rows += self._holders.rows(t, on_gpus, who, shares, restate=restate)
             self.used_by_tree |= {device for device, pid in on_gpus if who[pid].owned}
+            self._served |= any(MPS_SERVER in (each.name or "") for each in who.values())
         return rows
+
+    @property
+    def tells(self) -> bool | None:
+        """Whether a process of the workload on a GPU would have been seen by now; ``None``: it is
+        too early to say."""
+        if not self._same_pids or self._served:
+            return False
+        if self._complete >= _FEW_LOOKS:
+            return True
+        return None if self._complete or self._looks < _MANY_LOOKS else False
 
     def close(self) -> None:
         """Idempotent."""

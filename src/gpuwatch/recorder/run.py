@@ -31,7 +31,7 @@ from gpuwatch.runners.base import Run, Runner
 from gpuwatch.session import schema
 from gpuwatch.session.room import room
 from gpuwatch.session.status import process_id
-from gpuwatch.session.store import Row, Safety, SessionStore, device_row, event, fact, meta
+from gpuwatch.session.store import Row, Safety, SessionStore, event, fact, meta
 from gpuwatch.session.writer import COMMIT_SECONDS, MACHINE_COMMIT_SECONDS, SessionWriter
 
 CATCH_UP_SECONDS = 0.3
@@ -149,7 +149,7 @@ class Recording:
         self._writer.start()
         self._sampler.run(self._writer, self._wake, lambda: self._over)
         t = time.monotonic_ns() - self._base_ns
-        self._writer.put(*self._intake.finish(t), *self._sources.used_rows(self._intake))
+        self._writer.put(*self._intake.finish(t), *self._sources.used_rows(self._intake, over=True))
         if self._run is not None:
             self._writer.put(*self._result_rows(t))
         self._writer.put(meta("closed", {"t": t}))
@@ -200,6 +200,7 @@ class Recording:
             self._writer.put(meta("cursor", {"at": run.cursor(), **self._intake.state}))
         self._writer.put(*self._ceilings.rows(self._intake))
         self._writer.put(*self._sources.process_rows(time.monotonic_ns() - self._base_ns))
+        self._writer.put(*self._sources.used_rows(self._intake))
         self._writer.put(*self._process_facts.look(run.pids, started=self._intake.started))
         self._writer.hurry = self._often or bool(outputs) or taken > _MUCH
         if result is not None and not outputs:
@@ -307,7 +308,7 @@ def begin(
         meta("workload", dict(header.workload)),
         meta("environment", dict(header.environment)),
         *_recorder_rows(),
-        *(device_row(device, used=True) for device in sources.devices),
+        *sources.device_rows(spec),
         *(fact("host", key, value) for key, value in header.facts.items()),
     ]
     run: Run | None = None
@@ -389,6 +390,7 @@ def resume(
     now = time.monotonic_ns() - base_ns
     try:
         columns = store.channels()
+        sources.go_on(store.gpus_used(), store.gpus_seen())
         new = [c for c in sources.channels if (c.device, c.metric) not in set(columns)]
         changed = changes(columns, store.channel_states(), sources.channels, now)
         store.add_channels(len(columns), described(new))

@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING, TypeVar
 from gpuwatch import __version__
 from gpuwatch.deferred import dataclass
 from gpuwatch.errors import NotAvailable
-from gpuwatch.models import JSON, Problem
+from gpuwatch.models import JSON, LaunchSpec, Problem
 from gpuwatch.recorder.intake import Intake
 from gpuwatch.recorder.process_watch import ProcessWatch
-from gpuwatch.session.store import Row
+from gpuwatch.session.store import Row, device_row
 from gpuwatch.telemetry.base import Channel, Device, Source
 from gpuwatch.telemetry.cpu import CpuSource
 from gpuwatch.telemetry.fingerprint import fingerprint_host, fingerprint_process
 from gpuwatch.telemetry.innermost import innermost
 from gpuwatch.telemetry.nvml import NvmlSource, Unavailable, open_nvml
 from gpuwatch.telemetry.nvml_begin import gpu_uuids
+from gpuwatch.telemetry.nvml_errors import NO_LIBRARY
 from gpuwatch.telemetry.workload import WorkloadSource
 
 if TYPE_CHECKING:
@@ -65,6 +66,8 @@ class Sources:
         self._tree: WorkloadSource | None = None
         self.notice: str | None = None
         """What a person should know of these sources before they are read, in one line."""
+        if (out_of_order := self._out_of_order) is not None:
+            self.notice = f"{out_of_order.text}; {out_of_order.fix}"
         gpus: Source | None = self._nvml
         if self._nvml is not None and dcgm is not None:
             gpus = with_dcgm = _with_dcgm(self._nvml, dcgm)
@@ -78,6 +81,8 @@ class Sources:
                 self._tree = WorkloadSource(nvml.processes, contained=contained, gpu_shares=shares)
             self.all.append(self._tree)
         self._processes = ProcessWatch(self._nvml, self._tree)
+        self._used: dict[str, bool | None] = {}
+        """By GPU what the session says of its use."""
 
     @classmethod
     def open(
@@ -127,13 +132,21 @@ class Sources:
             return None
         return Problem("no-gpu", f"no NVIDIA GPU is seen: {self._no_gpu.reason}", self._no_gpu.mend)
 
+    @property
+    def _out_of_order(self) -> Problem | None:
+        """As :attr:`no_gpu`, where NVIDIA's library is there: the machine should have a GPU."""
+        return None if self._no_gpu == NO_LIBRARY else self.no_gpu
+
     def host_facts(self) -> dict[str, JSON]:
-        """The fingerprint of this machine; ``gpu.unavailable`` says why there is no GPU."""
+        """The fingerprint of this machine; ``gpu.unavailable`` says why there is no GPU, and
+        ``gpu.mend`` what mends it where there should be one."""
         facts: dict[str, JSON] = dict(fingerprint_host(self._gpus()))
         facts["gpuwatch.version"] = __version__
         facts["python.recorder"] = platform.python_version()
         if self.no_gpu is not None:
             facts["gpu.unavailable"] = self.no_gpu.text
+        if self._out_of_order is not None:
+            facts["gpu.mend"] = self._out_of_order.fix
         return facts
 
     def process_facts(self, roots: Sequence[int], *, container: bool) -> Mapping[str, JSON]:
@@ -150,19 +163,33 @@ class Sources:
         """Processes that appeared, changed what they use, or left; ``t``: the session's time."""
         return self._processes.rows(t)
 
-    def used_rows(self, intake: Intake) -> list[Row]:
-        """Takes back that a GPU was used; by the run's word and its processes, if they tell."""
-        told = set(intake.device_uuids)
-        used = {
-            device.id for device in self._gpus() if device.uuid in told
-        } | self._processes.used_by_tree
-        if not used and intake.device_type != "cpu":
-            return []
-        return [
-            ("UPDATE device SET used = 0 WHERE id = ?", (device.id,))
-            for device in self._gpus()
-            if device.id not in used
-        ]
+    def device_rows(self, spec: LaunchSpec | None) -> list[Row]:
+        """Every device, with what is known of its use before the run begins."""
+        before = True if spec is None else None if spec.gpus else False
+        self._used = {gpu.id: before for gpu in self._gpus()}
+        return [device_row(each, self._used.get(each.id, True)) for each in self.devices]
+
+    def go_on(self, used: dict[str, bool | None], seen: set[str]) -> None:
+        """What a recorder before this one knew of the run's GPUs; on ``seen`` it saw processes."""
+        self._used = used
+        self._processes.used_by_tree |= seen
+
+    def used_rows(self, intake: Intake, *, over: bool = False) -> list[Row]:
+        """Which GPUs are the run's, as soon as and whenever its word or its processes tell anew.
+
+        ``over``: it has ended, and GPUs on which no process of it was seen are not its.
+        """
+        gpus = self._gpus() if self._tree is not None else ()
+        told, tells = set(intake.device_uuids), self._processes.tells
+        used = {gpu.id for gpu in gpus if gpu.uuid in told} | self._processes.used_by_tree
+        if not used and intake.device_type != "cpu" and not (over and tells):
+            only = gpus[0].id if len(gpus) == 1 else None
+            if only is None or tells is not False or self._used.get(only) is not None:
+                return []
+            used = {only}  # nothing will ever tell, and it is no other one
+        new = [gpu.id for gpu in gpus if self._used.get(gpu.id) is not (gpu.id in used)]
+        self._used |= {id_: id_ in used for id_ in new}
+        return [("UPDATE device SET used = ? WHERE id = ?", (id_ in used, id_)) for id_ in new]
 
     def close(self) -> None:
         self._processes.close()

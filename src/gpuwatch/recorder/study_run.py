@@ -111,6 +111,7 @@ class StudyRun:
                 self._gpus,
                 self._stop,
                 self._say,
+                self._tell,
                 self._on_session,
             )
         except Stopped:

@@ -134,6 +134,8 @@ def _to_end(
             sources = open_sources(uuids or None)
         except NotAvailable:
             sources = open_sources(None)
+    if sources.notice is not None:
+        say(sources.notice)
     stop = Stop()
     if stopping is not None and run.pids():
         stop.ask(stopping)

@@ -36,7 +36,7 @@ def efficiency_rows(session: Summary) -> list[tuple[str, str]]:
 
 def heading(session: Summary) -> str:
     """What the lines are of."""
-    covers = ", ".join(session.efficiency.covers) or "no device"
+    covers = ", ".join(session.efficiency.covers) or "devices that are not known"
     sampled = ", what was sampled over the whole run" if session.window.kind == "whole run" else ""
     return f"efficiency of {covers} over the timed steps{sampled}"
 

@@ -9,7 +9,8 @@ from xml.sax.saxutils import escape
 from gpuwatch import units
 from gpuwatch.analysis.points import EXECUTED, KINDS, MEASURED, Point
 from gpuwatch.analysis.roofline import Roofline
-from gpuwatch.report.roofline_frame import Frame, frame_of, numbered, tick_label, ticks
+from gpuwatch.report.label_room import LabelRoom
+from gpuwatch.report.roofline_frame import Frame, Roof, frame_of, numbered, tick_label, ticks
 from gpuwatch.report.values import shown
 from gpuwatch.text import clean
 
@@ -18,8 +19,8 @@ _LINE = 18
 """Height of a line of text."""
 _LONGEST = 98
 """Characters of a line below the plot."""
-_LABEL = 90
-"""Width of a point's number and badge."""
+_SIDE = 9
+"""From a point's middle to the end of its mark, with some room."""
 _MOST_RUNS = 12
 
 _STYLE = """\
@@ -60,8 +61,7 @@ def svg(rooflines: Sequence[Roofline]) -> str | None:
         f"<style>{_STYLE}</style>",
         _text(_LEFT, 26, "Roofline: FLOP/s against FLOP per byte", extra=' font-weight="600"'),
         *_axes(frame),
-        *_roofs(frame),
-        *_points(frame),
+        *_drawn(frame),
         *(
             _text(_LEFT - 80, _TOP + _HEIGHT + 62 + _LINE * at, line)
             for at, line in enumerate(below)
@@ -89,47 +89,58 @@ def _axes(frame: Frame) -> list[str]:
     return parts
 
 
-def _roofs(frame: Frame) -> list[str]:
-    parts: list[str] = []
-    taken: list[float] = []
-    for flat in frame.flats:
-        y, start = _y(frame, flat.value), _x(frame, frame.ridge(flat))
-        parts.append(_line(start, y, _LEFT + _WIDTH, y, "roof"))
-        at = y - 6
-        while any(abs(at - other) < _LINE - 3 for other in taken):
-            at += 2
-        taken.append(at)
-        parts.append(_outlined(_LEFT + _WIDTH - 4, at, clean(flat.label, 80), "end"))
-    beside: list[float] = []
+def _drawn(frame: Frame) -> list[str]:
+    """Roofs, points and their labels; at last the marks, which nothing covers."""
+    right = _LEFT + _WIDTH
+    flats = [(_x(frame, frame.ridge(flat)), _y(frame, flat.value)) for flat in frame.flats]
+    slopes = [(slope, ends) for slope in frame.slopes if (ends := _ends(frame, slope))]
+    points = [(_x(frame, point.intensity), _y(frame, point.rate)) for point in frame.points]
+    room = LabelRoom(
+        (_LEFT, _TOP, right, _TOP + _HEIGHT),
+        [(x - _SIDE, y - _SIDE, x + _SIDE, y + _SIDE) for x, y in points],
+        [(x, y - 1, right, y + 1) for x, y in flats],
+    )
+    labels = [
+        _label(room, f"{at} {point.method.value}", [(x + _SIDE + 2, y + 5)])
+        for at, (point, (x, y)) in enumerate(zip(frame.points, points, strict=True), 1)
+    ]
+    for flat, (_, y) in zip(frame.flats, flats, strict=True):
+        along = [(right - x, y + under) for x in (4, 150, 300) for under in (-6, 14)]
+        labels.append(_label(room, flat.label, along, "end"))
+    for slope, (x, y, end_x, end_y) in slopes:
+        shares = (0.15, 0.3, 0.45, 0.6, 0.75, 0.05, 0.9)
+        beside = [(x + s * (end_x - x) + 10, y + s * (end_y - y) + 12) for s in shares]
+        labels.append(_label(room, slope.label, beside))
+    return [
+        *(_line(x, y, right, y, "roof") for x, y in flats),
+        *(_line(*ends, "slope") for _, ends in slopes),
+        *labels,
+        *(_mark(frame, point) for point in frame.points),
+    ]
+
+
+def _ends(frame: Frame, slope: Roof) -> tuple[float, float, float, float] | None:
+    """Both ends of a slope; ``None`` where it does not cross the plot."""
     highest = max((flat.value for flat in frame.flats), default=10.0**frame.top)
-    for slope in frame.slopes:
-        low = max(10.0**frame.left, 10.0**frame.bottom / slope.value)
-        high = min(10.0**frame.right, highest / slope.value)
-        if high <= low:
-            continue
-        x, y = _x(frame, low), _y(frame, low * slope.value)
-        end_x, end_y = _x(frame, high), _y(frame, high * slope.value)
-        parts.append(_line(x, y, end_x, end_y, "slope"))
-        for share in (0.15, 0.3, 0.45, 0.6, 0.75, 0.05, 0.9):
-            beside_x, beside_y = x + share * (end_x - x) + 10, y + share * (end_y - y) + 12
-            if all(abs(beside_y - other) >= _LINE - 3 for other in beside):
-                break
-        beside.append(beside_y)
-        parts.append(_outlined(beside_x, beside_y, clean(slope.label, 80)))
-    return parts
+    low = max(10.0**frame.left, 10.0**frame.bottom / slope.value)
+    high = min(10.0**frame.right, highest / slope.value)
+    if high <= low:
+        return None
+    return (
+        *(_x(frame, low), _y(frame, low * slope.value)),
+        *(_x(frame, high), _y(frame, high * slope.value)),
+    )
 
 
-def _points(frame: Frame) -> list[str]:
-    """Number and badge of each point, then the marks, which nothing covers."""
-    labels: list[tuple[float, float]] = []
-    parts = []
-    for at, point in enumerate(frame.points, 1):
-        x, y = _x(frame, point.intensity) + 11, _y(frame, point.rate) + 5
-        while any(abs(x - left) < _LABEL and abs(y - top) < _LINE - 3 for left, top in labels):
-            y += 2
-        labels.append((x, y))
-        parts.append(_outlined(x, y, f"{at} {point.method.value}"))
-    return parts + [_mark(frame, point) for point in frame.points]
+def _label(
+    room: LabelRoom, label: str, wanted: Sequence[tuple[float, float]], anchor: str = "start"
+) -> str:
+    """Text that stays readable where lines cross it; nothing where the plot is full."""
+    text = clean(label, 80)
+    place = room.place(text, wanted, to_the_left=anchor == "end")
+    if place is None:
+        return ""
+    return _text(*place, text, anchor, "halo") + _text(*place, text, anchor)
 
 
 def _mark(frame: Frame, point: Point) -> str:
@@ -179,11 +190,6 @@ def _text(
         f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{shown_kind}{extra}>'
         f"{escape(text)}</text>"
     )
-
-
-def _outlined(x: float, y: float, text: str, anchor: str = "start") -> str:
-    """Text that stays readable where lines cross it."""
-    return _text(x, y, text, anchor, "halo") + _text(x, y, text, anchor)
 
 
 def _x(frame: Frame, intensity: float) -> float:

@@ -12,6 +12,7 @@ from itertools import groupby
 
 from gpuwatch import units
 from gpuwatch.analysis.compare import Comparison, Row, headings, used_gpus
+from gpuwatch.analysis.identity import device_names
 from gpuwatch.analysis.missing import missing
 from gpuwatch.analysis.summary import Summary
 from gpuwatch.metrics import Method
@@ -172,7 +173,7 @@ def _efficiency(compared: Comparison) -> list[tuple[str, list[tuple[str, str]]]]
 
 def _heading(session: Summary) -> str:
     gpus = [f"{gpu.id} {gpu.name}" for gpu in used_gpus(session)]
-    device = ", ".join(gpus) or next((d.name for d in session.devices if d.kind == "cpu"), "")
+    device = ", ".join(gpus or device_names(session))
     parts = [
         f"{session.given.before(session.label)}: {session.status.text}",
         session.started,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable
 
-from gpuwatch.analysis.compare import used_gpus
+from gpuwatch.analysis.identity import device_names
 from gpuwatch.analysis.results import StudyResult
 from gpuwatch.analysis.summary import Summary
 from gpuwatch.analysis.wording import counted, per_cent
@@ -68,8 +68,7 @@ def host(session: Summary) -> str:
 
 def device(session: Summary) -> str:
     """The GPUs that a run used, else the machine's CPU."""
-    gpus = [gpu.name for gpu in used_gpus(session)]
-    return ", ".join(gpus) or next((d.name for d in session.devices if d.kind == "cpu"), "")
+    return ", ".join(device_names(session))
 
 
 def blocks(result: StudyResult) -> str:

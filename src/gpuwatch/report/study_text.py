@@ -8,6 +8,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 from gpuwatch.analysis import interval_plot
+from gpuwatch.analysis.notes import out_of_order
 from gpuwatch.analysis.results import StudyResult
 from gpuwatch.report import (
     side_by_side,
@@ -42,11 +43,14 @@ def terminal(result: StudyResult, *, columns: int = 80, short: bool = False) -> 
         lines = _items(study_answer.answer(result), columns)
         if short:
             beside = side_by_side.brief(compared(result), columns=columns)
+            lines = [*_out_of_order(result, columns), *lines]
         else:
             beside = side_by_side.terminal(compared(result), result.notices, columns=columns)
         return "\n".join([*lines, "", beside]) if lines else beside
     lines = [part for each in study_answer.heading(result) for part in _wrap("", each, columns)]
     lines += [_short(each, columns) for each in study_origin.lines(result)]
+    if short:
+        lines += _out_of_order(result, columns)
     sections = _answers(result) if short else _sections(result)
     for section in sections:
         if isinstance(section, Heading):
@@ -57,6 +61,12 @@ def terminal(result: StudyResult, *, columns: int = 80, short: bool = False) -> 
         elif section.items:
             lines += ["", *_items(section, columns)]
     return "\n".join(lines) + "\n"
+
+
+def _out_of_order(result: StudyResult, columns: int) -> list[str]:
+    """What kept a GPU from being seen."""
+    told = dict.fromkeys(each for one in result.sessions for each in out_of_order(one.facts))
+    return [part for each in told for part in _wrap("", f"note: {each}", columns)]
 
 
 def _short(text: str, columns: int) -> str:

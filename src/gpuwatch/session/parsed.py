@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from gpuwatch.metrics import Method
 from gpuwatch.models import JSON, mapping, number
 from gpuwatch.session.reader_bulk import floats
-from gpuwatch.session.rows import ChannelRow, DeviceRow, StepRow
+from gpuwatch.session.rows import NOT_KNOWN, ChannelRow, DeviceRow, StepRow
 from gpuwatch.session.suspicion import whole
 
 _LONGEST = 4096
@@ -26,7 +26,7 @@ def devices_of(rows: Sequence[tuple[JSON, ...]]) -> tuple[DeviceRow, ...]:
             _text(kind),
             _text(name),
             None if uuid is None else _text(uuid),
-            bool(used),
+            None if used == NOT_KNOWN else bool(used),
             mapping(json_of(attributes)),
         )
         for id_, kind, name, uuid, used, attributes in rows

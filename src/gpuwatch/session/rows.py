@@ -13,6 +13,13 @@ from gpuwatch.deferred import dataclass
 from gpuwatch.metrics import Method
 from gpuwatch.models import JSON
 
+NOT_KNOWN = -1
+"""In the column ``used`` of ``device``."""
+
+MPS_SERVER = "mps-server"
+"""In the name of NVIDIA's MPS, which runs the kernels of its clients, whose processes NVML does not
+list."""
+
 Query = Callable[[str, Sequence[object]], list[tuple[JSON, ...]]]
 """Runs one statement and gives its rows."""
 
@@ -29,8 +36,9 @@ class DeviceRow:
     """``gpu``, ``cpu`` or ``workload``."""
     name: str
     uuid: str | None
-    used: bool
-    """Whether the run used this device; without a workload every device counts as used."""
+    used: bool | None
+    """Whether the run used this device; without a workload every device counts as used.
+    ``None``: that is not known (yet), then of no GPU."""
     attributes: Mapping[str, JSON]
 
 

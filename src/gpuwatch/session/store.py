@@ -15,6 +15,7 @@ from gpuwatch.errors import StorageError
 from gpuwatch.models import JSON
 from gpuwatch.session import schema
 from gpuwatch.session.room import room
+from gpuwatch.session.rows import NOT_KNOWN
 from gpuwatch.telemetry.base import Channel, Device
 
 Row = tuple[str, tuple[object, ...]]
@@ -50,7 +51,7 @@ def event(t: int, kind: str, text: str, device: str | None = None) -> Row:
     return "INSERT INTO event (t, kind, device, text) VALUES (?, ?, ?, ?)", (t, kind, device, text)
 
 
-def device_row(device: Device, used: bool) -> Row:
+def device_row(device: Device, used: bool | None) -> Row:
     return (
         "INSERT OR REPLACE INTO device VALUES (?, ?, ?, ?, ?, ?)",
         (
@@ -58,7 +59,7 @@ def device_row(device: Device, used: bool) -> Row:
             device.kind,
             device.name,
             device.uuid,
-            int(used),
+            NOT_KNOWN if used is None else int(used),
             json.dumps(dict(device.attributes)),
         ),
     )
@@ -179,6 +180,16 @@ class SessionStore:
         """The highest ``n`` of a table, -1 when it is empty."""
         value = self._connection.execute(f"SELECT max(n) FROM {table}").fetchone()[0]  # noqa: S608
         return -1 if value is None else int(value)
+
+    def gpus_used(self) -> dict[str, bool | None]:
+        """Of each GPU what is known of its use."""
+        rows = self._connection.execute("SELECT id, used FROM device WHERE kind = 'gpu'")
+        return {id_: None if used == NOT_KNOWN else bool(used) for id_, used in rows}
+
+    def gpus_seen(self) -> set[str]:
+        """The GPUs on which a process of the run was listed."""
+        sql = "SELECT DISTINCT device FROM gpu_process WHERE owned = 1"
+        return {device for (device,) in self._connection.execute(sql)}
 
     def log_lengths(self) -> list[tuple[int, int]]:
         """Number and length in bytes of the log lines."""

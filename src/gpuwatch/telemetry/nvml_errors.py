@@ -34,6 +34,11 @@ NO_BINDING = Unavailable(
     "install nvidia-ml-py into the environment that runs gpuwatch",
 )
 
+NO_LIBRARY = Unavailable(
+    "the NVML library (libnvidia-ml.so.1) was not found",
+    "install the NVIDIA driver; without an NVIDIA GPU there is nothing to do",
+)
+
 _RELOAD = "reboot, or unload and reload the NVIDIA kernel modules"
 
 _MEANING = {
@@ -50,10 +55,7 @@ _MEANING = {
         "load it with modprobe nvidia; on a machine without an NVIDIA GPU there is nothing to do",
     ),
     10: Unavailable("the driver timed out", "look for Xid errors in the kernel log"),
-    12: Unavailable(
-        "the NVML library (libnvidia-ml.so.1) was not found",
-        "install the NVIDIA driver; without an NVIDIA GPU there is nothing to do",
-    ),
+    12: NO_LIBRARY,
     13: Unavailable("unknown to this driver's NVML", "update the NVIDIA driver"),
     15: Unavailable(
         "the GPU is lost: it has fallen off the bus or does not respond",
