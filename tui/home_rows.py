@@ -16,7 +16,6 @@ from gpuwatch.tui.home_edit import Edit, edit_row
 from gpuwatch.tui.home_filter import no_field
 from gpuwatch.tui.home_first import Found, first_rows
 from gpuwatch.tui.home_list import ORDERS, Arrangement, Item
-from gpuwatch.tui.home_question import Question
 from gpuwatch.tui.home_table import details, table
 from gpuwatch.tui.line import Line
 from gpuwatch.tui.live_rows import rule
@@ -47,8 +46,6 @@ class HomeState:
     found: tuple[Found, ...] | None = None
     """What can run here, once it was looked at."""
     edit: Edit | None = None
-    question: Question | None = None
-    """It is shown as long as it waits for its answer, whatever else is said meanwhile."""
     message: str = ""
     read_only: bool = False
 
@@ -148,8 +145,6 @@ def _foot(state: HomeState, width: int, height: int) -> list[Line]:
     if state.edit is not None:
         why = state.edit.trouble
         return [*rows, *(_said("✗ ", why, width) if why else []), edit_row(state.edit, width)]
-    if state.question is not None:
-        return [*rows, *_said("? ", state.question.text, width)]
     if state.message:
         return [*rows, *_said("» ", state.message, width)]
     path = "" if current is None else short_path(current.path, width - 2)
@@ -157,7 +152,7 @@ def _foot(state: HomeState, width: int, height: int) -> list[Line]:
 
 
 def _said(mark: str, text: str, width: int) -> list[Line]:
-    """A question or a word, wrapped: what it names stands at its end."""
+    """A word, wrapped: what it names stands at its end."""
     return [
         Line(width).add(" ").add(mark if not at else "  ", "key").add(part, "strong")
         for at, part in enumerate(wrap(clean(text), width - 4, _MOST_SAID) or [""])

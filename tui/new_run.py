@@ -54,7 +54,7 @@ class NewRunScreen(PaintedScreen):
         ("PgUp PgDn", "eight rows up or down"),
         ("Home End", "first or last; in a field: its start or end"),
         ("Ctrl+U", "empty a field to the left; Ctrl+K to the right, Ctrl+W a word"),
-        ("Esc or q", "back; a run that is being started goes on"),
+        ("Esc", "back; a run that is being started goes on"),
     )
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "back", show=False, priority=True),
@@ -92,7 +92,7 @@ class NewRunScreen(PaintedScreen):
     def _keys(self) -> list[tuple[str, str]]:
         item = current(self.state)
         keys = [("Enter", "start"), ("Tab", "next part")]
-        if item.kind == "workload":
+        if item.part == "workload":
             keys.append(("↑↓", "choose"))
         else:
             keys.append(("↑↓", "move"))
@@ -162,10 +162,6 @@ class NewRunScreen(PaintedScreen):
                 "home": lambda state: moved(state, -10_000),
                 "end": lambda state: moved(state, 10_000),
             }.get(event.key)
-            if event.key == "q":
-                event.stop()
-                event.prevent_default()
-                self.action_back()
         if change is not None:
             event.stop()
             event.prevent_default()

@@ -170,9 +170,9 @@ async def test_stopping_from_the_list_asks_first(session: Make, fake: Fake) -> N
         await shows(pilot, "s stop")
         await pilot.press("s")
         await shows(pilot, "Stop this run?")
-        await pilot.press("escape", "y")
+        await pilot.press("enter")  # lets it go on
         await shows(pilot, "s stop")
-        await pilot.press("s", "y")
+        await pilot.press("s", "right", "enter")
         await until(pilot, lambda: ["stop", str(path)] in fake.asked)
     assert [call for call in fake.asked if call[0] == "stop"] == [["stop", str(path)]]
 
@@ -186,9 +186,8 @@ async def test_stopping_a_run_of_a_study_says_that_the_others_are_not_started(
     async with running(HomeScreen) as (_, pilot):
         await shows(pilot, "s stop")
         await pilot.press("s")
-        await shows(
-            pilot, "Stop this run and the 2 after it? y stops them; n or Esc lets them go on"
-        )
+        await shows(pilot, "Stop this run and the 2 after it?")
+        await shows(pilot, "Let them go on")
 
 
 async def test_a_lost_run_whose_processes_are_gone_is_closed_and_told_so_in_one_row(
@@ -201,10 +200,10 @@ async def test_a_lost_run_whose_processes_are_gone_is_closed_and_told_so_in_one_
     async with running(HomeScreen) as (_, pilot):
         await shows(pilot, "? lost")
         await pilot.press("s")
-        await shows(pilot, "End what is left of this run? y ends it; n or Esc leaves it")
-        await pilot.press("y")
+        await shows(pilot, "End what is left of this run?")
+        await pilot.press("right", "enter")
         await shows(pilot, f"» closed {path.name}: its run had ended")
-        await pilot.press("s", "y")
+        await pilot.press("s", "right", "enter")
         await shows(pilot, f"» {path.name} is not running")
         await pilot.app.workers.wait_for_complete()
 

@@ -289,16 +289,6 @@ async def test_a_refusal_is_shown_and_the_form_stays(fake: Fake) -> None:
         await until(pilot, lambda: isinstance(app.screen, HomeScreen))
 
 
-async def test_q_and_escape_lead_back_and_nothing_is_started(fake: Fake) -> None:
-    async with running(HomeScreen) as (app, pilot):
-        for key in ("q", "escape"):
-            await pilot.press("n")
-            await until(pilot, lambda: isinstance(app.screen, NewRunScreen))
-            await pilot.press(key)
-            await until(pilot, lambda: isinstance(app.screen, HomeScreen))
-    assert started(fake) == []
-
-
 async def test_read_only_starts_nothing(fake: Fake) -> None:
     app = GpuwatchApp(NewRunScreen, Look(read_only=True))
     async with app.run_test(size=(80, 24)) as pilot:
