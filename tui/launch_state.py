@@ -57,6 +57,8 @@ class LaunchState:
     """Whether the choice of environments is the person's."""
     machine: Machine | None = None
     """``None``: not known yet."""
+    machine_of: str | None = None
+    """The program that the environments of ``machine`` were asked about, as a form has it."""
     plan: PlanNow | None = None
     planned: tuple[str, ...] | None = None
     """The arguments that the plan is of."""
@@ -128,8 +130,9 @@ def places(state: LaunchState) -> tuple[str, ...]:
 
 
 def place(state: LaunchState, text: str) -> Place | None:
-    """What is known of an environment."""
-    known = state.machine.places if state.machine else ()
+    """What is known of an environment; nothing while it is asked about another program."""
+    answered = state.machine is not None and state.machine_of == state.form.program
+    known = state.machine.places if state.machine and answered else ()
     return next((each for each in known if each.text == text), None)
 
 
@@ -282,10 +285,10 @@ def _with_value(state: LaunchState, item: Item, value: str) -> LaunchState:
     return replace(state, form=form, message="")
 
 
-def with_machine(state: LaunchState, machine: Machine) -> LaunchState:
+def with_machine(state: LaunchState, machine: Machine, program: str | None) -> LaunchState:
     """With what can run here. Where the choice is untouched and cannot run, another that can is
     taken."""
-    state = replace(state, machine=machine)
+    state = replace(state, machine=machine, machine_of=program)
     on_gpus = state.form.on_gpus
     able = [each.text for each in machine.places if each.trouble(on_gpus) is None]
     if state.touched or not able or state.form.own or set(state.form.ticked) & set(able):

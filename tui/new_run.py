@@ -32,7 +32,7 @@ from gpuwatch.tui.launch_state import (
     wrong,
 )
 from gpuwatch.tui.look import READ_ONLY
-from gpuwatch.tui.new_run_form import Form, arguments, words
+from gpuwatch.tui.new_run_form import Form, arguments
 from gpuwatch.tui.painted import PaintedScreen
 
 PLAN_AFTER_SECONDS = 0.25
@@ -74,7 +74,8 @@ class NewRunScreen(PaintedScreen):
         self._drawn = Drawn((), (), 0)
         self._follow = True
         self._busy = self._warned = self._left = False
-        self._command: tuple[str, ...] | None = None
+        self._program: str | None = ""
+        """What was last asked about."""
         self._timer: Timer | None = None
 
     def on_mount(self) -> None:
@@ -115,16 +116,15 @@ class NewRunScreen(PaintedScreen):
     def _ask(self) -> None:
         """Ask for the plan, and for what can run where that may be another answer."""
         form = self.state.form
-        command = tuple(words(form.command) or ())[:1] if form.own else ()
-        if command != self._command:
-            self._command = command
-            self.run_worker(self._ask_machine(command), exclusive=True, group="machine")
+        if form.program != self._program and form.program != "":
+            self._program = form.program
+            self.run_worker(self._ask_machine(form.program), exclusive=True, group="machine")
         if not wrong(self.state):
             self.run_worker(self._ask_plan(arguments(form)), exclusive=True, group="plan")
 
-    async def _ask_machine(self, command: tuple[str, ...]) -> None:
-        found = await ask_doctor(command)
-        self._answered(lambda state: with_machine(state, found))
+    async def _ask_machine(self, program: str | None) -> None:
+        found = await ask_doctor(program)
+        self._answered(lambda state: with_machine(state, found, program))
 
     async def _ask_plan(self, asked: tuple[str, ...]) -> None:
         found = await ask_plan(asked)

@@ -51,6 +51,11 @@ class Form:
         return self.workload == OWN_COMMAND
 
     @property
+    def program(self) -> str | None:
+        """Of a command of one's own its first word, empty while there is none; else ``None``."""
+        return next(iter(words(self.command) or ()), "") if self.own else None
+
+    @property
     def case(self) -> str:
         """The workload's name as the command line has it."""
         return self.workload + (self.model.strip() if self.workload == OF_TORCHVISION else "")
