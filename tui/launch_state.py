@@ -6,6 +6,7 @@ from dataclasses import field, replace
 from functools import partial
 
 from gpuwatch.deferred import dataclass
+from gpuwatch.shell_line import in_bash, operator_in
 from gpuwatch.tui.launch_answers import Machine, Place, PlanNow, Refusal
 from gpuwatch.tui.launch_fields import FIRST, Parameter, clash, taken
 from gpuwatch.tui.launch_text import Text
@@ -222,6 +223,15 @@ def stand_on(state: LaunchState, key: str) -> LaunchState:
         state = replace(state, form=replace(state.form, workload=item.name))
     text = text_of(state)
     return replace(state, at=len(text.value) if text else 0)
+
+
+def gone_to(state: LaunchState, key: str) -> LaunchState:
+    """At what stands against a start; a line for a shell is handed to one."""
+    state = stand_on(state, key)
+    if key != "command" or operator_in(state.form.command) is None:
+        return state
+    line = in_bash(state.form.command.strip())
+    return with_text(state, Text(line, len(line)))
 
 
 def text_of(state: LaunchState) -> Text | None:

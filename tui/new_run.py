@@ -21,6 +21,7 @@ from gpuwatch.tui.launch_rows import Drawn, launch_rows
 from gpuwatch.tui.launch_state import (
     LaunchState,
     current,
+    gone_to,
     moved,
     next_part,
     obstacle,
@@ -194,7 +195,7 @@ class NewRunScreen(PaintedScreen):
         against = obstacle(self.state)
         if against is not None:
             # What it is stands in the plan.
-            self._change(lambda state: stand_on(state, against[0]))
+            self._change(lambda state: gone_to(state, against[0]))
             self._say("nothing was started")
             return
         self._busy, self._warned = True, False

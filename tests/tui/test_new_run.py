@@ -194,6 +194,26 @@ async def test_an_own_command_has_a_field_in_its_row(session: Make, fake: Fake) 
     assert started(fake) == [["--", "python3", "t?.py"]]
 
 
+async def test_a_line_for_a_shell_is_offered_to_bash_and_quotes_keep_it_words(
+    session: Make, fake: Fake
+) -> None:
+    fake.records(session())
+    async with running(NewRunScreen, (120, 40)) as (app, pilot):
+        await pilot.press("end", *"train.py 100 | tee o")
+        await shows(pilot, "✗ cannot start: | is for a shell: Enter writes bash -c around it all")
+        assert "✓ 1 run" not in screen_text(app)
+        await pilot.press("enter")
+        await shows(pilot, "[bash -c 'train.py 100 | tee o'")
+        await shows(pilot, "» nothing was started")
+        await shows(pilot, "$ gpuwatch run -- bash -c 'train.py 100 | tee o'")
+        await pilot.press("ctrl+u", *"a '|' b")
+        await shows(pilot, "$ gpuwatch run -- a '|' b")
+        await shows(pilot, "✓ 1 run")
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, LiveScreen))
+    assert started(fake) == [["--", "a", "|", "b"]]
+
+
 async def test_an_own_command_is_not_held_to_what_the_workloads_need(fake: Fake) -> None:
     why = "torch is built for CUDA 13"
     fake.finds(
