@@ -7,7 +7,7 @@ from pathlib import Path
 
 from gpuwatch.text import clean
 from gpuwatch.tui.cells import fit
-from gpuwatch.tui.home_list import Item, last_start
+from gpuwatch.tui.home_list import Item, first_start
 from gpuwatch.tui.home_table import started
 from gpuwatch.tui.words import Question
 
@@ -45,8 +45,8 @@ def _told(item: Item) -> str:
         ran = item.ran
         where = f"study of {len(item.every)} run{'' if len(item.every) == 1 else 's'}"
     name = f"{fit(of.name, _LONGEST_NAME)} ({ran})" if of.name else ran
-    moment = last_start(item)
-    return f"{name} {where}" + (f", started {started(moment)}" if moment else "")
+    start = first_start(item)
+    return f"{name} {where}" + (f", started {started(start)}" if start else "")
 
 
 def _some(texts: Sequence[str]) -> list[str]:

@@ -76,6 +76,31 @@ async def test_eight_gpus_are_a_grid(fake: Fake, monkeypatch: pytest.MonkeyPatch
         await shows(pilot, "  7  ━")
 
 
+async def test_beside_eight_gpus_a_short_list_is_shown_whole(
+    fake: Fake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_GPUS", "8")
+    fake.list(*(entry(Path(f"/x/{n}.gpuwatch"), workload=f"run-{n}") for n in range(7)))
+    async with running(HomeScreen) as (app, pilot):
+        await shows(pilot, "  7  ━")
+        await shows(pilot, "run-6")
+        assert screen_text(app).count(" run-") == 7
+
+
+async def test_why_a_run_failed_is_told_below_its_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME"):
+        monkeypatch.setenv(name, str(tmp_path / name))
+    program = "import sys; print('busy', file=sys.stderr); import no_such_module"
+    command = [sys.executable, "-m", "gpuwatch", "--record", "--quiet", "--", sys.executable]
+    done = subprocess.run([*command, "-c", program], cwd=ROOT, check=False, capture_output=True)
+    assert done.returncode == 1
+    async with running(HomeScreen) as (_, pilot):
+        await shows(pilot, "✗ failed")
+        await shows(pilot, "✗ exit code 1: ModuleNotFoundError: No module named 'no_such_module'")
+
+
 async def test_enter_opens_the_session_under_the_cursor(two: list[Path]) -> None:
     async with running(HomeScreen) as (app, pilot):
         await shows(pilot, "✓ finished")

@@ -176,7 +176,7 @@ async def test_pasted_text_is_clean_and_a_note_keeps_its_lines(studies: Path) ->
 async def test_deleting_names_what_goes_and_asks(studies: Path) -> None:
     async with home() as (screen, pilot):
         await pilot.press("down", "d")
-        await shows(pilot, "Delete gcn study of 2 runs, started 10-09 08:56?")
+        await shows(pilot, "Delete gcn study of 2 runs, started 10-09 08:55?")
         await shows(pilot, "study pair: 2 sessions")
         await pilot.press("escape", "d")
         await shows(pilot, "Delete gcn study of 2 runs")
