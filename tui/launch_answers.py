@@ -133,7 +133,7 @@ def plan(outcome: Outcome) -> PlanNow:
         seconds=number(body.get("seconds")),
         reason=clean(body.get("reason") or ""),
         troubles=_troubles(runs),
-        steps="" if steps is None else f"{steps:g}",
+        steps="" if steps is None else f"{steps:.0f}",
     )
 
 
