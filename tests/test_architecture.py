@@ -31,7 +31,7 @@ ENGINE = {
     "uncollected",
     "units",
 }
-ENGINE |= {"gpuwatch", "own_command", "peak_tables"}
+ENGINE |= {"gpuwatch", "own_command", "peak_tables", "shell_line"}
 STANDARD = set(sys.stdlib_module_names)
 
 # For each room: the rooms of gpuwatch and the packages from elsewhere that it may import.

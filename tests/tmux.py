@@ -66,3 +66,10 @@ class Pane(Tmux):
             assert time.monotonic() < deadline, f"no {text!r} in:\n{shown}"
             time.sleep(0.05)
         return shown
+
+    def wait_gone(self, text: str, seconds: float = 20.0) -> None:
+        """Look until ``text`` stands on the screen no more."""
+        deadline = time.monotonic() + seconds
+        while text in (shown := self.text()):
+            assert time.monotonic() < deadline, f"still {text!r} in:\n{shown}"
+            time.sleep(0.05)

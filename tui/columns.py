@@ -18,7 +18,7 @@ from gpuwatch.tui.cells import fit, pad, wrap
 from gpuwatch.tui.line import Line
 from gpuwatch.tui.live_rows import rule
 from gpuwatch.tui.numbers import shown
-from gpuwatch.units import UNKNOWN, clock_time, fact, joules, milliseconds, si
+from gpuwatch.units import UNKNOWN, clock_time, fact, joules, milliseconds, si, significant
 
 _METHOD = 10
 """Columns of the method at the end of a row."""
@@ -230,11 +230,11 @@ def _value(value: float | None, unit: str) -> str:
     if unit == "s":
         return milliseconds(value) if value < 60 else clock_time(value)
     if unit == "{sample}/s":
-        return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+        return significant(value)
     if unit == "{step}":
         return f"{value:,.0f}"
     if unit == "J":
         return joules(value)
     if unit == "FLOP/By":
-        return f"{value:.3g} FLOP/B" if value < 1000 else f"{value:,.0f} FLOP/B"
+        return f"{significant(value)} FLOP/B"
     return shown(value, unit)

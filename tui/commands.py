@@ -127,6 +127,10 @@ class Entry:
     """0 is the warm-up block."""
     labels_problem: str = ""
     """Why names, tags and notes of its folder are not known."""
+    status_text: str = ""
+    """How it ended, in a sentence."""
+    reason: str = ""
+    """Of one that failed what it said about that."""
 
 
 @dataclass(frozen=True)
@@ -199,6 +203,8 @@ def entry(item: dict[str, Any]) -> Entry:
         tags=tuple(map(clean, item.get("tags") or ())),
         note=clean_lines(item.get("note")),
         labels_problem=clean(item.get("labels_problem") or ""),
+        status_text=clean(item.get("status_text") or ""),
+        reason=clean(item.get("reason") or ""),
         run=_whole(item.get("run")),
         block=_whole(item.get("block")),
     )

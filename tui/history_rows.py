@@ -21,7 +21,7 @@ from gpuwatch.tui.history_axis import axis_rows
 from gpuwatch.tui.line import Line
 from gpuwatch.tui.numbers import shown
 from gpuwatch.tui.overlay import DOTS, Overlay
-from gpuwatch.units import UNKNOWN, loss, milliseconds, nice
+from gpuwatch.units import UNKNOWN, loss, milliseconds, nice, significant
 
 LETTERS = string.ascii_letters
 """Of the runs in their order; the baseline's is the first."""
@@ -296,6 +296,6 @@ def _figure(value: float, metric: Metric) -> str:
     if metric.unit == "":
         return loss(value)
     if metric.unit == "{sample}/s":
-        return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+        return significant(value)
     figure: Callable[[float, str], str] = shown
     return figure(value, metric.unit)

@@ -40,7 +40,6 @@ class HomeScreen(HomeSessions):
         Binding("a", "take_up", show=False),
         Binding("s", "stop", show=False),
         Binding("d", "delete", show=False),
-        Binding("y", "yes", show=False),
         Binding("l", "log", show=False),
         Binding("p", "processes", show=False),
         Binding("R", "label('name')", show=False),
@@ -131,7 +130,8 @@ class HomeScreen(HomeSessions):
     def on_key(self, event: events.Key) -> None:
         edit = self.state.edit
         if edit is None:
-            self._before(event)
+            if event.key != "q":
+                self.stays()
             return
         event.stop()
         event.prevent_default()
@@ -142,14 +142,6 @@ class HomeScreen(HomeSessions):
             self._edited(replace(edit, trouble=why), done=not why)
         else:
             self._edited(edit.pressed(event.key, event.character), done=False)
-
-    def _before(self, event: events.Key) -> None:
-        """Every key but the answer drops what is asked; n and Esc do no more than that."""
-        if event.key != "q":
-            self.stays()
-        if event.key != "y" and self.drop_question() and event.key in ("n", "escape"):
-            event.stop()
-            event.prevent_default()
 
     def on_paste(self, event: events.Paste) -> None:
         if self.state.edit is not None:
@@ -191,7 +183,6 @@ class HomeScreen(HomeSessions):
         """To another row; not while something is written for the one under the cursor."""
         if self.state.edit is not None and self.state.edit.target is not None:
             return
-        self.drop_question()
         self._wanted = None  # a person's own move counts, however late the list comes
         cursor = max(0, min(len(self.state.items) - 1, self.state.cursor + by))
         self.state = replace(self.state, cursor=cursor, message="")

@@ -1,7 +1,6 @@
 """What the home screen does with sessions and studies: by gpuwatch's own commands.
 
-They go on when the screen is left, and no one ends another; what asks first is dropped by any other
-key.
+They go on when the screen is left, and no one ends another.
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ import asyncio
 from collections.abc import Awaitable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from gpuwatch.session.progress import place
 from gpuwatch.session.status import State
@@ -19,14 +17,11 @@ from gpuwatch.tui import commands
 from gpuwatch.tui.commands import Listed
 from gpuwatch.tui.home_edit import Edit, label_command
 from gpuwatch.tui.home_list import items_of, stoppable
-from gpuwatch.tui.home_question import Question, delete_question
+from gpuwatch.tui.home_question import delete_question
 from gpuwatch.tui.home_rows import HomeState
 from gpuwatch.tui.look import READ_ONLY
 from gpuwatch.tui.painted import PaintedScreen
 from gpuwatch.tui.words import LOST_QUESTION, STUDY_QUESTION, stop_question
-
-if TYPE_CHECKING:
-    from textual.worker import Worker
 
 
 class HomeActs(PaintedScreen):
@@ -36,8 +31,6 @@ class HomeActs(PaintedScreen):
         super().__init__()
         self.state = HomeState()
         self._listed = Listed()
-        self._looking: Worker[None] | None = None
-        """Finds out what a deletion would take, to ask about it."""
         self._acts: list[str] = []
         """What is under way, in words."""
         self._leaving = False
@@ -92,34 +85,6 @@ class HomeActs(PaintedScreen):
         else:
             self.gpuwatch.leave()
 
-    # What is asked.
-
-    def _ask(self, question: Question) -> None:
-        self.state = replace(self.state, question=question, message="")
-        self.paint()
-
-    def drop_question(self) -> bool:
-        """Forget what is asked, also what is only on its way; whether there was something."""
-        looking, self._looking = self._looking, None
-        there = self.state.question is not None or (looking is not None and looking.is_running)
-        if looking is not None:
-            looking.cancel()
-        if there:
-            self.state = replace(self.state, question=None, message="")
-            self.paint()
-        return there
-
-    def action_yes(self) -> None:
-        """Do what is asked."""
-        question = self.state.question
-        if question is None:
-            return
-        self.state = replace(self.state, question=None)
-        if question.act == "stop":
-            self._act("stopping", self._stop(question.paths[0]))
-        else:
-            self._act("deleting", self._delete(question.paths))
-
     # Runs.
 
     def action_take_up(self) -> None:
@@ -147,12 +112,13 @@ class HomeActs(PaintedScreen):
         if self._refused():
             return
         if current.entry is None:
-            text = STUDY_QUESTION
+            question = STUDY_QUESTION
         elif current.entry.status == State.LOST.value:
-            text = LOST_QUESTION
+            question = LOST_QUESTION
         else:
-            text = stop_question(place(current.path))
-        self._ask(Question("stop", (current.path,), text))
+            question = stop_question(place(current.path))
+        path = current.path
+        self.ask(question, lambda: self._act("stopping", self._stop(path)))
 
     async def _stop(self, path: Path) -> bool:
         outcome = await commands.run("stop", str(path), outlives=True)
@@ -183,7 +149,7 @@ class HomeActs(PaintedScreen):
         paths = self._asked_for()
         if paths and not self._refused():
             self.say("looking at what would go …")
-            self._looking = self.run_worker(self._ask_delete(paths), group="look")
+            self.run_worker(self._ask_delete(paths), exclusive=True, group="ask")
 
     def _asked_for(self) -> tuple[Path, ...]:
         """What is marked, else what is under the cursor."""
@@ -195,9 +161,13 @@ class HomeActs(PaintedScreen):
         if not outcome.good:
             self.say(outcome.about(paths[0]))
             return
+        self.say("")
+        if not self.on_top or self.state.edit is not None:
+            return  # whoever went on meanwhile is asked nothing
         items = items_of(self._listed, paths)
         marked, going = bool(self.state.marked), outcome.out.splitlines()
-        self._ask(delete_question(paths, items, marked=marked, going=going))
+        question = delete_question(paths, items, marked=marked, going=going)
+        self.ask(question, lambda: self._act("deleting", self._delete(paths)))
 
     async def _delete(self, paths: tuple[Path, ...]) -> bool:
         outcome = await commands.run("delete", "--yes", *map(str, paths), outlives=True)

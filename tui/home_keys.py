@@ -31,8 +31,7 @@ HELP: tuple[tuple[str, str], ...] = (
     ("R", "give it a name, to find it by"),
     ("T", "its tags"),
     ("N", "a note on it"),
-    ("d", "delete what is marked, else what is under the cursor; asks"),
-    ("y", "yes, where something is asked; n, Esc and any other key: no"),
+    ("d", "delete what is marked, else what is under the cursor, after asking"),
     ("q", "leave; runs go on"),
 )
 
@@ -41,8 +40,6 @@ def home_keys(state: HomeState) -> list[tuple[str, str]]:
     """What can be pressed now, what matters most first."""
     if state.edit is not None:
         return [("Enter", "done"), ("Esc", "leave it as it was")]
-    if state.question is not None:
-        return [("y", "yes"), ("n", "no")]
     may, current = not state.read_only, state.current
     keys = [("n", "new run")] if may else []
     if may and current is not None:

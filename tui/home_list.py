@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import field, replace
+from datetime import datetime
 from pathlib import Path
 
 from gpuwatch.deferred import dataclass
@@ -14,7 +15,8 @@ from gpuwatch.tui.home_filter import matches
 
 GOING_ON = frozenset(state.value for state in (State.QUEUED, State.STARTING, State.RUNNING))
 _STOPPABLE = GOING_ON | {State.LOST.value}
-_BAD = ("failed", "killed", "lost", "unreadable")
+BAD = ("failed", "killed", "lost", "unreadable")
+"""States of a run that did not end well."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,7 @@ class Item:
         assert self.study is not None
         many, planned = len(self.every), self.study.runs or len(self.every)
         ends = Counter(run.status for run in self.every)
-        bad = [state for state in _BAD if ends[state]]
+        bad = [state for state in BAD if ends[state]]
         if self.goes_on:
             return State.RUNNING.value, f"run {many}/{planned}"
         if bad:
@@ -102,15 +104,26 @@ class Order:
     falling: bool
 
 
-def last_start(item: Item) -> str | None:
-    """When it, or the newest run of a study, was started; ``None``: that is not known."""
-    return max((run.started for run in item.sessions), default="") or None
+def first_start(item: Item) -> str | None:
+    """When it, or the first run of a study, was started; ``None``: that is not known."""
+    return min((run.started for run in item.sessions if run.started), default=None)
 
 
 def took(item: Item) -> float | None:
-    """Seconds, of a study those of its runs together; ``None``: not known."""
-    known = [run.seconds for run in item.sessions if run.seconds is not None]
-    return sum(known) if known else None
+    """Seconds, of a study from the start of its first run to the last end; ``None``: not known."""
+    if item.entry is not None:
+        return item.entry.seconds
+    starts = {run: at.timestamp() for run in item.every if (at := moment(run.started))}
+    ends = [at + run.seconds for run, at in starts.items() if run.seconds is not None]
+    return max(ends) - min(starts.values()) if ends else None
+
+
+def moment(started: str) -> datetime | None:
+    """Of a text such as ``2026-01-02T03:04:05+00:00``; ``None``: it is none."""
+    try:
+        return datetime.fromisoformat(started.replace("Z", "+00:00"))
+    except ValueError:
+        return None
 
 
 def _of_one(value: Callable[[Entry], float | None]) -> Callable[[Item], float | None]:
@@ -119,7 +132,7 @@ def _of_one(value: Callable[[Entry], float | None]) -> Callable[[Item], float | 
 
 
 ORDERS = (
-    Order("started", last_start, True),
+    Order("started", first_start, True),
     Order("took", took, True),
     Order("step time", _of_one(lambda entry: entry.step_seconds), False),
     Order("samples/s", _of_one(lambda entry: entry.samples_per_second), True),

@@ -1,28 +1,18 @@
-"""What the home screen asks before it stops or deletes something: in words that name it."""
+"""What the home screen asks before it deletes something: in words that name it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
 
-from gpuwatch.deferred import dataclass
 from gpuwatch.text import clean
 from gpuwatch.tui.cells import fit
-from gpuwatch.tui.home_list import Item, last_start
+from gpuwatch.tui.home_list import Item, first_start
 from gpuwatch.tui.home_table import started
+from gpuwatch.tui.words import Question
 
-_MOST_NAMED = 2
+_MOST_NAMED = 4
 _LONGEST_NAME = 40
-
-
-@dataclass(frozen=True)
-class Question:
-    """What waits for a yes."""
-
-    act: str
-    """``stop`` or ``delete``."""
-    paths: tuple[Path, ...]
-    text: str
 
 
 def delete_question(
@@ -38,10 +28,11 @@ def delete_question(
         _told(known[path]) if path in known else clean(f"{path.parent.name}/{path.name}")
         for path in paths
     ]
-    what = _some(names, "; ")
+    what = "; ".join(_some(names))
     if marked:
         what = f"the marked {what}" if len(paths) == 1 else f"{len(paths)} marked: {what}"
-    return Question("delete", tuple(paths), f"Delete {what}? {_some(going, '; ')}")
+    text = "\n".join([f"Delete {what}?", *map(clean, _some(going))])
+    return Question(text, "Delete", "Cancel")
 
 
 def _told(item: Item) -> str:
@@ -54,10 +45,10 @@ def _told(item: Item) -> str:
         ran = item.ran
         where = f"study of {len(item.every)} run{'' if len(item.every) == 1 else 's'}"
     name = f"{fit(of.name, _LONGEST_NAME)} ({ran})" if of.name else ran
-    moment = last_start(item)
-    return f"{name} {where}" + (f", started {started(moment)}" if moment else "")
+    start = first_start(item)
+    return f"{name} {where}" + (f", started {started(start)}" if start else "")
 
 
-def _some(texts: Sequence[str], between: str) -> str:
+def _some(texts: Sequence[str]) -> list[str]:
     shown, more = texts[:_MOST_NAMED], len(texts) - _MOST_NAMED
-    return between.join([*shown, *([f"{more} more"] if more > 0 else [])])
+    return [*shown, *([f"{more} more"] if more > 0 else [])]

@@ -16,7 +16,6 @@ from gpuwatch.tui.home_edit import Edit, edit_row
 from gpuwatch.tui.home_filter import no_field
 from gpuwatch.tui.home_first import Found, first_rows
 from gpuwatch.tui.home_list import ORDERS, Arrangement, Item
-from gpuwatch.tui.home_question import Question
 from gpuwatch.tui.home_table import details, table
 from gpuwatch.tui.line import Line
 from gpuwatch.tui.live_rows import rule
@@ -47,8 +46,6 @@ class HomeState:
     found: tuple[Found, ...] | None = None
     """What can run here, once it was looked at."""
     edit: Edit | None = None
-    question: Question | None = None
-    """It is shown as long as it waits for its answer, whatever else is said meanwhile."""
     message: str = ""
     read_only: bool = False
 
@@ -82,28 +79,32 @@ def home_rows(state: HomeState, width: int, height: int) -> tuple[list[Line], La
     foot = _foot(state, width, height)
     if state.devices is not None and state.items:
         listed = len(gap) + 2 + min(len(state.items), _LEAST_LISTED)
-        rows += on_gpu_rows(state.devices, width, height - len(rows) - len(foot) - listed)
-    rows += [*gap, _heading(state, width)]
-    space = max(0, height - len(rows) - len(foot))
+        # Of the largest foot, so that these rows do not come and go with the cursor.
+        below = max(len(foot), _details(height) + 1)
+        rows += on_gpu_rows(state.devices, width, height - len(rows) - below - listed)
+    rows += gap
+    space = max(0, height - len(rows) - 1 - len(foot))
     layout = Layout()
     if state.items:
         drawn, first = table(state.items, state.cursor, state.marked, width, space)
-        layout = Layout(len(rows) + 1, first, len(drawn) - 1)
-        rows += drawn
+        layout = Layout(len(rows) + 2, first, len(drawn) - 1)
+        rows += [_heading(state, width, layout), *drawn]
     else:
-        rows += _nothing(state, width, space)
+        rows += [_heading(state, width, layout), *_nothing(state, width, space)]
     rows += [Line(width) for _ in range(height - len(rows) - len(foot))]
     return (rows + foot)[:height], layout
 
 
-def _heading(state: HomeState, width: int) -> Line:
-    """How many there are, how many of them are shown, and in which order."""
+def _heading(state: HomeState, width: int, layout: Layout) -> Line:
+    """How many there are, which of their rows are on the screen, and in which order."""
     entries, how = state.entries or (), state.how
     if not entries:
         return rule("sessions", width)
     alone = sum(item.entry is not None and item.study is None for item in state.items)
     shown = alone + sum(len(item.runs) for item in state.items)
     title = f"sessions  {shown} of {len(entries)}" if how.query else f"sessions  {len(entries)}"
+    if state.items and layout.count < len(state.items):
+        title += f", rows {layout.first + 1}-{layout.first + layout.count} of {len(state.items)}"
     studies = sum(item.entry is None for item in state.items)
     if studies:
         title += f"  in {studies} {'study' if studies == 1 else 'studies'}"
@@ -139,25 +140,25 @@ def _foot(state: HomeState, width: int, height: int) -> list[Line]:
     """Marked sessions that are not in the list, more of the row under the cursor, and the line
     that is written, a word, or the path."""
     rows = _unlisted(state, width)
-    lines = 0 if height < 18 else 3 if height < 40 else 6
     current = state.current
-    if state.entries and lines:
-        told = details(current, width, lines) if current is not None else []
-        # Always as many, so that the list does not jump with the cursor.
-        rows += [*told, *(Line(width) for _ in range(lines - len(told)))]
+    if state.entries and current is not None:
+        rows += details(current, width, _details(height))
     if state.edit is not None:
         why = state.edit.trouble
         return [*rows, *(_said("✗ ", why, width) if why else []), edit_row(state.edit, width)]
-    if state.question is not None:
-        return [*rows, *_said("? ", state.question.text, width)]
     if state.message:
         return [*rows, *_said("» ", state.message, width)]
     path = "" if current is None else short_path(current.path, width - 2)
     return [*rows, Line(width).add(" ").add(path, "muted")]
 
 
+def _details(height: int) -> int:
+    """Rows of the foot for more of the row under the cursor, at most."""
+    return 0 if height < 18 else 3 if height < 40 else 6
+
+
 def _said(mark: str, text: str, width: int) -> list[Line]:
-    """A question or a word, wrapped: what it names stands at its end."""
+    """A word, wrapped: what it names stands at its end."""
     return [
         Line(width).add(" ").add(mark if not at else "  ", "key").add(part, "strong")
         for at, part in enumerate(wrap(clean(text), width - 4, _MOST_SAID) or [""])

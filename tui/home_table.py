@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from gpuwatch.session.status import State
 from gpuwatch.text import clean
 from gpuwatch.tui.cells import fit, pad, wrap
 from gpuwatch.tui.head_rows import MARKS
-from gpuwatch.tui.home_list import Item, last_start, place, took
+from gpuwatch.tui.home_list import BAD, Item, first_start, moment, place, took
 from gpuwatch.tui.line import Line
 from gpuwatch.tui.live_rows import samples_rate
 from gpuwatch.units import UNKNOWN, clock_time, milliseconds
@@ -124,7 +123,7 @@ def _row(
         "name": of.name,
         "workload": _what(item, named=any(column.name == "name" for column in shown)),
         "environment": _environment(item),
-        "started": started(last_start(item) or ""),
+        "started": started(first_start(item) or ""),
         " tags": f" {' '.join(of.tags)}",
         **_figures(item),
     }
@@ -185,18 +184,21 @@ def verdict(item: Item) -> str:
     return f"{told}" if len(kinds) > 1 else says[0][1]
 
 
+def _whys(item: Item) -> list[str]:
+    """Why the run, or the first of a study that did, ended badly."""
+    ended = sorted((run for run in item.sessions if run.status in BAD), key=lambda run: run.path)
+    return [": ".join(filter(None, (run.status_text, run.reason))) for run in ended[:1]]
+
+
 def started(text: str) -> str:
     """``11-20 22:54`` in the local time of the terminal."""
-    try:
-        moment = datetime.fromisoformat(text.replace("Z", "+00:00"))
-    except ValueError:
-        return fit(text, 11)
-    return moment.astimezone().strftime("%m-%d %H:%M")
+    known = moment(text)
+    return known.astimezone().strftime("%m-%d %H:%M") if known else fit(text, 11)
 
 
 def details(item: Item, width: int, lines: int) -> list[Line]:
-    """What the row under the cursor has no room for: question, verdicts, name, tags, note, or
-    why there are none."""
+    """What the row under the cursor has no room for: why it failed, question, verdicts, name, tags,
+    note, or why there are none."""
     if lines <= 0:
         return []
     of = item.entry or item.study
@@ -208,6 +210,7 @@ def details(item: Item, width: int, lines: int) -> list[Line]:
             told.insert(min(1, len(told)), ("asks", item.study.question))
     elif item.entry is not None and item.entry.name:
         told.append(("", f"{item.entry.workload} in {item.entry.environment}"))
+    told[:0] = [("✗", why) for why in _whys(item)]
     if of.note:
         told.insert(0, ("note", " ".join(of.note.split("\n"))))
     if of.tags:

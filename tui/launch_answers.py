@@ -88,9 +88,9 @@ class PlanNow:
     """What is wrong with the command line; everything else is empty then."""
 
 
-async def ask_doctor(command: Sequence[str]) -> Machine:
-    """What can run here; ``command``: one's own in place of a workload."""
-    behind = ("--", *command) if command else ()
+async def ask_doctor(program: str | None) -> Machine:
+    """What can run here: a program of one's own, or the workloads."""
+    behind = () if program is None else ("--", program)
     outcome = await commands.run(
         "doctor", "--images", "--format", "json", *behind, timeout=DOCTOR_SECONDS
     )
@@ -133,7 +133,7 @@ def plan(outcome: Outcome) -> PlanNow:
         seconds=number(body.get("seconds")),
         reason=clean(body.get("reason") or ""),
         troubles=_troubles(runs),
-        steps="" if steps is None else f"{steps:g}",
+        steps="" if steps is None else f"{steps:.0f}",
     )
 
 

@@ -12,7 +12,6 @@ from gpuwatch.tui.cells import pad
 from gpuwatch.tui.launch_fields import taken
 from gpuwatch.tui.launch_foot import ROOMY, foot_rows, shown_default
 from gpuwatch.tui.launch_state import (
-    TEXT_OF,
     WORKLOADS,
     Item,
     LaunchState,
@@ -113,8 +112,8 @@ def _left(state: LaunchState, width: int, roomy: bool) -> list[Row]:
     """What to run, and where."""
     here = current(state)
     rows: list[Row] = [(rule("workload", width), None)]
-    for name, what in WORKLOADS:
-        rows.append((_workload(state, name, what, here, width), f"workload={name}"))
+    for item, (_, what) in zip(items(state), WORKLOADS, strict=False):
+        rows.append((_workload(state, item, what, here, width), item.key))
     untold = wrong(state).get("where")
     rows.append((rule(f"environments{f'  ✗ {untold}' if untold else ''}", width), None))
     listed = [each for each in items(state) if each.part in ("where", "other", "pull")]
@@ -155,17 +154,13 @@ def _start(item_is_here: bool, width: int) -> Line:
     return Line(width).add(" ▸ " if item_is_here else "   ", "key")
 
 
-def _workload(state: LaunchState, name: str, what: str, here: Item, width: int) -> Line:
-    chosen, stands = state.form.workload == name, here.name == name and here.kind == "workload"
+def _workload(state: LaunchState, item: Item, what: str, here: Item, width: int) -> Line:
+    chosen, stands = state.form.workload == item.name, here.key == item.key
     row = Line(width).add(" ▸ " if stands else " • " if chosen else "   ", "key")
-    row.add(pad(name, _LABEL - 3), "select" if stands else "strong" if chosen else "text")
-    field = TEXT_OF.get(name) if chosen else None
-    if field is None:
+    row.add(pad(item.name, _LABEL - 3), "select" if stands else "strong" if chosen else "text")
+    if item.kind != "text" or not chosen:
         return row.add(" ").add(what, "text" if chosen else "muted")
-    if here.key == field:
-        row = Line(width).add(" • ", "key").add(pad(name, _LABEL - 3), "strong")
-    item = Item(field, "text", "name")
-    return _box(row.add(" "), state, item, here, max(10, row.left - 4), _HINTS[field])
+    return _box(row.add(" "), state, item, here, max(10, row.left - 4), _HINTS[item.key])
 
 
 def _place(

@@ -6,6 +6,7 @@ from dataclasses import field, replace
 from functools import partial
 
 from gpuwatch.deferred import dataclass
+from gpuwatch.shell_line import in_bash, operator_in
 from gpuwatch.tui.launch_answers import Machine, Place, PlanNow, Refusal
 from gpuwatch.tui.launch_fields import FIRST, Parameter, clash, taken
 from gpuwatch.tui.launch_text import Text
@@ -57,6 +58,8 @@ class LaunchState:
     """Whether the choice of environments is the person's."""
     machine: Machine | None = None
     """``None``: not known yet."""
+    machine_of: str | None = None
+    """The program that the environments of ``machine`` were asked about, as a form has it."""
     plan: PlanNow | None = None
     planned: tuple[str, ...] | None = None
     """The arguments that the plan is of."""
@@ -91,9 +94,7 @@ def wrong(state: LaunchState) -> dict[str, str]:
 def items(state: LaunchState) -> tuple[Item, ...]:
     """All items in the order of the arrow keys."""
     form, machine = state.form, state.machine
-    found = [Item(f"workload={name}", "workload", "workload", name) for name, _ in WORKLOADS]
-    if form.workload in TEXT_OF:
-        found.append(Item(TEXT_OF[form.workload], "text", "name"))
+    found = [_of_list(name) for name, _ in WORKLOADS]
     tick = partial(Item, kind="tick")
     found += [tick(f"env={text}", part="where", name=text) for text in places(state)]
     found += [Item("other", "text", "other"), tick("pull", part="pull")]
@@ -108,8 +109,13 @@ def items(state: LaunchState) -> tuple[Item, ...]:
     return tuple(found)
 
 
-TEXT_OF = {OWN_COMMAND: "command", OF_TORCHVISION: "model"}
-"""The field that a choice of the list needs."""
+_TEXT_OF = {OWN_COMMAND: "command", OF_TORCHVISION: "model"}
+"""The field that a row of the list is."""
+
+
+def _of_list(name: str) -> Item:
+    text = _TEXT_OF.get(name)
+    return Item(text or f"workload={name}", "text" if text else "workload", "workload", name)
 
 
 def _kind(parameter: Parameter) -> str:
@@ -125,8 +131,9 @@ def places(state: LaunchState) -> tuple[str, ...]:
 
 
 def place(state: LaunchState, text: str) -> Place | None:
-    """What is known of an environment."""
-    known = state.machine.places if state.machine else ()
+    """What is known of an environment; nothing while it is asked about another program."""
+    answered = state.machine is not None and state.machine_of == state.form.program
+    known = state.machine.places if state.machine and answered else ()
     return next((each for each in known if each.text == text), None)
 
 
@@ -185,15 +192,10 @@ def moved(state: LaunchState, by: int) -> LaunchState:
     """``by`` items down or up; in the list of workloads that chooses, and it is left by Tab."""
     listed = items(state)
     here = listed.index(current(state))
-    if current(state).kind == "workload":
-        many = len(WORKLOADS)
-        if here + by >= many and listed[many].part == "name" and here == many - 1:
-            return stand_on(state, listed[many].key)
-        return stand_on(state, listed[max(0, min(many - 1, here + by))].key)
-    there = max(0, min(len(listed) - 1, here + by))
-    if listed[there].kind == "workload":
-        return stand_on(state, f"workload={state.form.workload}")
-    return stand_on(state, listed[there].key)
+    if current(state).part == "workload":
+        return stand_on(state, listed[max(0, min(len(WORKLOADS) - 1, here + by))].key)
+    there = listed[max(0, min(len(listed) - 1, here + by))]
+    return stand_on(state, (there if there.part != "workload" else _chosen(state)).key)
 
 
 def next_part(state: LaunchState, by: int) -> LaunchState:
@@ -202,19 +204,34 @@ def next_part(state: LaunchState, by: int) -> LaunchState:
     parts = list(dict.fromkeys(each.part for each in listed))
     part = parts[(parts.index(current(state).part) + by) % len(parts)]
     if part == "workload":
-        return stand_on(state, f"workload={state.form.workload}")
+        return stand_on(state, _chosen(state).key)
     return stand_on(state, next(each.key for each in listed if each.part == part))
+
+
+def _chosen(state: LaunchState) -> Item:
+    """The row of the list that is chosen."""
+    return _of_list(state.form.workload)
 
 
 def stand_on(state: LaunchState, key: str) -> LaunchState:
     """With the cursor on an item, unfolded where need be; a workload is chosen by that."""
-    if key.startswith("workload="):
-        state = replace(state, form=replace(state.form, workload=key.partition("=")[2]))
     state = replace(state, cursor=key, message="")
-    if current(state).key != key:
+    item = current(state)
+    if item.key != key:
         state = replace(state, more=True)
+    elif item.part == "workload":
+        state = replace(state, form=replace(state.form, workload=item.name))
     text = text_of(state)
     return replace(state, at=len(text.value) if text else 0)
+
+
+def gone_to(state: LaunchState, key: str) -> LaunchState:
+    """At what stands against a start; a line for a shell is handed to one."""
+    state = stand_on(state, key)
+    if key != "command" or operator_in(state.form.command) is None:
+        return state
+    line = in_bash(state.form.command.strip())
+    return with_text(state, Text(line, len(line)))
 
 
 def text_of(state: LaunchState) -> Text | None:
@@ -278,10 +295,10 @@ def _with_value(state: LaunchState, item: Item, value: str) -> LaunchState:
     return replace(state, form=form, message="")
 
 
-def with_machine(state: LaunchState, machine: Machine) -> LaunchState:
+def with_machine(state: LaunchState, machine: Machine, program: str | None) -> LaunchState:
     """With what can run here. Where the choice is untouched and cannot run, another that can is
     taken."""
-    state = replace(state, machine=machine)
+    state = replace(state, machine=machine, machine_of=program)
     on_gpus = state.form.on_gpus
     able = [each.text for each in machine.places if each.trouble(on_gpus) is None]
     if state.touched or not able or state.form.own or set(state.form.ticked) & set(able):

@@ -126,7 +126,6 @@ class LiveScreen(TimeTravel, Views, Stopping):
         """Take a snapshot; when a run that was watched has ended, go on to the next of its
         study."""
         if self._watched and not news.goes_on:
-            self._asking = False
             self.options = replace(self.options, message="")
             self._awaiting = not self._stop_asked
         self._watched = news.goes_on
@@ -174,8 +173,7 @@ class LiveScreen(TimeTravel, Views, Stopping):
         else:
             lines = self._waiting(width)
         lines += [Line(width) for _ in range(height - 1 - len(lines))]
-        keys = live_keys(self.snapshot, self.options, self._view, asking=self._asking)
-        lines.append(keys_row(keys, width))
+        lines.append(keys_row(live_keys(self.snapshot, self.options, self._view), width))
         self.show(lines)
 
     def _lines(self, snapshot: Snapshot, width: int, height: int) -> list[Line]:
@@ -258,11 +256,9 @@ class LiveScreen(TimeTravel, Views, Stopping):
             self.gpuwatch.go_home(self.path)
 
     def action_back(self) -> None:
-        if self._asking:
-            self.action_answer(False)
-        elif self._narrow():
+        if self._narrow():
             return
-        elif self.options.message and not self.travelling:
+        if self.options.message and not self.travelling:
             self._say("")
         elif self.travelling:
             self.action_to_now()

@@ -40,12 +40,8 @@ _TIME: tuple[tuple[str, str], ...] = (
 HELP = (*_OWN, *_TIME)
 
 
-def live_keys(
-    snapshot: Snapshot | None, options: Options, view: View, *, asking: bool
-) -> list[tuple[str, str]]:
+def live_keys(snapshot: Snapshot | None, options: Options, view: View) -> list[tuple[str, str]]:
     """What can be pressed now, what matters most first; ``view``: what is looked at."""
-    if asking:
-        return [("y", "yes"), ("n", "no")]
     keys = [("q", "leave")]
     if snapshot is None:
         return [*keys, ("Esc", "sessions")]

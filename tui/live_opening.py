@@ -47,7 +47,7 @@ def begin(path: Path, look: Look) -> Begun | None:
     try:
         begun = _read(Collector(reader, time.time_ns), width)
         lines = drawn(begun.snapshot, begun.options, width, height - 1).lines
-        keys = live_keys(begun.snapshot, begun.options, begun.view, asking=False)
+        keys = live_keys(begun.snapshot, begun.options, begun.view)
         first_picture.draw([*lines, keys_row(keys, width)], look)
     except first_picture.UNREADABLE:
         with closing(reader):

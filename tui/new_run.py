@@ -21,6 +21,7 @@ from gpuwatch.tui.launch_rows import Drawn, launch_rows
 from gpuwatch.tui.launch_state import (
     LaunchState,
     current,
+    gone_to,
     moved,
     next_part,
     obstacle,
@@ -32,7 +33,7 @@ from gpuwatch.tui.launch_state import (
     wrong,
 )
 from gpuwatch.tui.look import READ_ONLY
-from gpuwatch.tui.new_run_form import Form, arguments, words
+from gpuwatch.tui.new_run_form import Form, arguments
 from gpuwatch.tui.painted import PaintedScreen
 
 PLAN_AFTER_SECONDS = 0.25
@@ -54,7 +55,7 @@ class NewRunScreen(PaintedScreen):
         ("PgUp PgDn", "eight rows up or down"),
         ("Home End", "first or last; in a field: its start or end"),
         ("Ctrl+U", "empty a field to the left; Ctrl+K to the right, Ctrl+W a word"),
-        ("Esc or q", "back; a run that is being started goes on"),
+        ("Esc", "back; a run that is being started goes on"),
     )
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("escape", "back", show=False, priority=True),
@@ -74,7 +75,8 @@ class NewRunScreen(PaintedScreen):
         self._drawn = Drawn((), (), 0)
         self._follow = True
         self._busy = self._warned = self._left = False
-        self._command: tuple[str, ...] | None = None
+        self._program: str | None = ""
+        """What was last asked about."""
         self._timer: Timer | None = None
 
     def on_mount(self) -> None:
@@ -92,7 +94,7 @@ class NewRunScreen(PaintedScreen):
     def _keys(self) -> list[tuple[str, str]]:
         item = current(self.state)
         keys = [("Enter", "start"), ("Tab", "next part")]
-        if item.kind == "workload":
+        if item.part == "workload":
             keys.append(("↑↓", "choose"))
         else:
             keys.append(("↑↓", "move"))
@@ -115,16 +117,15 @@ class NewRunScreen(PaintedScreen):
     def _ask(self) -> None:
         """Ask for the plan, and for what can run where that may be another answer."""
         form = self.state.form
-        command = tuple(words(form.command) or ())[:1] if form.own else ()
-        if command != self._command:
-            self._command = command
-            self.run_worker(self._ask_machine(command), exclusive=True, group="machine")
+        if form.program != self._program and form.program != "":
+            self._program = form.program
+            self.run_worker(self._ask_machine(form.program), exclusive=True, group="machine")
         if not wrong(self.state):
             self.run_worker(self._ask_plan(arguments(form)), exclusive=True, group="plan")
 
-    async def _ask_machine(self, command: tuple[str, ...]) -> None:
-        found = await ask_doctor(command)
-        self._answered(lambda state: with_machine(state, found))
+    async def _ask_machine(self, program: str | None) -> None:
+        found = await ask_doctor(program)
+        self._answered(lambda state: with_machine(state, found, program))
 
     async def _ask_plan(self, asked: tuple[str, ...]) -> None:
         found = await ask_plan(asked)
@@ -162,10 +163,6 @@ class NewRunScreen(PaintedScreen):
                 "home": lambda state: moved(state, -10_000),
                 "end": lambda state: moved(state, 10_000),
             }.get(event.key)
-            if event.key == "q":
-                event.stop()
-                event.prevent_default()
-                self.action_back()
         if change is not None:
             event.stop()
             event.prevent_default()
@@ -198,7 +195,7 @@ class NewRunScreen(PaintedScreen):
         against = obstacle(self.state)
         if against is not None:
             # What it is stands in the plan.
-            self._change(lambda state: stand_on(state, against[0]))
+            self._change(lambda state: gone_to(state, against[0]))
             self._say("nothing was started")
             return
         self._busy, self._warned = True, False

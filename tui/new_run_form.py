@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 
 from gpuwatch.deferred import dataclass
+from gpuwatch.shell_line import operator_in
 from gpuwatch.tui import launch_fields
 from gpuwatch.workloads import names
 
@@ -51,6 +52,11 @@ class Form:
         return self.workload == OWN_COMMAND
 
     @property
+    def program(self) -> str | None:
+        """Of a command of one's own its first word, empty while there is none; else ``None``."""
+        return next(iter(words(self.command) or ()), "") if self.own else None
+
+    @property
     def case(self) -> str:
         """The workload's name as the command line has it."""
         return self.workload + (self.model.strip() if self.workload == OF_TORCHVISION else "")
@@ -73,6 +79,11 @@ def problems(form: Form) -> dict[str, str]:
         command = words(form.command)
         if not command:
             found["command"] = _unclosed(command) or "write what to run, such as python3 train.py"
+        elif operator := operator_in(form.command):
+            found["command"] = (
+                f"{operator} is for a shell: Enter writes bash -c around it all; in quotes "
+                f"({shlex.quote(operator)}) it is a word"
+            )
     elif form.workload == OF_TORCHVISION and not form.model.strip():
         found["model"] = "write a model's name, such as vit_b_16"
     elif form.workload == OF_TORCHVISION and len(form.model.split()) > 1:

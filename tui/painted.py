@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import ComposeResult
@@ -14,6 +14,7 @@ from gpuwatch.tui.line import Line
 
 if TYPE_CHECKING:
     from gpuwatch.tui.app import GpuwatchApp
+    from gpuwatch.tui.words import Question
 
 
 class PaintedScreen(Screen[None]):
@@ -51,6 +52,12 @@ class PaintedScreen(Screen[None]):
     def compose(self) -> ComposeResult:
         self._canvas = Canvas(ascii=self.gpuwatch.look.ascii)
         yield self._canvas
+
+    def ask(self, question: Question, then: Callable[[], None]) -> None:
+        """Ask over this screen, and do ``then`` once the answer is yes."""
+        from gpuwatch.tui.dialog import Dialog
+
+        self.app.push_screen(Dialog(question), lambda yes: then() if yes else None)
 
     def action_help(self) -> None:
         """The page of keys."""

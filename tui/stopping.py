@@ -23,13 +23,10 @@ class Stopping(PaintedScreen):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("q", "leave", show=False),
         Binding("s", "stop", show=False),
-        Binding("y", "answer(True)", show=False),
-        Binding("n", "answer(False)", show=False),
     ]
 
     path: Path
     snapshot: Snapshot | None
-    _asking = False
     _stop_asked = False
     """The stop command was started, and has not failed."""
     _stopping: Worker[None] | None = None
@@ -54,24 +51,16 @@ class Stopping(PaintedScreen):
         elif self.snapshot is None or not self.snapshot.goes_on:
             self._say("the run is over already")
         else:
-            self._asking = True
-            self._say(stop_question(self.snapshot.place))
+            known = self.snapshot.place
+            what = self.path.parent if known is not None and known.to_come else self.path
+            self.ask(stop_question(known), lambda: self._begin_stop(what))
 
-    def action_answer(self, yes: bool) -> None:
-        """The answer to that question."""
-        if not self._asking:
-            return
-        self._asking = False
-        if not yes:
-            self._say("")
-            return
+    def _begin_stop(self, what: Path) -> None:
         self._say("stopping the run …")
         self._stop_asked = True
-        self._stopping = self.run_worker(self._stop(), exclusive=True)
+        self._stopping = self.run_worker(self._stop(what), exclusive=True)
 
-    async def _stop(self) -> None:
-        known = self.snapshot.place if self.snapshot is not None else None
-        what = self.path.parent if known is not None and known.to_come else self.path
+    async def _stop(self, what: Path) -> None:
         outcome = await commands.run("stop", str(what), outlives=True)
         self._stop_asked = outcome.good
         self._say("" if outcome.good else f"could not stop it: {outcome.complaint}")

@@ -5,21 +5,32 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
+from gpuwatch.deferred import dataclass
 from gpuwatch.session.progress import Place
 
 
-def stop_question(place: Place | None) -> str:
+@dataclass(frozen=True)
+class Question:
+    """What a person is asked before something is stopped or deleted."""
+
+    text: str
+    yes: str
+    no: str = "Let it go on"
+    """The answers; ``no`` is the one that Enter alone gives."""
+
+
+def stop_question(place: Place | None) -> Question:
     """The question before a stop: it ends the study too."""
     to_come = 0 if place is None else place.to_come
     if not to_come:
-        return "Stop this run? y stops it; n or Esc lets it go on"
+        return Question("Stop this run?", "Stop it")
     rest = "one" if to_come == 1 else str(to_come)
-    return f"Stop this run and the {rest} after it? y stops them; n or Esc lets them go on"
+    return Question(f"Stop this run and the {rest} after it?", "Stop them", "Let them go on")
 
 
-STUDY_QUESTION = "Stop this study? y stops it; n or Esc lets it go on"
+STUDY_QUESTION = Question("Stop this study?", "Stop it")
 """The question before a stop of a study, whichever of its runs goes on."""
-LOST_QUESTION = "End what is left of this run? y ends it; n or Esc leaves it"
+LOST_QUESTION = Question("End what is left of this run?", "End it", "Leave it")
 """The question before a stop of a run without a recorder: it may be over already."""
 
 

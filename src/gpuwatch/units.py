@@ -29,6 +29,14 @@ def digits(value: float) -> str:
     return f"{value:.2f}"
 
 
+def significant(value: float, figures: int = 3) -> str:
+    """So many significant figures: ``0.0123``, ``15.2``; from a thousand on whole, up to a million
+    without an exponent: ``1,000`` of 999.7 too."""
+    if 10**figures - 0.5 <= abs(value) < 1e6:
+        return f"{value:,.0f}"
+    return f"{value:.{figures}g}"
+
+
 def si(value: float | None, unit: str) -> str:
     """``value`` with an SI prefix on ``unit``: ``312 TFLOP/s``, ``1.52 TB/s``."""
     number, prefixed = si_parts(value, unit)
@@ -65,9 +73,9 @@ def binary(value: float | None) -> str:
 
 def joules(value: float) -> str:
     """Energy with the prefix that people know: ``44.1 mJ``, ``123 J``, ``4.92 kJ``."""
-    if 0 < abs(value) < 1:
-        return f"{value * 1e3:.3g} mJ" if abs(value) >= 1e-3 else f"{value * 1e6:.3g} µJ"
-    return si(value, "J")
+    if 0 < abs(value) < 0.9995e-3:
+        return f"{value * 1e6:.3g} µJ"
+    return f"{value * 1e3:.3g} mJ" if 0 < abs(value) < 0.9995 else si(value, "J")
 
 
 def binary_parts(value: float | None) -> tuple[str, str]:
@@ -126,7 +134,7 @@ def milliseconds(seconds: float | None) -> str:
 
 
 def loss(value: float | None) -> str:
-    return UNKNOWN if value is None else f"{value:.4g}"
+    return UNKNOWN if value is None else significant(value, 4)
 
 
 def nice(value: float) -> float:

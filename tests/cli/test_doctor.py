@@ -321,6 +321,15 @@ def test_a_torch_that_cannot_use_the_gpu_is_told_and_the_build_that_can(
     assert cli("doctor", *bare, "--gpus", "none", code=0).stdout.endswith("--gpus none\n")
 
 
+def test_a_command_of_ones_own_is_not_held_to_the_torch_of_workloads(
+    cli: Cli, driver: FakeDriver, without_torch: Path
+) -> None:
+    bare = with_torch(without_torch, version="2.9.0+cpu", cuda=None)
+    found = asked(cli, *bare, "--", "true", code=0)
+    assert row(found, "bare")["with_gpu"]["ready"] is True
+    assert [gpu["torch"] for gpu in found["gpus"]] == [None, None], "torch is not even asked"
+
+
 def test_what_measures_bandwidth_is_told_and_what_would(
     cli: Cli, driver: FakeDriver, without_torch: Path
 ) -> None:

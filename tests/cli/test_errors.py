@@ -46,6 +46,8 @@ def one_line(text: str) -> str:
         (["--record", "--gpus", ","], "names no GPU"),
         (["run"], "nothing to run"),
         (["mnist-cnn"], "gpuwatch run mnist-cnn"),
+        (["resnet34"], "gpuwatch run torchvision:resnet34"),
+        (["run", "resnet34"], "did you mean torchvision:resnet34"),
         (["shwo", "x"], "did you mean show"),
         (["--plain", "rnu", "x"], "did you mean run"),
         (["--theme", "dark", "--plain", "replay", "nothing"], "no session 'nothing'"),

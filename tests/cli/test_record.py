@@ -61,6 +61,17 @@ def test_any_program_that_prints_step_lines_is_measured(cli: Cli, tmp_path: Path
     assert json.loads((study / "summary.json").read_text())["schema"] == 1
 
 
+def test_an_operator_of_a_shell_that_is_an_argument_is_told_and_passed_on(
+    cli: Cli, tmp_path: Path
+) -> None:
+    done = cli("--record", "--out", tmp_path / "out", "--", "echo", "a b", "|", "tee", "o")
+    assert "'|' goes to echo as it is; for a shell: -- bash -c " in done.stderr
+    (path,) = sessions(tmp_path / "out")
+    assert "a b | tee o" in cli("log", path).stdout
+    piped = cli("--record", "--out", tmp_path / "two", "--", "bash", "-c", "echo a | cat")
+    assert "for a shell" not in piped.stderr
+
+
 def test_nothing_is_zero_that_is_not_known(cli: Cli, tmp_path: Path) -> None:
     cli("--record", "--out", tmp_path / "out", "--", "sleep", "1.2")
     found = show(cli, sessions(tmp_path / "out")[0])

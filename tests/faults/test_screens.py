@@ -56,8 +56,8 @@ def test_stopping_from_the_screen_asks_first(cli: Cli, tmp_path: Path) -> None:
     out = tmp_path / "out"
     terminal = _screen(cli, out, steps=5000)
     terminal.type("s")
-    terminal.wait("Stop")
-    terminal.type("y")
+    terminal.wait("Stop it")
+    terminal.type("\x1b[C\r")
     (path,) = sessions(out)
     until(lambda: not kept(path).status.live)
     assert kept(path).status.state is State.STOPPED

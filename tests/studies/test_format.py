@@ -111,6 +111,7 @@ GOOD = 'workloads = ["gcn"]'
         ("[[part]]\ncommand = ''", ["command is empty"]),
         ("[[part]]\ncommand = []", ["command is empty"]),
         ("[[part]]\ncommand = \"a 'b\"", ["command cannot be split"]),
+        ("[[part]]\ncommand = 'a | b'", ["| in command is for a shell", "bash -c 'a | b'"]),
         ("[[part]]\ncommand = 5", ["command must be a list of texts"]),
         ("[[part]]\ncommand = 'true'\n[part.sweep]\nlr = [1, 2]", ["not of a command"]),
         ("[parameters]\nsteps = 5\n[[part]]\ncommand = 'true'", ["gpuwatch's own workloads"]),

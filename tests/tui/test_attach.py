@@ -32,8 +32,8 @@ def test_terminals_attach_and_are_lost_and_the_run_goes_on(cli: Cli, tmp_path: P
         assert listed["status"] == "running"
 
         third.type("s")
-        third.wait("yes")
-        third.type("y")
+        third.wait("Stop it")
+        third.type("\x1b[C\r")
         third.wait("stopped", seconds=40)
         third.type("q")
         assert third.end() == 0

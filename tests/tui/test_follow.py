@@ -113,7 +113,7 @@ async def test_a_run_of_before_that_was_opened_stays(session: Make) -> None:
 async def test_s_in_a_study_ends_its_folder_and_q_waits_for_that(session: Make, fake: Fake) -> None:
     (path,) = study(session, RUNS[0])
     async with live(path) as (app, pilot):
-        await pilot.press("s", "y", "q")
+        await pilot.press("s", "right", "enter", "q")
         await until(pilot, lambda: bool(app.farewell))
     assert fake.asked == [["stop", str(path.parent)]]
     assert not any("goes on" in line for line in app.farewell)
@@ -124,7 +124,7 @@ async def test_q_twice_leaves_at_once_and_the_stop_is_carried_out(
 ) -> None:
     (path,) = study(session, RUNS[0])
     async with live(path) as (app, pilot):
-        await pilot.press("s", "y", "q", "q")
+        await pilot.press("s", "right", "enter", "q", "q")
         await pilot.pause()
     assert app.farewell == ["the run is being stopped", f"see it again: gpuwatch replay {path}"]
     async with live(path) as (_, pilot):
@@ -134,7 +134,7 @@ async def test_q_twice_leaves_at_once_and_the_stop_is_carried_out(
 async def test_a_run_that_was_stopped_here_is_not_followed(session: Make, fake: Fake) -> None:
     (path,) = study(session, RUNS[0])
     async with live(path) as (app, pilot):
-        await pilot.press("s", "y")
+        await pilot.press("s", "right", "enter")
         end(path)
         await shows(pilot, "the run is over")
         assert "next:" not in screen_text(app)

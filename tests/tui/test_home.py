@@ -76,6 +76,31 @@ async def test_eight_gpus_are_a_grid(fake: Fake, monkeypatch: pytest.MonkeyPatch
         await shows(pilot, "  7  ━")
 
 
+async def test_beside_eight_gpus_a_short_list_is_shown_whole(
+    fake: Fake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_GPUS", "8")
+    fake.list(*(entry(Path(f"/x/{n}.gpuwatch"), workload=f"run-{n}") for n in range(7)))
+    async with running(HomeScreen) as (app, pilot):
+        await shows(pilot, "  7  ━")
+        await shows(pilot, "run-6")
+        assert screen_text(app).count(" run-") == 7
+
+
+async def test_why_a_run_failed_is_told_below_its_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME"):
+        monkeypatch.setenv(name, str(tmp_path / name))
+    program = "import sys; print('busy', file=sys.stderr); import no_such_module"
+    command = [sys.executable, "-m", "gpuwatch", "--record", "--quiet", "--", sys.executable]
+    done = subprocess.run([*command, "-c", program], cwd=ROOT, check=False, capture_output=True)
+    assert done.returncode == 1
+    async with running(HomeScreen) as (_, pilot):
+        await shows(pilot, "✗ failed")
+        await shows(pilot, "✗ exit code 1: ModuleNotFoundError: No module named 'no_such_module'")
+
+
 async def test_enter_opens_the_session_under_the_cursor(two: list[Path]) -> None:
     async with running(HomeScreen) as (app, pilot):
         await shows(pilot, "✓ finished")
@@ -170,9 +195,9 @@ async def test_stopping_from_the_list_asks_first(session: Make, fake: Fake) -> N
         await shows(pilot, "s stop")
         await pilot.press("s")
         await shows(pilot, "Stop this run?")
-        await pilot.press("escape", "y")
+        await pilot.press("enter")  # lets it go on
         await shows(pilot, "s stop")
-        await pilot.press("s", "y")
+        await pilot.press("s", "right", "enter")
         await until(pilot, lambda: ["stop", str(path)] in fake.asked)
     assert [call for call in fake.asked if call[0] == "stop"] == [["stop", str(path)]]
 
@@ -186,9 +211,8 @@ async def test_stopping_a_run_of_a_study_says_that_the_others_are_not_started(
     async with running(HomeScreen) as (_, pilot):
         await shows(pilot, "s stop")
         await pilot.press("s")
-        await shows(
-            pilot, "Stop this run and the 2 after it? y stops them; n or Esc lets them go on"
-        )
+        await shows(pilot, "Stop this run and the 2 after it?")
+        await shows(pilot, "Let them go on")
 
 
 async def test_a_lost_run_whose_processes_are_gone_is_closed_and_told_so_in_one_row(
@@ -201,10 +225,10 @@ async def test_a_lost_run_whose_processes_are_gone_is_closed_and_told_so_in_one_
     async with running(HomeScreen) as (_, pilot):
         await shows(pilot, "? lost")
         await pilot.press("s")
-        await shows(pilot, "End what is left of this run? y ends it; n or Esc leaves it")
-        await pilot.press("y")
+        await shows(pilot, "End what is left of this run?")
+        await pilot.press("right", "enter")
         await shows(pilot, f"» closed {path.name}: its run had ended")
-        await pilot.press("s", "y")
+        await pilot.press("s", "right", "enter")
         await shows(pilot, f"» {path.name} is not running")
         await pilot.app.workers.wait_for_complete()
 

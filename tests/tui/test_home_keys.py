@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import string
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -22,6 +23,7 @@ from gpuwatch.tui import commands
 from gpuwatch.tui.app import GpuwatchApp
 from gpuwatch.tui.canvas import Clicked
 from gpuwatch.tui.compare import CompareScreen
+from gpuwatch.tui.dialog import Dialog
 from gpuwatch.tui.home import HomeScreen
 from gpuwatch.tui.home_watch import fresh
 from gpuwatch.tui.live import LiveScreen
@@ -155,7 +157,7 @@ async def test_a_name_that_is_refused_is_told_and_stays_to_be_mended(studies: Pa
 async def test_esc_with_a_letter_behind_it_leaves_the_name_as_it_was(studies: Path) -> None:
     async with home() as (screen, pilot):
         await pilot.press("R", *"typed", "alt+d")
-        assert screen.state.edit is None and screen.state.question is None
+        assert screen.state.edit is None and screen.on_top
     assert labels.read(studies / "alone") == {}
 
 
@@ -174,12 +176,16 @@ async def test_pasted_text_is_clean_and_a_note_keeps_its_lines(studies: Path) ->
 async def test_deleting_names_what_goes_and_asks(studies: Path) -> None:
     async with home() as (screen, pilot):
         await pilot.press("down", "d")
-        await shows(pilot, "? Delete gcn study of 2 runs, started 10-09 08:56? study pair:")
-        await shows(pilot, "y yes  n no")
-        await pilot.press("escape", "y")
+        await shows(pilot, "Delete gcn study of 2 runs, started 10-09 08:55?")
+        await shows(pilot, "study pair: 2 sessions")
+        await pilot.press("escape", "d")
+        await shows(pilot, "Delete gcn study of 2 runs")
+        await pilot.press("enter")  # Cancel is where it begins
+        await until(pilot, lambda: screen.on_top)
+        assert (studies / "pair").exists()
         await pilot.press("d")
         await shows(pilot, "Delete gcn study of 2 runs")
-        await pilot.press("y")
+        await pilot.press("right", "enter")
         await shows(pilot, "deleted study pair: 2 sessions")
         await until(pilot, lambda: titles(screen) == ["mnist-cnn", "resnet18"])
     assert sorted(os.listdir(studies)) == ["alone", "older"]
@@ -189,7 +195,7 @@ async def test_what_is_marked_is_deleted_together(studies: Path) -> None:
     async with home() as (screen, pilot):
         await pilot.press("space", "down", "space", "home", "d")
         await shows(pilot, "Delete 2 marked: mnist-cnn in bare, started 10-09 08:58; resnet18")
-        await pilot.press("y")
+        await pilot.press("right", "enter")
         await until(pilot, lambda: titles(screen) == ["gcn"])
         assert screen.state.marked == ()
 
@@ -198,51 +204,52 @@ async def test_a_question_says_that_it_is_about_a_marked_run_elsewhere(studies: 
     labels.change(studies / "alone", "01-bare.gpuwatch", lambda _: Label("best"))
     async with home() as (_, pilot):
         await pilot.press("space", "end", "d")
-        await shows(
-            pilot, "? Delete the marked best (mnist-cnn) in bare, started 10-09 08:58? study"
-        )
+        await shows(pilot, "Delete the marked best (mnist-cnn) in bare, started 10-09 08:58?")
 
 
-@pytest.mark.parametrize("key", ["slash", "down", "o", "question_mark", "R", "n", "escape", "t"])
-async def test_every_key_but_yes_drops_the_question(studies: Path, key: str) -> None:
+async def test_no_key_of_ordinary_typing_says_yes(studies: Path) -> None:
     async with home() as (screen, pilot):
         await pilot.press("d")
-        await shows(pilot, "? Delete mnist-cnn")
-        await pilot.press(key)
-        assert screen.state.question is None
-        top = screen.app.screen
-        assert (top is screen) == (key != "question_mark")  # n and Esc say no, and do no more
-        await pilot.press("escape", "y")
+        await shows(pilot, "Delete mnist-cnn")
+        dialog = screen.app.screen
+        await pilot.press(
+            *string.ascii_letters, *string.digits, "space", "slash", "minus", "full_stop"
+        )
+        assert screen.app.screen is dialog
+        await pilot.press("enter")
+        await until(pilot, lambda: screen.on_top)
         await pilot.app.workers.wait_for_complete()
-        assert screen.state.question is None
-    assert (studies / "alone" / "01-bare.gpuwatch").exists()
+    assert sorted(os.listdir(studies)) == ["alone", "older", "pair"]
 
 
-async def test_a_click_and_the_wheel_drop_the_question_too(studies: Path) -> None:
+async def test_a_click_answers_too(studies: Path) -> None:
     async with home() as (screen, pilot):
-        for act in (lambda: screen.action_scroll_by(1), lambda: screen.action_scroll_by(-1)):
+        for button, left in (("#no", True), ("#yes", False)):
             await pilot.press("d")
-            await shows(pilot, "? Delete ")
-            act()
-            assert screen.state.question is None
+            await until(pilot, lambda: isinstance(screen.app.screen, Dialog))
+            await pilot.click(button)
+            await until(pilot, lambda: screen.on_top)
+            await pilot.app.workers.wait_for_complete()
+            assert (studies / "alone" / "01-bare.gpuwatch").exists() == left
+
+
+@pytest.mark.parametrize("key", ["f10", "ctrl+c"])
+async def test_the_program_is_left_from_a_question_too(studies: Path, key: str) -> None:
+    async with home() as (screen, pilot):
+        await pilot.press("d")
+        await until(pilot, lambda: isinstance(screen.app.screen, Dialog))
+        await pilot.press(key)
+        await until(pilot, lambda: screen.app.return_value == 0)
 
 
 async def test_a_question_on_its_way_is_not_asked_of_one_who_writes(studies: Path) -> None:
     async with home() as (screen, pilot):
         await pilot.press("d", "slash", *"gcn")
         await pilot.app.workers.wait_for_complete()
-        assert screen.state.question is None
+        assert screen.on_top
         await shows(pilot, "Enter done  Esc leave it as it was")
         await pilot.press("enter", "y")
     assert sorted(os.listdir(studies)) == ["alone", "older", "pair"]
-
-
-async def test_what_is_said_meanwhile_does_not_hide_the_question(studies: Path) -> None:
-    async with home() as (screen, pilot):
-        await pilot.press("d")
-        await shows(pilot, "? Delete mnist-cnn")
-        screen.say("something else has ended")
-        await shows(pilot, "? Delete mnist-cnn")
 
 
 async def test_a_label_goes_to_the_run_that_it_was_begun_for(studies: Path) -> None:
@@ -279,8 +286,8 @@ async def test_leaving_waits_for_what_is_under_way_and_a_second_time_does_not(
         fake.holds("delete")
         async with home() as (screen, pilot):
             await pilot.press("d")
-            await shows(pilot, "? Delete")
-            await pilot.press("y")
+            await until(pilot, lambda: isinstance(screen.app.screen, Dialog))
+            await pilot.press("right", "enter")
             await until(pilot, lambda: ["delete", "--yes", str(path)] in fake.asked)
             await pilot.press("R", *"x", "enter")  # ends no other act
             await until(pilot, lambda: ["rename", str(path), "--", "x"] in fake.asked)

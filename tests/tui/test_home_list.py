@@ -9,7 +9,7 @@ import pytest
 
 from gpuwatch.tui.commands import Entry, Listed, Study
 from gpuwatch.tui.home_edit import Edit, edit_row
-from gpuwatch.tui.home_list import ORDERS, Arrangement, Item, arranged
+from gpuwatch.tui.home_list import ORDERS, Arrangement, Item, arranged, first_start, took
 from gpuwatch.tui.home_rows import HomeState, home_rows
 from gpuwatch.tui.home_table import details, table, verdict
 
@@ -184,6 +184,55 @@ def test_only_rows_in_sight_are_drawn_of_a_thousand() -> None:
     at = layout.top + 500 - layout.first
     assert "run-500" in "".join(part for part, _ in drawn[at].spans())
     assert layout.item(at) == 500 and layout.item(0) is None and layout.item(22) is None
+
+
+def screen(state: HomeState, width: int, height: int) -> list[str]:
+    drawn, _ = home_rows(state, width, height)
+    return ["".join(part for part, _ in row.spans()).rstrip() for row in drawn]
+
+
+@pytest.mark.parametrize("height", [12, 17, 18, 23, 39, 49])
+@pytest.mark.parametrize("cursor", [0, 1, 40, 79])
+def test_no_row_stays_blank_while_the_list_hides_some_and_it_says_which_are_shown(
+    height: int, cursor: int
+) -> None:
+    noted = {1: "n" * 100, 40: "short"}
+    many = Listed(tuple(entry(f"s{n:04d}/01", note=noted.get(n, "")) for n in range(80)))
+    state = HomeState(entries=many.entries, items=arranged(many, Arrangement()), cursor=cursor)
+    drawn, layout = home_rows(state, 80, height)
+    told = screen(state, 80, height)
+    assert "" not in told[layout.top :]
+    shown = f"rows {layout.first + 1}-{layout.first + layout.count} of 80"
+    assert shown in told[layout.top - 2]
+    assert len(drawn) == height and layout.first <= cursor < layout.first + layout.count
+
+
+def test_a_list_that_is_shown_whole_says_nothing_of_rows() -> None:
+    state = HomeState(entries=LISTED.entries, items=arranged(LISTED, Arrangement()))
+    assert not any("rows " in line for line in screen(state, 80, 23))
+
+
+def test_a_study_started_with_its_first_run_and_took_until_the_last_one_ended() -> None:
+    (item,) = (item for item in arranged(LISTED, Arrangement()) if item.entry is None)
+    assert first_start(item) == "2026-01-02T03:04:05+00:00"
+    # The second run starts 5:55 after the first and takes 1:30.
+    assert took(item) == 5 * 60 + 55 + 90
+    unread = replace(PAIR[1], started="", seconds=None)
+    broken = Item(study=item.study, runs=(PAIR[0], unread), every=(PAIR[0], unread))
+    assert first_start(broken) == PAIR[0].started and took(broken) == 90
+    assert took(replace(broken, every=(unread,))) is None
+
+
+@pytest.mark.parametrize("state", ["failed", "killed", "lost", "unreadable"])
+def test_why_a_run_did_not_end_well_stands_in_the_foot(state: str) -> None:
+    ended = entry("a/01", status=state, status_text="exit code 1", reason="No module named 'x'")
+    told = ["".join(part for part, _ in row.spans()) for row in details(Item(entry=ended), 80, 3)]
+    assert told == [" ✗ exit code 1: No module named 'x'"]
+    good = replace(ended, status="finished")
+    assert details(Item(entry=good), 80, 3) == []
+    of_study = Item(study=LISTED.studies[0], runs=(good, ended), every=(good, ended))
+    told = ["".join(part for part, _ in row.spans()) for row in details(of_study, 80, 3)]
+    assert "exit code 1: No module named 'x'" in told[0]
 
 
 @pytest.mark.parametrize("size", [(60, 16), (80, 24), (120, 40), (160, 50), (200, 60), (10, 3)])

@@ -168,21 +168,23 @@ async def test_standard_error_is_marked_with_a_word(session: Make) -> None:
     assert " out fine" in text and " err careful" in text
 
 
-async def test_s_asks_and_n_lets_the_run_go_on(session: Make, fake: Fake) -> None:
+@pytest.mark.parametrize("answer", ["enter", "escape"])
+async def test_s_asks_and_the_run_goes_on_unless_stopping_is_chosen(
+    session: Make, fake: Fake, answer: str
+) -> None:
     async with live(session()) as (app, pilot):
         await pilot.press("s")
         await shows(pilot, "Stop this run?")
-        await pilot.press("n")
+        await pilot.press("y", "n", "s", "q", answer)
         await until(pilot, lambda: "Stop this run?" not in screen_text(app))
-        await pilot.press("y")
         await pilot.pause(0.1)
     assert fake.asked == []
 
 
-async def test_s_and_y_run_the_stop_command(session: Make, fake: Fake) -> None:
+async def test_the_chosen_answer_runs_the_stop_command(session: Make, fake: Fake) -> None:
     path = session()
     async with live(path) as (_, pilot):
-        await pilot.press("s", "y")
+        await pilot.press("s", "right", "enter")
         await until(pilot, lambda: fake.asked == [["stop", str(path)]])
 
 
@@ -271,9 +273,9 @@ async def test_q_in_the_last_run_of_a_study_names_that_run(session: Make) -> Non
 @pytest.mark.parametrize(
     ("file", "problems", "question"),
     [
-        ("01-bare", {}, "Stop this run and the 2 after it? y stops them"),
-        ("01-bare", {"2": [MISSING]}, "Stop this run and the one after it? y stops them"),
-        ("03-apptainer", {}, "Stop this run? y stops it"),
+        ("01-bare", {}, "Stop this run and the 2 after it?"),
+        ("01-bare", {"2": [MISSING]}, "Stop this run and the one after it?"),
+        ("03-apptainer", {}, "Stop this run?"),
     ],
 )
 async def test_s_says_that_the_runs_after_it_are_not_started_either(

@@ -73,7 +73,7 @@ async def test_where_the_screen_may_not_act_a_key_says_so_and_does_nothing(
     app = GpuwatchApp(lambda: LiveScreen(path, refresh=0.1), Look(read_only=True))
     async with app.run_test(size=(100, 24)) as pilot:
         await shows(pilot, "GPU utilization")
-        await pilot.press(key, "y")
+        await pilot.press(key)
         await shows(pilot, READ_ONLY)
     assert fake.asked == []
 

@@ -145,8 +145,8 @@ async def test_where_bare_cannot_run_another_that_can_is_ticked_unless_one_was_c
         await shows(pilot, "$ gpuwatch run mnist-cnn --env docker=mine")
     chosen = pressed(pressed(stand_on_item(LaunchState(), "env=bare"), 1), 1)
     found = Machine((Place("bare", "", Refusal("no torch"), None), Place("docker", "", None, None)))
-    assert with_machine(chosen, found).form.ticked == ("bare",)
-    assert with_machine(LaunchState(), found).form.ticked == ("docker",)
+    assert with_machine(chosen, found, None).form.ticked == ("bare",)
+    assert with_machine(LaunchState(), found, None).form.ticked == ("docker",)
 
 
 async def test_the_form_is_usable_before_anything_is_known(fake: Fake) -> None:
@@ -192,6 +192,49 @@ async def test_an_own_command_has_a_field_in_its_row(session: Make, fake: Fake) 
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, LiveScreen))
     assert started(fake) == [["--", "python3", "t?.py"]]
+
+
+async def test_a_line_for_a_shell_is_offered_to_bash_and_quotes_keep_it_words(
+    session: Make, fake: Fake
+) -> None:
+    fake.records(session())
+    async with running(NewRunScreen, (120, 40)) as (app, pilot):
+        await pilot.press("end", *"train.py 100 | tee o")
+        await shows(pilot, "✗ cannot start: | is for a shell: Enter writes bash -c around it all")
+        assert "✓ 1 run" not in screen_text(app)
+        await pilot.press("enter")
+        await shows(pilot, "[bash -c 'train.py 100 | tee o'")
+        await shows(pilot, "» nothing was started")
+        await shows(pilot, "$ gpuwatch run -- bash -c 'train.py 100 | tee o'")
+        await pilot.press("ctrl+u", *"a '|' b")
+        await shows(pilot, "$ gpuwatch run -- a '|' b")
+        await shows(pilot, "✓ 1 run")
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, LiveScreen))
+    assert started(fake) == [["--", "a", "|", "b"]]
+
+
+async def test_an_own_command_is_not_held_to_what_the_workloads_need(fake: Fake) -> None:
+    why = "torch is built for CUDA 13"
+    fake.finds(
+        environment("bare", with_gpu=why), environment("docker", "no image"), gpus=1, torch=why
+    )
+    async with running(NewRunScreen, (120, 40)) as (app, pilot):
+        await says(pilot, f"[x] bare ✗ {why}")
+        asked = len(fake.asked)
+        fake.holds("doctor")
+        await pilot.press("end", *"ls -l")
+        await shows(pilot, "$ gpuwatch run -- ls -l")
+        await until(pilot, lambda: len(fake.asked) > asked)
+        assert why not in screen_text(app) and "no image" not in screen_text(app)
+        await shows(pilot, "✓ 1 run")
+        fake.finds(environment("bare"))
+        fake.goes_on()
+        await says(pilot, "[x] bare ✓ Engine of bare")
+        asked = len(fake.asked)
+        await pilot.press("up", "up")
+        await shows(pilot, "$ gpuwatch run alexnet")
+        await until(pilot, lambda: ["doctor", "--images", "--format", "json"] in fake.asked[asked:])
 
 
 async def test_an_image_can_be_typed_or_pasted(fake: Fake) -> None:
@@ -287,16 +330,6 @@ async def test_a_refusal_is_shown_and_the_form_stays(fake: Fake) -> None:
         assert isinstance(app.screen, NewRunScreen)
         await pilot.press("escape")
         await until(pilot, lambda: isinstance(app.screen, HomeScreen))
-
-
-async def test_q_and_escape_lead_back_and_nothing_is_started(fake: Fake) -> None:
-    async with running(HomeScreen) as (app, pilot):
-        for key in ("q", "escape"):
-            await pilot.press("n")
-            await until(pilot, lambda: isinstance(app.screen, NewRunScreen))
-            await pilot.press(key)
-            await until(pilot, lambda: isinstance(app.screen, HomeScreen))
-    assert started(fake) == []
 
 
 async def test_read_only_starts_nothing(fake: Fake) -> None:

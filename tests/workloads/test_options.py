@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import importlib
 import subprocess
 import sys
 from pathlib import Path
@@ -116,6 +117,22 @@ def test_a_misspelt_name_is_refused_with_the_one_that_was_meant() -> None:
     assert suggest("resnet5")[0] == "resnet50"
     with pytest.raises(ValueError, match="did you mean resnet50"):
         check("resnet5")
+
+
+@pytest.mark.parametrize("name", ["resnet34", "ResNet34", "vit_b_16", "vit_b16"])
+def test_a_model_of_torchvision_is_meant_by_its_bare_name(name: str) -> None:
+    meant = "resnet34" if "34" in name else "vit_b_16"
+    with pytest.raises(ValueError, match=f"did you mean torchvision:{meant}"):
+        check(name)
+
+
+@pytest.mark.torch
+def test_the_models_that_are_suggested_are_those_of_torchvision() -> None:
+    models = importlib.import_module("torchvision.models")
+    there = set(models.list_models(module=models))
+    assert {suggest(name)[0] for name in there - known().keys()} <= {
+        f"torchvision:{name}" for name in there
+    }
 
 
 def test_any_torchvision_name_passes_until_torchvision_is_asked() -> None:

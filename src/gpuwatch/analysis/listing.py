@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -10,11 +11,13 @@ from gpuwatch.analysis.step_lines import median_step, throughput
 from gpuwatch.models import JSON, mapping, number
 from gpuwatch.session.plan import read
 from gpuwatch.session.reader import SessionReader
-from gpuwatch.session.status import status
+from gpuwatch.session.status import State, status
 from gpuwatch.text import clean
 
 FIRST_STEP_LINES = 2000
 """Step lines that the speed is of: behind them it stays what it is."""
+_LAST_LINES, _LAST_LOOKED_AT = 20, 1000
+"""Lines of standard error among the last lines of a log, in which a reason is looked for."""
 
 
 def listing(reader: SessionReader, *, speed: bool = True) -> dict[str, JSON]:
@@ -40,6 +43,7 @@ def listing(reader: SessionReader, *, speed: bool = True) -> dict[str, JSON]:
         "path": str(reader.path),
         "status": state.state.value,
         "status_text": state.text,
+        "reason": _reason(reader, meta, state.state),
         "workload": str(mapping(meta.get("workload")).get("name", "")),
         "environment": str(mapping(meta.get("environment")).get("label", "")),
         "started": started,
@@ -49,6 +53,19 @@ def listing(reader: SessionReader, *, speed: bool = True) -> dict[str, JSON]:
         "samples_per_second": _finite(throughput(timed)),
         "study": reader.path.parent.name,
     }
+
+
+def _reason(reader: SessionReader, meta: Mapping[str, JSON], state: State) -> str:
+    """Of a run that failed what it reported, else the last line it wrote on standard error."""
+    if state not in (State.FAILED, State.KILLED):
+        return ""
+    if reported := mapping(meta.get("error")).get("message"):
+        return clean(reported)
+    last = reader.last_log()
+    lines = reader.log_lines(
+        last + 1, _LAST_LINES, stream="stderr", upto=last, back=True, least=last - _LAST_LOOKED_AT
+    )
+    return next((text for line in reversed(lines) if (text := clean(line.text).strip())), "")
 
 
 def _finite(value: float | None) -> float | None:

@@ -139,7 +139,12 @@ def _batch(session: Summary) -> str | None:
     found, samples = _either("batch_size")(session), samples_of_a_step(session)
     if found is not None:
         return str(found)
-    return None if samples is None else f"{samples:.4g}"
+    return None if samples is None else _figures(samples)
+
+
+def _figures(samples: float) -> str:
+    """Means over steps that differ by a partial batch are the same in it."""
+    return f"{samples:.0f}" if samples >= 9999.5 else f"{samples:.4g}"
 
 
 def _which_gpu(session: Summary) -> str | None:
@@ -159,7 +164,7 @@ _REPORTED: tuple[tuple[str, Value], ...] = (
 
 
 def _samples(one: Sequence[Summary], two: Sequence[Summary]) -> list[str]:
-    return _apart("samples per step", one, two, samples_of_a_step, lambda value: f"{value:.4g}")
+    return _apart("samples per step", one, two, samples_of_a_step, _figures)
 
 
 def _flop(one: Sequence[Summary], two: Sequence[Summary]) -> list[str]:

@@ -173,8 +173,10 @@ def _help(own: Sequence[str]) -> int:
 def _unknown(name: str) -> str:
     from difflib import get_close_matches
 
-    from gpuwatch.workloads.names import TORCHVISION, known
+    from gpuwatch.workloads.names import TORCHVISION, known, suggest
 
+    if f"{TORCHVISION}{name}" in suggest(name):
+        name = f"{TORCHVISION}{name}"
     if name in known() or name.startswith(TORCHVISION):
         return f"{name} is a workload: `gpuwatch run {name}`"
     close = get_close_matches(name, COMMANDS, n=2)

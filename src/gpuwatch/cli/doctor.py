@@ -112,10 +112,12 @@ def _report(
     uuids = () if reason else tuple(device.uuid for device in devices if device.uuid)
     driver = next((device.attributes.get("driver.version") for device in devices), None)
     bare = next((env for _, env in asked if env.kind == "bare"), None)
-    python, build = _python(bare.python if bare else None, ask_torch=bool(bare and devices))
+    of_ours = workload.kind == "workload"
+    ask_torch = bool(bare and devices and of_ours)
+    python, build = _python(bare.python if bare else None, ask_torch=ask_torch)
     refusals = [_refusal(python.path, build, device) for device in devices]
     checked = _ask(asked, uuids, workload, chosen=gpus is not None)
-    if workload.kind == "workload":
+    if of_ours:
         checked = tuple(_with_torch(each, refusals) for each in checked)
     return report.Report(
         gpuwatch=__version__,

@@ -24,7 +24,10 @@ from gpuwatch.session.study import SUMMARY_JSON, is_held
 _LARGEST = 64 << 20
 _SAVE_SECONDS = 5.0
 _OVER = frozenset({"finished", "failed", "killed", "stopped"})
-_TEXTS = ("id", "path", "status", "status_text", "workload", "environment", "started", "study")
+_TEXTS = (
+    *("id", "path", "status", "status_text", "reason"),
+    *("workload", "environment", "started", "study"),
+)
 _NUMBERS = ("seconds", "steps", "step_median_seconds", "samples_per_second")
 
 

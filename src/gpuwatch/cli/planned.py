@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from textwrap import fill
@@ -16,11 +17,17 @@ from gpuwatch.recorder.request import Request, gpus_of, preflight
 from gpuwatch.recorder.resume import missing
 from gpuwatch.session.estimate import Known, about, cell, history
 from gpuwatch.session.plan import Part, Plan, PlannedRun, case_label, read, unique
+from gpuwatch.shell_line import in_bash, operator_among
 from gpuwatch.text import clean, document
 
 
 def announce(request: Request, say: Callable[[str], None]) -> None:
-    """Say what several runs are going to be; nothing of a single one."""
+    """Say what several runs are going to be; of a single one only what it may not be meant to."""
+    cases = [case for part in request.parts for case in part.workloads]
+    for words in dict.fromkeys(case.arguments for case in cases if case.kind == "command"):
+        if operator := operator_among(words):
+            line = " ".join(word if word == operator else shlex.quote(word) for word in words)
+            say(f"{operator!r} goes to {words[0]} as it is; for a shell: -- {in_bash(line)}")
     plan = _plan(request)
     if len(plan.runs) > 1:
         for line in [*_parts(plan), _time(plan, request)]:

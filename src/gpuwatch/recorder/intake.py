@@ -14,6 +14,7 @@ from gpuwatch.recorder.stepline import PREFIX, Malformed, Report, Step, pack, pa
 from gpuwatch.session.rows import StepRow
 from gpuwatch.session.step_tier import StepTier
 from gpuwatch.session.store import Row, event, fact, meta
+from gpuwatch.units import significant
 
 _MOST_COMPLAINTS = 20
 _MOST_FACTS = 200
@@ -220,7 +221,7 @@ class Intake:
     def _epoch(self, t: int, body: Mapping[str, JSON]) -> list[Row]:
         """An event, but at most one a second, and the last: small data gives many epochs."""
         figures = (
-            f"{key} {value:.4g}" if isinstance(value, float) else f"{key} {value}"
+            f"{key} {significant(value, 4)}" if isinstance(value, float) else f"{key} {value}"
             for key, value in body.items()
             if key != "epoch"
         )

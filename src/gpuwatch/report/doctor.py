@@ -51,7 +51,7 @@ class Gpu:
     capability: str | None
     """Compute capability, ``9.0``."""
     torch: Problem | None
-    """Why the torch of bare runs cannot use it; ``None``: it can, or there is no torch."""
+    """Why the torch of bare runs cannot use it; ``None``: it can, or it is not asked."""
     bandwidth_by: str | None
     """The counter that measures its memory bandwidth; ``None``: see ``bandwidth``."""
     bandwidth: Problem | None

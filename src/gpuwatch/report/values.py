@@ -28,7 +28,8 @@ def shown(value: float | None, unit: str) -> str:
     if unit == "J":
         return units.joules(value)
     if unit == "FLOP/By":
-        return f"{value:.3g} FLOP/B" if value < 1000 else units.si(value, "FLOP/B")
+        small = value < 999.5
+        return f"{value:.3g} FLOP/B" if small else units.si(value, "FLOP/B")
     if unit == "{sector}":
         return f"{units.si(value, '')} sectors"
     if unit == "{error}":

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
 from gpuwatch.errors import UsageError
 from gpuwatch.models import JSON, Workload
+from gpuwatch.shell_line import in_bash, operator_in
 from gpuwatch.studies import parameters
 from gpuwatch.studies.parameters import MOST_CASES
 from gpuwatch.studies.study import Study, StudyPart
@@ -126,6 +128,9 @@ def _command(table: Table) -> tuple[str, ...]:
         raise table.refuse(f"command cannot be split: {error}", f"write {example}") from None
     if not words or not words[0]:
         raise table.refuse("command is empty", f"write {example}")
+    if operator := operator_in(value):
+        mend = f"write command = {json.dumps(in_bash(value))}, or quote it where it is a word"
+        raise table.refuse(f"{operator} in command is for a shell", mend)
     return words
 
 
