@@ -19,6 +19,7 @@ from gpuwatch.analysis.row import Row as Row
 from gpuwatch.analysis.row import Value, ceiling_notes, row_of
 from gpuwatch.analysis.statistics import Statistic
 from gpuwatch.analysis.summary import Summary
+from gpuwatch.analysis.training_rows import training_rows
 from gpuwatch.deferred import dataclass
 from gpuwatch.metrics import CATALOGUE, Kind, Method
 from gpuwatch.models import JSON, mapping, number
@@ -100,6 +101,7 @@ def compare(sessions: Sequence[Summary]) -> Comparison:
         row_of("steps", name, unit, sessions, _steps(key), method)
         for name, unit, key, method in _STEPS
     ]
+    rows += training_rows(sessions)
     rows += [row_of("phases, mean", name, "s", sessions, _phase(name)) for name in _PHASES]
     rows += [
         row_of("work per step", name, unit, sessions, _counted(key), Method.COUNTED)

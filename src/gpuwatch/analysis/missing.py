@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from gpuwatch.analysis.summary import Summary
+from gpuwatch.analysis.training import NAMES
 from gpuwatch.metrics import CATALOGUE
 
 
@@ -42,6 +43,12 @@ def _unknown(session: Summary) -> dict[str, str]:
         return unknown
     if session.steps.reason:
         unknown["step time"] = session.steps.reason
+    if session.steps.count:
+        unknown |= {
+            NAMES[key]: last.figure.reason
+            for key, last in session.training.step.all.items()
+            if last.figure.reason
+        }
     # Where no GPU is seen, the processes' figures lack for the same reason in fewer words.
     longest = sorted(set(unknown.values()), key=len, reverse=True)
     return {

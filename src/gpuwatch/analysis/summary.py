@@ -17,8 +17,10 @@ from gpuwatch.analysis.program import Program
 from gpuwatch.analysis.rates import StepLine
 from gpuwatch.analysis.sampled import Source
 from gpuwatch.analysis.statistics import Statistic
-from gpuwatch.analysis.step_lines import throughput
+from gpuwatch.analysis.step_lines import NO_STEPS, throughput
 from gpuwatch.analysis.step_series import Told, series_of
+from gpuwatch.analysis.training import Training, training_of
+from gpuwatch.analysis.training import notes as training_notes
 from gpuwatch.analysis.window import Window, span_of, timed_window
 from gpuwatch.deferred import dataclass
 from gpuwatch.models import JSON, mapping, number
@@ -99,6 +101,7 @@ class Summary:
     interval_seconds: float | None
     timing: Timing
     steps: Steps
+    training: Training
     count: Mapping[str, JSON]
     """The ``count`` report: FLOP and bytes of one step."""
     run: Mapping[str, JSON]
@@ -141,6 +144,7 @@ def summarise_from(reader: SessionReader, source: Source, series: Told | None = 
     statistics, of_device = statistics_of(reader, source, window, steps, count)
     label = str(session.get("label", reader.path.stem))
     rows, facts, described = reader.devices(), reader.facts(), steps_of(steps, series)
+    training = training_of(reader, None if described.count else NO_STEPS)
     counters = counters_of(meta)
     samples = source.samples(SAMPLED, {row.id for row in rows}, window)
     gpus = [row.id for row in rows if row.kind == "gpu" and row.used]
@@ -182,6 +186,7 @@ def summarise_from(reader: SessionReader, source: Source, series: Told | None = 
         interval_seconds=number(meta.get("interval_seconds")),
         timing=_timing(meta, steps),
         steps=described,
+        training=training,
         count=count,
         run=run,
         window=window,
@@ -196,6 +201,7 @@ def summarise_from(reader: SessionReader, source: Source, series: Told | None = 
             *notes(reader, window, steps),
             *partly_sampled(statistics, window),
             *source.notes(),
+            *training_notes(training),
         ),
         efficiency=efficiency,
         profile=profile_of(meta),

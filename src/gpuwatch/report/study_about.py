@@ -6,6 +6,7 @@ from gpuwatch import units
 from gpuwatch.analysis.interval_plot import percent
 from gpuwatch.analysis.missing import missing
 from gpuwatch.analysis.results import NoiseFloor, Question, StudyResult, Sweep, SweepPoint
+from gpuwatch.analysis.training import NAMES, unit_of
 from gpuwatch.analysis.wording import change_text
 from gpuwatch.metrics import Method
 from gpuwatch.models import JSON
@@ -29,17 +30,33 @@ def sweeps(result: StudyResult) -> Section:
 
 
 def _points(sweep: Sweep) -> Grid:
-    head = (sweep.parameter.replace("_", " "), "throughput", "step time", "against the best")
+    head = (
+        sweep.parameter.replace("_", " "),
+        "throughput",
+        "step time",
+        "against the best",
+        *(NAMES[key] for key in trained(sweep)),
+    )
     rows = tuple(
         (
             _value(point.value),
             shown(point.samples_per_second, "{sample}/s"),
             shown(point.step_seconds, "s"),
             _against_best(point, best=at == sweep.best),
+            *(shown(getattr(point, key), unit) for key, unit in trained(sweep).items()),
         )
         for at, point in enumerate(sweep.points)
     )
     return Grid(head, rows)
+
+
+def trained(sweep: Sweep) -> dict[str, str]:
+    """Which of loss and accuracies any point tells, with the unit of each."""
+    return {
+        key: unit_of(key)
+        for key in NAMES
+        if any(getattr(point, key) is not None for point in sweep.points)
+    }
 
 
 def _against_best(point: SweepPoint, *, best: bool) -> str:
