@@ -14,6 +14,7 @@ from gpuwatch.analysis.identity import baseline
 from gpuwatch.analysis.identity import headings as headings
 from gpuwatch.analysis.identity import used_gpus as used_gpus
 from gpuwatch.analysis.kernels import KernelRow, differing_kernels
+from gpuwatch.analysis.load import load_note
 from gpuwatch.analysis.ratios import with_ratios
 from gpuwatch.analysis.row import Row as Row
 from gpuwatch.analysis.row import Value, ceiling_notes, row_of
@@ -121,7 +122,12 @@ def compare(sessions: Sequence[Summary]) -> Comparison:
             if any(value is not None for value in row.values)
         ),
         differences=differences(sessions),
-        notes=(*session_notes(sessions), *ceiling_notes(rows), *energy_notes(sessions)),
+        notes=(
+            *session_notes(sessions),
+            *filter(None, [load_note(sessions)]),
+            *ceiling_notes(rows),
+            *energy_notes(sessions),
+        ),
         kernels=differing_kernels([session.profile for session in sessions]),
     )
 

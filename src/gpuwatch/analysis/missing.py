@@ -9,6 +9,8 @@ from gpuwatch.analysis.summary import Summary
 from gpuwatch.analysis.training import NAMES
 from gpuwatch.metrics import CATALOGUE
 
+_STARTING = ("launch", "import", "model", "first_step")
+
 
 def missing(sessions: Sequence[Summary]) -> dict[str, list[str]]:
     """Each reason why something is not known, with what it concerns.
@@ -44,6 +46,10 @@ def _unknown(session: Summary) -> dict[str, str]:
     if session.steps.reason:
         unknown["step time"] = session.steps.reason
     if session.steps.count:
+        if not any(getattr(session.timing, f"{each}_seconds") for each in _STARTING):
+            unknown["launch, import, first step"] = (
+                "the program prints no `started` and `startup` lines (docs/step-lines.md)"
+            )
         unknown |= {
             NAMES[key]: last.figure.reason
             for key, last in session.training.step.all.items()

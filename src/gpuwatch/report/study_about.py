@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gpuwatch import units
+from gpuwatch.analysis import study_notes
 from gpuwatch.analysis.interval_plot import percent
 from gpuwatch.analysis.missing import missing
 from gpuwatch.analysis.results import NoiseFloor, Question, StudyResult, Sweep, SweepPoint
@@ -10,7 +11,6 @@ from gpuwatch.analysis.training import NAMES, unit_of
 from gpuwatch.analysis.wording import change_text
 from gpuwatch.metrics import Method
 from gpuwatch.models import JSON
-from gpuwatch.report import study_compared
 from gpuwatch.report.study_document import Grid, Heading, Item, Said, Section
 from gpuwatch.report.study_why import middle_runs
 from gpuwatch.report.values import shown
@@ -98,7 +98,9 @@ def _resolves(floor: NoiseFloor) -> Grid:
 
 def notes(result: StudyResult) -> Section:
     """What to know before believing a number: of the study, its questions and its runs."""
-    found = list(dict.fromkeys([*study_compared.notes(result), *result.notices]))
+    found = list(
+        dict.fromkeys([*study_notes.notes(result), *study_notes.warnings(result), *result.notices])
+    )
     items = [Said("", each) for each in found[:_MOST_NOTES]]
     if more := len(found) - len(items):
         items.append(Said("", f"{more} more notes: summary.json has all of them"))
