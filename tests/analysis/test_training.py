@@ -191,7 +191,7 @@ def test_a_sweep_of_the_learning_rate_says_which_has_the_lowest_loss(tmp_path: P
         (0.3, 0.625, 1.0),
         (0.2, 0.625, 1.0),
     ]
-    short = study_text.terminal(result, short=True)
+    short = study_text.terminal(result, columns=100, short=True)
     head = next(line for line in short.splitlines() if "against the best" in line)
     assert head.split()[-3:] == ["loss", "acc@1", "acc@5"]
     assert [each["loss"] for each in study_json.study(result)["sweeps"][0]["points"]] == [0.3, 0.2]

@@ -131,7 +131,9 @@ def test_a_study_that_was_broken_off_says_so_at_its_end(tmp_path: Path) -> None:
 
 
 def test_the_notes_at_the_end_are_few(tmp_path: Path) -> None:
-    lost = [(kind, f"{kind} was told") for kind in ("gpu-lost", "xid", "ecc", "nvml-lost", "gpm-lost")]
+    lost = [
+        (kind, f"{kind} was told") for kind in ("gpu-lost", "xid", "ecc", "nvml-lost", "gpm-lost")
+    ]
     run(tmp_path / "01.gpuwatch", **loaded(1.6, events=[*lost, ("throttle", "held down")]))
     lines = study_text.terminal(read_study(tmp_path), short=True).splitlines()
     notes = [line for line in lines if line.startswith("note: ")]

@@ -14,7 +14,7 @@ from gpuwatch.analysis.identity import baseline
 from gpuwatch.analysis.identity import headings as headings
 from gpuwatch.analysis.identity import used_gpus as used_gpus
 from gpuwatch.analysis.kernels import KernelRow, differing_kernels
-from gpuwatch.analysis.load import load_note
+from gpuwatch.analysis.load import load_notes
 from gpuwatch.analysis.ratios import with_ratios
 from gpuwatch.analysis.row import Row as Row
 from gpuwatch.analysis.row import Value, ceiling_notes, row_of
@@ -124,7 +124,7 @@ def compare(sessions: Sequence[Summary]) -> Comparison:
         differences=differences(sessions),
         notes=(
             *session_notes(sessions),
-            *filter(None, [load_note(sessions)]),
+            *load_notes(sessions),
             *ceiling_notes(rows),
             *energy_notes(sessions),
         ),

@@ -15,17 +15,17 @@ _WHOLE_RUN = "whole run"
 """A session's window that is of no part of it."""
 
 
-def load_note(sessions: Sequence[Summary]) -> str | None:
-    """That other programs used a fifth of the CPU's time or more, in how many of these runs;
-    ``None``: in none of which it is known."""
+def load_notes(sessions: Sequence[Summary]) -> tuple[str, ...]:
+    """That other programs used a fifth of the CPU's time or more, and in how many of these runs;
+    empty: in none of which it is known."""
     shares = [share for each in sessions if (share := others_share(each)) is not None]
     busy = sorted(share for share in shares if share >= BUSY)
     if not busy:
-        return None
+        return ()
     low, high = (units.percent(share) for share in (busy[0], busy[-1]))
     told = high if low == high else f"{low.removesuffix(' %')} to {high}"
     where = "" if len(sessions) == 1 else f" in {len(busy)} of {len(sessions)} runs"
-    return f"other programs used {told} of the CPU's time{where}"
+    return (f"other programs used {told} of the CPU's time{where}",)
 
 
 def others_share(session: Summary) -> float | None:

@@ -65,7 +65,7 @@ def study_result(
             *_ended(plan, not_run),
             *(() if plan is None else far_apart(sessions, plan)),
             *_notes(plan, cases, questions, strangers),
-            *filter(None, [load_of(questions)]),
+            *load_of(questions),
         ),
         sessions=tuple(read.summary for read in ordered),
         notices=tuple(

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from gpuwatch.analysis.compare_notes import session_notes
-from gpuwatch.analysis.load import load_note
+from gpuwatch.analysis.load import load_notes
 from gpuwatch.analysis.results import Question, StudyResult
-from gpuwatch.analysis.summary import Summary
 from gpuwatch.session.plan import WARM_UP, Plan
 
 ONE_RUN_EACH = "one run each: this describes the runs; it does not say which is faster"
@@ -84,15 +83,10 @@ def doubts(result: StudyResult) -> list[str]:
     )
 
 
-def load_of(questions: Sequence[Question]) -> str | None:
+def load_of(questions: Sequence[Question]) -> tuple[str, ...]:
     """What other programs used of the CPU while the judged runs ran."""
-    return load_note(list(_judged(questions)))
-
-
-def _judged(questions: Sequence[Question]) -> Iterator[Summary]:
-    for question in questions:
-        for cell in question.cells:
-            yield from (run.session for run in cell.judged)
+    cells = [cell for question in questions for cell in question.cells]
+    return load_notes([run.session for cell in cells for run in cell.judged])
 
 
 def conditions(questions: Sequence[Question]) -> list[str]:

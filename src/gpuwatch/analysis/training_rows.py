@@ -13,7 +13,6 @@ from gpuwatch.metrics import Method
 
 GROUP = "training"
 STEP, EPOCH = "step", "epoch"
-_KINDS = (STEP, EPOCH)
 
 
 def name_of(key: str, kind: str) -> str:
@@ -21,10 +20,13 @@ def name_of(key: str, kind: str) -> str:
     return f"{NAMES[key]}, last {kind}"
 
 
+_PLACES = {name_of(key, kind): (key, kind) for kind in (STEP, EPOCH) for key in NAMES}
+
+
 def training_rows(sessions: Sequence[Summary]) -> list[Row]:
     """What the last step and the last epoch told, and which these are."""
     rows = []
-    for kind in _KINDS:
+    for kind in (STEP, EPOCH):
         for key in NAMES:
             value = partial(_value, key, kind)
             rows.append(row_of(GROUP, name_of(key, kind), unit_of(key), sessions, value))
@@ -38,13 +40,12 @@ def training_rows(sessions: Sequence[Summary]) -> list[Row]:
 def trained_alike(row: Row, one: Summary, other: Summary) -> bool:
     """Whether two values of a row of this group are of one seed and of as many steps or epochs:
     only then is a difference between them one of arithmetic."""
+    if row.name not in _PLACES:
+        return False
+    key, kind = _PLACES[row.name]
     seeds = [settings_of(session).get("seed") for session in (one, other)]
-    for kind in _KINDS:
-        for key in NAMES:
-            if row.name == name_of(key, kind):
-                places = [reported(session, kind).all[key].at for session in (one, other)]
-                return None not in seeds and seeds[0] == seeds[1] and places[0] == places[1]
-    return False
+    places = [reported(session, kind).all[key].at for session in (one, other)]
+    return None not in seeds and seeds[0] == seeds[1] and places[0] == places[1]
 
 
 def reported(session: Summary, kind: str) -> Reported:

@@ -8,7 +8,7 @@ from dataclasses import asdict
 
 from gpuwatch.analysis import compare as comparing
 from gpuwatch.analysis import summary as summarising
-from gpuwatch.analysis.load import load_note
+from gpuwatch.analysis.load import load_notes
 from gpuwatch.analysis.statistics import Statistic
 from gpuwatch.analysis.summary import Summary
 from gpuwatch.analysis.training import Reported
@@ -67,7 +67,7 @@ def summary(session: Summary) -> dict[str, JSON]:
             "seconds": session.seconds,
             "interval_seconds": session.interval_seconds,
             "notice": session.notice,
-            "notes": [*session.notes, *filter(None, [load_note([session])])],
+            "notes": [*session.notes, *load_notes([session])],
         },
         "workload": {
             "name": session.workload.get("name"),
