@@ -8,6 +8,7 @@ from pathlib import Path
 from gpuwatch.analysis.compare import Comparison, compare
 from gpuwatch.analysis.explain_kernels import nearest_profiled
 from gpuwatch.analysis.results import Cell, Contrast, Question, StudyResult
+from gpuwatch.analysis.study_notes import warnings
 from gpuwatch.analysis.summary import Summary
 from gpuwatch.deferred import dataclass
 from gpuwatch.text import clean
@@ -59,7 +60,8 @@ def sections(answer: Answer, width: int, column: int) -> list[Section]:
         return [first, *cell_rows.sections(answer.study, width, column)]
     place = compare_rows.place_of(answer.sessions, width, column)
     heading = heading_rows(compare_rows.heads(answer.sessions), place)
-    body = compare_rows.body_rows(answer.sessions, place, notes_of(answer.study))
+    notes = [*notes_of(answer.study), *warnings(answer.study)]
+    body = compare_rows.body_rows(answer.sessions, place, notes)
     last = Section((), tuple(evidence_rows(answer.study, width)))
     return [first, Section(heading, tuple(body)), last]
 

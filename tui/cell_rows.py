@@ -7,6 +7,7 @@ from pathlib import Path
 
 from gpuwatch.analysis.compare import Difference
 from gpuwatch.analysis.results import Cell, Question, StudyResult
+from gpuwatch.analysis.study_notes import of_runs, warnings
 from gpuwatch.session.status import State
 from gpuwatch.text import clean
 from gpuwatch.tui.columns import (
@@ -70,7 +71,7 @@ def sections(result: StudyResult, width: int, first: int) -> list[Section]:
         body += difference_rows(_differences(question), place, names)
         found.append(Section(heading, tuple(body)))
     rows = evidence_rows(result, width)
-    notes = notes_of(result)
+    notes = [*notes_of(result), *of_runs(result), *warnings(result)]
     if notes:
         rows.append(rule("to know before believing it", width))
     for note in notes:

@@ -18,7 +18,17 @@ from gpuwatch.tui.cells import fit, pad, wrap
 from gpuwatch.tui.line import Line
 from gpuwatch.tui.live_rows import rule
 from gpuwatch.tui.numbers import shown
-from gpuwatch.units import UNKNOWN, clock_time, fact, joules, milliseconds, si, significant
+from gpuwatch.units import (
+    UNKNOWN,
+    accuracy,
+    clock_time,
+    fact,
+    joules,
+    loss,
+    milliseconds,
+    si,
+    significant,
+)
 
 _METHOD = 10
 """Columns of the method at the end of a row."""
@@ -231,7 +241,11 @@ def _value(value: float | None, unit: str) -> str:
         return milliseconds(value) if value < 60 else clock_time(value)
     if unit == "{sample}/s":
         return significant(value)
-    if unit == "{step}":
+    if unit == "":
+        return loss(value)
+    if unit == "{accuracy}":
+        return accuracy(value)
+    if unit in ("{step}", "{epoch}"):
         return f"{value:,.0f}"
     if unit == "J":
         return joules(value)

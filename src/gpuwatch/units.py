@@ -134,7 +134,13 @@ def milliseconds(seconds: float | None) -> str:
 
 
 def loss(value: float | None) -> str:
+    """Four significant digits: ``0.2518``."""
     return UNKNOWN if value is None else significant(value, 4)
+
+
+def accuracy(share: float | None) -> str:
+    """A share of correct predictions: ``91.41 %``."""
+    return UNKNOWN if share is None else f"{100 * share:.4g} %"
 
 
 def nice(value: float) -> float:

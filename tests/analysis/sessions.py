@@ -114,6 +114,7 @@ def record(
         ]
     )
     text = "".join(f":::GPUWATCH {json.dumps(line)}\n" for line in lines)
+    intake = Intake(0)
     writer.put(
         meta("session", {"id": label, "label": f"resnet50 ({label})"}),
         meta("workload", {"name": "resnet50", "kind": "workload"}),
@@ -124,7 +125,8 @@ def record(
         ),
         *(fact("workload", key, value) for key, value in (facts or {}).items()),
         *(fact("host", key, value) for key, value in (host or {}).items()),
-        *Intake(0).take([Output(int(end * SECOND), "stdout", text.encode())]),
+        *intake.take([Output(int(end * SECOND), "stdout", text.encode())]),
+        *intake.finish(int(end * SECOND)),
         *(
             (
                 "INSERT INTO gpu_process (t, device, pid, name, owned, bytes, running) "

@@ -14,11 +14,13 @@ from gpuwatch.analysis.identity import baseline
 from gpuwatch.analysis.identity import headings as headings
 from gpuwatch.analysis.identity import used_gpus as used_gpus
 from gpuwatch.analysis.kernels import KernelRow, differing_kernels
+from gpuwatch.analysis.load import load_notes
 from gpuwatch.analysis.ratios import with_ratios
 from gpuwatch.analysis.row import Row as Row
 from gpuwatch.analysis.row import Value, ceiling_notes, row_of
 from gpuwatch.analysis.statistics import Statistic
 from gpuwatch.analysis.summary import Summary
+from gpuwatch.analysis.training_rows import training_rows
 from gpuwatch.deferred import dataclass
 from gpuwatch.metrics import CATALOGUE, Kind, Method
 from gpuwatch.models import JSON, mapping, number
@@ -100,6 +102,7 @@ def compare(sessions: Sequence[Summary]) -> Comparison:
         row_of("steps", name, unit, sessions, _steps(key), method)
         for name, unit, key, method in _STEPS
     ]
+    rows += training_rows(sessions)
     rows += [row_of("phases, mean", name, "s", sessions, _phase(name)) for name in _PHASES]
     rows += [
         row_of("work per step", name, unit, sessions, _counted(key), Method.COUNTED)
@@ -119,7 +122,12 @@ def compare(sessions: Sequence[Summary]) -> Comparison:
             if any(value is not None for value in row.values)
         ),
         differences=differences(sessions),
-        notes=(*session_notes(sessions), *ceiling_notes(rows), *energy_notes(sessions)),
+        notes=(
+            *session_notes(sessions),
+            *load_notes(sessions),
+            *ceiling_notes(rows),
+            *energy_notes(sessions),
+        ),
         kernels=differing_kernels([session.profile for session in sessions]),
     )
 

@@ -6,19 +6,15 @@ from collections.abc import Callable
 
 from gpuwatch import units
 from gpuwatch.analysis.explain_sides import Sides
+from gpuwatch.analysis.load import BUSY, mean_of, others_share
 from gpuwatch.analysis.results import Evidence
 from gpuwatch.analysis.summary import Summary
 from gpuwatch.metrics import Method
-from gpuwatch.models import mapping, number
 
 RELATIVE = 0.02
 """Clocks and power differ from here on."""
 SHARES = 0.05
 """Shares of the time or of the cores differ from here on."""
-BUSY = 0.2
-"""Share of the cores' time from which on other programs are told of, though on both sides alike."""
-_WHOLE_RUN = "whole run"
-"""A session's window that is of no part of it."""
 
 _RATES = (
     ("hw.gpu.clock.sm", "SM clock", "Hz"),
@@ -71,38 +67,8 @@ def load(sides: Sides) -> Evidence | None:
     return Evidence("load", text, None, Method.MEASURED, source)
 
 
-def others_share(session: Summary) -> float | None:
-    """Share of all cores' time that was not idle and not the workload's, 0 to 1; time that the
-    hypervisor took away is in it. ``None`` where the workload's own is not measured."""
-    busy, own = _mean(session, "hw.cpu.utilization"), _own_cores(session)
-    cores = number(mapping(session.facts.get("host")).get("cpu.core.logical.count"))
-    if busy is None or own is None or not cores or cores < 1:
-        return None
-    return max(0.0, busy - own / cores)
-
-
-def _own_cores(session: Summary) -> float | None:
-    """Cores that the workload's processes used on average: by samples; of a whole run that was too
-    short for two by its account at the end."""
-    sampled, seconds = session.metrics.get("process.cpu.time"), session.window.seconds
-    if sampled is not None and sampled.method is Method.MEASURED and sampled.max is not None:
-        return sampled.max / seconds if seconds > 0 else None
-    timing = session.timing
-    user, system, real = timing.user_seconds, timing.sys_seconds, timing.real_seconds
-    if session.window.kind != _WHOLE_RUN or timing.cpu_is_bound:
-        return None
-    if user is None or system is None or real is None or real <= 0:
-        return None
-    return (user + system) / real
-
-
 def _of(name: str) -> Callable[[Summary], float | None]:
-    return lambda session: _mean(session, name)
-
-
-def _mean(session: Summary, name: str) -> float | None:
-    found = session.metrics.get(name)
-    return None if found is None else found.mean
+    return lambda session: mean_of(session, name)
 
 
 def _rate(sides: Sides, name: str, label: str, unit: str) -> str | None:

@@ -6,7 +6,10 @@ from collections import Counter
 from collections.abc import Sequence
 
 from gpuwatch.analysis.summary import Summary
+from gpuwatch.analysis.training import NAMES
 from gpuwatch.metrics import CATALOGUE
+
+_STARTING = ("launch", "import", "model", "first_step")
 
 
 def missing(sessions: Sequence[Summary]) -> dict[str, list[str]]:
@@ -42,6 +45,16 @@ def _unknown(session: Summary) -> dict[str, str]:
         return unknown
     if session.steps.reason:
         unknown["step time"] = session.steps.reason
+    if session.steps.count:
+        if not any(getattr(session.timing, f"{each}_seconds") for each in _STARTING):
+            unknown["launch, import, first step"] = (
+                "the program prints no `started` and `startup` lines (docs/step-lines.md)"
+            )
+        unknown |= {
+            NAMES[key]: last.figure.reason
+            for key, last in session.training.step.all.items()
+            if last.figure.reason
+        }
     # Where no GPU is seen, the processes' figures lack for the same reason in fewer words.
     longest = sorted(set(unknown.values()), key=len, reverse=True)
     return {

@@ -67,11 +67,6 @@ def notes(reader: SessionReader, window: Window, steps: Sequence[StepLine]) -> t
             "the timed steps were over too soon to be sampled: what was sampled is of the whole "
             "run, start-up included"
         )
-    if steps and not {"started", "startup"} & reader.meta().keys():
-        found.append(
-            "launch, import and first step are not known: the program prints no `started` and "
-            "`startup` lines (docs/step-lines.md)"
-        )
     found += _denominators(steps)
     found += _no_counters(reader.meta())
     by_kind: dict[str, list[EventRow]] = {}

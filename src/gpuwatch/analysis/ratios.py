@@ -8,6 +8,7 @@ from dataclasses import replace
 from gpuwatch.analysis.identity import baseline, sound
 from gpuwatch.analysis.row import Row, same_ceiling
 from gpuwatch.analysis.summary import Summary
+from gpuwatch.analysis.training_rows import GROUP, trained_alike
 
 _SAMPLED = frozenset({"mean", "over the window", "maximum"})
 """Groups of rows that are over the session's window, whichever that is."""
@@ -23,7 +24,8 @@ def with_ratios(row: Row, sessions: Sequence[Summary]) -> Row:
 
 
 def ratio(row: Row, sessions: Sequence[Summary], base: int, at: int) -> float | None:
-    """The value of ``at`` over that of ``base``; ``None`` where they are not of the same thing."""
+    """The value of ``at`` over that of ``base``; ``None`` where they are not of the same thing, as
+    are losses of runs that were trained with other seeds or for other numbers of steps."""
     value, first = row.values[at], row.values[base]
     sampled = row.group in _SAMPLED and not row.name.startswith("gpuwatch.")
     if (
@@ -33,6 +35,7 @@ def ratio(row: Row, sessions: Sequence[Summary], base: int, at: int) -> float | 
         or (sampled and sessions[at].window.kind != sessions[base].window.kind)
         or any(row.at_most[at : at + 1] + row.at_most[base : base + 1])
         or not same_ceiling(row, base, at)
+        or (row.group == GROUP and not trained_alike(row, sessions[base], sessions[at]))
     ):
         return None
     return value / first

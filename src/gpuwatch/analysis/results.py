@@ -296,6 +296,11 @@ class SweepPoint:
     pairs: int | None = None
     """Blocks that it shares with the best, or the smaller number of runs where it shares none;
     ``None``: it is the best, or not compared."""
+    loss: float | None = None
+    """As the last step told it, median over the runs; likewise the accuracies. They are in no test:
+    runs of one seed share them."""
+    acc1: float | None = None
+    acc5: float | None = None
 
 
 @dataclass(frozen=True)

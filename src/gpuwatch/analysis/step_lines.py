@@ -8,13 +8,15 @@ from itertools import pairwise
 from gpuwatch.analysis.rates import StepLine, full_times, taken
 from gpuwatch.session.rows import StepRow
 
+NO_STEPS = "no timed step was reported"
+
 
 def times_of(timed: Sequence[StepRow]) -> tuple[list[float], str | None]:
     """Seconds of each full step of these lines, in order; where no line has times, those between
     the lines. And why they are not the steps' times, if they are not."""
     times = [value for row in timed for value in full_times(row)]
     if not timed:
-        return times, "no timed step was reported"
+        return times, NO_STEPS
     if not all(row.seconds is not None or row.count == 1 for row in timed):
         return times, "the workload reports several steps at once without their times"
     return (times, None) if times else _gaps(timed)

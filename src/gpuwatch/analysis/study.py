@@ -13,7 +13,8 @@ from gpuwatch.analysis.overall import noise_floors, overalls, sweeps
 from gpuwatch.analysis.planned import had_no_turn, planned_cases
 from gpuwatch.analysis.question import question_of
 from gpuwatch.analysis.results import Question, StudyResult
-from gpuwatch.session.plan import MARGIN, WARM_UP, Plan
+from gpuwatch.analysis.study_notes import ONE_RUN_EACH, design, load_of
+from gpuwatch.session.plan import MARGIN, Plan
 from gpuwatch.session.study import NotRun
 from gpuwatch.text import clean
 
@@ -64,6 +65,7 @@ def study_result(
             *_ended(plan, not_run),
             *(() if plan is None else far_apart(sessions, plan)),
             *_notes(plan, cases, questions, strangers),
+            *load_of(questions),
         ),
         sessions=tuple(read.summary for read in ordered),
         notices=tuple(
@@ -107,20 +109,11 @@ def _notes(
         yield f"nothing to compare: {', '.join(names)} are different workloads"
     cells = [cell for question in compared for cell in question.cells]
     if cells and all(len(cell.runs) == 1 for cell in cells) and plan_has_no_blocks(plan):
-        yield "one run each: this describes the runs; it does not say which is faster"
+        yield ONE_RUN_EACH
     if plan is not None and any(run.block is not None for run in plan.runs):
-        yield _design(plan)
+        yield design(plan)
 
 
 def plan_has_no_blocks(plan: Plan | None) -> bool:
     """Whether nothing pairs the runs of a study."""
     return plan is None or all(part.blocks is None for part in plan.parts)
-
-
-def _design(plan: Plan) -> str:
-    """How the order of the runs came about."""
-    seed = "" if plan.seed is None else f" (order seed {plan.seed})"
-    warm = any(run.block == WARM_UP for run in plan.runs)
-    return f"runs in randomised blocks{seed}" + (
-        "; block 0 is a warm-up, shown and not judged" if warm else ""
-    )

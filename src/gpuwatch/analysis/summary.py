@@ -18,8 +18,10 @@ from gpuwatch.analysis.program import Program
 from gpuwatch.analysis.rates import StepLine
 from gpuwatch.analysis.sampled import Source
 from gpuwatch.analysis.statistics import Statistic
-from gpuwatch.analysis.step_lines import throughput
+from gpuwatch.analysis.step_lines import NO_STEPS, throughput
 from gpuwatch.analysis.step_series import Told, series_of
+from gpuwatch.analysis.training import Training, training_of
+from gpuwatch.analysis.training import notes as training_notes
 from gpuwatch.analysis.window import Window, span_of, timed_window
 from gpuwatch.deferred import dataclass
 from gpuwatch.models import JSON, mapping, number
@@ -104,6 +106,7 @@ class Summary:
     interval_seconds: float | None
     timing: Timing
     steps: Steps
+    training: Training
     count: Mapping[str, JSON]
     """The ``count`` report: FLOP and bytes of one step."""
     run: Mapping[str, JSON]
@@ -150,6 +153,7 @@ def summarise_from(reader: SessionReader, source: Source, series: Told | None = 
     described = replace(
         steps_of(steps, series), known_until_seconds=None if until is None else until / 1e9
     )
+    training = training_of(reader, None if described.count else NO_STEPS)
     counters = counters_of(meta)
     samples = source.samples(SAMPLED, {row.id for row in rows}, window)
     gpus = [row.id for row in rows if row.kind == "gpu" and row.used]
@@ -191,6 +195,7 @@ def summarise_from(reader: SessionReader, source: Source, series: Told | None = 
         interval_seconds=number(meta.get("interval_seconds")),
         timing=_timing(meta, steps),
         steps=described,
+        training=training,
         count=count,
         run=run,
         window=window,
@@ -205,6 +210,7 @@ def summarise_from(reader: SessionReader, source: Source, series: Told | None = 
             *notes(reader, window, steps),
             *partly_sampled(statistics, window),
             *source.notes(),
+            *training_notes(training),
         ),
         efficiency=efficiency,
         profile=profile_of(meta),

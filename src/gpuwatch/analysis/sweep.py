@@ -10,6 +10,7 @@ from gpuwatch.analysis.cells import lacks_too_much
 from gpuwatch.analysis.explain_sides import median, step_seconds
 from gpuwatch.analysis.results import Cell, Kind, Run, Sweep, SweepPoint, Verdict
 from gpuwatch.analysis.sweep_words import MEMORY, sentence
+from gpuwatch.analysis.training import NAMES
 from gpuwatch.analysis.verdict import paired, unpaired
 from gpuwatch.deferred import dataclass
 from gpuwatch.models import JSON, mapping, number
@@ -90,6 +91,7 @@ def sweep_of(
             why=each.why,
             lacking=each.lacking,
             pairs=verdicts[at].pairs if at in verdicts else None,
+            **{key: _last(runs[at][3], key) for key in NAMES},
         )
         for at, each in enumerate(found)
     )
@@ -112,6 +114,11 @@ def samples_of(run: Run) -> float | None:
         if known is not None and 0 < known <= _MOST_SAMPLES:
             return known
     return None
+
+
+def _last(timed: Sequence[Run], key: str) -> float | None:
+    told = [run.session.training.step.all[key].figure.value for run in timed]
+    return median([value for value in told if value is not None])
 
 
 def _timed(cell: Cell | None) -> tuple[Run, ...]:

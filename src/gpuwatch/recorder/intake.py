@@ -19,6 +19,7 @@ from gpuwatch.units import significant
 _MOST_COMPLAINTS = 20
 _MOST_FACTS = 200
 _EPOCH_NS = 1_000_000_000
+_OF_EPOCH = ("epoch", "loss", "acc1", "acc5")
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ class Intake:
         self._last_epoch = -_EPOCH_NS
         self._run: dict[str, JSON] = dict(known.get("run") or {})
         self._profile: dict[str, JSON] = dict(known.get("profile") or {})
-        self._late_epoch: Row | None = None
+        self._late_epoch: list[Row] = []
         self.versions: Mapping[str, JSON] = {}
         """What the workload says of its torch and other libraries, once it has."""
         self.error: dict[str, JSON] | None = known.get("error")
@@ -121,7 +122,7 @@ class Intake:
                 rows += [*found.rows, *(self._log.add(t, stream, line) if found.log else ())]
         rows += self._tier.flush()
         rows += self._tell_lost(t) if self._lost != self._lost_told else ()
-        return [*rows, self._late_epoch] if self._late_epoch is not None else rows
+        return [*rows, *self._late_epoch]
 
     def _line(self, t: int, stream: str, line: str) -> _Found:
         if stream == "stdout" and line.startswith(PREFIX):
@@ -219,18 +220,22 @@ class Intake:
         return rows
 
     def _epoch(self, t: int, body: Mapping[str, JSON]) -> list[Row]:
-        """An event, but at most one a second, and the last: small data gives many epochs."""
+        """An event, and the newest one whole; but at most once a second, and the last: small data
+        gives many epochs."""
         figures = (
             f"{key} {significant(value, 4)}" if isinstance(value, float) else f"{key} {value}"
             for key, value in body.items()
             if key != "epoch"
         )
-        row = event(t, "epoch", ", ".join([str(body.get("epoch", "")), *figures])[:500])
+        rows = [
+            event(t, "epoch", ", ".join([str(body.get("epoch", "")), *figures])[:500]),
+            meta("epoch", {**{key: body[key] for key in _OF_EPOCH if key in body}, "t": t}),
+        ]
         if t - self._last_epoch < _EPOCH_NS:
-            self._late_epoch = row
+            self._late_epoch = rows
             return []
-        self._last_epoch, self._late_epoch = t, None
-        return [row]
+        self._last_epoch, self._late_epoch = t, []
+        return rows
 
     def _complain(self, t: int, text: str) -> list[Row]:
         self._complaints += 1

@@ -8,8 +8,10 @@ from dataclasses import asdict
 
 from gpuwatch.analysis import compare as comparing
 from gpuwatch.analysis import summary as summarising
+from gpuwatch.analysis.load import load_notes
 from gpuwatch.analysis.statistics import Statistic
 from gpuwatch.analysis.summary import Summary
+from gpuwatch.analysis.training import Reported
 from gpuwatch.models import JSON, mapping
 from gpuwatch.report import efficiency_json
 from gpuwatch.text import document
@@ -65,7 +67,7 @@ def summary(session: Summary) -> dict[str, JSON]:
             "seconds": session.seconds,
             "interval_seconds": session.interval_seconds,
             "notice": session.notice,
-            "notes": list(session.notes),
+            "notes": [*session.notes, *load_notes([session])],
         },
         "workload": {
             "name": session.workload.get("name"),
@@ -83,6 +85,10 @@ def summary(session: Summary) -> dict[str, JSON]:
         "environment": dict(session.environment),
         "timing": asdict(session.timing),
         "step": steps,
+        "training": {
+            "step": _reported(session.training.step),
+            "epoch": _reported(session.training.epoch),
+        },
         "throughput": {"samples_per_second": throughput},
         "flop": {
             "forward_per_sample": session.count.get("flop_forward_per_sample"),
@@ -117,6 +123,12 @@ def summary(session: Summary) -> dict[str, JSON]:
         ],
         "fingerprint": {scope: dict(facts) for scope, facts in session.facts.items()},
         "error": dict(session.error) or None,
+    }
+
+
+def _reported(of: Reported) -> dict[str, JSON]:
+    return {
+        key: {**efficiency_json.figure(last.figure), "at": last.at} for key, last in of.all.items()
     }
 
 

@@ -15,6 +15,8 @@ from gpuwatch.analysis.compare import Comparison, Row, headings, used_gpus
 from gpuwatch.analysis.identity import device_names
 from gpuwatch.analysis.missing import missing
 from gpuwatch.analysis.summary import Summary
+from gpuwatch.analysis.training import NAMES
+from gpuwatch.analysis.training_rows import GROUP, STEP, name_of
 from gpuwatch.metrics import Method
 from gpuwatch.models import mapping
 from gpuwatch.report import efficiency
@@ -31,6 +33,7 @@ _FIRST = (
     ("start-up and time", "real"),
     ("steps", "step time, median"),
     ("steps", "throughput"),
+    *((GROUP, name_of(key, STEP)) for key in NAMES),
     ("mean", "gpuwatch.flop.rate"),
     ("mean", "hw.gpu.utilization"),
     ("mean", "hw.gpu.memory.usage"),

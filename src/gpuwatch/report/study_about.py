@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from gpuwatch import units
+from gpuwatch.analysis import study_notes
 from gpuwatch.analysis.interval_plot import percent
 from gpuwatch.analysis.missing import missing
 from gpuwatch.analysis.results import NoiseFloor, Question, StudyResult, Sweep, SweepPoint
+from gpuwatch.analysis.training import NAMES, unit_of
 from gpuwatch.analysis.wording import change_text
 from gpuwatch.metrics import Method
 from gpuwatch.models import JSON
-from gpuwatch.report import study_compared
 from gpuwatch.report.study_document import Grid, Heading, Item, Said, Section
 from gpuwatch.report.study_why import middle_runs
 from gpuwatch.report.values import shown
@@ -29,17 +30,33 @@ def sweeps(result: StudyResult) -> Section:
 
 
 def _points(sweep: Sweep) -> Grid:
-    head = (sweep.parameter.replace("_", " "), "throughput", "step time", "against the best")
+    head = (
+        sweep.parameter.replace("_", " "),
+        "throughput",
+        "step time",
+        "against the best",
+        *(NAMES[key] for key in trained(sweep)),
+    )
     rows = tuple(
         (
             _value(point.value),
             shown(point.samples_per_second, "{sample}/s"),
             shown(point.step_seconds, "s"),
             _against_best(point, best=at == sweep.best),
+            *(shown(getattr(point, key), unit) for key, unit in trained(sweep).items()),
         )
         for at, point in enumerate(sweep.points)
     )
     return Grid(head, rows)
+
+
+def trained(sweep: Sweep) -> dict[str, str]:
+    """Which of loss and accuracies any point tells, with the unit of each."""
+    return {
+        key: unit_of(key)
+        for key in NAMES
+        if any(getattr(point, key) is not None for point in sweep.points)
+    }
 
 
 def _against_best(point: SweepPoint, *, best: bool) -> str:
@@ -81,7 +98,9 @@ def _resolves(floor: NoiseFloor) -> Grid:
 
 def notes(result: StudyResult) -> Section:
     """What to know before believing a number: of the study, its questions and its runs."""
-    found = list(dict.fromkeys([*study_compared.notes(result), *result.notices]))
+    found = list(
+        dict.fromkeys([*study_notes.notes(result), *study_notes.warnings(result), *result.notices])
+    )
     items = [Said("", each) for each in found[:_MOST_NOTES]]
     if more := len(found) - len(items):
         items.append(Said("", f"{more} more notes: summary.json has all of them"))

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
 
 from gpuwatch.analysis.compare import Comparison, compare, headings
-from gpuwatch.analysis.compare_notes import session_notes
 from gpuwatch.analysis.identity import sound
 from gpuwatch.analysis.ratios import ratio
 from gpuwatch.analysis.results import Kind, StudyResult
+from gpuwatch.analysis.study_notes import notes
 
 
 def one_run_each(result: StudyResult) -> bool:
@@ -47,33 +46,6 @@ def compared(result: StudyResult) -> Comparison:
         told.append(f"ratios (x...) are against {named}; none from or to a run that failed")
     baseline = against[0] if against else found.baseline
     return replace(found, rows=rows, baseline=baseline, notes=tuple(told))
-
-
-def notes(result: StudyResult) -> list[str]:
-    """What to know before believing a number: of the study, its questions and its runs; once."""
-    told = [*result.notes]
-    for question in result.questions:
-        named = f"{question.label}: " if len(result.questions) > 1 else ""
-        told += [f"{named}{note}" for note in question.notes]
-    return list(dict.fromkeys([*told, *_of_runs(result)]))
-
-
-def _of_runs(result: StudyResult) -> list[str]:
-    """What happened to recordings, each with the runs that it is true of."""
-    seen: dict[str, Counter[str]] = {}
-    for session in result.sessions:
-        for note in session_notes([session]):
-            seen.setdefault(note, Counter())[session.label] += 1
-    alone = len(result.sessions) == 1
-    return [
-        note
-        if alone or labels.total() == len(result.sessions)
-        else ", ".join(
-            label if count == 1 else f"{label} ({count} runs)" for label, count in labels.items()
-        )
-        + f": {note}"
-        for note, labels in seen.items()
-    ]
 
 
 def _bases(result: StudyResult) -> dict[int, int]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from gpuwatch import units
 from gpuwatch.analysis import interval_plot
 from gpuwatch.analysis.results import Question, StudyResult
+from gpuwatch.analysis.study_notes import conditions
 from gpuwatch.report import (
     side_by_side,
     study_about,
@@ -39,7 +40,7 @@ def as_markdown(result: StudyResult, *, roofline: str | None = None) -> str:
         return side_by_side.as_markdown(
             compared(result),
             study_answer.heading(result)[0],
-            result.notices,
+            [*result.notices, *conditions(result.questions)],
             answer=[*answer, ""] if answer else [],
             roofline=roofline,
         )

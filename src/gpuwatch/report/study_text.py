@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from gpuwatch.analysis import interval_plot
 from gpuwatch.analysis.notes import out_of_order
 from gpuwatch.analysis.results import StudyResult
+from gpuwatch.analysis.study_notes import conditions, doubts
 from gpuwatch.report import (
     side_by_side,
     study_about,
@@ -28,6 +29,7 @@ _NARROWEST, _WIDEST = 40, 100
 """Columns of sentences, however wide the terminal is."""
 _LONGEST_WORD = 24
 _LONGEST_TEXT = 1000
+_MOST_DOUBTS = 6
 _BREAKS = re.compile(r"[\n\t]|[^\n\t]+")
 
 
@@ -44,8 +46,10 @@ def terminal(result: StudyResult, *, columns: int = 80, short: bool = False) -> 
         if short:
             beside = side_by_side.brief(compared(result), columns=columns)
             lines = [*_out_of_order(result, columns), *lines]
+            beside += _doubts(result, columns)
         else:
-            beside = side_by_side.terminal(compared(result), result.notices, columns=columns)
+            notices = [*result.notices, *conditions(result.questions)]
+            beside = side_by_side.terminal(compared(result), notices, columns=columns)
         return "\n".join([*lines, "", beside]) if lines else beside
     lines = [part for each in study_answer.heading(result) for part in _wrap("", each, columns)]
     lines += [_short(each, columns) for each in study_origin.lines(result)]
@@ -60,7 +64,19 @@ def terminal(result: StudyResult, *, columns: int = 80, short: bool = False) -> 
             lines += [f"  {line}".rstrip() for line in _items(section, columns - 2)]
         elif section.items:
             lines += ["", *_items(section, columns)]
-    return "\n".join(lines) + "\n"
+    told = _doubts(result, columns) if short else ""
+    return "\n".join(lines) + "\n" + (f"\n{told}" if told else "")
+
+
+def _doubts(result: StudyResult, columns: int) -> str:
+    """What to know before believing what stands above; how single runs ended stands there."""
+    told = [each.status.text for each in result.sessions]
+    told += [f"{each.label}: {each.status.text}" for each in result.sessions]
+    found = [each for each in doubts(result) if each not in told or not one_run_each(result)]
+    if len(found) > _MOST_DOUBTS:
+        rest = len(found) - _MOST_DOUBTS + 1
+        found = [*found[: _MOST_DOUBTS - 1], f"{rest} more notes: summary.md has all of them"]
+    return "".join(f"{line}\n" for each in found for line in _wrap("note: ", each, columns))
 
 
 def _out_of_order(result: StudyResult, columns: int) -> list[str]:

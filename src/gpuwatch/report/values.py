@@ -23,7 +23,11 @@ def shown(value: float | None, unit: str) -> str:
         return units.number(value, "W", ".1f")
     if unit == "{sample}/s":
         return f"{value:,.1f} /s"
-    if unit == "{step}":
+    if unit == "":
+        return units.loss(value)
+    if unit == "{accuracy}":
+        return units.accuracy(value)
+    if unit in ("{step}", "{epoch}"):
         return f"{value:.0f}"
     if unit == "J":
         return units.joules(value)

@@ -17,7 +17,7 @@ from gpuwatch.session.log_lines import END, LogLine, lines
 from gpuwatch.session.open import Opened, open_session
 from gpuwatch.session.parsed import channels_of, devices_of, json_of, step_of
 from gpuwatch.session.processes import gpu_process, presences, processes_at
-from gpuwatch.session.reader_bulk import BulkReads
+from gpuwatch.session.reader_bulk import BulkReads, floats
 from gpuwatch.session.rows import (
     ChannelRow,
     DeviceRow,
@@ -228,6 +228,22 @@ class SessionReader(BulkReads):
         while rows := self.steps(after):
             yield from rows
             after = rows[-1].n
+
+    def last_reported(self, keys: Sequence[str]) -> dict[str, tuple[int, float]]:
+        """The newest ``loss``, ``acc1`` or ``acc5`` of a timed step with the step's number, NaN
+        where it was none; of those that stand in the last :data:`CHUNK` step lines."""
+        found: dict[str, tuple[int, float]] = {}
+        first = self.last_step() - CHUNK
+        for key in keys:
+            rows = self._rows(
+                f"SELECT step, {key} FROM step WHERE n > ? AND warmup = 0 "  # noqa: S608
+                f"AND {key} IS NOT NULL ORDER BY n DESC LIMIT 1",
+                (first,),
+            )
+            for step, blob in rows:
+                if values := floats(blob):
+                    found[key] = whole(step), values[-1]
+        return found
 
     def step_tier(self) -> list[StepBucket]:
         """The lines of steps by ten seconds; see :func:`gpuwatch.session.step_buckets.buckets`."""

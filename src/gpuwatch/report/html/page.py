@@ -9,6 +9,7 @@ from importlib import resources
 
 from gpuwatch.analysis.gauges import RunSeries
 from gpuwatch.analysis.results import Question, StudyResult
+from gpuwatch.analysis.study_notes import warnings
 from gpuwatch.report.html.curves import curves
 from gpuwatch.report.html.figures import figures
 from gpuwatch.report.html.header import header
@@ -121,7 +122,7 @@ def _question(question: Question, series: Mapping[str, RunSeries], anchor: str, 
 
 
 def _foundations(result: StudyResult) -> list[_Section]:
-    notes = [text(note) for note in (*result.notices, *result.notes)]
+    notes = [text(note) for note in (*result.notices, *result.notes, *warnings(result))]
     found = [("notes", "Notes", bullets(notes, "notes"))] if notes else []
     if result.sessions:
         found.append(("runs", "All runs", folded("Every session of the study", runs(result))))

@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from gpuwatch import units
 from gpuwatch.analysis.interval_plot import percent
 from gpuwatch.analysis.results import Interval, NoiseFloor, Sweep, SweepPoint
+from gpuwatch.analysis.training import NAMES
 from gpuwatch.analysis.wording import change_text
 from gpuwatch.report.html.axis import Axis, from_zero, label
 from gpuwatch.report.html.marks import mark
 from gpuwatch.report.html.markup import Row, table, text
+from gpuwatch.report.study_about import trained
 from gpuwatch.report.values import shown
 
 _HEIGHT, _TOP, _BOTTOM = 200, 24, 176
@@ -25,6 +27,7 @@ def sweep(of: Sweep) -> str:
         "throughput",
         "against the best",
         "step time",
+        *(NAMES[key] for key in trained(of)),
         "which",
     ]
     rows = [_line(of, at, point) for at, point in enumerate(of.points)]
@@ -45,6 +48,7 @@ def _line(of: Sweep, at: int, point: SweepPoint) -> Row:
         text(shown(point.samples_per_second, "{sample}/s")),
         text(_interval(point.throughput)),
         text(shown(point.step_seconds, "s")),
+        *(text(shown(getattr(point, key), unit)) for key, unit in trained(of).items()),
         text(_which(of, at)),
     ]
 

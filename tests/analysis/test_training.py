@@ -1,0 +1,203 @@
+"""What the workload printed of its training: the last loss and accuracies, in every report."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpuwatch.analysis.compare import compare
+from gpuwatch.analysis.missing import missing
+from gpuwatch.analysis.read import read_study
+from gpuwatch.metrics import Method
+from gpuwatch.models import Workload
+from gpuwatch.report import json as as_json
+from gpuwatch.report import side_by_side, study_csv, study_json, study_markdown, study_text
+from gpuwatch.report.html.page import page
+from gpuwatch.session.reader import CHUNK
+from gpuwatch.text import markdown
+from tests.analysis.recorded_studies import BARE, DOCKER, blocks_of, recorded
+from tests.analysis.sessions import BATCH, SECOND, STEPS, WARM, summary
+
+EFFECTS = {BARE.label: 1.0, DOCKER.label: 1.0}
+NAMES = ("loss, last step", "acc@1, last step", "acc@5, last step")
+
+
+def lines(**last: Any) -> list[dict[str, Any]]:
+    """Step lines whose loss falls and whose accuracies rise; ``last`` is in the last one."""
+    told: list[dict[str, Any]] = [
+        {
+            "event": "step",
+            "step": step,
+            "samples": BATCH,
+            "seconds": 0.5,
+            "monotonic_ns": round((WARM + step * 0.5) * SECOND),
+            "loss": 2 / step,
+            "acc1": step / 32,
+            "acc5": step / 20,
+        }
+        for step in range(1, STEPS + 1)
+    ]
+    told[-1] |= last
+    return told
+
+
+def seeded(seed: int = 0) -> dict[str, Any]:
+    return {"parameters": {"seed": seed}}
+
+
+def test_the_last_loss_and_accuracies_stand_in_a_sessions_figures(tmp_path: Path) -> None:
+    found = summary(tmp_path / "a.gpuwatch", steps=lines())
+    told = as_json.summary(found)["training"]["step"]
+    assert {key: (each["value"], each["unit"], each["at"]) for key, each in told.items()} == {
+        "loss": (0.1, "", 20),
+        "acc1": (0.625, "{accuracy}", 20),
+        "acc5": (1.0, "{accuracy}", 20),
+    }
+    assert {each["method"] for each in told.values()} == {"measured"}
+    table = side_by_side.terminal(compare([found]))
+    for name, value in zip(NAMES, ("0.1", "62.5 %", "100 %"), strict=True):
+        assert any(
+            line.split() == [*name.split(), *value.split(), "measured"]
+            for line in table.splitlines()
+        ), table
+
+
+def test_what_a_workload_does_not_print_is_absent_with_its_reason_and_never_0(
+    tmp_path: Path,
+) -> None:
+    silent = summary(tmp_path / "a.gpuwatch")
+    told = as_json.summary(silent)["training"]["step"]["loss"]
+    assert told["value"] is None and told["at"] is None and told["method"] == "unavailable"
+    assert told["reason"] == "no step line tells it"
+    assert missing([silent])["no step line tells it"] == ["loss", "acc@1", "acc@5"]
+    assert not [row for row in compare([silent]).rows if row.group == "training"]
+    none = summary(tmp_path / "b.gpuwatch", steps=[])
+    assert none.training.step.loss.figure.reason == "no timed step was reported"
+
+
+@pytest.mark.parametrize("loss", [math.nan, math.inf])
+def test_a_loss_that_diverged_is_told_as_that_and_the_one_before_is_not_shown(
+    tmp_path: Path, loss: float
+) -> None:
+    found = summary(tmp_path / "a.gpuwatch", steps=lines(loss=loss))
+    last = found.training.step.loss
+    assert last.figure.value is None and last.at == 20
+    assert last.figure.reason == "at step 20 it was no finite number"
+
+
+def test_a_list_gives_its_last_value_and_a_warm_up_none(tmp_path: Path) -> None:
+    warm = {"event": "step", "step": 1, "warmup": True, "loss": 9.0, "acc1": 0.5}
+    batch = {"event": "step", "step": 3, "count": 3, "loss": [3.0, 2.0, 1.5], "acc1": 0.25}
+    of = summary(tmp_path / "a.gpuwatch", steps=[warm, batch]).training.step
+    assert (of.loss.figure.value, of.acc1.figure.value, of.loss.at) == (1.5, 0.25, 3)
+    alone = summary(tmp_path / "b.gpuwatch", steps=[warm]).training.step
+    assert alone.loss.figure.value is None
+
+
+def test_of_a_figure_that_is_printed_seldom_the_last_one_is_told_with_its_step(
+    tmp_path: Path,
+) -> None:
+    rare = lines()
+    for line in rare[15:]:
+        del line["acc1"]
+    found = summary(tmp_path / "a.gpuwatch", steps=rare)
+    assert (found.training.step.acc1.figure.value, found.training.step.acc1.at) == (15 / 32, 15)
+    assert "acc@1 was last told at step 15, the others at step 20" in found.notes
+
+
+def test_what_an_epoch_ended_with_stands_apart_from_the_last_step(tmp_path: Path) -> None:
+    epochs = [
+        {"event": "epoch", "epoch": 1, "loss": 0.9, "acc1": 0.5},
+        {"event": "epoch", "epoch": 2, "loss": 0.123456789, "acc1": 0.875},
+    ]
+    found = summary(tmp_path / "a.gpuwatch", steps=[*lines(), *epochs])
+    told = as_json.summary(found)["training"]["epoch"]
+    assert (told["loss"]["value"], told["loss"]["at"]) == (0.123456789, 2)
+    assert told["acc1"]["value"] == 0.875
+    assert told["acc5"]["value"] is None and told["acc5"]["reason"] == "no epoch line tells it"
+    of = {row.name: row.values[0] for row in compare([found]).rows if row.group == "training"}
+    assert of["loss, last epoch"] == 0.123456789 and of["loss, last step"] == 0.1
+    assert (of["reported at step"], of["reported at epoch"]) == (20, 2)
+
+
+def test_a_long_run_is_asked_for_its_last_lines_alone(tmp_path: Path) -> None:
+    first = {"event": "step", "step": 1, "loss": 4.0, "acc1": 0.5}
+    rest = [{"event": "step", "step": 2 + at, "loss": 1.0} for at in range(CHUNK)]
+    of = summary(tmp_path / "a.gpuwatch", steps=[first, *rest]).training.step
+    assert of.loss.at == CHUNK + 1
+    assert of.acc1.figure.reason == f"none of the last {CHUNK:,} step lines tells it"
+
+
+def test_losses_have_a_ratio_only_between_runs_of_one_seed_and_as_many_steps(
+    tmp_path: Path,
+) -> None:
+    def ratio(name: str, seed: int, steps: list[dict[str, Any]]) -> float | None:
+        other = summary(tmp_path / f"{name}.gpuwatch", steps=steps, run=seeded(seed))
+        return next(r for r in compare([first, other]).rows if r.name == NAMES[0]).ratios[1]
+
+    first = summary(tmp_path / "a.gpuwatch", steps=lines(), run=seeded())
+    assert ratio("b", 0, lines(loss=0.2)) == pytest.approx(2.0)
+    assert ratio("c", 1, lines(loss=0.2)) is None
+    assert ratio("d", 0, lines(loss=0.2)[:10]) is None
+    unseeded = [summary(tmp_path / f"{name}.gpuwatch", steps=lines()) for name in "ef"]
+    rows = {row.name: row for row in compare(unseeded).rows}
+    assert rows[NAMES[0]].ratios == (None, None)
+
+
+def test_every_report_of_a_study_has_loss_and_accuracies_side_by_side(tmp_path: Path) -> None:
+    losses = {
+        index: {"steps": lines(loss=0.1 if index % 2 else 0.2), "run": seeded()}
+        for index in range(1, 17)
+    }
+    recorded(tmp_path, [blocks_of(7, BARE, DOCKER)], EFFECTS, options=losses)
+    result = read_study(tmp_path)
+    (question,) = result.questions
+    rows = {row.name: row for row in question.table}
+    assert set(NAMES) <= rows.keys()
+    assert rows[NAMES[1]].values == (0.625, 0.625)
+    assert {method for name in NAMES for method in rows[name].methods} == {Method.MEASURED}
+    for text, escape in (
+        (study_text.terminal(result, columns=100), str),
+        (study_markdown.as_markdown(result), markdown),
+        (page(result, ()), str),
+    ):
+        for name in (*NAMES, "62.5 %"):
+            assert escape(name) in text
+    cells = list(csv.DictReader(io.StringIO(study_csv.as_csv(result))))
+    assert {float(each["value"]) for each in cells if each["metric"] == NAMES[0]} == {0.1, 0.2}
+    told = json.loads(as_json.dumps(study_json.study(result)))
+    assert told["sessions"][0]["training"]["step"]["acc5"]["value"] == 1.0
+    assert NAMES[0] in [row["name"] for row in told["questions"][0]["table"]]
+    assert NAMES[0] in [row["name"] for row in told["rows"]]
+
+
+def test_a_sweep_of_the_learning_rate_says_which_has_the_lowest_loss(tmp_path: Path) -> None:
+    rates = [0.1, 0.01]
+    cases = tuple(
+        Workload("resnet50", "workload", parameters={"lr": rate, "seed": 0}) for rate in rates
+    )
+    part = blocks_of(3, BARE, workloads=cases, sweep={"lr": rates})
+    losses = {at: {"steps": lines(loss=0.3 if at % 2 else 0.2)} for at in range(1, 9)}
+    recorded(tmp_path, [part], {BARE.label: 1.0}, options=losses)
+    result = read_study(tmp_path)
+    (sweep,) = result.sweeps
+    assert [(each.loss, each.acc1, each.acc5) for each in sweep.points] == [
+        (0.3, 0.625, 1.0),
+        (0.2, 0.625, 1.0),
+    ]
+    short = study_text.terminal(result, columns=100, short=True)
+    head = next(line for line in short.splitlines() if "against the best" in line)
+    assert head.split()[-3:] == ["loss", "acc@1", "acc@5"]
+    assert [each["loss"] for each in study_json.study(result)["sweeps"][0]["points"]] == [0.3, 0.2]
+
+
+def test_a_run_says_its_last_loss_and_accuracies_when_it_is_over(tmp_path: Path) -> None:
+    summary(tmp_path / "01-bare.gpuwatch", steps=lines())
+    short = study_text.terminal(read_study(tmp_path), short=True)
+    assert all(name in short for name in NAMES)
