@@ -153,6 +153,13 @@ def test_a_recorder_loads_neither_screen_nor_statistics(tmp_path: Path) -> None:
     assert modules & (HEAVY - {"pynvml", "psutil"}) == set()
 
 
+def test_a_run_looks_into_no_other_package_for_its_runner(tmp_path: Path) -> None:
+    words = ("--record", "--quiet", "--out", str(tmp_path / "out"), "--", "true")
+    modules = loaded(*words, home=tmp_path)
+    assert "gpuwatch.runners.bare" in modules
+    assert modules & {"importlib.metadata", "email", "zipfile", "urllib.request"} == set()
+
+
 def test_data_classes_are_made_when_they_are_needed() -> None:
     rooms = [
         path for room in MAY if room not in ("workloads", "runners") for path, _ in files(room)
