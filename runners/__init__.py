@@ -80,10 +80,12 @@ def check(spec: LaunchSpec) -> list[Problem]:
         return [broken(spec.environment.kind, error)]
 
 
-def engine(kind: str) -> str | None:
-    """Product and version that would run that kind; ``None``: not here, or broken. Never raises."""
+def engine(kind: str, runner: Runner | None = None) -> str | None:
+    """Product and version that would run that kind; ``None``: not here, or broken. Never raises.
+
+    ``runner``: that of the kind, where it is loaded already."""
     with suppress(Exception, SystemExit):
-        return load(kind).engine()
+        return (runner or load(kind)).engine()
     return None
 
 

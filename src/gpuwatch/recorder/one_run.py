@@ -84,7 +84,8 @@ def record_one(
             assert own is not None and prepared is not None
             if digest:
                 facts["gpuwatch.workloads.sha256"] = digest
-            environment |= {"engine": runners.engine(planned.environment.kind), **prepared.facts}
+            engine = runners.engine(planned.environment.kind, runner)
+            environment |= {"engine": engine, **prepared.facts}
         header = Header(
             session={
                 "id": run_id,
