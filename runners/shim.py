@@ -114,6 +114,7 @@ class Shim:
         self._status: int | None = None
         self._usage: resource.struct_rusage | None = None
         self._ended_ns = 0
+        self._childless = False
         self._stops = 0
         self._kill_at: float | None = None
         self._left_behind = 0
@@ -226,6 +227,8 @@ class Shim:
 
     def _tree(self) -> list[int]:
         """All living descendants of this process."""
+        if self._childless:  # orphans become its children, so there are none either
+            return []
         children: dict[int, list[int]] = {}
         for entry in os.listdir("/proc"):
             if entry.isdigit():
@@ -246,6 +249,7 @@ class Shim:
             try:
                 pid, status, usage = os.wait4(-1, os.WNOHANG)
             except ChildProcessError:
+                self._childless = True
                 return
             if pid == 0:
                 return
