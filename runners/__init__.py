@@ -1,9 +1,10 @@
-"""Ways to launch a workload: bare, and whatever the entry points of ``gpuwatch.runners`` name."""
+"""Ways to launch a workload: gpuwatch's own, and those of the entry points ``gpuwatch.runners``."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from gpuwatch.errors import GpuwatchError, NotAvailable, UsageError
@@ -15,14 +16,28 @@ if TYPE_CHECKING:
 
 GROUP = "gpuwatch.runners"
 
+OWN = {
+    "bare": "gpuwatch.runners.bare:BareRunner",
+    "docker": "gpuwatch.runners.docker.runner:DockerRunner",
+    "apptainer": "gpuwatch.runners.apptainer.runner:ApptainerRunner",
+    "singularity": "gpuwatch.runners.apptainer.runner:ApptainerRunner",
+    "charliecloud": "gpuwatch.runners.charliecloud:CharliecloudRunner",
+}
+"""By kind; other packages are not looked into for these, and cannot take them over."""
+
 
 def kinds(*, aliases: bool = True) -> tuple[str, ...]:
     """The kinds of environment that ``--env`` accepts here; else one name for each runner."""
-    found = _found()
+    found = {kind: entry.value for kind, entry in _others().items()} | OWN
     if aliases:
         return tuple(sorted(found))
-    firsts = {found[kind].value: kind for kind in sorted(found, reverse=True)}
+    firsts = {found[kind]: kind for kind in sorted(found, reverse=True)}
     return tuple(sorted(firsts.values()))
+
+
+def known(kind: str) -> bool:
+    """Whether there is such a kind."""
+    return kind in OWN or kind in _others()
 
 
 def load(kind: str) -> Runner:
@@ -32,18 +47,19 @@ def load(kind: str) -> Runner:
         UsageError: there is no such kind.
         NotAvailable: it is a broken one: its package cannot be imported.
     """
-    try:
-        entry = _found()[kind]
-    except KeyError:
-        raise UsageError(
-            f"unknown environment {kind!r}", f"choose from: {', '.join(kinds())}"
-        ) from None
-    try:
-        runner: Runner = entry.load()()
-    except (Exception, SystemExit) as error:
+    if kind in OWN:
+        value, package = OWN[kind], "gpuwatch"
+    elif (entry := _others().get(kind)) is not None:
+        value = entry.value
         package = entry.dist.name if entry.dist is not None else entry.module.partition(".")[0]
+    else:
+        raise UsageError(f"unknown environment {kind!r}", f"choose from: {', '.join(kinds())}")
+    try:
+        module, _, name = value.partition(":")
+        runner: Runner = getattr(import_module(module), name)()
+    except (Exception, SystemExit) as error:
         raise NotAvailable(
-            f"the environment {kind!r} cannot be loaded: {entry.value} of the package {package}: "
+            f"the environment {kind!r} cannot be loaded: {value} of the package {package}: "
             f"{told(error)}",
             f"update or remove the package: pip install --upgrade {package}, "
             f"pip uninstall {package}",
@@ -64,10 +80,12 @@ def check(spec: LaunchSpec) -> list[Problem]:
         return [broken(spec.environment.kind, error)]
 
 
-def engine(kind: str) -> str | None:
-    """Product and version that would run that kind; ``None``: not here, or broken. Never raises."""
+def engine(kind: str, runner: Runner | None = None) -> str | None:
+    """Product and version that would run that kind; ``None``: not here, or broken. Never raises.
+
+    ``runner``: that of the kind, where it is loaded already."""
     with suppress(Exception, SystemExit):
-        return load(kind).engine()
+        return (runner or load(kind)).engine()
     return None
 
 
@@ -102,11 +120,9 @@ def told(error: BaseException) -> str:
     return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
 
 
-def _found() -> dict[str, EntryPoint]:
-    """By name; gpuwatch's own kinds cannot be taken over by another package."""
-    # Here: it brings modules for e-mail and archives, which a recording of the machine needs not.
+def _others() -> dict[str, EntryPoint]:
+    """Of other packages, by kind."""
+    # Here: it brings modules for e-mail and archives, and reads what every package says of itself.
     from importlib.metadata import entry_points
 
-    listed = entry_points(group=GROUP)
-    own = [entry for entry in listed if entry.dist is not None and entry.dist.name == "gpuwatch"]
-    return {entry.name: entry for entry in (*listed, *own)}
+    return {entry.name: entry for entry in entry_points(group=GROUP) if entry.name not in OWN}

@@ -118,6 +118,7 @@ class Shim:
         self._status: int | None = None
         self._usage: resource.struct_rusage | None = None
         self._ended_ns = 0
+        self._childless = False
         self._stopped = self._at_once = False
         self._kill_at: float | None = None
         self._left_behind = 0
@@ -232,6 +233,8 @@ class Shim:
 
     def _tree(self) -> list[int]:
         """All living descendants of this process."""
+        if self._childless:  # orphans become its children, so there are none either
+            return []
         children: dict[int, list[int]] = {}
         for entry in os.listdir("/proc"):
             if entry.isdigit():
@@ -252,6 +255,7 @@ class Shim:
             try:
                 pid, status, usage = os.wait4(-1, os.WNOHANG)
             except ChildProcessError:
+                self._childless = True
                 return
             if pid == 0:
                 return

@@ -27,8 +27,8 @@ class Found:
 
 
 async def look() -> tuple[Found, ...]:
-    """What `gpuwatch doctor` says; nothing where it gives no answer."""
-    outcome = await commands.run("doctor", "--format", "json", timeout=60)
+    """What `gpuwatch doctor` says without importing torch; nothing where it gives no answer."""
+    outcome = await commands.run("doctor", "--quick", "--format", "json", timeout=60)
     try:
         return found_in(json.loads(outcome.out))
     except (ValueError, RecursionError):
@@ -56,8 +56,14 @@ def _torch(report: Any) -> list[Found]:
     if not python.get("path"):
         return []
     path = _text(python["path"])
+    gpus = report.get("gpus")
+    for gpu in map(mapping, gpus if isinstance(gpus, list) else ()):
+        if refusal := mapping(gpu.get("torch")):
+            return [Found("torch", False, _text(refusal.get("text")), _text(refusal.get("fix")))]
     if python.get("torch"):
-        return [Found("torch", True, f"{_text(python['torch'])} in {path}")]
+        build = f" ({_text(python['torch_build'])} build)" if python.get("torch_build") else ""
+        text = f"{_text(python['torch'])}{build}, not tried, in {path}"
+        return [Found("torch", True, text)]
     return [
         Found(
             "torch",

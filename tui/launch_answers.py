@@ -16,7 +16,7 @@ from gpuwatch.tui.commands import Outcome
 _MOST = 2000
 """Items of a list that are taken from an answer; a study has no more runs."""
 DOCTOR_SECONDS = 60.0
-"""A runner has ten seconds for its answer, and torch is imported where there are GPUs."""
+"""A runner has ten seconds for its answer, and the images that are here are asked before."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Gpu:
     name: str
     memory_bytes: float | None
     torch: Refusal | None
-    """Why the torch of bare runs cannot use it; ``None``: it can, or that is not known."""
+    """Why the torch of bare runs cannot use it; ``None``: its files tell of no reason."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ async def ask_doctor(program: str | None) -> Machine:
     """What can run here: a program of one's own, or the workloads."""
     behind = () if program is None else ("--", program)
     outcome = await commands.run(
-        "doctor", "--images", "--format", "json", *behind, timeout=DOCTOR_SECONDS
+        *("doctor", "--quick", "--images", "--format", "json", *behind), timeout=DOCTOR_SECONDS
     )
     return machine(outcome)
 

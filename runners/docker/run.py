@@ -25,7 +25,9 @@ KIND = "docker"
 GIVE_UP_SECONDS = 30.0
 """Without an answer for so long, a run whose processes are gone is given up."""
 
-_AGAIN_SECONDS = 0.25
+_SOON_SECONDS, _AGAIN_SECONDS = 0.01, 0.25
+"""Between two looks at how the run stands, at first and at the most: each wait is twice the last.
+"""
 _PAUSE_SECONDS = 1.0
 """Between two looks at whether the container is paused."""
 _STUCK_SECONDS = 2.0
@@ -231,8 +233,8 @@ class DockerRun:
 
     def _work(self) -> None:
         """Read the log; where it ends ask why; wait for a daemon that is away."""
+        pause = _SOON_SECONDS
         while not (self._gone or self._read_out):
-            began = time.monotonic()
             try:
                 with self._daemon.client() as api:
                     found = api.inspect_container(self._name)
@@ -255,4 +257,5 @@ class DockerRun:
                 self._away_since = self._away_since or time.monotonic()
                 self._doubt = _UNLOGGED
             if not self._read_out:
-                time.sleep(max(0.0, began + _AGAIN_SECONDS - time.monotonic()))
+                time.sleep(pause)
+                pause = min(2 * pause, _AGAIN_SECONDS)

@@ -38,9 +38,12 @@ class DockerRunner:
     kind = KIND
     contained = True
 
+    def __init__(self) -> None:
+        self._daemon: Daemon | None = None
+
     def engine(self) -> str | None:
         try:
-            with client.connect().client() as api:
+            with self._connected().client() as api:
                 return client.product(api.version())
         except (*AWAY, Refused):
             return None
@@ -50,7 +53,7 @@ class DockerRunner:
 
     def prepare(self, spec: LaunchSpec, say: Callable[[str], None]) -> Prepared:
         environment = spec.environment
-        daemon = client.connect()
+        daemon = self._connected()
         image = images.reference(environment)
         try:
             with daemon.client() as api:
@@ -81,7 +84,7 @@ class DockerRunner:
         return Prepared(inside.command(spec, container.ARCHIVE), variables, facts)
 
     def start(self, spec: LaunchSpec, prepared: Prepared, folder: Path) -> Run:
-        daemon = client.connect()
+        daemon = self._connected()
         leftovers.remove(daemon, running=False)
         spawned = time.monotonic_ns()
         labels = container.labels(folder, identify(os.getpid()), spawned)
@@ -116,6 +119,11 @@ class DockerRunner:
             return leftovers.remove(client.connect(), running=True)
         except Refused:
             return []
+
+    def _connected(self) -> Daemon:
+        """The daemon, which is asked once who it is: a runner serves one run."""
+        self._daemon = self._daemon or client.connect()
+        return self._daemon
 
 
 def _remove(daemon: Daemon, name: str) -> None:

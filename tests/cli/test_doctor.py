@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import asyncio
 import json
 import shlex
 import subprocess
@@ -15,6 +16,7 @@ from typing import Any
 import pytest
 
 from gpuwatch.cli import doctor, doctor_counters, main
+from gpuwatch.tui import home_first, launch_answers
 from tests.conftest import Cli
 from tests.engines.daemon import DockerDaemon, import_root
 from tests.fake_nvml import DRIVER_NOT_LOADED, FakeDriver, uuid
@@ -102,7 +104,9 @@ def test_without_a_gpu_the_second_column_gives_the_reason_and_is_no_no(
 
 
 STAND_IN = """
+from pathlib import Path
 from types import SimpleNamespace
+Path(__file__).with_name("imported").touch()
 __version__ = {version!r}
 version = SimpleNamespace(cuda={cuda!r})
 def init():
@@ -110,6 +114,15 @@ def init():
         raise RuntimeError({refusal!r})
 cuda = SimpleNamespace(init=init, get_arch_list=lambda: {architectures!r})
 """
+
+VERSION = """
+from typing import Optional
+__version__ = {version!r}
+debug = False
+cuda: Optional[str] = {cuda!r}
+hip: Optional[str] = None
+"""
+"""As torch's build writes it."""
 
 
 def with_torch(
@@ -125,11 +138,89 @@ def with_torch(
     for name in ("torch", "torchvision"):
         (packages / name).mkdir(exist_ok=True)
         (packages / name / "__init__.py").write_text(text)
+        (packages / name / "version.py").write_text(VERSION.format(version=version, cuda=cuda))
         info = packages / f"{name}-1.dist-info"
         info.mkdir(exist_ok=True)
         meta = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
         (info / "METADATA").write_text(meta)
     return "--env", f"bare,python={python}"
+
+
+def imported(python: Path) -> bool:
+    """Whether anybody imported the torch that :func:`with_torch` made."""
+    return any(python.parents[1].glob("lib/python*/site-packages/torch/imported"))
+
+
+def test_a_quick_look_imports_no_torch_and_claims_nothing_that_needs_it(
+    cli: Cli, driver: FakeDriver, without_torch: Path
+) -> None:
+    driver.set_machine(driver="580.65.06")
+    driver.set(gpu=1, compute_capability="7.0", name="Tesla V100-SXM2-16GB")
+    bare = with_torch(without_torch, refusal="the driver is asleep")
+    found = asked(cli, *bare, "--quick", code=0)
+    python = found["python"]
+    assert (python["torch"], python["torch_build"]) == ("2.15.0", "CUDA 13.2")
+    assert python["torch_tried"] is False and [gpu["torch"] for gpu in found["gpus"]] == [None] * 2
+    with_gpu = row(found, "bare")["with_gpu"]
+    assert with_gpu["ready"] is None and "not tried" in with_gpu["reason"]
+    told = cli("doctor", *bare, "--quick").stdout
+    assert "not tried" in told and "torch 2.15.0 (CUDA 13.2 build)" in " ".join(told.split())
+    assert not imported(without_torch)
+    assert asked(cli, *bare, code=3)["python"]["torch_tried"] is True
+    assert imported(without_torch)
+
+
+@pytest.mark.parametrize(
+    ("cuda", "code"), [(None, "torch-without-cuda"), ("13.2", "driver-too-old")]
+)
+def test_a_quick_look_tells_what_torchs_files_tell(
+    cli: Cli, driver: FakeDriver, without_torch: Path, cuda: str | None, code: str
+) -> None:
+    found = asked(cli, *with_torch(without_torch, cuda=cuda), "--quick", code=3)
+    assert [gpu["torch"]["code"] for gpu in found["gpus"]] == [code] * 2
+    assert row(found, "bare")["with_gpu"]["ready"] is False
+    assert not imported(without_torch)
+
+
+@pytest.mark.parametrize("text", ["", "cuda = 'never ends", "__version__ = '2'\nhip = '6.2'\n"])
+def test_of_a_torch_whose_files_do_not_tell_the_build_none_is_told(
+    cli: Cli, driver: FakeDriver, without_torch: Path, text: str
+) -> None:
+    bare = with_torch(without_torch)
+    (version,) = without_torch.parents[1].glob("lib/python*/site-packages/torch/version.py")
+    version.write_text(text)
+    found = asked(cli, *bare, "--quick", code=0)
+    assert found["python"]["torch"] == "2.15.0" and found["python"]["torch_build"] is None
+    assert [gpu["torch"] for gpu in found["gpus"]] == [None, None]
+
+
+def test_a_torch_that_cannot_be_imported_is_no_torch_that_can_use_the_gpu(
+    cli: Cli, driver: FakeDriver, without_torch: Path
+) -> None:
+    bare = with_torch(without_torch)
+    (module,) = without_torch.parents[1].glob("lib/python*/site-packages/torch/__init__.py")
+    module.write_text("raise ImportError('libcudart.so.13: cannot open shared object file')")
+    found = asked(cli, *bare, code=3)
+    problem = found["gpus"][0]["torch"]
+    assert problem["code"] == "torch-fails" and "cannot be imported" in problem["text"]
+    assert str(without_torch) in problem["fix"]
+
+
+def test_neither_the_home_screen_nor_the_form_for_a_run_imports_torch(
+    cli: Cli, driver: FakeDriver, without_torch: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver.set_machine(driver="580.65.06")
+    with_torch(without_torch)
+    for name, value in (cli.env | {"VIRTUAL_ENV": str(without_torch.parents[1])}).items():
+        monkeypatch.setenv(name, value)
+    found = {each.name: each for each in asyncio.run(home_first.look())}
+    assert len(asyncio.run(launch_answers.ask_doctor(())).gpus) == 2
+    assert not imported(without_torch)
+    assert found["torch"].good and found["bare"].good
+    assert found["torch"].text == f"2.15.0 (CUDA 13.2 build), not tried, in {without_torch}"
+    driver.set_machine(driver="575.57.08")
+    torch = {each.name: each for each in asyncio.run(home_first.look())}["torch"]
+    assert not torch.good and "needs driver 580" in torch.text and torch.mend
 
 
 def test_gpus_are_named_and_asked_for(cli: Cli, driver: FakeDriver, without_torch: Path) -> None:

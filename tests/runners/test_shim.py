@@ -92,6 +92,30 @@ def test_what_daemonises_ends_with_its_run(tmp_path: Path) -> None:
     until(lambda: not alive(pid))
 
 
+LOOKS = """
+import sys
+from gpuwatch.runners.shim import Shim
+looks = 0
+
+def hook(event, arguments):
+    global looks
+    looks += event == "os.listdir" and arguments[0] == "/proc"
+
+sys.addaudithook(hook)
+Shim(sys.argv[1], 10.0, "tree", sys.argv[2:]).run()
+print(looks)
+"""
+
+
+@pytest.mark.parametrize(("script", "looks"), [("true", False), ("sleep 100 & true", True)])
+def test_all_processes_are_looked_through_only_where_something_was_left(
+    tmp_path: Path, script: str, looks: bool
+) -> None:
+    command = [PYTHON, "-c", LOOKS, str(tmp_path), "sh", "-c", script]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert (tmp_path / "ended.json").exists() and bool(int(done.stdout)) is looks
+
+
 def test_a_stop_takes_the_whole_tree_and_a_second_one_kills(tmp_path: Path) -> None:
     stubborn = (
         "trap '' TERM; echo $$; sh -c \"trap '' TERM; echo \\$\\$; while :; do sleep 1; done\""

@@ -263,3 +263,14 @@ def test_a_pump_is_called_often_at_the_start_then_seldom_at_once_when_asked_and_
     writer.look()
     until(lambda: len(called) > lively + 4)
     assert writer.close()
+
+
+def test_the_end_of_a_recording_is_one_commit(tmp_path: Path) -> None:
+    store = made(tmp_path)
+    writer = SessionWriter(store, 0, base_ns=0, pump_seconds=100.0, commit_seconds=100.0)
+    writer.tick(0, SECOND, [])
+    writer.start()
+    store.until(1)
+    writer.tick(1, 2 * SECOND, [])
+    assert writer.close()
+    assert len(store.commits) == 2

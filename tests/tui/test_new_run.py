@@ -187,7 +187,10 @@ async def test_an_own_command_has_a_field_in_its_row(session: Make, fake: Fake) 
         assert "[python3 t?.py" in row(app, "own command")
         await shows(pilot, "$ gpuwatch run -- python3 't?.py'")
         await until(
-            pilot, lambda: ["doctor", "--images", "--format", "json", "--", "python3"] in fake.asked
+            pilot,
+            lambda: (
+                ["doctor", "--quick", "--images", "--format", "json", "--", "python3"] in fake.asked
+            ),
         )
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, LiveScreen))

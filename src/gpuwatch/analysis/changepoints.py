@@ -16,7 +16,6 @@ from itertools import pairwise
 from statistics import NormalDist
 
 import numpy as np
-import scipy
 
 from gpuwatch.deferred import dataclass
 
@@ -140,8 +139,10 @@ def _apart(one: np.ndarray, two: np.ndarray) -> float:
     """Standard errors by which the ranks of ``two`` lie from those of ``one``."""
     if not one.size or not two.size:
         return 0.0
+    from scipy.stats import rankdata
+
     count = one.size + two.size
-    ranks = scipy.stats.rankdata(np.concatenate([one, two]))[one.size :]
+    ranks = rankdata(np.concatenate([one, two]))[one.size :]
     error = math.sqrt((count + 1) * one.size / (12 * two.size))
     return abs(float(ranks.mean()) - (count + 1) / 2) / error
 

@@ -11,7 +11,6 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
-import scipy
 
 from gpuwatch.analysis.results import Interval
 from gpuwatch.deferred import dataclass
@@ -34,15 +33,17 @@ class Mean:
 
     def bounds(self, level: float) -> tuple[float, float]:
         """Of the two-sided interval at ``level``."""
-        half = float(scipy.special.stdtrit(self.freedom, (1 + level) / 2)) * self.error
+        from scipy.special import stdtrit
+
+        half = float(stdtrit(self.freedom, (1 + level) / 2)) * self.error
         return self.value - half, self.value + half
 
     def p_above(self, bound: float) -> float:
         """One-sided: small where the mean lies above ``bound``."""
-        return float(scipy.special.stdtr(self.freedom, (bound - self.value) / self.error))
+        return self._share_below((bound - self.value) / self.error)
 
     def p_below(self, bound: float) -> float:
-        return float(scipy.special.stdtr(self.freedom, (self.value - bound) / self.error))
+        return self._share_below((self.value - bound) / self.error)
 
     def p_zero(self) -> float:
         """Two-sided, of a mean of zero."""
@@ -60,6 +61,12 @@ class Mean:
         """Of a mean of log-ratios: the relative change."""
         low, high = self.bounds(level)
         return Interval(relative(self.value), relative(low), relative(high), level)
+
+    def _share_below(self, t: float) -> float:
+        """Of Student's distribution."""
+        from scipy.special import stdtr
+
+        return float(stdtr(self.freedom, t))
 
 
 def mean_of(values: np.ndarray) -> Mean | None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-import scipy
-
 from gpuwatch import units
 from gpuwatch.analysis.power import resolves
 from gpuwatch.analysis.results import Contrast, Interval, NoiseFloor, Resolves, Verdict
@@ -44,12 +42,11 @@ def noise_floor(label: str, contrast: Contrast, margin: float) -> NoiseFloor | N
 
 def _interval(verdict: Verdict) -> tuple[float, float]:
     """Of the noise, at 95 %, by the chi-square distribution of its square."""
+    from scipy.special import chdtri
+
     noise = verdict.noise or 0.0
     freedom = verdict.pairs - 1 if verdict.paired else 2 * (verdict.pairs - 1)
-    low, high = (
-        noise * math.sqrt(freedom / float(scipy.special.chdtri(freedom, p)))
-        for p in (_TAIL, 1 - _TAIL)
-    )
+    low, high = (noise * math.sqrt(freedom / float(chdtri(freedom, p))) for p in (_TAIL, 1 - _TAIL))
     return low, high
 
 

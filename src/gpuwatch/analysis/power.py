@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import scipy
 
 from gpuwatch.analysis.intervals import ALPHA, relative
 from gpuwatch.analysis.results import Resolves
@@ -80,13 +79,13 @@ def power_within(
     change: float, noise: float, margin: float, blocks: np.ndarray, level: float = ALPHA
 ) -> np.ndarray:
     """Share of studies that call a true relative ``change`` SAME or SMALL."""
+    from scipy.special import chdtr
+
     size, edge = abs(math.log1p(change)), math.log1p(margin)
     left = _less_ranks(blocks, level)
     both = _of_t(edge - size, noise, left, level) + _of_t(edge + size, noise, left, level) - 1
     freedom = blocks - 1
-    quiet = scipy.special.chdtr(
-        freedom, freedom * (NOISE_GATE * margin / max(noise, _QUIETEST)) ** 2
-    )
+    quiet = chdtr(freedom, freedom * (NOISE_GATE * margin / max(noise, _QUIETEST)) ** 2)
     return np.asarray(np.minimum(np.maximum(both, 0.0), quiet))
 
 
@@ -102,18 +101,18 @@ def _less_ranks(blocks: np.ndarray, one_sided: float) -> np.ndarray:
 
 def _of_t(distance: float, noise: float, blocks: np.ndarray, one_sided: float) -> np.ndarray:
     """Power of the one-sided t test against a bound that the truth exceeds by ``distance``."""
+    from scipy.special import nctdtr, stdtrit
+
     error = max(noise, _QUIETEST) * np.sqrt(2 / blocks)
     shift = np.clip(distance / error, -_FARTHEST, _FARTHEST)
-    return np.asarray(
-        1
-        - scipy.special.nctdtr(blocks - 1, shift, scipy.special.stdtrit(blocks - 1, 1 - one_sided))
-    )
+    return np.asarray(1 - nctdtr(blocks - 1, shift, stdtrit(blocks - 1, 1 - one_sided)))
 
 
 def _reach(noise: float, blocks: float, stricter: float = 1.0) -> float:
     """Distance, in log-ratios, at which the two-sided t test of ``ALPHA`` has its power."""
-    needed = scipy.special.stdtrit(blocks - 1, 1 - ALPHA / 2 * stricter)
-    shift = scipy.optimize.brentq(
-        lambda x: 1 - scipy.special.nctdtr(blocks - 1, x, needed) - POWER, 0.0, _FARTHEST
-    )
+    from scipy.optimize import brentq
+    from scipy.special import nctdtr, stdtrit
+
+    needed = stdtrit(blocks - 1, 1 - ALPHA / 2 * stricter)
+    shift = brentq(lambda x: 1 - nctdtr(blocks - 1, x, needed) - POWER, 0.0, _FARTHEST)
     return float(shift) * max(noise, _QUIETEST) * math.sqrt(2 / blocks)

@@ -10,7 +10,6 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
-import scipy
 
 from gpuwatch.deferred import dataclass
 
@@ -45,8 +44,10 @@ def signed_rank(values: np.ndarray) -> Ranks:
 
 def mann_whitney(values: np.ndarray, baseline: np.ndarray) -> Ranks:
     """The Mann-Whitney test of ``values`` against ``baseline``."""
+    from scipy.stats import mannwhitneyu
+
     above, below = (
-        float(scipy.stats.mannwhitneyu(values, baseline, alternative=side).pvalue)
+        float(mannwhitneyu(values, baseline, alternative=side).pvalue)
         for side in ("greater", "less")
     )
     return Ranks(above, below)
@@ -65,10 +66,12 @@ def _untied(count: int, rank_sum: int) -> Ranks:
 
 def _tied(values: np.ndarray) -> Ranks:
     """Exact with tied ranks too: the sum of signed mid-ranks over all signs."""
-    signed = scipy.stats.rankdata(np.abs(values)) * np.sign(values)
+    from scipy.stats import permutation_test, rankdata
+
+    signed = rankdata(np.abs(values)) * np.sign(values)
     above, below = (
         float(
-            scipy.stats.permutation_test(
+            permutation_test(
                 (signed,),
                 np.sum,
                 permutation_type="samples",
@@ -83,7 +86,9 @@ def _tied(values: np.ndarray) -> Ranks:
 
 
 def _wilcoxon(values: np.ndarray) -> Ranks:
+    from scipy.stats import wilcoxon
+
     above, below = (
-        float(scipy.stats.wilcoxon(values, alternative=side).pvalue) for side in ("greater", "less")
+        float(wilcoxon(values, alternative=side).pvalue) for side in ("greater", "less")
     )
     return Ranks(above, below)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import io
-import os
 import sys
 
 from gpuwatch import __version__
@@ -47,6 +46,7 @@ def _run(arguments: list[str]) -> int:
 
     from gpuwatch import spare
     from gpuwatch.cli.commands import dispatch
+    from gpuwatch.cli.say import give_up_output
     from gpuwatch.errors import NO_THREAD, REFUSED, ExitCode, GpuwatchError
     from gpuwatch.text import clean
 
@@ -70,7 +70,7 @@ def _run(arguments: list[str]) -> int:
         print(f"gpuwatch: error: {clean(error)}", file=sys.stderr)
         return error.exit_code
     except BrokenPipeError:
-        _give_up_output()  # its reader has seen enough
+        give_up_output()  # its reader has seen enough
         return ExitCode.DONE
     except MemoryError:
         return _refused("there is no memory left", errno.ENOMEM)
@@ -83,7 +83,7 @@ def _run(arguments: list[str]) -> int:
             return _refused(str(error.strerror), error.errno)
         if error.errno not in (errno.ENOSPC, errno.EIO, errno.EDQUOT):
             raise
-        _give_up_output()
+        give_up_output()
         print(f"gpuwatch: error: cannot write the output: {error.strerror}", file=sys.stderr)
         return ExitCode.RUN_FAILED
 
@@ -95,8 +95,3 @@ def _refused(what: str, number: int) -> int:
     first_frame.withdraw()
     print(f"gpuwatch: error: {what}; {REFUSED[number]}", file=sys.stderr)
     return ExitCode.RUN_FAILED
-
-
-def _give_up_output() -> None:
-    """Let Python's own flush at exit not fail again."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,8 +1,9 @@
 """What can run here, with and without GPU; what is missing, and the command that mends it.
 
 It asks every environment that gpuwatch knows (or those of --env) whether a workload of gpuwatch's
-own, or the command behind --, could start in it now. Nothing is started, fetched or written. Exit
-code: 0 when everything asked for with --env can run (without --env: when bare can), else 3.
+own, or the command behind --, could start in it now. Nothing is started, fetched or written. Where
+there are GPUs, torch is imported to see whether it can use them, unless --quick. Exit code: 0 when
+everything asked for with --env can run (without --env: when bare can), else 3.
 """
 
 from __future__ import annotations
@@ -47,11 +48,13 @@ _LEAST_FREE_BYTES = 64 << 20
 """What the spool of a run may take while its recorder is dead."""
 
 _VERSIONS = (
-    "import json, platform, importlib.metadata as m\n"
+    "import json, platform, importlib.metadata as m, importlib.util as u\n"
     "def v(n):\n"
     "    try: return m.version(n)\n"
     "    except m.PackageNotFoundError: return None\n"
-    "print(json.dumps([platform.python_version(), v('torch'), v('torchvision')]))"
+    "torch = u.find_spec('torch')\n"
+    "place = torch and torch.origin\n"
+    "print(json.dumps([platform.python_version(), v('torch'), v('torchvision'), place]))"
 )
 
 
@@ -63,6 +66,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="ask this environment, repeatable (default: every kind there is)",
     )
     parser.add_argument("--images", action="store_true", help="ask the images that are here too")
+    parser.add_argument(
+        "--quick", action="store_true", help="import no torch: tell what its files tell"
+    )
     parser.add_argument("--gpus", metavar="INDEX|UUID,...", help="the GPUs to ask for, or none")
     parser.add_argument("--format", choices=("table", "json"), default="table")
 
@@ -77,7 +83,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         here = images(PATIENCE_SECONDS) if arguments.images else []
         texts = list(dict.fromkeys((*texts, *here)))
         asked = list(zip(texts, environments(texts), strict=True))
-        found = _report(asked, gpus, _workload(command))
+        found = _report(asked, gpus, _workload(command), quick=arguments.quick)
         found = replace(found, offered=frozenset(here))
     wanted = [each for each in found.environments if each.text in (arguments.env or ["bare"])]
     ready = all(each.ready for each in wanted)
@@ -97,7 +103,11 @@ def _workload(command: tuple[str, ...]) -> Workload:
 
 
 def _report(
-    asked: Sequence[tuple[str, Environment]], gpus: tuple[str, ...] | None, workload: Workload
+    asked: Sequence[tuple[str, Environment]],
+    gpus: tuple[str, ...] | None,
+    workload: Workload,
+    *,
+    quick: bool,
 ) -> report.Report:
     spare.files(spare.FILES + _FILES_EACH * len(asked))
     sources = Sources.open(gpus or None, workload=False)
@@ -113,12 +123,13 @@ def _report(
     driver = next((device.attributes.get("driver.version") for device in devices), None)
     bare = next((env for _, env in asked if env.kind == "bare"), None)
     of_ours = workload.kind == "workload"
-    ask_torch = bool(bare and devices and of_ours)
-    python, build = _python(bare.python if bare else None, ask_torch=ask_torch)
-    refusals = [_refusal(python.path, build, device) for device in devices]
+    python, build = _python(
+        bare.python if bare else None, try_torch=bool(bare and devices and of_ours) and not quick
+    )
+    refusals = [_refusal(python, build, device) if of_ours else None for device in devices]
     checked = _ask(asked, uuids, workload, chosen=gpus is not None)
     if of_ours:
-        checked = tuple(_with_torch(each, refusals) for each in checked)
+        checked = tuple(_with_torch(each, refusals, tried=python.torch_tried) for each in checked)
     return report.Report(
         gpuwatch=__version__,
         system=f"{platform.system()} {platform.release()}, {os.cpu_count()} CPUs",
@@ -233,17 +244,21 @@ def _silent(text: str, environment: Environment, with_gpu: bool) -> report.Check
     return report.Checked(text, environment, None, (problem,), (problem,) if with_gpu else None)
 
 
-def _with_torch(each: report.Checked, refusals: Sequence[Problem | None]) -> report.Checked:
+def _with_torch(
+    each: report.Checked, refusals: Sequence[Problem | None], *, tried: bool
+) -> report.Checked:
     """A bare run on GPUs is only ready where its torch can use them all."""
     if each.environment.kind != "bare" or each.with_gpu != ():
         return each
-    return replace(each, with_gpu=tuple(dict.fromkeys(filter(None, refusals))))
+    found = tuple(dict.fromkeys(filter(None, refusals)))
+    return replace(each, with_gpu=found if found or tried else None)
 
 
 def _python(
-    asked: str | None, *, ask_torch: bool
+    asked: str | None, *, try_torch: bool
 ) -> tuple[report.Python, doctor_torch.TorchBuild | None]:
-    """The interpreter of bare runs, the versions by its packages' own metadata, and its torch."""
+    """The interpreter of bare runs, the versions by its packages' own metadata, and its torch, by
+    its files or, with ``try_torch``, by what it does."""
     chosen = choose(asked, os.environ)
     try:
         done = subprocess.run(
@@ -254,19 +269,24 @@ def _python(
             cwd=os.sep,
             check=True,
         )
-        version, torch, torchvision = json.loads(done.stdout)
+        version, torch, torchvision, place = json.loads(done.stdout)
     except (OSError, subprocess.SubprocessError, ValueError):
-        version = torch = torchvision = None
-    build = doctor_torch.probe(chosen.path) if ask_torch and torch else None
-    return report.Python(chosen.path, chosen.origin, version, torch, torchvision), build
+        version = torch = torchvision = place = None
+    build = doctor_torch.read(Path(place).parent) if place else None
+    kind = None if build is None else f"CUDA {build.cuda}" if build.cuda else "CPU"
+    tried = bool(try_torch and torch)
+    found = report.Python(chosen.path, chosen.origin, version, torch, torchvision, kind, tried)
+    return found, doctor_torch.probe(chosen.path) if tried else build
 
 
-def _refusal(python: str, build: doctor_torch.TorchBuild | None, device: Device) -> Problem | None:
+def _refusal(
+    python: report.Python, build: doctor_torch.TorchBuild | None, device: Device
+) -> Problem | None:
     if build is None:
-        return None
+        return doctor_torch.fails(python.path) if python.torch_tried else None
     capability = _text(device.attributes.get("compute.capability"))
     driver = _text(device.attributes.get("driver.version"))
-    return doctor_torch.verdict(build, capability, driver, python)
+    return doctor_torch.verdict(build, capability, driver, python.path)
 
 
 def _text(value: object) -> str | None:

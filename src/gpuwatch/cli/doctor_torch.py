@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import subprocess
+from pathlib import Path
 
 from gpuwatch.deferred import dataclass
 from gpuwatch.models import Problem
@@ -25,6 +28,10 @@ print(json.dumps([torch.__version__, torch.version.cuda, torch.cuda.get_arch_lis
 """
 
 
+_TOLD = re.compile(r"^(\w+)[^=\n]*= *(?:None|['\"]([^'\"\n]*)['\"])", re.MULTILINE)
+"""A line of ``version.py``: ``cuda: Optional[str] = '13.2'``."""
+
+
 @dataclass(frozen=True)
 class TorchBuild:
     """A torch as it says itself what it is."""
@@ -33,9 +40,22 @@ class TorchBuild:
     cuda: str | None
     """The CUDA it is built for; ``None``: for the CPU alone."""
     architectures: tuple[str, ...]
-    """``sm_80``, ``compute_90``: what it carries code for."""
+    """``sm_80``, ``compute_90``: what it carries code for; empty where that is not known."""
     refusal: str | None
-    """CUDA's own reason for not starting; ``None``: it starts."""
+    """CUDA's own reason for not starting; ``None``: it starts, or was not tried."""
+
+
+def read(package: Path) -> TorchBuild | None:
+    """What the files of a torch tell, nothing of which is run; ``None`` where they do not tell for
+    what it is built, or it is for no GPU of NVIDIA's."""
+    try:
+        text = (package / "version.py").read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        return None
+    told = dict(_TOLD.findall(text))
+    if not told.get("__version__") or "cuda" not in told or told.get("hip") or told.get("xpu"):
+        return None
+    return TorchBuild(told["__version__"], told["cuda"] or None, (), None)
 
 
 def probe(python: str) -> TorchBuild | None:
@@ -53,6 +73,15 @@ def probe(python: str) -> TorchBuild | None:
     except (OSError, subprocess.SubprocessError, ValueError, IndexError):
         return None
     return TorchBuild(version, cuda, tuple(architectures), refusal)
+
+
+def fails(python: str) -> Problem:
+    """That the interpreter's torch does not answer."""
+    return Problem(
+        "torch-fails",
+        f"torch cannot be imported by {python}",
+        f"see why: {shlex.quote(python)} -c 'import torch'",
+    )
 
 
 def verdict(

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
+from gpuwatch import runners
 from gpuwatch.cli.label import labels
 from gpuwatch.errors import UsageError
 from gpuwatch.models import Environment, Mount
@@ -50,8 +51,9 @@ def environments(
 def _environment(text: str, python: str | None, pull: bool) -> Environment:
     head, *rest = text.split(",")
     kind, equals, image = head.partition("=")
-    if kind != "bare":  # looking for other packages' runners takes a while
-        _known(kind)
+    if not runners.known(kind):
+        choices = ", ".join(runners.kinds())
+        raise UsageError(f"unknown environment {kind!r}", f"choose from: {choices}")
     if equals and not image:
         raise UsageError(f"--env {text} names no image", f"write {kind}=IMAGE, or {kind} alone")
     values: dict[str, list[str]] = {name: [] for name in _OPTIONS}
@@ -76,13 +78,6 @@ def _environment(text: str, python: str | None, pull: bool) -> Environment:
         network=last["network"],
         pull=pull,
     )
-
-
-def _known(kind: str) -> None:
-    from gpuwatch.runners import kinds
-
-    if kind not in kinds():
-        raise UsageError(f"unknown environment {kind!r}", f"choose from: {', '.join(kinds())}")
 
 
 def _mount(text: str) -> Mount:

@@ -18,7 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from gpuwatch.cli import launch, planned
-from gpuwatch.cli.say import say
+from gpuwatch.cli.say import give_up_output, say
 from gpuwatch.errors import ExitCode, UsageError
 from gpuwatch.models import mapping
 from gpuwatch.own_command import OWN_COMMAND
@@ -64,6 +64,7 @@ def start(request: Request, arguments: argparse.Namespace) -> int:
         tell_of_orphans()
     studies: list[Path] = []
     sessions: list[Path] = []
+    summaries = [""]
     alone = len(request.plan().runs) == 1
 
     def on_session(path: Path) -> None:
@@ -75,14 +76,21 @@ def start(request: Request, arguments: argparse.Namespace) -> int:
         if not arguments.quiet:
             say(text)
 
-    code = record(request, say=say, on_session=on_session, on_study=studies.append, on_turn=on_turn)
+    code = record(
+        request,
+        say=say,
+        on_session=on_session,
+        on_study=studies.append,
+        on_turn=on_turn,
+        on_summary=summaries.append,
+    )
     for path in sessions:
         if code is not ExitCode.DONE and _failed(path):
             _last_words(path)
     refused = alone and code in (ExitCode.USAGE, ExitCode.NOT_AVAILABLE)
     if not arguments.quiet and not refused:
         for folder in studies:
-            print_summary(folder)
+            print_summary(folder, summaries[-1])
     if request.afterwards and code is not ExitCode.INTERRUPTED and not arguments.quiet:
         say(request.afterwards.strip())
     return code
@@ -145,14 +153,20 @@ def tell(code: ExitCode, text: str) -> int:
     return code
 
 
-def print_summary(folder: Path) -> None:
-    """What a study says in short, on standard output, and where the rest is."""
+def print_summary(folder: Path, told: str = "") -> None:
+    """What a study says in short, on standard output, and where the rest is; ``told`` where that
+    was asked already."""
     from gpuwatch.session.plan import read
     from gpuwatch.session.study import sessions_in
 
-    sys.stdout.flush()
-    report = [*OWN_COMMAND, "report", "--format", "table", "--short"]
-    subprocess.run([*report, str(folder)], check=False)
+    try:
+        sys.stdout.write(told)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        give_up_output()  # the exit code is the run's all the same
+    if not told:
+        report = [*OWN_COMMAND, "report", "--format", "table", "--short"]
+        subprocess.run([*report, str(folder)], check=False)
     plan = read(folder)
     found = sessions_in(folder)
     if len(found) == 1:

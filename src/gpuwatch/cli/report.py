@@ -34,7 +34,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("study", type=Path, metavar="STUDY", help="the study's folder")
     parser.add_argument("--format", choices=FORMATS, help="print it, and write nothing")
     parser.add_argument(
-        "--short", action="store_true", help="with --format table: what it says, not why"
+        "--short",
+        action="store_true",
+        help="print what it says, not why; with --format table write nothing",
     )
 
 
@@ -55,6 +57,8 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         short = arguments.short
         sys.stdout.write(render(result, arguments.format, columns=columns, short=short))
         return 0
+    if arguments.short:
+        sys.stdout.write(render(result, "table", columns=screen.columns(), short=True))
     try:
         _write(folder, result)
     except OSError as error:

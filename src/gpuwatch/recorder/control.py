@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+import shutil
 import signal
 import subprocess
 import threading
@@ -182,21 +184,29 @@ def _is_gone(path: Path) -> bool:
     return False
 
 
-def summarise(folder: Path, say: Callable[[str], None]) -> None:
-    """Rewrite the study's summary, in a process of its own: it needs more than recording does."""
+def summarise(folder: Path, say: Callable[[str], None]) -> str:
+    """Rewrite the study's summary, in a process of its own: it needs more than recording does.
+
+    Returns what it says in short, as wide as the terminal; empty where it could not be made.
+    """
+    told = ""
+    width = str(shutil.get_terminal_size((80, 24)).columns)
     try:
         done = subprocess.run(
-            [*OWN_COMMAND, "report", str(folder)],
+            [*OWN_COMMAND, "report", "--short", str(folder)],
+            env={**os.environ, "COLUMNS": width},
             capture_output=True,
             text=True,
             check=False,
         )
+        told = done.stdout
         why = done.stderr.strip()[-500:] if done.returncode != 0 else None
     except OSError as error:
         why = error.strerror
     if why is not None:
         say(f"the summary could not be written: {why}")
         say(f"write it afterwards: gpuwatch report {shlex.quote(str(folder))}")
+    return told
 
 
 def _look_for(pid: int, ended: Callable[[], None]) -> None:

@@ -92,7 +92,8 @@ def record_one(
                 facts["gpuwatch.program.sha256"] = programs.text(
                     programs.digests(arguments, Path.cwd())
                 )
-            environment |= {"engine": runners.engine(planned.environment.kind), **prepared.facts}
+            engine = runners.engine(planned.environment.kind, runner)
+            environment |= {"engine": engine, **prepared.facts}
         header = Header(
             session={
                 "id": run_id,

@@ -27,12 +27,13 @@ def record(
     on_session: Callable[[Path], None] = lambda path: None,
     on_study: Callable[[Path], None] = lambda folder: None,
     on_turn: Callable[[str], None] = lambda text: None,
+    on_summary: Callable[[str], None] = lambda text: None,
 ) -> ExitCode:
     """Run and record everything asked for; returns the exit code of the command.
 
     ``say`` gets one-line notices for people, ``on_study`` the folder of the study once it is
     there, ``on_session`` the path of each new session, ``on_turn`` a line before each of several
-    runs.
+    runs, ``on_summary`` what each new summary says in short.
 
     Raises:
         NotAvailable: there is one environment and it cannot run, or DCGM is asked for and is not
@@ -40,7 +41,7 @@ def record(
         StorageError: the study cannot be written.
     """
     if request.resume is not None:
-        return go_on(request, request.resume, say, on_session, on_study, on_turn)
+        return go_on(request, request.resume, say, on_session, on_study, on_turn, on_summary)
     plan = with_programs(request.plan(), request.build_archive)
     gpus = gpus_of(request)
     problems = preflight(request, plan.runs, gpus)
@@ -54,7 +55,7 @@ def record(
         paths.remember_study(folder.resolve())
     on_study(folder)
     with study.held(folder):
-        going = StudyRun(request, plan, folder, gpus, say, on_session, on_turn)
+        going = StudyRun(request, plan, folder, gpus, say, on_session, on_turn, on_summary)
         code = going.through(plan.runs, problems)
     if request.while_pid is not None and not os.path.exists(f"/proc/{request.while_pid}"):
         _throw_away(folder)

@@ -133,6 +133,7 @@ def go_on(
     on_session: Callable[[Path], None],
     on_study: Callable[[Path], None],
     on_turn: Callable[[str], None],
+    on_summary: Callable[[str], None],
 ) -> ExitCode:
     """Do what is missing of the study in ``folder``; see :func:`gpuwatch.recorder.record.record`.
 
@@ -154,7 +155,7 @@ def go_on(
         todo, gpus = missing(folder, plan), gpus_of(request)
         problems = preflight(request, todo, gpus)
         study.note(folder, {run.index: problems.get(run.index, ()) for run in plan.runs})
-        going = StudyRun(request, plan, folder, gpus, say, on_session, on_turn)
+        going = StudyRun(request, plan, folder, gpus, say, on_session, on_turn, on_summary)
         return going.through(todo, problems)
 
 

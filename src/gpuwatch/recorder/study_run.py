@@ -43,9 +43,11 @@ class StudyRun:
         say: Callable[[str], None],
         on_session: Callable[[Path], None],
         on_turn: Callable[[str], None],
+        on_summary: Callable[[str], None],
     ) -> None:
         self._request, self._plan, self._folder, self._gpus = request, plan, folder, gpus
         self._say, self._on_session, self._on_turn = say, on_session, on_turn
+        self._on_summary = on_summary
         self._labels = labels(plan.runs)
         self._stop = Stop()
         self._ends: dict[int, End] = {}
@@ -129,7 +131,7 @@ class StudyRun:
             if not os.path.exists(path):
                 study.note(self._folder, {run.index: found})
             if len(self._plan.runs) == 1:
-                summarise(self._folder, self._say)
+                self._on_summary(summarise(self._folder, self._say))
                 raise
             code = self._pass_over(run, found)
         if self._stop.unsaved is not None and "locked" not in self._stop.unsaved:
@@ -145,7 +147,7 @@ class StudyRun:
         if not self._summary_is_old or self._plan.runs[0].workload.kind == "machine":
             return
         begun = time.monotonic()
-        summarise(self._folder, self._say)
+        self._on_summary(summarise(self._folder, self._say))
         self._summary_took = time.monotonic() - begun
         self._summary_is_old = False
 

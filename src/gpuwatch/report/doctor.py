@@ -29,7 +29,8 @@ class Checked:
     """Product and version; ``None``: not here."""
     without_gpu: tuple[Problem, ...]
     with_gpu: tuple[Problem, ...] | None
-    """``None``: not asked, see :attr:`Report.gpu_reason`."""
+    """``None``: not asked, see :attr:`Report.gpu_reason`; without such a reason, that of
+    bare runs is not known, since their torch was not tried."""
 
     @property
     def ready(self) -> bool:
@@ -51,7 +52,8 @@ class Gpu:
     capability: str | None
     """Compute capability, ``9.0``."""
     torch: Problem | None
-    """Why the torch of bare runs cannot use it; ``None``: it can, or it is not asked."""
+    """Why the torch of bare runs cannot use it; ``None``: it can, it is not asked, or see
+    :attr:`Python.torch` and :attr:`Python.torch_tried`."""
     bandwidth_by: str | None
     """The counter that measures its memory bandwidth; ``None``: see ``bandwidth``."""
     bandwidth: Problem | None
@@ -66,6 +68,10 @@ class Python:
     version: str | None
     torch: str | None
     torchvision: str | None
+    torch_build: str | None
+    """``CUDA 13.2`` or ``CPU``, as torch's files tell; ``None``: they do not."""
+    torch_tried: bool
+    """Whether torch was imported to see which GPUs it can use."""
 
 
 @dataclass(frozen=True)
@@ -115,8 +121,8 @@ def _environment(each: Checked, gpu_reason: Problem | None) -> dict[str, JSON]:
     with_gpu: dict[str, JSON] = {"ready": None, "problems": [], "reason": None}
     if each.with_gpu is not None:
         with_gpu |= _answer(each.with_gpu)
-    elif gpu_reason is not None:
-        with_gpu["reason"] = gpu_reason.text
+    else:
+        with_gpu["reason"] = gpu_reason.text if gpu_reason else "its torch was not tried"
     return {
         "label": each.environment.label,
         "env": each.text,
@@ -178,6 +184,8 @@ def _run(environments: Sequence[Checked]) -> str:
 
 
 def _with_gpu(each: Checked, reason: Problem | None) -> str:
+    if each.with_gpu is None and reason is None:
+        return "not tried"
     if each.with_gpu is None:
         return "not asked" if reason and reason.code == "gpus-none" else "no GPU here"
     return _word(each.with_gpu)
@@ -200,9 +208,10 @@ def _machine(report: Report) -> list[str]:
     lines += _counters(report)
     python = report.python
     version = f"Python {python.version}" if python.version else "no Python that runs"
+    build = f" ({python.torch_build} build)" if python.torch_build else ""
     packages = [
-        f"{name} {found}" if found else f"no {name}"
-        for name, found in (("torch", python.torch), ("torchvision", python.torchvision))
+        f"torch {python.torch}{build}" if python.torch else "no torch",
+        f"torchvision {python.torchvision}" if python.torchvision else "no torchvision",
     ]
     lines += _wrapped(f"Python: {python.path} ({python.origin}): {', '.join([version, *packages])}")
     for name, folder in (("studies", report.studies), ("runs that go on", report.runs)):

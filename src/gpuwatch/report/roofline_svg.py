@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from xml.sax.saxutils import escape
+from html import escape
 
 from gpuwatch import units
 from gpuwatch.analysis.points import EXECUTED, KINDS, MEASURED, Point
@@ -57,7 +57,7 @@ def svg(rooflines: Sequence[Roofline]) -> str | None:
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
         f'width="{width}" height="{height}" role="img" aria-labelledby="title desc">',
         '<title id="title">Roofline: FLOP/s against FLOP per byte</title>',
-        f'<desc id="desc">{escape(verdicts)}</desc>',
+        f'<desc id="desc">{escape(verdicts, quote=False)}</desc>',
         f"<style>{_STYLE}</style>",
         _text(_LEFT, 26, "Roofline: FLOP/s against FLOP per byte", extra=' font-weight="600"'),
         *_axes(frame),
@@ -188,7 +188,7 @@ def _text(
     shown_kind = f' class="{kind}"' if kind else ""
     return (
         f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{shown_kind}{extra}>'
-        f"{escape(text)}</text>"
+        f"{escape(text, quote=False)}</text>"
     )
 
 

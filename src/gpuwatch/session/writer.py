@@ -99,11 +99,11 @@ class SessionWriter:
 
     def close(self, patience: float = 5.0) -> bool:
         """Write the rest, trying for ``patience`` seconds; returns whether all of it is safe."""
+        with self._lock:
+            self._rows.extend((self._tier_sql, row) for row in self._tier.flush())
         self._stop.set()
         self._wake.set()
         self._thread.join()
-        with self._lock:
-            self._rows.extend((self._tier_sql, row) for row in self._tier.flush())
         deadline = time.monotonic() + patience
         while not self.commit():
             if time.monotonic() > deadline or self._store.gone:
