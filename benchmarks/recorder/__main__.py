@@ -119,10 +119,6 @@ def _start(arguments: argparse.Namespace, library: Path, found: list[Program]) -
             with place(library, gpus, 0) as where:
                 name = f"gpuwatch --record, first sample of {gpus} GPU{'s' if gpus > 1 else ''}"
                 results[name].append(first_sample(where))
-        with place(library, 1, 0) as where:
-            command = (GPUWATCH, "--record", "--out", str(where.folder), "--", "true")
-            name = "gpuwatch --record -- true, with its summary"
-            results[name].append(seconds_of(command, where.env))
         for program in found:
             with place(library, 1, 0) as where:
                 asked = first_question(program, where)

@@ -43,34 +43,6 @@ def test_memory_in_use_is_between_this_process_and_all_there_is() -> None:
     assert 2**20 < used < total
 
 
-def _topology(root: Path, cores: list[str]) -> None:
-    for file in ("stat", "meminfo", "cpuinfo"):
-        _write(root / "proc" / file, "MemTotal: 4 kB\n" if file == "meminfo" else "")
-    for n, core in enumerate(cores):
-        _write(root / f"sys/devices/system/cpu/cpu{n}/topology/core_cpus_list", core)
-
-
-def test_cores_memory_and_frequency_are_the_kernels(tmp_path: Path) -> None:
-    _topology(tmp_path, ["0,2", "1,3", "0,2", "1,3"])
-    for n, kilohertz in enumerate(("3000000", "2000000", "<unknown>")):
-        _write(tmp_path / f"sys/devices/system/cpu/cpufreq/policy{n}/scaling_max_freq", kilohertz)
-    source = CpuSource(tmp_path)
-    (device,) = source.devices
-    source.close()
-    assert device.attributes["core.physical.count"] == 2
-    assert device.attributes["memory.total"] == 4096
-    assert device.attributes["frequency.max"] == 2.5e9
-
-
-def test_a_kernel_that_tells_no_topology_leaves_it_unknown(tmp_path: Path) -> None:
-    _topology(tmp_path, [])
-    source = CpuSource(tmp_path)
-    (device,) = source.devices
-    source.close()
-    assert device.attributes["core.physical.count"] is None
-    assert device.attributes["frequency.max"] is None
-
-
 def test_what_cannot_be_had_is_none_with_a_reason() -> None:
     source = CpuSource()
     values = _named(source)

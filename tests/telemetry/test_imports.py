@@ -8,7 +8,7 @@ from pathlib import Path
 import gpuwatch.telemetry
 
 ROOM = Path(gpuwatch.telemetry.__path__[0])
-ALLOWED = {"pynvml"}
+ALLOWED = {"pynvml", "psutil"}
 COMMON = {
     "gpuwatch.deferred",
     "gpuwatch.metrics",
@@ -39,7 +39,7 @@ def test_importing_the_room_does_not_load_the_binding() -> None:
     code = (
         "import sys, gpuwatch.telemetry.nvml, gpuwatch.telemetry.workload;"
         "import gpuwatch.telemetry.fingerprint;"
-        "print([name for name in ('pynvml', 'numpy') if name in sys.modules])"
+        "print([name for name in ('pynvml', 'psutil', 'numpy') if name in sys.modules])"
     )
     env = {"PYTHONPATH": str(ROOM.parents[1])}
     told = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True)

@@ -8,7 +8,7 @@ import sys
 from .conftest import ROOT
 
 HEAVY = (
-    *("numpy", "scipy", "pynvml", "torch"),
+    *("numpy", "scipy", "pynvml", "psutil", "torch"),
     *("textual.widgets._data_table", "textual.widgets._rich_log"),
 )
 FORBIDDEN = ("gpuwatch.telemetry", "gpuwatch.recorder", "gpuwatch.runners")

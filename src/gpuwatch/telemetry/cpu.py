@@ -89,15 +89,15 @@ class CpuSource:
         return min(1.0, max(0.0, 1 - (idle - before[1]) / (total - before[0])))
 
     def _memory(self) -> Value:
-        total, available = self._memory_size("MemTotal"), self._memory_size("MemAvailable")
-        return None if total is None or available is None else total - available
-
-    def _memory_size(self, name: str) -> int | None:
-        """Bytes, as /proc/meminfo tells them."""
+        total = available = None
         for line in os.pread(self._meminfo, 512, 0).split(b"\n"):
-            if line.startswith(name.encode() + b":"):
-                return int(line.split()[1]) * 1024
-        return None
+            if line.startswith(b"MemTotal:"):
+                total = int(line.split()[1])
+            elif line.startswith(b"MemAvailable:"):
+                available = int(line.split()[1])
+        if total is None or available is None:
+            return None
+        return (total - available) * 1024
 
     def _mean_frequency(self) -> Value:
         if self._channels[1].reason is not None:
@@ -150,6 +150,9 @@ class CpuSource:
         return self._channel(name, "/proc/cpuinfo cpu MHz, by APERF and MPERF")
 
     def _describe(self, root: Path) -> Device:
+        import psutil
+
+        frequency = psutil.cpu_freq()
         name = platform.machine()
         for line in os.pread(self._cpuinfo, 16384, 0).decode("utf-8", "replace").splitlines():
             if line.startswith("model name"):
@@ -161,28 +164,13 @@ class CpuSource:
             name,
             attributes={
                 "core.logical.count": os.cpu_count(),
-                "core.physical.count": _cores(root / "sys/devices/system/cpu"),
+                "core.physical.count": psutil.cpu_count(logical=False),
                 "core.affinity.count": len(os.sched_getaffinity(0)),
                 "cgroup.cpu.limit": limits("self", root).cpus,
-                "frequency.max": _highest_frequency(root / "sys/devices/system/cpu/cpufreq"),
-                "memory.total": self._memory_size("MemTotal"),
+                "frequency.max": frequency.max * 1e6 if frequency and frequency.max else None,
+                "memory.total": psutil.virtual_memory().total,
             },
         )
-
-
-def _cores(cpus: Path) -> int | None:
-    """How many cores the logical processors are of; ``None`` where the kernel does not tell."""
-    for name in ("core_cpus_list", "thread_siblings_list"):  # the second until Linux 5.3
-        if told := {read_text(path) for path in cpus.glob(f"cpu[0-9]*/topology/{name}")}:
-            return len(told)
-    return None
-
-
-def _highest_frequency(policies: Path) -> float | None:
-    """Hertz that the cores may reach, the mean where they differ."""
-    told = [read_text(path) for path in policies.glob("policy*/scaling_max_freq")]
-    known = [int(text) * 1e3 for text in told if text and text.isdecimal()]
-    return sum(known) / len(known) if known else None
 
 
 def read_text(path: Path) -> str | None:
