@@ -14,7 +14,10 @@ _FIND_PYTHON = 'exec "$(command -v python3 || command -v python || echo python3)
 """The image's own interpreter; a constant, its arguments come behind it as a list."""
 
 _PASSED_ON = re.compile(
-    r"OMP_NUM_THREADS|MKL_NUM_THREADS|OPENBLAS_NUM_THREADS|CUDA_LAUNCH_BLOCKING"
+    r"OMP_(NUM_THREADS|THREAD_LIMIT|DYNAMIC|PROC_BIND|PLACES|SCHEDULE|WAIT_POLICY)"
+    r"|GOMP_(CPU_AFFINITY|SPINCOUNT)|KMP_(AFFINITY|BLOCKTIME|HW_SUBSET)"
+    r"|MKL_(NUM_THREADS|DYNAMIC|ENABLE_INSTRUCTIONS)|OPENBLAS_(NUM_THREADS|CORETYPE)"
+    r"|(ONEDNN|DNNL)_MAX_CPU_ISA|ATEN_CPU_CAPABILITY|CUDA_DEVICE_ORDER|CUDA_LAUNCH_BLOCKING"
     r"|CUDA_MODULE_LOADING|CUDA_DEVICE_MAX_CONNECTIONS|CUBLAS_WORKSPACE_CONFIG"
     r"|NVIDIA_TF32_OVERRIDE|PYTORCH_(CUDA_)?ALLOC_CONF|TORCH_NUM_THREADS"
     r"|NCCL_(?![A-Z0-9_]*(TOKEN|SECRET|PASS|CREDENTIAL|AUTH|LOGIN|_KEY|(FILE|DIR|PATH)$))[A-Z0-9_]+"
@@ -67,6 +70,13 @@ def variables(outside: Mapping[str, str]) -> dict[str, str]:
         for name, value in outside.items()
         if _PASSED_ON.fullmatch(name) and not (name.startswith("NCCL_") and "/" in value)
     }
+
+
+def gpu_variables(spec: LaunchSpec) -> dict[str, str]:
+    """What keeps a workload to its GPUs, and has CUDA count them as outside."""
+    if not spec.gpus:  # an empty one is not passed on everywhere
+        return {"CUDA_VISIBLE_DEVICES": "-1"}
+    return {"CUDA_VISIBLE_DEVICES": ",".join(spec.gpus)} if spec.gpus_chosen else {}
 
 
 def problems(spec: LaunchSpec) -> list[Problem]:

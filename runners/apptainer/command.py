@@ -84,12 +84,10 @@ def variables(spec: LaunchSpec, engine: Engine) -> dict[str, str]:
 
     Through the environment: ``--env`` splits its values at commas, which lists of GPUs have.
     """
-    # Empty ones are not passed on: -1 is how CUDA is told of no device.
-    gpus = ",".join(spec.gpus)
     found = {
         **inside.variables(spec.variables),
-        "CUDA_VISIBLE_DEVICES": gpus or "-1",
-        "NVIDIA_VISIBLE_DEVICES": gpus or "void",
+        **inside.gpu_variables(spec),
+        "NVIDIA_VISIBLE_DEVICES": ",".join(spec.gpus) or "void",
     }
     return {f"{engine.prefix}{name}": value for name, value in found.items()}
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from gpuwatch import paths, runners, spare
 from gpuwatch.errors import REFUSED, ExitCode, GpuwatchError, StorageError
-from gpuwatch.models import JSON, Workload
+from gpuwatch.models import JSON, Given, Workload
 from gpuwatch.recorder import run_folder
 from gpuwatch.recorder.control import Stop, conclude, run_to_end
 from gpuwatch.recorder.request import Request, spec
@@ -30,7 +30,7 @@ def record_one(
     request: Request,
     planned: PlannedRun,
     folder: Path,
-    gpus: tuple[str, ...],
+    given: Given,
     stop: Stop,
     say: Callable[[str], None],
     on_session: Callable[[Path], None],
@@ -58,7 +58,7 @@ def record_one(
             # From here on it can be stopped by name, however long an image takes to come.
             run_folder.note_session(own, path)
             archive, digest = _archive(request, planned.workload, own)
-            launch = spec(request, planned, archive, gpus)
+            launch = spec(request, planned, archive, given)
             with stop.preparing(), runners.guarded(planned.environment.kind):
                 prepared = runner.prepare(launch, say)
         sources = Sources.open(
@@ -81,10 +81,11 @@ def record_one(
             "image": planned.environment.image,
         }
         if runner is not None:
-            assert own is not None and prepared is not None
+            assert own is not None and prepared is not None and launch is not None
             if digest:
                 facts["gpuwatch.workloads.sha256"] = digest
-            environment |= {"engine": runners.engine(planned.environment.kind), **prepared.facts}
+            environment |= {"engine": runners.engine(planned.environment.kind)}
+            environment |= {**prepared.facts, "gpus": list(launch.gpus)}
         header = Header(
             session={
                 "id": run_id,
