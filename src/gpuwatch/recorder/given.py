@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from gpuwatch.errors import NotAvailable
 from gpuwatch.models import Given, Limits
@@ -13,7 +13,7 @@ from gpuwatch.telemetry.nvml_errors import Unavailable
 from gpuwatch.telemetry.visible import VARIABLE, cards, visible
 
 
-def resolve(asked: tuple[str, ...] | None, variables: Mapping[str, str]) -> Given:
+def resolve(asked: Sequence[str] | None, variables: Mapping[str, str]) -> Given:
     """What runs get where ``--gpus`` asked for these GPUs (``None``: it was not given) and the
     caller's environment variables are these.
 
@@ -21,7 +21,7 @@ def resolve(asked: tuple[str, ...] | None, variables: Mapping[str, str]) -> Give
         NotAvailable: GPUs are asked for that are not here or not the caller's, or it is not known
             which are.
     """
-    if asked == ():
+    if asked is not None and not asked:
         return Given((), True, limits())
     there = cards() if VARIABLE in variables else None
     if there is None or isinstance(there, Unavailable):

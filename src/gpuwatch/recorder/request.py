@@ -98,9 +98,7 @@ def preflight(
     return found
 
 
-def spec(
-    request: Request, run: PlannedRun, archive: str | None, given: Given
-) -> LaunchSpec:
+def spec(request: Request, run: PlannedRun, archive: str | None, given: Given) -> LaunchSpec:
     """What the runner of ``run`` needs to know."""
     return LaunchSpec(
         workload=run.workload,

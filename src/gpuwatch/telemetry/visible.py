@@ -77,14 +77,13 @@ def visible(variables: Mapping[str, str], there: Sequence[Card]) -> tuple[str, .
         NotAvailable: it counts GPUs in an order that is not known for certain.
     """
     text = variables[VARIABLE]
-    found = listed(text, there)
-    if found is not None:
-        return found
-    by_bus = listed(text, there, counted=True)
+    by_bus = listed(text, there)
+    if _by_name(text) or not by_bus:
+        return by_bus
     models = dict.fromkeys(card.gpu.name for card in there)
     split, silent_one = any(card.parts for card in there), any(not card.gpu.uuid for card in there)
     ordered = len(there) == 1 or variables.get("CUDA_DEVICE_ORDER") == "PCI_BUS_ID"
-    if by_bus is not None and ordered and not (split or silent_one):
+    if ordered and not (split or silent_one):
         return by_bus
     told = asked_of_cuda(variables, there)
     if split:
@@ -106,23 +105,19 @@ def visible(variables: Mapping[str, str], there: Sequence[Card]) -> tuple[str, .
     )
 
 
-def listed(text: str, there: Sequence[Card], *, counted: bool = False) -> tuple[str, ...] | None:
-    """The UUIDs that ``text`` names as CUDA reads it; ``None`` where it counts GPUs, unless
-    ``counted`` says that they count as they are in ``there``.
+def listed(text: str, there: Sequence[Card]) -> tuple[str, ...]:
+    """The UUIDs that ``text`` names as CUDA reads it; numbers count GPUs as they are in ``there``.
 
     CUDA stops at the first name that means no GPU, or more than one, and sees none at all where
     one is named twice.
     """
     found: list[str] = []
-    kind = text.strip()[:4]
+    kind, devices = text.strip()[:4], [device for card in there for device in card.devices]
     for name in map(str.strip, text.split(",")):
-        if kind in ("GPU-", "MIG-"):
-            devices = [device for card in there for device in card.devices]
-            fits = named(name, devices) if name.startswith(kind) else []
-        else:
+        if not _by_name(text):
             fits = _numbered(name, there)
-            if fits and not counted:
-                return None
+        else:
+            fits = named(name, devices) if name.startswith(kind) else []
         if len(fits) != 1:
             break
         uuid = str(fits[0].uuid)
@@ -130,6 +125,10 @@ def listed(text: str, there: Sequence[Card], *, counted: bool = False) -> tuple[
             return ()
         found.append(uuid)
     return tuple(found)
+
+
+def _by_name(text: str) -> bool:
+    return text.lstrip().startswith(("GPU-", "MIG-"))
 
 
 def _numbered(name: str, there: Sequence[Card]) -> list[Found]:
