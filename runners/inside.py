@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 
 from gpuwatch.models import LaunchSpec, Mount, Problem
+from gpuwatch.units import binary
 
 TMP = "/tmp"  # noqa: S108 the container's own
 
@@ -80,7 +81,8 @@ def gpu_variables(spec: LaunchSpec) -> dict[str, str]:
 
 
 def problems(spec: LaunchSpec) -> list[Problem]:
-    """What stands against the run in any container: mounts that are not there."""
+    """What stands against the run in any container: mounts that are not there, memory that the
+    caller does not have."""
     found = [
         Problem(
             "mount-missing",
@@ -90,6 +92,15 @@ def problems(spec: LaunchSpec) -> list[Problem]:
         for mount in mounts(spec)
         if not os.path.exists(mount.source)
     ]
+    limit, own = spec.environment.memory_bytes, spec.limits.memory_bytes
+    if limit is not None and own is not None and limit > own:
+        found.append(
+            Problem(
+                "memory-beyond-limit",
+                f"memory= gives {binary(limit)}, and this command may itself use {binary(own)}",
+                f"write memory={own} or less",
+            )
+        )
     if spec.workload.kind == "command" and os.path.realpath(spec.working_directory) == "/":
         found.append(
             Problem(

@@ -11,7 +11,6 @@ from gpuwatch.runners import inside
 from gpuwatch.runners.access import permitted, unreadable
 from gpuwatch.runners.docker import client, container, gpus, images
 from gpuwatch.runners.docker.client import AWAY, Refused, has_bridge, one_line
-from gpuwatch.units import binary
 
 _LEAST_MEMORY = 6 << 20
 """What the daemon demands of a limit. Source: moby, daemon/daemon_unix.go, ``linuxMinMemory``."""
@@ -40,7 +39,7 @@ def problems(spec: LaunchSpec) -> list[Problem]:
     found = [
         image,
         None if bridged else _no_bridge(),
-        _memory(environment.memory_bytes, spec.limits.memory_bytes),
+        _memory(environment.memory_bytes),
         gpus.problem(spec.gpus, daemon.info),
         *inside.problems(spec),
         *inside.hidden_tmp(spec),
@@ -58,13 +57,7 @@ def _no_bridge() -> Problem:
     )
 
 
-def _memory(limit: int | None, own: int | None) -> Problem | None:
-    if limit is not None and own is not None and limit > own:
-        return Problem(
-            "memory-beyond-limit",
-            f"memory= gives {binary(limit)}, and this command may itself use {binary(own)}",
-            f"write memory={own} or less, or leave it out: then that is the container's limit",
-        )
+def _memory(limit: int | None) -> Problem | None:
     if limit is None or limit >= _LEAST_MEMORY:
         return None
     return Problem(

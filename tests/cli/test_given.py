@@ -18,7 +18,14 @@ from .test_four_environments import KINDS, environments
 from .test_record import sessions
 
 ONE_CORE = ("taskset", "-c", "0")
-CORES = "import os, time; print(sorted(os.sched_getaffinity(0)), flush=True); time.sleep(1)"
+STARTED = ":::GPUWATCH " + json.dumps({"event": "started"})
+"""After which a recorder looks a last time at what a process is limited to."""
+CORES = (
+    "import os, time\n"
+    f"print({STARTED!r})\n"
+    "print(sorted(os.sched_getaffinity(0)), flush=True)\n"
+    "time.sleep(2)"
+)
 
 
 @pytest.fixture
@@ -181,7 +188,7 @@ def test_a_container_has_the_processor_time_and_memory_that_its_caller_has(
 ) -> None:
     out = tmp_path / "out"
     environments = ("--env", "bare", "--env", f"docker={small_image}")
-    command = ("--", "sleep", "1")
+    command = ("--", "sh", "-c", f"echo '{STARTED}'; sleep 2")
     cli("--record", "--out", out, *environments, *command, folder=project, through=group.through)
     for path in sessions(out):
         found = facts(path, "process")
@@ -190,3 +197,22 @@ def test_a_container_has_the_processor_time_and_memory_that_its_caller_has(
     asked = ("--env", f"docker={small_image},memory=1g")
     told = cli("--record", *asked, *command, folder=project, through=group.through, code=3).stderr
     assert "may itself use 512 MiB" in told and f"memory={group.MEMORY}" in told
+
+
+@pytest.mark.apptainer
+def test_a_container_of_apptainers_with_a_limit_of_its_own_keeps_the_callers(
+    cli: Cli, tmp_path: Path, project: Path, small_root: Path, group: Group
+) -> None:
+    """For ``memory=`` the engine makes a control group, which is not below the caller's."""
+    out = tmp_path / "out"
+    through = (*group.through, *ONE_CORE)
+    environment = ("--env", f"apptainer={small_root},memory=256m")
+    command = ("--", "sh", "-c", f"echo '{STARTED}'; sleep 2")
+    cli("--record", "--out", out, *environment, *command, folder=project, through=through)
+    found = facts(sessions(out)[0], "process")
+    assert found["process.cpu.affinity"] == "0"
+    assert found["process.cgroup.cpu.limit"] == group.CPU
+    assert found["process.cgroup.memory.limit"] == 256 << 20
+    environment = ("--env", f"apptainer={small_root},memory=1g")
+    told = cli("--record", *environment, *command, folder=project, through=through, code=3).stderr
+    assert "may itself use 512 MiB" in told
