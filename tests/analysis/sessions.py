@@ -78,7 +78,8 @@ def record(
 
     A gauge has one value, or one for each tick in turn; a counter its growth each second; ``extra``
     are further keys of ``meta``, or others in place of those here. ``facts`` are of the workload's
-    versions, ``host`` of the machine, ``process`` of its process. ``steps`` are step lines in place of those;
+    versions, ``host`` of the machine, ``process`` of its process. ``steps`` are step lines in place
+    of those;
     ``processes`` hold memory of a GPU: its id, PID, name, whether it is the workload's, bytes.
     """
     gauges, counters = gauges or {}, counters or {}
