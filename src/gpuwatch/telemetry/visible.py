@@ -45,7 +45,7 @@ class Card:
 
     gpu: Found
     bus: str
-    """Its PCI address, by which they are sorted."""
+    """Its PCI address, by which they are sorted; empty where NVML does not tell."""
     parts: tuple[Found, ...] = ()
     """Its MIG devices."""
 
@@ -61,13 +61,13 @@ def cards() -> tuple[Card, ...] | Unavailable:
         return begun
     nvml, found = begun
     try:
-        listed = within(ANSWER_S, lambda: [_card(nvml, gpu) for gpu in found])
+        there = within(ANSWER_S, lambda: [_card(nvml, gpu) for gpu in found])
     except TimeoutError:
         return silent(ANSWER_S)
     finally:
         with suppress(TimeoutError, nvml.NVMLError):
             within(1.0, nvml.nvmlShutdown)
-    return tuple(sorted(listed, key=lambda card: card.bus))
+    return tuple(sorted(there, key=lambda card: card.bus))
 
 
 def visible(variables: Mapping[str, str], there: Sequence[Card]) -> tuple[str, ...]:
@@ -81,7 +81,8 @@ def visible(variables: Mapping[str, str], there: Sequence[Card]) -> tuple[str, .
     if _by_name(text) or not by_bus:
         return by_bus
     models = dict.fromkeys(card.gpu.name for card in there)
-    split, silent_one = any(card.parts for card in there), any(not card.gpu.uuid for card in there)
+    split = any(card.parts for card in there)
+    silent_one = not all(card.gpu.uuid and card.bus for card in there)
     ordered = len(there) == 1 or variables.get("CUDA_DEVICE_ORDER") == "PCI_BUS_ID"
     if ordered and not (split or silent_one):
         return by_bus
