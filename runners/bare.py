@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from gpuwatch.models import JSON, LaunchSpec, Prepared, Problem
+from gpuwatch.runners import inside
 from gpuwatch.runners.base import Run
 from gpuwatch.runners.interpreter import Interpreter, activation, choose
 from gpuwatch.runners.local import LocalRun
@@ -38,7 +39,7 @@ class BareRunner:
         return _interpreter_problems(choose(environment.python, spec.variables))
 
     def prepare(self, spec: LaunchSpec, say: Callable[[str], None]) -> Prepared:
-        variables = {"CUDA_VISIBLE_DEVICES": ",".join(spec.gpus)} if spec.gpus_chosen else {}
+        variables = inside.gpu_variables(spec) if spec.gpus_chosen else {}
         if spec.workload.kind == "command":
             return Prepared(spec.workload.arguments, variables)
         interpreter = choose(spec.environment.python, spec.variables)

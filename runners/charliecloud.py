@@ -125,12 +125,11 @@ def _command(spec: LaunchSpec) -> tuple[str, ...]:
     command += ["--unset-env=*", f"--set-env=PATH={PATH}"]
     if (image / "ch" / "environment").is_file():
         command.append(f"--set-env={image / 'ch' / 'environment'}")
-    gpus = ",".join(spec.gpus)
     variables = {
         **inside.variables(spec.variables),
+        **inside.gpu_variables(spec),
         "HOME": HOME,
-        "CUDA_VISIBLE_DEVICES": gpus or "-1",
-        "NVIDIA_VISIBLE_DEVICES": gpus or "void",
+        "NVIDIA_VISIBLE_DEVICES": ",".join(spec.gpus) or "void",
     }
     command += [f"--set-env={name}={value}" for name, value in variables.items()]
     for mount in inside.mounts(spec):

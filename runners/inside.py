@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 
 from gpuwatch.models import LaunchSpec, Mount, Problem
+from gpuwatch.units import binary
 
 TMP = "/tmp"  # noqa: S108 the container's own
 
@@ -14,7 +15,10 @@ _FIND_PYTHON = 'exec "$(command -v python3 || command -v python || echo python3)
 """The image's own interpreter; a constant, its arguments come behind it as a list."""
 
 _PASSED_ON = re.compile(
-    r"OMP_NUM_THREADS|MKL_NUM_THREADS|OPENBLAS_NUM_THREADS|CUDA_LAUNCH_BLOCKING"
+    r"OMP_(NUM_THREADS|THREAD_LIMIT|DYNAMIC|PROC_BIND|PLACES|SCHEDULE|WAIT_POLICY)"
+    r"|GOMP_(CPU_AFFINITY|SPINCOUNT)|KMP_(AFFINITY|BLOCKTIME|HW_SUBSET)"
+    r"|MKL_(NUM_THREADS|DYNAMIC|ENABLE_INSTRUCTIONS)|OPENBLAS_(NUM_THREADS|CORETYPE)"
+    r"|(ONEDNN|DNNL)_MAX_CPU_ISA|ATEN_CPU_CAPABILITY|CUDA_DEVICE_ORDER|CUDA_LAUNCH_BLOCKING"
     r"|CUDA_MODULE_LOADING|CUDA_DEVICE_MAX_CONNECTIONS|CUBLAS_WORKSPACE_CONFIG"
     r"|NVIDIA_TF32_OVERRIDE|PYTORCH_(CUDA_)?ALLOC_CONF|TORCH_NUM_THREADS"
     r"|NCCL_(?![A-Z0-9_]*(TOKEN|SECRET|PASS|CREDENTIAL|AUTH|LOGIN|_KEY|(FILE|DIR|PATH)$))[A-Z0-9_]+"
@@ -69,8 +73,16 @@ def variables(outside: Mapping[str, str]) -> dict[str, str]:
     }
 
 
+def gpu_variables(spec: LaunchSpec) -> dict[str, str]:
+    """What keeps a workload to its GPUs, and has CUDA count them as outside."""
+    if not spec.gpus:  # an empty one is not passed on everywhere
+        return {"CUDA_VISIBLE_DEVICES": "-1"}
+    return {"CUDA_VISIBLE_DEVICES": ",".join(spec.gpus)} if spec.gpus_chosen else {}
+
+
 def problems(spec: LaunchSpec) -> list[Problem]:
-    """What stands against the run in any container: mounts that are not there."""
+    """What stands against the run in any container: mounts that are not there, memory that the
+    caller does not have."""
     found = [
         Problem(
             "mount-missing",
@@ -80,6 +92,15 @@ def problems(spec: LaunchSpec) -> list[Problem]:
         for mount in mounts(spec)
         if not os.path.exists(mount.source)
     ]
+    limit, own = spec.environment.memory_bytes, spec.limits.memory_bytes
+    if limit is not None and own is not None and limit > own:
+        found.append(
+            Problem(
+                "memory-beyond-limit",
+                f"memory= gives {binary(limit)}, and this command may itself use {binary(own)}",
+                f"write memory={own} or less",
+            )
+        )
     if spec.workload.kind == "command" and os.path.realpath(spec.working_directory) == "/":
         found.append(
             Problem(

@@ -40,11 +40,19 @@ def build(spec: LaunchSpec, engine: Engine, image: Path) -> tuple[str, ...]:
     if environment.network == "none":
         command += ["--net", "--network", "none"]
     if environment.memory_bytes is not None:
-        command += ["--memory", str(environment.memory_bytes)]
+        command += ["--memory", str(environment.memory_bytes), *_own_limits(spec)]
     for mount in mounts(spec):
         command += mount_flags(mount, engine)
     where = spec.working_directory if spec.workload.kind == "command" else HOME
     return (*command, "--pwd", where, str(image), *inside.command(spec, ARCHIVE))
+
+
+def _own_limits(spec: LaunchSpec) -> list[str]:
+    """The caller's: a control group that the engine makes is not below the caller's."""
+    own = spec.limits
+    cpu_time = None if own.cpu_time is None else f"{own.cpu_time:.5f}"
+    flags = {"cpus": cpu_time, "cpuset-cpus": own.cpus, "cpuset-mems": own.memory_nodes}
+    return [word for flag, value in flags.items() if value for word in (f"--{flag}", value)]
 
 
 def mounts(spec: LaunchSpec) -> tuple[Mount, ...]:
@@ -84,12 +92,10 @@ def variables(spec: LaunchSpec, engine: Engine) -> dict[str, str]:
 
     Through the environment: ``--env`` splits its values at commas, which lists of GPUs have.
     """
-    # Empty ones are not passed on: -1 is how CUDA is told of no device.
-    gpus = ",".join(spec.gpus)
     found = {
         **inside.variables(spec.variables),
-        "CUDA_VISIBLE_DEVICES": gpus or "-1",
-        "NVIDIA_VISIBLE_DEVICES": gpus or "void",
+        **inside.gpu_variables(spec),
+        "NVIDIA_VISIBLE_DEVICES": ",".join(spec.gpus) or "void",
     }
     return {f"{engine.prefix}{name}": value for name, value in found.items()}
 

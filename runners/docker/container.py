@@ -34,6 +34,10 @@ drop what comes too fast.
 """
 
 
+PERIOD = 100_000
+"""Microseconds within which a quota of processor time is used up: the kernel's own."""
+
+
 @dataclass(frozen=True)
 class User:
     """Who the workload is, by number: in the container, and to the machine's files."""
@@ -120,8 +124,23 @@ def host_config(spec: LaunchSpec, daemon: Daemon) -> dict[str, JSON]:
         options["tmpfs"] = {HOME: "rw,exec,nosuid,nodev,mode=1777"}
     if daemon.remaps_users:  # else the caller would be nobody to the machine's files
         options["userns_mode"] = "host"
-    if spec.environment.memory_bytes is not None:
-        options["mem_limit"] = options["memswap_limit"] = spec.environment.memory_bytes
+    return options | _limits(spec)
+
+
+def _limits(spec: LaunchSpec) -> dict[str, JSON]:
+    """What is asked for, and the caller's own: the daemon's containers are not among the caller's
+    processes, and would have all of the machine."""
+    own, options = spec.limits, dict[str, JSON]()
+    memory = spec.environment.memory_bytes or own.memory_bytes
+    if memory is not None:
+        options["mem_limit"] = options["memswap_limit"] = memory
+    if own.cpus is not None:
+        options["cpuset_cpus"] = own.cpus
+    if own.memory_nodes is not None:
+        options["cpuset_mems"] = own.memory_nodes
+    if own.cpu_time is not None:
+        options["cpu_period"] = PERIOD
+        options["cpu_quota"] = round(own.cpu_time * PERIOD)
     return options
 
 

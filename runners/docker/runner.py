@@ -78,6 +78,7 @@ class DockerRunner:
         }
         variables = {
             **inside.variables(spec.variables),
+            **inside.gpu_variables(spec),
             **gpus.variables(spec.gpus),
             "HOME": container.HOME,
         }

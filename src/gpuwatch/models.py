@@ -79,6 +79,31 @@ class Environment:
 
 
 @dataclass(frozen=True)
+class Limits:
+    """What the caller may use of this machine, where that is less than all; ``None``: no limit."""
+
+    cpus: str | None = None
+    """By number, in the kernel's list format: ``0-3,8``."""
+    memory_nodes: str | None = None
+    """Likewise."""
+    cpu_time: float | None = None
+    """CPU time per time: 1.5 is one and a half cores."""
+    memory_bytes: int | None = None
+
+
+@dataclass(frozen=True)
+class Given:
+    """What the caller was given of this machine, and every environment gets."""
+
+    gpus: tuple[str, ...] = ()
+    """UUIDs of the GPUs that runs are to use; empty: none."""
+    gpus_chosen: bool = False
+    """Whether ``--gpus`` or the caller's ``CUDA_VISIBLE_DEVICES`` named them: they may be fewer
+    than the machine has."""
+    limits: Limits = Limits()
+
+
+@dataclass(frozen=True)
 class LaunchSpec:
     """Everything a runner needs to know to start one run."""
 
@@ -92,7 +117,10 @@ class LaunchSpec:
     gpus: tuple[str, ...] = ()
     """UUIDs of the GPUs the run is to use; empty: none."""
     gpus_chosen: bool = False
-    """Whether ``--gpus`` named them: they may be fewer than the machine has."""
+    """As of :class:`Given`."""
+    limits: Limits = Limits()
+    """What the caller may use: a process of this machine has them from its caller, anything else
+    must be given them."""
 
 
 class RunState(str, Enum):

@@ -66,6 +66,7 @@ def record(
     extra: Mapping[str, Any] | None = None,
     facts: Mapping[str, Any] | None = None,
     host: Mapping[str, Any] | None = None,
+    process: Mapping[str, Any] | None = None,
     phases: Mapping[str, float] | None = None,
     steps: Sequence[Mapping[str, Any]] | None = None,
     events: Sequence[tuple[str, str]] = (),
@@ -77,7 +78,8 @@ def record(
 
     A gauge has one value, or one for each tick in turn; a counter its growth each second; ``extra``
     are further keys of ``meta``, or others in place of those here. ``facts`` are of the workload's
-    versions, ``host`` of the machine. ``steps`` are step lines in place of those;
+    versions, ``host`` of the machine, ``process`` of its process. ``steps`` are step lines in place
+    of those;
     ``processes`` hold memory of a GPU: its id, PID, name, whether it is the workload's, bytes.
     """
     gauges, counters = gauges or {}, counters or {}
@@ -125,6 +127,7 @@ def record(
         ),
         *(fact("workload", key, value) for key, value in (facts or {}).items()),
         *(fact("host", key, value) for key, value in (host or {}).items()),
+        *(fact("process", key, value) for key, value in (process or {}).items()),
         *intake.take([Output(int(end * SECOND), "stdout", text.encode())]),
         *intake.finish(int(end * SECOND)),
         *(

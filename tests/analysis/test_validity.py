@@ -143,12 +143,64 @@ def test_the_same_on_the_same_is_comparable(tmp_path: Path) -> None:
             {**ON_CPU, "host": {"host.name": "two"}},
             "another host: one against two",
         ),
+        (
+            {"process": {"process.cpu.affinity": "0"}},
+            {"process": {"process.cpu.affinity": "0-1"}},
+            "different usable CPUs: 0 against 0-1",
+        ),
+        (
+            {"process": {"process.memory.nodes": "0"}},
+            {"process": {"process.memory.nodes": "0-1"}},
+            "different memory nodes: 0 against 0-1",
+        ),
+        (
+            {"process": {"process.cgroup.cpu.limit": 1.5}},
+            {"process": {"process.cgroup.cpu.limit": "unlimited"}},
+            "different CPU quota: 1.50 cores against unlimited",
+        ),
+        (
+            {"process": {"process.cgroup.memory.limit": 8 * 2.0**30}},
+            {"process": {"process.cgroup.memory.limit": "unlimited"}},
+            "different memory limit: 8.00 GiB against unlimited",
+        ),
+        (
+            {"extra": {"environment": {"gpus": ["GPU-1"]}}},
+            {"extra": {"environment": {"gpus": ["GPU-1", "GPU-2"]}}},
+            "different GPUs given: GPU-1 against GPU-1 + GPU-2",
+        ),
     ],
 )
 def test_what_differs_is_named_with_both_values(
     tmp_path: Path, bare: Options, docker: Options, reason: str
 ) -> None:
     assert reasons(tmp_path, bare, docker) == (reason,)
+
+
+def test_a_memory_limit_that_was_asked_for_is_the_environments_own(tmp_path: Path) -> None:
+    bare = {"process": {"process.cgroup.memory.limit": "unlimited"}}
+    docker = {
+        "process": {"process.cgroup.memory.limit": 2.0**30},
+        "extra": {"environment": {"memory_limit_bytes": 2**30}},
+    }
+    assert reasons(tmp_path, bare, docker) == ()
+
+
+def test_a_quota_that_rounds_otherwise_is_the_same(tmp_path: Path) -> None:
+    bare, docker = ({"process": {"process.cgroup.cpu.limit": share}} for share in (1 / 3, 0.33333))
+    assert reasons(tmp_path, bare, docker) == ()
+
+
+def test_other_machines_on_purpose_have_other_processors(tmp_path: Path) -> None:
+    bare, docker = ({"process": {"process.cpu.affinity": cpus}} for cpus in ("0-15", "0-63"))
+    sides = pair(tmp_path, bare, docker)
+    assert invalid_reasons(*sides, across_devices=True) == ()
+
+
+def test_limits_that_changed_between_the_runs_of_a_block_are_found(tmp_path: Path) -> None:
+    one, both = ({"process": {"process.cpu.affinity": cpus}} for cpus in ("0", "0-1"))
+    assert reasons(tmp_path, [one, both], [both, one]) == (
+        "different usable CPUs: 0 against 0-1 in block 1",
+    )
 
 
 def test_what_is_looked_at_after_the_steps_makes_no_difference(tmp_path: Path) -> None:

@@ -148,6 +148,19 @@ def test_all_gpus_are_measured_one_by_one(
     assert told == [uuid(0), uuid(1), uuid(2)]
 
 
+def test_only_the_gpus_that_the_caller_has_are_measured(
+    cli: Cli, driver: FakeDriver, torch_of_gpus: Callable[..., Path], tmp_path: Path
+) -> None:
+    driver.resize(3)
+    cli.variables["CUDA_VISIBLE_DEVICES"] = uuid(1)
+    cli("calibrate", "--python", torch_of_gpus([figure("bandwidth", 1e12)]))
+    told = [line.split()[0] for line in (tmp_path / "asked").read_text().splitlines()]
+    assert told == [uuid(1)]
+    cli.variables["CUDA_VISIBLE_DEVICES"] = ""
+    told_of_none = cli("calibrate", "--device", "cuda", code=3).stderr
+    assert "CUDA_VISIBLE_DEVICES hides every GPU" in told_of_none
+
+
 def test_a_busy_gpu_is_measured_longer_and_the_warning_kept(
     cli: Cli, driver: FakeDriver, torch_of_gpus: Callable[..., Path], tmp_path: Path
 ) -> None:

@@ -1,8 +1,8 @@
 """A stand-in for NVIDIA's driver library, so that the real ``pynvml`` runs without a GPU.
 
-``FakeDriver`` compiles ``libnvidia-ml.so.1`` and writes the file from which it answers.
-A program started with ``FakeDriver.env`` sees the GPUs; every change takes effect in it within
-a few milliseconds, while it runs::
+``FakeDriver`` compiles ``libnvidia-ml.so.1``, for tests that ask for it ``libcuda.so.1`` too, and
+writes the file from which it answers. A program started with ``FakeDriver.env`` sees the GPUs;
+every change takes effect in it within a few milliseconds, while it runs::
 
     driver = FakeDriver(tmp_path, gpus=8)
     process = subprocess.Popen([sys.executable, "-m", "gpuwatch", ...], env=driver.env)
@@ -89,6 +89,10 @@ def build(folder: Path) -> Path:
         flags = ["-shared", "-fPIC", "-O1", "-Wall", "-Wextra"]
         units = [part for part in parts if part.suffix == ".c"]
         subprocess.run([compiler, *flags, "-o", partial, *units, "-lpthread"], check=True)
+        (target / "cuda").mkdir(exist_ok=True)
+        link = target / "cuda" / f"partial-{os.getpid()}"
+        link.symlink_to("../libnvidia-ml.so.1")
+        link.replace(target / "cuda/libcuda.so.1")
         partial.replace(library)
     return target
 
@@ -112,6 +116,7 @@ class FakeDriver:
         self._processes: dict[int, list[tuple[int, int | None, str]]] = {}
         self._gpm: dict[tuple[int, int], dict[int, float]] = {}
         self._lost: set[int] = set()
+        self._cuda = False
         self.resize(gpus)
 
     @property
@@ -119,6 +124,8 @@ class FakeDriver:
         """By which a program finds this driver, before any real one."""
         rest = os.environ.get("LD_LIBRARY_PATH")
         path = f"{self._library}:{rest}" if rest else str(self._library)
+        if self._cuda:
+            path = f"{self._library / 'cuda'}:{path}"
         return {"LD_LIBRARY_PATH": path, "FAKE_NVML_STATE": str(self._state_file)}
 
     @property
@@ -141,6 +148,12 @@ class FakeDriver:
         for number in self._gpus if gpu is None else (gpu,):
             self._gpus[number].update(values)
         self._write()
+
+    def cuda(self, *order: int) -> None:
+        """Answer as ``libcuda.so.1`` too, which counts the GPUs in this order; programs that are
+        started from now on find it."""
+        self._cuda = True
+        self.set_machine(cuda_order=",".join(map(str, order)))
 
     def set_machine(self, **values: object) -> None:
         """Set ``driver``, ``nvml`` or ``cuda`` (12090 is 12.9)."""

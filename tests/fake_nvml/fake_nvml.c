@@ -317,6 +317,21 @@ int nvmlDeviceGetHandleByUUID(const char *uuid, Device **out) {
     return references ? NOT_FOUND : UNINITIALIZED;
 }
 
+int nvmlDeviceGetMaxMigDeviceCount(Device *d, unsigned *out) {
+    ENTER(d);
+    *out = d->mig < 0 && text_of(s, d->gpu, "mig") ? MAX_MIG : 0;
+    return SUCCESS;
+}
+
+int nvmlDeviceGetMigDeviceHandleByIndex(Device *d, unsigned index, Device **out) {
+    char mig[120];
+    ENTER(d);
+    if (d->mig >= 0 || index >= MAX_MIG) return INVALID_ARGUMENT;
+    if (!mig_uuid(s, d->gpu, (int)index, mig, sizeof mig)) return NOT_FOUND;
+    *out = &mig_handles[d->gpu][index];
+    return SUCCESS;
+}
+
 int nvmlDeviceGetDeviceHandleFromMigDeviceHandle(Device *d, Device **out) {
     ENTER(d);
     if (d->mig < 0) return INVALID_ARGUMENT;

@@ -109,6 +109,13 @@ int nvmlDeviceGetGpuInstanceId(Device *d, unsigned *out) {
     return SUCCESS;
 }
 
+int nvmlDeviceGetComputeInstanceId(Device *d, unsigned *out) {
+    ENTER(d);
+    if (d->mig < 0) return INVALID_ARGUMENT;
+    *out = 0;
+    return SUCCESS;
+}
+
 int nvmlGpmMetricsGet(MetricsGet *get) {
     if (get->version != 1) return ARGUMENT_VERSION_MISMATCH;
     const Sample *a = get->first, *b = get->second;

@@ -40,7 +40,7 @@ def specification(
         str(where),
         {**os.environ, **(variables or {})},
         gpus,
-        bool(gpus),
+        gpus_chosen=bool(gpus),
     )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.models import Environment, LaunchSpec, Mount, Workload
+from gpuwatch.models import Environment, LaunchSpec, Limits, Mount, Workload
 from gpuwatch.runners import inside
 
 OURS = Workload("mnist-cnn", "workload", ("--steps", "5"))
@@ -100,6 +100,9 @@ def test_a_mount_of_everything_covers_everything() -> None:
 def test_only_variables_that_decide_speed_and_the_locale_are_passed_on() -> None:
     passed = {
         "OMP_NUM_THREADS": "4",
+        "OMP_PROC_BIND": "close",
+        "GOMP_CPU_AFFINITY": "0 2-3",
+        "KMP_AFFINITY": "compact",
         "NCCL_IB_PKEY": "1",
         "NCCL_NET_PLUGIN": "none",
         "TZ": "UTC",
@@ -115,6 +118,7 @@ def test_only_variables_that_decide_speed_and_the_locale_are_passed_on() -> None
         "WANDB_API_KEY": "s",
         "HF_TOKEN": "s",
         "MY_OMP_NUM_THREADS": "1",
+        "OMP_TOOL_LIBRARIES": "/x.so",
         "OMP_NUM_THREADS_X": "1",
         "CUDA_VISIBLE_DEVICES": "0",
         "NCCL_debug": "x",
@@ -128,6 +132,21 @@ def test_only_variables_that_decide_speed_and_the_locale_are_passed_on() -> None
         "NCCL_TUNER_PLUGIN": "/opt/libtuner.so",
     }
     assert inside.variables({**passed, **kept}) == passed
+
+
+def test_cuda_counts_gpus_inside_as_outside() -> None:
+    every, chosen = spec(OURS), replace(spec(OURS), gpus=("GPU-b", "GPU-a"), gpus_chosen=True)
+    assert inside.gpu_variables(every) == {"CUDA_VISIBLE_DEVICES": "-1"}
+    assert inside.gpu_variables(chosen) == {"CUDA_VISIBLE_DEVICES": "GPU-b,GPU-a"}
+    assert inside.gpu_variables(replace(chosen, gpus_chosen=False)) == {}
+    assert inside.variables({"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}) != {}
+
+
+def test_memory_beyond_the_callers_is_refused(tmp_path: Path) -> None:
+    asked = replace(spec(OURS, tmp_path, memory_bytes=2 << 30), limits=Limits(memory_bytes=1 << 30))
+    (problem,) = inside.problems(asked)
+    assert (problem.code, problem.fix) == ("memory-beyond-limit", "write memory=1073741824 or less")
+    assert codes(replace(asked, limits=Limits(memory_bytes=2 << 30))) == codes(spec(OURS)) == []
 
 
 def test_a_mount_that_is_not_there_is_named_with_what_mends_it(tmp_path: Path) -> None:

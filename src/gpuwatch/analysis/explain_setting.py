@@ -36,11 +36,12 @@ _LIMITS = (
     ("process", r"process\.cgroup\.cpu\.limit", "CPU quota"),
     ("process", r"process\.cpu\.affinity", "usable CPUs"),
     ("workload", "threads", "threads"),
-    ("process", r"process\.env\.(OMP|MKL)_NUM_THREADS", r"\1_NUM_THREADS"),
+    ("process", r"process\.env\.(OMP|MKL|OPENBLAS)_NUM_THREADS", r"\1_NUM_THREADS"),
     ("process", r"process\.shm\.size", "/dev/shm"),  # noqa: S108 - a label
     ("process", r"process\.cgroup\.memory\.limit", "memory limit"),
     ("environment", "memory_limit_bytes", "memory of the container"),
     ("process", r"process\.memory\.nodes", "memory nodes"),
+    ("process", r"process\.nice", "nice"),
     ("process", r"process\.limit\.memlock", "locked memory"),
     ("process", r"process\.seccomp", "seccomp"),
     ("process", r"process\.no\.new\.privileges", "no new privileges"),

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gpuwatch import units
-from gpuwatch.analysis.against import against, differ
+from gpuwatch.analysis.against import Value, against, differ
 from gpuwatch.analysis.cells import valued
 from gpuwatch.analysis.crosscheck import Finding
 from gpuwatch.analysis.identity import at_once, unknown_gpus, used_gpus
 from gpuwatch.analysis.results import Cell, Run
 from gpuwatch.analysis.same_work import device_kind, told_by_one, work_differences
 from gpuwatch.analysis.summary import Summary
-from gpuwatch.models import mapping
+from gpuwatch.models import mapping, number
 
 CLEARLY_HELD = 0.05
 """Difference of the shares of time with clocks held down from which on two are not comparable."""
@@ -35,7 +35,7 @@ def invalid_reasons(baseline: Cell, other: Cell, *, across_devices: bool) -> tup
     one, two = _sessions(baseline), _sessions(other)
     reasons = work_differences(one, two)
     if not across_devices:
-        reasons += device_differences(baseline, other)
+        reasons += device_differences(baseline, other) or _given_differently(baseline, other)
     if valued(baseline) and valued(other):
         reasons += [*_sharing(baseline, other), *_clocks(baseline, other)]
     return (*reasons, *_overlap(baseline, other))
@@ -81,6 +81,57 @@ def _within_blocks(baseline: Cell, other: Cell) -> list[str]:
                 f"{_named_gpus(run.session)}"
             ]
     return []
+
+
+def _given_differently(baseline: Cell, other: Cell) -> list[str]:
+    """What the runs of one side might use of the machine, and those of the other might not; of a
+    resumed study also within a block alone."""
+    one, two = _sessions(baseline), _sessions(other)
+    found = [reason for what, value in _GIVEN for reason in against(what, one, two, value)]
+    if found:
+        return found
+    first = {run.block: run.session for run in valued(baseline) if run.block is not None}
+    return [
+        f"{reason} in block {run.block}"
+        for run in valued(other)
+        if run.block in first
+        for what, value in _GIVEN
+        for reason in against(what, [first[run.block]], [run.session], value)
+    ][:1]
+
+
+def _of_process(key: str) -> Value:
+    return lambda session: mapping(session.facts.get("process")).get(key)
+
+
+def _processor_time(session: Summary) -> str | None:
+    found = _of_process("process.cgroup.cpu.limit")(session)
+    cores = number(found)
+    return found if cores is None else f"{cores:.2f} cores"
+
+
+def _memory(session: Summary) -> str | None:
+    """``None`` where ``memory=`` limits it: that is the environment's, asked for by name."""
+    if session.environment.get("memory_limit_bytes") is not None:
+        return None
+    found = _of_process("process.cgroup.memory.limit")(session)
+    size = number(found)
+    return found if size is None else units.binary(size)
+
+
+def _given_gpus(session: Summary) -> str | None:
+    uuids = session.environment.get("gpus")
+    return None if not isinstance(uuids, list) else " + ".join(map(str, uuids)) or "none"
+
+
+_GIVEN: tuple[tuple[str, Value], ...] = (
+    ("GPUs given", _given_gpus),
+    ("usable CPUs", _of_process("process.cpu.affinity")),
+    ("memory nodes", _of_process("process.memory.nodes")),
+    ("CPU quota", _processor_time),
+    ("memory limit", _memory),
+)
+"""What a caller may be given less of than the machine has."""
 
 
 def _sessions(cell: Cell) -> list[Summary]:

@@ -28,12 +28,14 @@ from gpuwatch.cli.cases import command_name
 from gpuwatch.cli.doctor_counters import executed_flop, tiers
 from gpuwatch.cli.doctor_images import images
 from gpuwatch.cli.environments import environments
-from gpuwatch.errors import ExitCode
-from gpuwatch.models import Environment, LaunchSpec, Problem, Workload
+from gpuwatch.errors import ExitCode, NotAvailable
+from gpuwatch.models import Environment, Given, LaunchSpec, Problem, Workload
+from gpuwatch.recorder.given import limits, resolve
 from gpuwatch.recorder.sources import Sources
 from gpuwatch.report import doctor as report
 from gpuwatch.runners.interpreter import choose
 from gpuwatch.telemetry.base import Device
+from gpuwatch.telemetry.visible import VARIABLE
 from gpuwatch.text import document
 
 _FILES_EACH = 8
@@ -117,9 +119,8 @@ def _report(
         reason = sources.no_gpu
     finally:
         sources.close()
-    if gpus == () and reason is None:
-        reason = Problem("gpus-none", "--gpus none was given", "leave --gpus out")
-    uuids = () if reason else tuple(device.uuid for device in devices if device.uuid)
+    given, unusable = _given(gpus)
+    reason = reason or unusable
     driver = next((device.attributes.get("driver.version") for device in devices), None)
     bare = next((env for _, env in asked if env.kind == "bare"), None)
     of_ours = workload.kind == "workload"
@@ -127,9 +128,14 @@ def _report(
         bare.python if bare else None, try_torch=bool(bare and devices and of_ours) and not quick
     )
     refusals = [_refusal(python, build, device) if of_ours else None for device in devices]
-    checked = _ask(asked, uuids, workload, chosen=gpus is not None)
+    checked = _ask(asked, given, workload)
     if of_ours:
-        checked = tuple(_with_torch(each, refusals, tried=python.torch_tried) for each in checked)
+        of_given = [
+            refusal
+            for device, refusal in zip(devices, refusals, strict=True)
+            if device.uuid in given.gpus
+        ]
+        checked = tuple(_with_torch(each, of_given, tried=python.torch_tried) for each in checked)
     return report.Report(
         gpuwatch=__version__,
         system=f"{platform.system()} {platform.release()}, {os.cpu_count()} CPUs",
@@ -156,18 +162,30 @@ def _report(
     )
 
 
+def _given(gpus: tuple[str, ...] | None) -> tuple[Given, Problem | None]:
+    """What a run would get, and why no GPU; of GPUs that --gpus names the error is the answer."""
+    try:
+        given = resolve(gpus, os.environ)
+    except NotAvailable as error:
+        if gpus is not None:
+            raise
+        return Given(limits=limits()), Problem("gpus-unclear", error.message, error.mend)
+    if given.gpus or not given.gpus_chosen:
+        return given, None
+    if gpus == ():
+        return given, Problem("gpus-none", "--gpus none was given", "leave --gpus out")
+    value = os.environ[VARIABLE]
+    return given, Problem("gpus-hidden", f"{VARIABLE}={value} hides every GPU", f"unset {VARIABLE}")
+
+
 def _ask(
-    asked: Sequence[tuple[str, Environment]],
-    uuids: tuple[str, ...],
-    workload: Workload,
-    *,
-    chosen: bool,
+    asked: Sequence[tuple[str, Environment]], given: Given, workload: Workload
 ) -> tuple[report.Checked, ...]:
     """All runners at once: one that hangs holds up nobody."""
     answers: dict[int, report.Checked] = {}
 
     def ask(place: int, text: str, environment: Environment) -> None:
-        answers[place] = _checked(text, environment, uuids, workload, chosen=chosen)
+        answers[place] = _checked(text, environment, given, workload)
 
     threads = [
         threading.Thread(target=ask, args=(place, *each), daemon=True)
@@ -180,19 +198,14 @@ def _ask(
         thread.join(max(0.0, until - time.monotonic()))
     return _with_dockers_image(
         [
-            answers.get(place) or _silent(text, environment, bool(uuids))
+            answers.get(place) or _silent(text, environment, bool(given.gpus))
             for place, (text, environment) in enumerate(asked)
         ]
     )
 
 
 def _checked(
-    text: str,
-    environment: Environment,
-    uuids: tuple[str, ...],
-    workload: Workload,
-    *,
-    chosen: bool,
+    text: str, environment: Environment, given: Given, workload: Workload
 ) -> report.Checked:
     spec = LaunchSpec(
         workload=workload,
@@ -200,14 +213,16 @@ def _checked(
         archive=None,
         working_directory=os.getcwd(),
         variables=dict(os.environ),
-        gpus_chosen=chosen,
+        gpus_chosen=given.gpus_chosen,
+        limits=given.limits,
     )
+    with_gpus = replace(spec, gpus=given.gpus)
     return report.Checked(
         text,
         environment,
         runners.engine(environment.kind),
         without_gpu=tuple(runners.check(spec)),
-        with_gpu=tuple(runners.check(replace(spec, gpus=uuids))) if uuids else None,
+        with_gpu=tuple(runners.check(with_gpus)) if given.gpus else None,
     )
 
 

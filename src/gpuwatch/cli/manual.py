@@ -34,7 +34,7 @@ _VARIABLES = (
     ("VIRTUAL_ENV, CONDA_PREFIX", "where the bare environment looks for an interpreter first"),
     ("DOCKER_HOST, DOCKER_CONTEXT", "which Docker daemon is asked; it must be on this machine"),
     ("CH_IMAGE_STORAGE", "where Charliecloud keeps images, for gpuwatch doctor --images"),
-    ("CUDA_VISIBLE_DEVICES", "which GPUs a workload may use; set for it where --gpus is given"),
+    ("CUDA_VISIBLE_DEVICES", "which GPUs a workload may use, in every environment; best by UUID"),
     ("GPUWATCH_WORKLOAD_TRACEBACK", "1: a workload that fails shows its traceback too"),
 )
 _FILES = (

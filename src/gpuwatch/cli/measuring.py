@@ -17,10 +17,12 @@ from gpuwatch import ceilings, units
 from gpuwatch.deferred import dataclass
 from gpuwatch.errors import GpuwatchError, NotAvailable, UsageError
 from gpuwatch.models import JSON, mapping, number
+from gpuwatch.recorder.given import resolve
 from gpuwatch.report.values import shown
 from gpuwatch.runners.interpreter import Interpreter, activation, choose
 from gpuwatch.telemetry.base import Device
 from gpuwatch.telemetry.nvml import NvmlSource, Unavailable, open_nvml
+from gpuwatch.telemetry.visible import VARIABLE
 from gpuwatch.workloads import archive
 from gpuwatch.workloads.lines import PREFIX
 from gpuwatch.workloads.load import BUSY
@@ -50,10 +52,12 @@ def targets(gpus: Sequence[str] | None, device: str | None) -> list[Target]:
     cpu = [Target("cpu", "CPU")]
     if device == "cpu" or gpus == ():
         return cpu
-    try:
-        opened = open_nvml(gpus, interval_s=None)
-    except ValueError as error:
-        raise NotAvailable(str(error), "see nvidia-smi -L") from None
+    given = resolve(gpus, os.environ)
+    if given.gpus_chosen and not given.gpus:
+        if device is None:
+            return cpu
+        raise NotAvailable(f"{VARIABLE} hides every GPU", f"unset {VARIABLE}")
+    opened = open_nvml(given.gpus if given.gpus_chosen else None, interval_s=None)
     if isinstance(opened, Unavailable):
         if gpus is None and device is None:
             return cpu

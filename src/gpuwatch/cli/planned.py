@@ -13,7 +13,7 @@ from gpuwatch.cli import find, screen
 from gpuwatch.cli.order import DONE, IMPOSSIBLE, lines
 from gpuwatch.errors import GpuwatchError, UsageError
 from gpuwatch.models import JSON, Problem
-from gpuwatch.recorder.request import Request, gpus_of, preflight
+from gpuwatch.recorder.request import Request, given_to, preflight
 from gpuwatch.recorder.resume import missing
 from gpuwatch.session.estimate import Known, about, cell, history
 from gpuwatch.session.plan import Part, Plan, PlannedRun, case_label, read, unique
@@ -82,7 +82,7 @@ def _filled(text: str, width: int) -> str:
 def _problems(request: Request, runs: Sequence[PlannedRun]) -> Mapping[int, Sequence[Problem]]:
     """Why runs could not be started now, by index."""
     try:
-        return preflight(request, runs, gpus_of(request))
+        return preflight(request, runs, given_to(request))
     except GpuwatchError as error:  # the GPUs that are asked for are not here
         return {run.index: [Problem("gpus", error.message, error.mend)] for run in runs}
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from gpuwatch import paths, runners, spare
 from gpuwatch.errors import REFUSED, ExitCode, GpuwatchError, StorageError
-from gpuwatch.models import JSON, Workload
+from gpuwatch.models import JSON, Given, Workload
 from gpuwatch.recorder import programs, run_folder
 from gpuwatch.recorder.control import Stop, conclude, run_to_end
 from gpuwatch.recorder.request import Request, spec
@@ -30,7 +30,7 @@ def record_one(
     request: Request,
     planned: PlannedRun,
     folder: Path,
-    gpus: tuple[str, ...],
+    given: Given,
     stop: Stop,
     say: Callable[[str], None],
     notice: Callable[[str], None],
@@ -61,7 +61,7 @@ def record_one(
             # From here on it can be stopped by name, however long an image takes to come.
             run_folder.note_session(own, path)
             archive, digest = _archive(request, planned.workload, own)
-            launch = spec(request, planned, archive, gpus)
+            launch = spec(request, planned, archive, given)
             with stop.preparing(), runners.guarded(planned.environment.kind):
                 prepared = runner.prepare(launch, say)
         sources = Sources.open(
@@ -84,7 +84,7 @@ def record_one(
             "image": planned.environment.image,
         }
         if runner is not None:
-            assert own is not None and prepared is not None
+            assert own is not None and prepared is not None and launch is not None
             if digest:
                 facts["gpuwatch.workloads.sha256"] = digest
             if planned.workload.kind == "command":
@@ -93,7 +93,7 @@ def record_one(
                     programs.digests(arguments, Path.cwd())
                 )
             engine = runners.engine(planned.environment.kind, runner)
-            environment |= {"engine": engine, **prepared.facts}
+            environment |= {"engine": engine, **prepared.facts, "gpus": list(launch.gpus)}
         header = Header(
             session={
                 "id": run_id,

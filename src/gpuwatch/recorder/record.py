@@ -10,7 +10,7 @@ from pathlib import Path
 from gpuwatch import paths
 from gpuwatch.errors import ExitCode, GpuwatchError
 from gpuwatch.recorder.programs import with_programs
-from gpuwatch.recorder.request import Request, gpus_of, preflight
+from gpuwatch.recorder.request import Request, given_to, preflight
 from gpuwatch.recorder.resume import go_on
 from gpuwatch.recorder.study_run import StudyRun, unavailable
 from gpuwatch.session import study
@@ -43,8 +43,8 @@ def record(
     if request.resume is not None:
         return go_on(request, request.resume, say, on_session, on_study, on_turn, on_summary)
     plan = with_programs(request.plan(), request.build_archive)
-    gpus = gpus_of(request)
-    problems = preflight(request, plan.runs, gpus)
+    given = given_to(request)
+    problems = preflight(request, plan.runs, given)
     if problems and len({(run.part, cell(run)) for run in plan.runs}) == 1:
         raise unavailable(problems[1])
     if request.dcgm is not None:
@@ -55,7 +55,7 @@ def record(
         paths.remember_study(folder.resolve())
     on_study(folder)
     with study.held(folder):
-        going = StudyRun(request, plan, folder, gpus, say, on_session, on_turn, on_summary)
+        going = StudyRun(request, plan, folder, given, say, on_session, on_turn, on_summary)
         code = going.through(plan.runs, problems)
     if request.while_pid is not None and not os.path.exists(f"/proc/{request.while_pid}"):
         _throw_away(folder)

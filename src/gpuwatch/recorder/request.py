@@ -9,7 +9,8 @@ from pathlib import Path
 
 from gpuwatch import runners
 from gpuwatch.deferred import dataclass
-from gpuwatch.models import LaunchSpec, Problem
+from gpuwatch.models import Given, LaunchSpec, Problem, Workload
+from gpuwatch.recorder.given import limits, resolve
 from gpuwatch.recorder.sources import Dcgm, Sources
 from gpuwatch.session.blocks import plan_runs
 from gpuwatch.session.estimate import cell
@@ -67,18 +68,24 @@ class Request:
         )
 
 
-def gpus_of(request: Request) -> tuple[str, ...]:
-    """UUIDs of the GPUs that the runs are to use; a recording of the machine uses none."""
-    machine = bool(request.parts) and all(
-        case.kind == "machine" for part in request.parts for case in part.workloads
-    )
-    if request.gpus == () or (request.gpus is None and machine):
-        return ()
-    return Sources.gpu_uuids(request.gpus or None)
+def given_to(request: Request) -> Given:
+    """What the runs are given; those of the machine alone, and on the CPU alone, use no GPU.
+
+    Raises:
+        NotAvailable: GPUs are asked for that are not here, or not the caller's.
+    """
+    cases = [case for part in request.parts for case in part.workloads]
+    if cases and all(case.kind == "machine" for case in cases):
+        if request.gpus:
+            Sources.gpu_uuids(request.gpus)
+        return Given()
+    if request.gpus is None and cases and all(map(_on_cpu, cases)):
+        return Given(limits=limits())
+    return resolve(request.gpus, os.environ)
 
 
 def preflight(
-    request: Request, runs: Sequence[PlannedRun], gpus: tuple[str, ...]
+    request: Request, runs: Sequence[PlannedRun], given: Given
 ) -> dict[int, list[Problem]]:
     """Why runs cannot be started here, by index; those that can are left out."""
     asked: dict[object, list[Problem]] = {}
@@ -88,23 +95,25 @@ def preflight(
             continue
         key = (cell(run), run.environment)
         if key not in asked:
-            asked[key] = runners.check(spec(request, run, None, gpus))
+            asked[key] = runners.check(spec(request, run, None, given))
         if asked[key]:
             found[run.index] = asked[key]
     return found
 
 
-def spec(
-    request: Request, run: PlannedRun, archive: str | None, gpus: tuple[str, ...]
-) -> LaunchSpec:
+def spec(request: Request, run: PlannedRun, archive: str | None, given: Given) -> LaunchSpec:
     """What the runner of ``run`` needs to know."""
-    on_cpu = run.workload.parameters.get("device") == "cpu"
     return LaunchSpec(
         workload=run.workload,
         environment=run.environment,
         archive=archive,
         working_directory=os.getcwd(),
         variables=dict(os.environ),
-        gpus=() if on_cpu else gpus,
-        gpus_chosen=request.gpus is not None,
+        gpus=() if _on_cpu(run.workload) else given.gpus,
+        gpus_chosen=given.gpus_chosen,
+        limits=given.limits,
     )
+
+
+def _on_cpu(case: Workload) -> bool:
+    return case.parameters.get("device") == "cpu"

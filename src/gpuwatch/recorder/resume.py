@@ -10,7 +10,7 @@ from pathlib import Path
 from gpuwatch.errors import ExitCode, GpuwatchError, NotASession, StorageError, UsageError
 from gpuwatch.models import JSON
 from gpuwatch.recorder.programs import changed
-from gpuwatch.recorder.request import Request, gpus_of, preflight
+from gpuwatch.recorder.request import Request, given_to, preflight
 from gpuwatch.recorder.run_folder import RecordedElsewhere
 from gpuwatch.recorder.study_run import StudyRun
 from gpuwatch.recorder.takeup import to_end
@@ -152,10 +152,10 @@ def go_on(
         for run in missing(folder, plan):
             if (folder / run.file).exists():
                 _settle(folder / run.file, say)
-        todo, gpus = missing(folder, plan), gpus_of(request)
-        problems = preflight(request, todo, gpus)
+        todo, given = missing(folder, plan), given_to(request)
+        problems = preflight(request, todo, given)
         study.note(folder, {run.index: problems.get(run.index, ()) for run in plan.runs})
-        going = StudyRun(request, plan, folder, gpus, say, on_session, on_turn, on_summary)
+        going = StudyRun(request, plan, folder, given, say, on_session, on_turn, on_summary)
         return going.through(todo, problems)
 
 

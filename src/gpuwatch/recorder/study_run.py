@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from gpuwatch.errors import ExitCode, GpuwatchError, NotAvailable, StorageError
-from gpuwatch.models import Problem
+from gpuwatch.models import Given, Problem
 from gpuwatch.recorder.control import Stop, Stopped, stopping_signals, summarise
 from gpuwatch.recorder.one_run import record_one
 from gpuwatch.recorder.request import Request
@@ -39,13 +39,13 @@ class StudyRun:
         request: Request,
         plan: Plan,
         folder: Path,
-        gpus: tuple[str, ...],
+        given: Given,
         say: Callable[[str], None],
         on_session: Callable[[Path], None],
         on_turn: Callable[[str], None],
         on_summary: Callable[[str], None],
     ) -> None:
-        self._request, self._plan, self._folder, self._gpus = request, plan, folder, gpus
+        self._request, self._plan, self._folder, self._given = request, plan, folder, given
         self._say, self._on_session, self._on_turn = say, on_session, on_turn
         self._on_summary = on_summary
         self._labels = labels(plan.runs)
@@ -110,7 +110,7 @@ class StudyRun:
                 self._request,
                 run,
                 self._folder,
-                self._gpus,
+                self._given,
                 self._stop,
                 self._say,
                 self._tell,

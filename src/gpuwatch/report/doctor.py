@@ -173,8 +173,8 @@ def next_command(report: Report) -> str:
             fixes = [p.fix for each in report.environments for p in each.problems if p.fix]
             return clean(fixes[0]) if fixes else "gpuwatch --help"
         return f"{_run(cpu)} --gpus none"
-    not_asked = report.gpu_reason is not None and report.gpu_reason.code == "gpus-none"
-    return _run(ready) + (" --gpus none" if not_asked else "")
+    reason = "" if report.gpu_reason is None else report.gpu_reason.code
+    return _run(ready) + (" --gpus none" if reason in ("gpus-none", "gpus-unclear") else "")
 
 
 def _run(environments: Sequence[Checked]) -> str:
@@ -187,7 +187,7 @@ def _with_gpu(each: Checked, reason: Problem | None) -> str:
     if each.with_gpu is None and reason is None:
         return "not tried"
     if each.with_gpu is None:
-        return "not asked" if reason and reason.code == "gpus-none" else "no GPU here"
+        return "not asked" if reason and reason.code != "no-gpu" else "no GPU here"
     return _word(each.with_gpu)
 
 

@@ -13,6 +13,7 @@ import socket
 from collections.abc import Iterable
 from pathlib import Path
 
+from gpuwatch.telemetry import allowed
 from gpuwatch.telemetry.base import Device
 from gpuwatch.telemetry.cgroup import limits
 from gpuwatch.telemetry.cpu import CpuSource, read_text
@@ -79,8 +80,9 @@ def fingerprint_process(pid: int, root: Path = Path("/")) -> Facts:
         "process.cgroup.version": group.version,
         "process.cgroup.cpu.limit": group.cpus,
         "process.cgroup.memory.limit": group.memory,
-        "process.cpu.affinity": status.get("Cpus_allowed_list"),
-        "process.memory.nodes": status.get("Mems_allowed_list"),
+        "process.cpu.affinity": allowed.cpus(pid, root),
+        "process.memory.nodes": allowed.memory_nodes(pid, root),
+        "process.nice": _nice(folder / "stat"),
         "process.seccomp": {"0": "off", "1": "strict", "2": "filter"}.get(
             status.get("Seccomp", "")
         ),
@@ -158,6 +160,12 @@ def _kilobytes(path: Path, key: str) -> int | None:
 
 def _whole(text: str | None) -> int | None:
     return int(text) if text and text.isdecimal() else None
+
+
+def _nice(path: Path) -> int | None:
+    """From -20, which goes first, to 19; 0 unless somebody set it."""
+    behind_name = (read_text(path) or "").rpartition(")")[2].split()
+    return int(behind_name[16]) if len(behind_name) > 16 else None
 
 
 def _size(path: Path) -> int | None:

@@ -21,6 +21,8 @@ class Found:
     """NVML's index of the GPU; for a MIG device that of its parent."""
     parent: str | None = None
     """UUID of the GPU that a MIG device is a part of."""
+    old_name: str | None = None
+    """``MIG-GPU-UUID/INSTANCE/COMPUTE``: what drivers before R470 call a MIG device."""
 
 
 def present(nvml: Any) -> list[Found]:
@@ -31,8 +33,9 @@ def present(nvml: Any) -> list[Found]:
 def select(nvml: Any, found: Sequence[Found], wanted: Sequence[str | int] | None) -> list[Found]:
     """The GPUs named by index, UUID or a UUID's unique beginning; all for ``None``.
 
-    A MIG device is named by its whole UUID. Raises ``ValueError``, which says what exists, for a
-    selection that means no GPU or more than one; one named twice is taken once.
+    A MIG device is named by its UUID, or as drivers before R470 call it. Raises ``ValueError``,
+    which says what exists, for a selection that means no GPU or more than one; one named twice is
+    taken once.
     """
     if wanted is None:
         return list(found)
@@ -41,6 +44,42 @@ def select(nvml: Any, found: Sequence[Found], wanted: Sequence[str | int] | None
         one = _one(nvml, found, str(name).strip())
         chosen.setdefault(one.id, one)
     return list(chosen.values())
+
+
+def parts(nvml: Any, gpu: Found) -> list[Found]:
+    """The MIG devices of a GPU; none where it has no MIG."""
+    try:
+        if gpu.handle is None or not nvml.nvmlDeviceGetMigMode(gpu.handle)[0]:
+            return []
+        most = nvml.nvmlDeviceGetMaxMigDeviceCount(gpu.handle)
+    except nvml.NVMLError:
+        return []
+    found = []
+    for number in range(most):
+        try:
+            handle = nvml.nvmlDeviceGetMigDeviceHandleByIndex(gpu.handle, number)
+            instance = nvml.nvmlDeviceGetGpuInstanceId(handle)
+            compute = nvml.nvmlDeviceGetComputeInstanceId(handle)
+        except nvml.NVMLError:  # fewer than there may be
+            continue
+        uuid, name = _identity(nvml, handle)
+        old_name = f"MIG-{gpu.uuid}/{instance}/{compute}"
+        id = f"gpu{gpu.index}.mig{number}"
+        found.append(Found(id, uuid, name, handle, gpu.index, gpu.uuid, old_name))
+    return found
+
+
+def named(text: str, among: Sequence[Found]) -> list[Found]:
+    """Those whose UUID or old name ``text`` is, else whose UUID begins with it."""
+    wanted = text.lower()
+    whole = [each for each in among if wanted in (_lower(each.uuid), _lower(each.old_name))]
+    if whole or wanted in ("", "gpu-", "mig-"):
+        return whole
+    return [each for each in among if _lower(each.uuid).startswith(wanted)]
+
+
+def _lower(text: str | None) -> str:
+    return (text or "").lower()
 
 
 def _at(nvml: Any, index: int) -> Found:
@@ -67,28 +106,11 @@ def _one(nvml: Any, found: Sequence[Found], name: str) -> Found:
     if name.isdecimal():
         fits = [gpu for gpu in found if gpu.index == int(name)]
     elif name.upper().startswith("MIG-"):
-        fits = _mig(nvml, name)
+        fits = named(name, [part for gpu in found for part in parts(nvml, gpu)])
     else:
-        start = name.upper().removeprefix("GPU-")
-        fits = [
-            gpu
-            for gpu in found
-            if start and gpu.uuid and gpu.uuid.upper().removeprefix("GPU-").startswith(start)
-        ]
+        fits = named(name if name.upper().startswith("GPU-") else f"GPU-{name}", found)
     if len(fits) == 1:
         return fits[0]
     there = ", ".join(f"{gpu.index} ({gpu.uuid or 'UUID unknown'}: {gpu.name})" for gpu in found)
     problem = "means more than one GPU" if fits else "is no GPU of this machine"
     raise ValueError(f"{name!r} {problem}; there are: {there or 'none'}")
-
-
-def _mig(nvml: Any, uuid: str) -> list[Found]:
-    try:
-        handle = nvml.nvmlDeviceGetHandleByUUID(uuid)
-        whole = nvml.nvmlDeviceGetDeviceHandleFromMigDeviceHandle(handle)
-        index, parent = nvml.nvmlDeviceGetIndex(whole), nvml.nvmlDeviceGetUUID(whole)
-        number = nvml.nvmlDeviceGetIndex(handle)
-    except nvml.NVMLError:
-        return []
-    own, name = _identity(nvml, handle)
-    return [Found(f"gpu{index}.mig{number}", own or uuid, name, handle, int(index), str(parent))]

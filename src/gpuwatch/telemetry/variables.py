@@ -3,7 +3,8 @@
 A pattern would let through what a person names ``NCCL_PROXY_PASSWORD`` or ``CUDA_REGISTRY_KEY``.
 No variable here holds a path, a host or a credential: they are switches, sizes and numbers that
 decide how fast a program runs. Sources: CUDA C++ Programming Guide, "CUDA Environment Variables";
-NCCL documentation, "Environment Variables"; PyTorch documentation, "Torch Environment Variables".
+NCCL documentation, "Environment Variables"; PyTorch documentation, "Torch Environment Variables";
+OpenMP specification, "Environment Variables", and those of GNU's, LLVM's and Intel's libraries.
 """
 
 from __future__ import annotations
@@ -59,6 +60,13 @@ _TORCH = """
     SHOW_CPP_STACKTRACES USE_CUDA_DSA
 """
 
+_PROCESSOR = """
+    OMP_NUM_THREADS OMP_THREAD_LIMIT OMP_DYNAMIC OMP_PROC_BIND OMP_PLACES OMP_SCHEDULE
+    OMP_WAIT_POLICY GOMP_CPU_AFFINITY GOMP_SPINCOUNT KMP_AFFINITY KMP_BLOCKTIME KMP_HW_SUBSET
+    MKL_NUM_THREADS MKL_DYNAMIC MKL_ENABLE_INSTRUCTIONS OPENBLAS_NUM_THREADS OPENBLAS_CORETYPE
+    ONEDNN_MAX_CPU_ISA DNNL_MAX_CPU_ISA ATEN_CPU_CAPABILITY NVIDIA_VISIBLE_DEVICES
+"""
+
 KEPT = frozenset(
     f"{prefix}_{name}"
     for prefix, names in (
@@ -68,7 +76,7 @@ KEPT = frozenset(
         ("TORCH", _TORCH),
     )
     for name in names.split()
-) | {"OMP_NUM_THREADS", "MKL_NUM_THREADS", "NVIDIA_VISIBLE_DEVICES"}
+) | frozenset(_PROCESSOR.split())
 """Variables whose values are kept, by name."""
 LONGEST = 200
 """Characters of one value that are kept."""

@@ -7,6 +7,7 @@ import os
 import socket
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import docker
 import pytest
 
 from gpuwatch.errors import NotAvailable
-from gpuwatch.models import Mount, Problem
+from gpuwatch.models import Limits, Mount, Problem
 from gpuwatch.runners.docker import client, container, gpus
 from gpuwatch.runners.docker.client import Daemon
 from gpuwatch.runners.docker.runner import DockerRunner
@@ -180,6 +181,28 @@ def test_only_the_runs_gpus_are_asked_for(small_image: str, api: docker.APIClien
     assert request["DeviceIDs"] == [UUID] and request["Capabilities"] == [["gpu"]]
     assert request["Count"] == 0 and host["Privileged"] is False
     assert gpus.variables(()) == {"NVIDIA_VISIBLE_DEVICES": "void"}
+
+
+@pytest.mark.docker
+def test_cuda_sees_the_gpus_that_were_chosen_in_their_order(small_image: str) -> None:
+    every = launch_spec(small_image, "true", gpus=("GPU-2", "GPU-1"))
+    for spec, order in ((every, None), (replace(every, gpus_chosen=True), "GPU-2,GPU-1")):
+        prepared = DockerRunner().prepare(spec, print)
+        assert prepared.variables.get("CUDA_VISIBLE_DEVICES") == order
+    none = DockerRunner().prepare(launch_spec(small_image, "true"), print).variables
+    assert (none["CUDA_VISIBLE_DEVICES"], none["NVIDIA_VISIBLE_DEVICES"]) == ("-1", "void")
+
+
+def test_the_callers_limits_are_the_containers() -> None:
+    daemon = Daemon("unix:///x")
+    assert not {"cpuset_cpus", "cpuset_mems", "cpu_quota", "mem_limit"} & set(
+        container.host_config(launch_spec("image", "true"), daemon)
+    )
+    own = Limits(cpus="0-3,8", memory_nodes="1", cpu_time=1.5, memory_bytes=8 << 30)
+    made = container.host_config(replace(launch_spec("image", "true"), limits=own), daemon)
+    assert (made["cpuset_cpus"], made["cpuset_mems"]) == ("0-3,8", "1")
+    assert made["cpu_quota"] / made["cpu_period"] == own.cpu_time
+    assert made["mem_limit"] == made["memswap_limit"] == own.memory_bytes
 
 
 @pytest.mark.docker

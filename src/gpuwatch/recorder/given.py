@@ -1,0 +1,52 @@
+"""What the caller was given of this machine: found once, and the same for every environment."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+
+from gpuwatch.errors import NotAvailable
+from gpuwatch.models import Given, Limits
+from gpuwatch.recorder.sources import Sources
+from gpuwatch.telemetry import allowed, cgroup
+from gpuwatch.telemetry.nvml_errors import Unavailable
+from gpuwatch.telemetry.visible import VARIABLE, cards, visible
+
+
+def resolve(asked: Sequence[str] | None, variables: Mapping[str, str]) -> Given:
+    """What runs get where ``--gpus`` asked for these GPUs (``None``: it was not given) and the
+    caller's environment variables are these.
+
+    Raises:
+        NotAvailable: GPUs are asked for that are not here or not the caller's, or it is not known
+            which are.
+    """
+    if asked is not None and not asked:
+        return Given((), True, limits())
+    there = cards() if VARIABLE in variables else None
+    if there is None or isinstance(there, Unavailable):
+        return Given(Sources.gpu_uuids(asked), asked is not None, limits())
+    left = visible(variables, there)
+    if asked is None:
+        return Given(left, True, limits())
+    chosen = Sources.gpu_uuids(asked)
+    parts = [part.uuid for card in there if card.gpu.uuid in left for part in card.parts]
+    if beyond := [uuid for uuid in chosen if uuid not in (*left, *parts)]:
+        raise NotAvailable(
+            f"--gpus asks for {', '.join(beyond)}, and {VARIABLE}={variables[VARIABLE]} leaves "
+            f"this command {', '.join(left) or 'no GPU'}",
+            f"ask for what it leaves, or first: unset {VARIABLE}",
+        )
+    return Given(chosen, True, limits())
+
+
+def limits() -> Limits:
+    """The caller's other limits, which are this process's."""
+    own = os.getpid()
+    cpus, nodes, group = allowed.cpus(own), allowed.memory_nodes(own), cgroup.limits()
+    return Limits(
+        cpus=cpus if cpus != allowed.every_cpu() else None,
+        memory_nodes=nodes if nodes != allowed.every_node() else None,
+        cpu_time=group.cpus if isinstance(group.cpus, float) else None,
+        memory_bytes=int(group.memory) if isinstance(group.memory, float) else None,
+    )

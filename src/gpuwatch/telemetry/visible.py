@@ -1,0 +1,169 @@
+"""Which GPUs ``CUDA_VISIBLE_DEVICES`` leaves to a program, by UUID.
+
+Sources: CUDA C++ Programming Guide, "CUDA Environment Variables"; for what it does not say (one
+named twice, what stands behind a digit, UUIDs and numbers mixed) PyTorch's
+``torch.cuda._parse_visible_devices``, which was written after trying.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from gpuwatch.deferred import dataclass
+from gpuwatch.errors import NotAvailable
+from gpuwatch.telemetry.lane import within
+from gpuwatch.telemetry.nvml_begin import ANSWER_S, begin, silent
+from gpuwatch.telemetry.nvml_errors import Unavailable
+from gpuwatch.telemetry.nvml_select import Found, named, parts
+
+VARIABLE = "CUDA_VISIBLE_DEVICES"
+_ASK_CUDA = """
+import ctypes
+cuda = ctypes.CDLL("libcuda.so.1")
+uuid_of = getattr(cuda, "cuDeviceGetUuid_v2", None) or cuda.cuDeviceGetUuid
+count, device, uuid = ctypes.c_int(), ctypes.c_int(), (ctypes.c_ubyte * 16)()
+NO_DEVICE = 100
+started = cuda.cuInit(0)
+assert started in (0, NO_DEVICE)
+if not started:
+    assert not cuda.cuDeviceGetCount(ctypes.byref(count))
+for number in range(count.value):
+    assert not cuda.cuDeviceGet(ctypes.byref(device), number)
+    assert not uuid_of(uuid, device)
+    print(bytes(uuid).hex())
+"""
+
+
+@dataclass(frozen=True)
+class Card:
+    """A GPU, with all by which the variable may name it or a part of it."""
+
+    gpu: Found
+    bus: str
+    """Its PCI address, by which they are sorted; empty where NVML does not tell."""
+    parts: tuple[Found, ...] = ()
+    """Its MIG devices."""
+
+    @property
+    def devices(self) -> tuple[Found, ...]:
+        return self.gpu, *self.parts
+
+
+def cards() -> tuple[Card, ...] | Unavailable:
+    """Every GPU, by PCI address; one that NVML cannot open now has no UUID."""
+    begun = begin(None)
+    if isinstance(begun, Unavailable):
+        return begun
+    nvml, found = begun
+    try:
+        there = within(ANSWER_S, lambda: [_card(nvml, gpu) for gpu in found])
+    except TimeoutError:
+        return silent(ANSWER_S)
+    finally:
+        with suppress(TimeoutError, nvml.NVMLError):
+            within(1.0, nvml.nvmlShutdown)
+    return tuple(sorted(there, key=lambda card: card.bus))
+
+
+def visible(variables: Mapping[str, str], there: Sequence[Card]) -> tuple[str, ...]:
+    """The UUIDs that ``CUDA_VISIBLE_DEVICES`` among ``variables`` leaves, in its order.
+
+    Raises:
+        NotAvailable: it counts GPUs in an order that is not known for certain.
+    """
+    text = variables[VARIABLE]
+    by_bus = listed(text, there)
+    if _by_name(text) or not by_bus:
+        return by_bus
+    models = dict.fromkeys(card.gpu.name for card in there)
+    split = any(card.parts for card in there)
+    silent_one = not all(card.gpu.uuid and card.bus for card in there)
+    ordered = len(there) == 1 or variables.get("CUDA_DEVICE_ORDER") == "PCI_BUS_ID"
+    if ordered and not (split or silent_one):
+        return by_bus
+    told = asked_of_cuda(variables, there)
+    if split:
+        why = "and one of them is split by MIG"
+    elif silent_one:
+        why = "and one of them does not answer"
+    elif len(models) > 1:
+        why = f"which is no fixed one for different cards ({', '.join(models)})"
+    elif told is None:
+        why = "and CUDA gives no answer here"
+    elif told != by_bus:
+        why = "and that is not the order of their PCI addresses here"
+    else:
+        return told
+    names = ",".join(told or ()) or "GPU-..."
+    raise NotAvailable(
+        f"{VARIABLE}={text} counts GPUs in CUDA's order, {why}",
+        f"name them by UUID (nvidia-smi -L): {VARIABLE}={names} gpuwatch ...",
+    )
+
+
+def listed(text: str, there: Sequence[Card]) -> tuple[str, ...]:
+    """The UUIDs that ``text`` names as CUDA reads it; numbers count GPUs as they are in ``there``.
+
+    CUDA stops at the first name that means no GPU, or more than one, and sees none at all where
+    one is named twice.
+    """
+    found: list[str] = []
+    kind, devices = text.strip()[:4], [device for card in there for device in card.devices]
+    for name in map(str.strip, text.split(",")):
+        if not _by_name(text):
+            fits = _numbered(name, there)
+        else:
+            fits = named(name, devices) if name.startswith(kind) else []
+        if len(fits) != 1:
+            break
+        uuid = str(fits[0].uuid)
+        if uuid in found:
+            return ()
+        found.append(uuid)
+    return tuple(found)
+
+
+def _by_name(text: str) -> bool:
+    return text.lstrip().startswith(("GPU-", "MIG-"))
+
+
+def _numbered(name: str, there: Sequence[Card]) -> list[Found]:
+    """The GPU of that number; what stands behind its digits is left aside."""
+    digits = re.match(r"[+-]?\d+", name)
+    number = -1 if digits is None else int(digits[0])
+    return [there[number].gpu] if 0 <= number < len(there) else []
+
+
+def asked_of_cuda(variables: Mapping[str, str], there: Sequence[Card]) -> tuple[str, ...] | None:
+    """The UUIDs that CUDA itself sees with these variables, in its order, asked in a process of its
+    own; ``None``: it gives no answer."""
+    by_digits = {
+        re.sub(r"^(GPU|MIG)-|-", "", str(device.uuid)): str(device.uuid)
+        for card in there
+        for device in card.devices
+    }
+    try:
+        done = subprocess.run(
+            [sys.executable, "-I", "-S", "-c", _ASK_CUDA],
+            env=dict(variables),
+            capture_output=True,
+            text=True,
+            timeout=ANSWER_S,
+            check=True,
+        )
+        return tuple(by_digits[line] for line in done.stdout.split())
+    except (OSError, subprocess.SubprocessError, KeyError):
+        return None
+
+
+def _card(nvml: Any, gpu: Found) -> Card:
+    try:
+        bus = nvml.nvmlDeviceGetPciInfo(gpu.handle).busId
+    except nvml.NVMLError:
+        bus = ""
+    return Card(gpu, bus if isinstance(bus, str) else bus.decode(), tuple(parts(nvml, gpu)))
