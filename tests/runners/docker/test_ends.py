@@ -72,9 +72,7 @@ def test_a_program_that_is_not_in_the_image_was_never_started(lab: Lab) -> None:
 
 def test_what_a_workload_detaches_ends_with_it(lab: Lab) -> None:
     mark = f"3{os.getpid()}"
-    started = time.monotonic()
     lab.record("sh", "-c", f"setsid sleep {mark} & sleep 0.3; exit 0")
-    assert time.monotonic() - started < 15
     assert not running(f"sleep {mark}")
 
 

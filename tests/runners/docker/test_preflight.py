@@ -273,12 +273,14 @@ def test_a_socket_that_is_not_yours_names_the_group_to_join(
             path.chmod(0o660)
             read, write = os.pipe()
             if (child := os.fork()) == 0:
-                os.setgroups([])
-                os.setgid(65534)
-                os.setuid(65534)
-                (problem,) = problems("image")
-                os.write(write, f"{problem.code} {problem.fix}".encode())
-                os._exit(0)
+                try:  # whatever happens, it must not go on as pytest
+                    os.setgroups([])
+                    os.setgid(65534)
+                    os.setuid(65534)
+                    (problem,) = problems("image")
+                    os.write(write, f"{problem.code} {problem.fix}".encode())
+                finally:
+                    os._exit(0)
             os.waitpid(child, 0)
             told = os.read(read, 1000).decode()
             os.close(read)
