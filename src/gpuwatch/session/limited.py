@@ -109,9 +109,12 @@ class _Effort:
         return int(self._spent > _INSTRUCTIONS + _PER_BYTE * size)
 
 
-def connect(path: Path, mode: str) -> Limited:
-    """Open a file that is there: ``mode`` is ``"ro"``, or ``"rw"`` to roll its journal back."""
-    uri = f"file:{quote(os.fsencode(path.resolve()))}?mode={mode}"
+def connect(path: Path, mode: str, *, alone: bool = False) -> Limited:
+    """Open a file that is there: ``mode`` is ``"ro"``, or ``"rw"`` to roll its journal back.
+
+    ``alone``: whatever lies beside it, SQLite neither looks at it nor removes it.
+    """
+    uri = f"file:{quote(os.fsencode(path.absolute()))}?mode={mode}{'&immutable=1' * alone}"
     connection = sqlite3.connect(
         uri, uri=True, timeout=_PATIENCE_SECONDS, check_same_thread=False, factory=Limited
     )

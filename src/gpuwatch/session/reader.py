@@ -55,7 +55,6 @@ class SessionReader(BulkReads):
         """``opened``: the file, where it is open already."""
         self.path = path
         self.opened = opened if opened is not None else open_session(path, writer_alive)
-        self._db = self.opened.connection
         self.notice = self.opened.notice
         """What had to be done to read a file whose writer died, if anything."""
         self._version = int(self._rows("PRAGMA user_version")[0][0])
@@ -81,7 +80,8 @@ class SessionReader(BulkReads):
         self, sql: str, values: Sequence[object] = (), *, cut: bool = False
     ) -> list[tuple[JSON, ...]]:
         try:
-            return self._db.rows(sql, values, cut=cut)
+            self.opened.renew()
+            return self.opened.connection.rows(sql, values, cut=cut)
         except sqlite3.Error as error:
             if "locked" in str(error):
                 raise StorageError(f"{self.path} is busy: {error}", "try again") from error
@@ -103,7 +103,7 @@ class SessionReader(BulkReads):
         finally:
             self._newest = {}
             with suppress(sqlite3.Error):
-                self._db.execute("COMMIT")
+                self.opened.connection.execute("COMMIT")
 
     def _last_numbers(self) -> dict[str, JSON]:
         """Read in one statement: most tables have nothing new, and need not be asked one by one."""
