@@ -39,6 +39,7 @@ _TOLD = {
 """Kinds of events that matter, with a sentence where the event's own says less."""
 
 _FEW = 3
+_MOST_EVENTS = 100_000
 _MENDED = ("install ", "NVreg_RestrictProfilingToAdminUsers")
 """Words of reasons that name their mend."""
 _MENDS = {
@@ -66,7 +67,10 @@ def notes(reader: SessionReader, window: Window, steps: Sequence[StepLine]) -> t
     found += _denominators(steps)
     found += _no_counters(reader.meta())
     by_kind: dict[str, list[EventRow]] = {}
-    for row in reader.events(limit=100_000):
+    events = reader.events(limit=_MOST_EVENTS)
+    if len(events) == _MOST_EVENTS:
+        reader.leave_out(f"of the events the first {_MOST_EVENTS:,} are read")
+    for row in events:
         if row.kind in _TOLD:
             by_kind.setdefault(row.kind, []).append(row)
     for kind, rows in by_kind.items():

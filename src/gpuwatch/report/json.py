@@ -66,6 +66,7 @@ def summary(session: Summary) -> dict[str, JSON]:
             "interval_seconds": session.interval_seconds,
             "notice": session.notice,
             "notes": list(session.notes),
+            "left_out": list(session.left_out),
         },
         "workload": {
             "name": session.workload.get("name"),
