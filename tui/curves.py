@@ -141,7 +141,7 @@ def _lines(reader: SessionReader, points: int) -> list[StepRow]:
     """All step lines; of very many the first ones, where a warm-up is, and others spread evenly."""
     last = reader.last_step()
     if last < _MOST_LINES:
-        return list(reader.all_steps())
+        return reader.some_steps()
     found = reader.steps(limit=points)
     for place in range(2 * points):
         after = max(found[-1].n, last * (place + 1) // (2 * points) - 1)

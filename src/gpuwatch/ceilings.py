@@ -234,9 +234,10 @@ def _fits(document: Document, sought: Sought) -> bool:
 
 def _read(path: Path) -> Stored:
     try:
-        if path.stat().st_size > _LARGEST:
+        content = paths.read_regular(path, _LARGEST)
+        if len(content) > _LARGEST:
             return Stored(path, None, "too large")
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document = json.loads(content)
     except (OSError, ValueError, RecursionError) as error:
         return Stored(path, None, f"cannot be read: {error}")
     if not isinstance(document, dict) or not isinstance(document.get("ceilings"), dict):

@@ -126,6 +126,38 @@ def private_file(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
 
 
+def open_regular(path: Path, *, links: bool = True) -> int:
+    """A descriptor to read a file with. A pipe is not waited for and a device not opened, whatever
+    is put in the file's place meanwhile. ``links``: whether one in its place is followed.
+
+    Raises:
+        OSError: it cannot be read, or is no regular file.
+    """
+    flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | (0 if links else os.O_NOFOLLOW)
+    if not stat.S_ISREG(os.stat(path, follow_symlinks=links).st_mode):
+        raise _not_regular(path)
+    fd = os.open(path, flags)
+    if stat.S_ISREG(os.fstat(fd).st_mode):
+        return fd
+    os.close(fd)
+    raise _not_regular(path)
+
+
+def _not_regular(path: Path) -> OSError:
+    return OSError(errno.EINVAL, "it is no regular file", str(path))
+
+
+def read_regular(path: Path, most: int) -> bytes:
+    """What is in a file, as :func:`open_regular` opens it; one byte more than ``most`` where there
+    is more.
+
+    Raises:
+        OSError: it cannot be read, or is no regular file.
+    """
+    with open(open_regular(path), "rb") as file:
+        return file.read(most + 1)
+
+
 def session_of(folder: Path) -> Path | None:
     """The session file that the run is recorded to, whether it is still there or not."""
     try:

@@ -15,6 +15,7 @@ import pytest
 from gpuwatch.analysis.sampled import EverySample
 from gpuwatch.cli.find import resolved, sessions_under
 from gpuwatch.errors import GpuwatchError, NotASession
+from gpuwatch.session.copied import copy_file
 from gpuwatch.session.limited import MOST_BYTES
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.text import document
@@ -157,7 +158,9 @@ def test_an_answer_that_is_too_large_is_told_and_a_log_comes_in_pieces(session: 
     with SessionReader(session) as reader:
         assert len(text) * 10 > MOST_BYTES
         with pytest.raises(NotASession, match="too large"):
-            reader.facts()
+            reader._rows("SELECT value FROM fact")
+        reader.facts()
+        assert "of the table fact the first 2 rows are read" in reader.left_out
         assert sum(1 for row in reader.all_steps() if row.step >= 10**6) == 10
 
 
@@ -194,13 +197,11 @@ def test_a_link_to_itself_is_listed_and_opened_with_a_word(tmp_path: Path) -> No
 
 
 def test_a_copy_of_a_torn_file_keeps_its_holes(tmp_path: Path) -> None:
-    from gpuwatch.session.open import _copy
-
     source = tmp_path / "holes"
-    with source.open("wb") as file:
+    with source.open("w+b") as file:
         file.write(b"begin")
         file.truncate(1 << 36)
-    _copy(source, tmp_path / "copy")
+        copy_file(file.fileno(), tmp_path / "copy")
     made = (tmp_path / "copy").stat()
     assert made.st_size == 1 << 36 and made.st_blocks * 512 < 1 << 22
 

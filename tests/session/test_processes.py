@@ -133,7 +133,7 @@ def test_a_day_of_rows_is_not_read_for_the_last_minute(tmp_path: Path) -> None:
     path = written(tmp_path / "s.gpuwatch", *rows, *(process(39_990, pid) for pid in range(5)))
     asked: list[str] = []
     with SessionReader(path) as reader:
-        reader._db.set_trace_callback(asked.append)
+        reader.opened.connection.set_trace_callback(asked.append)
         found = reader.processes()
         late = reader.processes(20_000 * SECOND)
     assert len(found.all) == 5 and all(row.cores is not None for row in found.all)

@@ -300,7 +300,7 @@ def test_a_page_of_a_long_log_reads_a_page(tmp_path: Path) -> None:
     out.close()
     with SessionReader(path) as reader:
         steps: list[int] = []
-        reader._db.set_progress_handler(lambda: steps.append(1), 1000)
+        reader.opened.connection.set_progress_handler(lambda: steps.append(1), 1000)
         assert [line.n for line in reader.log_lines(50_000, 3)] == [50_000, 50_001, 50_002]
         assert [line.n for line in reader.log_lines(50_000, 2, back=True)] == [49_998, 49_999]
         assert [line.n for line in reader.log_lines(10**18, 2, back=True, upto=70)] == [69, 70]

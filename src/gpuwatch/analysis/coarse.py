@@ -56,7 +56,7 @@ def source_of(reader: SessionReader, *, exact: bool = False, aside: Aside | None
 
     ``aside``: reads half of many channels.
     """
-    every = EverySample(reader)
+    every = EverySample(reader, exact=exact)
     return every if exact or not _long(reader) else FromTiers(reader, every, aside)
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import islice, pairwise
 
 from gpuwatch.analysis.rates import StepLine, flop_of, intervals, rate_series, samples_of
 from gpuwatch.deferred import dataclass
 from gpuwatch.metrics import CATALOGUE, Kind, Method
 from gpuwatch.models import JSON, mapping
+from gpuwatch.session.most import TICKS
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.session.rows import ChannelRow, StepRow
 from gpuwatch.session.schema import TIER_SECONDS, TIER_STATS
@@ -148,7 +149,10 @@ def _columns(
             middle = _BUCKET_NS // 2
             rows = [(int(bucket) * _BUCKET_NS + middle, tuple(of)) for bucket, *of in mean]
             return rows, max(1, round(last[0] / len(mean)))
-    return [(int(t), tuple(values)) for _, t, *values in reader.all_ticks(channels)], 1
+    rows = [(int(t), tuple(values)) for _, t, *values in islice(reader.all_ticks(channels), TICKS)]
+    if len(rows) == TICKS:
+        reader.leave_out(f"of the samples the first {TICKS:,} are read")
+    return rows, 1
 
 
 def _placed(times: Sequence[int], points: int) -> _Points:
@@ -202,7 +206,7 @@ def _step_lines(reader: SessionReader, points: int) -> tuple[list[StepRow], str]
     """
     last = reader.last_step()
     if last < _MOST_LINES:
-        return list(reader.all_steps()), ""
+        return reader.some_steps(), ""
     picked: list[StepRow] = []
     for place in range(points + 1):
         rows = reader.steps(last * place // points - 1, 1)

@@ -40,6 +40,7 @@ _TOLD = {
 """Kinds of events that matter, with a sentence where the event's own says less."""
 
 _FEW = 3
+_MOST_EVENTS = 100_000
 _MENDED = ("install ", "NVreg_RestrictProfilingToAdminUsers")
 """Words of reasons that name their mend."""
 _MENDS = {
@@ -71,7 +72,10 @@ def notes(reader: SessionReader, window: Window, steps: Sequence[StepLine]) -> t
     found += _no_counters(reader.meta())
     by_kind: dict[str, list[EventRow]] = {}
     others = {device.id for device in reader.devices() if device.used is False}
-    for row in reader.events(limit=100_000):
+    events = reader.events(limit=_MOST_EVENTS)
+    if len(events) == _MOST_EVENTS:
+        reader.leave_out(f"of the events the first {_MOST_EVENTS:,} are read")
+    for row in events:
         if row.kind in _TOLD and row.device not in others:
             by_kind.setdefault(row.kind, []).append(row)
     for kind, rows in by_kind.items():

@@ -13,6 +13,7 @@ from gpuwatch.analysis.samples import Pairs, Samples, integral
 from gpuwatch.analysis.window import Window
 from gpuwatch.deferred import dataclass
 from gpuwatch.metrics import Kind
+from gpuwatch.session.most import EXACT_TICKS, TICKS
 from gpuwatch.session.reader import CHUNK, SessionReader
 from gpuwatch.session.rows import ChannelRow
 
@@ -69,14 +70,15 @@ class Source(Protocol):
 class EverySample:
     """Every line of steps, and every sample."""
 
-    def __init__(self, reader: SessionReader) -> None:
-        self._reader = reader
+    def __init__(self, reader: SessionReader, *, exact: bool = False) -> None:
+        """``exact``: of a long session, too."""
+        self._reader, self._exact = reader, exact
 
     def steps(self) -> Sequence[StepLine]:
-        return list(self._reader.all_steps())
+        return self._reader.some_steps(exact=self._exact)
 
     def tick_times(self, span: tuple[int, int] | None) -> Sequence[int]:
-        return _times(self._reader, -1, None)
+        return self._times(-1, None)
 
     def columns(self, channels: Sequence[ChannelRow], window: Window) -> dict[int, Column]:
         t, values = self._around(channels, window)
@@ -86,13 +88,13 @@ class EverySample:
         return found
 
     def edges(self, start: int, end: int) -> list[int]:
-        return _times(self._reader, *within(self._reader, start + 1, end - 1))
+        return self._times(*within(self._reader, start + 1, end - 1))
 
     def samples(
         self, metrics: Collection[str], devices: Collection[str], window: Window
     ) -> tuple[Samples, ...]:
         channels = of_these(self._reader, metrics, devices)
-        t, values = ticks_between(self._reader, [channel.id for channel in channels], -1, None)
+        t, values = self._between([channel.id for channel in channels], -1, None)
         return tuple(
             Samples(channel, known(t, each)) for channel, each in zip(channels, values, strict=True)
         )
@@ -106,11 +108,16 @@ class EverySample:
         """The ticks in the window, and the one on each side."""
         first, last = within(self._reader, window.start, window.end)
         ids = [channel.id for channel in channels]
-        return ticks_between(self._reader, ids, *around(self._reader, first, last))
+        return self._between(ids, *around(self._reader, first, last))
 
+    def _times(self, after: int, upto: int | None) -> list[int]:
+        return [int(t) for t in self._between((), after, upto)[0]]
 
-def _times(reader: SessionReader, after: int, upto: int | None) -> list[int]:
-    return [int(t) for t in ticks_between(reader, (), after, upto)[0]]
+    def _between(
+        self, channels: Sequence[int], after: int, upto: int | None
+    ) -> tuple[np.ndarray, list[np.ndarray]]:
+        most = EXACT_TICKS if self._exact else TICKS
+        return ticks_between(self._reader, channels, after, upto, most)
 
 
 def within(reader: SessionReader, start: int, end: int) -> tuple[int, int]:
@@ -125,13 +132,21 @@ def around(reader: SessionReader, first: int, last: int) -> tuple[int, int]:
 
 
 def ticks_between(
-    reader: SessionReader, channels: Sequence[int], after: int, upto: int | None
+    reader: SessionReader,
+    channels: Sequence[int],
+    after: int,
+    upto: int | None,
+    most: int = TICKS,
 ) -> tuple[np.ndarray, list[np.ndarray]]:
-    """When the ticks with ``after < n <= upto`` were taken, and the channels' values."""
+    """When the ticks with ``after < n <= upto`` were taken, and the channels' values; of the first
+    ``most`` of them, or some more."""
     last = reader.last_tick()
     end = -1 if last is None else last[0] if upto is None else min(last[0], upto)
     t, values = array("q"), [array("d") for _ in channels]
     while (read := reader.tick_columns(channels, after, end, CHUNK)).n:
+        if len(t) >= most:
+            reader.leave_out(f"of the samples {len(t):,} in a row are read")
+            break
         after = read.n[-1]
         t.extend(read.t)
         for column, part in zip(values, read.values, strict=True):

@@ -118,6 +118,8 @@ class Summary:
     error: Mapping[str, JSON]
     notes: tuple[str, ...]
     """What happened to the recording that a reader of its figures must know."""
+    left_out: tuple[str, ...]
+    """What was too much to be read; notes have it, too."""
     efficiency: Efficiency
     profile: Profile | None
     counters: Counters | None
@@ -211,7 +213,9 @@ def summarise_from(reader: SessionReader, source: Source, series: Told | None = 
             *partly_sampled(statistics, window),
             *source.notes(),
             *training_notes(training),
+            *reader.left_out,
         ),
+        left_out=tuple(reader.left_out),
         efficiency=efficiency,
         profile=profile_of(meta),
         counters=counters,

@@ -175,8 +175,9 @@ class _Cache:
 
     def _load(self) -> dict[str, tuple[list[int], dict[str, JSON]]]:
         with contextlib.suppress(OSError, ValueError, RecursionError, TypeError, KeyError):
-            if self._file.stat().st_size <= _LARGEST:
-                found = json.loads(self._file.read_bytes())
+            content = paths.read_regular(self._file, _LARGEST)
+            if len(content) <= _LARGEST:
+                found = json.loads(content)
                 if found["version"] == [1, __version__]:
                     return {
                         str(path): (mark, value)

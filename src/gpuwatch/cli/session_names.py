@@ -52,9 +52,10 @@ def _listed() -> Mapping[str, JSON]:
     """What the list of sessions keeps, by path: see :mod:`gpuwatch.cli.listed`."""
     file = paths.cache_home() / "sessions.json"
     try:
-        if file.stat().st_size > _LARGEST_CACHE:
+        content = paths.read_regular(file, _LARGEST_CACHE)
+        if len(content) > _LARGEST_CACHE:
             return {}
-        found = json.loads(file.read_bytes())["files"]
+        found = json.loads(content)["files"]
     except (OSError, ValueError, RecursionError, TypeError, LookupError):
         return {}
     return found if isinstance(found, dict) else {}

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from gpuwatch.deferred import dataclass
 from gpuwatch.errors import StorageError, UsageError
+from gpuwatch.paths import read_regular
 from gpuwatch.profiles import ncu, nsys, nvprof
 from gpuwatch.profiles.base import MAKE, RECOGNISED, Found, Text
 from gpuwatch.text import clean
@@ -66,11 +67,13 @@ def load(path: Path) -> Profile:
                 f"{LARGEST / 1e6:.0f}; {RECOGNISED}",
                 f"print a summary: {MAKE['nsys']}",
             )
-        content = path.read_bytes()
+        content = read_regular(path, LARGEST)
     except OSError as error:
         raise StorageError(
             f"cannot read {clean(path, 300)}: {error.strerror or error}", "check the path"
         ) from error
+    if len(content) > LARGEST:
+        raise UsageError(f"{shown} grows while it is read", "wait until it is written")
     text = Text(shown, _lines(path, content))
     found = [each for each in (reader(text) for reader in _READERS) if each is not None]
     if not found:

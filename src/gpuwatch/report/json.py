@@ -68,6 +68,7 @@ def summary(session: Summary) -> dict[str, JSON]:
             "interval_seconds": session.interval_seconds,
             "notice": session.notice,
             "notes": [*session.notes, *load_notes([session])],
+            "left_out": list(session.left_out),
         },
         "workload": {
             "name": session.workload.get("name"),

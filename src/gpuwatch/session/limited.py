@@ -46,23 +46,30 @@ class Limited(sqlite3.Connection):
             raise sqlite3.DatabaseError(_NO_TEXT) from None
 
     def rows(
-        self, sql: str, values: Sequence[object] = (), *, cut: bool = False
+        self,
+        sql: str,
+        values: Sequence[object] = (),
+        *,
+        cut: bool = False,
+        most: int = MOST_BYTES,
     ) -> list[tuple[JSON, ...]]:
-        """The rows of one statement; with ``cut`` the first of them, one at least, where they have
-        more than :data:`MOST_BYTES`.
+        """The rows of one statement; with ``cut`` the first of them, one at least, where their
+        texts and blobs have more than ``most`` bytes.
 
         Raises:
             sqlite3.Error: whatever SQLite finds; an answer that is too large, or takes too long.
         """
         self.effort.begin()
         try:
-            return self._found(sql, values, cut=cut)
+            return self._found(sql, values, cut=cut, most=most)
         except MemoryError:  # SQLite asked for as much as a damaged length says
             raise sqlite3.DataError("a value is larger than the memory") from None
         except UnicodeDecodeError:
             raise sqlite3.DatabaseError(_NO_TEXT) from None
 
-    def _found(self, sql: str, values: Sequence[object], *, cut: bool) -> list[tuple[JSON, ...]]:
+    def _found(
+        self, sql: str, values: Sequence[object], *, cut: bool, most: int
+    ) -> list[tuple[JSON, ...]]:
         found: list[tuple[JSON, ...]] = []
         size = 0
         # Closed at once: a statement that is not done keeps the file open.
@@ -72,7 +79,7 @@ class Limited(sqlite3.Connection):
                 if _numbers(piece):
                     continue
                 size += sum(len(v) for row in piece for v in row if isinstance(v, (str, bytes)))
-                if size > MOST_BYTES:
+                if size > most:
                     if not cut:
                         raise sqlite3.DataError("what stands in a table is too large")
                     break
@@ -109,9 +116,12 @@ class _Effort:
         return int(self._spent > _INSTRUCTIONS + _PER_BYTE * size)
 
 
-def connect(path: Path, mode: str) -> Limited:
-    """Open a file that is there: ``mode`` is ``"ro"``, or ``"rw"`` to roll its journal back."""
-    uri = f"file:{quote(os.fsencode(path.resolve()))}?mode={mode}"
+def connect(path: Path, mode: str, *, alone: bool = False) -> Limited:
+    """Open a file that is there: ``mode`` is ``"ro"``, or ``"rw"`` to roll its journal back.
+
+    ``alone``: whatever lies beside it, SQLite neither looks at it nor removes it.
+    """
+    uri = f"file:{quote(os.fsencode(path.absolute()))}?mode={mode}{'&immutable=1' * alone}"
     connection = sqlite3.connect(
         uri, uri=True, timeout=_PATIENCE_SECONDS, check_same_thread=False, factory=Limited
     )

@@ -11,29 +11,57 @@ import errno
 import os
 import shutil
 import sqlite3
+import stat
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 
 from gpuwatch.errors import GpuwatchError, NewerSchema, NotASession, StorageError
+from gpuwatch.paths import read_regular
 from gpuwatch.session import schema
-from gpuwatch.session.beside import journal_of
+from gpuwatch.session.beside import check, is_movable, is_shared, journal_of
+from gpuwatch.session.copied import copy
 from gpuwatch.session.limited import Limited, connect
 
 _HEADER = b"SQLite format 3\x00"
 _PADDING = 64 << 20
 """Bytes that a copy may lack of what its header promises."""
+_RENEW_SECONDS, _REST = 1.0, 20
+"""A private copy of a session that goes on is used for so long, and for so many times as long as
+copying took."""
 
 
 class Opened:
     """A read-only connection, what had to be done to get it, and how to clean up after it."""
 
     def __init__(
-        self, connection: Limited, notice: str | None = None, folder: str | None = None
+        self,
+        connection: Limited,
+        notice: str | None = None,
+        folder: str | None = None,
+        again: Callable[[], Opened | None] = lambda: None,
     ) -> None:
         self.connection = connection
         self.notice = notice
         self._folder = folder
+        self._again = again
+        """Opens a private copy anew where the file was written since."""
+
+    def renew(self) -> None:
+        """Go over to a new copy where this is one, and the file was written since.
+
+        Raises:
+            NotASession, NewerSchema, StorageError: as of :func:`open_session`.
+        """
+        newer = None if self.connection.in_transaction else self._again()
+        if newer is not None:
+            self.close()
+            self.connection, self._folder, self._again = (
+                newer.connection,
+                newer._folder,
+                newer._again,
+            )
 
     def close(self) -> None:
         self.connection.close()
@@ -46,21 +74,31 @@ CUT = (
     "transaction may be there in part"
 )
 """Of a file that was copied alone while it was written: SQLite cannot always see that."""
+WriterAlive = Callable[[Limited], bool]
 
 
-def open_session(path: Path, writer_alive: Callable[[Limited], bool]) -> Opened:
+def open_session(path: Path, writer_alive: WriterAlive) -> Opened:
     """Open ``path`` read-only and check that it is a session.
 
     After a recorder was killed in mid-transaction the file needs its journal rolled back. If the
     file is ours and its writer dead, that is done in place; otherwise in a private copy.
 
+    What another user may write to is copied first if it has a journal, and the copy checked and
+    read. Without one it is read in place, and nothing beside it looked at; root, who may open any
+    device that is put there meanwhile, copies that too.
+
     Raises:
         NotASession, NewerSchema, StorageError: with what the file is and what helps.
     """
-    _check_header(path)
-    journal = journal_of(path)
+    real = Path(os.path.realpath(path))
+    _check_header(real, path)
+    journal, shared = _beside(real)
+    if shared and (journal is not None or os.geteuid() == 0):
+        return _open_copy(path, real, journal, writer_alive)
+    if journal is not None:
+        check(journal, real, journal)
     try:
-        opened = _checked(Opened(connect(path, "ro")), path)
+        opened = _checked(Opened(connect(real, "ro", alone=shared)), path)
         try:
             if journal is None and path.suffix == schema.SUFFIX and _is_cut(opened, writer_alive):
                 opened.notice = CUT
@@ -73,22 +111,32 @@ def open_session(path: Path, writer_alive: Callable[[Limited], bool]) -> Opened:
             raise StorageError(f"{path} is busy: {error}", "try again") from error
         reason = str(error)
     if journal is not None:
-        if os.access(path, os.W_OK) and path.stat().st_uid == os.geteuid():
+        if os.access(real, os.W_OK) and not is_movable(real):
             with contextlib.suppress(sqlite3.Error):
-                _recover(path, writer_alive)
+                _recover(real, writer_alive)
                 with contextlib.suppress(FileExistsError):
                     # SQLite removes it, and without it the file looks cut.
                     journal.touch(0o600, exist_ok=False)
-                return _checked(Opened(connect(path, "ro")), path)
-        return _open_copy(
-            path, journal, "read from a private copy: its last transaction was cut off"
-        )
-    if 0 < _lacking(path) <= _PADDING:
-        return _open_copy(path, None, "its journal is missing: the last transaction may be lost")
+                return _checked(Opened(connect(real, "ro")), path)
+        return _open_copy(path, real, journal, writer_alive)
+    if 0 < _lacking(real) <= _PADDING:
+        return _open_copy(path, real, None, writer_alive)
     raise _damaged(path, reason)
 
 
-def _is_cut(opened: Opened, writer_alive: Callable[[Limited], bool]) -> bool:
+def _beside(real: Path) -> tuple[Path | None, bool]:
+    """The journal of a session, and whether another user may write to one of them."""
+    try:
+        journal = journal_of(real)
+        try:
+            return journal, is_shared(real, journal)
+        except FileNotFoundError:  # its recorder closed the session just now
+            return None, is_shared(real, None)
+    except OSError as error:
+        raise StorageError(f"cannot read {real}: {error.strerror}") from error
+
+
+def _is_cut(opened: Opened, writer_alive: WriterAlive) -> bool:
     """Whether a file without a journal should have one, as all have from their first commit until
     they are closed."""
     known = {key for (key,) in opened.connection.rows("SELECT key FROM meta LIMIT 1000")}
@@ -102,16 +150,17 @@ def _damaged(path: Path, reason: str) -> NotASession:
     )
 
 
-def _check_header(path: Path) -> None:
-    if path.exists() and not path.is_file() and not path.is_dir():
-        raise NotASession(f"{path} is no regular file", "see `gpuwatch sessions`")
+def _check_header(real: Path, path: Path) -> None:
+    """``path`` is what the file is called in errors."""
     try:
-        with path.open("rb") as file:
-            head = file.read(100)
+        mode = os.lstat(real).st_mode
+        if stat.S_ISDIR(mode):
+            raise NotASession(f"{path} is a folder", "name a session file in it")
+        if not stat.S_ISREG(mode):
+            raise NotASession(f"{path} is no regular file", "see `gpuwatch sessions`")
+        head = read_regular(real, 99)
     except FileNotFoundError as error:
         raise StorageError(f"no such file: {path}", "see `gpuwatch sessions`") from error
-    except IsADirectoryError as error:
-        raise NotASession(f"{path} is a folder", "name a session file in it") from error
     except OSError as error:
         raise StorageError(f"cannot read {path}: {error.strerror}") from error
     if len(head) < 100 or not head.startswith(_HEADER):
@@ -159,22 +208,26 @@ def _checked(opened: Opened, path: Path) -> Opened:
 
 
 def roll_back(path: Path) -> None:
-    """Undo what a writer that is gone left half written; nothing where ``path`` is no session.
+    """Undo what a writer that is gone left half written; nothing where ``path`` is no session, or
+    another user may write to it.
 
     Raises:
         OSError: it cannot be written.
     """
+    real = Path(os.path.realpath(path))
     try:
-        _check_header(path)  # of anything else SQLite would throw the journal away
-        journal_of(path)
-        _recover(path, lambda _: False)
+        _check_header(real, path)  # of anything else SQLite would throw the journal away
+        journal, shared = _beside(real)
+        if journal is not None and not shared and not is_movable(real):
+            check(journal, real, journal)
+            _recover(real, lambda _: False)
     except sqlite3.OperationalError as error:
         raise OSError(errno.EIO, str(error), str(path)) from error
     except (GpuwatchError, sqlite3.DatabaseError):
         pass
 
 
-def _recover(path: Path, writer_alive: Callable[[Limited], bool]) -> None:
+def _recover(path: Path, writer_alive: WriterAlive) -> None:
     """Let SQLite roll the journal back, unless a living writer will do so itself."""
     connection = connect(path, "rw")
     try:
@@ -185,50 +238,72 @@ def _recover(path: Path, writer_alive: Callable[[Limited], bool]) -> None:
         connection.close()
 
 
-def _open_copy(path: Path, journal: Path | None, notice: str) -> Opened:
+def _open_copy(path: Path, real: Path, journal: Path | None, writer_alive: WriterAlive) -> Opened:
+    """Read a private copy: its journal rolled back, or padded where there is none."""
+    again = _Again(path, real, writer_alive)
     folder = tempfile.mkdtemp(prefix="gpuwatch-")
+    opened = None
     try:
-        copied = Path(folder) / "session.gpuwatch"
-        _copy(path, copied)
-        if journal is not None:
-            _copy(journal, Path(f"{copied}-journal"))
-        else:
-            os.truncate(copied, copied.stat().st_size + max(0, _lacking(copied)))
-        connection = connect(copied, "rw")
-        try:
-            connection.rows("SELECT name FROM sqlite_master LIMIT 1")
-        finally:
-            connection.close()
-        return _checked(Opened(connect(copied, "ro"), notice, folder), path)
-    except sqlite3.Error as error:
+        copied, beside = copy(real, journal, Path(folder))
+        _check_header(copied, path)
+        torn = beside is not None and check(beside, copied, journal or path)
+        lacking = _lacking(copied) if journal is None else 0
+        padded = 0 < lacking <= _PADDING
+        if padded:
+            os.truncate(copied, copied.stat().st_size + lacking)
+        if torn:
+            _recover(copied, lambda _: False)
+        opened = _checked(Opened(connect(copied, "ro"), None, folder, again), path)
+        if padded:
+            opened.notice = "its journal is missing: the last transaction may be lost"
+        elif torn and not writer_alive(opened.connection):
+            opened.notice = "read from a private copy: its last transaction was cut off"
+        elif journal is None and path.suffix == schema.SUFFIX and _is_cut(opened, writer_alive):
+            opened.notice = CUT
+        return opened
+    except BaseException as error:
+        if opened is not None:
+            opened.connection.close()
         shutil.rmtree(folder, ignore_errors=True)
-        raise _damaged(path, str(error)) from error
-    except OSError as error:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise StorageError(f"cannot copy {path}: {error.strerror}") from error
-    except GpuwatchError:
-        shutil.rmtree(folder, ignore_errors=True)
+        if isinstance(error, sqlite3.Error):
+            raise _damaged(path, str(error)) from error
+        if isinstance(error, OSError):
+            raise StorageError(
+                f"cannot copy {path}: {error.strerror}",
+                f"free some space in {tempfile.gettempdir()}, or set TMPDIR to another folder"
+                if error.errno in (errno.ENOSPC, errno.EDQUOT)
+                else None,
+            ) from error
         raise
+    finally:
+        again.copied()
 
 
-def _copy(source: Path, target: Path) -> None:
-    """Copy what is in a file; where it has holes, so has the copy."""
-    with source.open("rb") as old, target.open("xb") as new:
-        size, at = os.fstat(old.fileno()).st_size, 0
-        while at < size:
-            try:
-                at = os.lseek(old.fileno(), at, os.SEEK_DATA)
-            except OSError as error:
-                if error.errno != errno.ENXIO:
-                    raise
-                break  # nothing but a hole is left
-            end = os.lseek(old.fileno(), at, os.SEEK_HOLE)
-            while at < end and (piece := os.pread(old.fileno(), min(1 << 20, end - at), at)):
-                os.pwrite(new.fileno(), piece, at)
-                at += len(piece)
-            if at < end:
-                break  # it became shorter meanwhile
-        new.truncate(size)
+class _Again:
+    """Opens a session that was copied once more, when it is due and the file has changed."""
+
+    def __init__(self, path: Path, real: Path, writer_alive: WriterAlive) -> None:
+        self._path, self._real, self._writer_alive = path, real, writer_alive
+        self._mark = self._now()
+        self._began = self._due = time.monotonic()
+
+    def copied(self) -> None:
+        """Copying is done: the next one is due after many times as long."""
+        now = time.monotonic()
+        self._due = now + max(_RENEW_SECONDS, _REST * (now - self._began))
+
+    def __call__(self) -> Opened | None:
+        if time.monotonic() < self._due or self._now() in (None, self._mark):
+            return None
+        return open_session(self._path, self._writer_alive)
+
+    def _now(self) -> tuple[int, int, int] | None:
+        """By which a file that changed is known; ``None``: there is none."""
+        try:
+            found = self._real.lstat()
+        except OSError:
+            return None
+        return found.st_mtime_ns, found.st_size, found.st_ino
 
 
 def _lacking(path: Path) -> int:

@@ -6,20 +6,24 @@ A file from elsewhere may hold anything: what has the wrong type is unknown, or 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from gpuwatch.metrics import Method
 from gpuwatch.models import JSON, mapping, number
+from gpuwatch.session import most
 from gpuwatch.session.reader_bulk import floats
 from gpuwatch.session.rows import NOT_KNOWN, ChannelRow, DeviceRow, StepRow
 from gpuwatch.session.suspicion import whole
 
+Read = Callable[[JSON], JSON]
+_SIZED = frozenset({str, bytes})
 _LONGEST = 4096
 """Characters of a name or a reason; a recorder's have some hundred."""
 
 
-def devices_of(rows: Sequence[tuple[JSON, ...]]) -> tuple[DeviceRow, ...]:
-    """Rows ``(id, kind, name, uuid, used, attributes)``, in the natural order of their ids."""
+def devices_of(rows: Sequence[tuple[JSON, ...]], read: Read) -> tuple[DeviceRow, ...]:
+    """Rows ``(id, kind, name, uuid, used, attributes)``, in the natural order of their ids;
+    ``read`` reads JSON."""
     devices = [
         DeviceRow(
             _text(id_),
@@ -27,7 +31,7 @@ def devices_of(rows: Sequence[tuple[JSON, ...]]) -> tuple[DeviceRow, ...]:
             _text(name),
             None if uuid is None else _text(uuid),
             None if used == NOT_KNOWN else bool(used),
-            mapping(json_of(attributes)),
+            mapping(read(attributes)),
         )
         for id_, kind, name, uuid, used, attributes in rows
     ]
@@ -65,8 +69,9 @@ def channels_of(
 def step_of(row: tuple[JSON, ...]) -> StepRow:
     """A row of ``step`` in the order of :class:`StepRow`."""
     n, t, step, count, warmup, samples, *lists, phases, partial, flop, size = row
+    phases = phases_of(phases)
+    partial = partial if bytes_of((partial,)) <= most.OF_A_LINE else None
     seconds, loss, acc1, acc5 = map(floats, lists)
-    known = {str(name): number(value) for name, value in mapping(json_of(phases)).items()}
     return StepRow(
         n=whole(n),
         t=whole(t),
@@ -78,11 +83,46 @@ def step_of(row: tuple[JSON, ...]) -> StepRow:
         loss=loss,
         acc1=acc1,
         acc5=acc5,
-        phases={name: value for name, value in known.items() if value is not None},
+        phases=phases,
         partial=tuple(part for part in _sequence(json_of(partial)) if isinstance(part, int)),
         flop=number(flop),
         bytes=number(size),
     )
+
+
+def phases_of(text: JSON) -> dict[str, float]:
+    """The seconds of phases that a text of JSON holds, by name; none where it is too long."""
+    if bytes_of((text,)) > most.OF_PHASES:
+        return {}
+    known = {str(name): number(value) for name, value in mapping(json_of(text)).items()}
+    return {name: value for name, value in known.items() if value is not None}
+
+
+class Documents:
+    """JSON of the rows of one table, until there are too many values in it."""
+
+    def __init__(self) -> None:
+        self._left = most.CELLS
+        self.left_out = 0
+        """Documents that were not read."""
+
+    def read(self, text: JSON) -> JSON:
+        """What a text of JSON holds; ``None`` where it is none, or too large."""
+        self._left -= _cells(text)
+        if self._left >= 0:
+            return json_of(text)
+        self.left_out += 1
+        return None
+
+
+def _cells(text: JSON) -> int:
+    """Values in a text of JSON, or more."""
+    return sum(map(text.count, ",[{")) if isinstance(text, str) else 0
+
+
+def bytes_of(row: tuple[JSON, ...]) -> int:
+    """Of the texts and blobs of a row."""
+    return sum(len(value) for value in row if type(value) in _SIZED)
 
 
 def _text(value: object) -> str:
@@ -95,8 +135,8 @@ def _natural(text: str) -> tuple[str, int]:
 
 
 def json_of(text: object) -> JSON:
-    """What a text of JSON holds; ``None`` where it is none."""
-    if text is None:
+    """What a text of JSON holds; ``None`` where it is none, or has too many values."""
+    if text is None or _cells(text) > most.CELLS:
         return None
     try:
         return json.loads(str(text))

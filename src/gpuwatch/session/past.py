@@ -64,7 +64,7 @@ class PastReader(SessionReader):
         return _STARTING if meta.get("handle") and "launch" not in meta else _RUNNING
 
     def _changes(self) -> list[tuple[JSON, ...]]:
-        return self._rows(_CHANGES, (self.t_ns,))
+        return self._newest_changes("WHERE t <= ?", (self.t_ns,))
 
     def last_tick(self) -> tuple[int, int] | None:
         rows = self._rows("SELECT n, t FROM tick WHERE n = ?", (self._upto["tick"],))
@@ -152,4 +152,3 @@ class PastReader(SessionReader):
 
 
 _TABLES = ("tick", "step", "log", "event")
-_CHANGES = "SELECT channel, method, source, reason FROM change WHERE t <= ? ORDER BY n"

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 from gpuwatch.deferred import dataclass
 from gpuwatch.models import JSON, Environment, Problem, Workload
+from gpuwatch.paths import read_regular
 
 PLAN = "plan.json"
 SCHEMA = 2
@@ -127,10 +128,7 @@ def read(folder: Path) -> Plan | None:
 
     path = folder / PLAN
     try:
-        if not path.is_file():  # a pipe of that name would be waited for
-            return None
-        with path.open("rb") as file:
-            raw = file.read(LARGEST + 1)
+        raw = read_regular(path, LARGEST)
         return parse(json.loads(raw)) if len(raw) <= LARGEST else None
     except (OSError, ValueError, TypeError, LookupError, OverflowError, RecursionError):
         return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from gpuwatch.models import JSON, number
+from gpuwatch.session.most import STRANGERS
 from gpuwatch.session.rows import GpuProcessRow, Presence, Processes, ProcessRow, Query
 from gpuwatch.session.schema import RESTATED_SECONDS
 from gpuwatch.session.suspicion import in_order, whole
@@ -58,10 +59,13 @@ def processes_at(query: Query, version: int, row_at: RowAt, upto: int | None) ->
     return Processes(tuple(found.values()), tuple(on.values()))
 
 
-def presences(query: Query, version: int, start: int, end: int) -> tuple[Presence, ...]:
+def presences(
+    query: Query, version: int, start: int, end: int, leave_out: Callable[[str], None]
+) -> tuple[Presence, ...]:
     """Every process that was on a GPU and not the workload's, for how long of ``start`` to ``end``.
 
-    Each is counted from its first row to the one that says that it left.
+    Each is counted from its first row to the one that says that it left. ``leave_out`` is told
+    where there are too many.
     """
 
     def within(begun: int, left: int) -> int:
@@ -81,6 +85,9 @@ def presences(query: Query, version: int, start: int, end: int) -> tuple[Presenc
             in_order((n,), after)
             after = n
             key = str(device), int(pid)
+            if key not in found and len(found) >= STRANGERS:
+                leave_out(f"of the processes of others the first {STRANGERS:,} are read")
+                continue
             before = found.get(key) or Presence(*key, None, None, None, None, None, None, 0)
             begun = since.pop(key, None)
             here = 0 if begun is None else within(begun, t)

@@ -7,15 +7,17 @@ session's start; values are in their metric's unit (see ``gpuwatch.metrics``); `
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from gpuwatch.errors import NotASession, StorageError
 from gpuwatch.models import JSON, number
+from gpuwatch.session import most
+from gpuwatch.session.limited import MOST_BYTES
 from gpuwatch.session.log_lines import END, LogLine, lines
 from gpuwatch.session.open import Opened, open_session
-from gpuwatch.session.parsed import channels_of, devices_of, json_of, step_of
+from gpuwatch.session.parsed import Documents, bytes_of, channels_of, devices_of, step_of
 from gpuwatch.session.processes import gpu_process, presences, processes_at
 from gpuwatch.session.reader_bulk import BulkReads, floats
 from gpuwatch.session.rows import (
@@ -55,9 +57,9 @@ class SessionReader(BulkReads):
         """``opened``: the file, where it is open already."""
         self.path = path
         self.opened = opened if opened is not None else open_session(path, writer_alive)
-        self._db = self.opened.connection
         self.notice = self.opened.notice
         """What had to be done to read a file whose writer died, if anything."""
+        self.left_out = {}
         self._version = int(self._rows("PRAGMA user_version")[0][0])
         # What was read last, with what it follows from: a screen asks once a second.
         self._meta: tuple[list[tuple[JSON, ...]], dict[str, JSON]] = [], {}
@@ -78,10 +80,16 @@ class SessionReader(BulkReads):
         self.opened.close()
 
     def _rows(
-        self, sql: str, values: Sequence[object] = (), *, cut: bool = False
+        self,
+        sql: str,
+        values: Sequence[object] = (),
+        *,
+        cut: bool = False,
+        most_bytes: int = MOST_BYTES,
     ) -> list[tuple[JSON, ...]]:
         try:
-            return self._db.rows(sql, values, cut=cut)
+            self.opened.renew()
+            return self.opened.connection.rows(sql, values, cut=cut, most=most_bytes)
         except sqlite3.Error as error:
             if "locked" in str(error):
                 raise StorageError(f"{self.path} is busy: {error}", "try again") from error
@@ -103,7 +111,7 @@ class SessionReader(BulkReads):
         finally:
             self._newest = {}
             with suppress(sqlite3.Error):
-                self._db.execute("COMMIT")
+                self.opened.connection.execute("COMMIT")
 
     def _last_numbers(self) -> dict[str, JSON]:
         """Read in one statement: most tables have nothing new, and need not be asked one by one."""
@@ -126,14 +134,15 @@ class SessionReader(BulkReads):
 
     def meta(self) -> dict[str, JSON]:
         """Everything known of the session as a whole; ``docs/session-format.md`` lists the keys."""
-        rows = self._rows("SELECT key, value FROM meta LIMIT 1000")
+        rows = self._table("meta", "key, value", most.KEYS)
         before, parsed = self._meta
         if rows != before:
             known = set(before)
-            parsed = {
-                str(row[0]): parsed[str(row[0])] if row in known else json_of(row[1])
-                for row in rows
-            }
+            with self._documents("meta") as read:
+                parsed = {
+                    str(row[0]): parsed[str(row[0])] if row in known else read(row[1])
+                    for row in rows
+                }
             self._meta = rows, parsed
         return dict(parsed)
 
@@ -144,15 +153,42 @@ class SessionReader(BulkReads):
     def facts(self) -> dict[str, dict[str, JSON]]:
         """The fingerprint by scope: ``host``, ``process``, ``workload``."""
         found: dict[str, dict[str, JSON]] = {}
-        for scope, key, value in self._rows("SELECT scope, key, value FROM fact LIMIT 10000"):
-            found.setdefault(str(scope), {})[str(key)] = json_of(value)
+        with self._documents("fact") as read:
+            for scope, key, value in self._table("fact", "scope, key, value", most.FACTS):
+                found.setdefault(str(scope), {})[str(key)] = read(value)
         return found
 
     def devices(self) -> tuple[DeviceRow, ...]:
-        rows = self._rows("SELECT id, kind, name, uuid, used, attributes FROM device LIMIT 1000")
+        rows = self._table("device", "id, kind, name, uuid, used, attributes", most.DEVICES)
         if rows != self._devices[0]:
-            self._devices = rows, devices_of(rows)
+            with self._documents("device") as read:
+                self._devices = rows, devices_of(rows, read)
         return self._devices[1]
+
+    def _table(self, name: str, columns: str, limit: int) -> list[tuple[JSON, ...]]:
+        """The rows of a small table."""
+        sql = f"SELECT {columns} FROM {name} LIMIT ?"  # noqa: S608
+        rows = self._rows(sql, (limit + 1,), cut=True, most_bytes=most.TEXT)
+        left, size = most.TEXT, 0
+        for row in rows[:limit]:
+            left -= bytes_of(row)
+            if left < 0:
+                break
+            size += 1
+        if size < len(rows):
+            self.leave_out(f"of the table {name} the first {size:,} rows are read")
+        return rows[:size]
+
+    @contextmanager
+    def _documents(self, table: str) -> Iterator[Callable[[JSON], JSON]]:
+        """Reads the JSON of a table, as far as there are not too many values in it."""
+        documents = Documents()
+        yield documents.read
+        if documents.left_out:
+            self.leave_out(
+                f"{documents.left_out:,} values of the table {table} are left out: they hold more "
+                f"than {most.CELLS:,} together"
+            )
 
     def channels(self) -> tuple[ChannelRow, ...]:
         """All channels by id, with the method and reason of their last change."""
@@ -164,15 +200,29 @@ class SessionReader(BulkReads):
         if known != self._channels[0]:
             rows = self._rows(
                 "SELECT id, device, metric, unit, kind, method, source, reason FROM channel "
-                "ORDER BY id"
+                "ORDER BY id LIMIT ?",
+                (most.CHANNELS,),
             )
+            if int(count) > len(rows):
+                self.leave_out(f"of {int(count):,} channels the first {len(rows):,} are read")
             self._channels = known, channels_of(rows, known[1])
         self._channels_at = at
         return self._channels[1]
 
     def _changes(self) -> list[tuple[JSON, ...]]:
         """Channel, method, source and reason of each change of a channel, in order."""
-        return self._rows("SELECT channel, method, source, reason FROM change ORDER BY n")
+        return self._newest_changes("", ())
+
+    def _newest_changes(self, which: str, values: Sequence[object]) -> list[tuple[JSON, ...]]:
+        rows = self._rows(
+            f"SELECT channel, method, source, reason FROM change {which} "  # noqa: S608
+            "ORDER BY n DESC LIMIT ?",
+            (*values, most.CHANGES + 1),
+        )
+        if len(rows) > most.CHANGES:
+            del rows[-1]
+            self.leave_out(f"of the changes of channels the last {len(rows):,} are read")
+        return rows[::-1]
 
     def last_tick(self) -> tuple[int, int] | None:
         """``(n, t)`` of the newest tick."""
@@ -201,8 +251,9 @@ class SessionReader(BulkReads):
         return [
             (whole(row[0]), *map(number, row[1:]))
             for row in self._rows(
-                f"SELECT n{columns_of(channels)} FROM tier WHERE stat = ? ORDER BY n",  # noqa: S608
-                (stat,),
+                f"SELECT n{columns_of(channels)} FROM tier "  # noqa: S608
+                "WHERE stat = ? ORDER BY n LIMIT ?",
+                (stat, self.bucket_rows(len(channels))),
             )
         ]
 
@@ -210,14 +261,18 @@ class SessionReader(BulkReads):
         """Step lines with ``n > after`` in order; fewer than ``limit`` where they are long."""
         if self._none_behind("step", after):
             return []
+        return [step_of(row) for row in self._step_rows(after, limit)]
+
+    def _step_rows(self, after: int, limit: int) -> list[tuple[JSON, ...]]:
         rows = self._rows(
             "SELECT n, t, step, count, warmup, samples, seconds, loss, acc1, acc5, phases, "
             "partial, flop, bytes FROM step WHERE n > ? ORDER BY n LIMIT ?",
             (after, limit),
             cut=True,
+            most_bytes=most.OF_LINES,
         )
         in_order((row[0] for row in rows), after)
-        return [step_of(row) for row in rows]
+        return rows
 
     def step_count(self) -> int | None:
         """Timed steps so far; ``None`` where no step was reported."""
@@ -245,13 +300,28 @@ class SessionReader(BulkReads):
                     found[key] = whole(step), values[-1]
         return found
 
+    def some_steps(self, *, exact: bool = False) -> list[StepRow]:
+        """Every step line, as far as there are not too many, or too much in them; ``exact``: of
+        ten times as much."""
+        lines = most.EXACT_LINES if exact else most.LINES
+        left = most.EXACT_OF_LINES if exact else most.OF_LINES
+        found: list[StepRow] = []
+        while rows := self._step_rows(found[-1].n if found else -1, CHUNK):
+            for row in rows:
+                left -= bytes_of(row[6:12])
+                if len(found) >= lines or (left < 0 and found):
+                    self.leave_out(f"of the step lines the first {len(found):,} are read")
+                    return found
+                found.append(step_of(row))
+        return found
+
     def step_tier(self) -> list[StepBucket]:
         """The lines of steps by ten seconds; see :func:`gpuwatch.session.step_buckets.buckets`."""
         return buckets(self._rows) if self._version >= 3 else []
 
     def steps_folded(self, after: int, upto: int) -> list[StepRow | StepBucket]:
         """See :func:`gpuwatch.session.step_buckets.folded`."""
-        return list(folded(self._rows, after, upto))
+        return list(folded(self._rows, after, upto, self.leave_out))
 
     def last_step(self) -> int:
         """The number ``n`` of the newest step line, -1 when there is none."""
@@ -325,10 +395,17 @@ class SessionReader(BulkReads):
 
     def gpu_processes(self) -> list[GpuProcessRow]:
         """The newest row of each process and GPU, those that left long ago too."""
+        ((last,),) = self._rows("SELECT max(n) FROM gpu_process")
+        before = whole(last or 0) - most.ON_GPUS_ROWS
         rows = self._rows(
-            "SELECT t, device, pid, name, owned, bytes, running FROM gpu_process "
-            "WHERE n IN (SELECT max(n) FROM gpu_process GROUP BY device, pid) LIMIT 1000"
+            "SELECT t, device, pid, name, owned, bytes, running FROM gpu_process WHERE n IN "
+            "(SELECT max(n) FROM gpu_process WHERE n > ? GROUP BY device, pid) LIMIT ?",
+            (before, most.ON_GPUS),
         )
+        if self._rows("SELECT n FROM gpu_process WHERE n <= ? LIMIT 1", (before,)):
+            self.leave_out(f"of processes on GPUs the last {most.ON_GPUS_ROWS:,} rows are read")
+        if len(rows) == most.ON_GPUS:
+            self.leave_out(f"of the processes on GPUs {len(rows):,} are read")
         return [gpu_process(row) for row in rows]
 
     def processes(self, upto: int | None = None) -> Processes:
@@ -344,4 +421,4 @@ class SessionReader(BulkReads):
 
     def presences(self, start: int, end: int) -> tuple[Presence, ...]:
         """How long, from ``start`` to ``end``, others than the workload were on GPUs."""
-        return presences(self._rows, self._version, start, end)
+        return presences(self._rows, self._version, start, end, self.leave_out)

@@ -13,14 +13,13 @@ from itertools import islice
 
 from gpuwatch.deferred import dataclass
 from gpuwatch.models import JSON, number
+from gpuwatch.session import most
 from gpuwatch.session.rows import StepRow, columns_of
 from gpuwatch.session.schema import TIER_SECONDS, TIER_STATS
 from gpuwatch.session.suspicion import Suspicious, in_order, whole
 
 NAN = math.nan
 _BUCKET_NS = TIER_SECONDS * 1_000_000_000
-_MOST_BUCKETS = 1_000_000
-"""Of the tier: 115 days."""
 _PIECE = 4001
 """Rows of the tier that are read at once: an odd number ends within a bucket."""
 _PICKED = 100
@@ -55,6 +54,20 @@ class TierColumns:
 
 class BulkReads(Suspicious):
     """The part of the reader that reads by column."""
+
+    left_out: dict[str, None]
+    """What was too much to be read, in sentences."""
+
+    def leave_out(self, sentence: str) -> None:
+        self.left_out[sentence] = None
+
+    def bucket_rows(self, channels: int) -> int:
+        """See :func:`gpuwatch.session.most.bucket_rows`."""
+        try:
+            size = self.path.stat().st_size
+        except OSError:
+            size = 0
+        return most.bucket_rows(channels, size)
 
     def _rows(self, sql: str, values: Sequence[object] = ()) -> list[tuple[JSON, ...]]:
         raise NotImplementedError
@@ -139,7 +152,11 @@ class BulkReads(Suspicious):
             [array("d") for _ in channels],
         )
         begin: int | None = after
-        while begin is not None and len(n) < _MOST_BUCKETS:
+        rows = self.bucket_rows(len(channels))
+        while begin is not None:
+            if len(n) >= rows:
+                self.leave_out(f"of the tier the first {len(n):,} buckets are read")
+                break
             numbers, found, more = self._buckets(channels, begin)
             in_order(numbers, begin)
             begin = more
@@ -210,8 +227,8 @@ class BulkReads(Suspicious):
 
 
 def floats(blob: object) -> tuple[float, ...] | None:
-    """A blob of little-endian doubles; ``None`` when there is none or it is none."""
-    if not isinstance(blob, bytes) or len(blob) % 8:
+    """A blob of little-endian doubles; ``None`` when there is none, or no recorder writes it."""
+    if not isinstance(blob, bytes) or len(blob) % 8 or len(blob) > most.OF_A_LINE:
         return None
     values = array("d", blob)
     if sys.byteorder == "big":

@@ -5,10 +5,11 @@ from __future__ import annotations
 import math
 import sys
 from array import array
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from gpuwatch.models import JSON, mapping, number
-from gpuwatch.session.parsed import json_of, step_of
+from gpuwatch.models import JSON, number
+from gpuwatch.session import most
+from gpuwatch.session.parsed import bytes_of, phases_of, step_of
 from gpuwatch.session.reader_bulk import floats
 from gpuwatch.session.rows import Query, StepBucket, StepRow
 from gpuwatch.session.schema import TIER_SECONDS
@@ -16,8 +17,8 @@ from gpuwatch.session.suspicion import whole
 
 _BUCKET_NS = TIER_SECONDS * 1_000_000_000
 _PIECE = 1000
-_MOST = 1_000_000
-"""Rows of ten seconds: 115 days."""
+_MOST_TOGETHER = 20_000
+"""Lines of one row."""
 
 
 def buckets(rows: Query, after: int = -1) -> list[StepBucket]:
@@ -26,7 +27,7 @@ def buckets(rows: Query, after: int = -1) -> list[StepBucket]:
     Lines may be in none: those since the last row, and where one recorder followed another.
     """
     found: list[StepBucket] = []
-    while len(found) < _MOST and (
+    while len(found) < most.BUCKETS and (
         read := rows(
             "SELECT n, lines, t, start, step, count, warmup, partial, samples, taken, times, "
             "weights, loss, phases, flop, bytes FROM step_tier WHERE n > ? ORDER BY n LIMIT ?",
@@ -42,20 +43,30 @@ def buckets(rows: Query, after: int = -1) -> list[StepBucket]:
     return found
 
 
-def folded(rows: Query, after: int, upto: int) -> Iterator[StepRow | StepBucket]:
+def folded(
+    rows: Query, after: int, upto: int, leave_out: Callable[[str], None]
+) -> Iterator[StepRow | StepBucket]:
     """The step lines with ``after < n <= upto``, those of ten seconds as one with the time of every
-    full step; a line that does not have a time for each of its steps stays a line."""
+    full step; a line that does not have a time for each of its steps stays a line. ``leave_out``
+    is told where there are too many, or too much in them."""
     group: list[tuple[JSON, ...]] = []
+    lines, left = 0, most.OF_LINES
     while read := rows(
         "SELECT n, t, step, count, warmup, samples, seconds, loss, acc1, acc5, phases, partial, "
         "flop, bytes FROM step WHERE n > ? AND n <= ? ORDER BY n LIMIT ?",
         (after, upto, _PIECE),
     ):
         for row in read:
+            lines, left = lines + 1, left - bytes_of(row[6:12])
+            if lines > most.LINES or (left < 0 and lines > 1):
+                leave_out(f"of the step lines in no tier the first {lines - 1:,} are read")
+                yield from _together(group)
+                return
             seconds = row[6]
             timed = isinstance(seconds, bytes) and len(seconds) == 8 * whole(row[3]) > 0
             if group and not (
                 timed
+                and len(group) < _MOST_TOGETHER
                 and group[0][1] // _BUCKET_NS == whole(row[1]) // _BUCKET_NS
                 and group[0][4] == row[4]
             ):
@@ -89,9 +100,8 @@ def _together(group: list[tuple[JSON, ...]]) -> Iterable[StepRow | StepBucket]:
             partial.update(line.partial)
             at += line.count
     for row in group:
-        if row[10] is not None:
-            for name, value in mapping(json_of(row[10])).items():
-                phases[name] = phases.get(name, 0.0) + (number(value) or 0.0)
+        for name, value in phases_of(row[10]).items() if row[10] is not None else ():
+            phases[name] = phases.get(name, 0.0) + value
     losses = [*(floats(first[7]) or ())[:1], *(floats(last[7]) or ())[-1:]]
     bucket = StepBucket(
         n=whole(last[0]),
@@ -122,7 +132,6 @@ def _sum(values: Sequence[float | None]) -> float | None:
 def _bucket(row: tuple[JSON, ...]) -> StepBucket:
     n, lines, t, start, step, count, warmup, partial, samples, taken, *rest = row
     times, weights, loss, phases, flop, size = rest
-    known = {str(name): number(value) for name, value in mapping(json_of(phases)).items()}
     together, single, several = number(taken), array("d"), array("I")
     told = (
         together is not None
@@ -144,7 +153,7 @@ def _bucket(row: tuple[JSON, ...]) -> StepBucket:
         times=single if told else None,
         weights=several if told and weights is not None else None,
         loss=floats(loss),
-        phases={name: value for name, value in known.items() if value is not None},
+        phases=phases_of(phases),
         flop=number(flop),
         bytes=number(size),
     )
@@ -152,7 +161,7 @@ def _bucket(row: tuple[JSON, ...]) -> StepBucket:
 
 def _read(blob: object, into: array[float] | array[int]) -> bool:
     """Whether these are little-endian numbers, which are then in ``into``."""
-    if not isinstance(blob, bytes) or len(blob) % into.itemsize:
+    if not isinstance(blob, bytes) or len(blob) % into.itemsize or len(blob) > most.OF_LINES:
         return False
     into.frombytes(blob)
     if sys.byteorder == "big":

@@ -7,13 +7,12 @@ parts that are asked for are parsed: what stands around them, all figures of all
 from __future__ import annotations
 
 import json
-import os
-import stat
 from collections.abc import Iterator
 from pathlib import Path
 
 from gpuwatch.deferred import dataclass
 from gpuwatch.models import JSON, mapping, number
+from gpuwatch.paths import read_regular
 from gpuwatch.session.study import SUMMARY_JSON
 from gpuwatch.text import clean
 
@@ -73,19 +72,10 @@ def sayings(folder: Path) -> tuple[Saying, ...]:
 def _content(path: Path) -> bytes:
     """What is in the file; nothing of one that is too large, or no regular file."""
     try:
-        with open(path, "rb", opener=_at_once) as file:
-            known = os.fstat(file.fileno())
-            if not stat.S_ISREG(known.st_mode) or known.st_size > LARGEST:
-                return b""
-            content = file.read(LARGEST + 1)
-            return content if len(content) <= LARGEST else b""
+        content = read_regular(path, LARGEST)
     except OSError:
         return b""
-
-
-def _at_once(path: str, flags: int) -> int:
-    """A pipe of that name is not waited for."""
-    return os.open(path, flags | os.O_NONBLOCK)
+    return content if len(content) <= LARGEST else b""
 
 
 def _part(content: bytes, key: str) -> JSON:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
 from difflib import get_close_matches
@@ -14,9 +15,21 @@ else:
 
 from gpuwatch.errors import StorageError, UsageError
 from gpuwatch.models import JSON, number
+from gpuwatch.paths import read_regular
 
 LARGEST = 256 * 1024
 """Bytes of a file."""
+_DEEPEST = 32
+"""Parts of a dotted key; a study file has two."""
+_TOKENS = re.compile(
+    r"""(?xs)
+    (?P<text> \"{3} (?: [^"\\] | \\.? | "(?!"") )* "{0,5}  # texts of several lines
+             | '{3} (?: [^'] | '(?!'') )* '{0,5}
+             | \#[^\n]* )
+    | (?P<key> " (?: [^"\\\n] | \\. )* "? | '[^'\n]*'? | [\w-]+ | [ \t]+ )
+    | (?P<dot> \. )
+    | (?P<other> . )"""
+)
 _LONGEST_SHOWN = 60
 _SEE = "`gpuwatch study --show multi-environment` shows a whole file"
 
@@ -32,8 +45,7 @@ def read(path: Path) -> str:
         if not path.is_file():
             what = "is no file" if path.exists() else "is not there"
             raise StorageError(f"{path} {what}", "see `gpuwatch study --list` for the presets")
-        with path.open("rb") as file:
-            data = file.read(LARGEST + 1)
+        data = read_regular(path, LARGEST)
     except OSError as error:
         raise StorageError(f"cannot read {path}: {error.strerror}", "check its rights") from error
     if len(data) > LARGEST:
@@ -50,6 +62,8 @@ def parse(text: str, where: str) -> Table:
     Raises:
         UsageError: it is not TOML, with line and column, or holds a value that cannot be used.
     """
+    if _longest_key(text) > _DEEPEST:
+        raise UsageError(f"{where} is nested too deep for a study file", _SEE)
     try:
         values = tomllib.loads(text)
     except RecursionError:
@@ -60,6 +74,19 @@ def parse(text: str, where: str) -> Table:
         raise UsageError(f"{where} is not TOML: {what}", _SEE) from None
     _check_values(values, where)
     return Table(values, where)
+
+
+def _longest_key(text: str) -> int:
+    """Parts of the longest dotted key, or of what looks like one: the parser takes time by the
+    square of it."""
+    longest = parts = 1
+    for token in _TOKENS.finditer(text):
+        if token.lastgroup == "dot":
+            parts += 1
+            longest = max(longest, parts)
+        elif token.lastgroup != "key":
+            parts = 1
+    return longest
 
 
 def _check_values(values: JSON, where: str) -> None:
