@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpuwatch import paths
+from gpuwatch import output, paths
 from gpuwatch.errors import StorageError
 from gpuwatch.models import JSON, Environment, Problem
 from gpuwatch.runners import image_records
@@ -139,10 +139,7 @@ def sha256(path: Path, say: Callable[[str], None]) -> str:
     with contextlib.suppress(OSError, StorageError):
         others = [entry for entry in known if entry[0] != key[0]][-100:]
         paths.private_folder(_digests().parent)
-        part = _digests().with_suffix(f".{os.getpid()}")
-        with open(part, "w", opener=paths.private_file) as file:
-            file.write(json.dumps([*others, [*key, text]]))
-        part.replace(_digests())
+        output.write_text(_digests(), json.dumps([*others, [*key, text]]))
     return text
 
 

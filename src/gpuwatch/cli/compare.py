@@ -8,11 +8,11 @@ what drifted between them is in the difference.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
 import sys
 from pathlib import Path
 
+from gpuwatch import output
 from gpuwatch.cli import find, looks, screen
 from gpuwatch.cli.launch import margin
 from gpuwatch.cli.rendering import FORMATS, render
@@ -92,17 +92,11 @@ def _write(out: Path, text: str) -> None:
     """Make the file ``out``, all of it or none."""
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        file = out.open("x", encoding="utf-8")
+        with output.asked_for(out, new=True) as file:
+            file.write(text.encode())
+    except FileExistsError:
+        raise _taken(out) from None
     except OSError as error:
-        if os.path.lexists(out):
-            raise _taken(out) from None
-        raise StorageError(f"cannot write {out}: {error.strerror}", room(out)) from error
-    try:
-        with file:
-            file.write(text)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            out.unlink()
         raise StorageError(f"cannot write {out}: {error.strerror}", room(out)) from error
 
 

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpuwatch import paths
+from gpuwatch import output
 from gpuwatch.cli import screen
 from gpuwatch.cli.rendering import FORMATS, picture, render
 from gpuwatch.errors import StorageError, UsageError
@@ -69,7 +69,7 @@ def _write(folder: Path, result: StudyResult) -> None:
     """Each file replaces the one before in one piece, what is needed most first."""
     drawn = picture(result)
     if drawn:
-        paths.write_text(folder / study.ROOFLINE, drawn)
+        output.write_text(folder / study.ROOFLINE, drawn)
     roofline = study.ROOFLINE if drawn else None
     for name, form in FILES.items():
-        paths.write_text(folder / name, render(result, form, roofline=roofline))
+        output.write_text(folder / name, render(result, form, roofline=roofline))

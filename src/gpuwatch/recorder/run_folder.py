@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 
-from gpuwatch import paths
+from gpuwatch import output, paths
 from gpuwatch.errors import GpuwatchError, StorageError
 from gpuwatch.models import JSON, mapping
 from gpuwatch.processes import ProcessId, identify
@@ -97,13 +97,13 @@ def note_session(folder: Path, session: Path) -> None:
     Raises:
         OSError: it cannot be written.
     """
-    (folder / paths.RUN_SESSION).write_bytes(os.fsencode(session.resolve()))
+    output.write_text(folder / paths.RUN_SESSION, str(session.resolve()))
 
 
 def note_handle(folder: Path, handle: Mapping[str, JSON]) -> None:
     """Keep what the run is found by again. Best effort: the session has it as well."""
     with contextlib.suppress(OSError):
-        (folder / _HANDLE).write_text(json.dumps(handle))
+        output.write_text(folder / _HANDLE, json.dumps(handle))
 
 
 def note_stop(folder: Path) -> None:

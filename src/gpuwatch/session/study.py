@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from gpuwatch import paths
+from gpuwatch import output, paths
 from gpuwatch.deferred import dataclass
 from gpuwatch.errors import StorageError, UsageError
 from gpuwatch.models import Problem
@@ -66,7 +66,7 @@ def write(folder: Path, plan: Plan) -> None:
         OSError: it cannot be written.
         UsageError: it is larger than what is read again.
     """
-    paths.write_text(folder / PLAN, _text(plan), flush=True)
+    output.write_text(folder / PLAN, _text(plan), flush=True)
     _flush(folder)
 
 
