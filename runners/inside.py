@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 
 from gpuwatch.models import LaunchSpec, Mount, Problem
+from gpuwatch.text import shell
 
 TMP = "/tmp"  # noqa: S108 the container's own
 
@@ -94,7 +95,7 @@ def problems(spec: LaunchSpec) -> list[Problem]:
                 "download-in-container",
                 "--download writes into --data, which containers see read-only",
                 "fetch the data once: gpuwatch --record "
-                f"{spec.workload.name} --download --data {data_folder(spec) or 'DIR'} --steps 1",
+                f"{shell(spec.workload.name)} --download --data {shell(data_folder(spec) or 'DIR')} --steps 1",
             )
         )
     return found

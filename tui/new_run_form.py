@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 
 from gpuwatch.deferred import dataclass
+from gpuwatch.text import shell
 from gpuwatch.tui import launch_fields
 from gpuwatch.workloads import names
 
@@ -107,7 +108,7 @@ def arguments(form: Form) -> tuple[str, ...]:
 
 def command_line(parts: Sequence[str]) -> str:
     """What someone would type for the same."""
-    return shlex.join(("gpuwatch", "run", *parts))
+    return " ".join(map(shell, ("gpuwatch", "run", *parts)))
 
 
 def words(text: str) -> list[str] | None:

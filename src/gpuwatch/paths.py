@@ -15,6 +15,7 @@ from pathlib import Path
 from gpuwatch import output
 from gpuwatch.errors import StorageError
 from gpuwatch.processes import boot_id
+from gpuwatch.text import shell
 
 _MOST_REMEMBERED = 200
 _BOOT = "boot"
@@ -159,7 +160,7 @@ def new_run_folder(run_id: str) -> Path:
         if not _is_private(fallback):
             raise StorageError(
                 f"{fallback} is a link, or others may look into it",
-                f"see what it is, then: rm -r {fallback}",
+                f"see what it is, then: rm -r {shell(fallback)}",
             ) from None
         folder = private_folder(fallback / run_id)
     try:

@@ -20,6 +20,7 @@ from gpuwatch.errors import StorageError, UsageError
 from gpuwatch.session import study
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.session.room import room
+from gpuwatch.text import to_paste
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -58,7 +59,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
             SessionReader(path).close()  # what is no session is told as that
         what = f"{found[0]} is one session" if found else "there is no session"
         raise UsageError(
-            f"{what}; a comparison takes two or more", f"its figures: gpuwatch show {found[0]}"
+            f"{what}; a comparison takes two or more", f"its figures: {to_paste('show', found[0])}"
         )
     out: Path | None = arguments.out
     if out is not None and arguments.format is None:
@@ -97,7 +98,7 @@ def _write(out: Path, text: str) -> None:
     except FileExistsError:
         raise _taken(out) from None
     except OSError as error:
-        raise StorageError(f"cannot write {out}: {error.strerror}", room(out)) from error
+        raise StorageError(f"cannot write {out}: {error.strerror}", room(out, error)) from error
 
 
 def _taken(out: Path) -> UsageError:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import signal
 import subprocess
 import threading
@@ -21,6 +20,7 @@ from gpuwatch.recorder.run import Outcome, Recording
 from gpuwatch.session.ends import TIME_LIMIT
 from gpuwatch.session.room import room
 from gpuwatch.session.status import signal_name
+from gpuwatch.text import to_paste
 
 _LOOK_SECONDS = 0.05
 _EXIT_BY_ERROR = {"usage": ExitCode.USAGE, "environment": ExitCode.NOT_AVAILABLE}
@@ -135,7 +135,7 @@ def conclude(outcome: Outcome, say: Callable[[str], None]) -> ExitCode:
     """Tell how a recording ended; returns its exit code."""
     if outcome.unsaved:
         again = (
-            f"; {room(outcome.path)}, then `gpuwatch attach --record {outcome.path}` "
+            f"; {room(outcome.path)}, then `{to_paste('attach --record', outcome.path)}` "
             "writes the rest"
         )
         told = "" if _is_gone(outcome.path) else again
@@ -187,7 +187,7 @@ def summarise(folder: Path, say: Callable[[str], None]) -> None:
         why = error.strerror
     if why is not None:
         say(f"the summary could not be written: {why}")
-        say(f"write it afterwards: gpuwatch report {shlex.quote(str(folder))}")
+        say(f"write it afterwards: {to_paste('report', folder)}")
 
 
 def _look_for(pid: int, ended: Callable[[], None]) -> None:

@@ -18,6 +18,7 @@ from gpuwatch.session.progress import recorder_of
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.session.room import room
 from gpuwatch.session.status import goes_on_alone
+from gpuwatch.text import to_paste
 
 
 def resumable(folder: Path) -> Plan:
@@ -42,7 +43,7 @@ def resumable(folder: Path) -> Plan:
     if host != socket.gethostname():
         raise UsageError(
             f"{folder} was recorded on {host}, and this is {socket.gethostname()}",
-            f"go on with it there: gpuwatch resume {folder}",
+            f"go on with it there: {to_paste('resume', folder)}",
         )
     if not Path(str(working)).is_dir():
         raise UsageError(
@@ -56,11 +57,12 @@ def resumable(folder: Path) -> Plan:
         if meta is not None and goes_on_alone(meta):
             raise UsageError(
                 f"the run of {path} goes on without its recorder",
-                f"gpuwatch attach --record {path} takes it up, gpuwatch stop {path} ends it",
+                f"{to_paste('attach --record', path)} takes it up, "
+                f"{to_paste('stop', path)} ends it",
             )
     rest = missing(folder, plan)
     if not rest:
-        raise UsageError(f"{folder} is complete", f"its summary: gpuwatch report {folder}")
+        raise UsageError(f"{folder} is complete", f"its summary: {to_paste('report', folder)}")
     waiting = {run.index for run in rest}
     ends = {
         run.index: end
@@ -119,7 +121,7 @@ def _settle(path: Path, say: Callable[[str], None]) -> None:
     Raises:
         StorageError: what its run left is there, and cannot be saved.
     """
-    again = f"{room(path)}, then gpuwatch resume {path.parent.name}"
+    again = f"{room(path)}, then {to_paste('resume', path.parent.name)}"
     try:
         _, stop = to_end(path, say=say)
     except StorageError as error:
@@ -135,7 +137,7 @@ def _settle(path: Path, say: Callable[[str], None]) -> None:
         how = "was stopped" if interrupted(_meta(path) or {}) else "broke off"
         say(f"{path.name} {how}; it is kept as {study.set_aside(path).name}")
     except OSError as error:
-        raise StorageError(f"cannot rename {path}: {error.strerror}", room(path)) from error
+        raise StorageError(f"cannot rename {path}: {error.strerror}", room(path, error)) from error
 
 
 def _done(path: Path) -> bool:

@@ -359,7 +359,7 @@ def resume(
         store.add_channels(len(columns), described(new))
     except sqlite3.Error as error:
         store.close(whole=False)
-        raise StorageError(f"cannot write {path}: {error}", room(path)) from error
+        raise StorageError(f"cannot write {path}: {error}", room(path, error)) from error
     base_ns = int(known["clock"]["monotonic_ns"])
     now = time.monotonic_ns() - base_ns
     text = "another recorder took the run up after the first one died"

@@ -39,7 +39,9 @@ def held(folder: Path) -> Iterator[None]:
     try:
         fd = os.open(folder / _LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        raise StorageError(f"cannot write to {folder}: {error.strerror}", room(folder)) from error
+        raise StorageError(
+            f"cannot write to {folder}: {error.strerror}", room(folder, error)
+        ) from error
     try:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)

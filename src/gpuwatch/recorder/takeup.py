@@ -18,6 +18,7 @@ from gpuwatch.runners import load
 from gpuwatch.session import study
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.session.status import State, status
+from gpuwatch.text import to_paste
 
 
 def take_up(
@@ -40,7 +41,7 @@ def take_up(
     code, stop = to_end(path, say=say, on_session=on_session, stopping=stopping, begun=hang_up)
     with stopping_signals(stop):
         why = "the recorder of the study died before its turn"
-        mend = f"gpuwatch resume {path.parent.name}"
+        mend = to_paste("resume", path.parent.name)
         study.note_rest(path.parent, Problem(study.STUDY_ENDED, why, mend))
         summarise(path.parent, say)
     return ExitCode.INTERRUPTED if stop.number == signal.SIGINT else code
@@ -64,7 +65,7 @@ def to_end(
         uuids = [each.uuid for each in reader.devices() if each.kind == "gpu" and each.uuid]
         host = reader.facts().get("host", {}).get(DCGM_HOST)
     if state.live or state.state is not State.LOST or not known.get("handle"):
-        raise UsageError(f"{path} needs no recorder: {state.text}", f"gpuwatch show {path}")
+        raise UsageError(f"{path} needs no recorder: {state.text}", to_paste("show", path))
     if (known.get("clock") or {}).get("boot_id") != boot_id():
         raise UsageError(f"{path} is from before this machine's last start", "its run is gone")
     handle = known["handle"]
@@ -77,7 +78,7 @@ def to_end(
             known = reader.meta()
         if "result" in known:
             text = status(known, path).text
-            raise UsageError(f"{path} needs no recorder: {text}", f"gpuwatch show {path}")
+            raise UsageError(f"{path} needs no recorder: {text}", to_paste("show", path))
         return _to_end(
             path, known, uuids, host, say=say, on_session=on_session, stopping=stopping, begun=begun
         )

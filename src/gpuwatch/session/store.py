@@ -134,7 +134,7 @@ class SessionStore:
                     each.unlink()
             raise StorageError(
                 f"cannot write {path}: {getattr(error, 'strerror', None) or error}",
-                f"{room(path)} or choose another --out",
+                f"{room(path, error)} or choose another --out",
             ) from error
         return cls.reopen(path, safety)
 
@@ -151,7 +151,7 @@ class SessionStore:
                 store.write([(sql, ()) for sql in schema.UPGRADES[version]])
             return store
         except sqlite3.Error as error:
-            raise StorageError(f"cannot write {path}: {error}", room(path)) from error
+            raise StorageError(f"cannot write {path}: {error}", room(path, error)) from error
 
     def channels(self) -> list[tuple[str, str]]:
         """``(device, metric)`` of every column, in order."""

@@ -54,7 +54,7 @@ def create(out: Path, plan: Plan) -> Path:
     except OSError as error:
         raise StorageError(
             f"cannot write to {out}: {error.strerror}",
-            f"choose another folder with --out, or {room(out)}",
+            f"choose another folder with --out, or {room(out, error)}",
         ) from error
     return folder
 
