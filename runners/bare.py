@@ -13,6 +13,7 @@ from gpuwatch.runners import inside
 from gpuwatch.runners.base import Run
 from gpuwatch.runners.interpreter import Interpreter, activation, choose
 from gpuwatch.runners.local import LocalRun
+from gpuwatch.text import shell
 
 
 class BareRunner:
@@ -77,7 +78,11 @@ def _command_problems(spec: LaunchSpec) -> list[Problem]:
         return [Problem("command-is-folder", f"{program} is a folder", "name a program in it")]
     if os.sep in program and Path(where).exists():
         return [
-            Problem("command-not-executable", f"{program} is not executable", f"chmod +x {program}")
+            Problem(
+                "command-not-executable",
+                f"{program} is not executable",
+                f"chmod +x {shell(program)}",
+            )
         ]
     return [
         Problem(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import pwd
 import re
-import shlex
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -16,6 +15,7 @@ from gpuwatch.models import JSON, LaunchSpec, Prepared, Problem
 from gpuwatch.runners import inside, places, userns
 from gpuwatch.runners.base import Run
 from gpuwatch.runners.local import Ending, LocalRun
+from gpuwatch.text import shell
 
 TMP = "/tmp"  # noqa: S108 the container's own: a folder of the run
 ARCHIVE = f"{TMP}/gpuwatch/workloads.pyz"
@@ -203,8 +203,8 @@ def _mount_problems(spec: LaunchSpec) -> list[Problem]:
 
 def _no_place(image: Path, target: str, *, file: bool = False) -> Problem:
     place = image / target.lstrip("/")
-    make = f"mkdir -p {shlex.quote(str(place.parent if file else place))}"
-    touch = f" && touch {shlex.quote(str(place))}" if file else ""
+    make = f"mkdir -p {shell(place.parent if file else place)}"
+    touch = f" && touch {shell(place)}" if file else ""
     return Problem(
         "mount-point-missing",
         f"the image has no {target}, and Charliecloud mounts only on what is there",
@@ -227,7 +227,7 @@ def _gpu_problems(spec: LaunchSpec, image_problems: list[Problem]) -> list[Probl
         Problem(
             "gpu-driver-missing",
             f"the image {image} has no libcuda.so.1: no workload in it finds a GPU",
-            f"ch-fromhost --nvidia {shlex.quote(str(image))}, or take no GPU: --device cpu",
+            f"ch-fromhost --nvidia {shell(image)}, or take no GPU: --device cpu",
         )
     ]
 

@@ -8,7 +8,7 @@ import re
 import time
 from pathlib import Path
 
-from gpuwatch import paths
+from gpuwatch import output, paths
 from gpuwatch.errors import StorageError
 from gpuwatch.models import JSON
 
@@ -23,8 +23,7 @@ def remember(image: str, how: str, seconds: float, **more: JSON) -> None:
     note = {"image": image, "how": how, "seconds": seconds, "unix_seconds": time.time(), **more}
     with contextlib.suppress(OSError, StorageError):
         folder = paths.private_folder(images_home())
-        with open(_path(folder, image), "w", opener=paths.private_file) as file:
-            file.write(json.dumps(note, indent=2) + "\n")
+        output.write_text(_path(folder, image), json.dumps(note, indent=2) + "\n")
 
 
 def recall(image: str) -> dict[str, JSON]:

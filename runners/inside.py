@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 
 from gpuwatch.models import LaunchSpec, Mount, Problem
+from gpuwatch.text import shell
 from gpuwatch.units import binary
 
 TMP = "/tmp"  # noqa: S108 the container's own
@@ -114,8 +115,8 @@ def problems(spec: LaunchSpec) -> list[Problem]:
             Problem(
                 "download-in-container",
                 "--download writes into --data, which containers see read-only",
-                "fetch the data once: gpuwatch --record "
-                f"{spec.workload.name} --download --data {data_folder(spec) or 'DIR'} --steps 1",
+                f"fetch the data once: gpuwatch --record {shell(spec.workload.name)} "
+                f"--download --data {shell(data_folder(spec) or 'DIR')} --steps 1",
             )
         )
     return found

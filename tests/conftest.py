@@ -109,10 +109,10 @@ class Cli:
             assert done.returncode == code, (done.returncode, done.stdout, done.stderr)
         return done
 
-    def start(self, *arguments: object) -> subprocess.Popen[str]:
+    def start(self, *arguments: object, through: Sequence[str] = ()) -> subprocess.Popen[str]:
         """Start it and return at once."""
         return subprocess.Popen(
-            self.argv(*arguments),
+            [*through, *self.argv(*arguments)],
             env=self.env,
             cwd=self.home,
             stdin=subprocess.DEVNULL,

@@ -22,6 +22,7 @@ ENGINE = {
     "errors",
     "metrics",
     "models",
+    "output",
     "paths",
     "peaks",
     "processes",

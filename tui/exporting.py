@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import platform
-import shlex
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,6 +16,7 @@ from gpuwatch import paths as places
 from gpuwatch.deferred import dataclass
 from gpuwatch.session.plan import PLAN
 from gpuwatch.session.study import sessions_in
+from gpuwatch.text import shell
 from gpuwatch.tui import commands
 
 PAGE = "summary.html"
@@ -87,7 +87,7 @@ def _shown(page: Path) -> str:
 
 def fetch(page: Path) -> str:
     """The command that copies ``page`` from this machine, to be given on another one."""
-    return f"scp {platform.node() or 'HOST'}:{shlex.quote(str(page))} ."
+    return f"scp {platform.node() or 'HOST'}:{shell(page)} ."
 
 
 def _study_of(paths: Sequence[Path]) -> Path | None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import shlex
 from pathlib import Path
 
+from gpuwatch.text import to_paste
 from gpuwatch.tui.snapshot import Trouble
 
 FileId = tuple[int, int]
@@ -28,5 +28,5 @@ def gone(path: Path, *, replaced: bool, live: bool) -> Trouble:
         return Trouble(f"the session file {how}: what is shown cannot be opened again")
     return Trouble(
         f"the session file {how}: nothing is recorded any more, the workload runs on",
-        f"s stops it here, gpuwatch stop {shlex.quote(str(path))} elsewhere",
+        f"s stops it here, {to_paste('stop', path)} elsewhere",
     )

@@ -9,6 +9,7 @@ from dataclasses import field
 
 from gpuwatch.deferred import dataclass
 from gpuwatch.shell_line import operator_in
+from gpuwatch.text import shell
 from gpuwatch.tui import launch_fields
 from gpuwatch.workloads import names
 
@@ -118,7 +119,7 @@ def arguments(form: Form) -> tuple[str, ...]:
 
 def command_line(parts: Sequence[str]) -> str:
     """What someone would type for the same."""
-    return shlex.join(("gpuwatch", "run", *parts))
+    return " ".join(map(shell, ("gpuwatch", "run", *parts)))
 
 
 def words(text: str) -> list[str] | None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 
 from gpuwatch.deferred import dataclass
 from gpuwatch.session.progress import Place
+from gpuwatch.text import to_paste
 
 
 @dataclass(frozen=True)
@@ -43,26 +43,25 @@ def farewell(path: Path, place: Place | None, *, live: bool, study_goes_on: bool
         gone = "the session file is gone"
         if not live:
             return [gone]
-        return [f"the run goes on; {gone}", f"stop it: gpuwatch stop {shlex.quote(str(path))}"]
-    session, folder = shlex.quote(str(path)), shlex.quote(str(path.parent))
+        return [f"the run goes on; {gone}", f"stop it: {to_paste('stop', path)}"]
     if place is not None and study_goes_on and not (live and place.to_come == 0):
         return [
             f"the study of {place.total} runs goes on",
             "come back: gpuwatch attach",
-            f"stop all:  gpuwatch stop {folder}",
+            f"stop all:  {to_paste('stop', path.parent)}",
         ]
     if live:
         return [
             "the run goes on",
-            f"come back: gpuwatch attach {session}",
-            f"stop it:   gpuwatch stop {session}",
+            f"come back: {to_paste('attach', path)}",
+            f"stop it:   {to_paste('stop', path)}",
         ]
-    return [f"see it again: gpuwatch replay {session}"]
+    return [f"see it again: {to_paste('replay', path)}"]
 
 
 def farewell_stopped(path: Path, *, over: bool) -> list[str]:
     """Lines after the live screen of a run that was stopped from it."""
     if not path.exists():
         return ["the run is over" if over else "the run is being stopped"]
-    again = f"see it again: gpuwatch replay {shlex.quote(str(path))}"
+    again = f"see it again: {to_paste('replay', path)}"
     return [again] if over else ["the run is being stopped", again]

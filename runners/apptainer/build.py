@@ -18,6 +18,7 @@ from gpuwatch.errors import NotAvailable, UsageError
 from gpuwatch.runners import image_records
 from gpuwatch.runners.apptainer import images, spython_client
 from gpuwatch.runners.building import BuildFailed, Built, Progress, default_base, recipes
+from gpuwatch.text import to_paste
 
 COMPRESSIONS = {
     "gzip": "-comp gzip",
@@ -197,7 +198,7 @@ def _docker(origin: Base) -> _InDocker | None:
     if found is None:
         raise NotAvailable(
             f"Docker has no image {origin.source} here to build on",
-            f"gpuwatch build docker --tag {origin.source}, or name another: --base",
+            f"{to_paste('build docker --tag', origin.source)}, or name another: --base",
         )
     labels = (found.get("Config") or {}).get("Labels") or {}
     return _InDocker(daemon.url, labels.get("org.opencontainers.image.title") == _PREPARED)

@@ -8,16 +8,16 @@ import json
 import os
 import platform
 import re
-import shlex
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpuwatch import paths
+from gpuwatch import output, paths
 from gpuwatch.errors import StorageError
 from gpuwatch.models import JSON, Environment, Problem
 from gpuwatch.runners import image_records
+from gpuwatch.text import shell
 
 _URI = re.compile(r"(docker|oras|library|shub|https?)://(.+)")
 _MAGIC = b"SIF_MAGIC\0"
@@ -65,7 +65,7 @@ def problem(image: Image, environment: Environment, program: str) -> Problem | N
     if not os.path.exists(image.path):
         return None if image.uri and environment.pull else _missing(image, environment, program)
     if not os.access(image.path, os.R_OK):
-        fix = f"ask its owner, or: chmod -R a+rX {shlex.quote(str(image.path))}"
+        fix = f"ask its owner, or: chmod -R a+rX {shell(image.path)}"
         return Problem("image-unreadable", f"{image.path} cannot be read by you", fix)
     if os.path.isdir(image.path):
         return None if _is_root(image.path) else _no_image(image, "a folder without /bin/sh")
@@ -139,10 +139,7 @@ def sha256(path: Path, say: Callable[[str], None]) -> str:
     with contextlib.suppress(OSError, StorageError):
         others = [entry for entry in known if entry[0] != key[0]][-100:]
         paths.private_folder(_digests().parent)
-        part = _digests().with_suffix(f".{os.getpid()}")
-        with open(part, "w", opener=paths.private_file) as file:
-            file.write(json.dumps([*others, [*key, text]]))
-        part.replace(_digests())
+        output.write_text(_digests(), json.dumps([*others, [*key, text]]))
     return text
 
 
@@ -179,8 +176,8 @@ def _missing(image: Image, environment: Environment, program: str) -> Problem:
             f"there is no {image.path}",
             f"name a SIF file, a sandbox folder, or docker://NAME: --env {environment.kind}=IMAGE",
         )
-    folder, target = (shlex.quote(str(path)) for path in (image.path.parent, image.path))
-    command = f"mkdir -p {folder} && {program} pull {target} {shlex.quote(image.uri)}"
+    pull = f"{program} pull {shell(image.path)} {shell(image.uri)}"
+    command = f"mkdir -p {shell(image.path.parent)} && {pull}"
     return Problem(
         "image-missing", f"{image.uri} is not on this machine", f"add --pull, or: {command}"
     )

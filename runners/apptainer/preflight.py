@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shlex
 import shutil
 import subprocess
 from pathlib import Path
@@ -15,6 +14,7 @@ from gpuwatch.runners.apptainer import engine as engines
 from gpuwatch.runners.apptainer import images
 from gpuwatch.runners.apptainer.command import cannot_mount, mounts
 from gpuwatch.runners.apptainer.engine import Engine
+from gpuwatch.text import shell
 
 CONTROL_DEVICE = Path("/dev/nvidiactl")
 FUSE = Path("/dev/fuse")
@@ -123,15 +123,14 @@ def _mounts(spec: LaunchSpec, engine: Engine) -> list[Problem]:
 
 def _root_access(mount: Mount) -> list[Problem]:
     source, groups = Path(mount.source), {0, *os.getgroups()}
-    quoted = shlex.quote(mount.source)
     who = "root, who has no privileges in the container"
     if (entry := access.unreadable(source, 0, groups)) is not None:
-        fix = f"chmod -R o+rX {quoted}, or run as its owner"
+        fix = f"chmod -R o+rX {shell(mount.source)}, or run as its owner"
         return [Problem("mount-unreadable", f"{entry} cannot be read by {who}", fix)]
     with contextlib.suppress(OSError):
         wanted = 3 if source.is_dir() else 2
         if mount.writable and not access.permitted(source.stat(), 0, groups, wanted):
-            fix = f"chmod o+w {quoted}, or mount it without :rw"
+            fix = f"chmod o+w {shell(mount.source)}, or mount it without :rw"
             return [Problem("mount-unwritable", f"{source} cannot be written by {who}", fix)]
     return []
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from gpuwatch import paths
+from gpuwatch import output, paths
 from gpuwatch.errors import NotAvailable
 from gpuwatch.models import JSON, LaunchSpec, Prepared, Problem
 from gpuwatch.runners import image_records, inside, places
@@ -65,7 +65,7 @@ class ApptainerRunner:
             own.chmod(0o1777)  # as /tmp is; nobody else gets past the run's folder
             places.make(inside.mounts(spec), root, own)
         if spec.environment.memory_bytes is not None:
-            (folder / _LIMIT).write_text(str(spec.environment.memory_bytes))
+            output.write_text(folder / _LIMIT, str(spec.environment.memory_bytes))
         return LocalRun.start(
             self.kind,
             command.with_folders(prepared.command, home, scratch),

@@ -17,7 +17,7 @@ from gpuwatch.runners import image_records
 from gpuwatch.runners.building import BuildFailed, Built, Progress, default_base, recipes
 from gpuwatch.runners.docker import images
 from gpuwatch.runners.docker.client import AWAY, Daemon, connect, has_bridge, one_line
-from gpuwatch.text import clean
+from gpuwatch.text import clean, shell
 
 _STEP = re.compile(r"Step \d+/\d+ : ")
 _NOISE = re.compile(r" ---> (Running in )?[0-9a-f]{12}$|Removing intermediate container ")
@@ -55,7 +55,8 @@ def build(
     if found is None and not pull:
         raise NotAvailable(
             f"Docker has no image {base} here to build on",
-            f"docker pull {base}, or let gpuwatch fetch it: add --pull; or name another: --base",
+            f"docker pull {shell(base)}, or let gpuwatch fetch it: add --pull; "
+            "or name another: --base",
         )
     if found is None:
         images.pull(daemon, base, progress.step)

@@ -14,6 +14,7 @@ from gpuwatch.errors import NotAvailable
 from gpuwatch.models import JSON, Environment, Problem
 from gpuwatch.runners import image_records
 from gpuwatch.runners.docker.client import AWAY, Daemon, Refused, one_line
+from gpuwatch.text import shell
 
 DEFAULT_IMAGE = "gpuwatch-workloads"
 """What ``gpuwatch build docker`` makes, used where no image is named."""
@@ -89,7 +90,7 @@ def missing(environment: Environment) -> Problem:
     return Problem(
         "image-missing",
         f"Docker has no image {image} here",
-        f"docker pull {image}, or let gpuwatch fetch it: add --pull",
+        f"docker pull {shell(image)}, or let gpuwatch fetch it: add --pull",
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import shlex
 from pathlib import Path
 
 from gpuwatch.models import LaunchSpec, Mount, Problem
@@ -11,6 +10,7 @@ from gpuwatch.runners import inside
 from gpuwatch.runners.access import permitted, unreadable
 from gpuwatch.runners.docker import client, container, gpus, images
 from gpuwatch.runners.docker.client import AWAY, Refused, has_bridge, one_line
+from gpuwatch.text import shell
 
 _LEAST_MEMORY = 6 << 20
 """What the daemon demands of a limit. Source: moby, daemon/daemon_unix.go, ``linuxMinMemory``."""
@@ -72,11 +72,11 @@ def _access_problems(mount: Mount, who: container.User) -> list[Problem]:
     source = Path(mount.source)
     you = f"user {who.uid}:{who.gid}, who has no privileges in the container"
     if (entry := unreadable(source, who.uid, who.all_groups)) is not None:
-        fix = f"chmod -R o+rX {shlex.quote(mount.source)}, or run as its owner"
+        fix = f"chmod -R o+rX {shell(mount.source)}, or run as its owner"
         return [Problem("mount-unreadable", f"{entry} cannot be read by {you}", fix)]
     with contextlib.suppress(OSError):
         wanted = 3 if source.is_dir() else 2
         if mount.writable and not permitted(source.stat(), who.uid, who.all_groups, wanted):
-            fix = f"chmod o+w {shlex.quote(mount.source)}, or mount it without :rw"
+            fix = f"chmod o+w {shell(mount.source)}, or mount it without :rw"
             return [Problem("mount-unwritable", f"{source} cannot be written by {you}", fix)]
     return []

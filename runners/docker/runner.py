@@ -20,6 +20,7 @@ from gpuwatch.runners.docker import client, container, gpus, images, leftovers, 
 from gpuwatch.runners.docker.cgroup import holds
 from gpuwatch.runners.docker.client import AWAY, Daemon, Refused, one_line
 from gpuwatch.runners.docker.run import KIND, DockerRun
+from gpuwatch.text import shell
 
 _OWN = {
     *("/bin", "/sbin", "/lib", "/lib64", "/etc", "/dev", "/proc", "/sys"),
@@ -145,5 +146,5 @@ def _not_started(error: BaseException, spec: LaunchSpec) -> NotAvailable:
     elif "docker-init" in reason:
         mend = "install tini (docker-init), which the daemon's own package brings"
     elif isinstance(error, APIError) and error.status_code == 404:
-        mend = f"the image is gone: docker pull {images.reference(spec.environment)}"
+        mend = f"the image is gone: docker pull {shell(images.reference(spec.environment))}"
     return NotAvailable(f"Docker could not start the container: {reason}", mend)

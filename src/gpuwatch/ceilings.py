@@ -7,16 +7,13 @@ disturbances only ever slow down.
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 import re
-import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from gpuwatch import paths
+from gpuwatch import output, paths
 from gpuwatch.deferred import dataclass
 from gpuwatch.errors import StorageError
 from gpuwatch.models import JSON, mapping, number
@@ -67,15 +64,7 @@ def store(document: Document, *, fresh: bool = False) -> Document:
     if older is not None:
         document = merged(older, document)
     try:
-        handle, temporary = tempfile.mkstemp(prefix=".", suffix=".new", dir=folder)
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                json.dump(document, file, indent=2)
-            Path(temporary).replace(path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                Path(temporary).unlink()
-            raise
+        output.write_text(path, json.dumps(document, indent=2))
     except OSError as error:
         raise StorageError(
             f"cannot write {path}: {error.strerror}", "free some space, or set XDG_DATA_HOME"

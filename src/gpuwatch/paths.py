@@ -12,8 +12,10 @@ import stat
 import tempfile
 from pathlib import Path
 
+from gpuwatch import output
 from gpuwatch.errors import StorageError
 from gpuwatch.processes import boot_id
+from gpuwatch.text import shell
 
 _MOST_REMEMBERED = 200
 _BOOT = "boot"
@@ -76,7 +78,7 @@ def remember_study(folder: Path) -> None:
             with contextlib.suppress(OSError):  # a file system without locks
                 fcntl.flock(home, fcntl.LOCK_EX)
             known = [path for path in studies_elsewhere() if path != folder][-_MOST_REMEMBERED:]
-            write_text(notes, "".join(f"{path}\n" for path in [*known, folder]))
+            output.write_text(notes, "".join(f"{path}\n" for path in [*known, folder]))
         finally:
             os.close(home)
 
@@ -120,12 +122,6 @@ def make_private(path: Path) -> None:
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path))
 
 
-def private_file(path: str, flags: int) -> int:
-    """An ``opener`` for :func:`open`: a new file is readable by its owner alone from the start,
-    whatever the umask; a link in its place is not followed."""
-    return os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-
-
 def open_regular(path: Path, *, links: bool = True) -> int:
     """A descriptor to read a file with. A pipe is not waited for and a device not opened, whatever
     is put in the file's place meanwhile. ``links``: whether one in its place is followed.
@@ -167,31 +163,6 @@ def session_of(folder: Path) -> Path | None:
     return Path(text) if text else None
 
 
-def write_text(path: Path, text: str, *, flush: bool = False) -> None:
-    """Replace a file in one piece, so that a crash leaves the old one; its owner alone may read it.
-
-    ``flush``: what is in it is on the disk before it gets its name.
-
-    Raises:
-        OSError: it cannot be written; the old one is as it was.
-    """
-    new = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        new.unlink(missing_ok=True)  # of one that crashed; what others put there is not written to
-        # Paths are bytes, whatever they mean.
-        escape = "surrogateescape"
-        with open(new, "x", encoding="utf-8", errors=escape, opener=private_file) as file:
-            file.write(text)
-            if flush:
-                file.flush()
-                os.fsync(file.fileno())
-        new.replace(path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            new.unlink()
-        raise
-
-
 def _temporary_home() -> Path:
     """The folder of runs where the home cannot be written."""
     return Path(tempfile.gettempdir()) / f"gpuwatch-{os.geteuid()}"
@@ -221,11 +192,11 @@ def new_run_folder(run_id: str) -> Path:
         if not _is_private(fallback):
             raise StorageError(
                 f"{fallback} is a link, or others may look into it",
-                f"see what it is, then: rm -r {fallback}",
+                f"see what it is, then: rm -r {shell(fallback)}",
             ) from None
         folder = private_folder(fallback / run_id)
     try:
-        (folder / _BOOT).write_text(f"{socket.gethostname()} {boot_id()}")
+        output.write_text(folder / _BOOT, f"{socket.gethostname()} {boot_id()}")
     except OSError as error:
         shutil.rmtree(folder, ignore_errors=True)
         raise StorageError(

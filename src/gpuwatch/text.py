@@ -1,9 +1,11 @@
-"""Text from outside made harmless for a terminal, for Markdown, for spreadsheets and in JSON."""
+"""Text from outside made harmless: for a terminal, a shell, Markdown, spreadsheets and in JSON."""
 
 from __future__ import annotations
 
 import json
+import os
 import re
+import shlex
 import unicodedata
 
 _ESCAPES = re.compile(
@@ -27,6 +29,37 @@ def clean(text: object, longest: int = _LONGEST) -> str:
     if line.isascii() and line.isprintable():
         return line
     return "".join(_safe(character) for character in line)
+
+
+def shell(word: str | os.PathLike[str]) -> str:
+    """``word`` as it can be pasted into a shell, quoted where it has to be.
+
+    What no terminal shows, and bytes that are no text, stand in ``$'...'``, which bash, zsh and
+    ksh take.
+    """
+    text = os.fspath(word)
+    if text == clean(text, len(text)):
+        return shlex.quote(text)
+    try:
+        data = text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        data = text.encode("utf-8", "replace")
+    return "$'" + "".join(_IN_QUOTES.get(byte) or f"\\x{byte:02x}" for byte in data) + "'"
+
+
+_IN_QUOTES = {byte: chr(byte) for byte in range(0x20, 0x7F)} | {0x27: "\\'", 0x5C: "\\\\"}
+"""Bytes that stand for themselves, or behind a backslash, between ``$'`` and ``'``."""
+
+
+def to_paste(what: str, *operands: str | os.PathLike[str]) -> str:
+    """``gpuwatch WHAT OPERAND ...`` to be pasted into a shell, whatever the operands hold.
+
+    ``what`` is a command with its flags; none of the operands, which come from outside, is taken
+    for a flag.
+    """
+    words = [os.fspath(each) for each in operands]
+    quoted = [shell(f"./{word}" if word.startswith("-") else word) for word in words]
+    return " ".join([f"gpuwatch {what}", *quoted])
 
 
 _REFERENCES = re.compile(r"[@#](?=\w)|\b(?:www(?=\.)|GH(?=-\d))|:(?=//)", re.IGNORECASE)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch import paths
+from gpuwatch import output, paths
 from gpuwatch.cli import export as export_command
 from gpuwatch.cli.commands import Parser
 from gpuwatch.errors import StorageError
@@ -181,11 +181,11 @@ def test_a_link_that_waits_where_a_file_is_written_first_is_not_written_through(
     (tmp_path / f".summary.md.{pid}").symlink_to(treasure)
     parser = Parser(prog="gpuwatch")
     export_command.add_arguments(parser)
-    output = tmp_path / "out.csv"
-    export_command.run(parser.parse_args([str(path), "--output", str(output)]), ())
-    paths.write_text(tmp_path / "summary.md", "text")
+    out = tmp_path / "out.csv"
+    export_command.run(parser.parse_args([str(path), "--output", str(out)]), ())
+    output.write_text(tmp_path / "summary.md", "text")
     assert treasure.read_text() == "gold"
-    assert output.stat().st_size > 10 and not output.is_symlink()
+    assert out.stat().st_size > 10 and not out.is_symlink()
     assert (tmp_path / "summary.md").read_text() == "text"
 
 

@@ -11,6 +11,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from urllib.parse import urlsplit
 
 import aiohttp
 
@@ -201,9 +202,8 @@ class Churn:
     def _served(self) -> None:
         process = self._ground.churn.start("serve", "--port", "0")
         try:
-            address = first_line(process).strip()
-            port = int(address.partition("localhost:")[2].partition("/")[0])
-            asyncio.run(_one_page(port, address.partition("token=")[2]))
+            address = urlsplit(first_line(process).strip())
+            asyncio.run(_one_page(address.port, address.fragment))
             process.terminate()
             process.communicate(timeout=60)
             assert process.returncode == 0
@@ -285,12 +285,12 @@ def _steps(path: Path) -> int:
 
 async def _one_page(port: int, token: str) -> None:
     """What a browser does: the page, its socket until something is drawn, and away."""
-    own = f"http://localhost:{port}"
+    own = f"http://127.0.0.1:{port}"
     async with aiohttp.ClientSession() as session:
-        async with session.get(f"{own}/?token={token}") as page:
+        async with session.get(own) as page:
             assert page.status == 200
-        headers = {"Origin": own, "Cookie": f"gpuwatch-{port}={token}"}
         socket = f"{own}/ws?width=100&height=30"
-        async with session.ws_connect(socket, headers=headers) as drawn:
+        async with session.ws_connect(socket, headers={"Origin": own}) as drawn:
+            await drawn.send_str(token)
             while (await drawn.receive(timeout=60)).type is not aiohttp.WSMsgType.BINARY:
                 pass

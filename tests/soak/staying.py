@@ -63,7 +63,7 @@ class Staying:
             text=True,
             start_new_session=True,
         )
-        found = re.fullmatch(r"http://localhost:(\d+)/\?token=(\S+)\n", first_line(self._server))
+        found = re.fullmatch(r"http://127\.0\.0\.1:(\d+)/#(\S+)\n", first_line(self._server))
         assert found is not None, "the server did not say where it is"
         self.port, self.token = int(found[1]), found[2]
         self.watched = (

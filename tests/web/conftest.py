@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from http.client import HTTPConnection
@@ -32,10 +32,6 @@ class Served:
             text = answer.read().decode("utf-8", "replace")
             return answer.status, dict(answer.getheaders()), text
 
-    @property
-    def cookie(self) -> str:
-        return f"gpuwatch-{self.port}={self.token}"
-
     def screens(self) -> list[int]:
         """The processes that draw screens for it."""
         listed = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text()
@@ -49,12 +45,12 @@ Serve = Callable[..., Served]
 def serve(cli: Cli) -> Iterator[Serve]:
     started: list[Served] = []
 
-    def start(*arguments: object) -> Served:
-        process = cli.start("serve", "--port", "0", *arguments)
+    def start(*arguments: object, through: Sequence[str] = ()) -> Served:
+        process = cli.start("serve", "--port", "0", *arguments, through=through)
         out: IO[str] | None = process.stdout
         assert out is not None
         line = out.readline()
-        found = re.fullmatch(r"(http://localhost:(\d+)/\?token=(\S+))\n", line)
+        found = re.fullmatch(r"(http://127\.0\.0\.1:(\d+)/#(\S+))\n", line)
         if found is None:
             process.kill()
             raise AssertionError((line, process.communicate()))

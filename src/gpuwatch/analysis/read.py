@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +21,7 @@ from gpuwatch.session import plan as plans
 from gpuwatch.session import progress, study
 from gpuwatch.session.plan import WARM_UP, Plan, PlannedRun
 from gpuwatch.session.reader import SessionReader
-from gpuwatch.text import clean
+from gpuwatch.text import clean, to_paste
 from gpuwatch.uncollected import uncollected
 
 _NO_PLAN = (
@@ -106,7 +105,7 @@ def read_study(
     if missing and not to_come:
         notes.append(
             f"ended early: {missing} of {len(plan.runs if plan else ())} runs were never started; "
-            f"`gpuwatch resume {shlex.quote(clean(folder))}` starts them"
+            f"`{to_paste('resume', folder)}` starts them"
         )
     return study_result(
         reads,

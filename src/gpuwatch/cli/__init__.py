@@ -67,7 +67,8 @@ def _run(arguments: list[str]) -> int:
         return code
     except GpuwatchError as error:
         first_frame.withdraw()
-        print(f"gpuwatch: error: {clean(error)}", file=sys.stderr)
+        # What mends it stands last, perhaps behind a path as long as a command line may be.
+        print(f"gpuwatch: error: {clean(error, 1 << 17)}", file=sys.stderr)
         return error.exit_code
     except BrokenPipeError:
         give_up_output()  # its reader has seen enough

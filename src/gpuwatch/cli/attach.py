@@ -13,6 +13,7 @@ from pathlib import Path
 from gpuwatch.cli import find, first_frame, looks, screen
 from gpuwatch.cli.say import say
 from gpuwatch.errors import UsageError
+from gpuwatch.text import to_paste
 
 _LOOK_SECONDS = 0.2
 """Between two looks for the first session of a study."""
@@ -53,7 +54,7 @@ def _watch(arguments: argparse.Namespace, refresh: float) -> int:
 
         interval = plain.INTERVAL_SECONDS if arguments.interval is None else refresh
         return plain.watch(path, interval, onward=session is None)
-    screen.require(f"gpuwatch attach --plain {path}")
+    screen.require(to_paste("attach --plain", path))
     look = looks.look(arguments)
     begun = None
     if first_frame.is_up():

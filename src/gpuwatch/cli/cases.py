@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import re
-import shlex
 import shutil
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,6 +11,7 @@ from pathlib import Path
 
 from gpuwatch.errors import UsageError
 from gpuwatch.models import Workload
+from gpuwatch.text import shell
 from gpuwatch.workloads import names, options
 
 _STEPS = 100
@@ -44,7 +44,7 @@ def _own_program(words: Sequence[str]) -> str | None:
     """The mend for a program that was named like a workload."""
     first = words[0]
     if shutil.which(first) or Path(first).exists() or Path(first).suffix in (".py", ".sh"):
-        return f"a program of your own stands behind --: -- {shlex.join(words)}"
+        return f"a program of your own stands behind --: -- {' '.join(map(shell, words))}"
     return None
 
 

@@ -8,11 +8,11 @@ what drifted between them is in the difference.
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
 import sys
 from pathlib import Path
 
+from gpuwatch import output
 from gpuwatch.cli import find, looks, screen
 from gpuwatch.cli.launch import margin
 from gpuwatch.cli.rendering import FORMATS, render
@@ -20,6 +20,7 @@ from gpuwatch.errors import StorageError, UsageError
 from gpuwatch.session import study
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.session.room import room
+from gpuwatch.text import to_paste
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -58,7 +59,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
             SessionReader(path).close()  # what is no session is told as that
         what = f"{found[0]} is one session" if found else "there is no session"
         raise UsageError(
-            f"{what}; a comparison takes two or more", f"its figures: gpuwatch show {found[0]}"
+            f"{what}; a comparison takes two or more", f"its figures: {to_paste('show', found[0])}"
         )
     out: Path | None = arguments.out
     if out is not None and arguments.format is None:
@@ -92,18 +93,12 @@ def _write(out: Path, text: str) -> None:
     """Make the file ``out``, all of it or none."""
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        file = out.open("x", encoding="utf-8")
+        with output.asked_for(out, new=True) as file:
+            file.write(text.encode())
+    except FileExistsError:
+        raise _taken(out) from None
     except OSError as error:
-        if os.path.lexists(out):
-            raise _taken(out) from None
-        raise StorageError(f"cannot write {out}: {error.strerror}", room(out)) from error
-    try:
-        with file:
-            file.write(text)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            out.unlink()
-        raise StorageError(f"cannot write {out}: {error.strerror}", room(out)) from error
+        raise StorageError(f"cannot write {out}: {error.strerror}", room(out, error)) from error
 
 
 def _taken(out: Path) -> UsageError:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import shlex
 import socket
 import sys
 from pathlib import Path
@@ -21,7 +20,7 @@ from gpuwatch.session import labels
 from gpuwatch.session.label import NONE
 from gpuwatch.session.plan import read
 from gpuwatch.session.removal import Removal, removal, remove
-from gpuwatch.text import clean
+from gpuwatch.text import clean, shell, to_paste
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -57,7 +56,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         remove(each)
         say(f"deleted {text}")
         if not each.whole and each.ours:
-            say(f"its summary is as before: gpuwatch report {shlex.quote(str(each.folder))}")
+            say(f"its summary is as before: {to_paste('report', each.folder)}")
     return 0
 
 
@@ -87,13 +86,13 @@ def _target(text: str) -> tuple[Path, str]:
     """The folder and the session's file in it, or ``""`` for all of a study of several runs."""
     path = Path(text)
     if os.path.islink(path):
-        raise UsageError(f"{text} is a link", f"name what it leads to: {path.resolve()}")
+        raise UsageError(f"{text} is a link", f"name what it leads to: {shell(path.resolve())}")
     if os.path.isdir(path) and not find.is_study(path):
         inside = find.resolved(find.sessions_under(path))
         studies = list(dict.fromkeys(each.parent for each in inside))
-        mend = f"name a study in it: {studies[0]}" if studies else "see `gpuwatch sessions`"
+        mend = f"name a study in it: {shell(studies[0])}" if studies else "see `gpuwatch sessions`"
         if len(studies) == 1:
-            mend = f"the one in it: gpuwatch delete {shlex.quote(str(studies[0]))}"
+            mend = f"the one in it: {to_paste('delete', studies[0])}"
         raise UsageError(f"{text} is no study", mend)
     return find.target(text)
 
@@ -111,7 +110,7 @@ def _check(what: Removal) -> None:
     if not what.files:
         raise UsageError(f"nothing in {what.folder} is gpuwatch's", "see `gpuwatch sessions`")
     if is_held(what.folder):
-        stop = f"stop it first: gpuwatch stop {shlex.quote(str(what.folder))}"
+        stop = f"stop it first: {to_paste('stop', what.folder)}"
         raise UsageError(f"{what.folder} goes on", stop)
     plan = read(what.folder)
     host = None if plan is None else plan.settings.get("host")
@@ -131,7 +130,7 @@ def _check(what: Removal) -> None:
         if recorder is not None and recorder.alive() is None and not over:
             raise _elsewhere(path, recorder.place)
         if status(meta, path).live or goes_on_alone(meta):
-            stop = f"stop it first: gpuwatch stop {shlex.quote(str(path))}"
+            stop = f"stop it first: {to_paste('stop', path)}"
             raise UsageError(f"{path} goes on", stop)
 
 
@@ -139,5 +138,5 @@ def _elsewhere(what: Path, place: str) -> UsageError:
     return UsageError(
         f"{what} is of {place}, and this is {socket.gethostname()}: whether it goes on there "
         "cannot be known here",
-        f"delete it there; if that is gone for good: rm -r {shlex.quote(str(what))}",
+        f"delete it there; if that is gone for good: rm -r {shell(what)}",
     )

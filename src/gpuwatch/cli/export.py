@@ -15,12 +15,12 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
-import shutil
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from gpuwatch import output
 from gpuwatch.cli import find
 from gpuwatch.errors import StorageError, UsageError
 
@@ -44,19 +44,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     paths = find.sessions(arguments.session)
-    output: Path | None = arguments.output
-    form = arguments.format or _named(output)
-    if form == "parquet" and output is None:
+    out: Path | None = arguments.output
+    form = arguments.format or _named(out)
+    if form == "parquet" and out is None:
         raise UsageError("Parquet is written to a file", "add --output FILE.parquet")
-    if output is not None:
-        _check(output, paths, form)
+    if out is not None:
+        _check(out, paths, form)
     with contextlib.ExitStack() as stack:
         several = len(paths) > 1 or _is_study(arguments.session, paths[0])
         export = _export(paths, arguments.what, stack, several=several)
-        if output is None:
+        if out is None:
             sys.stdout.writelines(_text(form)(export))
         else:
-            _save(output, form, export)
+            _save(out, form, export)
     return 0
 
 
@@ -91,46 +91,28 @@ def _text(form: str) -> Callable[[Export], Iterator[str]]:
     return export.as_csv if form == "csv" else export.as_json_lines
 
 
-def _named(output: Path | None) -> str:
-    ending = "" if output is None else output.suffix.lower().removeprefix(".")
+def _named(out: Path | None) -> str:
+    ending = "" if out is None else out.suffix.lower().removeprefix(".")
     return "json" if ending == "jsonl" else ending if ending in _FORMATS else "csv"
 
 
-def _check(output: Path, paths: list[Path], form: str) -> None:
-    if output.resolve() in {path.resolve() for path in paths}:
-        raise UsageError(f"{output} is the session itself", "choose another --output")
-    if form == "parquet" and output.exists() and not output.is_file():
-        raise UsageError(f"{output} is no plain file", "choose another --output")
+def _check(out: Path, paths: list[Path], form: str) -> None:
+    if os.path.realpath(out) in {os.path.realpath(path) for path in paths}:
+        raise UsageError(f"{out} is the session itself", "choose another --output")
+    if form == "parquet" and os.path.exists(out) and not os.path.isfile(out):
+        raise UsageError(f"{out} is no plain file", "choose another --output")
 
 
-def _save(output: Path, form: str, export: Export) -> None:
-    """Write beside ``output`` and put it there when it is whole; a pipe is written to as it is.
-
-    A new file is readable as the umask says, one that is replaced as it was.
-    """
-    plain = output.is_file() or not output.exists()
-    new = output.with_name(f".{output.name}.{os.getpid()}") if plain else output
+def _save(out: Path, form: str, export: Export) -> None:
     try:
-        if plain:
-            new.unlink(missing_ok=True)
-            # Never through a link that somebody put there.
-            new.touch(0o600 if output.exists() else 0o666, exist_ok=False)
-        if form == "parquet":
-            from gpuwatch.report import parquet
+        with output.asked_for(out) as file:
+            if form == "parquet":
+                from gpuwatch.report import parquet
 
-            parquet.write(new, export)
-        else:
-            with new.open("w", encoding="utf-8", newline="") as file:
-                file.writelines(_text(form)(export))
-        if plain:
-            if output.exists():
-                shutil.copymode(output, new)
-            new.replace(output)
+                parquet.write(file, export)
+            else:
+                file.writelines(line.encode() for line in _text(form)(export))
     except OSError as error:
         raise StorageError(
-            f"cannot write {output}: {error.strerror or error}", "choose another --output"
+            f"cannot write {out}: {error.strerror or error}", "choose another --output"
         ) from error
-    finally:
-        if plain:
-            with contextlib.suppress(OSError):  # it was renamed, or never made
-                new.unlink()

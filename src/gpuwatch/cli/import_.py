@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 from gpuwatch import paths
+from gpuwatch.cli.say import put
 from gpuwatch.errors import UsageError
 from gpuwatch.text import clean
 
@@ -50,5 +51,5 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     notes = [*imported.profile["notes"], *((imported.counters or {}).get("notes", ()))]
     for note in notes:
         print(f"note: {clean(note, 600)}", file=sys.stderr)
-    print(path)
+    put(path)
     return 0

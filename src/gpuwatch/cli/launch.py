@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import random
 import re
-import shlex
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -21,6 +20,7 @@ from gpuwatch.recorder.record import Request
 from gpuwatch.recorder.sources import Dcgm
 from gpuwatch.session.plan import MARGIN, Part, unique
 from gpuwatch.session.plan_file import LARGEST_MARGIN, MOST_BLOCKS, SMALLEST_MARGIN
+from gpuwatch.text import shell
 from gpuwatch.workloads import archive, names, options
 
 _LONGEST_REST = 3600.0
@@ -311,7 +311,7 @@ def check_interpreter(part: Part) -> Part:
         raise UsageError(
             "python= and --python choose the interpreter of gpuwatch's own workloads, not of a "
             f"command ({part.workloads[0].name})",
-            f"call it in the command: -- {shlex.quote(chosen)} train.py",
+            f"call it in the command: -- {shell(chosen)} train.py",
         )
     return part
 

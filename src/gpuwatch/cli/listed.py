@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from gpuwatch import __version__, paths
+from gpuwatch import __version__, output, paths
 from gpuwatch.deferred import dataclass
 from gpuwatch.errors import GpuwatchError, StorageError
 from gpuwatch.models import JSON
@@ -192,19 +192,10 @@ class _Cache:
             return
         kept = {path: known for path, known in self._known.items() if os.path.exists(path)}
         text = json.dumps({"version": [1, __version__], "files": kept}, separators=(",", ":"))
-        new = self._file.with_name(f".sessions.{os.getpid()}")
         with contextlib.suppress(OSError, StorageError):
             paths.private_folder(self._file.parent)
-            try:
-                with os.fdopen(
-                    os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w"
-                ) as f:
-                    f.write(text)
-                new.replace(self._file)
-                self._changed = False
-            except OSError:
-                new.unlink(missing_ok=True)
-                raise
+            output.write_text(self._file, text)
+            self._changed = False
 
 
 _NO_PLAN: dict[str, JSON] = {

@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import errno
 import os
-import shlex
 import subprocess
 import sys
 from collections import deque
@@ -18,12 +17,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from gpuwatch.cli import launch, planned
-from gpuwatch.cli.say import give_up_output, say
+from gpuwatch.cli.say import give_up_output, put, say
 from gpuwatch.errors import ExitCode, UsageError
 from gpuwatch.models import mapping
 from gpuwatch.own_command import OWN_COMMAND
 from gpuwatch.recorder.control import exit_code_of
 from gpuwatch.recorder.record import Request, record
+from gpuwatch.text import shell, to_paste
 
 _LAST_WORDS = 8
 _READ_ONLY = os.strerror(errno.EROFS)
@@ -117,7 +117,7 @@ def _last_words(path: Path) -> None:
         print(f"  {line}", file=sys.stderr)
     if any(_READ_ONLY in line for line in lines):
         say("containers see your folder read-only; mount=.:rw in --env makes it writable")
-    say(f"all it wrote: gpuwatch log {path}")
+    say(f"all it wrote: {to_paste('log', path)}")
 
 
 def tell_of_orphans() -> None:
@@ -126,8 +126,8 @@ def tell_of_orphans() -> None:
 
     for label, name in find.orphans():
         say(
-            f"{label} goes on without its recorder: `gpuwatch attach --record {name}` takes it up, "
-            f"`gpuwatch stop {name}` ends it"
+            f"{label} goes on without its recorder: `{to_paste('attach --record', name)}` "
+            f"takes it up, `{to_paste('stop', name)}` ends it"
         )
 
 
@@ -148,8 +148,10 @@ def start_detached(request: Request) -> tuple[ExitCode, str]:
 
 def tell(code: ExitCode, text: str) -> int:
     """Say what became of a recorder that was to go on in the background; returns ``code``."""
-    if text:
-        print(text, file=sys.stdout if code is ExitCode.DONE else sys.stderr)
+    if text and code is ExitCode.DONE:
+        put(text)
+    elif text:
+        print(text, file=sys.stderr)
     return code
 
 
@@ -170,8 +172,8 @@ def print_summary(folder: Path, told: str = "") -> None:
     plan = read(folder)
     found = sessions_in(folder)
     if len(found) == 1:
-        say(f"all figures: gpuwatch show {shlex.quote(str(found[0]))}")
+        say(f"all figures: {to_paste('show', found[0])}")
     elif plan is not None and any(part.blocks for part in plan.parts):
-        say(f"why: gpuwatch compare {shlex.quote(str(folder))}; to send: {folder / 'summary.html'}")
+        say(f"why: {to_paste('compare', folder)}; to send: {shell(folder / 'summary.html')}")
     elif found:
-        say(f"all figures: gpuwatch compare {shlex.quote(str(folder))}")
+        say(f"all figures: {to_paste('compare', folder)}")

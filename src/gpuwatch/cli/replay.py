@@ -10,6 +10,7 @@ from pathlib import Path
 from gpuwatch.cli import find, first_frame, looks, screen
 from gpuwatch.errors import UsageError
 from gpuwatch.models import mapping
+from gpuwatch.text import to_paste
 from gpuwatch.units import clock_time
 
 _SLOWEST, _FASTEST = 0.25, 64.0
@@ -41,7 +42,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         return plain.replay(path, arguments.interval)
     if arguments.at is not None:
         _within(path, arguments.at)
-    screen.require(f"gpuwatch replay --plain {path}")
+    screen.require(to_paste("replay --plain", path))
     from gpuwatch.tui.asked import View
 
     look, begun = looks.look(arguments), None

@@ -11,12 +11,13 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpuwatch import paths
+from gpuwatch import output
 from gpuwatch.cli import screen
 from gpuwatch.cli.rendering import FORMATS, picture, render
 from gpuwatch.errors import StorageError, UsageError
 from gpuwatch.session import study
 from gpuwatch.session.room import room
+from gpuwatch.text import shell, to_paste
 
 if TYPE_CHECKING:
     from gpuwatch.analysis.results import StudyResult
@@ -46,7 +47,9 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         what = "is no folder" if os.path.exists(folder) else "does not exist"
         raise UsageError(f"{folder} {what}", "name the folder of a study: gpuwatch sessions")
     if not os.access(folder, os.R_OK | os.X_OK):
-        raise StorageError(f"cannot read {folder}: Permission denied", f"chmod u+rwx {folder}")
+        raise StorageError(
+            f"cannot read {folder}: Permission denied", f"chmod u+rwx {shell(folder)}"
+        )
     if not study.sessions_in(folder) and not study.not_run(folder):
         raise UsageError(f"no session in {folder}", "see `gpuwatch sessions`")
     from gpuwatch.analysis.read import read_study
@@ -64,7 +67,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     except OSError as error:
         raise StorageError(
             f"cannot write the summary to {folder}: {error.strerror}",
-            f"{room(folder)}, then: gpuwatch report {folder}",
+            f"{room(folder, error)}, then: {to_paste('report', folder)}",
         ) from error
     return 0
 
@@ -73,7 +76,7 @@ def _write(folder: Path, result: StudyResult) -> None:
     """Each file replaces the one before in one piece, what is needed most first."""
     drawn = picture(result)
     if drawn:
-        paths.write_text(folder / study.ROOFLINE, drawn)
+        output.write_text(folder / study.ROOFLINE, drawn)
     roofline = study.ROOFLINE if drawn else None
     for name, form in FILES.items():
-        paths.write_text(folder / name, render(result, form, roofline=roofline))
+        output.write_text(folder / name, render(result, form, roofline=roofline))

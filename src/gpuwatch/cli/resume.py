@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,6 +22,7 @@ from gpuwatch.recorder.record import Request
 from gpuwatch.recorder.resume import NotOwn, resumable
 from gpuwatch.recorder.sources import Dcgm
 from gpuwatch.session.plan import PLAN, Plan, unique
+from gpuwatch.text import shell
 from gpuwatch.workloads import archive
 
 
@@ -59,7 +59,7 @@ def _commands(plan: Plan) -> Iterator[str]:
         where += [f"mount {mount}" for mount in environment.mounts]
         where += ["pull" if environment.pull else None, environment.network]
         told = ", ".join(str(each) for each in where if each)
-        yield f"  {shlex.join([*own, *workload.arguments])}   ({told})"
+        yield f"  {' '.join(map(shell, [*own, *workload.arguments]))}   ({told})"
     if plan.settings.get("dcgm"):
         yield f"  dcgmi, which would ask {plan.settings['dcgm']}"
 

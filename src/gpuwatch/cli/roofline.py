@@ -10,6 +10,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from gpuwatch import output
 from gpuwatch.cli import find
 from gpuwatch.errors import NotAvailable, StorageError
 
@@ -27,7 +28,8 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         sys.stdout.write(made)
         return 0
     try:
-        arguments.out.write_text(made, encoding="utf-8")
+        with output.asked_for(arguments.out) as file:
+            file.write(made.encode())
     except OSError as error:
         raise StorageError(
             f"cannot write {arguments.out}: {error.strerror}", "choose another --out"

@@ -6,7 +6,7 @@ import contextlib
 import os
 import sys
 
-from gpuwatch.text import clean
+from gpuwatch.text import clean, shell
 
 
 def say(text: str) -> None:
@@ -18,3 +18,12 @@ def say(text: str) -> None:
 def give_up_output() -> None:
     """Standard output has no reader any more, or no room: let no later flush fail again."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def put(path: str | os.PathLike[str]) -> None:
+    """A path on standard output: as a shell takes it for who reads it there, else its bytes."""
+    if sys.stdout.isatty():
+        print(shell(path))
+    else:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(os.fsencode(path) + b"\n")

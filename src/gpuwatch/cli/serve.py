@@ -1,11 +1,12 @@
 """Show the screens in a browser, on this machine's loopback interface alone.
 
-The address that is printed holds a token: without it nothing is shown. Each page is a screen of its
-own. Unless --allow-actions is given it is read-only: it starts, stops and deletes nothing.
+The address that is printed ends in a secret: without it nothing is shown, and a page that is loaded
+again asks for it again. Each page is a screen of its own. Unless --allow-actions is given it is
+read-only: it starts, stops and deletes nothing.
 
   gpuwatch serve                                   the home screen
   gpuwatch serve last                              one session, live or saved
-  ssh -L 8000:localhost:8000 HOST gpuwatch serve   for the browser of your own machine
+  ssh -L 8000:127.0.0.1:8000 HOST gpuwatch serve   for the browser of your own machine
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import argparse
 import secrets
 import sys
 
+from gpuwatch.cli.say import say
 from gpuwatch.errors import ExitCode, NotAvailable, UsageError
 from gpuwatch.own_command import OWN_COMMAND
 
@@ -50,11 +52,12 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
 
     def ready(port: int) -> None:
         # An address is data, also for a script that opens it.
-        print(f"http://localhost:{port}/?token={token}", flush=True)
+        # By number: a name could lead to another server. No browser sends what stands behind the #.
+        print(f"http://127.0.0.1:{port}/#{token}", flush=True)
         told = "" if arguments.allow_actions else "read-only; "
         print(f"{told}Ctrl-C ends it, runs go on", file=sys.stderr)
 
-    serve(shown, token, arguments.port, ready)
+    serve(shown, token, arguments.port, ready=ready, say=say)
     return ExitCode.DONE
 
 

@@ -65,7 +65,7 @@ def _table(rows: list[dict[str, JSON]], columns: int) -> str:
     from gpuwatch import units
     from gpuwatch.report.table import table
     from gpuwatch.report.values import shown
-    from gpuwatch.text import clean
+    from gpuwatch.text import clean, shell
 
     # Names and tags take no room where nobody gave any.
     given = [key for key in ("name", "tags") if any(row[key] for row in rows)]
@@ -84,7 +84,7 @@ def _table(rows: list[dict[str, JSON]], columns: int) -> str:
     ]
     head = ["id", "status", "workload", "environment", *given, "started", "took", "step"]
     left = 5 + len(given)
-    files = [clean(row["path"]) for row in rows]
+    files = [shell(row["path"]) for row in rows]
     wide = table(
         [*head, "file"],
         [[*row, file] for row, file in zip(told, files, strict=True)],

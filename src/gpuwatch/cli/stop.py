@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
-import shlex
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -19,6 +18,7 @@ from gpuwatch.cli import find
 from gpuwatch.cli.say import say
 from gpuwatch.errors import GpuwatchError, UsageError
 from gpuwatch.models import JSON, mapping
+from gpuwatch.text import to_paste
 
 _GRACE, _PATIENCE = 12.0, 20.0
 """Seconds: a workload without recorder or shim is killed after the first; all is given up after
@@ -160,7 +160,7 @@ def _not_running(paths: list[Path], alone: Path | None) -> str:
 
     folder = alone or paths[0].parent
     if len(paths) == 1 and recorder_alive(folder):
-        return f"{paths[0]} is over; its study goes on: gpuwatch stop {shlex.quote(str(folder))}"
+        return f"{paths[0]} is over; its study goes on: {to_paste('stop', folder)}"
     return f"{paths[0] if len(paths) == 1 else folder} is not running"
 
 

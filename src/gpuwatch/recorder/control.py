@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import shutil
 import signal
 import subprocess
@@ -23,6 +22,7 @@ from gpuwatch.recorder.run import Outcome, Recording
 from gpuwatch.session.ends import TIME_LIMIT
 from gpuwatch.session.room import room
 from gpuwatch.session.status import signal_name
+from gpuwatch.text import to_paste
 
 ONE_REQUEST_SECONDS = 1.0
 """Signals that follow the first one so soon ask for nothing new, whoever sends them."""
@@ -144,7 +144,7 @@ def conclude(outcome: Outcome, say: Callable[[str], None]) -> ExitCode:
     """Tell how a recording ended; returns its exit code."""
     if outcome.unsaved:
         again = (
-            f"; {room(outcome.path)}, then `gpuwatch attach --record {outcome.path}` "
+            f"; {room(outcome.path)}, then `{to_paste('attach --record', outcome.path)}` "
             "writes the rest"
         )
         told = "" if _is_gone(outcome.path) else again
@@ -205,7 +205,7 @@ def summarise(folder: Path, say: Callable[[str], None]) -> str:
         why = error.strerror
     if why is not None:
         say(f"the summary could not be written: {why}")
-        say(f"write it afterwards: gpuwatch report {shlex.quote(str(folder))}")
+        say(f"write it afterwards: {to_paste('report', folder)}")
     return told
 
 

@@ -9,6 +9,7 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
+from gpuwatch import output
 from gpuwatch.errors import ExitCode, GpuwatchError
 
 LOG = "recorder.log"
@@ -55,7 +56,8 @@ def _child(record: Callable[[Callable[[Path], None]], int], tell: int) -> int:
         if told:
             return
         told = True
-        log = os.open(path.parent / LOG, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+        log = output.private_file(str(path.parent / LOG), flags)
         os.dup2(log, 2)
         os.close(log)
         os.write(tell, b"0 " + os.fsencode(path))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import socket
 from collections.abc import Callable
 from pathlib import Path
@@ -22,6 +21,7 @@ from gpuwatch.session.reader import SessionReader
 from gpuwatch.session.room import room
 from gpuwatch.session.signature import is_own
 from gpuwatch.session.status import goes_on_alone, process_id
+from gpuwatch.text import shell, to_paste
 
 
 def resumable(folder: Path, build_archive: Callable[[Path], str] | None, *, trusted: bool) -> Plan:
@@ -49,7 +49,7 @@ def resumable(folder: Path, build_archive: Callable[[Path], str] | None, *, trus
     if host != socket.gethostname():
         raise UsageError(
             f"{folder} was recorded on {host}, and this is {socket.gethostname()}",
-            f"go on with it there: gpuwatch resume {folder}",
+            f"go on with it there: {to_paste('resume', folder)}",
         )
     if not trusted and not is_own(plan):
         raise NotOwn(folder, plan)
@@ -74,11 +74,12 @@ def resumable(folder: Path, build_archive: Callable[[Path], str] | None, *, trus
         if meta is not None and goes_on_alone(meta):
             raise UsageError(
                 f"the run of {path} goes on without its recorder",
-                f"gpuwatch attach --record {path} takes it up, gpuwatch stop {path} ends it",
+                f"{to_paste('attach --record', path)} takes it up, "
+                f"{to_paste('stop', path)} ends it",
             )
     rest = missing(folder, plan)
     if not rest:
-        raise UsageError(f"{folder} is complete", f"its summary: gpuwatch report {folder}")
+        raise UsageError(f"{folder} is complete", f"its summary: {to_paste('report', folder)}")
     waiting = {run.index for run in rest}
     ends = {
         run.index: end
@@ -100,7 +101,7 @@ class NotOwn(UsageError):
     def __init__(self, folder: Path, plan: Plan) -> None:
         super().__init__(
             f"{folder} was not started by you, or its plan was changed since",
-            f"if you trust what it runs: gpuwatch resume --trust {shlex.quote(str(folder))}",
+            f"if you trust what it runs: {to_paste('resume --trust', folder)}",
         )
         self.plan = plan
 
@@ -108,7 +109,7 @@ class NotOwn(UsageError):
 def _anew(plan: Plan) -> str:
     """The command that starts such a study again, as far as one line can say it."""
     if plan.preset is not None:
-        return f"gpuwatch study {shlex.quote(plan.preset)}"
+        return to_paste("study", plan.preset)
     (part, *others), design = plan.parts, []
     if others or len(part.workloads) > 1:
         return "with the command that started it"
@@ -118,7 +119,7 @@ def _anew(plan: Plan) -> str:
         design += ["--blocks", str(part.blocks)]
     (case,) = part.workloads
     work = [case.name, *case.arguments] if case.kind == "workload" else ["--", *case.arguments]
-    return shlex.join(["gpuwatch", "run", *design, *work])
+    return " ".join(["gpuwatch run", *map(shell, [*design, *work])])
 
 
 def missing(folder: Path, plan: Plan) -> tuple[PlannedRun, ...]:
@@ -165,7 +166,7 @@ def _settle(path: Path, say: Callable[[str], None]) -> None:
     Raises:
         StorageError: what its run left is there, and cannot be saved.
     """
-    again = f"{room(path)}, then gpuwatch resume {path.parent.name}"
+    again = f"{room(path)}, then {to_paste('resume', path.parent.name)}"
     try:
         _, stop = to_end(path, say=say)
     except StorageError as error:
@@ -181,7 +182,7 @@ def _settle(path: Path, say: Callable[[str], None]) -> None:
         how = "was stopped" if interrupted(_meta(path) or {}) else "broke off"
         say(f"{path.name} {how}; it is kept as {study.set_aside(path).name}")
     except OSError as error:
-        raise StorageError(f"cannot rename {path}: {error.strerror}", room(path)) from error
+        raise StorageError(f"cannot rename {path}: {error.strerror}", room(path, error)) from error
 
 
 def _done(path: Path) -> bool:

@@ -396,7 +396,7 @@ def resume(
         store.add_channels(len(columns), described(new))
     except sqlite3.Error as error:
         store.close(whole=False)
-        raise StorageError(f"cannot write {path}: {error}", room(path)) from error
+        raise StorageError(f"cannot write {path}: {error}", room(path, error)) from error
     text = "another recorder took the run up after the first one died"
     intake = Intake(base_ns, known, KeptLog(store.log_lengths(), store.last("log")))
     recording = Recording(

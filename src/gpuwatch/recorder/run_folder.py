@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 
-from gpuwatch import paths
+from gpuwatch import output, paths
 from gpuwatch.deferred import dataclass
 from gpuwatch.errors import GpuwatchError, StorageError, UsageError
 from gpuwatch.models import JSON, mapping
@@ -56,7 +56,9 @@ def held(folder: Path) -> Iterator[None]:
     try:
         fd = os.open(folder / _LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        raise StorageError(f"cannot write to {folder}: {error.strerror}", room(folder)) from error
+        raise StorageError(
+            f"cannot write to {folder}: {error.strerror}", room(folder, error)
+        ) from error
     try:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -114,7 +116,7 @@ def note_session(folder: Path, session: Path) -> None:
     Raises:
         OSError: it cannot be written.
     """
-    (folder / paths.RUN_SESSION).write_bytes(os.fsencode(session.resolve()))
+    output.write_text(folder / paths.RUN_SESSION, str(session.resolve()))
 
 
 def note_handle(folder: Path, handle: Mapping[str, JSON]) -> None:
@@ -123,7 +125,7 @@ def note_handle(folder: Path, handle: Mapping[str, JSON]) -> None:
     Raises:
         OSError: it cannot be written.
     """
-    paths.write_text(folder / _HANDLE, json.dumps(handle))
+    output.write_text(folder / _HANDLE, json.dumps(handle))
 
 
 def note_settings(folder: Path, settings: Settings) -> None:
@@ -132,7 +134,7 @@ def note_settings(folder: Path, settings: Settings) -> None:
     Raises:
         OSError: it cannot be written.
     """
-    paths.write_text(folder / _SETTINGS, json.dumps(asdict(settings)))
+    output.write_text(folder / _SETTINGS, json.dumps(asdict(settings)))
 
 
 def note_stop(folder: Path) -> None:

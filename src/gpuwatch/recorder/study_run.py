@@ -20,6 +20,7 @@ from gpuwatch.session.estimate import Timing, about, timing
 from gpuwatch.session.plan import Plan, PlannedRun, labels
 from gpuwatch.session.progress import place_words, seconds_to_go
 from gpuwatch.session.room import room
+from gpuwatch.text import to_paste
 
 SLOW_SUMMARY = 3.0
 """Seconds: after a summary that took longer, the next one waits for the end of the block. Each one
@@ -118,7 +119,7 @@ class StudyRun:
             )
         except Stopped:
             why = f"it was stopped before it began ({self._stop.why})"
-            found = [Problem(study.STUDY_ENDED, why, f"gpuwatch resume {self._folder.name}")]
+            found = [Problem(study.STUDY_ENDED, why, to_paste("resume", self._folder.name))]
             study.note(self._folder, {run.index: found})
             return ExitCode.DONE
         except StorageError as error:
@@ -211,7 +212,7 @@ class StudyRun:
         """After the last run, or a stop: what did not have its turn, and the summary."""
         if (self._stop.why or self._no_room) and len(self._plan.runs) > 1:
             text = f"the study was ended before its turn ({self._stop.why or self._no_room})"
-            mend = f"gpuwatch resume {self._folder.name}"
+            mend = to_paste("resume", self._folder.name)
             if self._no_room is not None:
                 mend = f"{room(self._folder)}, then {mend}"
                 self._say(f"{self._no_room}: the study ends here; {mend}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import signal
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -20,6 +19,7 @@ from gpuwatch.runners import load
 from gpuwatch.session import study
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.session.status import process_id, status
+from gpuwatch.text import to_paste
 
 
 def take_up(
@@ -42,7 +42,7 @@ def take_up(
     code, stop = to_end(path, say=say, on_session=on_session, stopping=stopping, begun=hang_up)
     with stopping_signals(stop):
         why = "the recorder of the study died before its turn"
-        mend = f"gpuwatch resume {path.parent.name}"
+        mend = to_paste("resume", path.parent.name)
         study.note_rest(path.parent, Problem(study.STUDY_ENDED, why, mend))
         summarise(path.parent, say)
     return ExitCode.INTERRUPTED if stop.number == signal.SIGINT else code
@@ -65,7 +65,7 @@ def to_end(
         state = status(known, path)
         uuids = [each.uuid for each in reader.devices() if each.kind == "gpu" and each.uuid]
     if "result" in known:
-        raise UsageError(f"{path} needs no recorder: {state.text}", f"gpuwatch show {path}")
+        raise UsageError(f"{path} needs no recorder: {state.text}", to_paste("show", path))
     folder = run_folder.folder_of(path, str(mapping(known.get("session")).get("id")))
     handle = {} if folder is None else run_folder.handle_of(folder)
     if folder is None or not handle:
@@ -74,14 +74,14 @@ def to_end(
     if mapping(known.get("clock")).get("boot_id") != boot_id():
         raise UsageError(f"{path} is from before this machine's last start", "its run is gone")
     if state.live:
-        raise UsageError(f"{path} needs no recorder: {state.text}", f"gpuwatch attach {path}")
+        raise UsageError(f"{path} needs no recorder: {state.text}", to_paste("attach", path))
     with run_folder.held(folder):
         # Another recorder may have taken it up, and gone, since it was read.
         with SessionReader(path) as reader:
             known = reader.meta()
         if "result" in known:
             text = status(known, path).text
-            raise UsageError(f"{path} needs no recorder: {text}", f"gpuwatch show {path}")
+            raise UsageError(f"{path} needs no recorder: {text}", to_paste("show", path))
         return _to_end(
             path,
             known,
@@ -102,7 +102,7 @@ def _nothing_left(path: Path, known: Mapping[str, JSON]) -> UsageError:
         return run_folder.RecordedElsewhere(path, recorder)
     return UsageError(
         f"nothing is left of the run of {path}: no folder in {paths.runs_home()} is of it",
-        f"what it has: gpuwatch show {shlex.quote(str(path))}",
+        f"what it has: {to_paste('show', path)}",
     )
 
 

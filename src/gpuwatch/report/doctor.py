@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import textwrap
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -11,7 +10,7 @@ from gpuwatch import units
 from gpuwatch.deferred import dataclass
 from gpuwatch.models import JSON, Environment, Problem
 from gpuwatch.report.table import table
-from gpuwatch.text import clean
+from gpuwatch.text import clean, shell
 
 SCHEMA = 1
 COLUMNS = 80
@@ -179,7 +178,7 @@ def next_command(report: Report) -> str:
 
 def _run(environments: Sequence[Checked]) -> str:
     texts = [each.text for each in environments]
-    chosen = "" if texts == ["bare"] else "".join(f" --env {shlex.quote(text)}" for text in texts)
+    chosen = "" if texts == ["bare"] else "".join(f" --env {shell(text)}" for text in texts)
     return f"gpuwatch run mnist-cnn{chosen}"
 
 

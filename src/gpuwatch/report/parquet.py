@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from gpuwatch import __version__
 from gpuwatch.errors import NotAvailable
@@ -15,8 +14,8 @@ _GROUP = 50_000
 """Rows of a row group: what is held in memory at once."""
 
 
-def write(path: Path, export: Export) -> None:
-    """Write ``export`` to ``path``; unknown is null.
+def write(file: BinaryIO, export: Export) -> None:
+    """Write ``export`` to ``file``; unknown is null.
 
     A field's metadata are the column's unit, method, source, device, metric and reason, as far as
     it has them; the file's are ``gpuwatch``: a JSON object of ``schema``, ``version``, ``what``.
@@ -46,7 +45,7 @@ def write(path: Path, export: Export) -> None:
     about = json.dumps({"schema": SCHEMA, "version": __version__, "what": export.what})
     schema = arrow.schema(fields, metadata={"gpuwatch": about})
 
-    with parquet.ParquetWriter(path, schema, compression="zstd") as writer:
+    with parquet.ParquetWriter(file, schema, compression="zstd") as writer:
         held: list[Any] = []
         for rows in export.batches():
             if rows:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import shlex
 import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -23,7 +22,7 @@ from gpuwatch.report import efficiency
 from gpuwatch.report.fitted import fitted
 from gpuwatch.report.table import markdown_table
 from gpuwatch.report.values import moved, ratio, shown
-from gpuwatch.text import clean, markdown, spreadsheet
+from gpuwatch.text import clean, markdown, shell, spreadsheet
 
 _COLUMNS, _NAMES = (40, 100), 20
 """The narrowest and the widest sentences in a terminal; columns of the names before them."""
@@ -199,7 +198,7 @@ def _what(session: Summary) -> str:
     """The command, or what a workload of gpuwatch's own ran with."""
     arguments = session.workload.get("arguments")
     if session.workload.get("kind") == "command" and isinstance(arguments, list):
-        return shlex.join(str(each) for each in arguments)[:200]
+        return " ".join(shell(str(each)) for each in arguments)[:200]
     run, data = session.run, mapping(session.run.get("data"))
     told = (
         f"batch {run['batch_size']}" if run.get("batch_size") else "",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable
 
 from gpuwatch.analysis.identity import device_names
@@ -11,7 +10,7 @@ from gpuwatch.analysis.summary import Summary
 from gpuwatch.analysis.wording import counted, per_cent
 from gpuwatch.models import mapping
 from gpuwatch.report.study_rest import blocks_done
-from gpuwatch.text import clean
+from gpuwatch.text import clean, shell
 
 _MOST = 3
 """Names of a kind that are told."""
@@ -92,7 +91,7 @@ def _command(session: Summary) -> str:
     arguments = workload.get("arguments")
     given = [str(each) for each in arguments] if isinstance(arguments, list) else []
     told = given if workload.get("kind") == "command" else [str(workload.get("name")), *given]
-    text = clean(shlex.join(told))
+    text = clean(" ".join(map(shell, told)))
     return text if len(text) <= _LONGEST_COMMAND else f"{text[: _LONGEST_COMMAND - 1]}\u2026"
 
 

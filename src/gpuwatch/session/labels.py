@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 
 from gpuwatch.errors import StorageError
-from gpuwatch.paths import write_text
+from gpuwatch.output import write_text
 from gpuwatch.session.label import NONE, Label, from_elsewhere
 
 LABELS = "labels.json"

@@ -11,9 +11,8 @@ import contextlib
 import json
 import os
 import stat
-from pathlib import Path
 
-from gpuwatch import paths
+from gpuwatch import output, paths
 from gpuwatch.errors import StorageError
 from gpuwatch.session.plan import Plan
 from gpuwatch.session.plan_file import document, parse
@@ -65,22 +64,12 @@ def _key() -> bytes | None:
 
 
 def _make_key() -> None:
-    """Make the key, unless there is one: whole from the start, however many start a first study.
+    """Make the key, unless there is one.
 
     Raises:
         OSError, StorageError: it cannot be written.
     """
     path = paths.signing_key()
-    if os.path.lexists(path):
-        return
-    folder = paths.private_folder(path.parent)
-    new = Path(folder, f".{path.name}.{os.getpid()}")
-    try:
-        with open(new, "xb", opener=paths.private_file) as file:
-            file.write(os.urandom(_BYTES))
-            file.flush()
-            os.fsync(file.fileno())
-        with contextlib.suppress(FileExistsError):
-            os.link(new, path)
-    finally:
-        new.unlink(missing_ok=True)
+    if not os.path.lexists(path):
+        paths.private_folder(path.parent)
+        output.write_once(path, os.urandom(_BYTES))

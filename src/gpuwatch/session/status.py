@@ -16,6 +16,7 @@ from gpuwatch.models import JSON, mapping
 from gpuwatch.processes import ProcessId
 from gpuwatch.session.limited import Limited
 from gpuwatch.session.parsed import json_of
+from gpuwatch.text import to_paste
 
 SILENT_SECONDS = 10.0
 """A session that is recorded elsewhere and was not written for so long is shown as lost."""
@@ -77,13 +78,14 @@ def status(meta: Mapping[str, JSON], path: Path) -> Status:
         return Status(
             State.LOST,
             "the recorder died, the workload still runs: "
-            f"`gpuwatch attach --record {name}` takes it up, `gpuwatch stop {name}` ends it",
+            f"`{to_paste('attach --record', name)}` takes it up, "
+            f"`{to_paste('stop', name)}` ends it",
             None,
         )
     if meta.get("handle"):
         return Status(
             State.LOST,
-            f"the recorder died before the workload ended: `gpuwatch attach --record {name}` "
+            f"the recorder died before the workload ended: `{to_paste('attach --record', name)}` "
             "reads what is left of it",
             None,
         )

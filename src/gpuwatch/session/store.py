@@ -11,6 +11,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from gpuwatch import output
 from gpuwatch.errors import StorageError
 from gpuwatch.models import JSON
 from gpuwatch.session import schema
@@ -113,7 +114,8 @@ class SessionStore:
         try:
             if path.exists():
                 raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
-            os.close(os.open(new, os.O_CREAT | os.O_TRUNC | os.O_RDWR, 0o600))
+            new.unlink(missing_ok=True)  # of one that crashed
+            os.close(output.private_file(str(new), os.O_CREAT | os.O_EXCL))
             making = cls(new, _connect(new, safety))
             try:
                 making._connection.execute(f"PRAGMA application_id={schema.APPLICATION_ID}")
@@ -122,7 +124,7 @@ class SessionStore:
             finally:
                 making.close()
             # Without a journal beside it a file that is not closed looks like a copy.
-            journal.touch(0o600)
+            os.close(output.private_file(str(journal), os.O_CREAT))
             new.rename(path)
         except (OSError, sqlite3.Error) as error:
             left = [new, Path(f"{new}-journal")]
@@ -133,7 +135,7 @@ class SessionStore:
                     each.unlink()
             raise StorageError(
                 f"cannot write {path}: {getattr(error, 'strerror', None) or error}",
-                f"{room(path)} or choose another --out",
+                f"{room(path, error)} or choose another --out",
             ) from error
         return cls.reopen(path, safety)
 
@@ -150,7 +152,7 @@ class SessionStore:
                 store.write([(sql, ()) for sql in schema.UPGRADES[version]])
             return store
         except sqlite3.Error as error:
-            raise StorageError(f"cannot write {path}: {error}", room(path)) from error
+            raise StorageError(f"cannot write {path}: {error}", room(path, error)) from error
 
     def channels(self) -> list[tuple[str, str]]:
         """``(device, metric)`` of every column, in order."""

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from gpuwatch import paths
+from gpuwatch import output, paths
 from gpuwatch.deferred import dataclass
 from gpuwatch.errors import StorageError, UsageError
 from gpuwatch.models import Problem
@@ -56,7 +56,7 @@ def create(out: Path, plan: Plan) -> Path:
     except OSError as error:
         raise StorageError(
             f"cannot write to {out}: {error.strerror}",
-            f"choose another folder with --out, or {room(out)}",
+            f"choose another folder with --out, or {room(out, error)}",
         ) from error
     return folder
 
@@ -73,7 +73,7 @@ def write(folder: Path, plan: Plan) -> None:
         OSError: it cannot be written.
         UsageError: it is larger than what is read again.
     """
-    paths.write_text(folder / PLAN, _text(plan), flush=True)
+    output.write_text(folder / PLAN, _text(plan), flush=True)
     _flush(folder)
 
 

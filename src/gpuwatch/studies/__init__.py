@@ -12,6 +12,7 @@ from pathlib import Path
 from gpuwatch.errors import UsageError
 from gpuwatch.studies.format import load, study_of
 from gpuwatch.studies.study import Study, StudyPart, with_parameters
+from gpuwatch.text import to_paste
 
 __all__ = [
     "Study",
@@ -46,7 +47,7 @@ def preset_text(name: str) -> str:
         )
         raise UsageError(
             f"no study is named {name!r}: {hint}",
-            f"a file of your own is named by its path: gpuwatch study ./{name}{_ENDING}",
+            f"a file of your own is named by its path: {to_paste('study', f'./{name}{_ENDING}')}",
         )
     return files(__name__).joinpath(name + _ENDING).read_text(encoding="utf-8")
 

@@ -9,6 +9,7 @@ from gpuwatch.deferred import dataclass
 from gpuwatch.errors import UsageError
 from gpuwatch.models import JSON, Workload
 from gpuwatch.studies import parameters
+from gpuwatch.text import to_paste
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,7 @@ def with_parameters(study: Study, given: Mapping[str, JSON]) -> Study:
             raise UsageError(
                 f"{parameters.flag(swept[0])} is what part {part.name!r} of {study.name} goes"
                 " through",
-                f"leave it out, or change a copy: gpuwatch study --show {study.name}",
+                f"leave it out, or change a copy: {to_paste('study --show', study.name)}",
             )
     return replace(study, parts=tuple(_changed(part, given, study.name) for part in study.parts))
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import logging
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from importlib.resources import files
 from pathlib import Path
+from socket import AF_INET6, create_server
+from socket import socket as Socket
 from string import Template
 
 import textual_serve
@@ -17,6 +20,7 @@ from aiohttp import WSCloseCode, WSMsgType, web
 
 from gpuwatch.errors import UsageError
 from gpuwatch.web import guard
+from gpuwatch.web.door import Door
 from gpuwatch.web.screen_process import ScreenProcess, clamp, size
 
 _MOST_SCREENS = 8
@@ -25,6 +29,13 @@ _LARGEST_MESSAGE = 1 << 20
 """Of a page; a long paste comes as one."""
 _LARGEST_HEADER = 64 << 10
 """Cookies go to every port of a machine: those of other programs come along."""
+_FIRST_SECONDS = 5.0
+"""In which a socket has to show the secret, and to close."""
+_IDLE_SECONDS = 10.0
+"""In which a connection has to ask for something; aiohttp would wait an hour."""
+_ADDRESS = b"open the address that `gpuwatch serve` printed: it ends in a secret"
+_TOO_MANY = b"too many pages are open: close one"
+_OWN_PAGE = "gpuwatch answers to its own page alone\n"
 _FONT_SIZE, _FONT_SIZES = "15", (6, 40)
 _OWN = {"/page.css": "text/css", "/page.js": "text/javascript"}
 _STATIC = Path(textual_serve.__file__).parent / "static"
@@ -34,10 +45,11 @@ _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 class Site:
     """What is answered to whom."""
 
-    def __init__(self, arguments: Sequence[str], token: str) -> None:
+    def __init__(self, arguments: Sequence[str], token: str, door: Door) -> None:
         """``arguments``: the command whose screen is shown, as it is executed."""
         self._arguments = tuple(arguments)
         self._token = token
+        self._door = door
         self._open: set[web.WebSocketResponse] = set()
 
     def application(self) -> web.Application:
@@ -54,33 +66,15 @@ class Site:
         application.on_shutdown.append(self._close_all)
         return application
 
-    def _cookie(self, request: web.Request) -> str:
-        """Browsers keep cookies by host alone: the port is in the name."""
-        port = request.transport.get_extra_info("sockname")[1] if request.transport else 0
-        return f"gpuwatch-{port}"
-
     @web.middleware
     async def _guarded(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
         try:
-            answer = self._refusal(request) or await handler(request)
+            answer = _refusal(request) or await handler(request)
         except web.HTTPException as error:
             answer = web.Response(status=error.status, text=f"{error.reason}\n")
         if not answer.prepared:
             answer.headers.update(guard.HEADERS)
         return answer
-
-    def _refusal(self, request: web.Request) -> web.Response | None:
-        if not guard.own_name(request.headers.get("Host")):
-            text = "gpuwatch answers to this machine's own name alone: open http://localhost:PORT\n"
-            return web.Response(status=403, text=text)
-        origin = request.headers.get("Origin")
-        if origin is not None and not guard.same_origin(origin, request.host):
-            return web.Response(status=403, text="gpuwatch answers to its own page alone\n")
-        first = request.path == "/" and guard.knows(request.query.get("token"), self._token)
-        if not first and not guard.knows(request.cookies.get(self._cookie(request)), self._token):
-            text = "open the address that `gpuwatch serve` printed: it holds a token\n"
-            return web.Response(status=401, text=text)
-        return None
 
     async def _page(self, request: web.Request) -> web.Response:
         text = Template(files("gpuwatch.web").joinpath("page.html").read_text("utf-8"))
@@ -88,9 +82,6 @@ class Site:
         page = text.substitute(socket=f"ws://{request.host}/ws", size=font)
         answer = web.Response(text=page, content_type="text/html")
         answer.headers["Content-Security-Policy"] = guard.content_policy(request.host)
-        answer.set_cookie(
-            self._cookie(request), self._token, httponly=True, samesite="Strict", path="/"
-        )
         return answer
 
     async def _file(self, request: web.Request) -> web.Response:
@@ -99,16 +90,31 @@ class Site:
 
     async def _socket(self, request: web.Request) -> web.StreamResponse:
         if not guard.same_origin(request.headers.get("Origin"), request.host):
-            return web.Response(status=403, text="gpuwatch answers to its own page alone\n")
-        if len(self._open) >= _MOST_SCREENS:
-            return web.Response(status=503, text="too many pages are open: close one\n")
-        socket = web.WebSocketResponse(heartbeat=15, max_msg_size=_LARGEST_MESSAGE)
-        self._open.add(socket)
-        try:
-            await self._screen(request, socket)
-        finally:
-            self._open.discard(socket)
+            return web.Response(status=403, text=_OWN_PAGE)
+        socket = web.WebSocketResponse(
+            heartbeat=15, max_msg_size=_LARGEST_MESSAGE, timeout=_FIRST_SECONDS
+        )
+        await socket.prepare(request)
+        if not await self._shows_the_secret(socket):
+            await socket.close(code=WSCloseCode.POLICY_VIOLATION, message=_ADDRESS)
+        elif len(self._open) >= _MOST_SCREENS:
+            await socket.close(code=WSCloseCode.TRY_AGAIN_LATER, message=_TOO_MANY)
+        else:
+            self._door.knows_the_secret(request.transport)
+            self._open.add(socket)
+            try:
+                await self._screen(request, socket)
+            finally:
+                self._open.discard(socket)
         return socket
+
+    async def _shows_the_secret(self, socket: web.WebSocketResponse) -> bool:
+        """Whether the first message is the secret; it is not passed on."""
+        try:
+            first = await asyncio.wait_for(socket.receive(), _FIRST_SECONDS)
+        except asyncio.TimeoutError:
+            return False
+        return first.type is WSMsgType.TEXT and guard.knows(first.data, self._token)
 
     async def _close_all(self, application: web.Application) -> None:
         """Screens take a moment to leave: they are waited for."""
@@ -118,7 +124,6 @@ class Site:
             await asyncio.sleep(0.05)
 
     async def _screen(self, request: web.Request, socket: web.WebSocketResponse) -> None:
-        await socket.prepare(request)
         process = ScreenProcess(self._arguments, socket)
         try:
             await process.start(*size(request.query.get("width"), request.query.get("height")))
@@ -133,44 +138,88 @@ class Site:
             await socket.close()
 
 
-async def _until_told(runner: web.AppRunner, port: int, ready: Callable[[int], None]) -> None:
+def _refusal(request: web.Request) -> web.Response | None:
+    if not guard.own_name(request.headers.get("Host")):
+        text = "gpuwatch answers to this machine's own name alone: open http://127.0.0.1:PORT\n"
+        return web.Response(status=403, text=text)
+    origin = request.headers.get("Origin")
+    if origin is not None and not guard.same_origin(origin, request.host):
+        return web.Response(status=403, text=_OWN_PAGE)
+    return None
+
+
+def _listening(port: int) -> list[Socket]:
+    """On both of this machine's loopback addresses: somebody else could answer to ``localhost`` on
+    the one that is left."""
+    found = [create_server(("127.0.0.1", port))]
+    try:
+        address = ("::1", found[0].getsockname()[1])
+        found.append(create_server(address, family=AF_INET6))
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            found[0].close()
+            raise
+    for each in found:
+        each.setblocking(False)
+    return found
+
+
+async def _until_told(
+    runner: web.AppRunner, door: Door, port: int, ready: Callable[[int], None]
+) -> None:
     over = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         loop.add_signal_handler(number, over.set)
     await runner.setup()
+    assert runner.server is not None
     try:
         try:
-            await web.TCPSite(runner, "127.0.0.1", port).start()
+            listening = _listening(port)
         except OSError as error:
             raise UsageError(
                 f"port {port} of this machine cannot be used: {error.strerror}",
                 "choose another with --port, or --port 0 for any free one",
             ) from error
-        ready(runner.addresses[0][1])
+        taking = [loop.create_task(door.accept(each, runner.server)) for each in listening]
+        ready(listening[0].getsockname()[1])
         # textual-serve prints the last words of a screen.
         with contextlib.redirect_stdout(sys.stderr):
             await over.wait()
+        for task in taking:
+            task.cancel()
+        await asyncio.gather(*taking, return_exceptions=True)
+        for each in listening:
+            each.close()
     finally:
         await runner.cleanup()
 
 
-def serve(arguments: Sequence[str], token: str, port: int, ready: Callable[[int], None]) -> None:
+def serve(
+    arguments: Sequence[str],
+    token: str,
+    port: int,
+    *,
+    ready: Callable[[int], None],
+    say: Callable[[str], None],
+) -> None:
     """Serve the screen of a command on the loopback interface until SIGINT, SIGTERM or SIGHUP.
 
-    ``arguments`` is executed as it stands for every page. ``ready`` is told the port.
+    ``arguments`` is executed as it stands for every page that shows the secret ``token``. ``ready``
+    is told the port; ``say`` what people should know.
 
     Raises:
         UsageError: the port cannot be used.
     """
-    application = Site(arguments, token).application()
+    door = Door(say)
     # What aiohttp logs of a request that it cannot read quotes it, other programs' cookies too.
     logging.getLogger("aiohttp.server").setLevel(logging.CRITICAL)
     runner = web.AppRunner(
-        application,
+        Site(arguments, token, door).application(),
         access_log=None,
         shutdown_timeout=1.0,
+        keepalive_timeout=_IDLE_SECONDS,
         max_field_size=_LARGEST_HEADER,
         max_line_size=_LARGEST_HEADER,
     )
-    asyncio.run(_until_told(runner, port, ready))
+    asyncio.run(_until_told(runner, door, port, ready))

@@ -1,0 +1,222 @@
+"""Files that gpuwatch writes: whole or not at all, through no link, and by one writer."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import os
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gpuwatch.errors import StorageError
+from gpuwatch.session.store import SessionStore
+from tests.conftest import Cli
+
+from .test_shells import ROOT, files
+
+RECORDED = Path(__file__).parents[1] / "data" / "sessions" / "schema-2.gpuwatch"
+WRITING = {
+    "roofline": ("roofline", RECORDED, "--format", "json", "--out"),
+    "export, CSV": ("export", RECORDED, "--output"),
+    "export, Parquet": ("export", RECORDED, "--format", "parquet", "--output"),
+    "compare": ("compare", RECORDED, "OTHER", "--format", "json", "--out"),
+}
+
+
+@pytest.fixture
+def other(tmp_path: Path) -> Path:
+    copy = tmp_path / "other.gpuwatch"
+    copy.write_bytes(RECORDED.read_bytes())
+    return copy
+
+
+@pytest.fixture(params=WRITING)
+def writing(request: pytest.FixtureRequest, other: Path) -> list[object]:
+    """A command that writes the file which is named behind it."""
+    return [other if word == "OTHER" else word for word in WRITING[request.param]]
+
+
+def test_a_planted_link_is_not_followed(cli: Cli, tmp_path: Path, writing: list[object]) -> None:
+    treasure, out = tmp_path / "treasure", tmp_path / "out"
+    treasure.write_text("gold")
+    for target in (treasure, tmp_path / "nowhere"):
+        out.symlink_to(target)
+        done = cli(*writing, out, code=2)
+        (line,) = done.stderr.splitlines()
+        assert str(out) in line and ("is a link" in line or "is there already" in line)
+        assert out.is_symlink() and treasure.read_text() == "gold"
+        assert not (tmp_path / "nowhere").exists()
+        out.unlink()
+
+
+def test_a_link_that_is_planted_in_the_meantime_is_replaced_not_followed(
+    cli: Cli, tmp_path: Path
+) -> None:
+    treasure, out = tmp_path / "treasure", tmp_path / "out.json"
+    treasure.write_text("gold")
+    over = threading.Event()
+
+    def plant() -> None:
+        while not over.is_set():
+            for each in tmp_path.glob("out*"):
+                if not each.is_symlink():
+                    each.unlink(missing_ok=True)
+            (tmp_path / "planted").unlink(missing_ok=True)
+            (tmp_path / "planted").symlink_to(treasure)
+            (tmp_path / "planted").replace(out)
+
+    planting = threading.Thread(target=plant)
+    planting.start()
+    try:
+        for _ in range(5):
+            cli("roofline", RECORDED, "--format", "json", "--out", out, code=None)
+            assert treasure.read_text() == "gold"
+    finally:
+        over.set()
+        planting.join()
+
+
+def test_a_new_file_appears_whole_and_nothing_is_left_beside_it(
+    cli: Cli, tmp_path: Path, writing: list[object]
+) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    # As long as a name can be.
+    out = folder / ("x" * 255)
+    cli(*writing, out)
+    assert out.stat().st_size > 10 and [*folder.iterdir()] == [out]
+    limited = ("sh", "-c", 'ulimit -f 0; trap "" XFSZ; exec "$@"', "sh")
+    small = folder / "small"
+    (line,) = cli(*writing, small, code=2, through=limited).stderr.splitlines()
+    assert "cannot write" in line and [*folder.iterdir()] == [out]
+
+
+def test_a_pipe_and_the_null_device_are_written_to_as_they_are(cli: Cli, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for words, option in ((("export", RECORDED), "--output"), (("roofline", RECORDED), "--out")):
+        with subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE) as reading:
+            cli(*words, option, pipe)
+            assert reading.stdout is not None and len(reading.stdout.read()) > 10
+        cli(*words, option, "/dev/null")
+        done = cli(*words, option, "/dev/stdout", through=("sh", "-c", '"$@" | cat', "sh"))
+        assert len(done.stdout) > 10
+    assert pipe.is_fifo() and Path("/dev/null").is_char_device()
+
+
+def test_standard_output_that_is_a_file_is_not_replaced_by_name(cli: Cli, tmp_path: Path) -> None:
+    # As /dev/stdout is, which a test had better not try.
+    (tmp_path / "stdout").symlink_to("/proc/self/fd/1")
+    words = ("export", RECORDED, "--output", tmp_path / "stdout")
+    into = ("sh", "-c", f'"$@" > {tmp_path}/file', "sh")
+    assert "is a link" in cli(*words, through=into, code=2).stderr
+    assert (tmp_path / "stdout").is_symlink() and (tmp_path / "file").read_text() == ""
+
+
+@pytest.mark.parametrize("name", ["{}-journal", ".{}.new"])
+def test_a_link_where_a_session_is_made_is_not_followed(tmp_path: Path, name: str) -> None:
+    treasure = tmp_path / "treasure"
+    treasure.write_text("gold")
+    path = tmp_path / "01-bare.gpuwatch"
+    (tmp_path / name.format(path.name)).symlink_to(treasure)
+    with contextlib.suppress(StorageError):
+        SessionStore.create(path, (), ()).close()
+    assert treasure.read_text() == "gold"
+
+
+_ANOTHER = {
+    "write_text",
+    "write_bytes",
+    "touch",
+    "mkstemp",
+    "NamedTemporaryFile",
+    "TemporaryFile",
+    "memfd_create",
+    "FileHandler",
+}
+"""Names of functions and methods that make or fill files."""
+_MAKING = ("O_WRONLY", "O_RDWR", "O_CREAT", "O_TRUNC", "O_APPEND")
+
+MAY_WRITE = {
+    "src/gpuwatch/output.py": "the writer",
+    "src/gpuwatch/session/store.py": "SQLite writes sessions; made by output.private_file",
+    "src/gpuwatch/session/limited.py": "SQLite reads sessions",
+    "src/gpuwatch/session/open.py": "a copy in a fresh private folder; a journal that must be new",
+    "src/gpuwatch/session/labels.py": "locks the labels, through no link; output writes them",
+    "src/gpuwatch/recorder/detach.py": "appends to a log, by output.private_file; /dev/null",
+    "src/gpuwatch/recorder/run_folder.py": "a lock and a mark in the run's private folder",
+    "src/gpuwatch/cli/beside.py": "a pipe to a process of its own",
+    "src/gpuwatch/cli/measuring.py": "in a fresh private folder",
+    "src/gpuwatch/cli/__init__.py": "/dev/null",
+    "tui/terminal.py": "/dev/null",
+    "tui/machine_recorder.py": "/dev/null",
+    "tui/nameless.py": "memory that has no name",
+    "runners/local.py": "the shim's log in the run's private folder",
+    "runners/shim.py": "has the standard library alone; in the run's private folder",
+    "runners/places.py": "what is mounted on, in the run's private folder",
+    "runners/charliecloud.py": "the workload's archive in the run's private folder",
+    "workloads/archive.py": "may import nothing of gpuwatch; a temporary file, then renamed",
+    "workloads/main.py": "/dev/null",
+}
+"""Where files are opened for writing, and why not by :mod:`gpuwatch.output`, or with its help."""
+
+
+def writes(source: str) -> Iterator[str]:
+    """What opens files for writing, with the line."""
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.Call):
+            continue
+        whole = ast.unparse(node.func)
+        name = whole.rpartition(".")[2]
+        if whole == "output.write_text":
+            continue
+        if name in _ANOTHER or whole.startswith(("shutil.copy", "shutil.move", "sqlite3.connect")):
+            yield f"{node.lineno}: {whole}"
+        elif name in ("open", "fdopen", "ZipFile", "TarFile", "GzipFile"):
+            flags = [ast.unparse(each) for each in node.args]
+            flags += [ast.unparse(each.value) for each in node.keywords if each.arg == "mode"]
+            if any(each in flag for flag in flags for each in _MAKING):
+                yield f"{node.lineno}: {whole}"
+            # Of pathlib's the mode stands first, of all others second.
+            modes = [flag.strip("'") for flag in flags if flag.startswith("'")]
+            if any(set(mode) <= set("rwaxbt+") and set(mode) & set("wax+") for mode in modes):
+                yield f"{node.lineno}: {whole}"
+
+
+def test_files_are_written_by_the_one_writer() -> None:
+    found = {path.relative_to(ROOT).as_posix(): [*writes(path.read_text())] for path in files()}
+    found = {path: told for path, told in found.items() if told}
+    assert {path: told for path, told in found.items() if path not in MAY_WRITE} == {}
+    assert [path for path in MAY_WRITE if path not in found] == [], "allowed, and does not"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "open(path, 'w')",
+        "open(path, mode='ab')",
+        "path.open('x', encoding='utf-8')",
+        "os.open(path, os.O_RDWR)",
+        "os.open(path, flags | os.O_CREAT, 0o600)",
+        "path.write_text(text)",
+        "(folder / name).write_bytes(data)",
+        "tempfile.mkstemp(dir=folder)",
+        "shutil.copy2(one, other)",
+        "zipfile.ZipFile(path, 'w')",
+        "sqlite3.connect(path)",
+    ],
+)
+def test_another_way_to_write_a_file_is_found(source: str) -> None:
+    assert [*writes(source)]
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["open(path)", "path.open('rb')", "output.write_text(path, text)", "text.replace(a, b)"],
+)
+def test_reading_and_the_one_writer_are_no_other_way(source: str) -> None:
+    assert not [*writes(source)]
