@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import os
 import re
-import shlex
 import subprocess
 from pathlib import Path
 
 from gpuwatch.deferred import dataclass
 from gpuwatch.models import Problem
-from gpuwatch.text import clean
+from gpuwatch.text import clean, shell
 from gpuwatch.workloads.architectures import build_for, is_too_old, oldest_driver, runs_on
 
 PATIENCE_SECONDS = 60.0
@@ -80,7 +79,7 @@ def fails(python: str) -> Problem:
     return Problem(
         "torch-fails",
         f"torch cannot be imported by {python}",
-        f"see why: {shlex.quote(python)} -c 'import torch'",
+        f"see why: {shell(python)} -c 'import torch'",
     )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from textwrap import fill
@@ -18,7 +17,7 @@ from gpuwatch.recorder.resume import missing
 from gpuwatch.session.estimate import Known, about, cell, history
 from gpuwatch.session.plan import Part, Plan, PlannedRun, case_label, read, unique
 from gpuwatch.shell_line import in_bash, operator_among
-from gpuwatch.text import clean, document
+from gpuwatch.text import clean, document, shell
 
 
 def announce(request: Request, say: Callable[[str], None]) -> None:
@@ -26,7 +25,7 @@ def announce(request: Request, say: Callable[[str], None]) -> None:
     cases = [case for part in request.parts for case in part.workloads]
     for words in dict.fromkeys(case.arguments for case in cases if case.kind == "command"):
         if operator := operator_among(words):
-            line = " ".join(word if word == operator else shlex.quote(word) for word in words)
+            line = " ".join(word if word == operator else shell(word) for word in words)
             say(f"{operator!r} goes to {words[0]} as it is; for a shell: -- {in_bash(line)}")
     plan = _plan(request)
     if len(plan.runs) > 1:
