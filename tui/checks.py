@@ -101,7 +101,8 @@ class Checks:
             self._checked = self._steps.newest
         throttled = {} if live else self._throttled(t)
         doubts = [Alert("ceiling", str(at), text) for at, text in enumerate(self.ceilings.doubts())]
-        findings = (*self._no_gpu, *self._findings, *doubts)
+        rest = [Alert("left-out", str(at), text) for at, text in enumerate(self._reader.left_out)]
+        findings = (*self._no_gpu, *self._findings, *doubts, *rest)
         limit = number(mapping(self._meta.get("environment")).get("memory_limit_bytes"))
         return alerts_of(
             devices,

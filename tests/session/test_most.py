@@ -165,6 +165,8 @@ def test_what_is_left_out_stands_in_text_and_json(
     assert f"note: {said}" in " ".join(capsys.readouterr().out.split())
     assert main(["show", str(path), "--format", "json"]) == 0
     assert json.loads(capsys.readouterr().out)["session"]["left_out"] == [said]
+    assert main(["export", str(path)]) == 0
+    assert capsys.readouterr().err == f"gpuwatch: note: {said}\n"
     other = path.with_name("02-bare.gpuwatch")
     other.write_bytes(path.read_bytes())
     assert main(["compare", str(path), str(other), "--format", "json"]) == 0

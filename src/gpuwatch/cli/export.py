@@ -22,10 +22,12 @@ from typing import TYPE_CHECKING
 
 from gpuwatch import output
 from gpuwatch.cli import find
+from gpuwatch.cli.say import say
 from gpuwatch.errors import StorageError, UsageError
 
 if TYPE_CHECKING:
     from gpuwatch.report.export import Export
+    from gpuwatch.session.reader import SessionReader
 
 _WHAT = ("series", "steps", "log", "events", "runs")
 _FORMATS = ("csv", "json", "parquet")
@@ -82,7 +84,15 @@ def _export(paths: list[Path], what: str, stack: contextlib.ExitStack, *, severa
         return export_study.runs(read_study(folders.pop()) if whole else read_sessions(paths))
     if several:
         return export_study.under_each_other(paths, TABLES[what])
-    return TABLES[what](stack.enter_context(SessionReader(paths[0])))
+    reader = stack.enter_context(SessionReader(paths[0]))
+    stack.callback(_tell, reader)
+    return TABLES[what](reader)
+
+
+def _tell(reader: SessionReader) -> None:
+    """What was left out of the table."""
+    for each in reader.left_out:
+        say(f"note: {each}")
 
 
 def _text(form: str) -> Callable[[Export], Iterator[str]]:

@@ -10,6 +10,7 @@ import argparse
 import sys
 
 from gpuwatch.cli import find
+from gpuwatch.cli.say import say
 from gpuwatch.errors import UsageError
 from gpuwatch.text import clean
 
@@ -39,6 +40,8 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
 
     with SessionReader(path) as reader:
         meta = reader.meta()
+    for each in reader.left_out:
+        say(f"note: {each}")
     profile, counters = profile_of(meta), counters_of(meta)
     tables = kernels.all_tables(profile, counters)
     if not tables and (counters is None or counters.reason):
