@@ -94,8 +94,8 @@ def problems(spec: LaunchSpec) -> list[Problem]:
             Problem(
                 "download-in-container",
                 "--download writes into --data, which containers see read-only",
-                "fetch the data once: gpuwatch --record "
-                f"{shell(spec.workload.name)} --download --data {shell(data_folder(spec) or 'DIR')} --steps 1",
+                f"fetch the data once: gpuwatch --record {shell(spec.workload.name)} "
+                f"--download --data {shell(data_folder(spec) or 'DIR')} --steps 1",
             )
         )
     return found
