@@ -13,9 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch import output, paths
-from gpuwatch.cli import export as export_command
-from gpuwatch.cli.commands import Parser
+from gpuwatch import paths
 from gpuwatch.errors import StorageError
 from tests.conftest import Cli
 
@@ -167,26 +165,6 @@ def test_nothing_is_opened_to_others_even_for_a_moment(cli: Cli, tmp_path: Path)
                 wrong.append(line)
     assert not wrong, "\n".join(wrong)
     assert folders >= 4 and files >= 6, "what was looked at"
-
-
-def test_a_link_that_waits_where_a_file_is_written_first_is_not_written_through(
-    cli: Cli, tmp_path: Path
-) -> None:
-    cli("--record", "--", sys.executable, STEPS, 5, 0.02)
-    (path,) = sessions(cli.home / ".local/share/gpuwatch/studies")
-    treasure = tmp_path / "treasure"
-    treasure.write_text("gold")
-    pid = os.getpid()
-    (tmp_path / f".out.csv.{pid}").symlink_to(treasure)
-    (tmp_path / f".summary.md.{pid}").symlink_to(treasure)
-    parser = Parser(prog="gpuwatch")
-    export_command.add_arguments(parser)
-    out = tmp_path / "out.csv"
-    export_command.run(parser.parse_args([str(path), "--output", str(out)]), ())
-    output.write_text(tmp_path / "summary.md", "text")
-    assert treasure.read_text() == "gold"
-    assert out.stat().st_size > 10 and not out.is_symlink()
-    assert (tmp_path / "summary.md").read_text() == "text"
 
 
 @pytest.mark.parametrize("trap", ["a link", "a folder that all may write"])

@@ -10,13 +10,13 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import aiohttp
 import pytest
 
 from tests.cli.test_record import STEPS, until
 from tests.conftest import Cli
 from tests.terminal import Pty
 from tests.web.conftest import Serve, serve  # noqa: F401 (a fixture of these tests too)
+from tests.web.test_socket import a_socket
 
 LISTEN, UNCONNECTED = "0A", "07"
 TABLES = {"tcp": LISTEN, "tcp6": LISTEN, "udp": UNCONNECTED, "udp6": UNCONNECTED,
@@ -126,14 +126,12 @@ def test_serve_listens_on_loopback_alone_and_its_screens_on_nothing(
 ) -> None:
     served = serve()
     wanted = [f"tcp 0100007F:{served.port:04X}"]
+    if Path("/proc/net/if_inet6").exists():
+        wanted.append(f"tcp6 {'0' * 24}01000000:{served.port:04X}")
 
     async def look() -> None:
-        headers = {"Cookie": served.cookie, "Origin": f"http://127.0.0.1:{served.port}"}
-        url = f"http://127.0.0.1:{served.port}/ws?width=100&height=40"
-        async with (
-            aiohttp.ClientSession() as session,
-            session.ws_connect(url, headers=headers) as page,
-        ):
+        async with a_socket(served, "width=100&height=40") as page:
+            await page.send_str(served.token)
 
             async def drawn() -> None:
                 seen = b""

@@ -1,5 +1,5 @@
 // The secret stands behind the #, which no browser sends to a server. This script alone has it from here
-// on: it is taken out of the address and the history, and is in no cookie and no storage. So it is gone
+// on: it is taken out of the address and the tab's history, and is in no cookie and no storage. So it is gone
 // when the page is loaded again.
 {
   const secret = location.hash.slice(1);
