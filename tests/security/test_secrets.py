@@ -20,7 +20,7 @@ import pytest
 from gpuwatch.session.reader import SessionReader
 from tests.cli.test_record import STEPS, sessions, until
 from tests.conftest import Cli
-from tests.fake_nvml import FakeDriver
+from tests.fake_nvml import FakeDriver, uuid
 
 SITES = """
     HF GH GITHUB GITLAB WANDB OPENAI ANTHROPIC AZURE GOOGLE KAGGLE COMET NEPTUNE SLACK SENTRY MLFLOW
@@ -154,7 +154,7 @@ def test_no_variable_is_in_anything_that_is_written_of_a_bare_run(
     wanted |= {"started.json", "shim.log", "export --what log --format json"}
     assert wanted <= search.seen
     facts = facts_of(session)
-    assert facts["process.env.CUDA_VISIBLE_DEVICES"] == "0"
+    assert facts["process.env.CUDA_VISIBLE_DEVICES"] == uuid(0)
     assert facts["process.env.NCCL_DEBUG"] == "INFO"
     assert facts["process.env.LD_PRELOAD"] == "present"
     assert facts.keys() & {f"process.env.{name}" for name in hidden} == {"process.env.LD_PRELOAD"}
