@@ -101,6 +101,7 @@ class Cli:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
+            errors="surrogateescape",
             timeout=timeout,
             check=False,
         )

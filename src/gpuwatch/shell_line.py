@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Sequence
+
+from gpuwatch.text import shell
 
 _QUOTED = re.compile(r"'[^']*'|\"(?:\\.|[^\"\\])*\"|\\.")
 _IN_A_LINE = re.compile(r"[|;<>]+|&&|(?<!\S)&(?!\S)")
@@ -25,4 +26,4 @@ def operator_among(words: Sequence[str]) -> str | None:
 
 def in_bash(line: str) -> str:
     """The command that has ``line`` run by a shell."""
-    return shlex.join(("bash", "-c", line))
+    return f"bash -c {shell(line)}"
