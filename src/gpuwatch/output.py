@@ -63,8 +63,8 @@ def write_once(path: Path, data: bytes) -> None:
 def asked_for(path: Path, *, new: bool = False) -> contextlib.AbstractContextManager[BinaryIO]:
     """A file that the user asked for by its path, to be written within the block.
 
-    Its mode is as the umask says, or that of the file which it replaces. ``new``: one that is there
-    is not replaced. A pipe or a device is written to as it is.
+    Its mode is as the umask says, or that of the caller's own file which it replaces. ``new``: one
+    that is there is not replaced. A pipe or a device is written to as it is.
 
     Raises:
         OSError: it cannot be written, or is a link.
@@ -76,6 +76,8 @@ def asked_for(path: Path, *, new: bool = False) -> contextlib.AbstractContextMan
     except FileNotFoundError:
         return _replacing(path, _AS_THE_UMASK_SAYS)
     if stat.S_ISREG(known.st_mode):
+        if known.st_uid != os.geteuid():  # whose mode would let others read it
+            return _replacing(path, _AS_THE_UMASK_SAYS)
         return _replacing(path, _PRIVATE, stat.S_IMODE(known.st_mode) & 0o777)
     if stat.S_ISLNK(known.st_mode) and path.absolute().parent not in _LINKS:
         raise OSError(errno.ELOOP, "it is a link")

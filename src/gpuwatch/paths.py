@@ -14,7 +14,7 @@ from pathlib import Path
 
 from gpuwatch import output
 from gpuwatch.errors import StorageError
-from gpuwatch.processes import boot_id
+from gpuwatch.processes import boot_id, is_this_machine, machine_id
 from gpuwatch.text import shell
 
 _MOST_REMEMBERED = 200
@@ -196,7 +196,7 @@ def new_run_folder(run_id: str) -> Path:
             ) from None
         folder = private_folder(fallback / run_id)
     try:
-        output.write_text(folder / _BOOT, f"{socket.gethostname()} {boot_id()}")
+        output.write_text(folder / _BOOT, f"{socket.gethostname()} {boot_id()} {machine_id()}")
     except OSError as error:
         shutil.rmtree(folder, ignore_errors=True)
         raise StorageError(
@@ -209,11 +209,11 @@ def new_run_folder(run_id: str) -> Path:
 def _forget_before_boot() -> None:
     for folder in run_folders():
         try:
-            host, _, boot = (folder / _BOOT).read_text().partition(" ")
-        except OSError:
+            host, boot, *machine = (folder / _BOOT).read_text().split(" ")
+        except (OSError, ValueError):
             continue
         # Homes may be shared by machines: only this one's runs can be known to be over.
-        if host == socket.gethostname() and boot != boot_id():
+        if is_this_machine(host, "".join(machine)) and boot != boot_id():
             remove_run_folder(folder)
 
 

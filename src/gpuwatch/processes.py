@@ -24,12 +24,14 @@ class ProcessId:
     start_time: int
     pid_namespace: int | None = None
     """In which the number counts, see pid_namespaces(7); ``None``: not noted."""
+    machine: str = ""
+    """See :func:`machine_id`; empty: not noted, or there is none."""
 
     def alive(self) -> bool | None:
         """Whether it still runs; ``None`` where that cannot be known: on another host, or in a
         container with process numbers of its own."""
         if self.boot_id != boot_id():
-            return False if self.host == socket.gethostname() else None
+            return False if is_this_machine(self.host, self.machine) else None
         if self.pid_namespace is None:
             here = self.host == socket.gethostname()
         else:
@@ -41,7 +43,9 @@ class ProcessId:
         """Where it runs, as a person on this machine would say it."""
         if self.host != socket.gethostname():
             return self.host
-        return f"a container of {self.host}"
+        if self.boot_id != boot_id():
+            return f"another machine of the name {self.host}"
+        return f"{self.host}, in another PID namespace (a container)"
 
 
 def when_ended(process: ProcessId, call: Callable[[], None]) -> bool:
@@ -106,7 +110,7 @@ def identify(pid: int) -> ProcessId | None:
     started = start_time(pid)
     if started is None:
         return None
-    return ProcessId(socket.gethostname(), boot_id(), pid, started, pid_namespace())
+    return ProcessId(socket.gethostname(), boot_id(), pid, started, pid_namespace(), machine_id())
 
 
 @cache
@@ -116,6 +120,21 @@ def boot_id() -> str:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:
         return ""
+
+
+@cache
+def machine_id() -> str:
+    """What tells this machine from another of its name, see machine-id(5); empty where there is
+    none."""
+    try:
+        return Path("/etc/machine-id").read_text().strip()
+    except OSError:
+        return ""
+
+
+def is_this_machine(host: str, machine: str) -> bool:
+    """Whether what was noted of a machine is of this one; of an older file, by its name alone."""
+    return host == socket.gethostname() and machine in ("", machine_id())
 
 
 @cache

@@ -214,7 +214,7 @@ def test_neither_the_home_screen_nor_the_form_for_a_run_imports_torch(
     for name, value in (cli.env | {"VIRTUAL_ENV": str(without_torch.parents[1])}).items():
         monkeypatch.setenv(name, value)
     found = {each.name: each for each in asyncio.run(home_first.look())}
-    assert len(asyncio.run(launch_answers.ask_doctor(())).gpus) == 2
+    assert len(asyncio.run(launch_answers.ask_doctor(None)).gpus) == 2
     assert not imported(without_torch)
     assert found["torch"].good and found["bare"].good
     assert found["torch"].text == f"2.15.0 (CUDA 13.2 build), not tried, in {without_torch}"

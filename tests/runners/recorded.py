@@ -58,7 +58,7 @@ class Ended:
 def start(runner: Runner, spec: LaunchSpec, folder: Path) -> Run:
     problems = runner.preflight(spec)
     assert problems == [], problems
-    folder.mkdir(mode=0o700)
+    folder.mkdir(mode=0o700, parents=True)
     return runner.start(spec, runner.prepare(spec, lambda line: None), folder)
 
 

@@ -95,8 +95,11 @@ def _write(out: Path, text: str) -> None:
         out.parent.mkdir(parents=True, exist_ok=True)
         with output.asked_for(out, new=True) as file:
             file.write(text.encode())
-    except FileExistsError:
-        raise _taken(out) from None
+    except FileExistsError as error:
+        if os.path.lexists(out):
+            raise _taken(out) from None
+        why = f"{out.parent} is no folder"
+        raise StorageError(f"cannot write {out}: {why}", "choose another --out") from error
     except OSError as error:
         raise StorageError(f"cannot write {out}: {error.strerror}", room(out, error)) from error
 

@@ -103,6 +103,7 @@ def _check(what: Removal) -> None:
     Raises:
         UsageError: a run of it goes on, or its study does.
     """
+    from gpuwatch.recorder.run_folder import folders_of
     from gpuwatch.session.reader import SessionReader
     from gpuwatch.session.status import goes_on_alone, process_id, status
     from gpuwatch.session.study import is_held
@@ -131,6 +132,9 @@ def _check(what: Removal) -> None:
             raise _elsewhere(path, recorder.place)
         if status(meta, path).live or goes_on_alone(meta):
             stop = f"stop it first: {to_paste('stop', path)}"
+            if not folders_of(path):
+                stop = f"if it is not: rm {shell(path)}"
+                raise UsageError(f"{path} says that it goes on", stop)
             raise UsageError(f"{path} goes on", stop)
 
 

@@ -261,7 +261,7 @@ def _stop_recorder(folder: Path, path: Path) -> bool:
 def _stop_machine(path: Path, meta: Mapping[str, JSON]) -> str | None:
     """End a recording of the machine, which has no folder of its own: the kernel says who holds
     its study and has its file open. ``None``: what has no folder is over."""
-    from gpuwatch.recorder.run_folder import RecordedElsewhere
+    from gpuwatch.recorder.run_folder import NotYours, RecordedElsewhere
     from gpuwatch.session.status import goes_on_alone, process_id, status
     from gpuwatch.session.study import holder
 
@@ -277,10 +277,7 @@ def _stop_machine(path: Path, meta: Mapping[str, JSON]) -> str | None:
     if named is not None and named.alive() is None:
         raise RecordedElsewhere(path, named)
     if status(meta, path).live or goes_on_alone(meta):
-        raise UsageError(
-            f"no run of yours here is recorded to {path}, which says that it goes on",
-            "if it is another user's, stop it as that user",
-        )
+        raise NotYours(path)
     return None
 
 

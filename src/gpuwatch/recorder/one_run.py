@@ -73,7 +73,7 @@ def record_one(
         )
         spare.files()
         spare.threads(_SPARE_THREADS)
-        if sources.notice is not None:
+        if sources.notice is not None and request.gpus != ():
             notice(sources.notice)
         facts = dict(sources.host_facts())
         if request.dcgm is not None:

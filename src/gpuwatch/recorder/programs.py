@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -19,8 +20,9 @@ LARGEST = 64 << 20
 def digests(arguments: Sequence[str], folder: Path) -> dict[str, str]:
     """SHA-256 in hex of each file in ``folder`` that the command ``arguments`` names, by its name.
 
-    Scripts, modules behind ``-m`` and configurations (``--config=a.yaml``). A program that is found
-    by the ``PATH`` is not among them, nor is what a script imports.
+    Scripts, modules behind ``-m``, configurations (``--config=a.yaml``), and what stands in the
+    line of ``bash -c``. A program that is found by the ``PATH`` is not among them, nor is what a
+    script imports.
     """
     found = {}
     for name in _named(arguments):
@@ -67,11 +69,25 @@ def _named(arguments: Sequence[str]) -> Iterator[str]:
     before = ""
     for place, argument in enumerate(arguments):
         if place > 0 or os.sep in argument:
-            yield argument.partition("=")[2] if argument.startswith("-") else argument
-        if before == "-m":
-            module = argument.replace(".", os.sep)
-            yield from (f"{module}.py", os.path.join(module, "__main__.py"))
+            yield argument
+            yield argument.lstrip("@").rpartition("=")[2]
+            yield os.path.join(argument, "__main__.py")
+        for module in (argument if _MODULE.fullmatch(before) else "", _joined(argument)):
+            if module:
+                path = module.replace(".", os.sep)
+                yield from (f"{path}.py", os.path.join(path, "__main__.py"))
+        if any(each.isspace() for each in argument):  # the line of `bash -c`
+            yield from _named(["", *_WORDS.findall(argument)])
         before = argument
+
+
+_MODULE = re.compile(r"-[A-Za-z]*m")
+_WORDS = re.compile(r"[^\s'\"|&;<>()]+")
+
+
+def _joined(argument: str) -> str:
+    """The module of ``-mNAME``."""
+    return argument[2:] if argument.startswith("-m") else ""
 
 
 def _digest(path: Path) -> str | None:

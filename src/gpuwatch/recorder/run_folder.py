@@ -189,6 +189,16 @@ def check_is_here(folder: Path, session: Path) -> None:
         raise RecordedElsewhere(session, recorder)
 
 
+class NotYours(UsageError):
+    """A session says that its run goes on, and no folder of this user's is of that run."""
+
+    def __init__(self, session: Path) -> None:
+        super().__init__(
+            f"no run of yours here is recorded to {session}, which says that it goes on",
+            "if it is another user's, do it as that user",
+        )
+
+
 class RecordedElsewhere(UsageError):
     """A run is on another host, or in a container: nothing is done to what cannot be seen."""
 

@@ -18,7 +18,7 @@ from gpuwatch.recorder.sources import Dcgm, Sources
 from gpuwatch.runners import load
 from gpuwatch.session import study
 from gpuwatch.session.reader import SessionReader
-from gpuwatch.session.status import process_id, status
+from gpuwatch.session.status import goes_on_alone, process_id, status
 from gpuwatch.text import to_paste
 
 
@@ -100,6 +100,8 @@ def _nothing_left(path: Path, known: Mapping[str, JSON]) -> UsageError:
     recorder = process_id(known.get("recorder"))
     if recorder is not None and recorder.alive() is None:
         return run_folder.RecordedElsewhere(path, recorder)
+    if status(known, path).live or goes_on_alone(known):
+        return run_folder.NotYours(path)
     return UsageError(
         f"nothing is left of the run of {path}: no folder in {paths.runs_home()} is of it",
         f"what it has: {to_paste('show', path)}",

@@ -8,7 +8,6 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 from gpuwatch.analysis import interval_plot
-from gpuwatch.analysis.notes import out_of_order
 from gpuwatch.analysis.results import StudyResult
 from gpuwatch.analysis.study_notes import conditions, doubts
 from gpuwatch.report import (
@@ -45,7 +44,6 @@ def terminal(result: StudyResult, *, columns: int = 80, short: bool = False) -> 
         lines = _items(study_answer.answer(result), columns)
         if short:
             beside = side_by_side.brief(compared(result), columns=columns)
-            lines = [*_out_of_order(result, columns), *lines]
             beside += _doubts(result, columns)
         else:
             notices = [*result.notices, *conditions(result.questions)]
@@ -53,8 +51,6 @@ def terminal(result: StudyResult, *, columns: int = 80, short: bool = False) -> 
         return "\n".join([*lines, "", beside]) if lines else beside
     lines = [part for each in study_answer.heading(result) for part in _wrap("", each, columns)]
     lines += [_short(each, columns) for each in study_origin.lines(result)]
-    if short:
-        lines += _out_of_order(result, columns)
     sections = _answers(result) if short else _sections(result)
     for section in sections:
         if isinstance(section, Heading):
@@ -77,12 +73,6 @@ def _doubts(result: StudyResult, columns: int) -> str:
         rest = len(found) - _MOST_DOUBTS + 1
         found = [*found[: _MOST_DOUBTS - 1], f"{rest} more notes: summary.md has all of them"]
     return "".join(f"{line}\n" for each in found for line in _wrap("note: ", each, columns))
-
-
-def _out_of_order(result: StudyResult, columns: int) -> list[str]:
-    """What kept a GPU from being seen."""
-    told = dict.fromkeys(each for one in result.sessions for each in out_of_order(one.facts))
-    return [part for each in told for part in _wrap("", f"note: {each}", columns)]
 
 
 def _short(text: str, columns: int) -> str:

@@ -23,6 +23,7 @@ from gpuwatch.session import schema
 from gpuwatch.session.beside import check, is_movable, is_shared, journal_of
 from gpuwatch.session.copied import copy
 from gpuwatch.session.limited import Limited, connect
+from gpuwatch.text import shell
 
 _HEADER = b"SQLite format 3\x00"
 _PADDING = 64 << 20
@@ -172,7 +173,7 @@ def _check_header(real: Path, path: Path) -> None:
     if head[18:20] != b"\x01\x01":
         raise NotASession(
             f"{path} was changed by another program: it has a write-ahead log",
-            f"sqlite3 {path} 'PRAGMA journal_mode=DELETE'",
+            f"if it is your own: sqlite3 {shell(path)} 'PRAGMA journal_mode=DELETE'",
         )
     version = int.from_bytes(head[60:64], "big")
     if version > schema.VERSION:

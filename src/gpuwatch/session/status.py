@@ -102,6 +102,7 @@ def process_id(value: JSON) -> ProcessId | None:
             int(value["pid"]),
             int(value["start_time"]),
             None if namespace is None else int(namespace),
+            str(value.get("machine", "")),
         )
     except (AttributeError, TypeError, KeyError, ValueError, OverflowError):
         return None

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from gpuwatch import paths
 from gpuwatch.models import RunState
 from gpuwatch.runners.apptainer.runner import ApptainerRunner, blame, limited
 from gpuwatch.runners.local import Ending
@@ -35,7 +36,7 @@ sys.exit(9)
 
 def ran(tmp_path: Path, image: Path, *command: str) -> Ended:
     spec = specification("apptainer", image, *command, where=tmp_path)
-    return finish(start(ApptainerRunner(), spec, tmp_path / "run"))
+    return finish(start(ApptainerRunner(), spec, paths.runs_home() / "run"))
 
 
 @pytest.mark.parametrize(
@@ -81,7 +82,7 @@ def test_memory_is_limited_where_the_engine_can(tmp_path: Path, small_root: Path
     if found := ApptainerRunner().preflight(spec):
         assert [each.code for each in found] == ["memory-unsupported"]
         pytest.skip(found[0].text)
-    ended = finish(start(ApptainerRunner(), spec, tmp_path / "run"))
+    ended = finish(start(ApptainerRunner(), spec, paths.runs_home() / "run"))
     assert (ended.result.code, ended.out) == (137, b"")
     assert ended.result.text == "its memory was limited to 100 MiB, which may be why it was killed"
 
@@ -120,7 +121,7 @@ def test_a_stop_asks_the_workload_once_and_leaves_its_files_alone(
     tmp_path: Path, small_sif: Path
 ) -> None:
     spec = specification("apptainer", small_sif, "python3", "-c", COUNTS_TERMS, where=tmp_path)
-    run = start(ApptainerRunner(), spec, tmp_path / "run")
+    run = start(ApptainerRunner(), spec, paths.runs_home() / "run")
     reads(run, b"up\n")
     run.stop()
     ended = finish(run)
@@ -131,7 +132,7 @@ def test_a_stop_asks_the_workload_once_and_leaves_its_files_alone(
 def test_a_second_stop_kills_what_ignores_the_first(tmp_path: Path, small_root: Path) -> None:
     script = "trap '' TERM; setsid sleep 4711.5 & echo up; while :; do sleep 0.1; done"
     spec = specification("apptainer", small_root, "sh", "-c", script, where=tmp_path)
-    run = start(ApptainerRunner(), spec, tmp_path / "run")
+    run = start(ApptainerRunner(), spec, paths.runs_home() / "run")
     reads(run, b"up\n")
     run.stop()
     time.sleep(0.3)  # nothing is to happen
@@ -145,7 +146,7 @@ def test_a_stop_before_the_workload_is_there_ends_the_launcher(
     tmp_path: Path, small_sif: Path
 ) -> None:
     spec = specification("apptainer", small_sif, "sleep", "4711.75", where=tmp_path)
-    run = start(ApptainerRunner(), spec, tmp_path / "run")
+    run = start(ApptainerRunner(), spec, paths.runs_home() / "run")
     run.stop()
     assert not finish(run, 15).result.launcher_failed
     until(lambda: not processes("sleep", "4711.75"))
@@ -154,7 +155,7 @@ def test_a_stop_before_the_workload_is_there_ends_the_launcher(
 def test_a_run_is_found_again_by_its_handle(tmp_path: Path, small_root: Path) -> None:
     runner = ApptainerRunner()
     spec = specification("apptainer", small_root, "sh", "-c", "echo up; sleep 60", where=tmp_path)
-    run = start(runner, spec, tmp_path / "run")
+    run = start(runner, spec, paths.runs_home() / "run")
     reads(run, b"up\n")
     again = runner.attach(run.handle(), run.cursor())
     assert again.state() is RunState.RUNNING
@@ -162,7 +163,7 @@ def test_a_run_is_found_again_by_its_handle(tmp_path: Path, small_root: Path) ->
     again.stop()
     assert finish(again).result.code == 143
     again.forget()
-    assert not (tmp_path / "run").exists()
+    assert not (paths.runs_home() / "run").exists()
 
 
 def test_a_launchers_failure_is_known_after_the_recorder_was_replaced(
@@ -170,7 +171,7 @@ def test_a_launchers_failure_is_known_after_the_recorder_was_replaced(
 ) -> None:
     runner = ApptainerRunner()
     spec = specification("apptainer", small_root, "no-such-program", where=tmp_path)
-    run = start(runner, spec, tmp_path / "run")
+    run = start(runner, spec, paths.runs_home() / "run")
     finish(run)
     result = runner.attach(run.handle(), run.cursor()).result()
     assert result is not None
@@ -179,7 +180,7 @@ def test_a_launchers_failure_is_known_after_the_recorder_was_replaced(
 
 def test_a_killed_launcher_takes_the_workload_with_it(tmp_path: Path, small_root: Path) -> None:
     spec = specification("apptainer", small_root, "sleep", "4712.25", where=tmp_path)
-    run = start(ApptainerRunner(), spec, tmp_path / "run")
+    run = start(ApptainerRunner(), spec, paths.runs_home() / "run")
     until(lambda: processes("sleep", "4712.25"))
     os.kill(run.pids()[0], signal.SIGKILL)
     result = finish(run).result

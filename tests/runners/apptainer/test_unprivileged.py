@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 
+from gpuwatch import paths
 from gpuwatch.runners.apptainer.runner import ApptainerRunner
 
 from ..recorded import finish, specification, start
@@ -76,7 +77,8 @@ def test_a_user_runs_a_folder_with_the_same_view(place: Path) -> None:
 
     def action() -> Any:
         spec = specification("apptainer", place / "root", "sh", "-c", script, where=place)
-        run = start(ApptainerRunner(), spec, place / "run")
+        os.environ["XDG_STATE_HOME"] = str(place / "state")
+        run = start(ApptainerRunner(), spec, paths.runs_home() / "run")
         ended = finish(run)
         run.forget()
         return ended.lines, ended.result.code
@@ -84,7 +86,7 @@ def test_a_user_runs_a_folder_with_the_same_view(place: Path) -> None:
     lines, code = as_nobody(place, action)
     assert lines == [str(NOBODY.pw_uid), str(place), "room", "home", "1", "ro"]
     assert code == 0
-    assert not (place / "run").exists()
+    assert list((place / "state/gpuwatch/runs").iterdir()) == []
 
 
 def test_a_file_without_fuse_is_told_with_the_way_around(place: Path, small_sif: Path) -> None:

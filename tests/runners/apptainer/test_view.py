@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from gpuwatch import paths
 from gpuwatch.models import Mount
 from gpuwatch.runners.apptainer.runner import ApptainerRunner
 
@@ -48,7 +49,7 @@ print(json.dumps({
 
 def ran(tmp_path: Path, where: Path, image: Path, *command: str, **more: object) -> Ended:
     spec = specification("apptainer", image, *command, where=where, **more)  # type: ignore[arg-type]
-    return finish(start(ApptainerRunner(), spec, tmp_path / "run"))
+    return finish(start(ApptainerRunner(), spec, paths.runs_home() / "run"))
 
 
 def test_little_of_this_machine_is_seen(
@@ -137,7 +138,7 @@ def test_no_network_leaves_the_loopback_alone(tmp_path: Path, small_root: Path) 
 
 def test_the_folders_of_a_run_go_with_it(tmp_path: Path, small_root: Path) -> None:
     spec = specification("apptainer", small_root, "touch", "/tmp/x", where=tmp_path)
-    run = start(ApptainerRunner(), spec, tmp_path / "run")
+    run = start(ApptainerRunner(), spec, paths.runs_home() / "run")
     assert finish(run).result.code == 0
     run.forget()
-    assert not (tmp_path / "run").exists()
+    assert not (paths.runs_home() / "run").exists()

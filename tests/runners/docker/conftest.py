@@ -14,6 +14,7 @@ from typing import Any
 import docker
 import pytest
 
+from gpuwatch import paths
 from gpuwatch.models import Environment, LaunchSpec, Mount, Output, Result, Workload
 from gpuwatch.runners.docker.run import DockerRun
 from gpuwatch.runners.docker.runner import DockerRunner
@@ -175,14 +176,16 @@ class Launched:
 
 
 @pytest.fixture
-def launch(small_image: str, tmp_path: Path) -> Iterator[Callable[..., Launched]]:
+def launch(
+    small_image: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[..., Launched]]:
     """Start a command in a container, without a recorder."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     runs: list[DockerRun] = []
 
     def start(*command: str, **options: Any) -> Launched:
         spec = launch_spec(small_image, *command, **options)
-        folder = tmp_path / f"run{len(runs)}{os.getpid()}"
-        folder.mkdir(mode=0o700)
+        folder = paths.new_run_folder(f"run{len(runs)}{os.getpid()}")
         runner = DockerRunner()
         run = runner.start(spec, runner.prepare(spec, lambda _: None), folder)
         assert isinstance(run, DockerRun)
