@@ -124,11 +124,11 @@ class Cli:
 
 
 @pytest.fixture(autouse=True)
-def _state_of_its_own(
-    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def _state_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """What a test does in its own process leaves the state folder of whoever runs it alone."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+    with pytest.MonkeyPatch.context() as patch:  # not the test's own, which ends before others do
+        patch.setenv("XDG_STATE_HOME", str(tmp_path_factory.mktemp("state")))
+        yield
 
 
 @pytest.fixture

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from gpuwatch.processes import boot_id, identify
+from gpuwatch.recorder.programs import digests
 from tests.cli.test_record import sessions, until
 from tests.conftest import Cli
 
@@ -230,6 +231,8 @@ def test_this_boot_is_known_by_its_name_whatever_the_host_is_called_now() -> Non
     assert apart.alive() is None
     assert type(own)("another", "another", own.pid, own.start_time).alive() is None
     assert type(own)(own.host, "another", own.pid, own.start_time).alive() is False
+    of_its_name = type(own)(own.host, "another", own.pid, own.start_time, None, "another")
+    assert of_its_name.alive() is None, "two machines may have one name"
 
 
 def _study(cli: Cli, tmp_path: Path, script: str) -> Path:
@@ -304,3 +307,25 @@ def test_resume_does_not_go_on_with_a_program_that_was_changed(cli: Cli, tmp_pat
     (tmp_path / "work" / "train.py").write_text(SCRIPT)
     (tmp_path / "work" / "fast").touch()
     cli("resume", folder)
+
+
+@pytest.mark.parametrize(
+    ("command", "named"),
+    [
+        (["python3", "train.py", "--lr", "1"], ["train.py"]),
+        (["bash", "-c", "python3 train.py 60 | tee 'o';./go.sh>x"], ["train.py", "./go.sh"]),
+        (["python3", "-m", "pkg.train"], ["pkg/train.py"]),
+        (["python3", "-um", "pkg.train"], ["pkg/train.py"]),
+        (["python3", "-mtrain"], ["train.py"]),
+        (["python3", "pkg"], ["pkg/__main__.py"]),
+        (["./go.sh", "--config=a.yaml", "@b.txt", "cfg=a.yaml"], ["./go.sh", "a.yaml", "b.txt"]),
+        (["true"], []),
+    ],
+)
+def test_the_files_of_a_program_are_those_that_its_command_names(
+    tmp_path: Path, command: list[str], named: list[str]
+) -> None:
+    (tmp_path / "pkg").mkdir()
+    for name in ("train.py", "go.sh", "a.yaml", "b.txt", "pkg/train.py", "pkg/__main__.py", "true"):
+        (tmp_path / name).write_text(name)
+    assert sorted(digests(command, tmp_path)) == sorted(named)

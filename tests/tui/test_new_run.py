@@ -217,6 +217,9 @@ async def test_a_line_for_a_shell_is_offered_to_bash_and_quotes_keep_it_words(
     assert started(fake) == [["--", "a", "|", "b"]]
 
 
+LOOK = ["doctor", "--quick", "--images", "--format", "json"]
+
+
 async def test_an_own_command_is_not_held_to_what_the_workloads_need(fake: Fake) -> None:
     why = "torch is built for CUDA 13"
     fake.finds(
@@ -237,7 +240,7 @@ async def test_an_own_command_is_not_held_to_what_the_workloads_need(fake: Fake)
         asked = len(fake.asked)
         await pilot.press("up", "up")
         await shows(pilot, "$ gpuwatch run alexnet")
-        await until(pilot, lambda: ["doctor", "--images", "--format", "json"] in fake.asked[asked:])
+        await until(pilot, lambda: LOOK in fake.asked[asked:])
 
 
 async def test_an_image_can_be_typed_or_pasted(fake: Fake) -> None:

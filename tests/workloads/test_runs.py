@@ -166,7 +166,7 @@ def test_real_data_is_named_with_its_path(run_workload: Run, tmp_path: Path) -> 
         ([signal.SIGTERM], 143),
         ([signal.SIGINT], 130),
         # A scheduler asks every process of a job, and what watches over one of them asks it again.
-        ([signal.SIGTERM, signal.SIGINT], 143),
+        ([signal.SIGINT, signal.SIGTERM], 130),
     ],
 )
 def test_a_signal_ends_a_run_quickly_with_its_pending_steps_reported(

@@ -45,7 +45,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         for line in _commands(error.plan):
             say(line)
         raise
-    if not plan.settings.get("programs"):
+    if not (arguments.plan or plan.settings.get("programs")):
         say("no file of what it runs was noted: whether it is still the same cannot be checked")
     os.chdir(str(plan.settings["working_directory"]))
     request = _request(plan, folder, trusted=arguments.trust)
