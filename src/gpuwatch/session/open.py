@@ -91,7 +91,7 @@ def open_session(path: Path, writer_alive: WriterAlive) -> Opened:
     Raises:
         NotASession, NewerSchema, StorageError: with what the file is and what helps.
     """
-    real = Path(os.path.realpath(path))
+    real = _real(path)
     _check_header(real, path)
     journal, shared = _beside(real)
     if shared and (journal is not None or os.geteuid() == 0):
@@ -123,6 +123,14 @@ def open_session(path: Path, writer_alive: WriterAlive) -> Opened:
     if 0 < _lacking(real) <= _PADDING:
         return _open_copy(path, real, None, writer_alive)
     raise _damaged(path, reason)
+
+
+def _real(path: Path) -> Path:
+    """Where a path leads. Raises StorageError where a link in it was just taken away."""
+    try:
+        return Path(os.path.realpath(path))
+    except OSError as error:
+        raise StorageError(f"cannot read {path}: {error.strerror}") from error
 
 
 def _beside(real: Path) -> tuple[Path | None, bool]:
@@ -215,8 +223,8 @@ def roll_back(path: Path) -> None:
     Raises:
         OSError: it cannot be written.
     """
-    real = Path(os.path.realpath(path))
     try:
+        real = _real(path)
         _check_header(real, path)  # of anything else SQLite would throw the journal away
         journal, shared = _beside(real)
         if journal is not None and not shared and not is_movable(real):
