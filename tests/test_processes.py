@@ -54,7 +54,7 @@ def test_a_pulse_is_there_until_the_process_ends(
     assert holder is not None
     pulse, another = Pulse(holder), Pulse(replace(holder, start_time=holder.start_time + 1))
     assert pulse.alive() and another.alive() is False
-    assert Pulse(replace(holder, host="elsewhere")).alive() is None
+    assert Pulse(replace(holder, host="elsewhere", boot_id="its own")).alive() is None
     process.kill()
     while pulse.alive():
         time.sleep(0.01)
