@@ -238,7 +238,8 @@ def test_on_a_terminal_it_asks(studies: Path, answer: str, stays: bool) -> None:
 
 def test_what_goes_on_is_never_deleted(studies: Path, told: Told) -> None:
     write(studies / "live" / "01-bare.gpuwatch", Script(seconds=8))
-    assert "says that it goes on; if it is not: rm" in told("delete", "--yes", studies / "live", code=2)
+    told_so = told("delete", "--yes", studies / "live", code=2)
+    assert "says that it goes on; if it is not: rm" in told_so
     with held(studies / "pair"):
         assert "goes on; stop it first" in told("delete", "--yes", "id0", code=2)
     assert (studies / "pair" / "01-bare.gpuwatch").exists()
