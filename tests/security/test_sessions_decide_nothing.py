@@ -318,7 +318,8 @@ def test_resume_does_not_go_on_with_a_program_that_was_changed(cli: Cli, tmp_pat
         (["python3", "-um", "pkg.train"], ["pkg/train.py"]),
         (["python3", "-mtrain"], ["train.py"]),
         (["python3", "pkg"], ["pkg/__main__.py"]),
-        (["./go.sh", "--config=a.yaml", "@b.txt", "cfg=a.yaml"], ["./go.sh", "a.yaml", "b.txt"]),
+        (["./go.sh", "--config=a.yaml", "@b.cfg", "cfg=a.yaml"], ["./go.sh", "a.yaml", "b.cfg"]),
+        (["python3", "train.py", "--log", "o.csv"], ["train.py"]),
         (["true"], []),
     ],
 )
@@ -326,6 +327,15 @@ def test_the_files_of_a_program_are_those_that_its_command_names(
     tmp_path: Path, command: list[str], named: list[str]
 ) -> None:
     (tmp_path / "pkg").mkdir()
-    for name in ("train.py", "go.sh", "a.yaml", "b.txt", "pkg/train.py", "pkg/__main__.py", "true"):
+    for name in (
+        "train.py",
+        "go.sh",
+        "a.yaml",
+        "b.cfg",
+        "o.csv",
+        "pkg/train.py",
+        "pkg/__main__.py",
+        "true",
+    ):
         (tmp_path / name).write_text(name)
     assert sorted(digests(command, tmp_path)) == sorted(named)

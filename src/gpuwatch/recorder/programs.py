@@ -15,6 +15,8 @@ from gpuwatch.session.plan import Plan
 ARCHIVE = "workloads.pyz"
 LARGEST = 64 << 20
 """Bytes of a file; what is larger is taken for data."""
+_SOURCES = frozenset({".py", ".sh", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".conf"})
+"""What a run reads and does not write, as it may a log, a table or a checkpoint that it is given."""
 
 
 def digests(arguments: Sequence[str], folder: Path) -> dict[str, str]:
@@ -95,7 +97,9 @@ def _digest(path: Path) -> str | None:
     from hashlib import sha256  # with it come 3 MiB of OpenSSL
 
     try:
-        if not path.is_file() or path.stat().st_size > LARGEST:
+        known = path.stat()
+        source = path.suffix in _SOURCES or bool(known.st_mode & 0o111)
+        if not path.is_file() or not source or known.st_size > LARGEST:
             return None
         return sha256(path.read_bytes()).hexdigest()
     except (OSError, ValueError):  # a name with a NUL, or one that is too long
