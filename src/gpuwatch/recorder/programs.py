@@ -16,7 +16,7 @@ ARCHIVE = "workloads.pyz"
 LARGEST = 64 << 20
 """Bytes of a file; what is larger is taken for data."""
 _SOURCES = frozenset({".py", ".sh", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".conf"})
-"""What a run reads and does not write, as it may a log, a table or a checkpoint that it is given."""
+"""What a run reads and does not write, as it may a log, a table or a checkpoint."""
 
 
 def digests(arguments: Sequence[str], folder: Path) -> dict[str, str]:
