@@ -11,6 +11,7 @@ ROOM = Path(gpuwatch.telemetry.__path__[0])
 ALLOWED = {"pynvml", "psutil"}
 COMMON = {
     "gpuwatch.deferred",
+    "gpuwatch.errors",
     "gpuwatch.metrics",
     "gpuwatch.models",
     "gpuwatch.peaks",
