@@ -150,8 +150,11 @@ def _plan(rng: random.Random, meta: Meta, path: Path, targets: Targets) -> str:
             for n, file in enumerate((path.name, "02-e.gpuwatch"), 1)
         ],
     }
-    (path.parent / "plan.json").write_text(json.dumps(plan))
-    (path.parent / "labels.json").write_text(json.dumps({"": {"name": "; touch PWN #"}}))
+    written = {"plan.json": plan, "labels.json": {"": {"name": "; touch PWN #"}}}
+    for name, content in written.items():
+        there = path.parent / name
+        there.unlink(missing_ok=True)  # a link that another change made
+        there.write_text(json.dumps(content))
     return str(environment["kind"])
 
 
