@@ -194,7 +194,8 @@ def summarise(folder: Path, say: Callable[[str], None]) -> str:
     try:
         done = subprocess.run(
             [*OWN_COMMAND, "report", "--short", str(folder)],
-            env={**os.environ, "COLUMNS": width},
+            # More threads would only spin beside the next run: no product of matrices is large here.
+            env={**os.environ, "COLUMNS": width, "OPENBLAS_NUM_THREADS": "1"},
             capture_output=True,
             text=True,
             check=False,
