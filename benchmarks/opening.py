@@ -37,7 +37,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from benchmarks.compiled import compile_gpuwatch
-from gpuwatch.metrics import CATALOGUE, Method
+from gpuwatch.core.metrics import CATALOGUE, Method
 from gpuwatch.session import store
 from gpuwatch.session.rows import StepRow
 from gpuwatch.session.schema import VERSION

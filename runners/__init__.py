@@ -7,8 +7,8 @@ from contextlib import contextmanager, suppress
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from gpuwatch.errors import GpuwatchError, NotAvailable, UsageError
-from gpuwatch.models import LaunchSpec, Problem
+from gpuwatch.core.errors import GpuwatchError, NotAvailable, UsageError
+from gpuwatch.core.models import LaunchSpec, Problem
 from gpuwatch.runners.base import Runner
 
 if TYPE_CHECKING:

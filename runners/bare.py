@@ -8,12 +8,12 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from gpuwatch.models import JSON, LaunchSpec, Prepared, Problem
+from gpuwatch.core.models import JSON, LaunchSpec, Prepared, Problem
+from gpuwatch.core.text import shell
 from gpuwatch.runners import inside
 from gpuwatch.runners.base import Run
 from gpuwatch.runners.interpreter import Interpreter, activation, choose
 from gpuwatch.runners.local import LocalRun
-from gpuwatch.text import shell
 
 
 class BareRunner:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from gpuwatch.models import JSON, LaunchSpec, Output, Prepared, Problem, Result, RunState
+from gpuwatch.core.models import JSON, LaunchSpec, Output, Prepared, Problem, Result, RunState
 
 
 class Run(Protocol):

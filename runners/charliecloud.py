@@ -11,11 +11,11 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
-from gpuwatch.models import JSON, LaunchSpec, Prepared, Problem
+from gpuwatch.core.models import JSON, LaunchSpec, Prepared, Problem
+from gpuwatch.core.text import shell
 from gpuwatch.runners import inside, places, userns
 from gpuwatch.runners.base import Run
 from gpuwatch.runners.local import Ending, LocalRun
-from gpuwatch.text import shell
 
 TMP = "/tmp"  # noqa: S108 the container's own: a folder of the run
 ARCHIVE = f"{TMP}/gpuwatch/workloads.pyz"

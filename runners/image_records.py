@@ -8,9 +8,9 @@ import re
 import time
 from pathlib import Path
 
-from gpuwatch import output, paths
-from gpuwatch.errors import StorageError
-from gpuwatch.models import JSON
+from gpuwatch.core import output, paths
+from gpuwatch.core.errors import StorageError
+from gpuwatch.core.models import JSON
 
 
 def images_home() -> Path:

@@ -6,9 +6,9 @@ import os
 import re
 from collections.abc import Mapping
 
-from gpuwatch.models import LaunchSpec, Mount, Problem
-from gpuwatch.text import shell
-from gpuwatch.units import binary
+from gpuwatch.core.models import LaunchSpec, Mount, Problem
+from gpuwatch.core.text import shell
+from gpuwatch.core.units import binary
 
 TMP = "/tmp"  # noqa: S108 the container's own
 

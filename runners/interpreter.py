@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from gpuwatch.errors import REFUSED
+from gpuwatch.core.errors import REFUSED
 
 _PROBE = (
     "import importlib.util as u, json, sys; "

@@ -14,10 +14,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from gpuwatch import paths
-from gpuwatch.errors import GpuwatchError
-from gpuwatch.models import JSON, Output, Result, RunState
-from gpuwatch.processes import ProcessId, Pulse, boot_id, identify, pid_namespace
+from gpuwatch.core import paths
+from gpuwatch.core.errors import GpuwatchError
+from gpuwatch.core.models import JSON, Output, Result, RunState
+from gpuwatch.core.processes import ProcessId, Pulse, boot_id, identify, pid_namespace
 from gpuwatch.runners import shim
 from gpuwatch.runners.spool import SpoolReader
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path, PurePosixPath
 
-from gpuwatch.models import Mount
+from gpuwatch.core.models import Mount
 
 
 def below(mount: Mount, root: str) -> bool:

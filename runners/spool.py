@@ -8,7 +8,7 @@ import struct
 from collections.abc import Iterator
 from pathlib import Path
 
-from gpuwatch.models import Output
+from gpuwatch.core.models import Output
 from gpuwatch.runners.shim import FRAME, PLACE, STDERR, STDOUT
 
 _AT_ONCE = 4 << 20

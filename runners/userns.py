@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from gpuwatch.models import Problem
+from gpuwatch.core.models import Problem
 
 _SWITCHES = (
     ("user/max_user_namespaces", "user.max_user_namespaces=15000"),

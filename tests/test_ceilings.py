@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from gpuwatch import ceilings, paths
-from gpuwatch.ceilings import Sought
-from gpuwatch.errors import StorageError
+from gpuwatch.core import ceilings, paths
+from gpuwatch.core.ceilings import Sought
+from gpuwatch.core.errors import StorageError
 
 GPU = Sought("gpu", "NVIDIA H100 80GB HBM3", "GPU-1", "node1", "575.57", "2.15.0")
 CPU = Sought("cpu", "AMD EPYC", None, "node1", None, "2.15.0", 8)

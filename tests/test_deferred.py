@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.deferred import dataclass
+from gpuwatch.core.deferred import dataclass
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 import gpuwatch
-from gpuwatch.errors import GpuwatchError
-from gpuwatch.metrics import Method
+from gpuwatch.core.errors import GpuwatchError
+from gpuwatch.core.metrics import Method
 from gpuwatch.notebook import Session, Study
 from gpuwatch.session.plan import PLAN
 from gpuwatch.session.plan_file import document

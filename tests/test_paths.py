@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch import paths
+from gpuwatch.core import paths
 
 _REMEMBER = """
 import os, resource, sys
 from pathlib import Path
-from gpuwatch import paths
+from gpuwatch.core import paths
 if sys.argv[1] == "no room":
     resource.setrlimit(resource.RLIMIT_FSIZE, (16, 16))
 sys.stdin.read()

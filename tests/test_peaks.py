@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.peak_tables import RATES
-from gpuwatch.peaks import DATA_TYPES, computed_in, dram_peak, peaks, sheet_peaks
+from gpuwatch.core.peak_tables import RATES
+from gpuwatch.core.peaks import DATA_TYPES, computed_in, dram_peak, peaks, sheet_peaks
 from tests.peak_cards import CARDS, WITHOUT_OUTPUT, Card
 
 T = 1e12

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from gpuwatch.processes import Pulse, identify, when_ended
+from gpuwatch.core.processes import Pulse, identify, when_ended
 from tests.cli.test_record import until
 
 

@@ -6,7 +6,7 @@ import shlex
 
 import pytest
 
-from gpuwatch.shell_line import in_bash, operator_among, operator_in
+from gpuwatch.core.shell_line import in_bash, operator_among, operator_in
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from gpuwatch.text import markdown, spreadsheet
+from gpuwatch.core.text import markdown, spreadsheet
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpuwatch import units
+from gpuwatch.core import units
 from gpuwatch.report import values
 from gpuwatch.tui.columns import _value
 

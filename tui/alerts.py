@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
-from gpuwatch.deferred import dataclass
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.text import clean
+from gpuwatch.core.units import percent, si
 from gpuwatch.session.rows import EventRow
-from gpuwatch.text import clean
 from gpuwatch.tui.device_rows import attribute, number_of
 from gpuwatch.tui.snapshot import Alert, DeviceNow
-from gpuwatch.units import percent, si
 
 _THROTTLES = {"hw.gpu.throttle.power": "power", "hw.gpu.throttle.thermal": "temperature"}
 _SOME = 0.01

@@ -10,8 +10,8 @@ from gpuwatch.analysis.explain_kernels import nearest_profiled
 from gpuwatch.analysis.results import Cell, Contrast, Question, StudyResult
 from gpuwatch.analysis.study_notes import warnings
 from gpuwatch.analysis.summary import Summary
-from gpuwatch.deferred import dataclass
-from gpuwatch.text import clean
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.text import clean
 from gpuwatch.tui import cell_rows, compare_rows
 from gpuwatch.tui.cell_rows import baseline_of
 from gpuwatch.tui.columns import Section, heading_rows

@@ -14,7 +14,7 @@ from textual.binding import Binding, BindingType
 from textual.driver import Driver
 from textual.screen import Screen
 
-from gpuwatch.errors import ExitCode, GpuwatchError
+from gpuwatch.core.errors import ExitCode, GpuwatchError
 from gpuwatch.session.progress import place
 from gpuwatch.session.study import not_run, sessions_in
 from gpuwatch.tui import palette

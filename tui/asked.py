@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuwatch.deferred import dataclass
+from gpuwatch.core.deferred import dataclass
 
 
 @dataclass(frozen=True)

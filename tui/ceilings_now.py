@@ -13,7 +13,7 @@ from gpuwatch.analysis.ceilings import (
     data_type_of,
     every_ceiling_of,
 )
-from gpuwatch.models import mapping
+from gpuwatch.core.models import mapping
 from gpuwatch.session.rows import DeviceRow
 
 

@@ -8,8 +8,9 @@ from pathlib import Path
 from gpuwatch.analysis.compare import Difference
 from gpuwatch.analysis.results import Cell, Question, StudyResult
 from gpuwatch.analysis.study_notes import of_runs, warnings
+from gpuwatch.core.text import clean
+from gpuwatch.core.units import percent
 from gpuwatch.session.status import State
-from gpuwatch.text import clean
 from gpuwatch.tui.columns import (
     Head,
     Layout,
@@ -23,7 +24,6 @@ from gpuwatch.tui.columns import (
 from gpuwatch.tui.live_rows import rule
 from gpuwatch.tui.next_run import goes_on
 from gpuwatch.tui.verdict_rows import evidence_rows, notes_of
-from gpuwatch.units import percent
 
 _BAD = frozenset({State.FAILED, State.KILLED, State.LOST})
 _NAMES = ("medians over", "judged runs", "standard deviation")

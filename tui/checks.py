@@ -12,7 +12,8 @@ from gpuwatch.analysis.crosscheck import findings_of
 from gpuwatch.analysis.notes import out_of_order
 from gpuwatch.analysis.profile import Counters, counters_of
 from gpuwatch.analysis.program import Program
-from gpuwatch.models import mapping, number
+from gpuwatch.core.models import mapping, number
+from gpuwatch.core.units import NS
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.session.rows import DeviceRow, EventRow
 from gpuwatch.tui.alerts import TOLD, Happened, alerts_of
@@ -24,7 +25,6 @@ from gpuwatch.tui.rooflines import Record, means, rates, rooflines_of
 from gpuwatch.tui.series import Series
 from gpuwatch.tui.snapshot import Alert, DeviceNow, Rooflines
 from gpuwatch.tui.steps import Steps
-from gpuwatch.units import NS
 
 PIPES = (
     *("hw.gpu.tensor.activity", "hw.gpu.fp64.activity", "hw.gpu.fp32.activity"),

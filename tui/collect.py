@@ -13,8 +13,9 @@ from dataclasses import replace
 from typing import Any
 
 from gpuwatch.analysis.ceilings import gpus_unknown
-from gpuwatch.metrics import Method
-from gpuwatch.models import JSON, LONGEST_INTERVAL, SHORTEST_INTERVAL, number
+from gpuwatch.core.metrics import Method
+from gpuwatch.core.models import JSON, LONGEST_INTERVAL, SHORTEST_INTERVAL, number
+from gpuwatch.core.units import NS
 from gpuwatch.session.past import PastReader
 from gpuwatch.session.progress import Place
 from gpuwatch.session.reader import SessionReader
@@ -36,7 +37,6 @@ from gpuwatch.tui.snapshot import DeviceNow, Reading, Snapshot
 from gpuwatch.tui.steps import Steps
 from gpuwatch.tui.study_now import StudyNow
 from gpuwatch.tui.ticks import Buckets, RateSeries, Ticks, TickSeries
-from gpuwatch.units import NS
 
 _FIRST = (
     *("hw.gpu.utilization", "hw.gpu.memory.bandwidth", "hw.gpu.memory.busy"),

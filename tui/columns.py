@@ -11,14 +11,10 @@ from rich.cells import cell_len
 from gpuwatch.analysis.compare import Difference
 from gpuwatch.analysis.results import TableRow
 from gpuwatch.analysis.row import Row
-from gpuwatch.deferred import dataclass
-from gpuwatch.metrics import Method
-from gpuwatch.text import clean
-from gpuwatch.tui.cells import fit, pad, wrap
-from gpuwatch.tui.line import Line
-from gpuwatch.tui.live_rows import rule
-from gpuwatch.tui.numbers import shown
-from gpuwatch.units import (
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.metrics import Method
+from gpuwatch.core.text import clean
+from gpuwatch.core.units import (
     UNKNOWN,
     accuracy,
     clock_time,
@@ -29,6 +25,10 @@ from gpuwatch.units import (
     si,
     significant,
 )
+from gpuwatch.tui.cells import fit, pad, wrap
+from gpuwatch.tui.line import Line
+from gpuwatch.tui.live_rows import rule
+from gpuwatch.tui.numbers import shown
 
 _METHOD = 10
 """Columns of the method at the end of a row."""

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpuwatch import models
-from gpuwatch.deferred import dataclass
+from gpuwatch.core import models
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.text import clean
 from gpuwatch.own_command import OWN_COMMAND
 from gpuwatch.session.schema import SUFFIX
-from gpuwatch.text import clean
 from gpuwatch.tui.home_listing import LIST_COMMAND
 from gpuwatch.tui.nameless import nameless_file, text_in
 

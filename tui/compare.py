@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
+from gpuwatch.core.text import clean
 from gpuwatch.session.study import sessions_in
-from gpuwatch.text import clean
 from gpuwatch.tui.cells import wrap
 from gpuwatch.tui.exporting import export_report
 from gpuwatch.tui.head_rows import trouble_rows

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from gpuwatch.analysis.compare import Comparison
 from gpuwatch.analysis.missing import missing
-from gpuwatch.text import clean
+from gpuwatch.core.text import clean
 from gpuwatch.tui.columns import (
     Head,
     Layout,

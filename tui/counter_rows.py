@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from gpuwatch.analysis.profile import Counters
-from gpuwatch.text import clean
+from gpuwatch.core.text import clean
+from gpuwatch.core.units import si
 from gpuwatch.tui.cells import wrap
 from gpuwatch.tui.page import Row
-from gpuwatch.units import si
 
 _MOST = 6
 """Rows of one note; a file of someone else's may hold any text."""

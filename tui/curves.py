@@ -15,11 +15,11 @@ from pathlib import Path
 from gpuwatch.analysis.gauges import POINTS, first_timed, run_series
 from gpuwatch.analysis.program import uncounted
 from gpuwatch.analysis.rates import bytes_of, full_times, intervals
-from gpuwatch.deferred import dataclass
-from gpuwatch.models import mapping
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.models import mapping
+from gpuwatch.core.units import NS
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.session.rows import StepRow
-from gpuwatch.units import NS
 
 _MOST_LINES = 20_000
 """From more step lines on, two for each point are read, spread evenly."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpuwatch import models
-from gpuwatch.metrics import Method
-from gpuwatch.text import clean
+from gpuwatch.core import models
+from gpuwatch.core.metrics import Method
+from gpuwatch.core.text import clean
+from gpuwatch.core.units import UNKNOWN, digits, number, of_total, percent, si
 from gpuwatch.tui.graph import bar
 from gpuwatch.tui.line import Line
 from gpuwatch.tui.snapshot import DeviceNow
-from gpuwatch.units import UNKNOWN, digits, number, of_total, percent, si
 
 _ONE_ROW = 144
 """From this width on a GPU's six numbers fit in a row, at their longest."""

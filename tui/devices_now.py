@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from gpuwatch.text import clean
+from gpuwatch.core.text import clean
 from gpuwatch.tui import commands
 from gpuwatch.tui.asked import View
 from gpuwatch.tui.collect import Collector

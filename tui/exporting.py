@@ -12,11 +12,11 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from gpuwatch import paths as places
-from gpuwatch.deferred import dataclass
+from gpuwatch.core import paths as places
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.text import shell
 from gpuwatch.session.plan import PLAN
 from gpuwatch.session.study import sessions_in
-from gpuwatch.text import shell
 from gpuwatch.tui import commands
 
 PAGE = "summary.html"

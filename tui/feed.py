@@ -10,7 +10,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 
-from gpuwatch.errors import GpuwatchError, NotASession, StorageError
+from gpuwatch.core.errors import GpuwatchError, NotASession, StorageError
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.tui.asked import View
 from gpuwatch.tui.collect import Collector

@@ -11,7 +11,7 @@ from contextlib import suppress
 
 from rich.color import ColorSystem
 
-from gpuwatch.errors import GpuwatchError
+from gpuwatch.core.errors import GpuwatchError
 from gpuwatch.tui import palette
 from gpuwatch.tui.ascii import to_ascii
 from gpuwatch.tui.ascii_words import in_words

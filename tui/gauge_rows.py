@@ -8,15 +8,15 @@ from functools import lru_cache
 
 from rich.cells import cell_len
 
-from gpuwatch.metrics import Method
-from gpuwatch.text import clean
+from gpuwatch.core.metrics import Method
+from gpuwatch.core.text import clean
+from gpuwatch.core.units import UNKNOWN, percent
 from gpuwatch.tui.cells import wrap
 from gpuwatch.tui.gauge_values import scale_end, value_parts
 from gpuwatch.tui.graph import Window, area, axis, bar
 from gpuwatch.tui.line import Line
 from gpuwatch.tui.shares import fitting, over_texts, share_texts
 from gpuwatch.tui.snapshot import Gauge
-from gpuwatch.units import UNKNOWN, percent
 
 LABEL = 6
 """Columns of the scale's labels and its line."""

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from gpuwatch.metrics import Method
-from gpuwatch.tui.snapshot import Gauge
-from gpuwatch.units import (
+from gpuwatch.core.metrics import Method
+from gpuwatch.core.units import (
     binary_parts,
     digits,
     loss,
@@ -15,6 +14,7 @@ from gpuwatch.units import (
     scale_label,
     si_parts,
 )
+from gpuwatch.tui.snapshot import Gauge
 
 _PLAIN: Mapping[str, Callable[[float], str]] = {
     "By": lambda value: " ".join(binary_parts(value)),

@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import replace
 
 from gpuwatch.analysis.ceilings import BANDWIDTH, Ceiling
-from gpuwatch.deferred import dataclass
-from gpuwatch.metrics import Method
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.metrics import Method
+from gpuwatch.core.units import NS, nice
 from gpuwatch.tui.graph import Window
 from gpuwatch.tui.series import Series, StepHistory
 from gpuwatch.tui.snapshot import MISSING, DeviceNow, Gauge, Reading
 from gpuwatch.tui.steps import Steps
-from gpuwatch.units import NS, nice
 
 _IMPORTED = "an imported profile has no samples and no steps"
 _UNKNOWN_GPUS = "GPUs not known"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from gpuwatch.text import to_paste
+from gpuwatch.core.text import to_paste
 from gpuwatch.tui.snapshot import Trouble
 
 FileId = tuple[int, int]

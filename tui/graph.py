@@ -7,8 +7,8 @@ from codecs import charmap_decode
 from collections.abc import Sequence
 from functools import lru_cache
 
-from gpuwatch.deferred import dataclass
-from gpuwatch.units import NS, clock_time
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.units import NS, clock_time
 
 _BLOCKS = " ▁▂▃▄▅▆▇█"
 

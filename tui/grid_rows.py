@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpuwatch.deferred import dataclass
-from gpuwatch.metrics import Method
-from gpuwatch.text import clean
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.metrics import Method
+from gpuwatch.core.text import clean
+from gpuwatch.core.units import UNKNOWN, number, of_total, percent, si
 from gpuwatch.tui.cells import fit
 from gpuwatch.tui.device_rows import attribute, memory_total, number_of
 from gpuwatch.tui.graph import area, bar
 from gpuwatch.tui.line import Line
 from gpuwatch.tui.snapshot import Panel
-from gpuwatch.units import UNKNOWN, number, of_total, percent, si
 
 _NARROWEST = 36
 """Columns of a panel."""

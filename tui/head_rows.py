@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from rich.cells import cell_len
 
+from gpuwatch.core.text import clean
+from gpuwatch.core.units import NS, clock_time
 from gpuwatch.session.estimate import about
 from gpuwatch.session.progress import Place
 from gpuwatch.session.status import State
-from gpuwatch.text import clean
 from gpuwatch.tui.cells import fit, wrap
 from gpuwatch.tui.line import Line
 from gpuwatch.tui.snapshot import Snapshot, Trouble
 from gpuwatch.tui.time_rows import ago
-from gpuwatch.units import NS, clock_time
 
 _BEFORE = " before"
 """Behind the failed ones: the row below counts the run's own end too."""

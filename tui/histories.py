@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
-from gpuwatch.deferred import dataclass
-from gpuwatch.text import clean
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.text import clean
 from gpuwatch.tui.keys import keys_row
 from gpuwatch.tui.line import Line
 from gpuwatch.tui.painted import PaintedScreen

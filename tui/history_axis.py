@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from gpuwatch.core.units import NS, nice, si
 from gpuwatch.tui.cells import pad
 from gpuwatch.tui.graph import Window, axis
 from gpuwatch.tui.line import Line
-from gpuwatch.units import NS, nice, si
 
 
 def axis_rows(

@@ -13,15 +13,15 @@ from statistics import median
 
 from rich.cells import cell_len
 
-from gpuwatch.deferred import dataclass
-from gpuwatch.text import clean
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.text import clean
+from gpuwatch.core.units import UNKNOWN, loss, milliseconds, nice, significant
 from gpuwatch.tui.cells import pad
 from gpuwatch.tui.curves import LOSS, METRICS, STEP_TIME, Curve, Curves, Metric
 from gpuwatch.tui.history_axis import axis_rows
 from gpuwatch.tui.line import Line
 from gpuwatch.tui.numbers import shown
 from gpuwatch.tui.overlay import DOTS, Overlay
-from gpuwatch.units import UNKNOWN, loss, milliseconds, nice, significant
 
 LETTERS = string.ascii_letters
 """Of the runs in their order; the baseline's is the first."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpuwatch.text import clean
+from gpuwatch.core.text import clean
+from gpuwatch.core.units import number, of_total, percent, si
 from gpuwatch.tui.cells import pad
 from gpuwatch.tui.device_rows import columns_for, memory_total, name_of, number_of
 from gpuwatch.tui.graph import bar
@@ -12,7 +13,6 @@ from gpuwatch.tui.line import Line
 from gpuwatch.tui.live_rows import rule
 from gpuwatch.tui.process_rows import process_rows
 from gpuwatch.tui.snapshot import DeviceNow, Snapshot
-from gpuwatch.units import number, of_total, percent, si
 
 _MOST_PROCESSES = 6
 _LEAST_BAR = 5

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from gpuwatch.deferred import dataclass
-from gpuwatch.errors import UsageError
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.errors import UsageError
+from gpuwatch.core.text import clean
 from gpuwatch.session.label import (
     LONGEST_NAME,
     LONGEST_NOTE,
@@ -18,7 +19,6 @@ from gpuwatch.session.label import (
     retagged,
     tagged,
 )
-from gpuwatch.text import clean
 from gpuwatch.tui.home_list import Item
 from gpuwatch.tui.line import Line
 

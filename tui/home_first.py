@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from gpuwatch.deferred import dataclass
-from gpuwatch.models import mapping
-from gpuwatch.text import clean
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.models import mapping
+from gpuwatch.core.text import clean
 from gpuwatch.tui import commands
 from gpuwatch.tui.cells import wrap
 from gpuwatch.tui.line import Line

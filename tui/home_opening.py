@@ -10,7 +10,7 @@ import time
 from contextlib import suppress
 from dataclasses import replace
 
-from gpuwatch.deferred import dataclass
+from gpuwatch.core.deferred import dataclass
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.tui import first_picture, home_watch
 from gpuwatch.tui.asked import View

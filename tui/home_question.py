@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from gpuwatch.text import clean
+from gpuwatch.core.text import clean
 from gpuwatch.tui.cells import fit
 from gpuwatch.tui.home_list import Item, first_start
 from gpuwatch.tui.home_table import started

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from rich.cells import cell_len
 
-from gpuwatch.deferred import dataclass
-from gpuwatch.text import clean
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.text import clean
 from gpuwatch.tui.cells import fit, wrap
 from gpuwatch.tui.commands import Entry
 from gpuwatch.tui.home_devices import device_rows, on_gpu_rows

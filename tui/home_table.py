@@ -7,15 +7,15 @@ from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 
-from gpuwatch.deferred import dataclass
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.text import clean
+from gpuwatch.core.units import UNKNOWN, clock_time, milliseconds
 from gpuwatch.session.status import State
-from gpuwatch.text import clean
 from gpuwatch.tui.cells import fit, pad, wrap
 from gpuwatch.tui.head_rows import MARKS
 from gpuwatch.tui.home_list import BAD, Item, first_start, moment, place, took
 from gpuwatch.tui.line import Line
 from gpuwatch.tui.live_rows import samples_rate
-from gpuwatch.units import UNKNOWN, clock_time, milliseconds
 
 _ROOMY = 130
 """Columns from which a name and what ran stand side by side, and tags have a column."""

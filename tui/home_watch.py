@@ -12,8 +12,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpuwatch import paths
-from gpuwatch.errors import GpuwatchError
+from gpuwatch.core import paths
+from gpuwatch.core.errors import GpuwatchError
 from gpuwatch.session.status import State
 
 if TYPE_CHECKING:

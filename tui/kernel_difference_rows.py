@@ -14,12 +14,12 @@ from gpuwatch.analysis.profile import (
     Profile,
     Table,
 )
-from gpuwatch.deferred import dataclass
-from gpuwatch.text import clean
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.text import clean
+from gpuwatch.core.units import UNKNOWN, milliseconds
 from gpuwatch.tui.cells import pad
 from gpuwatch.tui.counter_rows import wrapped
 from gpuwatch.tui.page import Row
-from gpuwatch.units import UNKNOWN, milliseconds
 
 _TIME = "Total Time (ns)"
 _NAMES = ("Name", "Operation")

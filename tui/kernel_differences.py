@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
-from gpuwatch.deferred import dataclass
-from gpuwatch.errors import GpuwatchError
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.errors import GpuwatchError
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.tui.head_rows import trouble_rows
 from gpuwatch.tui.page import PageScreen, Row

@@ -12,13 +12,13 @@ from gpuwatch.analysis.profile import (
     Table,
     counters_table,
 )
-from gpuwatch.deferred import dataclass
-from gpuwatch.models import number
-from gpuwatch.text import clean
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.models import number
+from gpuwatch.core.text import clean
+from gpuwatch.core.units import UNKNOWN, digits, milliseconds, si
 from gpuwatch.tui.cells import pad
 from gpuwatch.tui.counter_rows import counter_rows, wrapped
 from gpuwatch.tui.page import Row
-from gpuwatch.units import UNKNOWN, digits, milliseconds, si
 
 _COLUMNS = {
     "Time (%)": ("time", 8),

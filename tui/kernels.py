@@ -9,9 +9,9 @@ from pathlib import Path
 from textual.message import Message
 
 from gpuwatch.analysis.profile import counters_of, profile_of, why_none
-from gpuwatch.errors import GpuwatchError
+from gpuwatch.core.errors import GpuwatchError
+from gpuwatch.core.text import clean
 from gpuwatch.session.reader import SessionReader
-from gpuwatch.text import clean
 from gpuwatch.tui.kernel_rows import Seen, kernel_rows
 from gpuwatch.tui.page import PageScreen, Row
 from gpuwatch.tui.snapshot import Trouble

@@ -7,9 +7,9 @@ import re
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 
-from gpuwatch.deferred import dataclass
-from gpuwatch.models import JSON, mapping, number
-from gpuwatch.text import clean
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.models import JSON, mapping, number
+from gpuwatch.core.text import clean
 from gpuwatch.tui import commands
 from gpuwatch.tui.commands import Outcome
 

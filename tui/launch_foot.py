@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from gpuwatch.core.text import clean
 from gpuwatch.session.estimate import about
-from gpuwatch.text import clean
 from gpuwatch.tui.cells import wrap
 from gpuwatch.tui.launch_answers import PlanNow
 from gpuwatch.tui.launch_fields import default

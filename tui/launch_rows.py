@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from rich.cells import cell_len
 
-from gpuwatch.deferred import dataclass
-from gpuwatch.text import clean
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.text import clean
+from gpuwatch.core.units import binary
 from gpuwatch.tui.cells import pad
 from gpuwatch.tui.launch_fields import taken
 from gpuwatch.tui.launch_foot import ROOMY, foot_rows, shown_default
@@ -26,7 +27,6 @@ from gpuwatch.tui.launch_state import (
 from gpuwatch.tui.line import Line
 from gpuwatch.tui.live_rows import rule
 from gpuwatch.tui.new_run_form import REPEATS
-from gpuwatch.units import binary
 
 WIDE = 120
 """Columns from which on the form has two columns."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import field, replace
 from functools import partial
 
-from gpuwatch.deferred import dataclass
-from gpuwatch.shell_line import in_bash, operator_in
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.shell_line import in_bash, operator_in
 from gpuwatch.tui.launch_answers import Machine, Place, PlanNow, Refusal
 from gpuwatch.tui.launch_fields import FIRST, Parameter, clash, taken
 from gpuwatch.tui.launch_text import Text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gpuwatch.deferred import dataclass
+from gpuwatch.core.deferred import dataclass
 
 LONGEST = 2000
 """Characters that a line takes."""

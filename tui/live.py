@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 from textual.binding import Binding, BindingType
 
+from gpuwatch.core.text import clean
 from gpuwatch.session.progress import place
 from gpuwatch.session.study import sessions_in
-from gpuwatch.text import clean
 from gpuwatch.tui.arrived import Delivery, News
 from gpuwatch.tui.asked import View
 from gpuwatch.tui.feed import REFRESH_SECONDS, Feed

@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
-from gpuwatch.deferred import dataclass
+from gpuwatch.core.deferred import dataclass
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.tui import first_picture
 from gpuwatch.tui.asked import View

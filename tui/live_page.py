@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from gpuwatch.analysis.ceilings import UNKNOWN_GPUS
-from gpuwatch.deferred import dataclass
-from gpuwatch.metrics import Method
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.metrics import Method
 from gpuwatch.tui import grid_rows as grid
 from gpuwatch.tui.device_rows import (
     columns_for,

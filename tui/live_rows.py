@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 from rich.cells import cell_len
 
-from gpuwatch.deferred import dataclass
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.text import clean
+from gpuwatch.core.units import NS, UNKNOWN, clock_time, digits, loss, milliseconds, percent
 from gpuwatch.session.rows import EventRow
-from gpuwatch.text import clean
 from gpuwatch.tui.cells import fit, wrap
 from gpuwatch.tui.device_rows import Fields, number_of
 from gpuwatch.tui.gauge_rows import EVENT
@@ -16,7 +17,6 @@ from gpuwatch.tui.graph import Window, bar
 from gpuwatch.tui.line import Line
 from gpuwatch.tui.phase_rows import phase_rows
 from gpuwatch.tui.snapshot import Snapshot, Work
-from gpuwatch.units import NS, UNKNOWN, clock_time, digits, loss, milliseconds, percent
 
 ZOOMS: tuple[tuple[int | None, str], ...] = (
     (10, "10 s"),

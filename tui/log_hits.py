@@ -7,7 +7,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from pathlib import Path
 
-from gpuwatch.text import clean
+from gpuwatch.core.text import clean
 from gpuwatch.tui.log_search import Found, Search, Wanted
 
 

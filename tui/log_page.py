@@ -11,7 +11,8 @@ from textual import events
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
-from gpuwatch.errors import GpuwatchError
+from gpuwatch.core.errors import GpuwatchError
+from gpuwatch.core.units import NS, clock_time
 from gpuwatch.session.log_lines import LogLine
 from gpuwatch.tui.head_rows import trouble_rows
 from gpuwatch.tui.home_edit import Edit, edit_row, leaves
@@ -24,7 +25,6 @@ from gpuwatch.tui.log_search import Found
 from gpuwatch.tui.narrow import send_only_changes
 from gpuwatch.tui.painted import PaintedScreen
 from gpuwatch.tui.snapshot import Trouble
-from gpuwatch.units import NS, clock_time
 
 _LOOK_SECONDS = 0.5
 """Between two looks for new lines."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gpuwatch.errors import GpuwatchError, StorageError
+from gpuwatch.core.errors import GpuwatchError, StorageError
+from gpuwatch.core.text import clean
+from gpuwatch.core.units import NS, clock_time
 from gpuwatch.session.log_lines import END, LogLine
 from gpuwatch.session.reader import SessionReader
-from gpuwatch.text import clean
 from gpuwatch.tui.log_rows import LogLook, height_of
 from gpuwatch.tui.said import text
 from gpuwatch.tui.snapshot import Trouble
-from gpuwatch.units import NS, clock_time
 
 Place = tuple[int, int]
 """A line's number, and a row of it where it is wrapped."""

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 
 from rich.cells import cell_len, chop_cells
 
-from gpuwatch.deferred import dataclass
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.text import clean
+from gpuwatch.core.units import NS, clock_time
 from gpuwatch.session.log_lines import LONGEST, LogLine
-from gpuwatch.text import clean
 from gpuwatch.tui.line import Line
-from gpuwatch.units import NS, clock_time
 
 STREAMS = {None: "both streams", "stdout": "standard output", "stderr": "standard error"}
 _WORDS = {"stdout": "out", "stderr": "err"}

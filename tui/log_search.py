@@ -7,8 +7,8 @@ from array import array
 from collections.abc import Callable
 from pathlib import Path
 
-from gpuwatch.deferred import dataclass
-from gpuwatch.errors import GpuwatchError
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.errors import GpuwatchError
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.tui.log_rows import is_hit, text_of
 

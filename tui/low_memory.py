@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Container, Sequence
 
+from gpuwatch.core.units import binary, percent
 from gpuwatch.tui.device_rows import memory_total, number_of
 from gpuwatch.tui.snapshot import Alert, DeviceNow
-from gpuwatch.units import binary, percent
 
 _PART = 0.05
 """Less than this part free is little."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from gpuwatch.deferred import dataclass
-from gpuwatch.metrics import Method
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.metrics import Method
 from gpuwatch.tui.device_rows import attribute
 from gpuwatch.tui.gauges import (
     Scales,

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from gpuwatch.analysis.ceilings import devices_of_run, gpus_unknown
-from gpuwatch.deferred import dataclass
-from gpuwatch.models import JSON
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.models import JSON
+from gpuwatch.core.text import clean
+from gpuwatch.core.units import binary, percent
 from gpuwatch.session.rows import MPS_SERVER, DeviceRow, Presence
-from gpuwatch.text import clean
 from gpuwatch.tui.processes import ProcessNow
-from gpuwatch.units import binary, percent
 
 _BUSY = 0.05
 """Share of a GPU's time from which on a process that only draws is told."""

@@ -7,9 +7,9 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 
-from gpuwatch.deferred import dataclass
-from gpuwatch.shell_line import operator_in
-from gpuwatch.text import shell
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.shell_line import operator_in
+from gpuwatch.core.text import shell
 from gpuwatch.tui import launch_fields
 from gpuwatch.workloads import names
 

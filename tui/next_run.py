@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gpuwatch.deferred import dataclass
-from gpuwatch.errors import GpuwatchError
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.errors import GpuwatchError
 from gpuwatch.session.progress import Following, following, recorder_alive
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.session.status import status

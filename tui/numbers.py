@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from rich.cells import cell_len
 
-from gpuwatch.metrics import CATALOGUE, Method
-from gpuwatch.text import clean
+from gpuwatch.core.metrics import CATALOGUE, Method
+from gpuwatch.core.text import clean
+from gpuwatch.core.units import UNKNOWN, binary, percent, plain_unit, si
 from gpuwatch.tui.cells import pad, wrap
 from gpuwatch.tui.counter_rows import counter_rows, wrapped
 from gpuwatch.tui.gauge_rows import mean_text
 from gpuwatch.tui.page import Row
 from gpuwatch.tui.shares import over_texts, share_texts
 from gpuwatch.tui.snapshot import Gauge, Reading, Snapshot
-from gpuwatch.units import UNKNOWN, binary, percent, plain_unit, si
 
 _SOURCE = 58
 """Column of a source, and one at its right."""

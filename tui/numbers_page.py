@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from gpuwatch.core.units import NS, clock_time
 from gpuwatch.tui.narrow import send_only_changes
 from gpuwatch.tui.numbers import number_lines
 from gpuwatch.tui.page import PageScreen
 from gpuwatch.tui.snapshot import Snapshot
 from gpuwatch.tui.time_rows import ago
-from gpuwatch.units import NS, clock_time
 
 _LOOK_SECONDS = 0.5
 """Between two looks for a newer snapshot."""

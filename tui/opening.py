@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from gpuwatch.deferred import dataclass
-from gpuwatch.errors import GpuwatchError
-from gpuwatch.models import JSON, number
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.errors import GpuwatchError
+from gpuwatch.core.models import JSON, number
+from gpuwatch.core.text import clean
+from gpuwatch.core.units import clock_time, milliseconds
 from gpuwatch.session import labels
 from gpuwatch.session.label import NONE
 from gpuwatch.session.status import State
-from gpuwatch.text import clean
 from gpuwatch.tui.cells import pad
 from gpuwatch.tui.head_rows import MARKS
 from gpuwatch.tui.line import Line
 from gpuwatch.tui.live_rows import samples_rate
-from gpuwatch.units import clock_time, milliseconds
 
 MOST = 400
 """Sessions that are listed: no screen shows more."""

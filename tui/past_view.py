@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from gpuwatch.core.units import NS
 from gpuwatch.session.past import PastReader
 from gpuwatch.tui.collect import Collector
 from gpuwatch.tui.series import RECENT_NS
-from gpuwatch.units import NS
 
 _ON = 30 * NS
 """Going on by at most so much reads on; anything else begins anew, which takes less."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from rich.cells import cell_len
 
-from gpuwatch.text import clean
+from gpuwatch.core.text import clean
+from gpuwatch.core.units import milliseconds
 from gpuwatch.tui.cells import fit
 from gpuwatch.tui.line import Line
 from gpuwatch.tui.snapshot import StepShares
-from gpuwatch.units import milliseconds
 
 _KNOWN = {
     "data": ("░", "warn"),

@@ -10,11 +10,12 @@ from collections.abc import Callable
 from pathlib import Path
 from queue import SimpleQueue
 
-from gpuwatch.errors import ExitCode, GpuwatchError
+from gpuwatch.core.errors import ExitCode, GpuwatchError
+from gpuwatch.core.text import clean
+from gpuwatch.core.units import NS
 from gpuwatch.session.past import PastReader
 from gpuwatch.session.progress import recorder_alive, tally
 from gpuwatch.session.reader import SessionReader
-from gpuwatch.text import clean
 from gpuwatch.tui.asked import View
 from gpuwatch.tui.collect import Collector
 from gpuwatch.tui.devices_now import DevicesNow
@@ -30,7 +31,6 @@ from gpuwatch.tui.plain_lines import (
 )
 from gpuwatch.tui.snapshot import Snapshot, Unreadable
 from gpuwatch.tui.words import farewell
-from gpuwatch.units import NS
 
 INTERVAL_SECONDS = 10.0
 """Between two lines, where nobody asked for another time."""

@@ -7,11 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpuwatch.metrics import Method
-from gpuwatch.text import clean
-from gpuwatch.tui.device_rows import attribute, memory_total, number_of
-from gpuwatch.tui.snapshot import Alert, DeviceNow, Gauge, Snapshot
-from gpuwatch.units import (
+from gpuwatch.core.metrics import Method
+from gpuwatch.core.text import clean
+from gpuwatch.core.units import (
     NS,
     binary_parts,
     clock_time,
@@ -22,6 +20,8 @@ from gpuwatch.units import (
     percent,
     si,
 )
+from gpuwatch.tui.device_rows import attribute, memory_total, number_of
+from gpuwatch.tui.snapshot import Alert, DeviceNow, Gauge, Snapshot
 
 _MEMORY = {"gpu": "hw.gpu.memory.usage", "cpu": "hw.memory.usage"}
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 
-from gpuwatch.text import clean
+from gpuwatch.core.text import clean
 from gpuwatch.tui.arrived import Delivery, News
 from gpuwatch.tui.cells import wrap
 from gpuwatch.tui.devices_now import DevicesNow

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from gpuwatch.deferred import dataclass
-from gpuwatch.text import clean
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.text import clean
+from gpuwatch.core.units import NS, UNKNOWN, binary, clock_time, percent
 from gpuwatch.tui.cells import pad
 from gpuwatch.tui.line import Line
 from gpuwatch.tui.processes import ProcessNow, some_may_be_left_out
-from gpuwatch.units import NS, UNKNOWN, binary, clock_time, percent
 
 _WHOSE = ((160, 40), (120, 30), (100, 22), (80, 14), (0, 8))
 """From so many columns on, so many for whose a process is."""

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from textual.message import Message
 from textual.message_pump import MessagePump
 
-from gpuwatch.errors import GpuwatchError
-from gpuwatch.text import clean
+from gpuwatch.core.errors import GpuwatchError
+from gpuwatch.core.text import clean
 from gpuwatch.tui.snapshot import Trouble
 
 _LONGEST = 400

@@ -15,14 +15,14 @@ from gpuwatch.analysis.ceilings import Ceiling
 from gpuwatch.analysis.points import ALGORITHMIC, EXECUTED, MEASURED, Point
 from gpuwatch.analysis.program import IMPORTED, MACHINE
 from gpuwatch.analysis.roofline import Roofline
-from gpuwatch.deferred import dataclass
-from gpuwatch.text import clean
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.text import clean
+from gpuwatch.core.units import digits, percent, scale_label, si, si_parts
 from gpuwatch.tui.cells import fit, wrap
 from gpuwatch.tui.head_rows import title_row
 from gpuwatch.tui.line import Line
 from gpuwatch.tui.live_rows import Options
 from gpuwatch.tui.snapshot import Snapshot
-from gpuwatch.units import digits, percent, scale_label, si, si_parts
 
 LIVE, STEADY = "●", "◇"
 _LEFT = 7

@@ -13,12 +13,12 @@ from gpuwatch.analysis.profile import Counters
 from gpuwatch.analysis.program import Program
 from gpuwatch.analysis.roofline import roofline_of
 from gpuwatch.analysis.samples import FULL
-from gpuwatch.deferred import dataclass
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.units import NS
 from gpuwatch.tui.graph import Window
 from gpuwatch.tui.series import Series
 from gpuwatch.tui.snapshot import Rooflines
 from gpuwatch.tui.steps import Steps
-from gpuwatch.units import NS
 
 MINUTE_NS = 60 * NS
 _PIECES = 20

@@ -9,10 +9,10 @@ from itertools import pairwise
 from operator import mul
 
 from gpuwatch.analysis.rates import StepLine, intervals, rate_series
+from gpuwatch.core.units import NS
 from gpuwatch.session.rows import StepRow
 from gpuwatch.session.schema import TIER_SECONDS
 from gpuwatch.tui.graph import Window
-from gpuwatch.units import NS
 
 RECENT_NS = 360 * NS
 """How far back ticks are kept one by one: the longest zoom, and its jump."""

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from rich.cells import cell_len
 
 from gpuwatch.analysis.ceilings import MEASURED
-from gpuwatch.metrics import Method
+from gpuwatch.core.metrics import Method
+from gpuwatch.core.units import percent, si
 from gpuwatch.tui.snapshot import Gauge
-from gpuwatch.units import percent, si
 
 OVER = 1.05
 """Above this share, counted bytes cannot all have come from memory; 5 % is left for the error of a

@@ -9,8 +9,8 @@ from typing import NamedTuple
 from gpuwatch.analysis.ceilings import Ceiling
 from gpuwatch.analysis.profile import Counters
 from gpuwatch.analysis.roofline import Roofline
-from gpuwatch.deferred import dataclass
-from gpuwatch.metrics import Method
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.metrics import Method
 from gpuwatch.session.progress import Place
 from gpuwatch.session.rows import DeviceRow, EventRow, LogRow
 from gpuwatch.session.status import Status

@@ -9,14 +9,14 @@ from statistics import median
 from typing import Any
 
 from gpuwatch.analysis.rates import bytes_of, flop_of, samples_of
-from gpuwatch.metrics import Method
-from gpuwatch.models import mapping
+from gpuwatch.core.metrics import Method
+from gpuwatch.core.models import mapping
+from gpuwatch.core.units import NS
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.session.rows import StepRow
 from gpuwatch.tui.phases import PhaseTimes
 from gpuwatch.tui.series import RECENT_NS, Series, StepHistory, recent_steps
 from gpuwatch.tui.snapshot import Reading, Work
-from gpuwatch.units import NS
 
 _MOST_STEPS = 1000
 """Steps that the shown median is of: the newest ones."""

@@ -6,14 +6,14 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import groupby
 
+from gpuwatch.core.text import clean
+from gpuwatch.core.units import UNKNOWN
 from gpuwatch.session.summary import Contrast
-from gpuwatch.text import clean
 from gpuwatch.tui.cells import fit
 from gpuwatch.tui.head_rows import MARKS
 from gpuwatch.tui.line import Line
 from gpuwatch.tui.snapshot import StudyRun, StudyStrip
 from gpuwatch.tui.study_now import DID_NOT_RUN, TO_COME, UNREADABLE
-from gpuwatch.units import UNKNOWN
 
 _MARKS = {
     **{state.value: mark for state, mark in MARKS.items()},

@@ -6,7 +6,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from gpuwatch.errors import GpuwatchError
+from gpuwatch.core.errors import GpuwatchError
 from gpuwatch.session.plan import Plan, case_label, read, unique
 from gpuwatch.session.progress import Place, place, tally
 from gpuwatch.session.reader import SessionReader

@@ -10,12 +10,12 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
+from gpuwatch.core.units import NS
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.session.reader_bulk import NAN
 from gpuwatch.session.schema import TIER_SECONDS
 from gpuwatch.tui.graph import Window
 from gpuwatch.tui.series import MOST_RECENT, RECENT_NS, Series, bucket_means, means, upto
-from gpuwatch.units import NS
 
 _BUCKET_NS = TIER_SECONDS * NS
 _TAIL = 64

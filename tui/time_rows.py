@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from gpuwatch.core.units import NS, clock_time
 from gpuwatch.session.rows import EventRow
 from gpuwatch.tui.asked import Replay
 from gpuwatch.tui.line import Line
 from gpuwatch.tui.snapshot import Snapshot
-from gpuwatch.units import NS, clock_time
 
 _ROUTINE = "epoch"
 """Events of so many that they are passed over where there are others."""

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, ClassVar
 from textual import events
 from textual.binding import Binding, BindingType
 
-from gpuwatch.text import clean
+from gpuwatch.core.text import clean
+from gpuwatch.core.units import NS, clock_time
 from gpuwatch.tui.asked import View
 from gpuwatch.tui.gauge_rows import LABEL, value_width
 from gpuwatch.tui.painted import PaintedScreen
 from gpuwatch.tui.snapshot import Snapshot
 from gpuwatch.tui.time_rows import notable, slider, speed_text
-from gpuwatch.units import NS, clock_time
 
 if TYPE_CHECKING:
     from textual.timer import Timer

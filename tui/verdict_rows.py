@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from gpuwatch.analysis.cells import STEP_TIME, WHOLE_RUN
 from gpuwatch.analysis.interval_plot import plot
 from gpuwatch.analysis.results import Cell, Contrast, Kind, Question, StudyResult, Sweep, SweepPoint
-from gpuwatch.text import clean
+from gpuwatch.core.text import clean
+from gpuwatch.core.units import fact, milliseconds
 from gpuwatch.tui.cells import pad
 from gpuwatch.tui.columns import told_rows
 from gpuwatch.tui.line import Line
 from gpuwatch.tui.live_rows import rule, samples_rate
-from gpuwatch.units import fact, milliseconds
 
 _MOST_TOLD = 20
 MARKS = {

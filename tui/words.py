@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gpuwatch.deferred import dataclass
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.text import to_paste
 from gpuwatch.session.progress import Place
-from gpuwatch.text import to_paste
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from gpuwatch.metrics import CATALOGUE, Method
-from gpuwatch.models import Output
+from gpuwatch.core.metrics import CATALOGUE, Method
+from gpuwatch.core.models import Output
 from gpuwatch.recorder.intake import Intake
 from gpuwatch.session.store import Safety, SessionStore
 from gpuwatch.session.writer import SessionWriter

@@ -13,12 +13,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpuwatch import paths
-from gpuwatch.errors import NotAvailable, UsageError
+from gpuwatch.core import paths
+from gpuwatch.core.errors import NotAvailable, UsageError
+from gpuwatch.core.text import to_paste
 from gpuwatch.runners import image_records
 from gpuwatch.runners.apptainer import images, spython_client
 from gpuwatch.runners.building import BuildFailed, Built, Progress, default_base, recipes
-from gpuwatch.text import to_paste
 
 COMPRESSIONS = {
     "gzip": "-comp gzip",

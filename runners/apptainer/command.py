@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from gpuwatch.models import LaunchSpec, Mount
+from gpuwatch.core.models import LaunchSpec, Mount
 from gpuwatch.runners import inside
 from gpuwatch.runners.apptainer.engine import Engine
 

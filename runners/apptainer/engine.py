@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from gpuwatch.models import Problem
+from gpuwatch.core.models import Problem
 from gpuwatch.runners import userns
 from gpuwatch.runners.apptainer import spython_client
 

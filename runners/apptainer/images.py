@@ -13,11 +13,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpuwatch import output, paths
-from gpuwatch.errors import StorageError
-from gpuwatch.models import JSON, Environment, Problem
+from gpuwatch.core import output, paths
+from gpuwatch.core.errors import StorageError
+from gpuwatch.core.models import JSON, Environment, Problem
+from gpuwatch.core.text import shell
 from gpuwatch.runners import image_records
-from gpuwatch.text import shell
 
 _URI = re.compile(r"(docker|oras|library|shub|https?)://(.+)")
 _MAGIC = b"SIF_MAGIC\0"

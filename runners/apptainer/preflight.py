@@ -8,13 +8,13 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from gpuwatch.models import LaunchSpec, Mount, Problem
+from gpuwatch.core.models import LaunchSpec, Mount, Problem
+from gpuwatch.core.text import shell
 from gpuwatch.runners import access, inside
 from gpuwatch.runners.apptainer import engine as engines
 from gpuwatch.runners.apptainer import images
 from gpuwatch.runners.apptainer.command import cannot_mount, mounts
 from gpuwatch.runners.apptainer.engine import Engine
-from gpuwatch.text import shell
 
 CONTROL_DEVICE = Path("/dev/nvidiactl")
 FUSE = Path("/dev/fuse")

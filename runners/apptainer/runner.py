@@ -10,16 +10,16 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from gpuwatch import output, paths
-from gpuwatch.errors import NotAvailable
-from gpuwatch.models import JSON, LaunchSpec, Prepared, Problem
+from gpuwatch.core import output, paths
+from gpuwatch.core.errors import NotAvailable
+from gpuwatch.core.models import JSON, LaunchSpec, Prepared, Problem
+from gpuwatch.core.units import binary
 from gpuwatch.runners import image_records, inside, places
 from gpuwatch.runners.apptainer import command, images, preflight, spython_client
 from gpuwatch.runners.apptainer import engine as engines
 from gpuwatch.runners.apptainer.engine import Engine
 from gpuwatch.runners.base import Run
 from gpuwatch.runners.local import Ending, LocalRun
-from gpuwatch.units import binary
 
 _FATAL = re.compile(r"^(?:\x1b\[\d+m)?FATAL: {1,3}(?:\x1b\[0m)? +(.+)", re.MULTILINE)
 """The launcher's own way to say it: padded, and in colour before it looked for a terminal."""

@@ -17,9 +17,9 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from gpuwatch.errors import NotAvailable
-from gpuwatch.models import JSON
-from gpuwatch.processes import parents
+from gpuwatch.core.errors import NotAvailable
+from gpuwatch.core.models import JSON
+from gpuwatch.core.processes import parents
 
 INSTALL = (
     "install it: sudo dnf install apptainer, sudo add-apt-repository ppa:apptainer/ppa && sudo apt "

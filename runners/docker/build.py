@@ -11,13 +11,13 @@ from collections.abc import Iterable, Iterator, Mapping
 import docker
 from docker.errors import DockerException
 
-from gpuwatch.errors import NotAvailable
-from gpuwatch.models import JSON
+from gpuwatch.core.errors import NotAvailable
+from gpuwatch.core.models import JSON
+from gpuwatch.core.text import clean, shell
 from gpuwatch.runners import image_records
 from gpuwatch.runners.building import BuildFailed, Built, Progress, default_base, recipes
 from gpuwatch.runners.docker import images
 from gpuwatch.runners.docker.client import AWAY, Daemon, connect, has_bridge, one_line
-from gpuwatch.text import clean, shell
 
 _STEP = re.compile(r"Step \d+/\d+ : ")
 _NOISE = re.compile(r" ---> (Running in )?[0-9a-f]{12}$|Removing intermediate container ")

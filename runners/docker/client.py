@@ -14,8 +14,8 @@ import docker
 from docker.context import ContextAPI
 from docker.errors import DockerException
 
-from gpuwatch.errors import NotAvailable
-from gpuwatch.models import JSON, Problem
+from gpuwatch.core.errors import NotAvailable
+from gpuwatch.core.models import JSON, Problem
 
 ANSWER_SECONDS = 10.0
 """How long the daemon may take for an answer; starting a container has longer."""

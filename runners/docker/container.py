@@ -11,8 +11,8 @@ from pathlib import Path
 
 from docker.types import LogConfig, Mount
 
-from gpuwatch.models import JSON, LaunchSpec, Prepared
-from gpuwatch.processes import ProcessId
+from gpuwatch.core.models import JSON, LaunchSpec, Prepared
+from gpuwatch.core.processes import ProcessId
 from gpuwatch.runners import inside
 from gpuwatch.runners.docker import gpus
 from gpuwatch.runners.docker.client import Daemon

@@ -10,7 +10,7 @@ import time
 
 from docker.errors import NotFound
 
-from gpuwatch.processes import ProcessId
+from gpuwatch.core.processes import ProcessId
 from gpuwatch.runners.docker.cgroup import Group
 from gpuwatch.runners.docker.client import AWAY, Daemon
 from gpuwatch.runners.local import GRACE_SECONDS

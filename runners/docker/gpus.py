@@ -13,7 +13,7 @@ from pathlib import Path
 
 from docker.types import DeviceRequest
 
-from gpuwatch.models import JSON, Problem
+from gpuwatch.core.models import JSON, Problem
 
 _HOOK = "nvidia-container-runtime-hook"
 """Docker gives devices by capability where this program is on its PATH."""

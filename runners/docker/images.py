@@ -10,11 +10,11 @@ import docker
 from docker.errors import APIError, DockerException, ImageNotFound
 from docker.utils import parse_repository_tag
 
-from gpuwatch.errors import NotAvailable
-from gpuwatch.models import JSON, Environment, Problem
+from gpuwatch.core.errors import NotAvailable
+from gpuwatch.core.models import JSON, Environment, Problem
+from gpuwatch.core.text import shell
 from gpuwatch.runners import image_records
 from gpuwatch.runners.docker.client import AWAY, Daemon, Refused, one_line
-from gpuwatch.text import shell
 
 DEFAULT_IMAGE = "gpuwatch-workloads"
 """What ``gpuwatch build docker`` makes, used where no image is named."""

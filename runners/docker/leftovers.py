@@ -11,7 +11,7 @@ from pathlib import Path
 
 import docker
 
-from gpuwatch.processes import ProcessId
+from gpuwatch.core.processes import ProcessId
 from gpuwatch.runners.docker.client import AWAY, Daemon
 from gpuwatch.runners.docker.container import LABEL
 

@@ -15,7 +15,7 @@ import docker
 from docker.errors import create_api_error_from_http_exception
 from docker.types import CancellableStream
 
-from gpuwatch.models import JSON, Output, mapping
+from gpuwatch.core.models import JSON, Output, mapping
 from gpuwatch.runners.docker import timestamps
 from gpuwatch.runners.docker.client import ANSWER_SECONDS
 

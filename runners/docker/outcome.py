@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 import docker
 
-from gpuwatch.models import JSON, Result
+from gpuwatch.core.models import JSON, Result
 from gpuwatch.runners.docker import timestamps
 
 _NOT_STARTED = re.compile(

@@ -5,12 +5,12 @@ from __future__ import annotations
 import contextlib
 from pathlib import Path
 
-from gpuwatch.models import LaunchSpec, Mount, Problem
+from gpuwatch.core.models import LaunchSpec, Mount, Problem
+from gpuwatch.core.text import shell
 from gpuwatch.runners import inside
 from gpuwatch.runners.access import permitted, unreadable
 from gpuwatch.runners.docker import client, container, gpus, images
 from gpuwatch.runners.docker.client import AWAY, Refused, has_bridge, one_line
-from gpuwatch.text import shell
 
 _LEAST_MEMORY = 6 << 20
 """What the daemon demands of a limit. Source: moby, daemon/daemon_unix.go, ``linuxMinMemory``."""

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from docker.errors import NotFound
 
-from gpuwatch import paths
-from gpuwatch.models import JSON, Output, Result, RunState
-from gpuwatch.processes import ProcessId, identify
+from gpuwatch.core import paths
+from gpuwatch.core.models import JSON, Output, Result, RunState
+from gpuwatch.core.processes import ProcessId, identify
 from gpuwatch.runners.docker import container, outcome, timestamps
 from gpuwatch.runners.docker.cgroup import Group, holds
 from gpuwatch.runners.docker.client import AWAY, Daemon

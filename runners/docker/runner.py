@@ -11,16 +11,16 @@ from pathlib import Path
 
 from docker.errors import APIError
 
-from gpuwatch.errors import NotAvailable
-from gpuwatch.models import JSON, LaunchSpec, Prepared, Problem
-from gpuwatch.processes import identify
+from gpuwatch.core.errors import NotAvailable
+from gpuwatch.core.models import JSON, LaunchSpec, Prepared, Problem
+from gpuwatch.core.processes import identify
+from gpuwatch.core.text import shell
 from gpuwatch.runners import inside
 from gpuwatch.runners.base import Run
 from gpuwatch.runners.docker import client, container, gpus, images, leftovers, preflight
 from gpuwatch.runners.docker.cgroup import holds
 from gpuwatch.runners.docker.client import AWAY, Daemon, Refused, one_line
 from gpuwatch.runners.docker.run import KIND, DockerRun
-from gpuwatch.text import shell
 
 _OWN = {
     *("/bin", "/sbin", "/lib", "/lib64", "/etc", "/dev", "/proc", "/sys"),

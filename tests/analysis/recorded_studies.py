@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gpuwatch.models import Environment, Problem, Workload
+from gpuwatch.core.models import Environment, Problem, Workload
 from gpuwatch.session import study
 from gpuwatch.session.plan import WARM_UP, Part, Plan, PlannedRun
 from tests.analysis import sessions

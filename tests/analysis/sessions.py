@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from gpuwatch.analysis.summary import Summary, summarise
-from gpuwatch.metrics import CATALOGUE, Method
-from gpuwatch.models import Output
+from gpuwatch.core.metrics import CATALOGUE, Method
+from gpuwatch.core.models import Output
 from gpuwatch.recorder.intake import Intake
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.session.store import SessionStore, device_row, event, fact, meta

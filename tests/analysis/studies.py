@@ -8,7 +8,7 @@ import numpy as np
 
 from gpuwatch.analysis.results import Verdict
 from gpuwatch.analysis.verdict import paired
-from gpuwatch.models import Environment, Workload
+from gpuwatch.core.models import Environment, Workload
 from gpuwatch.session.blocks import plan_runs
 from gpuwatch.session.plan import Part
 

@@ -17,7 +17,7 @@ from gpuwatch.analysis.coarse import source_of
 from gpuwatch.analysis.read import Read, read, read_exactly
 from gpuwatch.analysis.steady import steady_series
 from gpuwatch.analysis.step_series import Single, Together, series_of
-from gpuwatch.metrics import CATALOGUE, Kind
+from gpuwatch.core.metrics import CATALOGUE, Kind
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.session.rows import StepBucket, StepRow
 from gpuwatch.session.step_tier import MOST_SINGLE, RESOLUTION, StepTier

@@ -14,8 +14,8 @@ import pytest
 from gpuwatch.analysis.compare import Comparison, compare, headings
 from gpuwatch.analysis.missing import missing
 from gpuwatch.analysis.summary import Summary, summarise
-from gpuwatch.metrics import CATALOGUE, Method
-from gpuwatch.models import Output
+from gpuwatch.core.metrics import CATALOGUE, Method
+from gpuwatch.core.models import Output
 from gpuwatch.recorder.intake import Intake
 from gpuwatch.report import json as as_json
 from gpuwatch.report import side_by_side

@@ -9,7 +9,7 @@ import pytest
 
 from gpuwatch.analysis.compare import compare
 from gpuwatch.analysis.summary import DeviceSummary, Summary
-from gpuwatch.metrics import Method
+from gpuwatch.core.metrics import Method
 from gpuwatch.report.efficiency import efficiency_rows
 from tests.analysis.sessions import COUNT, CPU, GPU, H100, OTHER_GPU, calibration, summary
 

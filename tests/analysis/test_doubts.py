@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gpuwatch.analysis.compare import compare
-from gpuwatch.metrics import Method
+from gpuwatch.core.metrics import Method
 from gpuwatch.report import json as as_json
 from gpuwatch.report import side_by_side
 from gpuwatch.report.efficiency import efficiency_rows

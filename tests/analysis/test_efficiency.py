@@ -15,7 +15,7 @@ from gpuwatch.analysis.compare import compare
 from gpuwatch.analysis.samples import added, integral
 from gpuwatch.analysis.summary import summarise
 from gpuwatch.analysis.window import Window
-from gpuwatch.metrics import Method
+from gpuwatch.core.metrics import Method
 from gpuwatch.report import json as as_json
 from gpuwatch.report import side_by_side
 from gpuwatch.report.efficiency import efficiency_rows

@@ -16,7 +16,7 @@ from gpuwatch.analysis.results import Cell, Evidence, Explanation
 from gpuwatch.analysis.summary import Summary, Timing, summarise
 from gpuwatch.analysis.verdict import interval
 from gpuwatch.cli import main
-from gpuwatch.metrics import Method
+from gpuwatch.core.metrics import Method
 from gpuwatch.session.reader import SessionReader
 
 from . import sessions

@@ -11,9 +11,9 @@ import pytest
 
 from gpuwatch.analysis.read import read, read_sessions, read_study
 from gpuwatch.analysis.results import Kind, Question, StudyResult
-from gpuwatch.errors import NewerSchema, NotASession, StorageError
-from gpuwatch.models import Environment, Problem
-from gpuwatch.processes import identify
+from gpuwatch.core.errors import NewerSchema, NotASession, StorageError
+from gpuwatch.core.models import Environment, Problem
+from gpuwatch.core.processes import identify
 from gpuwatch.session import study
 from gpuwatch.session.plan import Part, Plan, PlannedRun
 from gpuwatch.session.study import sessions_in

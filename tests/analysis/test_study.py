@@ -14,8 +14,8 @@ import pytest
 
 from gpuwatch.analysis.read import read_study
 from gpuwatch.analysis.results import Contrast, Kind, Question, StudyResult
-from gpuwatch.models import Environment, Problem, Workload
-from gpuwatch.processes import identify
+from gpuwatch.core.models import Environment, Problem, Workload
+from gpuwatch.core.processes import identify
 from gpuwatch.session.plan import MARGIN, Part
 from gpuwatch.session.study import STUDY_ENDED
 from tests.analysis import sessions

@@ -10,7 +10,7 @@ import pytest
 
 from gpuwatch.analysis.read import read_study
 from gpuwatch.analysis.results import TableRow
-from gpuwatch.metrics import Method
+from gpuwatch.core.metrics import Method
 from tests.analysis.recorded_studies import BARE, DOCKER, FAILED, blocks_of, recorded
 
 EFFECTS = {"bare": 1.0, "docker=image": 1.0}

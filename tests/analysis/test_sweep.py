@@ -11,7 +11,7 @@ import pytest
 from gpuwatch.analysis.results import Cell, Lack, Sweep
 from gpuwatch.analysis.summary import Summary
 from gpuwatch.analysis.sweep import sweep_of
-from gpuwatch.models import JSON, Problem
+from gpuwatch.core.models import JSON, Problem
 from gpuwatch.session.status import State, Status
 from gpuwatch.session.study import NotRun
 

@@ -14,13 +14,13 @@ import pytest
 from gpuwatch.analysis.compare import compare
 from gpuwatch.analysis.missing import missing
 from gpuwatch.analysis.read import read_study
-from gpuwatch.metrics import Method
-from gpuwatch.models import Workload
+from gpuwatch.core.metrics import Method
+from gpuwatch.core.models import Workload
+from gpuwatch.core.text import markdown
 from gpuwatch.report import json as as_json
 from gpuwatch.report import side_by_side, study_csv, study_json, study_markdown, study_text
 from gpuwatch.report.html.page import page
 from gpuwatch.session.reader import CHUNK
-from gpuwatch.text import markdown
 from tests.analysis.recorded_studies import BARE, DOCKER, blocks_of, recorded
 from tests.analysis.sessions import BATCH, SECOND, STEPS, WARM, summary
 

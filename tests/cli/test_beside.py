@@ -15,8 +15,8 @@ import pytest
 from gpuwatch.analysis.read import Read, read
 from gpuwatch.cli import beside
 from gpuwatch.cli.beside import read_beside
-from gpuwatch.errors import NotASession
-from gpuwatch.processes import start_time
+from gpuwatch.core.errors import NotASession
+from gpuwatch.core.processes import start_time
 
 from .test_record import until
 

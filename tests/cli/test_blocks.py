@@ -13,8 +13,8 @@ import pytest
 
 from gpuwatch.cli.commands import dispatch
 from gpuwatch.cli.launch import Design
-from gpuwatch.errors import UsageError
-from gpuwatch.models import Environment, Workload
+from gpuwatch.core.errors import UsageError
+from gpuwatch.core.models import Environment, Workload
 from gpuwatch.recorder import control, study_run
 from gpuwatch.recorder.record import Request, record
 from gpuwatch.session.plan import Part, Plan, read

@@ -259,7 +259,7 @@ def test_gpus_that_are_not_there_are_an_error(cli: Cli, driver: FakeDriver) -> N
 
 
 GPU_SHY = """
-from gpuwatch.models import Problem
+from gpuwatch.core.models import Problem
 
 class Runner:
     kind = "shy"

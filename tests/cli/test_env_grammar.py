@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.cli.environments import environments
-from gpuwatch.errors import UsageError
-from gpuwatch.models import Environment, Mount
+from gpuwatch.core.errors import UsageError
+from gpuwatch.core.models import Environment, Mount
 
 
 def one(text: str, python: str | None = None, *, pull: bool = False) -> Environment:

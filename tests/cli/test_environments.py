@@ -18,7 +18,7 @@ from .test_record import STEPS, sessions
 NO_DAEMON = "unix:///no/such/docker.sock"
 
 EMPTY_HANDED = """
-from gpuwatch.errors import NotAvailable
+from gpuwatch.core.errors import NotAvailable
 
 class Runner:
     kind = "empty"

@@ -11,7 +11,7 @@ import pytest
 from gpuwatch.cli.commands import COMMANDS, EXAMPLES, EXIT_CODES
 from gpuwatch.cli.completion_table import rows
 from gpuwatch.cli.manual import page
-from gpuwatch.errors import ExitCode
+from gpuwatch.core.errors import ExitCode
 from tests.conftest import Cli
 from tests.test_architecture import loaded
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch import paths
-from gpuwatch.errors import StorageError
+from gpuwatch.core import paths
+from gpuwatch.core.errors import StorageError
 from tests.conftest import Cli
 
 from .test_record import STEPS, sessions, until

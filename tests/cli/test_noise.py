@@ -10,7 +10,7 @@ import pytest
 
 from gpuwatch.cli import noise
 from gpuwatch.cli.commands import dispatch
-from gpuwatch.errors import UsageError
+from gpuwatch.core.errors import UsageError
 from gpuwatch.recorder.request import Request
 from gpuwatch.session import plan
 from tests.conftest import Cli

@@ -8,7 +8,7 @@ import pytest
 
 from gpuwatch import studies
 from gpuwatch.cli.order import DONE, IMPOSSIBLE, lines
-from gpuwatch.models import Environment, Workload
+from gpuwatch.core.models import Environment, Workload
 from gpuwatch.session.blocks import plan_runs
 from gpuwatch.session.plan import Part, Plan
 from tests.conftest import Cli

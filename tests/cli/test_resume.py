@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from gpuwatch.cli.commands import dispatch
-from gpuwatch.errors import StorageError, UsageError
-from gpuwatch.models import Environment, Workload
+from gpuwatch.core.errors import StorageError, UsageError
+from gpuwatch.core.models import Environment, Workload
 from gpuwatch.recorder.record import Request
 from gpuwatch.session import study
 from gpuwatch.session.plan import PLAN, Part, Plan, read
@@ -211,7 +211,7 @@ def test_an_environment_that_could_not_run_is_tried_again(cli: Cli, tmp_path: Pa
 LATE = """
 from pathlib import Path
 
-from gpuwatch.models import Problem
+from gpuwatch.core.models import Problem
 from gpuwatch.runners.bare import BareRunner
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.paths import session_of
-from gpuwatch.processes import start_time
+from gpuwatch.core.paths import session_of
+from gpuwatch.core.processes import start_time
 from gpuwatch.recorder.run_folder import recorder_of
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.session.status import process_id

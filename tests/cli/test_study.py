@@ -12,7 +12,7 @@ import pytest
 from gpuwatch import studies
 from gpuwatch.cli import study
 from gpuwatch.cli.commands import dispatch
-from gpuwatch.errors import StorageError, UsageError
+from gpuwatch.core.errors import StorageError, UsageError
 from gpuwatch.recorder.request import Request
 from gpuwatch.session import plan
 from tests.conftest import Cli

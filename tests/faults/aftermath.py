@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gpuwatch.analysis.summary import summarise
-from gpuwatch.models import JSON
+from gpuwatch.core.models import JSON
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.session.removal import OF_A_STUDY
 from gpuwatch.session.status import Status, status

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.analysis.summary import summarise
-from gpuwatch.errors import GpuwatchError
+from gpuwatch.core.errors import GpuwatchError
 from gpuwatch.session.reader import SessionReader
 from tests.conftest import Cli
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.analysis.summary import summarise
-from gpuwatch.errors import REFUSED
+from gpuwatch.core.errors import REFUSED
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.session.status import State
 from tests.conftest import Cli

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.processes import start_time
+from gpuwatch.core.processes import start_time
 from gpuwatch.session.status import State
 from tests.conftest import Cli
 

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from gpuwatch.errors import NotASession
+from gpuwatch.core.errors import NotASession
 from gpuwatch.session.open import CUT
 from gpuwatch.session.status import State
 from tests.conftest import Cli

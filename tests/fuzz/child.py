@@ -22,7 +22,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from gpuwatch.processes import identify
+from gpuwatch.core.processes import identify
 from tests.fuzz import (
     bases,
     beside,

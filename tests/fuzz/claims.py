@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from gpuwatch.processes import ProcessId
+from gpuwatch.core.processes import ProcessId
 from tests.fuzz import values
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from gpuwatch.cli import stop
-from gpuwatch.models import mapping
+from gpuwatch.core.models import mapping
 from gpuwatch.recorder import resume, run_folder, takeup
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.session.status import process_id

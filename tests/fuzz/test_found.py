@@ -14,11 +14,11 @@ import pytest
 
 from gpuwatch.analysis.sampled import EverySample
 from gpuwatch.cli.find import resolved, sessions_under
-from gpuwatch.errors import GpuwatchError, NotASession
+from gpuwatch.core.errors import GpuwatchError, NotASession
+from gpuwatch.core.text import document
 from gpuwatch.session.copied import copy_file
 from gpuwatch.session.limited import MOST_BYTES
 from gpuwatch.session.reader import SessionReader
-from gpuwatch.text import document
 from gpuwatch.tui.collect import Collector
 from tests.fuzz import bases, raw
 from tests.tui.sessions import Script, finished, write

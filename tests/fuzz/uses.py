@@ -14,13 +14,13 @@ from pathlib import Path
 
 from gpuwatch import studies
 from gpuwatch.cli import main
-from gpuwatch.errors import GpuwatchError
+from gpuwatch.core.errors import GpuwatchError
+from gpuwatch.core.text import clean
+from gpuwatch.core.units import NS
 from gpuwatch.session.reader import SessionReader
-from gpuwatch.text import clean
 from gpuwatch.tui.asked import View
 from gpuwatch.tui.collect import Collector
 from gpuwatch.tui.past_view import PastView
-from gpuwatch.units import NS
 from tests.fuzz import output
 
 Check = Callable[[str], list[str]]

@@ -7,7 +7,7 @@ import random
 from pathlib import Path
 from typing import Any
 
-from gpuwatch.models import Output
+from gpuwatch.core.models import Output
 from gpuwatch.recorder.intake import Intake
 from gpuwatch.recorder.stepline import PREFIX
 from gpuwatch.session import store

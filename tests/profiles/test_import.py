@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuwatch.cli import main
-from gpuwatch.errors import GpuwatchError, UsageError
+from gpuwatch.core.errors import GpuwatchError, UsageError
 from gpuwatch.profiles import files
 from gpuwatch.profiles.base import Text
 from gpuwatch.profiles.files import load

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuwatch.errors import UsageError
+from gpuwatch.core.errors import UsageError
 from gpuwatch.profiles import ncu
 from gpuwatch.profiles.base import Found, Text
 from gpuwatch.profiles.files import load

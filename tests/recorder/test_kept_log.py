@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.models import Output
+from gpuwatch.core.models import Output
 from gpuwatch.recorder.intake import Intake
 from gpuwatch.recorder.kept_log import (
     HEAD_BYTES,

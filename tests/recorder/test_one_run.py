@@ -6,7 +6,7 @@ import errno
 import os
 from pathlib import Path
 
-from gpuwatch.errors import StorageError
+from gpuwatch.core.errors import StorageError
 from gpuwatch.recorder.one_run import refused
 
 

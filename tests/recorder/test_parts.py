@@ -8,7 +8,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpuwatch.models import Output
+from gpuwatch.core.models import Output
 from gpuwatch.recorder.intake import Intake
 from gpuwatch.recorder.parts import MOST_ROWS, MOST_TABLES, add_part
 from gpuwatch.recorder.stepline import PREFIX

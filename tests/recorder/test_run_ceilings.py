@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from gpuwatch import ceilings
-from gpuwatch.models import Output
+from gpuwatch.core import ceilings
+from gpuwatch.core.models import Output
 from gpuwatch.recorder.ceilings import RunCeilings
 from gpuwatch.recorder.intake import Intake
 from gpuwatch.recorder.stepline import PREFIX

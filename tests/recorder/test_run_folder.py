@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch import paths
-from gpuwatch.processes import ProcessId, identify
+from gpuwatch.core import paths
+from gpuwatch.core.processes import ProcessId, identify
 from gpuwatch.recorder import run_folder
 from gpuwatch.session.store import SessionStore, meta
 
@@ -83,7 +83,7 @@ def test_a_removal_that_was_cut_short_is_finished_by_the_next_recorder(study: Pa
     folder = left("d1", write(study / "1.gpuwatch", "d1", code=0, signal=None), dead())
     killed = """
 import os, pathlib, shutil, signal, sys
-from gpuwatch import paths
+from gpuwatch.core import paths
 shutil.rmtree = lambda *_, **__: os.kill(os.getpid(), signal.SIGKILL)
 paths.remove_run_folder(pathlib.Path(sys.argv[1]))
 """

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuwatch.models import Output
+from gpuwatch.core.models import Output
 from gpuwatch.recorder.intake import Intake
 from gpuwatch.recorder.stepline import PREFIX, Malformed, Report, Step, pack, parse
 

@@ -19,7 +19,7 @@ from gpuwatch.analysis.results import (
     TableRow,
     Verdict,
 )
-from gpuwatch.models import Environment, Workload
+from gpuwatch.core.models import Environment, Workload
 from gpuwatch.session.plan import Part, Plan, PlannedRun
 
 

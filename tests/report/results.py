@@ -29,8 +29,8 @@ from gpuwatch.analysis.results import (
     Verdict,
 )
 from gpuwatch.analysis.summary import Summary
-from gpuwatch.metrics import Method
-from gpuwatch.models import Problem
+from gpuwatch.core.metrics import Method
+from gpuwatch.core.models import Problem
 from gpuwatch.session.study import NotRun
 from tests.analysis import sessions
 

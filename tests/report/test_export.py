@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from gpuwatch.analysis.rates import flop_of, rate_series
-from gpuwatch.errors import NotAvailable
-from gpuwatch.models import Environment, Workload
+from gpuwatch.core.errors import NotAvailable
+from gpuwatch.core.models import Environment, Workload
 from gpuwatch.report import parquet
 from gpuwatch.report.export import Column, Export, Row, as_csv, as_json_lines
 from gpuwatch.report.export_study import runs, under_each_other

@@ -9,7 +9,7 @@ import pytest
 
 from gpuwatch.analysis.compare import Difference
 from gpuwatch.analysis.results import Cell, Kind, StudyResult
-from gpuwatch.models import Problem
+from gpuwatch.core.models import Problem
 from gpuwatch.report.study_markdown import as_markdown
 from gpuwatch.report.study_text import terminal
 from gpuwatch.session.study import NotRun

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gpuwatch.models import Environment, LaunchSpec, Result, Workload
+from gpuwatch.core.models import Environment, LaunchSpec, Result, Workload
 from gpuwatch.runners.base import Run, Runner
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.models import Environment, LaunchSpec, Workload
+from gpuwatch.core.models import Environment, LaunchSpec, Workload
 from gpuwatch.runners.bare import BareRunner
 from gpuwatch.runners.interpreter import activation, probe
 from tests.conftest import Cli

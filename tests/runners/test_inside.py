@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.models import Environment, LaunchSpec, Limits, Mount, Workload
+from gpuwatch.core.models import Environment, LaunchSpec, Limits, Mount, Workload
 from gpuwatch.runners import inside
 
 OURS = Workload("mnist-cnn", "workload", ("--steps", "5"))

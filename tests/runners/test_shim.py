@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.models import Output, Result, RunState
+from gpuwatch.core.models import Output, Result, RunState
 from gpuwatch.runners import shim
 from gpuwatch.runners.local import LocalRun
 from gpuwatch.runners.spool import SpoolReader

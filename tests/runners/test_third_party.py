@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from gpuwatch import runners
-from gpuwatch.errors import NotAvailable
-from gpuwatch.models import Environment, LaunchSpec, Workload
+from gpuwatch.core.errors import NotAvailable
+from gpuwatch.core.models import Environment, LaunchSpec, Workload
 from gpuwatch.session.reader import SessionReader
 from tests.cli.test_errors import one_line
 from tests.cli.test_record import sessions, show
@@ -149,7 +149,7 @@ class Runner:
         ("raise SystemExit(1)", "pass"),
         ("return None", "pass"),
         ("return []", "raise ZeroDivisionError"),
-        ("return []", "from gpuwatch.models import Prepared; return Prepared(('true',))"),
+        ("return []", "from gpuwatch.core.models import Prepared; return Prepared(('true',))"),
     ],
     ids=["preflight", "exit in preflight", "nothing from preflight", "prepare", "start and engine"],
 )

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.errors import StorageError
+from gpuwatch.core.errors import StorageError
 from gpuwatch.session.store import SessionStore
 from tests.conftest import Cli
 
@@ -142,7 +142,7 @@ _ANOTHER = {
 _MAKING = ("O_WRONLY", "O_RDWR", "O_CREAT", "O_TRUNC", "O_APPEND")
 
 MAY_WRITE = {
-    "src/gpuwatch/output.py": "the writer",
+    "src/gpuwatch/core/output.py": "the writer",
     "src/gpuwatch/session/store.py": "SQLite writes sessions; made by output.private_file",
     "src/gpuwatch/session/limited.py": "SQLite reads sessions",
     "src/gpuwatch/session/open.py": "a copy in a fresh private folder; a journal that must be new",
@@ -163,7 +163,7 @@ MAY_WRITE = {
     "workloads/archive.py": "may import nothing of gpuwatch; a temporary file, then renamed",
     "workloads/main.py": "/dev/null",
 }
-"""Where files are opened for writing, and why not by :mod:`gpuwatch.output`, or with its help."""
+"""Where files are opened for writing, and why not by :mod:`gpuwatch.core.output` alone."""
 
 
 def writes(source: str) -> Iterator[str]:

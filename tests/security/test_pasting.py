@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from gpuwatch.core.text import shell, to_paste
 from gpuwatch.session.status import State, status
-from gpuwatch.text import shell, to_paste
 from tests.conftest import Cli
 from tests.terminal import Pty
 
@@ -149,10 +149,10 @@ FIXED = {
     "src/gpuwatch/cli/completion_table.py": {"command"},
     "src/gpuwatch/cli/completions.py": {"shell"},
     "src/gpuwatch/cli/manual.py": {"name"},
-    "src/gpuwatch/peaks.py": {"name or 'a GPU without a name'"},
+    "src/gpuwatch/core/peaks.py": {"name or 'a GPU without a name'"},
     "src/gpuwatch/report/doctor.py": {"chosen", "report.gpuwatch", "clean(report.system, 60)"},
     "src/gpuwatch/report/study_origin.py": {"told"},
-    "src/gpuwatch/text.py": {"what"},
+    "src/gpuwatch/core/text.py": {"what"},
     "tui/exporting.py": {"platform.node() or 'HOST'"},
 }
 """What stands there as it is: names of gpuwatch's own, what is quoted already, and sentences."""

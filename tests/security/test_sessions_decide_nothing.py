@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from gpuwatch.processes import boot_id, identify
+from gpuwatch.core.processes import boot_id, identify
 from gpuwatch.recorder.programs import digests
 from tests.cli.test_record import sessions, until
 from tests.conftest import Cli

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.metrics import CATALOGUE, Method
-from gpuwatch.processes import identify
+from gpuwatch.core.metrics import CATALOGUE, Method
+from gpuwatch.core.processes import identify
 from gpuwatch.session.store import SessionStore, meta
 from gpuwatch.session.writer import SessionWriter
 from gpuwatch.telemetry.base import Channel

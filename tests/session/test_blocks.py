@@ -7,7 +7,7 @@ from itertools import groupby
 
 import pytest
 
-from gpuwatch.models import Environment, Workload
+from gpuwatch.core.models import Environment, Workload
 from gpuwatch.session.blocks import plan_runs
 from gpuwatch.session.plan import WARM_UP, Part, PlannedRun
 

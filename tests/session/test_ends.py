@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.models import JSON, Environment, Workload
+from gpuwatch.core.models import JSON, Environment, Workload
 from gpuwatch.session.blocks import plan_runs
 from gpuwatch.session.ends import FAILED_TWICE, OUT_OF_MEMORY, End, end_of, given_up
 from gpuwatch.session.plan import Part, Plan

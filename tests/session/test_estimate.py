@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.models import Environment, Workload
+from gpuwatch.core.models import Environment, Workload
 from gpuwatch.session import study
 from gpuwatch.session.blocks import plan_runs
 from gpuwatch.session.estimate import about, cell, history, of_study, timing

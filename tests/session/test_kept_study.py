@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from gpuwatch.processes import boot_id, identify
+from gpuwatch.core.processes import boot_id, identify
 from gpuwatch.session import summary
 from tests.conftest import Cli
 from tests.fake_nvml import FakeDriver

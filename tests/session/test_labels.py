@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.errors import StorageError, UsageError
+from gpuwatch.core.errors import StorageError, UsageError
 from gpuwatch.session import labels
 from gpuwatch.session.label import (
     LONGEST_NAME,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.models import JSON, Environment, Mount, Problem, Workload
+from gpuwatch.core.models import JSON, Environment, Mount, Problem, Workload
 from gpuwatch.session import study
 from gpuwatch.session.blocks import plan_runs
 from gpuwatch.session.plan import LARGEST, PLAN, Part, Plan, case_label, labels, read

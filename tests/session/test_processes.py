@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.errors import NotASession
+from gpuwatch.core.errors import NotASession
 from gpuwatch.session import schema
 from gpuwatch.session.past import PastReader
 from gpuwatch.session.reader import SessionReader

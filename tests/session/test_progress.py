@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.models import JSON, Environment, Workload
-from gpuwatch.processes import boot_id, identify
+from gpuwatch.core.models import JSON, Environment, Workload
+from gpuwatch.core.processes import boot_id, identify
 from gpuwatch.session import study
 from gpuwatch.session.blocks import plan_runs
 from gpuwatch.session.plan import Part, Plan, read

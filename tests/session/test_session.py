@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.errors import NewerSchema, NotASession, StorageError
-from gpuwatch.metrics import Method
+from gpuwatch.core.errors import NewerSchema, NotASession, StorageError
+from gpuwatch.core.metrics import Method
 from gpuwatch.session import schema
 from gpuwatch.session.open import CUT
 from gpuwatch.session.reader import SessionReader
@@ -262,7 +262,7 @@ import os, sys
 sys.path[:0] = {path!r}
 from dataclasses import asdict
 from pathlib import Path
-from gpuwatch.processes import identify
+from gpuwatch.core.processes import identify
 from gpuwatch.session.store import SessionStore, meta
 from gpuwatch.session.writer import SessionWriter
 rows = [meta("recorder", asdict(identify(os.getpid())))]

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.errors import NotASession, StorageError
+from gpuwatch.core.errors import NotASession, StorageError
 from gpuwatch.session import copied
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.session.store import SessionStore, event

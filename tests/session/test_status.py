@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from gpuwatch.processes import ProcessId, boot_id, identify
+from gpuwatch.core.processes import ProcessId, boot_id, identify
 from gpuwatch.session.status import State, status
 
 PATH = Path("x.gpuwatch")

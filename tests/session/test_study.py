@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.errors import StorageError, UsageError
-from gpuwatch.models import Environment, Problem, Workload
-from gpuwatch.processes import identify
+from gpuwatch.core.errors import StorageError, UsageError
+from gpuwatch.core.models import Environment, Problem, Workload
+from gpuwatch.core.processes import identify
 from gpuwatch.session import study
 from gpuwatch.session.blocks import plan_runs
 from gpuwatch.session.plan import LARGEST, PLAN, Part, Plan, read

@@ -9,7 +9,7 @@ import pytest
 
 from gpuwatch.analysis import coarse
 from gpuwatch.analysis.read import read, read_exactly
-from gpuwatch.errors import NotASession
+from gpuwatch.core.errors import NotASession
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.tui.asked import View
 from gpuwatch.tui.collect import Collector

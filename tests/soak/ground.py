@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from gpuwatch.paths import session_of
+from gpuwatch.core.paths import session_of
 from tests.conftest import Cli
 from tests.engines import available
 from tests.fake_nvml import FakeDriver

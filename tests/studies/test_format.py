@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuwatch.errors import GpuwatchError, StorageError, UsageError
+from gpuwatch.core.errors import GpuwatchError, StorageError, UsageError
 from gpuwatch.studies import Study, load, study_of, with_parameters
 
 WHOLE = """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gpuwatch import studies
-from gpuwatch.errors import UsageError
+from gpuwatch.core.errors import UsageError
 
 
 def test_there_is_a_preset_for_each_study_that_is_replaced() -> None:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from gpuwatch.peaks import dram_peak
+from gpuwatch.core.peaks import dram_peak
 from gpuwatch.telemetry.base import Device
 from gpuwatch.telemetry.counters import (
     driver_is_old,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.metrics import Method
+from gpuwatch.core.metrics import Method
 from gpuwatch.telemetry.base import Value
 from gpuwatch.telemetry.cgroup import limits
 from gpuwatch.telemetry.cpu import CpuSource

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gpuwatch.metrics import Method
+from gpuwatch.core.metrics import Method
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.telemetry.base import Change, Channel, Device, Event, Value
 from gpuwatch.telemetry.dcgm import (

@@ -10,13 +10,13 @@ import gpuwatch.telemetry
 ROOM = Path(gpuwatch.telemetry.__path__[0])
 ALLOWED = {"pynvml", "psutil"}
 COMMON = {
-    "gpuwatch.deferred",
-    "gpuwatch.errors",
-    "gpuwatch.metrics",
-    "gpuwatch.models",
-    "gpuwatch.peaks",
-    "gpuwatch.processes",
-    "gpuwatch.tied",
+    "gpuwatch.core.deferred",
+    "gpuwatch.core.errors",
+    "gpuwatch.core.metrics",
+    "gpuwatch.core.models",
+    "gpuwatch.core.peaks",
+    "gpuwatch.core.processes",
+    "gpuwatch.core.tied",
 }
 
 

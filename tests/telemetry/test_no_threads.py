@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from gpuwatch.errors import NO_THREAD
+from gpuwatch.core.errors import NO_THREAD
 from gpuwatch.telemetry.lane import Lane
 from gpuwatch.telemetry.rounds import PATIENCE_S, QUICK_S, Rounds
 from gpuwatch.telemetry.users import Users

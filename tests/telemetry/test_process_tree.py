@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.metrics import Method
+from gpuwatch.core.metrics import Method
 from gpuwatch.telemetry import proc_files
 from gpuwatch.telemetry.health_processes import ProcessShares
 from gpuwatch.telemetry.nvml_errors import Unavailable

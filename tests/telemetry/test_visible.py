@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.errors import NotAvailable
+from gpuwatch.core.errors import NotAvailable
 from gpuwatch.telemetry.nvml_select import Found
 from gpuwatch.telemetry.visible import Card, visible
 from tests.fake_nvml import FakeDriver, uuid

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from gpuwatch.metrics import CATALOGUE, Method
-from gpuwatch.processes import boot_id, identify
+from gpuwatch.core.metrics import CATALOGUE, Method
+from gpuwatch.core.processes import boot_id, identify
 from gpuwatch.session import store
 from gpuwatch.session.rows import StepRow
 from gpuwatch.session.step_tier import StepTier

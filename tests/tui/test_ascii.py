@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 
-from gpuwatch.text import clean
+from gpuwatch.core.text import clean
 from gpuwatch.tui.ascii import known, to_ascii
 from gpuwatch.tui.ascii_words import in_words
 from gpuwatch.tui.gauge_rows import DIGITS
@@ -41,7 +41,7 @@ def glyphs(path: Path) -> set[str]:
 
 
 def test_every_glyph_of_the_screens_has_a_mark_of_its_own_in_ascii() -> None:
-    for path in [*(ROOT / "tui").glob("*.py"), ROOT / "src" / "gpuwatch" / "units.py"]:
+    for path in [*(ROOT / "tui").glob("*.py"), ROOT / "src" / "gpuwatch" / "core" / "units.py"]:
         if path.name not in ("ascii.py", "changes.py"):  # tables of characters
             missing = sorted(c for c in glyphs(path) if c.isprintable() and not known(c))
             assert not missing, f"{path.name}: {missing}"

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from gpuwatch.analysis.compare import Difference, compare
 from gpuwatch.analysis.results import TableRow
-from gpuwatch.metrics import Method
-from gpuwatch.models import Environment, Workload
+from gpuwatch.core.metrics import Method
+from gpuwatch.core.models import Environment, Workload
 from gpuwatch.session import labels
 from gpuwatch.session.plan import PLAN, Part, Plan, PlannedRun
 from gpuwatch.session.plan_file import document

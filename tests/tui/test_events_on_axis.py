@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+from gpuwatch.core.units import NS
 from gpuwatch.session.rows import EventRow
 from gpuwatch.tui.gauge_rows import EVENT, axis_row
 from gpuwatch.tui.graph import Window
 from gpuwatch.tui.live_rows import event_columns
-from gpuwatch.units import NS
 
 from .harness import live, screen_text, shows
 from .snapshots_of import texts

@@ -11,7 +11,7 @@ from queue import SimpleQueue
 
 import pytest
 
-from gpuwatch.errors import NotASession
+from gpuwatch.core.errors import NotASession
 from gpuwatch.session.past import PastReader
 from gpuwatch.tui.asked import View
 from gpuwatch.tui.feed import Feed

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from gpuwatch.core.text import clean
+from gpuwatch.core.units import NS
 from gpuwatch.session.reader import SessionReader
-from gpuwatch.text import clean
 from gpuwatch.tui.asked import View
 from gpuwatch.tui.cells import fit, pad, wrap
 from gpuwatch.tui.changes import cells_of, changed
@@ -16,7 +17,6 @@ from gpuwatch.tui.collect import Collector
 from gpuwatch.tui.graph import area, axis, bar, longer, window
 from gpuwatch.tui.line import Line, Span
 from gpuwatch.tui.series import Series
-from gpuwatch.units import NS
 
 from .sessions import START_UNIX_NS, Script, write
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.analysis.summary import summarise
-from gpuwatch.metrics import Method
+from gpuwatch.core.metrics import Method
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.tui.collect import Collector
 from gpuwatch.tui.gauge_rows import badge

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.metrics import Method
+from gpuwatch.core.metrics import Method
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.tui.asked import View
 from gpuwatch.tui.collect import Collector

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from gpuwatch.metrics import Method
+from gpuwatch.core.metrics import Method
+from gpuwatch.core.units import plain_unit
 from gpuwatch.session.store import SessionStore
 from gpuwatch.tui.asked import View
 from gpuwatch.tui.device_rows import Fields, detail_rows
@@ -19,7 +20,6 @@ from gpuwatch.tui.gauge_rows import badge
 from gpuwatch.tui.live import LiveScreen
 from gpuwatch.tui.numbers import number_lines
 from gpuwatch.tui.snapshot import Reading
-from gpuwatch.units import plain_unit
 
 from .harness import live, screen_text, shows, until
 from .sessions import finished

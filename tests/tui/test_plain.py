@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.errors import NotASession
+from gpuwatch.core.errors import NotASession
 from gpuwatch.tui import plain
 from gpuwatch.tui.plain_lines import warning_lines
 from gpuwatch.tui.snapshot import Alert

@@ -412,7 +412,7 @@ async def test_host_memory_that_runs_out_is_graver_than_a_neighbour(session: Mak
 
 
 def test_a_container_near_its_limit_is_told() -> None:
-    from gpuwatch.metrics import Method
+    from gpuwatch.core.metrics import Method
     from gpuwatch.session.rows import DeviceRow
     from gpuwatch.tui.low_memory import low_memory
     from gpuwatch.tui.snapshot import DeviceNow, Reading

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from textual.screen import Screen
 
-from gpuwatch.errors import StorageError
+from gpuwatch.core.errors import StorageError
 from gpuwatch.tui.answer import Answer
 from gpuwatch.tui.compare import CompareScreen
 from gpuwatch.tui.histories import Case, Group, HistoriesScreen

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from gpuwatch.analysis.results import Kind
-from gpuwatch.models import Environment, Workload
+from gpuwatch.core.models import Environment, Workload
 from gpuwatch.session.plan import PLAN, Part, Plan, PlannedRun
 from gpuwatch.session.plan_file import document
 from gpuwatch.session.study import SUMMARY_JSON

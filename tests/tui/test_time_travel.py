@@ -11,7 +11,7 @@ import pytest
 from textual import events
 from textual.pilot import Pilot
 
-from gpuwatch.errors import ExitCode
+from gpuwatch.core.errors import ExitCode
 from gpuwatch.session import store
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.tui.app import GpuwatchApp

@@ -6,8 +6,8 @@ import json
 from collections.abc import Callable, Iterable, Sequence
 
 from gpuwatch.analysis.summary import Summary
-from gpuwatch.models import JSON
-from gpuwatch.text import clean
+from gpuwatch.core.models import JSON
+from gpuwatch.core.text import clean
 
 _MOST = 3
 _WHOLE, _LONGEST = 40, 100

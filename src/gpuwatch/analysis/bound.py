@@ -20,12 +20,12 @@ A bound is named by two shares, that of the compute ceiling and that of the band
 
 from __future__ import annotations
 
-from gpuwatch import units
 from gpuwatch.analysis.ceilings import MEASURED as CALIBRATED
 from gpuwatch.analysis.ceilings import NEVER_MEASURED, PEAK, Ceiling, Missing
 from gpuwatch.analysis.limits import is_over
 from gpuwatch.analysis.points import ALGORITHMIC, EXECUTED, MEASURED, Point, Rates
-from gpuwatch.deferred import dataclass
+from gpuwatch.core import units
+from gpuwatch.core.deferred import dataclass
 
 NEAR = 0.5
 FAR = 0.2

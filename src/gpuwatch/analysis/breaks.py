@@ -8,9 +8,9 @@ from pathlib import Path
 
 from gpuwatch.analysis.cells import Read
 from gpuwatch.analysis.summary import Summary
-from gpuwatch.models import mapping
+from gpuwatch.core.models import mapping
+from gpuwatch.core.text import clean
 from gpuwatch.session.plan import WARM_UP, Plan
-from gpuwatch.text import clean
 
 LONGEST_REST = 3600.0
 """Seconds without a run of the block, above which its runs share no drift."""

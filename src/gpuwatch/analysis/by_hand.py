@@ -10,10 +10,10 @@ from gpuwatch.analysis.cells import Case, Group, Placed, Read, labels
 from gpuwatch.analysis.identity import device_names, told, training, used_gpus
 from gpuwatch.analysis.planned import LONGEST
 from gpuwatch.analysis.summary import Summary
-from gpuwatch.models import JSON, mapping
+from gpuwatch.core.models import JSON, mapping
+from gpuwatch.core.text import clean
 from gpuwatch.session.label import NONE
 from gpuwatch.session.plan import WARM_UP
-from gpuwatch.text import clean
 
 _SHORT = 16
 

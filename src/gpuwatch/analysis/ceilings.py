@@ -1,7 +1,7 @@
 """The ceilings that a rate is a share of: measured ones before peaks.
 
 A measured ceiling is what `gpuwatch calibrate` timed on the very device; a peak is arithmetic on
-the card's widths and clocks (``gpuwatch.peaks``). A CPU has measured ceilings only. Names are
+the card's widths and clocks (``gpuwatch.core.peaks``). A CPU has measured ceilings only. Names are
 ``bandwidth`` [By/s] and data types [FLOP/s]: ``float32``, ``tf32``, ``bfloat16``, ...
 """
 
@@ -10,12 +10,12 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from gpuwatch.ceilings import warnings_of, when_of
-from gpuwatch.deferred import dataclass
-from gpuwatch.models import JSON, mapping, number
-from gpuwatch.peaks import Peak, peaks, sheet_peaks
+from gpuwatch.core.ceilings import warnings_of, when_of
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.models import JSON, mapping, number
+from gpuwatch.core.peaks import Peak, peaks, sheet_peaks
+from gpuwatch.core.text import clean
 from gpuwatch.session.rows import DeviceRow
-from gpuwatch.text import clean
 
 BANDWIDTH = "bandwidth"
 MEASURED, PEAK, SHEET = "measured", "peak", "sheet"

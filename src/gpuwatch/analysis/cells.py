@@ -10,11 +10,11 @@ from dataclasses import field, replace
 from gpuwatch.analysis.results import Cell, Lack, Run, Steady
 from gpuwatch.analysis.summary import Summary
 from gpuwatch.analysis.verdict import outliers
-from gpuwatch.deferred import dataclass
-from gpuwatch.models import Workload
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.models import Workload
+from gpuwatch.core.text import clean
 from gpuwatch.session.status import State
 from gpuwatch.session.study import NotRun
-from gpuwatch.text import clean
 
 STEP_TIME, WHOLE_RUN = "step time", "whole run"
 """The two primary metrics: the median steady step, and the process from start to end."""

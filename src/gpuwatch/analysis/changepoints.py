@@ -17,7 +17,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from gpuwatch.deferred import dataclass
+from gpuwatch.core.deferred import dataclass
 
 PENALTY = 3.0
 SHORTEST = 5

@@ -27,8 +27,8 @@ from gpuwatch.analysis.sampled import (
 )
 from gpuwatch.analysis.samples import Means, Pairs, Samples, integral, middle
 from gpuwatch.analysis.window import Window
-from gpuwatch.deferred import dataclass
-from gpuwatch.metrics import Kind
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.metrics import Kind
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.session.rows import ChannelRow
 from gpuwatch.session.schema import TIER_SECONDS

@@ -21,9 +21,9 @@ from gpuwatch.analysis.row import Value, ceiling_notes, row_of
 from gpuwatch.analysis.statistics import Statistic
 from gpuwatch.analysis.summary import Summary
 from gpuwatch.analysis.training_rows import training_rows
-from gpuwatch.deferred import dataclass
-from gpuwatch.metrics import CATALOGUE, Kind, Method
-from gpuwatch.models import JSON, mapping, number
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.metrics import CATALOGUE, Kind, Method
+from gpuwatch.core.models import JSON, mapping, number
 
 SCHEMA = 1
 

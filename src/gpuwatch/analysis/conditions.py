@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from gpuwatch import units
 from gpuwatch.analysis.crosscheck import Finding, Means
 from gpuwatch.analysis.limits import Clocks
 from gpuwatch.analysis.statistics import Statistic
 from gpuwatch.analysis.window import Window
-from gpuwatch.metrics import Method
-from gpuwatch.models import JSON, number
+from gpuwatch.core import units
+from gpuwatch.core.metrics import Method
+from gpuwatch.core.models import JSON, number
 from gpuwatch.session.rows import MPS_SERVER, DeviceRow, GpuProcessRow
 
 HELD = 0.05

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from gpuwatch.models import number
+from gpuwatch.core.models import number
 from gpuwatch.session.rows import DeviceRow
 
 TICK_SECONDS = 0.01

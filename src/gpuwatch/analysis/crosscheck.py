@@ -18,12 +18,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from gpuwatch import units
 from gpuwatch.analysis.ceilings import Ceiling, peaks_of
 from gpuwatch.analysis.limits import is_over, limit_of
 from gpuwatch.analysis.profile import Counters
-from gpuwatch.deferred import dataclass
-from gpuwatch.models import JSON, mapping, number
+from gpuwatch.core import units
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.models import JSON, mapping, number
 from gpuwatch.session.rows import DeviceRow
 
 RATE_SLACK, RATE_FAR = 1.15, 3.0

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 
-from gpuwatch import units
 from gpuwatch.analysis.intervals import ALPHA, Mean
 from gpuwatch.analysis.power import FEWEST, MOST, NOISE_GATE, NOISY_ALPHA
 from gpuwatch.analysis.ranks import Ranks
 from gpuwatch.analysis.results import Kind
-from gpuwatch.deferred import dataclass
+from gpuwatch.core import units
+from gpuwatch.core.deferred import dataclass
 
 _IDENTICAL = 1e-9
 """Standard deviation of log-ratios under which they are one value, but for rounding."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gpuwatch import units
 from gpuwatch.analysis.ceilings import (
     BANDWIDTH,
     PEAK,
@@ -32,9 +31,10 @@ from gpuwatch.analysis.samples import Samples
 from gpuwatch.analysis.statistics import Statistic
 from gpuwatch.analysis.traffic import METRIC, Traffic, traffic_of
 from gpuwatch.analysis.window import Window
-from gpuwatch.deferred import dataclass
-from gpuwatch.metrics import Method
-from gpuwatch.models import JSON, mapping
+from gpuwatch.core import units
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.metrics import Method
+from gpuwatch.core.models import JSON, mapping
 from gpuwatch.session.rows import DeviceRow, GpuProcessRow
 
 SAMPLED = (METRIC, COUNTER, POWER, CPU_POWER)

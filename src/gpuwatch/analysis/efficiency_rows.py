@@ -13,8 +13,8 @@ from gpuwatch.analysis.points import KINDS
 from gpuwatch.analysis.profile import Counters
 from gpuwatch.analysis.row import Row, Value, row_of
 from gpuwatch.analysis.summary import Summary
-from gpuwatch.metrics import Method
-from gpuwatch.models import number
+from gpuwatch.core.metrics import Method
+from gpuwatch.core.models import number
 
 _EXECUTED = (
     ("executed FLOP", "FLOP", "flop_per_step"),

@@ -8,13 +8,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from gpuwatch import units
 from gpuwatch.analysis.figure import Figure, divided, unknown
 from gpuwatch.analysis.samples import FULL, Means, Samples, added, arrays, integral, middle
 from gpuwatch.analysis.statistics import Statistic, unavailable
 from gpuwatch.analysis.window import Window
-from gpuwatch.deferred import dataclass
-from gpuwatch.metrics import Method
+from gpuwatch.core import units
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.metrics import Method
 
 COUNTER, POWER, CPU_POWER = "hw.gpu.energy", "hw.gpu.power", "hw.cpu.power"
 SHORTEST = 1.0

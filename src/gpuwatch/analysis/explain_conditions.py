@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from gpuwatch import units
 from gpuwatch.analysis.explain_sides import Sides
 from gpuwatch.analysis.load import BUSY, mean_of, others_share
 from gpuwatch.analysis.results import Evidence
 from gpuwatch.analysis.summary import Summary
-from gpuwatch.metrics import Method
+from gpuwatch.core import units
+from gpuwatch.core.metrics import Method
 
 RELATIVE = 0.02
 """Clocks and power differ from here on."""

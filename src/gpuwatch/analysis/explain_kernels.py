@@ -6,14 +6,14 @@ import math
 import re
 from collections.abc import Iterator, Sequence
 
-from gpuwatch import units
 from gpuwatch.analysis.explain_sides import Sides
 from gpuwatch.analysis.kernels import MOST, KernelRow, differing_kernels, short_name
 from gpuwatch.analysis.profile import KERNELS, OPERATORS, Counters, Profile
 from gpuwatch.analysis.results import Cell, Evidence
 from gpuwatch.analysis.summary import Summary
-from gpuwatch.metrics import Method
-from gpuwatch.text import clean
+from gpuwatch.core import units
+from gpuwatch.core.metrics import Method
+from gpuwatch.core.text import clean
 
 LEAST_SHARE = 0.005
 """Under half a per cent of the time on both sides, kernels that differ are listed and not told."""

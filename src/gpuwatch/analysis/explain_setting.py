@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from gpuwatch import units
 from gpuwatch.analysis.compare import Difference, differences
 from gpuwatch.analysis.explain_sides import Sides
 from gpuwatch.analysis.results import Evidence
-from gpuwatch.models import JSON
-from gpuwatch.text import clean
+from gpuwatch.core import units
+from gpuwatch.core.models import JSON
+from gpuwatch.core.text import clean
 
 _MOST_NAMED = 4
 _LONGEST_VALUE = 40

@@ -16,8 +16,8 @@ from gpuwatch.analysis.intervals import lower_end
 from gpuwatch.analysis.results import Cell, Interval, Run
 from gpuwatch.analysis.summary import Summary
 from gpuwatch.analysis.verdict import FEWEST, difference
-from gpuwatch.deferred import dataclass
-from gpuwatch.text import clean
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.text import clean
 
 LEAST_POINTS = 0.003
 """Under 0.3 points a part of the step counts as unchanged."""

@@ -6,14 +6,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from gpuwatch import units
 from gpuwatch.analysis.explain_sides import Sides, median, plausible, step_seconds
 from gpuwatch.analysis.intervals import lower_end
 from gpuwatch.analysis.results import Cell, Evidence, Interval, StartUp
 from gpuwatch.analysis.summary import Summary
 from gpuwatch.analysis.verdict import difference
-from gpuwatch.metrics import Method
-from gpuwatch.models import number
+from gpuwatch.core import units
+from gpuwatch.core.metrics import Method
+from gpuwatch.core.models import number
 
 _STAGES = (
     ("launch", "launch_seconds"),

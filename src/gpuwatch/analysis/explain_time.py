@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from gpuwatch import units
 from gpuwatch.analysis.explain_sides import (
     LEAST_POINTS,
     Part,
@@ -15,8 +14,9 @@ from gpuwatch.analysis.explain_sides import (
 )
 from gpuwatch.analysis.kernels import times_of
 from gpuwatch.analysis.results import Evidence, Run
-from gpuwatch.metrics import Method
-from gpuwatch.text import clean
+from gpuwatch.core import units
+from gpuwatch.core.metrics import Method
+from gpuwatch.core.text import clean
 
 _KERNELS, _COPIES, _REST = "GPU kernel time", "copies to the GPU", "host wait"
 _COPY = "copy"

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gpuwatch.deferred import dataclass
-from gpuwatch.metrics import Method
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.metrics import Method
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from dataclasses import replace
 from itertools import islice, pairwise
 
 from gpuwatch.analysis.rates import StepLine, flop_of, intervals, rate_series, samples_of
-from gpuwatch.deferred import dataclass
-from gpuwatch.metrics import CATALOGUE, Kind, Method
-from gpuwatch.models import JSON, mapping
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.metrics import CATALOGUE, Kind, Method
+from gpuwatch.core.models import JSON, mapping
 from gpuwatch.session.most import TICKS
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.session.rows import ChannelRow, StepRow

@@ -6,9 +6,9 @@ import itertools
 from collections.abc import Sequence
 
 from gpuwatch.analysis.summary import DeviceSummary, Summary
-from gpuwatch.models import JSON, mapping
+from gpuwatch.core.models import JSON, mapping
+from gpuwatch.core.text import clean
 from gpuwatch.session.status import State
-from gpuwatch.text import clean
 
 _NO_TRAINING = frozenset({"profile", "counters", "device", "data", "download"})
 """What is looked at after the timed steps, and what ``run`` tells the outcome of."""

@@ -17,8 +17,8 @@ from collections.abc import Sequence
 from gpuwatch.analysis.intervals import lower_end
 from gpuwatch.analysis.results import Interval, Verdict
 from gpuwatch.analysis.wording import change_text, signed
-from gpuwatch.deferred import dataclass
-from gpuwatch.text import clean
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.text import clean
 
 _LABEL = 28
 """Columns of the longest label."""

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from gpuwatch.analysis.results import Interval
-from gpuwatch.deferred import dataclass
+from gpuwatch.core.deferred import dataclass
 
 ALPHA = 0.05
 """Error that all comparisons of a question share."""

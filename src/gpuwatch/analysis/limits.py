@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gpuwatch.analysis.ceilings import PEAK, Ceiling, peaks_of
-from gpuwatch.deferred import dataclass
-from gpuwatch.models import JSON
-from gpuwatch.peaks import computed_in
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.models import JSON
+from gpuwatch.core.peaks import computed_in
 from gpuwatch.session.rows import DeviceRow
 
 OVER_PEAK = 1.02

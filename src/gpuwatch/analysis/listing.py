@@ -8,11 +8,11 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from gpuwatch.analysis.step_lines import median_step, throughput
-from gpuwatch.models import JSON, mapping, number
+from gpuwatch.core.models import JSON, mapping, number
+from gpuwatch.core.text import clean
 from gpuwatch.session.plan import read
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.session.status import State, status
-from gpuwatch.text import clean
 
 FIRST_STEP_LINES = 2000
 """Step lines that the speed is of: behind them it stays what it is."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpuwatch import units
 from gpuwatch.analysis.summary import Summary
-from gpuwatch.metrics import Method
-from gpuwatch.models import mapping, number
+from gpuwatch.core import units
+from gpuwatch.core.metrics import Method
+from gpuwatch.core.models import mapping, number
 
 BUSY = 0.2
 """Share of the cores' time from which on other programs are told of."""

@@ -13,7 +13,7 @@ import numpy as np
 
 from gpuwatch.analysis.sampled import around, ticks_between, within
 from gpuwatch.analysis.window import Window
-from gpuwatch.deferred import dataclass
+from gpuwatch.core.deferred import dataclass
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.session.schema import TIER_SECONDS
 

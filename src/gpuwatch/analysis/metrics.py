@@ -7,7 +7,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from gpuwatch import units
 from gpuwatch.analysis.ceilings import UNKNOWN_GPUS, gpus_unknown
 from gpuwatch.analysis.cpu_time import MOST_SECONDS, TICK_SECONDS
 from gpuwatch.analysis.program import uncounted
@@ -24,9 +23,10 @@ from gpuwatch.analysis.sampled import Column, Source
 from gpuwatch.analysis.samples import FULL
 from gpuwatch.analysis.statistics import Statistic, describe, unavailable
 from gpuwatch.analysis.window import Window
-from gpuwatch.deferred import dataclass
-from gpuwatch.metrics import CATALOGUE, DERIVED, Kind, Method
-from gpuwatch.models import JSON, mapping
+from gpuwatch.core import units
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.metrics import CATALOGUE, DERIVED, Kind, Method
+from gpuwatch.core.models import JSON, mapping
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.session.rows import ChannelRow
 

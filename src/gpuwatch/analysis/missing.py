@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from gpuwatch.analysis.summary import Summary
 from gpuwatch.analysis.training import NAMES
-from gpuwatch.metrics import CATALOGUE
+from gpuwatch.core.metrics import CATALOGUE
 
 _STARTING = ("launch", "import", "model", "first_step")
 

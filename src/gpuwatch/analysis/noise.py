@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from gpuwatch import units
 from gpuwatch.analysis.power import resolves
 from gpuwatch.analysis.results import Contrast, Interval, NoiseFloor, Resolves, Verdict
 from gpuwatch.analysis.verdict import FEWEST
+from gpuwatch.core import units
 
 BLOCKS = (5, 7, 10, 20)
 """Numbers of blocks that are told of."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from gpuwatch import units
 from gpuwatch.analysis.rates import StepLine, intervals, taken
 from gpuwatch.analysis.window import Window
-from gpuwatch.models import JSON, mapping
+from gpuwatch.core import units
+from gpuwatch.core.models import JSON, mapping
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.session.rows import EventRow
 

@@ -23,9 +23,9 @@ from gpuwatch.analysis.results import (
 from gpuwatch.analysis.sweep import sweep_of
 from gpuwatch.analysis.verdict import FEWEST, interval
 from gpuwatch.analysis.wording import change_text, repeats, unnumbered
-from gpuwatch.models import JSON
+from gpuwatch.core.models import JSON
+from gpuwatch.core.text import clean
 from gpuwatch.session.plan import Plan
-from gpuwatch.text import clean
 
 Asked = Sequence[tuple[Case, Question | None]]
 """Cases in the plan's order with their questions; ``None``: nothing of it ran."""

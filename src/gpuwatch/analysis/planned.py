@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from gpuwatch.analysis.cells import Case, Group, Placed, Read, numbered
+from gpuwatch.core.text import clean
 from gpuwatch.session.plan import WARM_UP, Plan, PlannedRun, case_label
 from gpuwatch.session.study import STUDY_ENDED, NotRun
-from gpuwatch.text import clean
 
 LONGEST = 60
 """Characters of a label."""

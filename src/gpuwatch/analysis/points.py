@@ -6,8 +6,8 @@ import math
 
 from gpuwatch.analysis.ceilings import Ceiling
 from gpuwatch.analysis.limits import Clocks
-from gpuwatch.deferred import dataclass
-from gpuwatch.metrics import Method
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.metrics import Method
 
 ALGORITHMIC, MEASURED, EXECUTED = "algorithmic", "measured", "executed"
 KINDS = (EXECUTED, MEASURED, ALGORITHMIC)

@@ -10,8 +10,8 @@ import re
 from collections.abc import Mapping, Sequence
 from itertools import islice
 
-from gpuwatch.deferred import dataclass
-from gpuwatch.models import JSON, mapping, number
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.models import JSON, mapping, number
 
 Cell = float | int | str | None
 

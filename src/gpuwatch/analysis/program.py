@@ -7,8 +7,8 @@ from dataclasses import field
 
 from gpuwatch.analysis.ceilings import NEVER_MEASURED, Missing
 from gpuwatch.analysis.points import Rates
-from gpuwatch.deferred import dataclass
-from gpuwatch.models import JSON, number
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.models import JSON, number
 
 IMPORTED = "an imported profile has no roofline: it says nothing of rates"
 MACHINE = "the machine alone has no roofline: no work is counted"

@@ -23,8 +23,8 @@ from gpuwatch.analysis.study_table import table_of
 from gpuwatch.analysis.validity import device_differences, invalid_reasons, remarks
 from gpuwatch.analysis.verdict import FEWEST, invalid, paired, unpaired
 from gpuwatch.analysis.wording import Side, counted, sentence
-from gpuwatch.deferred import dataclass
-from gpuwatch.models import JSON
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.models import JSON
 
 _NOTHING = Explanation((), (), (), None)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from gpuwatch.models import JSON, number
+from gpuwatch.core.models import JSON, number
 from gpuwatch.session.rows import StepBucket, StepRow
 
 _LONGEST = 1e9

@@ -16,13 +16,13 @@ from gpuwatch.analysis.step_series import Series, series_of
 from gpuwatch.analysis.study import study_result
 from gpuwatch.analysis.summary import summarise_from
 from gpuwatch.analysis.wording import per_cent
-from gpuwatch.errors import GpuwatchError
+from gpuwatch.core.errors import GpuwatchError
+from gpuwatch.core.text import clean, to_paste
+from gpuwatch.core.uncollected import uncollected
 from gpuwatch.session import plan as plans
 from gpuwatch.session import progress, study
 from gpuwatch.session.plan import WARM_UP, Plan, PlannedRun
 from gpuwatch.session.reader import SessionReader
-from gpuwatch.text import clean, to_paste
-from gpuwatch.uncollected import uncollected
 
 _NO_PLAN = (
     "plan.json cannot be read, so it is not known which runs are of the warm-up and which belong "

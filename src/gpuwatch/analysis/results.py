@@ -13,9 +13,9 @@ from enum import Enum
 from gpuwatch.analysis.compare import Difference
 from gpuwatch.analysis.kernels import KernelRow
 from gpuwatch.analysis.summary import Summary
-from gpuwatch.deferred import dataclass
-from gpuwatch.metrics import Method
-from gpuwatch.models import JSON
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.metrics import Method
+from gpuwatch.core.models import JSON
 from gpuwatch.session.plan import Plan
 from gpuwatch.session.study import NotRun
 

@@ -13,7 +13,7 @@ from gpuwatch.analysis.bound import UNKNOWN, Verdict, verdict_of
 from gpuwatch.analysis.ceilings import BANDWIDTH, MEASURED, NEVER_MEASURED, Ceiling, Missing
 from gpuwatch.analysis.points import Point, Rates, points_of
 from gpuwatch.analysis.program import Program, no_point
-from gpuwatch.deferred import dataclass
+from gpuwatch.core.deferred import dataclass
 
 
 @dataclass(frozen=True)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from gpuwatch import units
 from gpuwatch.analysis.ceilings import BANDWIDTH, Ceiling
 from gpuwatch.analysis.summary import Summary
-from gpuwatch.deferred import dataclass
-from gpuwatch.metrics import Method
+from gpuwatch.core import units
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.metrics import Method
 
 Value = Callable[[Summary], float | None]
 

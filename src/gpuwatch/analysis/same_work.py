@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from gpuwatch import units
 from gpuwatch.analysis.against import Value, against, known, listed
 from gpuwatch.analysis.identity import told, training, unknown_gpus, used_gpus
 from gpuwatch.analysis.summary import Summary
-from gpuwatch.models import mapping, number
+from gpuwatch.core import units
+from gpuwatch.core.models import mapping, number
 from gpuwatch.session.status import State
 
 SAME_WORK = 0.01

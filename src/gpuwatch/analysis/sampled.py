@@ -11,8 +11,8 @@ import numpy as np
 from gpuwatch.analysis.rates import StepLine
 from gpuwatch.analysis.samples import Pairs, Samples, integral
 from gpuwatch.analysis.window import Window
-from gpuwatch.deferred import dataclass
-from gpuwatch.metrics import Kind
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.metrics import Kind
 from gpuwatch.session.most import EXACT_TICKS, TICKS
 from gpuwatch.session.reader import CHUNK, SessionReader
 from gpuwatch.session.rows import ChannelRow

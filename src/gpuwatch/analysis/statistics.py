@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gpuwatch.deferred import dataclass
-from gpuwatch.metrics import Method
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.metrics import Method
 
 
 @dataclass(frozen=True)

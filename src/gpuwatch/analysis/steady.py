@@ -11,7 +11,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gpuwatch import units
 from gpuwatch.analysis.changepoints import (
     PENALTY,
     noise_of,
@@ -22,6 +21,7 @@ from gpuwatch.analysis.changepoints import (
 )
 from gpuwatch.analysis.results import Steady
 from gpuwatch.analysis.step_series import Series
+from gpuwatch.core import units
 
 FEWEST_STEPS = 10
 LEAST_SHARE = 0.1

@@ -14,9 +14,9 @@ from gpuwatch.analysis.planned import had_no_turn, planned_cases
 from gpuwatch.analysis.question import question_of
 from gpuwatch.analysis.results import Question, StudyResult
 from gpuwatch.analysis.study_notes import ONE_RUN_EACH, design, load_of
+from gpuwatch.core.text import clean
 from gpuwatch.session.plan import MARGIN, Plan
 from gpuwatch.session.study import NotRun
-from gpuwatch.text import clean
 
 _MOST_NAMED = 3
 

@@ -17,8 +17,8 @@ from gpuwatch.analysis.ratios import ratio
 from gpuwatch.analysis.results import Cell, Contrast, Kind, Run, TableRow
 from gpuwatch.analysis.row import ceiling_notes
 from gpuwatch.analysis.summary import Summary
-from gpuwatch.deferred import dataclass
-from gpuwatch.metrics import Method
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.metrics import Method
 
 STEADY = "step time, steady"
 """Name of the row of the primary metric."""

@@ -23,14 +23,14 @@ from gpuwatch.analysis.step_series import Told, series_of
 from gpuwatch.analysis.training import Training, training_of
 from gpuwatch.analysis.training import notes as training_notes
 from gpuwatch.analysis.window import Window, span_of, timed_window
-from gpuwatch.deferred import dataclass
-from gpuwatch.models import JSON, mapping, number
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.models import JSON, mapping, number
+from gpuwatch.core.uncollected import uncollected
 from gpuwatch.session import labels
 from gpuwatch.session.label import NONE, Label
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.session.rows import StepBucket, StepRow
 from gpuwatch.session.status import Status, status
-from gpuwatch.uncollected import uncollected
 
 SCHEMA = 1
 

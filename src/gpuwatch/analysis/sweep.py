@@ -12,8 +12,8 @@ from gpuwatch.analysis.results import Cell, Kind, Run, Sweep, SweepPoint, Verdic
 from gpuwatch.analysis.sweep_words import MEMORY, sentence
 from gpuwatch.analysis.training import NAMES
 from gpuwatch.analysis.verdict import paired, unpaired
-from gpuwatch.deferred import dataclass
-from gpuwatch.models import JSON, mapping, number
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.models import JSON, mapping, number
 
 _SAME_WORK = frozenset(
     {"workers", "dtype", "device", "lr", "seed", "epochs", "steps", "warmup", "profile"}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpuwatch import units
 from gpuwatch.analysis.results import SweepPoint
 from gpuwatch.analysis.verdict import FEWEST
-from gpuwatch.models import JSON, number
-from gpuwatch.text import clean
+from gpuwatch.core import units
+from gpuwatch.core.models import JSON, number
+from gpuwatch.core.text import clean
 
 _MOST_NAMED = 6
 _LONGEST_VALUE = 30

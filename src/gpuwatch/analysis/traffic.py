@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpuwatch import units
 from gpuwatch.analysis.figure import Figure, divided, unknown
 from gpuwatch.analysis.samples import FULL, Samples, integral
 from gpuwatch.analysis.window import Window
-from gpuwatch.deferred import dataclass
-from gpuwatch.metrics import Method
+from gpuwatch.core import units
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.metrics import Method
 
 METRIC = "hw.gpu.memory.bandwidth"
 SECTOR = 32

@@ -11,9 +11,9 @@ import math
 from collections.abc import Mapping, Sequence
 
 from gpuwatch.analysis.figure import Figure, unknown
-from gpuwatch.deferred import dataclass
-from gpuwatch.metrics import Method
-from gpuwatch.models import JSON, mapping, number
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.metrics import Method
+from gpuwatch.core.models import JSON, mapping, number
 from gpuwatch.session.reader import CHUNK, SessionReader
 
 NAMES = {"loss": "loss", "acc1": "acc@1", "acc5": "acc@5"}

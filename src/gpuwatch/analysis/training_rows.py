@@ -9,7 +9,7 @@ from gpuwatch.analysis.identity import training as settings_of
 from gpuwatch.analysis.row import Row, row_of
 from gpuwatch.analysis.summary import Summary
 from gpuwatch.analysis.training import NAMES, Reported, unit_of
-from gpuwatch.metrics import Method
+from gpuwatch.core.metrics import Method
 
 GROUP = "training"
 STEP, EPOCH = "step", "epoch"

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpuwatch import units
 from gpuwatch.analysis.against import Value, against, differ
 from gpuwatch.analysis.cells import valued
 from gpuwatch.analysis.crosscheck import Finding
@@ -15,7 +14,8 @@ from gpuwatch.analysis.identity import at_once, unknown_gpus, used_gpus
 from gpuwatch.analysis.results import Cell, Run
 from gpuwatch.analysis.same_work import device_kind, told_by_one, work_differences
 from gpuwatch.analysis.summary import Summary
-from gpuwatch.models import mapping, number
+from gpuwatch.core import units
+from gpuwatch.core.models import mapping, number
 
 CLEARLY_HELD = 0.05
 """Difference of the shares of time with clocks held down from which on two are not comparable."""

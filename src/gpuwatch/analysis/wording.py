@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from gpuwatch import units
 from gpuwatch.analysis.cells import WHOLE_RUN
 from gpuwatch.analysis.intervals import lower_end
 from gpuwatch.analysis.results import Cell, Evidence, Interval, Kind, Verdict
 from gpuwatch.analysis.verdict import FEWEST
-from gpuwatch.deferred import dataclass
+from gpuwatch.core import units
+from gpuwatch.core.deferred import dataclass
 
 UNPAIRED = "not paired, so that drift between them is in the difference"
 _USUAL = 0.95

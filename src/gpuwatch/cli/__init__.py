@@ -34,7 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         with home_ahead.Begun(arguments):
             return _run(arguments)
     except KeyboardInterrupt:
-        from gpuwatch.errors import ExitCode
+        from gpuwatch.core.errors import ExitCode
 
         return ExitCode.INTERRUPTED
     finally:
@@ -44,11 +44,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(arguments: list[str]) -> int:
     import warnings
 
-    from gpuwatch import spare
     from gpuwatch.cli.commands import dispatch
     from gpuwatch.cli.say import give_up_output
-    from gpuwatch.errors import NO_THREAD, REFUSED, ExitCode, GpuwatchError
-    from gpuwatch.text import clean
+    from gpuwatch.core import spare
+    from gpuwatch.core.errors import NO_THREAD, REFUSED, ExitCode, GpuwatchError
+    from gpuwatch.core.text import clean
 
     if sys.stdout is None:  # closed by who started this: what follows a run would never end
         mend = "send it to a file, or to /dev/null"
@@ -90,8 +90,8 @@ def _run(arguments: list[str]) -> int:
 
 
 def _refused(what: str, number: int) -> int:
-    """Say what the system refused; ``number`` is of :data:`gpuwatch.errors.REFUSED`."""
-    from gpuwatch.errors import REFUSED, ExitCode
+    """Say what the system refused; ``number`` is of :data:`gpuwatch.core.errors.REFUSED`."""
+    from gpuwatch.core.errors import REFUSED, ExitCode
 
     first_frame.withdraw()
     print(f"gpuwatch: error: {what}; {REFUSED[number]}", file=sys.stderr)

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from gpuwatch.cli import find, first_frame, looks, screen
 from gpuwatch.cli.say import say
-from gpuwatch.errors import UsageError
-from gpuwatch.text import to_paste
+from gpuwatch.core.errors import UsageError
+from gpuwatch.core.text import to_paste
 
 _LOOK_SECONDS = 0.2
 """Between two looks for the first session of a study."""

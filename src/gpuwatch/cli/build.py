@@ -21,10 +21,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from gpuwatch.errors import ExitCode, GpuwatchError, UsageError
+from gpuwatch.core.errors import ExitCode, GpuwatchError, UsageError
+from gpuwatch.core.text import clean
+from gpuwatch.core.units import binary
 from gpuwatch.runners.building import Built
-from gpuwatch.text import clean
-from gpuwatch.units import binary
 
 _LAST_LINES = 12
 

@@ -17,8 +17,8 @@ import argparse
 import sys
 from collections.abc import Mapping, Sequence
 
-from gpuwatch.errors import ExitCode, NotAvailable, UsageError
-from gpuwatch.models import JSON, mapping, number
+from gpuwatch.core.errors import ExitCode, NotAvailable, UsageError
+from gpuwatch.core.models import JSON, mapping, number
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -45,9 +45,9 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         return _list(arguments.format)
     if arguments.device == "cpu" and arguments.gpus not in (None, "none"):
         raise UsageError("--device cpu and --gpus contradict each other", "give one of them")
-    from gpuwatch import ceilings
     from gpuwatch.cli.launch import gpus, need_linux
     from gpuwatch.cli.measuring import Target, measure, targets
+    from gpuwatch.core import ceilings
 
     need_linux()
     chosen = gpus(arguments.gpus)
@@ -103,7 +103,7 @@ def _tell_kept(now: JSON, stored: JSON) -> None:
 
 def _warnings(document: JSON) -> list[str]:
     """What disturbed a document's ceilings, each warning with the ceilings that it is of."""
-    from gpuwatch import ceilings
+    from gpuwatch.core import ceilings
 
     of: dict[str, list[str]] = {}
     for name, entry in mapping(document.get("ceilings")).items():
@@ -114,13 +114,13 @@ def _warnings(document: JSON) -> list[str]:
 
 
 def _say(text: str) -> None:
-    from gpuwatch.text import clean
+    from gpuwatch.core.text import clean
 
     print(clean(text), file=sys.stderr, flush=True)
 
 
 def _list(form: str) -> int:
-    from gpuwatch import ceilings, paths
+    from gpuwatch.core import ceilings, paths
 
     stored = ceilings.stored()
     for each in stored:
@@ -148,11 +148,11 @@ def _table(document: JSON, attributes: JSON, *, listed: bool = False) -> str:
 
     ``listed``: with the warnings, which a measurement has told already.
     """
-    from gpuwatch import units
-    from gpuwatch.peaks import peaks
+    from gpuwatch.core import units
+    from gpuwatch.core.peaks import peaks
+    from gpuwatch.core.text import clean
     from gpuwatch.report.table import table
     from gpuwatch.report.values import shown
-    from gpuwatch.text import clean
 
     device = mapping(document.get("device"))
     name = str(device.get("name"))

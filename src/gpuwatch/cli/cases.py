@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from gpuwatch.errors import UsageError
-from gpuwatch.models import Workload
-from gpuwatch.text import shell
+from gpuwatch.core.errors import UsageError
+from gpuwatch.core.models import Workload
+from gpuwatch.core.text import shell
 from gpuwatch.workloads import names, options
 
 _STEPS = 100

@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import NoReturn, Protocol
 
 from gpuwatch.cli.leading import command_at
-from gpuwatch.errors import UsageError
+from gpuwatch.core.errors import UsageError
 
 
 class Command(Protocol):

@@ -12,15 +12,15 @@ import os
 import sys
 from pathlib import Path
 
-from gpuwatch import output
 from gpuwatch.cli import find, looks, screen
 from gpuwatch.cli.launch import margin
 from gpuwatch.cli.rendering import FORMATS, render
-from gpuwatch.errors import StorageError, UsageError
+from gpuwatch.core import output
+from gpuwatch.core.errors import StorageError, UsageError
+from gpuwatch.core.text import to_paste
 from gpuwatch.session import study
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.session.room import room
-from gpuwatch.text import to_paste
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

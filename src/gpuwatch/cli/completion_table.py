@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gpuwatch.cli.commands import COMMANDS, HOME, parser_of
-from gpuwatch.deferred import dataclass
-from gpuwatch.text import clean
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.text import clean
 from gpuwatch.workloads import names
 
 _SESSION = re.compile(r"SESSION|STUDY")

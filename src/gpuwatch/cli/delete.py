@@ -12,15 +12,15 @@ import socket
 import sys
 from pathlib import Path
 
-from gpuwatch import units
 from gpuwatch.cli import find
 from gpuwatch.cli.say import say
-from gpuwatch.errors import GpuwatchError, UsageError
+from gpuwatch.core import units
+from gpuwatch.core.errors import GpuwatchError, UsageError
+from gpuwatch.core.text import clean, shell, to_paste
 from gpuwatch.session import labels
 from gpuwatch.session.label import NONE
 from gpuwatch.session.plan import read
 from gpuwatch.session.removal import Removal, removal, remove
-from gpuwatch.text import clean, shell, to_paste
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

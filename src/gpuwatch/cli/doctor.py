@@ -22,21 +22,22 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from gpuwatch import __version__, paths, runners, spare
+from gpuwatch import __version__, runners
 from gpuwatch.cli import doctor_torch, launch
 from gpuwatch.cli.cases import command_name
 from gpuwatch.cli.doctor_counters import executed_flop, tiers
 from gpuwatch.cli.doctor_images import images
 from gpuwatch.cli.environments import environments
-from gpuwatch.errors import ExitCode, NotAvailable
-from gpuwatch.models import Environment, Given, LaunchSpec, Problem, Workload
+from gpuwatch.core import paths, spare
+from gpuwatch.core.errors import ExitCode, NotAvailable
+from gpuwatch.core.models import Environment, Given, LaunchSpec, Problem, Workload
+from gpuwatch.core.text import document
 from gpuwatch.recorder.given import limits, resolve
 from gpuwatch.recorder.sources import Sources
 from gpuwatch.report import doctor as report
 from gpuwatch.runners.interpreter import choose
 from gpuwatch.telemetry.base import Device
 from gpuwatch.telemetry.visible import VARIABLE
-from gpuwatch.text import document
 
 _FILES_EACH = 8
 """Descriptors for a question to a runner: a program's pipes, or an engine's socket."""

@@ -8,9 +8,9 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from gpuwatch.deferred import dataclass
-from gpuwatch.metrics import Method
-from gpuwatch.models import Problem
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.metrics import Method
+from gpuwatch.core.models import Problem
 from gpuwatch.telemetry.base import Channel, Device
 from gpuwatch.telemetry.counters import (
     GPM_DRIVER,

@@ -8,9 +8,9 @@ import re
 import subprocess
 from pathlib import Path
 
-from gpuwatch.deferred import dataclass
-from gpuwatch.models import Problem
-from gpuwatch.text import clean, shell
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.models import Problem
+from gpuwatch.core.text import clean, shell
 from gpuwatch.workloads.architectures import build_for, is_too_old, oldest_driver, runs_on
 
 PATIENCE_SECONDS = 60.0

@@ -10,8 +10,8 @@ from dataclasses import replace
 
 from gpuwatch import runners
 from gpuwatch.cli.label import labels
-from gpuwatch.errors import UsageError
-from gpuwatch.models import Environment, Mount
+from gpuwatch.core.errors import UsageError
+from gpuwatch.core.models import Environment, Mount
 
 _FORM = (
     "write KIND[=IMAGE][,python=PATH][,mount=SRC:DST[:rw]][,shm=SIZE][,memory=SIZE]"

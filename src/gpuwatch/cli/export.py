@@ -20,10 +20,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpuwatch import output
 from gpuwatch.cli import find
 from gpuwatch.cli.say import say
-from gpuwatch.errors import StorageError, UsageError
+from gpuwatch.core import output
+from gpuwatch.core.errors import StorageError, UsageError
 
 if TYPE_CHECKING:
     from gpuwatch.report.export import Export

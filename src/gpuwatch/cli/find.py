@@ -7,9 +7,9 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
-from gpuwatch import paths
-from gpuwatch.errors import StorageError, UsageError
-from gpuwatch.models import mapping
+from gpuwatch.core import paths
+from gpuwatch.core.errors import StorageError, UsageError
+from gpuwatch.core.models import mapping
 from gpuwatch.session.label import Label
 from gpuwatch.session.labels import read
 from gpuwatch.session.plan import PLAN
@@ -84,7 +84,7 @@ def studies_going_on() -> list[Path]:
 
 def orphans() -> list[tuple[str, str]]:
     """Runs that go on here although their recorder died: label, and what names the session."""
-    from gpuwatch.errors import GpuwatchError
+    from gpuwatch.core.errors import GpuwatchError
     from gpuwatch.session.reader import SessionReader
     from gpuwatch.session.status import goes_on_alone
 
@@ -215,7 +215,7 @@ def _is_named(folder: Path, text: str) -> bool:
 
 
 def _identifier(path: Path) -> str:
-    from gpuwatch.errors import GpuwatchError
+    from gpuwatch.core.errors import GpuwatchError
     from gpuwatch.session.reader import SessionReader
 
     try:

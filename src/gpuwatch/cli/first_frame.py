@@ -89,7 +89,7 @@ class HandedOver:
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         global _up
-        from gpuwatch.errors import GpuwatchError
+        from gpuwatch.core.errors import GpuwatchError
 
         never_began = (GpuwatchError, SystemExit, KeyboardInterrupt)
         if kind is None or not issubclass(kind, never_began):

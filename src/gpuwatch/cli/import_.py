@@ -11,10 +11,10 @@ import argparse
 import sys
 from pathlib import Path
 
-from gpuwatch import paths
 from gpuwatch.cli.say import put
-from gpuwatch.errors import UsageError
-from gpuwatch.text import clean
+from gpuwatch.core import paths
+from gpuwatch.core.errors import UsageError
+from gpuwatch.core.text import clean
 
 _LONGEST_LABEL = 100
 

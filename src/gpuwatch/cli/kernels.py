@@ -11,8 +11,8 @@ import sys
 
 from gpuwatch.cli import find
 from gpuwatch.cli.say import say
-from gpuwatch.errors import UsageError
-from gpuwatch.text import clean
+from gpuwatch.core.errors import UsageError
+from gpuwatch.core.text import clean
 
 _ROWS = 20
 
@@ -34,7 +34,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         limit = _ROWS
     path = find.session(arguments.session)
     from gpuwatch.analysis.profile import COUNTERS, counters_of, profile_of, why_none
-    from gpuwatch.models import mapping, number
+    from gpuwatch.core.models import mapping, number
     from gpuwatch.report import json, kernels
     from gpuwatch.session.reader import SessionReader
 

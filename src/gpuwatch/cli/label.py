@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 
-from gpuwatch.models import Environment
+from gpuwatch.core.models import Environment
 
 _FEWEST_PARTS, _MOST_PARTS = 2, 8
 """Of a path, from its end."""

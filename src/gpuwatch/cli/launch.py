@@ -10,17 +10,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from gpuwatch import paths
 from gpuwatch.cli.cases import long_enough, workloads
 from gpuwatch.cli.environments import environments
-from gpuwatch.deferred import dataclass
-from gpuwatch.errors import NotAvailable, UsageError
-from gpuwatch.models import LONGEST_INTERVAL, SHORTEST_INTERVAL
+from gpuwatch.core import paths
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.errors import NotAvailable, UsageError
+from gpuwatch.core.models import LONGEST_INTERVAL, SHORTEST_INTERVAL
+from gpuwatch.core.text import shell
 from gpuwatch.recorder.record import Request
 from gpuwatch.recorder.sources import Dcgm
 from gpuwatch.session.plan import MARGIN, Part, unique
 from gpuwatch.session.plan_file import LARGEST_MARGIN, MOST_BLOCKS, SMALLEST_MARGIN
-from gpuwatch.text import shell
 from gpuwatch.workloads import archive, names, options
 
 _LONGEST_REST = 3600.0

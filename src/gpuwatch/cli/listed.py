@@ -12,10 +12,11 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from gpuwatch import __version__, output, paths
-from gpuwatch.deferred import dataclass
-from gpuwatch.errors import GpuwatchError, StorageError
-from gpuwatch.models import JSON
+from gpuwatch import __version__
+from gpuwatch.core import output, paths
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.errors import GpuwatchError, StorageError
+from gpuwatch.core.models import JSON
 from gpuwatch.session.label import NONE, Label
 from gpuwatch.session.labels import LABELS, looked_at
 from gpuwatch.session.plan import PLAN

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gpuwatch.cli import find
-from gpuwatch.text import clean
+from gpuwatch.core.text import clean
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -13,10 +13,10 @@ from dataclasses import field
 from datetime import datetime, timezone
 from pathlib import Path
 
-from gpuwatch import ceilings, units
-from gpuwatch.deferred import dataclass
-from gpuwatch.errors import GpuwatchError, NotAvailable, UsageError
-from gpuwatch.models import JSON, mapping, number
+from gpuwatch.core import ceilings, units
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.errors import GpuwatchError, NotAvailable, UsageError
+from gpuwatch.core.models import JSON, mapping, number
 from gpuwatch.recorder.given import resolve
 from gpuwatch.report.values import shown
 from gpuwatch.runners.interpreter import Interpreter, activation, choose

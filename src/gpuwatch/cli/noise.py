@@ -15,7 +15,7 @@ import argparse
 
 from gpuwatch.cli import launch, record, study_parts
 from gpuwatch.cli.cases import workloads
-from gpuwatch.errors import UsageError
+from gpuwatch.core.errors import UsageError
 
 BLOCKS = 10
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from gpuwatch.cli import find
 from gpuwatch.cli.say import say
-from gpuwatch.errors import UsageError
+from gpuwatch.core.errors import UsageError
 from gpuwatch.session import labels
 from gpuwatch.session.label import LONGEST_NOTE, NONE, noted
 

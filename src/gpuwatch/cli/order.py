@@ -7,8 +7,8 @@ from itertools import groupby
 from string import ascii_uppercase
 from textwrap import fill
 
+from gpuwatch.core.text import clean
 from gpuwatch.session.plan import WARM_UP, Part, Plan, PlannedRun, case_label
-from gpuwatch.text import clean
 
 DONE, IMPOSSIBLE = "done", "cannot run here"
 _SIGNS = {DONE: "*", IMPOSSIBLE: "!"}

@@ -10,14 +10,14 @@ from textwrap import fill
 
 from gpuwatch.cli import find, screen
 from gpuwatch.cli.order import DONE, IMPOSSIBLE, lines
-from gpuwatch.errors import GpuwatchError, UsageError
-from gpuwatch.models import JSON, Problem
+from gpuwatch.core.errors import GpuwatchError, UsageError
+from gpuwatch.core.models import JSON, Problem
+from gpuwatch.core.shell_line import in_bash, operator_among
+from gpuwatch.core.text import clean, document, shell
 from gpuwatch.recorder.request import Request, given_to, preflight
 from gpuwatch.recorder.resume import missing
 from gpuwatch.session.estimate import Known, about, cell, history
 from gpuwatch.session.plan import Part, Plan, PlannedRun, case_label, read, unique
-from gpuwatch.shell_line import in_bash, operator_among
-from gpuwatch.text import clean, document, shell
 
 
 def announce(request: Request, say: Callable[[str], None]) -> None:

@@ -18,12 +18,12 @@ from pathlib import Path
 
 from gpuwatch.cli import launch, planned
 from gpuwatch.cli.say import give_up_output, put, say
-from gpuwatch.errors import ExitCode, UsageError
-from gpuwatch.models import mapping
+from gpuwatch.core.errors import ExitCode, UsageError
+from gpuwatch.core.models import mapping
+from gpuwatch.core.text import shell, to_paste
 from gpuwatch.own_command import OWN_COMMAND
 from gpuwatch.recorder.control import exit_code_of
 from gpuwatch.recorder.record import Request, record
-from gpuwatch.text import shell, to_paste
 
 _LAST_WORDS = 8
 _READ_ONLY = os.strerror(errno.EROFS)

@@ -8,10 +8,10 @@ from math import inf, isinf
 from pathlib import Path
 
 from gpuwatch.cli import find, first_frame, looks, screen
-from gpuwatch.errors import UsageError
-from gpuwatch.models import mapping
-from gpuwatch.text import to_paste
-from gpuwatch.units import clock_time
+from gpuwatch.core.errors import UsageError
+from gpuwatch.core.models import mapping
+from gpuwatch.core.text import to_paste
+from gpuwatch.core.units import clock_time
 
 _SLOWEST, _FASTEST = 0.25, 64.0
 

@@ -11,13 +11,13 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpuwatch import output
 from gpuwatch.cli import screen
 from gpuwatch.cli.rendering import FORMATS, picture, render
-from gpuwatch.errors import StorageError, UsageError
+from gpuwatch.core import output
+from gpuwatch.core.errors import StorageError, UsageError
+from gpuwatch.core.text import shell, to_paste
 from gpuwatch.session import study
 from gpuwatch.session.room import room
-from gpuwatch.text import shell, to_paste
 
 if TYPE_CHECKING:
     from gpuwatch.analysis.results import StudyResult

@@ -17,12 +17,12 @@ from pathlib import Path
 
 from gpuwatch.cli import find, launch, record
 from gpuwatch.cli.say import say
-from gpuwatch.errors import UsageError
+from gpuwatch.core.errors import UsageError
+from gpuwatch.core.text import shell
 from gpuwatch.recorder.record import Request
 from gpuwatch.recorder.resume import NotOwn, resumable
 from gpuwatch.recorder.sources import Dcgm
 from gpuwatch.session.plan import PLAN, Plan, unique
-from gpuwatch.text import shell
 from gpuwatch.workloads import archive
 
 

@@ -10,9 +10,9 @@ import argparse
 import sys
 from pathlib import Path
 
-from gpuwatch import output
 from gpuwatch.cli import find
-from gpuwatch.errors import NotAvailable, StorageError
+from gpuwatch.core import output
+from gpuwatch.core.errors import NotAvailable, StorageError
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from gpuwatch.cli import launch, looks, planned, record, screen
 from gpuwatch.cli.say import say
-from gpuwatch.errors import ExitCode, UsageError
-from gpuwatch.models import mapping
+from gpuwatch.core.errors import ExitCode, UsageError
+from gpuwatch.core.models import mapping
 from gpuwatch.recorder.control import exit_code_of
 
 

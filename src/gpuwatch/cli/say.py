@@ -6,7 +6,7 @@ import contextlib
 import os
 import sys
 
-from gpuwatch.text import clean, shell
+from gpuwatch.core.text import clean, shell
 
 
 def say(text: str) -> None:

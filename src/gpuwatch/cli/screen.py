@@ -36,7 +36,7 @@ def refresh(arguments: argparse.Namespace) -> float:
     seconds = REFRESH_SECONDS if arguments.interval is None else float(arguments.interval)
     if in_range(seconds):
         return seconds
-    from gpuwatch.errors import UsageError
+    from gpuwatch.core.errors import UsageError
 
     raise UsageError(
         f"--interval {seconds:g} is out of range", f"{_SHORTEST:g} to {_LONGEST:g} seconds"
@@ -67,7 +67,7 @@ def require(instead: str) -> None:
     """Raise UsageError, naming the command to use ``instead``, where no screen can be drawn."""
     if usable():
         return
-    from gpuwatch.errors import UsageError
+    from gpuwatch.core.errors import UsageError
 
     if sys.stdin.isatty() and sys.stdout.isatty():
         what = f"a screen cannot be drawn with TERM={os.environ.get('TERM', '')!r}"

@@ -16,7 +16,7 @@ import secrets
 import sys
 
 from gpuwatch.cli.say import say
-from gpuwatch.errors import ExitCode, NotAvailable, UsageError
+from gpuwatch.core.errors import ExitCode, NotAvailable, UsageError
 from gpuwatch.own_command import OWN_COMMAND
 
 DEFAULT_PORT = 8000

@@ -8,12 +8,12 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from gpuwatch import paths
 from gpuwatch.cli.find import known_sessions
-from gpuwatch.models import JSON
+from gpuwatch.core import paths
+from gpuwatch.core.models import JSON
+from gpuwatch.core.text import clean
 from gpuwatch.session.label import Label
 from gpuwatch.session.labels import LABELS, read
-from gpuwatch.text import clean
 
 OPTION = "--complete-sessions"
 """Of ``gpuwatch`` itself, in the scripts alone."""

@@ -15,8 +15,8 @@ from pathlib import Path
 from gpuwatch.cli import find
 from gpuwatch.cli.listed import Listed, listed
 from gpuwatch.cli.say import say
-from gpuwatch.errors import StorageError
-from gpuwatch.models import JSON
+from gpuwatch.core.errors import StorageError
+from gpuwatch.core.models import JSON
 
 _UNBOUNDED = 10_000
 """Columns where the list goes to a file or a pipe: each session stays one line."""
@@ -50,7 +50,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
 
 def _json(found: Listed) -> str:
     """A line for each session and each study."""
-    from gpuwatch.text import document
+    from gpuwatch.core.text import document
 
     def lines(rows: list[dict[str, JSON]]) -> str:
         inner = ",\n".join(f"    {json.dumps(row, ensure_ascii=False)}" for row in rows)
@@ -62,10 +62,10 @@ def _json(found: Listed) -> str:
 
 def _table(rows: list[dict[str, JSON]], columns: int) -> str:
     """One line each; where that is wider than the terminal, the file on a line of its own."""
-    from gpuwatch import units
+    from gpuwatch.core import units
+    from gpuwatch.core.text import clean, shell
     from gpuwatch.report.table import table
     from gpuwatch.report.values import shown
-    from gpuwatch.text import clean, shell
 
     # Names and tags take no room where nobody gave any.
     given = [key for key in ("name", "tags") if any(row[key] for row in rows)]

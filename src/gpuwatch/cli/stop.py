@@ -16,9 +16,9 @@ from pathlib import Path
 
 from gpuwatch.cli import find
 from gpuwatch.cli.say import say
-from gpuwatch.errors import GpuwatchError, UsageError
-from gpuwatch.models import JSON, mapping
-from gpuwatch.text import to_paste
+from gpuwatch.core.errors import GpuwatchError, UsageError
+from gpuwatch.core.models import JSON, mapping
+from gpuwatch.core.text import to_paste
 
 _GRACE, _PATIENCE = 12.0, 20.0
 """Seconds: a workload without recorder or shim is killed after the first; all is given up after
@@ -95,7 +95,7 @@ def _each(
 
 def _all() -> list[Path]:
     """The session files of every run that may go on, also of those that are gone."""
-    from gpuwatch import paths
+    from gpuwatch.core import paths
 
     found = [paths.session_of(folder) for folder in paths.run_folders()]
     return list(dict.fromkeys(path for path in found if path is not None))
@@ -103,7 +103,7 @@ def _all() -> list[Path]:
 
 def _named(text: str) -> list[Path]:
     """The sessions that ``text`` names; of runs whose file is gone too, by its path or their id."""
-    from gpuwatch import paths
+    from gpuwatch.core import paths
     from gpuwatch.recorder.run_folder import folders_of
 
     try:
@@ -120,7 +120,7 @@ def _named(text: str) -> list[Path]:
 
 def _without_session(text: str) -> Path | None:
     """The folder of a study that goes on and has no session: of the machine, and deleted."""
-    from gpuwatch import paths
+    from gpuwatch.core import paths
     from gpuwatch.recorder.run_folder import folders_of
     from gpuwatch.session.study import holder, sessions_in
 

@@ -21,8 +21,8 @@ from gpuwatch import studies
 from gpuwatch.cli import launch, record, study_parts
 from gpuwatch.cli.cases import command_name
 from gpuwatch.cli.commands import Parser
-from gpuwatch.errors import ExitCode, UsageError
-from gpuwatch.models import JSON, Workload
+from gpuwatch.core.errors import ExitCode, UsageError
+from gpuwatch.core.models import JSON, Workload
 from gpuwatch.report.table import table
 from gpuwatch.session.plan import Part
 from gpuwatch.studies import Study, StudyPart, parameters

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from gpuwatch.cli import launch, record
 from gpuwatch.cli.environments import environments
-from gpuwatch.models import JSON, Workload
+from gpuwatch.core.models import JSON, Workload
 from gpuwatch.session.plan import Part
 
 

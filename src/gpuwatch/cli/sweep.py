@@ -15,8 +15,8 @@ from __future__ import annotations
 import argparse
 
 from gpuwatch.cli import launch, record, study_parts
-from gpuwatch.errors import UsageError
-from gpuwatch.models import JSON
+from gpuwatch.core.errors import UsageError
+from gpuwatch.core.models import JSON
 from gpuwatch.studies import parameters
 from gpuwatch.workloads import names, options
 

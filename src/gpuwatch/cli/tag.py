@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from gpuwatch.cli import find
 from gpuwatch.cli.say import say
-from gpuwatch.errors import UsageError
+from gpuwatch.core.errors import UsageError
 from gpuwatch.session import labels
 from gpuwatch.session.label import NONE, retagged, tagged
 

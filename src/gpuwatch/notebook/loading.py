@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from gpuwatch.analysis.read import read_study
 from gpuwatch.analysis.results import StudyResult
 from gpuwatch.analysis.summary import summarise
-from gpuwatch.deferred import dataclass
-from gpuwatch.errors import UsageError
-from gpuwatch.metrics import Method
-from gpuwatch.models import JSON
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.errors import UsageError
+from gpuwatch.core.metrics import Method
+from gpuwatch.core.models import JSON
 from gpuwatch.notebook.table import Table, arrays, table
 from gpuwatch.report import export_study, json, session_tables
 from gpuwatch.report.export import Column

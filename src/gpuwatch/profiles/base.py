@@ -7,9 +7,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 
-from gpuwatch.deferred import dataclass
-from gpuwatch.errors import UsageError
-from gpuwatch.text import clean
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.errors import UsageError
+from gpuwatch.core.text import clean
 
 MAKE = {
     "nsys": "nsys stats --report cuda_gpu_kern_sum --format csv REPORT.nsys-rep > FILE",

@@ -9,12 +9,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from gpuwatch.deferred import dataclass
-from gpuwatch.errors import StorageError, UsageError
-from gpuwatch.paths import read_regular
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.errors import StorageError, UsageError
+from gpuwatch.core.paths import read_regular
+from gpuwatch.core.text import clean
 from gpuwatch.profiles import ncu, nsys, nvprof
 from gpuwatch.profiles.base import MAKE, RECOGNISED, Found, Text
-from gpuwatch.text import clean
 
 LARGEST = 64 * 1024 * 1024
 """Bytes of a file. Summaries have kilobytes; ``ncu`` has some 2 KB a launch and metric."""

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import combinations
 
-from gpuwatch import units
-from gpuwatch.deferred import dataclass
-from gpuwatch.errors import UsageError
-from gpuwatch.models import JSON
+from gpuwatch.core import units
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.errors import UsageError
+from gpuwatch.core.models import JSON
 from gpuwatch.profiles.base import (
     COPY_SIZE,
     COUNT_COLUMN,

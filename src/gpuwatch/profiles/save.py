@@ -8,8 +8,8 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from gpuwatch import __version__
-from gpuwatch.errors import StorageError
-from gpuwatch.models import JSON, Environment, Workload
+from gpuwatch.core.errors import StorageError
+from gpuwatch.core.models import JSON, Environment, Workload
 from gpuwatch.profiles.files import Profile
 from gpuwatch.profiles.merge import Imported
 from gpuwatch.session import schema, study

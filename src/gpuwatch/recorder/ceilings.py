@@ -9,9 +9,9 @@ from __future__ import annotations
 import socket
 from collections.abc import Mapping, Sequence
 
-from gpuwatch import ceilings
-from gpuwatch.ceilings import Document, Sought, Undecided
-from gpuwatch.models import JSON
+from gpuwatch.core import ceilings
+from gpuwatch.core.ceilings import Document, Sought, Undecided
+from gpuwatch.core.models import JSON
 from gpuwatch.recorder.intake import Intake
 from gpuwatch.session.store import Row, meta
 from gpuwatch.telemetry.base import Device

@@ -13,16 +13,16 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-from gpuwatch.deferred import dataclass
-from gpuwatch.errors import ExitCode
-from gpuwatch.models import JSON
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.errors import ExitCode
+from gpuwatch.core.models import JSON
+from gpuwatch.core.processes import identify, when_ended
+from gpuwatch.core.text import to_paste
 from gpuwatch.own_command import OWN_COMMAND
-from gpuwatch.processes import identify, when_ended
 from gpuwatch.recorder.run import Outcome, Recording
 from gpuwatch.session.ends import TIME_LIMIT
 from gpuwatch.session.room import room
 from gpuwatch.session.status import signal_name
-from gpuwatch.text import to_paste
 
 ONE_REQUEST_SECONDS = 1.0
 """Signals that follow the first one so soon ask for nothing new, whoever sends them."""

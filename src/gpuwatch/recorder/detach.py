@@ -9,8 +9,8 @@ import traceback
 from collections.abc import Callable
 from pathlib import Path
 
-from gpuwatch import output
-from gpuwatch.errors import ExitCode, GpuwatchError
+from gpuwatch.core import output
+from gpuwatch.core.errors import ExitCode, GpuwatchError
 
 LOG = "recorder.log"
 

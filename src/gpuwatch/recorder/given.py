@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 
-from gpuwatch.errors import NotAvailable
-from gpuwatch.models import Given, Limits
+from gpuwatch.core.errors import NotAvailable
+from gpuwatch.core.models import Given, Limits
 from gpuwatch.recorder.sources import Sources
 from gpuwatch.telemetry import allowed, cgroup
 from gpuwatch.telemetry.nvml_errors import Unavailable

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from gpuwatch.deferred import dataclass
+from gpuwatch.core.deferred import dataclass
 from gpuwatch.session.store import Row
 from gpuwatch.telemetry.health_processes import ProcessShares
 from gpuwatch.telemetry.nvml_fields import GpuProcess

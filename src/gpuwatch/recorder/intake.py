@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from gpuwatch.deferred import dataclass
-from gpuwatch.models import JSON, Output, mapping
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.models import JSON, Output, mapping
+from gpuwatch.core.units import significant
 from gpuwatch.recorder.kept_log import KeptLog, Line
 from gpuwatch.recorder.lines import LineAssembler
 from gpuwatch.recorder.parts import add_part
@@ -14,7 +15,6 @@ from gpuwatch.recorder.stepline import PREFIX, Malformed, Report, Step, pack, pa
 from gpuwatch.session.rows import StepRow
 from gpuwatch.session.step_tier import StepTier
 from gpuwatch.session.store import Row, event, fact, meta
-from gpuwatch.units import significant
 
 _MOST_COMPLAINTS = 20
 _MOST_FACTS = 200

@@ -9,9 +9,10 @@ import uuid
 from collections.abc import Callable
 from pathlib import Path
 
-from gpuwatch import paths, runners, spare
-from gpuwatch.errors import REFUSED, ExitCode, GpuwatchError, StorageError
-from gpuwatch.models import JSON, Given, Workload
+from gpuwatch import runners
+from gpuwatch.core import paths, spare
+from gpuwatch.core.errors import REFUSED, ExitCode, GpuwatchError, StorageError
+from gpuwatch.core.models import JSON, Given, Workload
 from gpuwatch.recorder import programs, run_folder
 from gpuwatch.recorder.control import Stop, conclude, run_to_end
 from gpuwatch.recorder.request import Request, spec

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gpuwatch.models import JSON, mapping
+from gpuwatch.core.models import JSON, mapping
 
 MOST_TABLES = 20
 MOST_ROWS = 1_000

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 
-from gpuwatch.deferred import dataclass
+from gpuwatch.core.deferred import dataclass
 from gpuwatch.recorder.gpu_holders import GpuHolders, Held, Holder, Key, held
 from gpuwatch.recorder.own_processes import OwnProcesses
 from gpuwatch.session.rows import MPS_SERVER

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from gpuwatch.models import JSON, mapping
+from gpuwatch.core.models import JSON, mapping
 from gpuwatch.session.plan import Plan
 
 ARCHIVE = "workloads.pyz"

@@ -7,8 +7,8 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from gpuwatch import paths
-from gpuwatch.errors import ExitCode, GpuwatchError
+from gpuwatch.core import paths
+from gpuwatch.core.errors import ExitCode, GpuwatchError
 from gpuwatch.recorder.programs import with_programs
 from gpuwatch.recorder.request import Request, given_to, preflight
 from gpuwatch.recorder.resume import go_on

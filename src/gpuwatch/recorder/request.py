@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from gpuwatch import runners
-from gpuwatch.deferred import dataclass
-from gpuwatch.models import Given, LaunchSpec, Problem, Workload
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.models import Given, LaunchSpec, Problem, Workload
 from gpuwatch.recorder.given import limits, resolve
 from gpuwatch.recorder.sources import Dcgm, Sources
 from gpuwatch.session.blocks import plan_runs

@@ -6,8 +6,9 @@ import socket
 from collections.abc import Callable
 from pathlib import Path
 
-from gpuwatch.errors import ExitCode, GpuwatchError, NotASession, StorageError, UsageError
-from gpuwatch.models import JSON
+from gpuwatch.core.errors import ExitCode, GpuwatchError, NotASession, StorageError, UsageError
+from gpuwatch.core.models import JSON
+from gpuwatch.core.text import shell, to_paste
 from gpuwatch.recorder.programs import changed
 from gpuwatch.recorder.request import Request, given_to, preflight
 from gpuwatch.recorder.run_folder import RecordedElsewhere
@@ -21,7 +22,6 @@ from gpuwatch.session.reader import SessionReader
 from gpuwatch.session.room import room
 from gpuwatch.session.signature import is_own
 from gpuwatch.session.status import goes_on_alone, process_id
-from gpuwatch.text import shell, to_paste
 
 
 def resumable(folder: Path, build_archive: Callable[[Path], str] | None, *, trusted: bool) -> Plan:

@@ -13,10 +13,10 @@ from functools import partial
 from pathlib import Path
 
 from gpuwatch import __version__
-from gpuwatch.deferred import dataclass
-from gpuwatch.errors import GpuwatchError, StorageError
-from gpuwatch.models import JSON, LaunchSpec, Prepared, Result, RunState, mapping
-from gpuwatch.processes import boot_id, identify, when_ended
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.errors import GpuwatchError, StorageError
+from gpuwatch.core.models import JSON, LaunchSpec, Prepared, Result, RunState, mapping
+from gpuwatch.core.processes import boot_id, identify, when_ended
 from gpuwatch.recorder import run_folder
 from gpuwatch.recorder.ceilings import RunCeilings
 from gpuwatch.recorder.clocks import Clocks

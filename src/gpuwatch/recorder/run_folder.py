@@ -16,11 +16,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
 
-from gpuwatch import output, paths
-from gpuwatch.deferred import dataclass
-from gpuwatch.errors import GpuwatchError, StorageError, UsageError
-from gpuwatch.models import JSON, mapping
-from gpuwatch.processes import ProcessId, identify
+from gpuwatch.core import output, paths
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.errors import GpuwatchError, StorageError, UsageError
+from gpuwatch.core.models import JSON, mapping
+from gpuwatch.core.processes import ProcessId, identify
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.session.room import room
 from gpuwatch.session.status import process_id

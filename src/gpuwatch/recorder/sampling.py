@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
-from gpuwatch.metrics import CATALOGUE, Method
+from gpuwatch.core.metrics import CATALOGUE, Method
 from gpuwatch.recorder.slices import short_slices
 from gpuwatch.session.store import Row, event
 from gpuwatch.session.writer import SessionWriter

@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from gpuwatch import __version__
-from gpuwatch.deferred import dataclass
-from gpuwatch.errors import NotAvailable
-from gpuwatch.models import JSON, LaunchSpec, Problem
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.errors import NotAvailable
+from gpuwatch.core.models import JSON, LaunchSpec, Problem
 from gpuwatch.recorder.intake import Intake
 from gpuwatch.recorder.process_watch import ProcessWatch
 from gpuwatch.session.store import Row, device_row

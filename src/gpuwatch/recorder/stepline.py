@@ -7,8 +7,8 @@ import math
 from array import array
 from collections.abc import Mapping
 
-from gpuwatch.deferred import dataclass
-from gpuwatch.models import JSON
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.models import JSON
 
 PREFIX = ":::GPUWATCH "
 _MOST_STEPS = 1_000_000

@@ -9,8 +9,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from gpuwatch.errors import ExitCode, GpuwatchError, NotAvailable, StorageError
-from gpuwatch.models import Given, Problem
+from gpuwatch.core.errors import ExitCode, GpuwatchError, NotAvailable, StorageError
+from gpuwatch.core.models import Given, Problem
+from gpuwatch.core.text import to_paste
 from gpuwatch.recorder.control import Stop, Stopped, stopping_signals, summarise
 from gpuwatch.recorder.one_run import record_one
 from gpuwatch.recorder.request import Request
@@ -20,7 +21,6 @@ from gpuwatch.session.estimate import Timing, about, timing
 from gpuwatch.session.plan import Plan, PlannedRun, labels
 from gpuwatch.session.progress import place_words, seconds_to_go
 from gpuwatch.session.room import room
-from gpuwatch.text import to_paste
 
 SLOW_SUMMARY = 3.0
 """Seconds: after a summary that took longer, the next one waits for the end of the block. Each one

@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from gpuwatch import paths
-from gpuwatch.errors import ExitCode, NotAvailable, UsageError
-from gpuwatch.models import JSON, Problem, mapping
-from gpuwatch.processes import boot_id
+from gpuwatch.core import paths
+from gpuwatch.core.errors import ExitCode, NotAvailable, UsageError
+from gpuwatch.core.models import JSON, Problem, mapping
+from gpuwatch.core.processes import boot_id
+from gpuwatch.core.text import to_paste
 from gpuwatch.recorder import run_folder
 from gpuwatch.recorder.control import Stop, conclude, run_to_end, stopping_signals, summarise
 from gpuwatch.recorder.run import resume
@@ -19,7 +20,6 @@ from gpuwatch.runners import load
 from gpuwatch.session import study
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.session.status import goes_on_alone, process_id, status
-from gpuwatch.text import to_paste
 
 
 def take_up(

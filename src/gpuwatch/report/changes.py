@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from gpuwatch import units
 from gpuwatch.analysis.results import Interval
 from gpuwatch.analysis.wording import change_text, signed
+from gpuwatch.core import units
 
 
 def estimate(change: float, interval: Interval | None = None) -> str:

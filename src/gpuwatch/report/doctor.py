@@ -6,11 +6,11 @@ import textwrap
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from gpuwatch import units
-from gpuwatch.deferred import dataclass
-from gpuwatch.models import JSON, Environment, Problem
+from gpuwatch.core import units
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.models import JSON, Environment, Problem
+from gpuwatch.core.text import clean, shell
 from gpuwatch.report.table import table
-from gpuwatch.text import clean, shell
 
 SCHEMA = 1
 COLUMNS = 80

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from gpuwatch import units
 from gpuwatch.analysis.bound import OVER
 from gpuwatch.analysis.ceilings import MEASURED, Ceiling
 from gpuwatch.analysis.efficiency import Efficiency, Share
 from gpuwatch.analysis.figure import Figure
 from gpuwatch.analysis.kernels import KernelRow, short_name
 from gpuwatch.analysis.summary import Summary
-from gpuwatch.metrics import Method
+from gpuwatch.core import units
+from gpuwatch.core.metrics import Method
+from gpuwatch.core.text import clean
 from gpuwatch.report.values import moved, shown
-from gpuwatch.text import clean
 
 
 def efficiency_rows(session: Summary) -> list[tuple[str, str]]:

@@ -11,7 +11,7 @@ from gpuwatch.analysis.figure import Figure
 from gpuwatch.analysis.kernels import times_of
 from gpuwatch.analysis.profile import Counters, Profile
 from gpuwatch.analysis.roofline import Roofline
-from gpuwatch.models import JSON
+from gpuwatch.core.models import JSON
 
 
 def efficiency(of: Efficiency) -> dict[str, JSON]:

@@ -9,9 +9,9 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Literal
 
-from gpuwatch.deferred import dataclass
-from gpuwatch.models import JSON
-from gpuwatch.text import spreadsheet
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.models import JSON
+from gpuwatch.core.text import spreadsheet
 
 SCHEMA = 1
 Value = float | int | bool | str | None

@@ -10,7 +10,7 @@ from pathlib import Path
 from gpuwatch.analysis.compare import compare
 from gpuwatch.analysis.results import Run, StudyResult
 from gpuwatch.analysis.summary import Summary
-from gpuwatch.models import mapping
+from gpuwatch.core.models import mapping
 from gpuwatch.report.export import Column, Export, Row, Value
 from gpuwatch.session.plan import read
 from gpuwatch.session.reader import SessionReader

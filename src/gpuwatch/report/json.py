@@ -12,9 +12,9 @@ from gpuwatch.analysis.load import load_notes
 from gpuwatch.analysis.statistics import Statistic
 from gpuwatch.analysis.summary import Summary
 from gpuwatch.analysis.training import Reported
-from gpuwatch.models import JSON, mapping
+from gpuwatch.core.models import JSON, mapping
+from gpuwatch.core.text import document
 from gpuwatch.report import efficiency_json
-from gpuwatch.text import document
 
 _LINE = 240
 """Characters of a line that holds a whole list or object, of numbers and short words any."""

@@ -7,7 +7,6 @@ import io
 from collections.abc import Sequence
 from typing import Any
 
-from gpuwatch import units
 from gpuwatch.analysis.profile import (
     COUNTERS,
     TABLES,
@@ -17,9 +16,10 @@ from gpuwatch.analysis.profile import (
     Table,
     counters_table,
 )
+from gpuwatch.core import units
+from gpuwatch.core.text import clean, markdown
 from gpuwatch.report.table import markdown_table, table
 from gpuwatch.report.values import ratio
-from gpuwatch.text import clean, markdown
 
 _LONGEST_NAME = 100
 _DIFFERENCE = (

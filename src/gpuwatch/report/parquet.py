@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, BinaryIO
 
 from gpuwatch import __version__
-from gpuwatch.errors import NotAvailable
+from gpuwatch.core.errors import NotAvailable
 from gpuwatch.report.export import SCHEMA, Column, Export, Row, Value
 
 _GROUP = 50_000

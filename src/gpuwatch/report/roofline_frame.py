@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from gpuwatch import units
 from gpuwatch.analysis.ceilings import Ceiling
 from gpuwatch.analysis.points import Point
 from gpuwatch.analysis.roofline import Roofline
-from gpuwatch.deferred import dataclass
+from gpuwatch.core import units
+from gpuwatch.core.deferred import dataclass
 from gpuwatch.report.values import shown
 
 _MOST_DECADES = 12

@@ -6,13 +6,13 @@ import textwrap
 from collections.abc import Sequence
 from html import escape
 
-from gpuwatch import units
 from gpuwatch.analysis.points import EXECUTED, KINDS, MEASURED, Point
 from gpuwatch.analysis.roofline import Roofline
+from gpuwatch.core import units
+from gpuwatch.core.text import clean
 from gpuwatch.report.label_room import LabelRoom
 from gpuwatch.report.roofline_frame import Frame, Roof, frame_of, numbered, tick_label, ticks
 from gpuwatch.report.values import shown
-from gpuwatch.text import clean
 
 _LEFT, _TOP, _WIDTH, _HEIGHT, _RIGHT = 110, 56, 640, 400, 30
 _LINE = 18

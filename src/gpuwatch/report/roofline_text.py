@@ -5,12 +5,12 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
-from gpuwatch import units
 from gpuwatch.analysis.points import ALGORITHMIC, EXECUTED, MEASURED, Point
 from gpuwatch.analysis.roofline import Roofline
+from gpuwatch.core import units
+from gpuwatch.core.text import clean
 from gpuwatch.report.roofline_frame import Frame, Roof, frame_of, numbered, tick_label, ticks
 from gpuwatch.report.values import shown
-from gpuwatch.text import clean
 
 _WIDTH, _HEIGHT, _MARGIN = 64, 19, 14
 """Columns and rows of the plane, and columns before it."""

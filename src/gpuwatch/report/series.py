@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 from gpuwatch.analysis.program import uncounted
 from gpuwatch.analysis.rates import Span, StepLine, bytes_of, flop_of, samples_of, spans, spread
-from gpuwatch.metrics import CATALOGUE, DERIVED, Method
-from gpuwatch.models import JSON, mapping
+from gpuwatch.core.metrics import CATALOGUE, DERIVED, Method
+from gpuwatch.core.models import JSON, mapping
 from gpuwatch.report.export import Column, Export, Row
 from gpuwatch.session.reader import SessionReader
 

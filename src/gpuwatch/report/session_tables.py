@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from gpuwatch.analysis.rates import bytes_of, flop_of
-from gpuwatch.metrics import Method
-from gpuwatch.models import mapping
+from gpuwatch.core.metrics import Method
+from gpuwatch.core.models import mapping
 from gpuwatch.report.export import Column, Export, Row
 from gpuwatch.report.series import SECONDS, series
 from gpuwatch.session.reader import CHUNK, SessionReader

@@ -9,20 +9,20 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from gpuwatch import units
 from gpuwatch.analysis.compare import Comparison, Row, headings, used_gpus
 from gpuwatch.analysis.identity import device_names
 from gpuwatch.analysis.missing import missing
 from gpuwatch.analysis.summary import Summary
 from gpuwatch.analysis.training import NAMES
 from gpuwatch.analysis.training_rows import GROUP, STEP, name_of
-from gpuwatch.metrics import Method
-from gpuwatch.models import mapping
+from gpuwatch.core import units
+from gpuwatch.core.metrics import Method
+from gpuwatch.core.models import mapping
+from gpuwatch.core.text import clean, markdown, shell, spreadsheet
 from gpuwatch.report import efficiency
 from gpuwatch.report.fitted import fitted
 from gpuwatch.report.table import markdown_table
 from gpuwatch.report.values import moved, ratio, shown
-from gpuwatch.text import clean, markdown, shell, spreadsheet
 
 _COLUMNS, _NAMES = (40, 100), 20
 """The narrowest and the widest sentences in a terminal; columns of the names before them."""

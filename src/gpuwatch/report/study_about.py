@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from gpuwatch import units
 from gpuwatch.analysis import study_notes
 from gpuwatch.analysis.interval_plot import percent
 from gpuwatch.analysis.missing import missing
 from gpuwatch.analysis.results import NoiseFloor, Question, StudyResult, Sweep, SweepPoint
 from gpuwatch.analysis.training import NAMES, unit_of
 from gpuwatch.analysis.wording import change_text
-from gpuwatch.metrics import Method
-from gpuwatch.models import JSON
+from gpuwatch.core import units
+from gpuwatch.core.metrics import Method
+from gpuwatch.core.models import JSON
 from gpuwatch.report.study_document import Grid, Heading, Item, Said, Section
 from gpuwatch.report.study_why import middle_runs
 from gpuwatch.report.values import shown

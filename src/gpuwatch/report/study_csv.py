@@ -10,10 +10,10 @@ from gpuwatch.analysis.compare import compare
 from gpuwatch.analysis.identity import settings, told
 from gpuwatch.analysis.results import Question, Run, StudyResult
 from gpuwatch.analysis.summary import Summary
-from gpuwatch.deferred import dataclass
-from gpuwatch.metrics import Method
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.metrics import Method
+from gpuwatch.core.text import spreadsheet
 from gpuwatch.report.study_tables import order_of, orders
-from gpuwatch.text import spreadsheet
 
 COLUMNS = (
     "study",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from gpuwatch import units
 from gpuwatch.analysis.results import Cell, Question
-from gpuwatch.models import mapping
+from gpuwatch.core import units
+from gpuwatch.core.models import mapping
 from gpuwatch.report.study_document import Grid, Heading, Item, Said, Section
 
 _TITLE = "what differs around the runs"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from gpuwatch.analysis.results import Cell, StudyResult
 from gpuwatch.analysis.summary import Summary
-from gpuwatch.models import JSON
+from gpuwatch.core.models import JSON
 from gpuwatch.report import json
 from gpuwatch.report.study_compared import compared
 

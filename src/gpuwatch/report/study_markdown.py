@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpuwatch import units
 from gpuwatch.analysis import interval_plot
 from gpuwatch.analysis.results import Question, StudyResult
 from gpuwatch.analysis.study_notes import conditions
+from gpuwatch.core import units
+from gpuwatch.core.text import clean, markdown
 from gpuwatch.report import (
     side_by_side,
     study_about,
@@ -21,7 +22,6 @@ from gpuwatch.report.study_compared import compared, one_run_each
 from gpuwatch.report.study_document import Heading, Item, Plot, Said, Section
 from gpuwatch.report.table import markdown_table
 from gpuwatch.report.values import ratio, shown
-from gpuwatch.text import clean, markdown
 
 LONGEST = 60_000
 """Bytes; GitHub takes 65,536 characters."""

@@ -8,9 +8,9 @@ from gpuwatch.analysis.identity import device_names
 from gpuwatch.analysis.results import StudyResult
 from gpuwatch.analysis.summary import Summary
 from gpuwatch.analysis.wording import counted, per_cent
-from gpuwatch.models import mapping
+from gpuwatch.core.models import mapping
+from gpuwatch.core.text import clean, shell
 from gpuwatch.report.study_rest import blocks_done
-from gpuwatch.text import clean, shell
 
 _MOST = 3
 """Names of a kind that are told."""

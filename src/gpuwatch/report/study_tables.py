@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from itertools import groupby
 from pathlib import Path
 
-from gpuwatch import units
 from gpuwatch.analysis.results import Cell, Interval, Kind, Question, Run, TableRow, Verdict
 from gpuwatch.analysis.summary import Summary
 from gpuwatch.analysis.wording import per_cent
-from gpuwatch.metrics import Method
+from gpuwatch.core import units
+from gpuwatch.core.metrics import Method
 from gpuwatch.report import changes
 from gpuwatch.report.ranges import below, between
 from gpuwatch.report.study_answer import word

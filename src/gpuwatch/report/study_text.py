@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from gpuwatch.analysis import interval_plot
 from gpuwatch.analysis.results import StudyResult
 from gpuwatch.analysis.study_notes import conditions, doubts
+from gpuwatch.core.text import clean
 from gpuwatch.report import (
     side_by_side,
     study_about,
@@ -22,7 +23,6 @@ from gpuwatch.report import (
 from gpuwatch.report.fitted import fitted
 from gpuwatch.report.study_compared import compared, one_run_each
 from gpuwatch.report.study_document import Grid, Heading, Item, Plot, Said, Section
-from gpuwatch.text import clean
 
 _NARROWEST, _WIDEST = 40, 100
 """Columns of sentences, however wide the terminal is."""

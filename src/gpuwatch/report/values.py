@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuwatch import units
+from gpuwatch.core import units
 
 
 def shown(value: float | None, unit: str) -> str:

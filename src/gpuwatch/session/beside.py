@@ -12,7 +12,7 @@ import os
 import stat
 from pathlib import Path
 
-from gpuwatch.errors import NotASession, StorageError
+from gpuwatch.core.errors import NotASession, StorageError
 
 _MAGIC = bytes.fromhex("d9d505f920a163d7")
 _MORE = 64 << 20

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 
-from gpuwatch.models import Environment, Workload
+from gpuwatch.core.models import Environment, Workload
 from gpuwatch.session.plan import WARM_UP, Part, PlannedRun
 from gpuwatch.session.schema import SUFFIX
 from gpuwatch.session.study import slug

@@ -8,8 +8,8 @@ import os
 import time
 from pathlib import Path
 
-from gpuwatch.errors import StorageError
-from gpuwatch.paths import open_regular
+from gpuwatch.core.errors import StorageError
+from gpuwatch.core.paths import open_regular
 
 MOST = 4 << 30
 """Bytes that are copied of one file: a day of eight GPUs, sampled ten times a second, has 2 GB."""

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from enum import Enum
 from pathlib import Path
 
-from gpuwatch.models import JSON, Problem, mapping
+from gpuwatch.core.models import JSON, Problem, mapping
 from gpuwatch.session.estimate import cell
 from gpuwatch.session.plan import Plan, PlannedRun, case_label
 from gpuwatch.session.reader import SessionReader

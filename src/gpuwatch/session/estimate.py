@@ -9,9 +9,9 @@ from dataclasses import field
 from itertools import pairwise
 from pathlib import Path
 
-from gpuwatch.deferred import dataclass
-from gpuwatch.errors import GpuwatchError
-from gpuwatch.models import JSON, mapping, number
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.errors import GpuwatchError
+from gpuwatch.core.models import JSON, mapping, number
 from gpuwatch.session.plan import PlannedRun, read
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.session.status import State, process_id, status

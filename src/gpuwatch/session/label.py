@@ -6,10 +6,10 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from gpuwatch.deferred import dataclass
-from gpuwatch.errors import UsageError
-from gpuwatch.models import JSON
-from gpuwatch.text import clean
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.errors import UsageError
+from gpuwatch.core.models import JSON
+from gpuwatch.core.text import clean
 
 LONGEST_NAME, LONGEST_TAG, LONGEST_NOTE, MOST_TAGS = 80, 32, 2000, 16
 _TAG = re.compile(r"[^\s,:+\-][^\s,:]*")

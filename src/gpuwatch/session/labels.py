@@ -16,8 +16,8 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 
-from gpuwatch.errors import StorageError
-from gpuwatch.output import write_text
+from gpuwatch.core.errors import StorageError
+from gpuwatch.core.output import write_text
 from gpuwatch.session.label import NONE, Label, from_elsewhere
 
 LABELS = "labels.json"

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from gpuwatch.models import JSON
+from gpuwatch.core.models import JSON
 
 _LONGEST_VALUE = 16 << 20
 """Bytes of a text or blob."""

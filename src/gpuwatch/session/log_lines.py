@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuwatch.deferred import dataclass
+from gpuwatch.core.deferred import dataclass
 from gpuwatch.session.rows import Query
 from gpuwatch.session.suspicion import whole
 

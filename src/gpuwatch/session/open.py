@@ -17,13 +17,13 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from gpuwatch.errors import GpuwatchError, NewerSchema, NotASession, StorageError
-from gpuwatch.paths import read_regular
+from gpuwatch.core.errors import GpuwatchError, NewerSchema, NotASession, StorageError
+from gpuwatch.core.paths import read_regular
+from gpuwatch.core.text import shell
 from gpuwatch.session import schema
 from gpuwatch.session.beside import check, is_movable, is_shared, journal_of
 from gpuwatch.session.copied import copy
 from gpuwatch.session.limited import Limited, connect
-from gpuwatch.text import shell
 
 _HEADER = b"SQLite format 3\x00"
 _PADDING = 64 << 20

@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 
-from gpuwatch.metrics import Method
-from gpuwatch.models import JSON, mapping, number
+from gpuwatch.core.metrics import Method
+from gpuwatch.core.models import JSON, mapping, number
 from gpuwatch.session import most
 from gpuwatch.session.reader_bulk import floats
 from gpuwatch.session.rows import NOT_KNOWN, ChannelRow, DeviceRow, StepRow

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from gpuwatch.models import JSON
+from gpuwatch.core.models import JSON
 from gpuwatch.session.reader import CHUNK, SessionReader
 from gpuwatch.session.reader_bulk import TickColumns, TierColumns
 from gpuwatch.session.rows import EventRow, GpuProcessRow, LogRow, Processes, StepBucket, StepRow

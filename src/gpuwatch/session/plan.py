@@ -8,9 +8,9 @@ from dataclasses import field
 from pathlib import Path
 from typing import TypeVar
 
-from gpuwatch.deferred import dataclass
-from gpuwatch.models import JSON, Environment, Problem, Workload
-from gpuwatch.paths import read_regular
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.models import JSON, Environment, Problem, Workload
+from gpuwatch.core.paths import read_regular
 
 PLAN = "plan.json"
 SCHEMA = 2

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TypeVar
 
-from gpuwatch.models import (
+from gpuwatch.core.models import (
     JSON,
     LONGEST_INTERVAL,
     SHORTEST_INTERVAL,

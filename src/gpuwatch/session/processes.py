@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from gpuwatch.models import JSON, number
+from gpuwatch.core.models import JSON, number
 from gpuwatch.session.most import STRANGERS
 from gpuwatch.session.rows import GpuProcessRow, Presence, Processes, ProcessRow, Query
 from gpuwatch.session.schema import RESTATED_SECONDS

@@ -8,10 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from gpuwatch.deferred import dataclass
-from gpuwatch.errors import GpuwatchError
-from gpuwatch.models import JSON, mapping, number
-from gpuwatch.processes import ProcessId
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.errors import GpuwatchError
+from gpuwatch.core.models import JSON, mapping, number
+from gpuwatch.core.processes import ProcessId
 from gpuwatch.session.estimate import Timing, cell, of_session, of_study
 from gpuwatch.session.plan import WARM_UP, Plan, PlannedRun, read
 from gpuwatch.session.reader import SessionReader

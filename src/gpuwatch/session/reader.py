@@ -1,7 +1,7 @@
 """Reading one session file: frozen rows, in short chunks, never writing.
 
 Everything a person sees is made from what this module gives. Times ``t`` are nanoseconds since the
-session's start; values are in their metric's unit (see ``gpuwatch.metrics``); ``None`` is unknown.
+session's start; values are in their metric's unit (``gpuwatch.core.metrics``); ``None`` is unknown.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from gpuwatch.errors import NotASession, StorageError
-from gpuwatch.models import JSON, number
+from gpuwatch.core.errors import NotASession, StorageError
+from gpuwatch.core.models import JSON, number
 from gpuwatch.session import most
 from gpuwatch.session.limited import MOST_BYTES
 from gpuwatch.session.log_lines import END, LogLine, lines

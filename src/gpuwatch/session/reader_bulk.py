@@ -11,8 +11,8 @@ from array import array
 from collections.abc import Sequence
 from itertools import islice
 
-from gpuwatch.deferred import dataclass
-from gpuwatch.models import JSON, number
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.models import JSON, number
 from gpuwatch.session import most
 from gpuwatch.session.rows import StepRow, columns_of
 from gpuwatch.session.schema import TIER_SECONDS, TIER_STATS

@@ -9,8 +9,8 @@ import stat
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from gpuwatch.deferred import dataclass
-from gpuwatch.errors import StorageError
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.errors import StorageError
 from gpuwatch.session import labels
 from gpuwatch.session.plan import PLAN, read
 from gpuwatch.session.study import ROOFLINE, SUMMARY_JSON, SUMMARY_MARKDOWN, held

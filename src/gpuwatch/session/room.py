@@ -6,7 +6,7 @@ import errno
 import os
 from pathlib import Path
 
-from gpuwatch.text import shell
+from gpuwatch.core.text import shell
 
 _MENDS = {
     errno.ENAMETOOLONG: "shorten the path",

@@ -9,9 +9,9 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Mapping, Sequence
 
-from gpuwatch.deferred import dataclass
-from gpuwatch.metrics import Method
-from gpuwatch.models import JSON
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.metrics import Method
+from gpuwatch.core.models import JSON
 
 NOT_KNOWN = -1
 """In the column ``used`` of ``device``."""

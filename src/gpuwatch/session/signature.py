@@ -12,8 +12,8 @@ import json
 import os
 import stat
 
-from gpuwatch import output, paths
-from gpuwatch.errors import StorageError
+from gpuwatch.core import output, paths
+from gpuwatch.core.errors import StorageError
 from gpuwatch.session.plan import Plan
 from gpuwatch.session.plan_file import document, parse
 

@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from enum import Enum
 from pathlib import Path
 
-from gpuwatch.deferred import dataclass
-from gpuwatch.models import JSON, mapping
-from gpuwatch.processes import ProcessId
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.models import JSON, mapping
+from gpuwatch.core.processes import ProcessId
+from gpuwatch.core.text import to_paste
 from gpuwatch.session.limited import Limited
 from gpuwatch.session.parsed import json_of
-from gpuwatch.text import to_paste
 
 SILENT_SECONDS = 10.0
 """A session that is recorded elsewhere and was not written for so long is shown as lost."""

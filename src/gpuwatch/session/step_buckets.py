@@ -7,7 +7,7 @@ import sys
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from gpuwatch.models import JSON, number
+from gpuwatch.core.models import JSON, number
 from gpuwatch.session import most
 from gpuwatch.session.parsed import bytes_of, phases_of, step_of
 from gpuwatch.session.reader_bulk import floats

@@ -11,9 +11,9 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from gpuwatch import output
-from gpuwatch.errors import StorageError
-from gpuwatch.models import JSON
+from gpuwatch.core import output
+from gpuwatch.core.errors import StorageError
+from gpuwatch.core.models import JSON
 from gpuwatch.session import schema
 from gpuwatch.session.room import room
 from gpuwatch.session.rows import NOT_KNOWN

@@ -12,11 +12,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from gpuwatch import output, paths
-from gpuwatch.deferred import dataclass
-from gpuwatch.errors import StorageError, UsageError
-from gpuwatch.models import Problem
-from gpuwatch.processes import ProcessId, identify
+from gpuwatch.core import output, paths
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.errors import StorageError, UsageError
+from gpuwatch.core.models import Problem
+from gpuwatch.core.processes import ProcessId, identify
 from gpuwatch.session.open import roll_back
 from gpuwatch.session.plan import LARGEST, PLAN, Plan, labels, read
 from gpuwatch.session.plan_file import document

@@ -10,11 +10,11 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from gpuwatch.deferred import dataclass
-from gpuwatch.models import JSON, mapping, number
-from gpuwatch.paths import read_regular
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.models import JSON, mapping, number
+from gpuwatch.core.paths import read_regular
+from gpuwatch.core.text import clean
 from gpuwatch.session.study import SUMMARY_JSON
-from gpuwatch.text import clean
 
 KINDS = ("same", "slower", "faster", "small", "can't tell", "invalid", "described")
 """A verdict in one word."""

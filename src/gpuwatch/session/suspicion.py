@@ -7,8 +7,8 @@ from functools import wraps
 from inspect import isfunction
 from pathlib import Path
 
-from gpuwatch.errors import NotASession
-from gpuwatch.models import JSON
+from gpuwatch.core.errors import NotASession
+from gpuwatch.core.models import JSON
 
 _WRONG = (ArithmeticError, LookupError, TypeError, ValueError)
 """What making rows of values raises where these are not what a recorder writes."""

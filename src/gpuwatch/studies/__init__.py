@@ -9,10 +9,10 @@ from difflib import get_close_matches
 from importlib.resources import files
 from pathlib import Path
 
-from gpuwatch.errors import UsageError
+from gpuwatch.core.errors import UsageError
+from gpuwatch.core.text import to_paste
 from gpuwatch.studies.format import load, study_of
 from gpuwatch.studies.study import Study, StudyPart, with_parameters
-from gpuwatch.text import to_paste
 
 __all__ = [
     "Study",

@@ -7,9 +7,9 @@ import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
-from gpuwatch.errors import UsageError
-from gpuwatch.models import JSON, Workload
-from gpuwatch.shell_line import in_bash, operator_in
+from gpuwatch.core.errors import UsageError
+from gpuwatch.core.models import JSON, Workload
+from gpuwatch.core.shell_line import in_bash, operator_in
 from gpuwatch.studies import parameters
 from gpuwatch.studies.parameters import MOST_CASES
 from gpuwatch.studies.study import Study, StudyPart

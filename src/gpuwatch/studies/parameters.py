@@ -10,8 +10,8 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import NoReturn
 
-from gpuwatch.errors import UsageError
-from gpuwatch.models import JSON, Workload
+from gpuwatch.core.errors import UsageError
+from gpuwatch.core.models import JSON, Workload
 from gpuwatch.workloads import names, options
 
 MOST_CASES = 2_000

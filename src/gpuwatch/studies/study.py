@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field, replace
 
-from gpuwatch.deferred import dataclass
-from gpuwatch.errors import UsageError
-from gpuwatch.models import JSON, Workload
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.errors import UsageError
+from gpuwatch.core.models import JSON, Workload
+from gpuwatch.core.text import to_paste
 from gpuwatch.studies import parameters
-from gpuwatch.text import to_paste
 
 
 @dataclass(frozen=True)

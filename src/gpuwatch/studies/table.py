@@ -13,9 +13,9 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-from gpuwatch.errors import StorageError, UsageError
-from gpuwatch.models import JSON, number
-from gpuwatch.paths import read_regular
+from gpuwatch.core.errors import StorageError, UsageError
+from gpuwatch.core.models import JSON, number
+from gpuwatch.core.paths import read_regular
 
 LARGEST = 256 * 1024
 """Bytes of a file."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from gpuwatch.peaks import MEASURE, Peak
+from gpuwatch.core.peaks import MEASURE, Peak
 from gpuwatch.telemetry.base import Device
 
 _HOPPER, _VOLTA = 9, 7

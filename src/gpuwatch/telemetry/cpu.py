@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from gpuwatch.metrics import Method
+from gpuwatch.core.metrics import Method
 from gpuwatch.telemetry.base import Change, Channel, Device, Event, Value
 from gpuwatch.telemetry.cgroup import limits
 from gpuwatch.telemetry.rapl import open_rapl

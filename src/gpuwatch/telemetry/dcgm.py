@@ -11,8 +11,8 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from gpuwatch.metrics import Method
-from gpuwatch.peaks import Peak, dram_peak
+from gpuwatch.core.metrics import Method
+from gpuwatch.core.peaks import Peak, dram_peak
 from gpuwatch.telemetry.base import Change, Channel, Device, Event, Source, Value
 from gpuwatch.telemetry.counters import no_bandwidth
 from gpuwatch.telemetry.dcgm_fields import BASIC, DRAM_ACTIVE, FIELDS, gpu_ids, mend, trouble

@@ -9,10 +9,10 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 
-from gpuwatch.deferred import dataclass
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.tied import tied
 from gpuwatch.telemetry.base import Event
 from gpuwatch.telemetry.dcgm_fields import BASIC, FIELDS, gpu_ids, mend, row, trouble
-from gpuwatch.tied import tied
 
 RETRY_S = 5.0
 """Between two tries to reach a host engine that was lost, in seconds."""

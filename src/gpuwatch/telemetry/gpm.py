@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from gpuwatch.peaks import Peak
+from gpuwatch.core.peaks import Peak
 from gpuwatch.telemetry.base import Device, Event
 from gpuwatch.telemetry.counters import is_mig, no_bandwidth, not_offered
 from gpuwatch.telemetry.gpm_metrics import (

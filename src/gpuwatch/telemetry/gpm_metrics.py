@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from gpuwatch.deferred import dataclass
-from gpuwatch.peaks import Peak
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.peaks import Peak
 from gpuwatch.telemetry.base import Value
 from gpuwatch.telemetry.counters import OF_THE_WHOLE_GPU
 from gpuwatch.telemetry.nvml_errors import describe

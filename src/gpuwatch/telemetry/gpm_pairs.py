@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from gpuwatch.deferred import dataclass
+from gpuwatch.core.deferred import dataclass
 from gpuwatch.telemetry.gpm_metrics import WANTED
 from gpuwatch.telemetry.nvml_errors import FUNCTION_NOT_FOUND
 from gpuwatch.telemetry.nvml_fields import call

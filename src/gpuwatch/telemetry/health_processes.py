@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
-from gpuwatch.deferred import dataclass
+from gpuwatch.core.deferred import dataclass
 from gpuwatch.telemetry.nvml_errors import NOT_FOUND, PERMANENT, describe
 from gpuwatch.telemetry.nvml_fields import call
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from gpuwatch.processes import parents
+from gpuwatch.core.processes import parents
 
 
 def innermost(roots: Sequence[int], *, container: bool, proc: Path = Path("/proc")) -> int | None:

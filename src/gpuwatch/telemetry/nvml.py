@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from gpuwatch.peaks import dram_peak
+from gpuwatch.core.peaks import dram_peak
 from gpuwatch.telemetry.base import Change, Channel, Device, Event, Value
 from gpuwatch.telemetry.gpm import Gpm, wait_for_any
 from gpuwatch.telemetry.gpm_metrics import HASTE_S

@@ -8,8 +8,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from gpuwatch.metrics import CATALOGUE, Method
-from gpuwatch.peaks import Peak
+from gpuwatch.core.metrics import CATALOGUE, Method
+from gpuwatch.core.peaks import Peak
 from gpuwatch.telemetry.base import Change, Channel, Device, Event, Value
 from gpuwatch.telemetry.counters import OF_THE_WHOLE_GPU, is_mig
 from gpuwatch.telemetry.gpm import PATIENCE_S, Gpm

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from gpuwatch.deferred import dataclass
+from gpuwatch.core.deferred import dataclass
 from gpuwatch.telemetry.base import Change, Event
 from gpuwatch.telemetry.nvml_errors import LOST, describe
 from gpuwatch.telemetry.nvml_fields import Numbers, Reading

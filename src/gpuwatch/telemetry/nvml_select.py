@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from gpuwatch.deferred import dataclass
+from gpuwatch.core.deferred import dataclass
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from gpuwatch.deferred import dataclass
-from gpuwatch.processes import parents
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.processes import parents
 from gpuwatch.telemetry.proc_files import (
     PAGE_BYTES,
     TICKS_PER_S,

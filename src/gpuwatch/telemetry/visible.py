@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from gpuwatch.deferred import dataclass
-from gpuwatch.errors import NotAvailable
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.errors import NotAvailable
 from gpuwatch.telemetry.lane import within
 from gpuwatch.telemetry.nvml_begin import ANSWER_S, begin, silent
 from gpuwatch.telemetry.nvml_errors import Unavailable

@@ -13,7 +13,7 @@ from aiohttp import web
 from textual_serve.app_service import AppService
 from textual_serve.download_manager import DownloadManager
 
-from gpuwatch.tied import tied
+from gpuwatch.core.tied import tied
 
 _PATIENCE_SECONDS = 5.0
 _COLUMNS, _ROWS = (20, 400), (5, 150)

@@ -18,7 +18,7 @@ from string import Template
 import textual_serve
 from aiohttp import WSCloseCode, WSMsgType, web
 
-from gpuwatch.errors import UsageError
+from gpuwatch.core.errors import UsageError
 from gpuwatch.web import guard
 from gpuwatch.web.door import Door
 from gpuwatch.web.screen_process import ScreenProcess, clamp, size

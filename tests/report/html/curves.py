@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gpuwatch.analysis.gauges import POINTS, SHOWN, Gauge, RunSeries
 from gpuwatch.analysis.results import StudyResult
-from gpuwatch.metrics import CATALOGUE, Method
+from gpuwatch.core.metrics import CATALOGUE, Method
 
 LEVELS = {"1": 0.4, "By/s": 8e11, "FLOP/s": 4e12, "W": 300.0, "By": 6e9, "Hz": 1.7e9}
 LEVELS |= {"Cel": 60.0, "{sample}/s": 128.0}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.processes import start_time
+from gpuwatch.core.processes import start_time
 from gpuwatch.runners.apptainer import spython_client
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.errors import NotAvailable
+from gpuwatch.core.errors import NotAvailable
 from gpuwatch.runners.apptainer import engine, images, spython_client
 from gpuwatch.runners.apptainer.runner import ApptainerRunner
 from gpuwatch.runners.docker.client import connect

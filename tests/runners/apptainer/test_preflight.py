@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gpuwatch.models import Mount, Problem
+from gpuwatch.core.models import Mount, Problem
 from gpuwatch.runners import userns
 from gpuwatch.runners.apptainer import command, engine, preflight, spython_client
 from gpuwatch.runners.apptainer.engine import Engine

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch import paths
-from gpuwatch.models import RunState
+from gpuwatch.core import paths
+from gpuwatch.core.models import RunState
 from gpuwatch.runners.apptainer.runner import ApptainerRunner, blame, limited
 from gpuwatch.runners.local import Ending
 

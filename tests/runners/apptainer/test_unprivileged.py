@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from gpuwatch import paths
+from gpuwatch.core import paths
 from gpuwatch.runners.apptainer.runner import ApptainerRunner
 
 from ..recorded import finish, specification, start

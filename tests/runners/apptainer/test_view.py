@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch import paths
-from gpuwatch.models import Mount
+from gpuwatch.core import paths
+from gpuwatch.core.models import Mount
 from gpuwatch.runners.apptainer.runner import ApptainerRunner
 
 from ..recorded import Ended, finish, specification, start

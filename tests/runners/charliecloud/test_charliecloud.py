@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from gpuwatch.models import Mount, Problem, RunState
+from gpuwatch.core.models import Mount, Problem, RunState
 from gpuwatch.runners.charliecloud import CharliecloudRunner, blame
 from gpuwatch.runners.local import Ending
 from tests.conftest import Cli

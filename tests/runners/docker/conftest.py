@@ -14,8 +14,8 @@ from typing import Any
 import docker
 import pytest
 
-from gpuwatch import paths
-from gpuwatch.models import Environment, LaunchSpec, Mount, Output, Result, Workload
+from gpuwatch.core import paths
+from gpuwatch.core.models import Environment, LaunchSpec, Mount, Output, Result, Workload
 from gpuwatch.runners.docker.run import DockerRun
 from gpuwatch.runners.docker.runner import DockerRunner
 from gpuwatch.session.reader import SessionReader

@@ -15,7 +15,7 @@ import docker
 import pytest
 from docker.errors import NotFound
 
-from gpuwatch.models import RunState
+from gpuwatch.core.models import RunState
 from gpuwatch.runners.docker import leftovers
 from gpuwatch.runners.docker import run as docker_run
 from gpuwatch.runners.docker.client import connect

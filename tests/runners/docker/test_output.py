@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
-from gpuwatch.models import Output
+from gpuwatch.core.models import Output
 from gpuwatch.runners.docker import timestamps
 from gpuwatch.runners.docker.run import DockerRun
 

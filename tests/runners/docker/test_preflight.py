@@ -14,8 +14,8 @@ from typing import Any
 import docker
 import pytest
 
-from gpuwatch.errors import NotAvailable
-from gpuwatch.models import Limits, Mount, Problem
+from gpuwatch.core.errors import NotAvailable
+from gpuwatch.core.models import Limits, Mount, Problem
 from gpuwatch.runners.docker import client, container, gpus
 from gpuwatch.runners.docker.client import Daemon
 from gpuwatch.runners.docker.runner import DockerRunner

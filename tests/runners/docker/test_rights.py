@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gpuwatch.models import Mount
+from gpuwatch.core.models import Mount
 from gpuwatch.runners.docker import container
 from gpuwatch.runners.docker.client import Daemon
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from gpuwatch.deferred import dataclass
-from gpuwatch.units import nice
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.units import nice
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 
 from gpuwatch.analysis.gauges import RunSeries
 from gpuwatch.analysis.results import Question, Run
-from gpuwatch.deferred import dataclass
-from gpuwatch.models import JSON
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.models import JSON
+from gpuwatch.core.text import clean
 from gpuwatch.report.html.axis import Axis, anchor, label
 from gpuwatch.report.html.marks import colour, legend, mark, shape
 from gpuwatch.report.html.markup import text
 from gpuwatch.report.html.measures import Measure, measures, short
-from gpuwatch.text import clean
 
 _HEIGHT, _TOP, _BOTTOM = 250, 8, 226
 _ACROSS = 1000

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from itertools import groupby
 
-from gpuwatch import units
 from gpuwatch.analysis.results import Question, TableRow
-from gpuwatch.metrics import Method
+from gpuwatch.core import units
+from gpuwatch.core.metrics import Method
 from gpuwatch.report.html.markup import Row, table, text
 from gpuwatch.report.study_tables import baseline_of, bound_of, few_of, ratio_legend
 from gpuwatch.report.values import bounded, moved, ratio, shown

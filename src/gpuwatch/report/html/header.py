@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from gpuwatch import units
 from gpuwatch.analysis.results import StudyResult
 from gpuwatch.analysis.wording import counted, per_cent
+from gpuwatch.core import units
 from gpuwatch.report import study_origin
 from gpuwatch.report.html.markup import text
 from gpuwatch.report.html.verdicts import verdicts

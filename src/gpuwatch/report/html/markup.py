@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import Sequence
 
-from gpuwatch.text import clean
+from gpuwatch.core.text import clean
 
 _LONGEST = 600
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpuwatch import units
 from gpuwatch.analysis.gauges import SHOWN, RunSeries
-from gpuwatch.deferred import dataclass
-from gpuwatch.models import number
+from gpuwatch.core import units
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.models import number
 from gpuwatch.report.html.axis import Axis, from_zero
 
 _TITLES = {

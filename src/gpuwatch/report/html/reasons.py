@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gpuwatch import units
 from gpuwatch.analysis.results import Contrast, Evidence, Question
+from gpuwatch.core import units
 from gpuwatch.report import efficiency
 from gpuwatch.report.html.markup import table, text
 from gpuwatch.report.html.verdicts import badge, name

@@ -6,11 +6,11 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import PurePath
 
-from gpuwatch import units
 from gpuwatch.analysis.missing import missing
 from gpuwatch.analysis.results import Run, StudyResult
 from gpuwatch.analysis.summary import Summary
-from gpuwatch.metrics import Method
+from gpuwatch.core import units
+from gpuwatch.core.metrics import Method
 from gpuwatch.report import study_rest
 from gpuwatch.report.html.markup import Row, bullets, table, text
 from gpuwatch.report.study_origin import device, host

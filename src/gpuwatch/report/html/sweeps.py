@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpuwatch import units
 from gpuwatch.analysis.interval_plot import percent
 from gpuwatch.analysis.results import Interval, NoiseFloor, Sweep, SweepPoint
 from gpuwatch.analysis.training import NAMES
 from gpuwatch.analysis.wording import change_text
+from gpuwatch.core import units
 from gpuwatch.report.html.axis import Axis, from_zero, label
 from gpuwatch.report.html.marks import mark
 from gpuwatch.report.html.markup import Row, table, text

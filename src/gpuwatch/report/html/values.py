@@ -5,8 +5,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 
-from gpuwatch import units
 from gpuwatch.analysis.results import Cell, Question, Run, Steady
+from gpuwatch.core import units
 from gpuwatch.report.html.axis import Axis, over
 from gpuwatch.report.html.marks import colour, legend, mark
 from gpuwatch.report.html.markup import Row, folded, table, text

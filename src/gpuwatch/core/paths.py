@@ -12,10 +12,10 @@ import stat
 import tempfile
 from pathlib import Path
 
-from gpuwatch import output
-from gpuwatch.errors import StorageError
-from gpuwatch.processes import boot_id, is_this_machine, machine_id
-from gpuwatch.text import shell
+from gpuwatch.core import output
+from gpuwatch.core.errors import StorageError
+from gpuwatch.core.processes import boot_id, is_this_machine, machine_id
+from gpuwatch.core.text import shell
 
 _MOST_REMEMBERED = 200
 _BOOT = "boot"

@@ -13,10 +13,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from gpuwatch import output, paths
-from gpuwatch.deferred import dataclass
-from gpuwatch.errors import StorageError
-from gpuwatch.models import JSON, mapping, number
+from gpuwatch.core import output, paths
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.errors import StorageError
+from gpuwatch.core.models import JSON, mapping, number
 
 SCHEMA = 1
 _LARGEST = 1 << 20

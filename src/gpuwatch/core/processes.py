@@ -11,7 +11,7 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
-from gpuwatch.deferred import dataclass
+from gpuwatch.core.deferred import dataclass
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from gpuwatch.deferred import dataclass
+from gpuwatch.core.deferred import dataclass
 
 
 class Method(str, Enum):

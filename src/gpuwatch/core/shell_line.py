@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from gpuwatch.text import shell
+from gpuwatch.core.text import shell
 
 _QUOTED = re.compile(r"'[^']*'|\"(?:\\.|[^\"\\])*\"|\\.")
 _IN_A_LINE = re.compile(r"[|;<>]+|&&|(?<!\S)&(?!\S)")

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from gpuwatch.deferred import dataclass
+from gpuwatch.core.deferred import dataclass
 
 FULL, HALF = "full", "half"
 

@@ -2,17 +2,17 @@
 
 Dense, sums in FP32. ``peaks`` are at the maximum clocks that NVML tells, which cards reach only
 while power and heat allow; ``sheet_peaks`` are at the clock of the data sheet. A peak that does not
-follow from what is known is unknown and says why. Measured ceilings (``gpuwatch.ceilings``) are
-better than both.
+follow from what is known is unknown and says why. Measured ceilings (``gpuwatch.core.ceilings``)
+are better than both.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gpuwatch.deferred import dataclass
-from gpuwatch.models import JSON, number
-from gpuwatch.peak_tables import UNIFIED, Rates, is_virtual, rates_of, sheet_of
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.models import JSON, number
+from gpuwatch.core.peak_tables import UNIFIED, Rates, is_virtual, rates_of, sheet_of
 
 DATA_TYPES = ("float64", "float32", "tf32", "bfloat16", "float16", "fp8", "int8")
 MEASURE = "`gpuwatch calibrate` measures what it can do"
