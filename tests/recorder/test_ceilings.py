@@ -12,7 +12,7 @@ import pytest
 
 from gpuwatch.recorder.stepline import PREFIX
 from gpuwatch.session.reader import SessionReader
-from gpuwatch.telemetry.cpu import CpuSource
+from gpuwatch.telemetry.host.cpu import CpuSource
 from tests.cli.test_record import sessions
 from tests.conftest import Cli
 from tests.fake_nvml import FakeDriver, uuid

@@ -21,9 +21,9 @@ from gpuwatch.session.reader import SessionReader
 from gpuwatch.session.rows import GpuProcessRow, Processes, ProcessRow
 from gpuwatch.session.schema import MOST_PROCESSES, RESTATED_SECONDS
 from gpuwatch.session.store import Row
-from gpuwatch.telemetry.nvml_errors import Unavailable
-from gpuwatch.telemetry.users import USERS
-from gpuwatch.telemetry.workload import WorkloadSource
+from gpuwatch.telemetry.nvml.errors import Unavailable
+from gpuwatch.telemetry.process.users import USERS
+from gpuwatch.telemetry.process.workload import WorkloadSource
 from tests.cli.test_record import sessions, until
 from tests.conftest import Cli
 from tests.fake_nvml import NOT_SUPPORTED, FakeDriver

@@ -5,7 +5,7 @@ import sys
 import time
 from dataclasses import asdict
 
-from gpuwatch.telemetry.nvml import NvmlSource, Unavailable, open_nvml
+from gpuwatch.telemetry.nvml.source import NvmlSource, Unavailable, open_nvml
 
 
 def answer(source: NvmlSource, question: str) -> object:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.telemetry import allowed
+from gpuwatch.telemetry.host import affinity
 
 _NUMBERS = {"x86_64": 238, "aarch64": 237}
 """Of the system call ``set_mempolicy``."""
@@ -33,8 +33,8 @@ def written(
 
 def test_what_the_machine_has_no_place_for_is_left_out(tmp_path: Path) -> None:
     root = written(tmp_path)
-    assert allowed.cpus(7, root) == allowed.every_cpu(root) == "0-63"
-    assert allowed.memory_nodes(7, root) == allowed.every_node(root) == "0-1"
+    assert affinity.cpus(7, root) == affinity.every_cpu(root) == "0-63"
+    assert affinity.memory_nodes(7, root) == affinity.every_node(root) == "0-1"
 
 
 @pytest.mark.parametrize(
@@ -50,11 +50,11 @@ def test_what_the_machine_has_no_place_for_is_left_out(tmp_path: Path) -> None:
 def test_memory_that_is_bound_is_in_those_nodes_alone(
     tmp_path: Path, policy: str, nodes: str
 ) -> None:
-    assert allowed.memory_nodes(7, written(tmp_path, policy=policy)) == nodes
+    assert affinity.memory_nodes(7, written(tmp_path, policy=policy)) == nodes
 
 
 def test_a_list_with_holes_is_told_as_the_kernel_does(tmp_path: Path) -> None:
-    assert allowed.cpus(7, written(tmp_path, cpus="0,2-4,8,63-70")) == "0,2-4,8,63"
+    assert affinity.cpus(7, written(tmp_path, cpus="0,2-4,8,63-70")) == "0,2-4,8,63"
 
 
 def test_the_kernels_own_words_for_a_bound_process_are_read() -> None:
@@ -73,10 +73,10 @@ def test_the_kernels_own_words_for_a_bound_process_are_read() -> None:
     assert bound.stdout
     bound.stdout.readline()
     policy = Path(f"/proc/{bound.pid}/numa_maps").read_text().splitlines()[0].split()[1]
-    nodes = allowed.memory_nodes(bound.pid)
+    nodes = affinity.memory_nodes(bound.pid)
     bound.communicate(b"\n")
     assert (policy, nodes, bound.returncode) == ("bind:0", "0", 0)
 
 
 def test_nothing_is_known_of_a_process_that_is_gone(tmp_path: Path) -> None:
-    assert allowed.cpus(7, tmp_path) is allowed.memory_nodes(7, tmp_path) is None
+    assert affinity.cpus(7, tmp_path) is affinity.memory_nodes(7, tmp_path) is None

@@ -8,9 +8,9 @@ import pytest
 
 from gpuwatch.core.metrics import Method
 from gpuwatch.telemetry.base import Value
-from gpuwatch.telemetry.cgroup import limits
-from gpuwatch.telemetry.cpu import CpuSource
-from gpuwatch.telemetry.rapl import difference, open_rapl
+from gpuwatch.telemetry.host.cgroup import limits
+from gpuwatch.telemetry.host.cpu import CpuSource
+from gpuwatch.telemetry.host.rapl import difference, open_rapl
 
 
 def _named(source: CpuSource) -> dict[str, Value]:

@@ -13,7 +13,8 @@ import pytest
 from gpuwatch.core.metrics import Method
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.telemetry.base import Change, Channel, Device, Event, Value
-from gpuwatch.telemetry.dcgm import (
+from gpuwatch.telemetry.dcgm.fields import FIELDS, gpu_ids, mend, row, trouble
+from gpuwatch.telemetry.dcgm.source import (
     LOCK,
     NOT_NEEDED,
     DcgmSource,
@@ -21,8 +22,7 @@ from gpuwatch.telemetry.dcgm import (
     chosen,
     open_dcgm,
 )
-from gpuwatch.telemetry.dcgm_fields import FIELDS, gpu_ids, mend, row, trouble
-from gpuwatch.telemetry.nvml_errors import Unavailable
+from gpuwatch.telemetry.nvml.errors import Unavailable
 from tests.cli.test_record import sessions, until
 from tests.conftest import Cli
 from tests.fake_dcgm import FakeDcgm
@@ -195,8 +195,8 @@ class _Watching:
 
 @pytest.fixture
 def watch(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., _Watching]]:
-    monkeypatch.setattr("gpuwatch.telemetry.dcgm_stream.RETRY_S", 0.1)
-    monkeypatch.setattr("gpuwatch.telemetry.dcgm_stream.SILENCE_S", 0.6)
+    monkeypatch.setattr("gpuwatch.telemetry.dcgm.stream.RETRY_S", 0.1)
+    monkeypatch.setattr("gpuwatch.telemetry.dcgm.stream.SILENCE_S", 0.6)
     opened: list[DcgmSource] = []
 
     def start(gpus: _Gpus, host: str = "localhost") -> _Watching:
@@ -394,7 +394,7 @@ def test_closing_ends_dcgmi_at_once(dcgm: FakeDcgm, watch: Watch) -> None:
 def test_no_dcgmi_is_left_behind_by_a_recorder_that_was_killed(dcgm: FakeDcgm) -> None:
     program = (
         "import time\n"
-        "from gpuwatch.telemetry.dcgm_stream import DcgmStream\n"
+        "from gpuwatch.telemetry.dcgm.stream import DcgmStream\n"
         f"stream = DcgmStream({str(dcgm.folder / 'dcgmi')!r}, 'localhost', [{uuid(0)!r}], 0.1)\n"
         "stream.settled.wait()\nprint(flush=True)\ntime.sleep(60)\n"
     )

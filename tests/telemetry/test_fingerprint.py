@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 from gpuwatch.telemetry.base import Device
-from gpuwatch.telemetry.fingerprint import fingerprint_host, fingerprint_process
+from gpuwatch.telemetry.host.fingerprint import fingerprint_host, fingerprint_process
 
 
 def test_the_host_s_facts_are_flat_and_none_where_unknown() -> None:

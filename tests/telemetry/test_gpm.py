@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from gpuwatch.telemetry import gpm_metrics
-from gpuwatch.telemetry.gpm_metrics import WANTED, due, judged, period
+from gpuwatch.telemetry.nvml import gpm_metrics
+from gpuwatch.telemetry.nvml.gpm_metrics import WANTED, due, judged, period
 from tests.cli.test_record import sessions
 from tests.conftest import Cli
 from tests.fake_nvml import NO_PERMISSION, NOT_SUPPORTED, FakeDriver
@@ -335,7 +335,7 @@ def test_no_pair_spans_a_loss_of_the_gpu(driver: FakeDriver, remote: Start) -> N
 LEAK = """
 import ctypes, json, os, resource
 import pynvml
-from gpuwatch.telemetry.gpm_pairs import Pairs
+from gpuwatch.telemetry.nvml.gpm_samples import Pairs
 
 def rss():
     return int(open("/proc/self/statm").read().split()[1]) * resource.getpagesize()

@@ -11,9 +11,9 @@ import pynvml
 import pytest
 
 from gpuwatch.session.reader import SessionReader
-from gpuwatch.telemetry.health import QUIET_S, ClockWatch, ErrorWatch, by_heat, by_power
-from gpuwatch.telemetry.health_processes import ProcessUtilization
-from gpuwatch.telemetry.xid import meaning
+from gpuwatch.telemetry.nvml.health import QUIET_S, ClockWatch, ErrorWatch, by_heat, by_power
+from gpuwatch.telemetry.nvml.process_utilization import ProcessUtilization
+from gpuwatch.telemetry.nvml.xid import meaning
 from tests.cli.test_record import sessions, until
 from tests.conftest import Cli
 from tests.fake_nvml import FUNCTION_NOT_FOUND, NO_PERMISSION, NOT_SUPPORTED, FakeDriver

@@ -21,7 +21,7 @@ COMMON = {
 
 
 def test_the_room_imports_only_what_it_may() -> None:
-    for path in ROOM.glob("*.py"):
+    for path in ROOM.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             names: list[str] = []
             if isinstance(node, ast.Import):
@@ -38,8 +38,8 @@ def test_the_room_imports_only_what_it_may() -> None:
 
 def test_importing_the_room_does_not_load_the_binding() -> None:
     code = (
-        "import sys, gpuwatch.telemetry.nvml, gpuwatch.telemetry.workload;"
-        "import gpuwatch.telemetry.fingerprint;"
+        "import sys, gpuwatch.telemetry.nvml.source, gpuwatch.telemetry.process.workload;"
+        "import gpuwatch.telemetry.host.fingerprint;"
         "print([name for name in ('pynvml', 'psutil', 'numpy') if name in sys.modules])"
     )
     env = {"PYTHONPATH": str(ROOM.parents[1])}

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.telemetry.innermost import innermost
+from gpuwatch.telemetry.process.workload_pid import innermost
 
 SLEEP = f"{sys.executable} -c 'import time; time.sleep(60)'"
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import threading
 import time
 
-from gpuwatch.telemetry.lane import Lane
+from gpuwatch.telemetry.polling.worker import Lane
 
 
 def test_every_item_is_done_before_a_round_returns() -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import threading
 import time
 
-from gpuwatch.telemetry.lanes import LATE_ROUNDS, Lanes
+from gpuwatch.telemetry.polling.worker_pool import LATE_ROUNDS, Lanes
 
 
 def test_rounds_that_are_late_get_more_lanes_until_they_are_in_time() -> None:

@@ -12,9 +12,9 @@ from contextlib import contextmanager
 import pytest
 
 from gpuwatch.core.errors import NO_THREAD
-from gpuwatch.telemetry.lane import Lane
-from gpuwatch.telemetry.rounds import PATIENCE_S, QUICK_S, Rounds
-from gpuwatch.telemetry.users import Users
+from gpuwatch.telemetry.polling.poller import PATIENCE_S, QUICK_S, Rounds
+from gpuwatch.telemetry.polling.worker import Lane
+from gpuwatch.telemetry.process.users import Users
 
 _MORE_THAN_THERE_IS = 1 << 46
 

@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.core.metrics import Method
-from gpuwatch.telemetry import proc_files
-from gpuwatch.telemetry.health_processes import ProcessShares
-from gpuwatch.telemetry.nvml_errors import Unavailable
-from gpuwatch.telemetry.nvml_fields import GpuProcess
-from gpuwatch.telemetry.proc_files import ProcFiles, parse_stat
-from gpuwatch.telemetry.process_tree import ProcessTree
-from gpuwatch.telemetry.workload import WorkloadSource
+from gpuwatch.telemetry.nvml.errors import Unavailable
+from gpuwatch.telemetry.nvml.fields import GpuProcess
+from gpuwatch.telemetry.nvml.process_utilization import ProcessShares
+from gpuwatch.telemetry.process import proc_files
+from gpuwatch.telemetry.process.proc_files import ProcFiles, parse_stat
+from gpuwatch.telemetry.process.tree import ProcessTree
+from gpuwatch.telemetry.process.workload import WorkloadSource
 
 BURN = """
 import os, signal, sys, time

@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from gpuwatch.telemetry import rounds
-from gpuwatch.telemetry.rounds import EverySecond, Rounds
+from gpuwatch.telemetry.polling import poller
+from gpuwatch.telemetry.polling.poller import EverySecond, Rounds
 
 
 class Readings:
@@ -31,7 +31,7 @@ class Readings:
         if item in self.hangs:
             self.going.wait(10)
         if item in self.slow:
-            time.sleep(1.5 * rounds.QUICK_S)
+            time.sleep(1.5 * poller.QUICK_S)
         with self._changed:
             self.by[item].append(threading.get_ident())
             self._changed.notify_all()
@@ -55,8 +55,8 @@ class Readings:
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rounds, "EVERY_S", 0.05)
-    monkeypatch.setattr(rounds, "PATIENCE_S", 0.02)
+    monkeypatch.setattr(poller, "EVERY_S", 0.05)
+    monkeypatch.setattr(poller, "PATIENCE_S", 0.02)
 
 
 def test_quick_items_are_read_by_one_thread_again_and_again() -> None:

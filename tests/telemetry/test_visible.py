@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.core.errors import NotAvailable
-from gpuwatch.telemetry.nvml_select import Found
-from gpuwatch.telemetry.visible import Card, visible
+from gpuwatch.telemetry.nvml.selection import Found
+from gpuwatch.telemetry.nvml.visible_devices import Card, visible
 from tests.fake_nvml import FakeDriver, uuid
 
 A, B, C = "GPU-aaaa0000-1", "GPU-aabb0000-2", "GPU-cccc0000-3"

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.telemetry.users import Users
-from gpuwatch.telemetry.whose import named, place_of, whose
+from gpuwatch.telemetry.process.identity import named, place_of, whose
+from gpuwatch.telemetry.process.users import Users
 from tests.cli.test_record import until
 
 ID = "3f2a9c1b4d5e" + "0" * 52

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from gpuwatch.telemetry.xid import MEANINGS, WAIT_MS, meaning
+from gpuwatch.telemetry.nvml.xid import MEANINGS, WAIT_MS, meaning
 from tests.fake_nvml import NO_PERMISSION, FakeDriver
 
 Start = Callable[..., Any]
@@ -94,7 +94,7 @@ def test_closing_does_not_wait_for_an_event(tmp_path: Path, remote: Start) -> No
 def test_a_program_ends_at_once_and_well_while_a_wait_goes_on(tmp_path: Path) -> None:
     source = (
         "import time\n"
-        "from gpuwatch.telemetry.nvml import open_nvml\n"
+        "from gpuwatch.telemetry.nvml.source import open_nvml\n"
         "for run in range(3):\n"
         "    source = open_nvml()\n"
         "    source.sample()\n"
@@ -111,7 +111,7 @@ def test_a_program_ends_at_once_and_well_while_a_wait_goes_on(tmp_path: Path) ->
 def test_a_closed_watch_lets_nvml_go(tmp_path: Path) -> None:
     source = (
         "import time, pynvml\n"
-        "from gpuwatch.telemetry.nvml import open_nvml\n"
+        "from gpuwatch.telemetry.nvml.source import open_nvml\n"
         "for run in range(3):\n"
         "    source = open_nvml()\n"
         "    source.sample()\n"

@@ -37,7 +37,7 @@ from gpuwatch.recorder.sources import Sources
 from gpuwatch.report import doctor as report
 from gpuwatch.runners.interpreter import choose
 from gpuwatch.telemetry.base import Device
-from gpuwatch.telemetry.visible import VARIABLE
+from gpuwatch.telemetry.nvml.visible_devices import VARIABLE
 
 _FILES_EACH = 8
 """Descriptors for a question to a runner: a program's pipes, or an engine's socket."""

@@ -20,7 +20,7 @@ from gpuwatch.telemetry.counters import (
     read_by_dcgm,
     read_by_ncu,
 )
-from gpuwatch.telemetry.nvml_errors import NO_PERMISSION, describe
+from gpuwatch.telemetry.nvml.errors import NO_PERMISSION, describe
 
 PARAMETERS = Path("/proc/driver/nvidia/params")
 """The kernel module's settings, one ``Name: value`` a line."""

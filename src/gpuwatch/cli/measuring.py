@@ -21,8 +21,8 @@ from gpuwatch.recorder.given import resolve
 from gpuwatch.report.values import shown
 from gpuwatch.runners.interpreter import Interpreter, activation, choose
 from gpuwatch.telemetry.base import Device
-from gpuwatch.telemetry.nvml import NvmlSource, Unavailable, open_nvml
-from gpuwatch.telemetry.visible import VARIABLE
+from gpuwatch.telemetry.nvml.source import NvmlSource, Unavailable, open_nvml
+from gpuwatch.telemetry.nvml.visible_devices import VARIABLE
 from gpuwatch.workloads import archive
 from gpuwatch.workloads.lines import PREFIX
 from gpuwatch.workloads.load import BUSY

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from gpuwatch.core.errors import NotAvailable
 from gpuwatch.core.models import Given, Limits
 from gpuwatch.recorder.sources import Sources
-from gpuwatch.telemetry import allowed, cgroup
-from gpuwatch.telemetry.nvml_errors import Unavailable
-from gpuwatch.telemetry.visible import VARIABLE, cards, visible
+from gpuwatch.telemetry.host import affinity, cgroup
+from gpuwatch.telemetry.nvml.errors import Unavailable
+from gpuwatch.telemetry.nvml.visible_devices import VARIABLE, cards, visible
 
 
 def resolve(asked: Sequence[str] | None, variables: Mapping[str, str]) -> Given:
@@ -43,10 +43,10 @@ def resolve(asked: Sequence[str] | None, variables: Mapping[str, str]) -> Given:
 def limits() -> Limits:
     """The caller's other limits, which are this process's."""
     own = os.getpid()
-    cpus, nodes, group = allowed.cpus(own), allowed.memory_nodes(own), cgroup.limits()
+    cpus, nodes, group = affinity.cpus(own), affinity.memory_nodes(own), cgroup.limits()
     return Limits(
-        cpus=cpus if cpus != allowed.every_cpu() else None,
-        memory_nodes=nodes if nodes != allowed.every_node() else None,
+        cpus=cpus if cpus != affinity.every_cpu() else None,
+        memory_nodes=nodes if nodes != affinity.every_node() else None,
         cpu_time=group.cpus if isinstance(group.cpus, float) else None,
         memory_bytes=int(group.memory) if isinstance(group.memory, float) else None,
     )

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from gpuwatch.core.deferred import dataclass
 from gpuwatch.session.store import Row
-from gpuwatch.telemetry.health_processes import ProcessShares
-from gpuwatch.telemetry.nvml_fields import GpuProcess
+from gpuwatch.telemetry.nvml.fields import GpuProcess
+from gpuwatch.telemetry.nvml.process_utilization import ProcessShares
 
 Key = tuple[str, int]
 """Device and PID."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gpuwatch.telemetry.proc_files import Stat, parse_stat
-from gpuwatch.telemetry.whose import place_of
-from gpuwatch.telemetry.workload import WorkloadSource
+from gpuwatch.telemetry.process.identity import place_of
+from gpuwatch.telemetry.process.proc_files import Stat, parse_stat
+from gpuwatch.telemetry.process.workload import WorkloadSource
 
 _DEEPEST = 64
 """Ancestors that are looked at."""

@@ -14,12 +14,12 @@ from gpuwatch.recorder.own_processes import OwnProcesses
 from gpuwatch.session.rows import MPS_SERVER
 from gpuwatch.session.schema import MOST_PROCESSES, RESTATED_SECONDS
 from gpuwatch.session.store import Row
-from gpuwatch.telemetry.nvml import NvmlSource
-from gpuwatch.telemetry.other_processes import OtherProcesses
-from gpuwatch.telemetry.proc_files import TICKS_PER_S
-from gpuwatch.telemetry.process_tree import ProcessRow
-from gpuwatch.telemetry.whose import Whose, named, whose
-from gpuwatch.telemetry.workload import OTHER_PIDS, WorkloadSource, sees_host_pids
+from gpuwatch.telemetry.nvml.source import NvmlSource
+from gpuwatch.telemetry.process.identity import Whose, named, whose
+from gpuwatch.telemetry.process.others import OtherProcesses
+from gpuwatch.telemetry.process.proc_files import TICKS_PER_S
+from gpuwatch.telemetry.process.tree import ProcessRow
+from gpuwatch.telemetry.process.workload import OTHER_PIDS, WorkloadSource, sees_host_pids
 
 LISTS_SECONDS = 0.5
 """Between two looks at NVML's lists of processes, which are read once a second."""

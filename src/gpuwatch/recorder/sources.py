@@ -14,16 +14,16 @@ from gpuwatch.recorder.intake import Intake
 from gpuwatch.recorder.process_watch import ProcessWatch
 from gpuwatch.session.store import Row, device_row
 from gpuwatch.telemetry.base import Channel, Device, Source
-from gpuwatch.telemetry.cpu import CpuSource
-from gpuwatch.telemetry.fingerprint import fingerprint_host, fingerprint_process
-from gpuwatch.telemetry.innermost import innermost
-from gpuwatch.telemetry.nvml import NvmlSource, Unavailable, open_nvml
-from gpuwatch.telemetry.nvml_begin import gpu_uuids
-from gpuwatch.telemetry.nvml_errors import NO_LIBRARY
-from gpuwatch.telemetry.workload import WorkloadSource
+from gpuwatch.telemetry.host.cpu import CpuSource
+from gpuwatch.telemetry.host.fingerprint import fingerprint_host, fingerprint_process
+from gpuwatch.telemetry.nvml.errors import NO_LIBRARY
+from gpuwatch.telemetry.nvml.source import NvmlSource, Unavailable, open_nvml
+from gpuwatch.telemetry.nvml.start import gpu_uuids
+from gpuwatch.telemetry.process.workload import WorkloadSource
+from gpuwatch.telemetry.process.workload_pid import innermost
 
 if TYPE_CHECKING:
-    from gpuwatch.telemetry.dcgm import DcgmSource
+    from gpuwatch.telemetry.dcgm.source import DcgmSource
 
 
 _Opened = TypeVar("_Opened")
@@ -43,7 +43,7 @@ class Dcgm:
 
     def check(self) -> None:
         """Raises ``NotAvailable`` where no host engine can be asked; quick."""
-        from gpuwatch.telemetry.dcgm import check_dcgm
+        from gpuwatch.telemetry.dcgm.source import check_dcgm
 
         trouble = check_dcgm(self.host)
         if trouble is not None:
@@ -215,7 +215,7 @@ def _asked(
 
 def _with_dcgm(nvml: NvmlSource, dcgm: Dcgm) -> DcgmSource:
     """Raises ``NotAvailable`` where DCGM gives nothing; NVML is closed then."""
-    from gpuwatch.telemetry.dcgm import open_dcgm
+    from gpuwatch.telemetry.dcgm.source import open_dcgm
 
     opened = open_dcgm(nvml, dcgm.host, dcgm.interval)
     if isinstance(opened, Unavailable):

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Generic
 
-from gpuwatch.telemetry.lane import Item, Lane
+from gpuwatch.telemetry.polling.worker import Item, Lane
 
 LATE_ROUNDS = 3
 """So many rounds, one after the other, must have been late for there to be more lanes."""

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from gpuwatch.core.metrics import Method
 from gpuwatch.telemetry.base import Change, Channel, Device, Event, Value
-from gpuwatch.telemetry.cgroup import limits
-from gpuwatch.telemetry.rapl import open_rapl
+from gpuwatch.telemetry.host.cgroup import limits
+from gpuwatch.telemetry.host.rapl import open_rapl
 
 FREQUENCY_EVERY_S = 1.0
 """Reading a core's frequency can interrupt it, so that is done once a second at most."""

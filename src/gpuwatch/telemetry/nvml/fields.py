@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from gpuwatch.core.deferred import dataclass
-from gpuwatch.telemetry.nvml_errors import FUNCTION_NOT_FOUND
+from gpuwatch.telemetry.nvml.errors import FUNCTION_NOT_FOUND
 
 Numbers = tuple[float | int, ...]
 Watch = Callable[[Numbers, float], list[tuple[str, str]]]

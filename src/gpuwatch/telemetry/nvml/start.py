@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
-from gpuwatch.telemetry.lane import within
-from gpuwatch.telemetry.nvml_errors import NO_BINDING, Unavailable, describe
-from gpuwatch.telemetry.nvml_select import Found, present, select
+from gpuwatch.telemetry.nvml.errors import NO_BINDING, Unavailable, describe
+from gpuwatch.telemetry.nvml.selection import Found, present, select
+from gpuwatch.telemetry.polling.worker import within
 
 ANSWER_S = 30.0
 """How long the driver may take to answer at all, in seconds."""

@@ -13,11 +13,11 @@ import socket
 from collections.abc import Iterable
 from pathlib import Path
 
-from gpuwatch.telemetry import allowed
 from gpuwatch.telemetry.base import Device
-from gpuwatch.telemetry.cgroup import limits
-from gpuwatch.telemetry.cpu import CpuSource, read_text
-from gpuwatch.telemetry.variables import KEPT, LONGEST
+from gpuwatch.telemetry.host import affinity
+from gpuwatch.telemetry.host.cgroup import limits
+from gpuwatch.telemetry.host.cpu import CpuSource, read_text
+from gpuwatch.telemetry.host.environment_variables import KEPT, LONGEST
 
 Facts = dict[str, str | int | float | None]
 
@@ -80,8 +80,8 @@ def fingerprint_process(pid: int, root: Path = Path("/")) -> Facts:
         "process.cgroup.version": group.version,
         "process.cgroup.cpu.limit": group.cpus,
         "process.cgroup.memory.limit": group.memory,
-        "process.cpu.affinity": allowed.cpus(pid, root),
-        "process.memory.nodes": allowed.memory_nodes(pid, root),
+        "process.cpu.affinity": affinity.cpus(pid, root),
+        "process.memory.nodes": affinity.memory_nodes(pid, root),
         "process.nice": _nice(folder / "stat"),
         "process.seccomp": {"0": "off", "1": "strict", "2": "filter"}.get(
             status.get("Seccomp", "")

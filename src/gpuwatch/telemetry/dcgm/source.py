@@ -15,9 +15,9 @@ from gpuwatch.core.metrics import Method
 from gpuwatch.core.peaks import Peak, dram_peak
 from gpuwatch.telemetry.base import Change, Channel, Device, Event, Source, Value
 from gpuwatch.telemetry.counters import no_bandwidth
-from gpuwatch.telemetry.dcgm_fields import BASIC, DRAM_ACTIVE, FIELDS, gpu_ids, mend, trouble
-from gpuwatch.telemetry.dcgm_stream import DcgmStream, Reading
-from gpuwatch.telemetry.nvml_errors import Unavailable
+from gpuwatch.telemetry.dcgm.fields import BASIC, DRAM_ACTIVE, FIELDS, gpu_ids, mend, trouble
+from gpuwatch.telemetry.dcgm.stream import DcgmStream, Reading
+from gpuwatch.telemetry.nvml.errors import Unavailable
 
 START_PATIENCE_S = 20.0
 """How long the first two lines of ``dcgmi dmon`` are waited for, in seconds."""

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from typing import Any
 
 from gpuwatch.core.deferred import dataclass
-from gpuwatch.telemetry.gpm_metrics import WANTED
-from gpuwatch.telemetry.nvml_errors import FUNCTION_NOT_FOUND
-from gpuwatch.telemetry.nvml_fields import call
+from gpuwatch.telemetry.nvml.errors import FUNCTION_NOT_FOUND
+from gpuwatch.telemetry.nvml.fields import call
+from gpuwatch.telemetry.nvml.gpm_metrics import WANTED
 
 Watched = Callable[..., Any]
 """Calls ``function(*arguments)`` for ``watched(name, function, *arguments)``."""

@@ -12,7 +12,7 @@ from gpuwatch.core.deferred import dataclass
 from gpuwatch.core.peaks import Peak
 from gpuwatch.telemetry.base import Value
 from gpuwatch.telemetry.counters import OF_THE_WHOLE_GPU
-from gpuwatch.telemetry.nvml_errors import describe
+from gpuwatch.telemetry.nvml.errors import describe
 
 SHORTEST_S = 0.11
 """Between two samples of a GPU, in seconds: GPM wants more than 0.1, and ten pairs a second at

@@ -8,10 +8,10 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from gpuwatch.telemetry.health_processes import FUNCTION, ProcessShares, ProcessUtilization
-from gpuwatch.telemetry.nvml_errors import LOST, NOT_FOUND, PERMANENT
-from gpuwatch.telemetry.nvml_fields import GpuProcess, call
-from gpuwatch.telemetry.nvml_probe import FRESH_S, GpuLost
+from gpuwatch.telemetry.nvml.errors import LOST, NOT_FOUND, PERMANENT
+from gpuwatch.telemetry.nvml.fields import GpuProcess, call
+from gpuwatch.telemetry.nvml.probe import FRESH_S, GpuLost
+from gpuwatch.telemetry.nvml.process_utilization import FUNCTION, ProcessShares, ProcessUtilization
 
 DRAWING_S = 5.0
 """Between two looks at the processes that draw, in seconds; at those that compute: each round."""

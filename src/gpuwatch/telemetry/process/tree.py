@@ -10,13 +10,7 @@ from pathlib import Path
 
 from gpuwatch.core.deferred import dataclass
 from gpuwatch.core.processes import parents
-from gpuwatch.telemetry.proc_files import (
-    PAGE_BYTES,
-    TICKS_PER_S,
-    Io,
-    ProcFiles,
-    Stat,
-)
+from gpuwatch.telemetry.process.proc_files import PAGE_BYTES, TICKS_PER_S, Io, ProcFiles, Stat
 
 SCAN_EVERY_S = 1.0
 """Least time in seconds between two scans of ``/proc`` where the kernel lists no children."""

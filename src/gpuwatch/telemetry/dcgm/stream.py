@@ -12,7 +12,7 @@ from itertools import islice
 from gpuwatch.core.deferred import dataclass
 from gpuwatch.core.tied import tied
 from gpuwatch.telemetry.base import Event
-from gpuwatch.telemetry.dcgm_fields import BASIC, FIELDS, gpu_ids, mend, row, trouble
+from gpuwatch.telemetry.dcgm.fields import BASIC, FIELDS, gpu_ids, mend, row, trouble
 
 RETRY_S = 5.0
 """Between two tries to reach a host engine that was lost, in seconds."""

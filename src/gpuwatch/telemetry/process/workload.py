@@ -8,11 +8,11 @@ from pathlib import Path
 
 from gpuwatch.core.metrics import Method
 from gpuwatch.telemetry.base import Change, Channel, Device, Event, Value
-from gpuwatch.telemetry.cgroup_usage import GroupUsage
-from gpuwatch.telemetry.health_processes import SOURCE, ProcessShares
-from gpuwatch.telemetry.nvml_errors import Unavailable
-from gpuwatch.telemetry.nvml_fields import GpuProcess
-from gpuwatch.telemetry.process_tree import ProcessRow, ProcessTree
+from gpuwatch.telemetry.host.cgroup_usage import GroupUsage
+from gpuwatch.telemetry.nvml.errors import Unavailable
+from gpuwatch.telemetry.nvml.fields import GpuProcess
+from gpuwatch.telemetry.nvml.process_utilization import SOURCE, ProcessShares
+from gpuwatch.telemetry.process.tree import ProcessRow, ProcessTree
 
 GpuProcesses = Callable[[], Mapping[str, Sequence[GpuProcess] | None]]
 """The processes on each GPU by device id, as :meth:`NvmlSource.processes` gives them."""

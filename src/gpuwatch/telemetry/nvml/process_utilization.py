@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from gpuwatch.core.deferred import dataclass
-from gpuwatch.telemetry.nvml_errors import NOT_FOUND, PERMANENT, describe
-from gpuwatch.telemetry.nvml_fields import call
+from gpuwatch.telemetry.nvml.errors import NOT_FOUND, PERMANENT, describe
+from gpuwatch.telemetry.nvml.fields import call
 
 FUNCTION = "nvmlDeviceGetProcessUtilization"
 SOURCE = f"NVML {FUNCTION} smUtil, host PIDs"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from gpuwatch.telemetry.base import Event
-from gpuwatch.telemetry.nvml_probe import FRESH_S
+from gpuwatch.telemetry.nvml.probe import FRESH_S
 
 Call = tuple[str, float]
 """Its name and the monotonic time at which it began."""

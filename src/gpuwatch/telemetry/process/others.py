@@ -6,8 +6,8 @@ import time
 from collections.abc import Container
 from pathlib import Path
 
-from gpuwatch.telemetry.proc_files import PAGE_BYTES, TICKS_PER_S, ProcFiles
-from gpuwatch.telemetry.process_tree import ProcessRow
+from gpuwatch.telemetry.process.proc_files import PAGE_BYTES, TICKS_PER_S, ProcFiles
+from gpuwatch.telemetry.process.tree import ProcessRow
 
 
 class OtherProcesses:

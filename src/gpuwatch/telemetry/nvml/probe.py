@@ -10,8 +10,8 @@ from typing import Any
 
 from gpuwatch.core.deferred import dataclass
 from gpuwatch.telemetry.base import Change, Event
-from gpuwatch.telemetry.nvml_errors import LOST, describe
-from gpuwatch.telemetry.nvml_fields import Numbers, Reading
+from gpuwatch.telemetry.nvml.errors import LOST, describe
+from gpuwatch.telemetry.nvml.fields import Numbers, Reading
 
 FRESH_S = 3.0
 """Age in seconds up to which a value that is read each second is given, and silence after which a

@@ -12,14 +12,14 @@ from gpuwatch.core.metrics import CATALOGUE, Method
 from gpuwatch.core.peaks import Peak
 from gpuwatch.telemetry.base import Change, Channel, Device, Event, Value
 from gpuwatch.telemetry.counters import OF_THE_WHOLE_GPU, is_mig
-from gpuwatch.telemetry.gpm import PATIENCE_S, Gpm
-from gpuwatch.telemetry.gpm_metrics import METRICS, PCIE, source_of
-from gpuwatch.telemetry.health import HEALTH
-from gpuwatch.telemetry.health_processes import ProcessShares
-from gpuwatch.telemetry.nvml_errors import LOST, PERMANENT, describe
-from gpuwatch.telemetry.nvml_fields import READINGS, GpuProcess
-from gpuwatch.telemetry.nvml_probe import GpuLost, Journal, Probe, together
-from gpuwatch.telemetry.nvml_processes import ProcessLists
+from gpuwatch.telemetry.nvml.errors import LOST, PERMANENT, describe
+from gpuwatch.telemetry.nvml.fields import READINGS, GpuProcess
+from gpuwatch.telemetry.nvml.gpm import PATIENCE_S, Gpm
+from gpuwatch.telemetry.nvml.gpm_metrics import METRICS, PCIE, source_of
+from gpuwatch.telemetry.nvml.health import HEALTH
+from gpuwatch.telemetry.nvml.probe import GpuLost, Journal, Probe, together
+from gpuwatch.telemetry.nvml.process_utilization import ProcessShares
+from gpuwatch.telemetry.nvml.processes import ProcessLists
 
 RETRY_S = 1.0
 """How long a failed call is left alone, in seconds."""

@@ -17,20 +17,20 @@ from typing import Any
 
 from gpuwatch.core.peaks import dram_peak
 from gpuwatch.telemetry.base import Change, Channel, Device, Event, Value
-from gpuwatch.telemetry.gpm import Gpm, wait_for_any
-from gpuwatch.telemetry.gpm_metrics import HASTE_S
-from gpuwatch.telemetry.health_processes import ProcessShares
-from gpuwatch.telemetry.lane import within
-from gpuwatch.telemetry.lanes import Lanes
-from gpuwatch.telemetry.nvml_begin import ANSWER_S, begin, silent
-from gpuwatch.telemetry.nvml_errors import Unavailable
-from gpuwatch.telemetry.nvml_fields import GpuProcess, facts
-from gpuwatch.telemetry.nvml_gpu import RETRY_S, Gpu
-from gpuwatch.telemetry.nvml_probe import FRESH_S, Journal
-from gpuwatch.telemetry.nvml_select import Found
-from gpuwatch.telemetry.rounds import PATIENCE_S, EverySecond, Rounds
-from gpuwatch.telemetry.silence import Call, Place, Silences, unanswered
-from gpuwatch.telemetry.xid import XidWatch
+from gpuwatch.telemetry.nvml.errors import Unavailable
+from gpuwatch.telemetry.nvml.fields import GpuProcess, facts
+from gpuwatch.telemetry.nvml.gpm import Gpm, wait_for_any
+from gpuwatch.telemetry.nvml.gpm_metrics import HASTE_S
+from gpuwatch.telemetry.nvml.gpu import RETRY_S, Gpu
+from gpuwatch.telemetry.nvml.probe import FRESH_S, Journal
+from gpuwatch.telemetry.nvml.process_utilization import ProcessShares
+from gpuwatch.telemetry.nvml.selection import Found
+from gpuwatch.telemetry.nvml.start import ANSWER_S, begin, silent
+from gpuwatch.telemetry.nvml.xid import XidWatch
+from gpuwatch.telemetry.polling.hung_calls import Call, Place, Silences, unanswered
+from gpuwatch.telemetry.polling.poller import PATIENCE_S, EverySecond, Rounds
+from gpuwatch.telemetry.polling.worker import within
+from gpuwatch.telemetry.polling.worker_pool import Lanes
 
 __all__ = ["GpuProcess", "NvmlSource", "Unavailable", "open_nvml"]
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from gpuwatch.telemetry.base import Event
-from gpuwatch.telemetry.nvml_errors import NO_PERMISSION, describe
+from gpuwatch.telemetry.nvml.errors import NO_PERMISSION, describe
 
 
 class Owner(Protocol):

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from gpuwatch.core.deferred import dataclass
-from gpuwatch.telemetry.users import USERS, Users
+from gpuwatch.telemetry.process.users import USERS, Users
 
 _CONTAINERS = (
     (re.compile(r"docker[-/]([0-9a-f]{12})[0-9a-f]{52}"), "docker {}"),

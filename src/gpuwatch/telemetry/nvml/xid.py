@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Any, Protocol
 
 from gpuwatch.telemetry.base import Event
-from gpuwatch.telemetry.nvml_errors import LOST, PERMANENT, describe
+from gpuwatch.telemetry.nvml.errors import LOST, PERMANENT, describe
 
 WAIT_MS = 2000
 """How long one wait for an event takes, in milliseconds; a closed watch ends with it."""

@@ -16,10 +16,10 @@ from typing import Any
 
 from gpuwatch.core.deferred import dataclass
 from gpuwatch.core.errors import NotAvailable
-from gpuwatch.telemetry.lane import within
-from gpuwatch.telemetry.nvml_begin import ANSWER_S, begin, silent
-from gpuwatch.telemetry.nvml_errors import Unavailable
-from gpuwatch.telemetry.nvml_select import Found, named, parts
+from gpuwatch.telemetry.nvml.errors import Unavailable
+from gpuwatch.telemetry.nvml.selection import Found, named, parts
+from gpuwatch.telemetry.nvml.start import ANSWER_S, begin, silent
+from gpuwatch.telemetry.polling.worker import within
 
 VARIABLE = "CUDA_VISIBLE_DEVICES"
 _ASK_CUDA = """

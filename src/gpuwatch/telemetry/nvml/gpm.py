@@ -15,7 +15,8 @@ from typing import Any
 from gpuwatch.core.peaks import Peak
 from gpuwatch.telemetry.base import Device, Event
 from gpuwatch.telemetry.counters import is_mig, no_bandwidth, not_offered
-from gpuwatch.telemetry.gpm_metrics import (
+from gpuwatch.telemetry.nvml.errors import LOST, NOT_SUPPORTED, PERMANENT, describe
+from gpuwatch.telemetry.nvml.gpm_metrics import (
     FRESH_S,
     HASTE_S,
     METRICS,
@@ -27,10 +28,9 @@ from gpuwatch.telemetry.gpm_metrics import (
     period,
     with_bandwidth,
 )
-from gpuwatch.telemetry.gpm_owner import Owner, mend_of
-from gpuwatch.telemetry.gpm_pairs import NotOffered, Pair, Pairs
-from gpuwatch.telemetry.nvml_errors import LOST, NOT_SUPPORTED, PERMANENT, describe
-from gpuwatch.telemetry.silence import unanswered
+from gpuwatch.telemetry.nvml.gpm_requirements import Owner, mend_of
+from gpuwatch.telemetry.nvml.gpm_samples import NotOffered, Pair, Pairs
+from gpuwatch.telemetry.polling.hung_calls import unanswered
 
 RETRY_S, RETRY_LONGEST_S = 1.0, 10.0
 """Until a failed GPM is tried again, in seconds: doubled at every failure up to the longest."""

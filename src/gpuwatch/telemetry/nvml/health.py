@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from gpuwatch.telemetry.nvml_fields import Numbers, Reading, Way, call, field_way
+from gpuwatch.telemetry.nvml.fields import Numbers, Reading, Way, call, field_way
 
 QUIET_S = 5.0
 """Shortest time in seconds between two events about one GPU's clocks."""

@@ -1,0 +1,1 @@
+"""NVIDIA's DCGM, for the bandwidth of cards without GPM."""

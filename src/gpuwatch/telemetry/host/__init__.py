@@ -1,0 +1,1 @@
+"""The host: processors, memory, control groups, power, and its fingerprint."""

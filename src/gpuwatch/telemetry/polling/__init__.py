@@ -1,0 +1,1 @@
+"""Threads that read several devices, and what is done when a driver call hangs."""

@@ -1,0 +1,1 @@
+"""Processes of this machine: the workload's tree, and who the others are."""
