@@ -13,8 +13,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from gpuwatch.analysis.comparison.verdict import paired
 from gpuwatch.analysis.results import Kind, Verdict
-from gpuwatch.analysis.verdict import paired
 
 EFFECTS = (0.0, 0.005, 0.015, 0.02, 0.03, 0.05)
 NOISES = (0.001, 0.003, 0.01, 0.03)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from gpuwatch.analysis.compare import Comparison, compare
-from gpuwatch.analysis.explain_kernels import nearest_profiled
+from gpuwatch.analysis.comparison.side_by_side import Comparison, compare
+from gpuwatch.analysis.explain.kernels import nearest_profiled
 from gpuwatch.analysis.results import Cell, Contrast, Question, StudyResult
-from gpuwatch.analysis.study_notes import warnings
-from gpuwatch.analysis.summary import Summary
+from gpuwatch.analysis.study.notes import warnings
+from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core.deferred import dataclass
 from gpuwatch.core.text import clean
 from gpuwatch.tui import cell_rows, compare_rows

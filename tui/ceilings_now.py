@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gpuwatch.analysis.ceilings import (
+from gpuwatch.analysis.hardware.ceilings import (
     BANDWIDTH,
     PEAK,
     Ceiling,

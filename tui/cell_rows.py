@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from gpuwatch.analysis.compare import Difference
+from gpuwatch.analysis.comparison.side_by_side import Difference
 from gpuwatch.analysis.results import Cell, Question, StudyResult
-from gpuwatch.analysis.study_notes import of_runs, warnings
+from gpuwatch.analysis.study.notes import of_runs, warnings
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import percent
 from gpuwatch.session.status import State

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from gpuwatch.analysis.ceilings import devices_of_run, missing_of
-from gpuwatch.analysis.cpu_time import logical_cores
-from gpuwatch.analysis.crosscheck import findings_of
-from gpuwatch.analysis.notes import out_of_order
-from gpuwatch.analysis.profile import Counters, counters_of
-from gpuwatch.analysis.program import Program
+from gpuwatch.analysis.hardware.ceilings import devices_of_run, missing_of
+from gpuwatch.analysis.hardware.crosscheck import findings_of
+from gpuwatch.analysis.hardware.profile import Counters, counters_of
+from gpuwatch.analysis.hardware.program import Program
+from gpuwatch.analysis.samples.cpu_time import logical_cores
+from gpuwatch.analysis.summary.notes import out_of_order
 from gpuwatch.core.models import mapping, number
 from gpuwatch.core.units import NS
 from gpuwatch.session.reader import SessionReader

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from gpuwatch.analysis.ceilings import gpus_unknown
+from gpuwatch.analysis.hardware.ceilings import gpus_unknown
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.models import JSON, LONGEST_INTERVAL, SHORTEST_INTERVAL, number
 from gpuwatch.core.units import NS

@@ -26,7 +26,7 @@ from gpuwatch.tui.reading import Reading, ReadingFailed, Tell
 from gpuwatch.tui.snapshot import Trouble
 
 if TYPE_CHECKING:
-    from gpuwatch.analysis.read import Read
+    from gpuwatch.analysis.study.read import Read
     from gpuwatch.tui.answer import Answer
 
 _MOST_MESSAGE = 5
@@ -125,7 +125,7 @@ class CompareScreen(PaintedScreen):
         tell(Compared(self._answer(tell)))
 
     def _answer(self, tell: Tell) -> Answer:
-        from gpuwatch.analysis.read import read, read_exactly, read_sessions, read_study
+        from gpuwatch.analysis.study.read import read, read_exactly, read_sessions, read_study
         from gpuwatch.tui.answer import answer
 
         def told(path: Path) -> Read:

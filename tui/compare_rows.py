@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpuwatch.analysis.compare import Comparison
-from gpuwatch.analysis.missing import missing
+from gpuwatch.analysis.comparison.side_by_side import Comparison
+from gpuwatch.analysis.summary.missing import missing
 from gpuwatch.core.text import clean
 from gpuwatch.tui.columns import (
     Head,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuwatch.analysis.profile import Counters
+from gpuwatch.analysis.hardware.profile import Counters
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import si
 from gpuwatch.tui.cells import wrap

@@ -12,9 +12,9 @@ from dataclasses import field
 from itertools import pairwise
 from pathlib import Path
 
-from gpuwatch.analysis.gauges import POINTS, first_timed, run_series
-from gpuwatch.analysis.program import uncounted
-from gpuwatch.analysis.rates import bytes_of, full_times, intervals
+from gpuwatch.analysis.hardware.program import uncounted
+from gpuwatch.analysis.samples.gauges import POINTS, first_timed, run_series
+from gpuwatch.analysis.samples.rates import bytes_of, full_times, intervals
 from gpuwatch.core.deferred import dataclass
 from gpuwatch.core.models import mapping
 from gpuwatch.core.units import NS

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import replace
 
-from gpuwatch.analysis.ceilings import BANDWIDTH, Ceiling
+from gpuwatch.analysis.hardware.ceilings import BANDWIDTH, Ceiling
 from gpuwatch.core.deferred import dataclass
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.units import NS, nice

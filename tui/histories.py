@@ -97,7 +97,7 @@ class HistoriesScreen(PaintedScreen):
 
     def _read(self, tell: Tell) -> None:
         """In the thread: one session after the other, those that are shown first."""
-        from gpuwatch.analysis.gauges import points_for
+        from gpuwatch.analysis.samples.gauges import points_for
         from gpuwatch.tui.curves import Curves, read_curves
 
         paths = [path for case in self._cases for group in case.groups for path in group.paths]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpuwatch.analysis.kernels import short_name
-from gpuwatch.analysis.profile import (
+from gpuwatch.analysis.hardware.kernels import short_name
+from gpuwatch.analysis.hardware.profile import (
     API,
     KERNELS,
     MEMORY_TIME,

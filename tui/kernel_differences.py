@@ -72,7 +72,7 @@ class KernelDifferencesScreen(PageScreen):
 
     def _look(self, tell: Tell) -> None:
         """In the thread: the profile of each run, out of its few small rows."""
-        from gpuwatch.analysis.profile import profile_of, why_none
+        from gpuwatch.analysis.hardware.profile import profile_of, why_none
         from gpuwatch.tui.kernel_difference_rows import Side
 
         found = {}

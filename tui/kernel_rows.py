@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gpuwatch.analysis.kernels import short_name
-from gpuwatch.analysis.profile import (
+from gpuwatch.analysis.hardware.kernels import short_name
+from gpuwatch.analysis.hardware.profile import (
     COUNTERS,
     TABLES,
     Cell,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from textual.message import Message
 
-from gpuwatch.analysis.profile import counters_of, profile_of, why_none
+from gpuwatch.analysis.hardware.profile import counters_of, profile_of, why_none
 from gpuwatch.core.errors import GpuwatchError
 from gpuwatch.core.text import clean
 from gpuwatch.session.reader import SessionReader

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuwatch.analysis.ceilings import UNKNOWN_GPUS
+from gpuwatch.analysis.hardware.ceilings import UNKNOWN_GPUS
 from gpuwatch.core.deferred import dataclass
 from gpuwatch.core.metrics import Method
 from gpuwatch.tui import grid_rows as grid

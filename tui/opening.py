@@ -41,7 +41,7 @@ class Opening:
 
 def opening_of(path: Path) -> Opening:
     """What a list of sessions says of ``path``."""
-    from gpuwatch.analysis.listing import listing
+    from gpuwatch.analysis.summary.listing import listing
     from gpuwatch.session.reader import SessionReader
 
     given = labels.read(path.parent).get(path.name, NONE)

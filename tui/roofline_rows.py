@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 
 from rich.cells import cell_len
 
-from gpuwatch.analysis.ceilings import Ceiling
-from gpuwatch.analysis.points import ALGORITHMIC, EXECUTED, MEASURED, Point
-from gpuwatch.analysis.program import IMPORTED, MACHINE
-from gpuwatch.analysis.roofline import Roofline
+from gpuwatch.analysis.hardware.ceilings import Ceiling
+from gpuwatch.analysis.hardware.points import ALGORITHMIC, EXECUTED, MEASURED, Point
+from gpuwatch.analysis.hardware.program import IMPORTED, MACHINE
+from gpuwatch.analysis.hardware.roofline import Roofline
 from gpuwatch.core.deferred import dataclass
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import digits, percent, scale_label, si, si_parts

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gpuwatch.analysis.ceilings import Ceiling
-from gpuwatch.analysis.cpu_time import cpu_shares, resolution
-from gpuwatch.analysis.crosscheck import Means
-from gpuwatch.analysis.points import Rates
-from gpuwatch.analysis.profile import Counters
-from gpuwatch.analysis.program import Program
-from gpuwatch.analysis.roofline import roofline_of
-from gpuwatch.analysis.samples import FULL
+from gpuwatch.analysis.hardware.ceilings import Ceiling
+from gpuwatch.analysis.hardware.crosscheck import Means
+from gpuwatch.analysis.hardware.points import Rates
+from gpuwatch.analysis.hardware.profile import Counters
+from gpuwatch.analysis.hardware.program import Program
+from gpuwatch.analysis.hardware.roofline import roofline_of
+from gpuwatch.analysis.samples.channels import FULL
+from gpuwatch.analysis.samples.cpu_time import cpu_shares, resolution
 from gpuwatch.core.deferred import dataclass
 from gpuwatch.core.units import NS
 from gpuwatch.tui.graph import Window

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from operator import mul
 
-from gpuwatch.analysis.rates import StepLine, intervals, rate_series
+from gpuwatch.analysis.samples.rates import StepLine, intervals, rate_series
 from gpuwatch.core.units import NS
 from gpuwatch.session.rows import StepRow
 from gpuwatch.session.schema import TIER_SECONDS

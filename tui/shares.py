@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from rich.cells import cell_len
 
-from gpuwatch.analysis.ceilings import MEASURED
+from gpuwatch.analysis.hardware.ceilings import MEASURED
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.units import percent, si
 from gpuwatch.tui.snapshot import Gauge

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import NamedTuple
 
-from gpuwatch.analysis.ceilings import Ceiling
-from gpuwatch.analysis.profile import Counters
-from gpuwatch.analysis.roofline import Roofline
+from gpuwatch.analysis.hardware.ceilings import Ceiling
+from gpuwatch.analysis.hardware.profile import Counters
+from gpuwatch.analysis.hardware.roofline import Roofline
 from gpuwatch.core.deferred import dataclass
 from gpuwatch.core.metrics import Method
 from gpuwatch.session.progress import Place

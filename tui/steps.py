@@ -8,7 +8,7 @@ from math import isfinite
 from statistics import median
 from typing import Any
 
-from gpuwatch.analysis.rates import bytes_of, flop_of, samples_of
+from gpuwatch.analysis.samples.rates import bytes_of, flop_of, samples_of
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.models import mapping
 from gpuwatch.core.units import NS

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpuwatch.analysis.cells import STEP_TIME, WHOLE_RUN
-from gpuwatch.analysis.interval_plot import plot
+from gpuwatch.analysis.comparison.cells import STEP_TIME, WHOLE_RUN
 from gpuwatch.analysis.results import Cell, Contrast, Kind, Question, StudyResult, Sweep, SweepPoint
+from gpuwatch.analysis.study.interval_plot import plot
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import fact, milliseconds
 from gpuwatch.tui.cells import pad

@@ -6,9 +6,9 @@ import statistics
 from collections.abc import Sequence
 from typing import Any
 
-from gpuwatch.analysis.profile import KERNELS, MEMORY_TIME, OPERATORS
+from gpuwatch.analysis.hardware.profile import KERNELS, MEMORY_TIME, OPERATORS
 from gpuwatch.analysis.results import Cell, Run, Steady
-from gpuwatch.analysis.summary import Summary
+from gpuwatch.analysis.summary.summary import Summary
 
 PROFILED_STEPS = 4
 _COLUMNS = {

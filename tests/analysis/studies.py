@@ -6,8 +6,8 @@ from functools import lru_cache
 
 import numpy as np
 
+from gpuwatch.analysis.comparison.verdict import paired
 from gpuwatch.analysis.results import Verdict
-from gpuwatch.analysis.verdict import paired
 from gpuwatch.core.models import Environment, Workload
 from gpuwatch.session.blocks import plan_runs
 from gpuwatch.session.plan import Part

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuwatch.analysis.ceilings import (
+from gpuwatch.analysis.hardware.ceilings import (
     MEND,
     Missing,
     ceilings_of,

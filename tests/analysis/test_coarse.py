@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gpuwatch.analysis import coarse, long_window
-from gpuwatch.analysis.coarse import source_of
-from gpuwatch.analysis.read import Read, read, read_exactly
-from gpuwatch.analysis.steady import steady_series
-from gpuwatch.analysis.step_series import Single, Together, series_of
+from gpuwatch.analysis.samples import coarse, long_window
+from gpuwatch.analysis.samples.coarse import source_of
+from gpuwatch.analysis.samples.steady_state import steady_series
+from gpuwatch.analysis.samples.step_series import Single, Together, series_of
+from gpuwatch.analysis.study.read import Read, read, read_exactly
 from gpuwatch.core.metrics import CATALOGUE, Kind
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.session.rows import StepBucket, StepRow

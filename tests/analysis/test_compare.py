@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from gpuwatch.analysis.compare import Comparison, compare, headings
-from gpuwatch.analysis.missing import missing
-from gpuwatch.analysis.summary import Summary, summarise
+from gpuwatch.analysis.comparison.side_by_side import Comparison, compare, headings
+from gpuwatch.analysis.summary.missing import missing
+from gpuwatch.analysis.summary.summary import Summary, summarise
 from gpuwatch.core.metrics import CATALOGUE, Method
 from gpuwatch.core.models import Output
 from gpuwatch.recorder.intake import Intake

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from gpuwatch.analysis.compare import compare
-from gpuwatch.analysis.summary import DeviceSummary, Summary
+from gpuwatch.analysis.comparison.side_by_side import compare
+from gpuwatch.analysis.summary.summary import DeviceSummary, Summary
 from gpuwatch.core.metrics import Method
 from gpuwatch.report.efficiency import efficiency_rows
 from tests.analysis.sessions import COUNT, CPU, GPU, H100, OTHER_GPU, calibration, summary

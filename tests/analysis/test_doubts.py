@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gpuwatch.analysis.compare import compare
+from gpuwatch.analysis.comparison.side_by_side import compare
 from gpuwatch.core.metrics import Method
 from gpuwatch.report import json as as_json
 from gpuwatch.report import side_by_side

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuwatch.analysis.compare import compare
-from gpuwatch.analysis.samples import added, integral
-from gpuwatch.analysis.summary import summarise
-from gpuwatch.analysis.window import Window
+from gpuwatch.analysis.comparison.side_by_side import compare
+from gpuwatch.analysis.samples.channels import added, integral
+from gpuwatch.analysis.samples.window import Window
+from gpuwatch.analysis.summary.summary import summarise
 from gpuwatch.core.metrics import Method
 from gpuwatch.report import json as as_json
 from gpuwatch.report import side_by_side

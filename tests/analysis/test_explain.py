@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from gpuwatch.analysis.explain import explain
-from gpuwatch.analysis.explain_kernels import family
+from gpuwatch.analysis.comparison.verdict import interval
+from gpuwatch.analysis.explain.explain import explain
+from gpuwatch.analysis.explain.kernels import family
 from gpuwatch.analysis.results import Cell, Evidence, Explanation
-from gpuwatch.analysis.summary import Summary, Timing, summarise
-from gpuwatch.analysis.verdict import interval
+from gpuwatch.analysis.summary.summary import Summary, Timing, summarise
 from gpuwatch.cli import main
 from gpuwatch.core.metrics import Method
 from gpuwatch.session.reader import SessionReader

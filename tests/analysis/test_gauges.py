@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.analysis.gauges import POINTS, RunSeries, points_for, run_series
+from gpuwatch.analysis.samples.gauges import POINTS, RunSeries, points_for, run_series
 from gpuwatch.core.metrics import Method
 from gpuwatch.session.reader import SessionReader
 from tests.analysis.sessions import CPU, GPU, OTHER_GPU, SECOND, STEPS, WARM, record

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuwatch.analysis.interval_plot import rows
 from gpuwatch.analysis.results import Interval, Kind, Verdict
+from gpuwatch.analysis.study.interval_plot import rows
 
 
 def verdict(

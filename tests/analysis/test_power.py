@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gpuwatch.analysis.power import (
+from gpuwatch.analysis.comparison.verdict import paired
+from gpuwatch.analysis.results import Kind, Verdict
+from gpuwatch.analysis.statistics.power import (
     blocks_to_decide,
     power_beyond,
     power_within,
     power_zero,
     resolves,
 )
-from gpuwatch.analysis.results import Kind, Verdict
-from gpuwatch.analysis.verdict import paired
 
 MARGIN = 0.01
 STUDIES = 400

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpuwatch.analysis.profile import KERNELS, OPERATORS, counters_of, profile_of, why_none
+from gpuwatch.analysis.hardware.profile import KERNELS, OPERATORS, counters_of, profile_of, why_none
 
 PROFILE: dict[str, Any] = {
     "tool": "torch.profiler",

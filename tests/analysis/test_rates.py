@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuwatch.analysis.rates import flop_of, intervals, rate_series, samples_of
-from gpuwatch.analysis.window import timed_window
+from gpuwatch.analysis.samples.rates import flop_of, intervals, rate_series, samples_of
+from gpuwatch.analysis.samples.window import timed_window
 from gpuwatch.session.rows import StepRow
 
 SECOND = 1_000_000_000

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from gpuwatch.analysis.read import read, read_sessions, read_study
 from gpuwatch.analysis.results import Kind, Question, StudyResult
+from gpuwatch.analysis.study.read import read, read_sessions, read_study
 from gpuwatch.core.errors import NewerSchema, NotASession, StorageError
 from gpuwatch.core.models import Environment, Problem
 from gpuwatch.core.processes import identify

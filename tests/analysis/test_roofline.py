@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuwatch.analysis.ceilings import Ceiling, Missing
-from gpuwatch.analysis.points import Rates, points_of
-from gpuwatch.analysis.program import Program
-from gpuwatch.analysis.roofline import Roofline, roofline_of
+from gpuwatch.analysis.hardware.ceilings import Ceiling, Missing
+from gpuwatch.analysis.hardware.points import Rates, points_of
+from gpuwatch.analysis.hardware.program import Program
+from gpuwatch.analysis.hardware.roofline import Roofline, roofline_of
 
 CEILINGS = {
     "bandwidth": Ceiling("bandwidth", 1e12, "By/s", "measured", "measured copy", "s"),

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.opening import Long, write
-from gpuwatch.analysis.read import read
+from gpuwatch.analysis.study.read import read
 from tests.session.counted import counted
 
 ROOT = Path(__file__).parents[2]

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from gpuwatch.analysis.comparison.verdict import paired, unpaired
 from gpuwatch.analysis.results import Kind, Verdict
-from gpuwatch.analysis.verdict import paired, unpaired
 
 from .studies import BLOCKS, MARGIN, log_times, places, verdicts
 

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.signal import lfilter
 
-from gpuwatch.analysis.changepoints import noise_of, partition
 from gpuwatch.analysis.results import Steady
-from gpuwatch.analysis.steady import steady_series, told
-from gpuwatch.analysis.step_series import Single, Together
+from gpuwatch.analysis.samples.steady_state import steady_series, told
+from gpuwatch.analysis.samples.step_series import Single, Together
+from gpuwatch.analysis.statistics.changepoints import noise_of, partition
 
 STEP = 5e-3
 

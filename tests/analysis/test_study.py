@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from gpuwatch.analysis.read import read_study
 from gpuwatch.analysis.results import Contrast, Kind, Question, StudyResult
+from gpuwatch.analysis.study.read import read_study
 from gpuwatch.core.models import Environment, Problem, Workload
 from gpuwatch.core.processes import identify
 from gpuwatch.session.plan import MARGIN, Part

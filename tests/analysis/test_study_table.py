@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.analysis.read import read_study
 from gpuwatch.analysis.results import TableRow
+from gpuwatch.analysis.study.read import read_study
 from gpuwatch.core.metrics import Method
 from tests.analysis.recorded_studies import BARE, DOCKER, FAILED, blocks_of, recorded
 

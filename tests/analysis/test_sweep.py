@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.analysis.results import Cell, Lack, Sweep
-from gpuwatch.analysis.summary import Summary
-from gpuwatch.analysis.sweep import sweep_of
+from gpuwatch.analysis.study.sweep import sweep_of
+from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core.models import JSON, Problem
 from gpuwatch.session.status import State, Status
 from gpuwatch.session.study import NotRun

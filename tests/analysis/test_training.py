@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from gpuwatch.analysis.compare import compare
-from gpuwatch.analysis.missing import missing
-from gpuwatch.analysis.read import read_study
+from gpuwatch.analysis.comparison.side_by_side import compare
+from gpuwatch.analysis.study.read import read_study
+from gpuwatch.analysis.summary.missing import missing
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.models import Workload
 from gpuwatch.core.text import markdown

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from gpuwatch.analysis.cells import STEP_TIME, Group, Placed, cell_of
-from gpuwatch.analysis.read import read
+from gpuwatch.analysis.comparison.cells import STEP_TIME, Group, Placed, cell_of
+from gpuwatch.analysis.comparison.validity import device_differences, invalid_reasons, remarks
 from gpuwatch.analysis.results import Cell
-from gpuwatch.analysis.validity import device_differences, invalid_reasons, remarks
+from gpuwatch.analysis.study.read import read
 from tests.analysis import sessions
 from tests.analysis.recorded_studies import FAILED, START, run
 

@@ -11,10 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from gpuwatch.analysis.intervals import holm_adjusted, holm_levels, mean_of, welch
-from gpuwatch.analysis.ranks import mann_whitney, signed_rank
-from gpuwatch.analysis.results import Kind, Verdict
-from gpuwatch.analysis.verdict import (
+from gpuwatch.analysis.comparison.verdict import (
     difference,
     interval,
     invalid,
@@ -22,6 +19,9 @@ from gpuwatch.analysis.verdict import (
     paired,
     unpaired,
 )
+from gpuwatch.analysis.results import Kind, Verdict
+from gpuwatch.analysis.statistics.intervals import holm_adjusted, holm_levels, mean_of, welch
+from gpuwatch.analysis.statistics.rank_tests import mann_whitney, signed_rank
 
 MARGIN = 0.01
 MIRRORED = {Kind.SLOWER: Kind.FASTER, Kind.FASTER: Kind.SLOWER}

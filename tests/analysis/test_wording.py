@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from gpuwatch.analysis.results import Evidence, Interval, Kind, Verdict
-from gpuwatch.analysis.verdict import invalid
-from gpuwatch.analysis.wording import (
+from gpuwatch.analysis.comparison.verdict import invalid
+from gpuwatch.analysis.comparison.wording import (
     Side,
     change_text,
     counted,
@@ -17,6 +16,7 @@ from gpuwatch.analysis.wording import (
     sentence,
     signed,
 )
+from gpuwatch.analysis.results import Evidence, Interval, Kind, Verdict
 
 BARE, DOCKER = Side("bare", "bare", 7), Side("docker", "docker", 7)
 FIRST, SECOND = Side("bare#1", "bare#1", 7), Side("bare#2", "bare#2", 7)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.analysis.read import Read, read
+from gpuwatch.analysis.study.read import Read, read
 from gpuwatch.cli import beside
 from gpuwatch.cli.beside import read_beside
 from gpuwatch.core.errors import NotASession

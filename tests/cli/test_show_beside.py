@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.analysis import coarse
-from gpuwatch.analysis.long_window import Aside, LongWindow
-from gpuwatch.analysis.summary import summarise
+from gpuwatch.analysis.samples import coarse
+from gpuwatch.analysis.samples.long_window import Aside, LongWindow
+from gpuwatch.analysis.summary.summary import summarise
 from gpuwatch.cli import beside as other
 from gpuwatch.cli import main
 from gpuwatch.cli.beside import beside

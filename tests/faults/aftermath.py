@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpuwatch.analysis.summary import summarise
+from gpuwatch.analysis.summary.summary import summarise
 from gpuwatch.core.models import JSON
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.session.removal import OF_A_STUDY

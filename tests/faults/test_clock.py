@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.analysis.summary import summarise
+from gpuwatch.analysis.summary.summary import summarise
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.session.status import State
 from gpuwatch.tui.graph import Window

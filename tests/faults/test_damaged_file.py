@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.analysis.summary import summarise
+from gpuwatch.analysis.summary.summary import summarise
 from gpuwatch.core.errors import GpuwatchError
 from gpuwatch.session.reader import SessionReader
 from tests.conftest import Cli

@@ -9,7 +9,7 @@ import random
 import shutil
 from pathlib import Path
 
-from gpuwatch.analysis.read import read_study
+from gpuwatch.analysis.study.read import read_study
 from gpuwatch.session.plan import PLAN, read
 from gpuwatch.session.plan_file import document
 from gpuwatch.session.study import SUMMARY_JSON

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.analysis.sampled import EverySample
+from gpuwatch.analysis.samples.every_sample import EverySample
 from gpuwatch.cli.find import resolved, sessions_under
 from gpuwatch.core.errors import GpuwatchError, NotASession
 from gpuwatch.core.text import document

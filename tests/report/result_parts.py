@@ -6,8 +6,8 @@ import statistics
 from collections.abc import Sequence
 from typing import Any
 
-from gpuwatch.analysis.compare import compare
-from gpuwatch.analysis.profile import KERNELS
+from gpuwatch.analysis.comparison.side_by_side import compare
+from gpuwatch.analysis.hardware.profile import KERNELS
 from gpuwatch.analysis.results import (
     Cell,
     Interval,

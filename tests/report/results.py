@@ -11,9 +11,9 @@ import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from gpuwatch.analysis.compare import Difference
-from gpuwatch.analysis.kernels import KernelRow
-from gpuwatch.analysis.profile import KERNELS
+from gpuwatch.analysis.comparison.side_by_side import Difference
+from gpuwatch.analysis.hardware.kernels import KernelRow
+from gpuwatch.analysis.hardware.profile import KERNELS
 from gpuwatch.analysis.results import (
     Cell,
     Contrast,
@@ -28,7 +28,7 @@ from gpuwatch.analysis.results import (
     StudyResult,
     Verdict,
 )
-from gpuwatch.analysis.summary import Summary
+from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.models import Problem
 from gpuwatch.session.study import NotRun

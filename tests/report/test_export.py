@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from gpuwatch.analysis.rates import flop_of, rate_series
+from gpuwatch.analysis.samples.rates import flop_of, rate_series
 from gpuwatch.core.errors import NotAvailable
 from gpuwatch.core.models import Environment, Workload
 from gpuwatch.report import parquet

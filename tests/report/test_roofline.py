@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuwatch.analysis.ceilings import Ceiling
-from gpuwatch.analysis.points import Rates
-from gpuwatch.analysis.program import Program
-from gpuwatch.analysis.roofline import Roofline, roofline_of
+from gpuwatch.analysis.hardware.ceilings import Ceiling
+from gpuwatch.analysis.hardware.points import Rates
+from gpuwatch.analysis.hardware.program import Program
+from gpuwatch.analysis.hardware.roofline import Roofline, roofline_of
 from gpuwatch.cli import main
 from gpuwatch.report.roofline_svg import svg
 from gpuwatch.report.roofline_text import text

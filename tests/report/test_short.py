@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from gpuwatch.analysis.compare import compare
-from gpuwatch.analysis.read import read_study
-from gpuwatch.analysis.summary import summarise
+from gpuwatch.analysis.comparison.side_by_side import compare
+from gpuwatch.analysis.study.read import read_study
+from gpuwatch.analysis.summary.summary import summarise
 from gpuwatch.report import json as as_json
 from gpuwatch.report import side_by_side, study_json, study_markdown, study_text
 from gpuwatch.report.html.page import page

@@ -6,7 +6,7 @@ import csv
 import io
 import statistics
 
-from gpuwatch.analysis.compare import compare
+from gpuwatch.analysis.comparison.side_by_side import compare
 from gpuwatch.analysis.results import StudyResult
 from gpuwatch.report.study_csv import COLUMNS, as_csv
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from gpuwatch.analysis.compare import compare
+from gpuwatch.analysis.comparison.side_by_side import compare
 from gpuwatch.analysis.results import Kind, StudyResult
 from gpuwatch.report import json as as_json
 from gpuwatch.report.study_json import study

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.analysis.compare import Difference
+from gpuwatch.analysis.comparison.side_by_side import Difference
 from gpuwatch.analysis.results import Cell, Kind, StudyResult
 from gpuwatch.core.models import Problem
 from gpuwatch.report.study_markdown import as_markdown

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.analysis import sampled
-from gpuwatch.analysis.coarse import source_of
-from gpuwatch.analysis.summary import summarise
+from gpuwatch.analysis.samples import every_sample
+from gpuwatch.analysis.samples.coarse import source_of
+from gpuwatch.analysis.summary.summary import summarise
 from gpuwatch.cli import main
 from gpuwatch.session import most
 from gpuwatch.session.reader import SessionReader
@@ -115,7 +115,7 @@ def test_ticks_in_one_nanosecond_each_are_read_in_part(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     add(path, MANY.format(60_000) + f"INSERT INTO tick (n, t) SELECT x + 999, {12 * S} + x FROM i")
-    monkeypatch.setattr(sampled, "TICKS", 20_000)
+    monkeypatch.setattr(every_sample, "TICKS", 20_000)
     with SessionReader(path) as reader:
         source_of(reader).edges(0, 13 * S)
         assert list(reader.left_out) == ["of the samples 20,000 in a row are read"]

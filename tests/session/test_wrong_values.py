@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.analysis import coarse
-from gpuwatch.analysis.read import read, read_exactly
+from gpuwatch.analysis.samples import coarse
+from gpuwatch.analysis.study.read import read, read_exactly
 from gpuwatch.core.errors import NotASession
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.tui.asked import View

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from gpuwatch.analysis.read import read_study
 from gpuwatch.analysis.results import StudyResult
+from gpuwatch.analysis.study.read import read_study
 from gpuwatch.tui.cell_rows import sections
 from tests.analysis.recorded_studies import BARE, DOCKER, blocks_of, recorded
 from tests.analysis.sessions import CPU, GPU

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from gpuwatch.analysis.compare import Difference, compare
+from gpuwatch.analysis.comparison.side_by_side import Difference, compare
 from gpuwatch.analysis.results import TableRow
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.models import Environment, Workload

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.analysis.read import read
+from gpuwatch.analysis.study.read import read
 from gpuwatch.session.plan import PLAN
 from gpuwatch.session.plan_file import document
 from gpuwatch.session.reader import SessionReader

@@ -443,7 +443,7 @@ def test_of_a_long_run_the_speed_is_not_read_again(studies: Path, tmp_path: Path
 
 def test_following_runs_loads_nothing_heavy() -> None:
     program = (
-        "import sys, gpuwatch.tui.home_watch, gpuwatch.analysis.listing; "
+        "import sys, gpuwatch.tui.home_watch, gpuwatch.analysis.summary.listing; "
         "assert not {'numpy', 'scipy'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", program], check=True)

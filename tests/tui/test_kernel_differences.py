@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from gpuwatch.analysis.profile import KERNELS, profile_of
+from gpuwatch.analysis.hardware.profile import KERNELS, profile_of
 from gpuwatch.tui.compare import CompareScreen
 from gpuwatch.tui.kernel_difference_rows import Side, kernel_difference_rows
 

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import field
 from enum import Enum
 
-from gpuwatch.analysis.compare import Difference
-from gpuwatch.analysis.kernels import KernelRow
-from gpuwatch.analysis.summary import Summary
+from gpuwatch.analysis.comparison.side_by_side import Difference
+from gpuwatch.analysis.hardware.kernels import KernelRow
+from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core.deferred import dataclass
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.models import JSON

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 from gpuwatch.core.errors import GpuwatchError
 
 if TYPE_CHECKING:
-    from gpuwatch.analysis.read import Read, Reading
+    from gpuwatch.analysis.study.read import Read, Reading
 
 _LONG = 50 << 20
 """Bytes of a session from which on a process more pays."""

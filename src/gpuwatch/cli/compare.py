@@ -71,7 +71,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         from gpuwatch.tui.app import run_compare
 
         return run_compare(found, **options, exact=arguments.exact, look=looks.look(arguments))
-    from gpuwatch.analysis.read import read, read_exactly, read_sessions, read_study
+    from gpuwatch.analysis.study.read import read, read_exactly, read_sessions, read_study
     from gpuwatch.cli.beside import read_beside
 
     folder = _whole_study(arguments.session, found)

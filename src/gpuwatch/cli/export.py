@@ -77,7 +77,7 @@ def _export(paths: list[Path], what: str, stack: contextlib.ExitStack, *, severa
     from gpuwatch.session.reader import SessionReader
 
     if what == "runs":
-        from gpuwatch.analysis.read import read_sessions, read_study
+        from gpuwatch.analysis.study.read import read_sessions, read_study
 
         folders = {path.parent for path in paths}
         whole = several and len(folders) == 1

@@ -33,7 +33,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     if limit is None and arguments.format != "json":
         limit = _ROWS
     path = find.session(arguments.session)
-    from gpuwatch.analysis.profile import COUNTERS, counters_of, profile_of, why_none
+    from gpuwatch.analysis.hardware.profile import COUNTERS, counters_of, profile_of, why_none
     from gpuwatch.core.models import mapping, number
     from gpuwatch.report import json, kernels
     from gpuwatch.session.reader import SessionReader

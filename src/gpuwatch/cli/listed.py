@@ -107,7 +107,7 @@ def _study(
 
 def session_row(path: Path) -> dict[str, JSON]:
     """What a list says of a session, from its few small tables alone."""
-    from gpuwatch.analysis.listing import listing
+    from gpuwatch.analysis.summary.listing import listing
     from gpuwatch.session.reader import SessionReader
 
     try:
@@ -145,7 +145,7 @@ class _Cache:
         return row
 
     def plan(self, folder: Path) -> dict[str, JSON]:
-        """What :func:`gpuwatch.analysis.listing.planned` says."""
+        """What :func:`gpuwatch.analysis.summary.listing.planned` says."""
         found = self._of_file(folder / PLAN, _is_plan, _planned)
         return found if found is not None else dict(_NO_PLAN)
 
@@ -209,7 +209,7 @@ _NO_PLAN: dict[str, JSON] = {
 
 
 def _planned(folder: Path) -> dict[str, JSON]:
-    from gpuwatch.analysis.listing import planned
+    from gpuwatch.analysis.summary.listing import planned
 
     return planned(folder)
 

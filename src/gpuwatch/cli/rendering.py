@@ -60,7 +60,7 @@ def picture(result: StudyResult) -> str | None:
 
 def _page(result: StudyResult) -> str:
     """One session is open at a time."""
-    from gpuwatch.analysis.gauges import points_for, run_series
+    from gpuwatch.analysis.samples.gauges import points_for, run_series
     from gpuwatch.report.html.page import page
     from gpuwatch.session.reader import SessionReader
 

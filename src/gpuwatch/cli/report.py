@@ -52,7 +52,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         )
     if not study.sessions_in(folder) and not study.not_run(folder):
         raise UsageError(f"no session in {folder}", "see `gpuwatch sessions`")
-    from gpuwatch.analysis.read import read_study
+    from gpuwatch.analysis.study.read import read_study
 
     result = read_study(folder)
     if arguments.format:

@@ -43,7 +43,7 @@ def render(found: list[Path], form: str) -> str:
     Raises:
         NotAvailable: there is nothing to draw, with the reasons.
     """
-    from gpuwatch.analysis.summary import summarise
+    from gpuwatch.analysis.summary.summary import summarise
     from gpuwatch.report import efficiency_json, json, roofline_svg, roofline_text
     from gpuwatch.session.reader import SessionReader
 

@@ -20,8 +20,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     path = find.session(arguments.session)
-    from gpuwatch.analysis.compare import compare
-    from gpuwatch.analysis.summary import summarise
+    from gpuwatch.analysis.comparison.side_by_side import compare
+    from gpuwatch.analysis.summary.summary import summarise
     from gpuwatch.cli.beside import beside, pays
     from gpuwatch.report import json, side_by_side
     from gpuwatch.session.reader import SessionReader

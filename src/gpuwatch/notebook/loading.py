@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuwatch.analysis.read import read_study
 from gpuwatch.analysis.results import StudyResult
-from gpuwatch.analysis.summary import summarise
+from gpuwatch.analysis.study.read import read_study
+from gpuwatch.analysis.summary.summary import summarise
 from gpuwatch.core.deferred import dataclass
 from gpuwatch.core.errors import UsageError
 from gpuwatch.core.metrics import Method

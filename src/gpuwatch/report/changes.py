@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from gpuwatch.analysis.comparison.wording import change_text, signed
 from gpuwatch.analysis.results import Interval
-from gpuwatch.analysis.wording import change_text, signed
 from gpuwatch.core import units
 
 

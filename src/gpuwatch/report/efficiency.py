@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from gpuwatch.analysis.bound import OVER
-from gpuwatch.analysis.ceilings import MEASURED, Ceiling
-from gpuwatch.analysis.efficiency import Efficiency, Share
-from gpuwatch.analysis.figure import Figure
-from gpuwatch.analysis.kernels import KernelRow, short_name
-from gpuwatch.analysis.summary import Summary
+from gpuwatch.analysis.hardware.bound import OVER
+from gpuwatch.analysis.hardware.ceilings import MEASURED, Ceiling
+from gpuwatch.analysis.hardware.efficiency import Efficiency, Share
+from gpuwatch.analysis.hardware.kernels import KernelRow, short_name
+from gpuwatch.analysis.measured_value import Figure
+from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core import units
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.text import clean

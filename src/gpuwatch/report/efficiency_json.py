@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from gpuwatch.analysis.ceilings import Ceiling
-from gpuwatch.analysis.efficiency import Efficiency, Share
-from gpuwatch.analysis.figure import Figure
-from gpuwatch.analysis.kernels import times_of
-from gpuwatch.analysis.profile import Counters, Profile
-from gpuwatch.analysis.roofline import Roofline
+from gpuwatch.analysis.hardware.ceilings import Ceiling
+from gpuwatch.analysis.hardware.efficiency import Efficiency, Share
+from gpuwatch.analysis.hardware.kernels import times_of
+from gpuwatch.analysis.hardware.profile import Counters, Profile
+from gpuwatch.analysis.hardware.roofline import Roofline
+from gpuwatch.analysis.measured_value import Figure
 from gpuwatch.core.models import JSON
 
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
-from gpuwatch.analysis.compare import compare
+from gpuwatch.analysis.comparison.side_by_side import compare
 from gpuwatch.analysis.results import Run, StudyResult
-from gpuwatch.analysis.summary import Summary
+from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core.models import mapping
 from gpuwatch.report.export import Column, Export, Row, Value
 from gpuwatch.session.plan import read

@@ -6,12 +6,12 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict
 
-from gpuwatch.analysis import compare as comparing
-from gpuwatch.analysis import summary as summarising
-from gpuwatch.analysis.load import load_notes
-from gpuwatch.analysis.statistics import Statistic
-from gpuwatch.analysis.summary import Summary
-from gpuwatch.analysis.training import Reported
+from gpuwatch.analysis.comparison import side_by_side as comparing
+from gpuwatch.analysis.statistics.description import Statistic
+from gpuwatch.analysis.summary import summary as summarising
+from gpuwatch.analysis.summary.load import load_notes
+from gpuwatch.analysis.summary.summary import Summary
+from gpuwatch.analysis.summary.training import Reported
 from gpuwatch.core.models import JSON, mapping
 from gpuwatch.core.text import document
 from gpuwatch.report import efficiency_json

@@ -7,7 +7,7 @@ import io
 from collections.abc import Sequence
 from typing import Any
 
-from gpuwatch.analysis.profile import (
+from gpuwatch.analysis.hardware.profile import (
     COUNTERS,
     TABLES,
     Cell,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from gpuwatch.analysis.ceilings import Ceiling
-from gpuwatch.analysis.points import Point
-from gpuwatch.analysis.roofline import Roofline
+from gpuwatch.analysis.hardware.ceilings import Ceiling
+from gpuwatch.analysis.hardware.points import Point
+from gpuwatch.analysis.hardware.roofline import Roofline
 from gpuwatch.core import units
 from gpuwatch.core.deferred import dataclass
 from gpuwatch.report.values import shown

@@ -6,8 +6,8 @@ import textwrap
 from collections.abc import Sequence
 from html import escape
 
-from gpuwatch.analysis.points import EXECUTED, KINDS, MEASURED, Point
-from gpuwatch.analysis.roofline import Roofline
+from gpuwatch.analysis.hardware.points import EXECUTED, KINDS, MEASURED, Point
+from gpuwatch.analysis.hardware.roofline import Roofline
 from gpuwatch.core import units
 from gpuwatch.core.text import clean
 from gpuwatch.report.label_room import LabelRoom

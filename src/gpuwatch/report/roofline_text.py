@@ -5,8 +5,8 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
-from gpuwatch.analysis.points import ALGORITHMIC, EXECUTED, MEASURED, Point
-from gpuwatch.analysis.roofline import Roofline
+from gpuwatch.analysis.hardware.points import ALGORITHMIC, EXECUTED, MEASURED, Point
+from gpuwatch.analysis.hardware.roofline import Roofline
 from gpuwatch.core import units
 from gpuwatch.core.text import clean
 from gpuwatch.report.roofline_frame import Frame, Roof, frame_of, numbered, tick_label, ticks

@@ -4,8 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from gpuwatch.analysis.program import uncounted
-from gpuwatch.analysis.rates import Span, StepLine, bytes_of, flop_of, samples_of, spans, spread
+from gpuwatch.analysis.hardware.program import uncounted
+from gpuwatch.analysis.samples.rates import (
+    Span,
+    StepLine,
+    bytes_of,
+    flop_of,
+    samples_of,
+    spans,
+    spread,
+)
 from gpuwatch.core.metrics import CATALOGUE, DERIVED, Method
 from gpuwatch.core.models import JSON, mapping
 from gpuwatch.report.export import Column, Export, Row

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from gpuwatch.analysis.rates import bytes_of, flop_of
+from gpuwatch.analysis.samples.rates import bytes_of, flop_of
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.models import mapping
 from gpuwatch.report.export import Column, Export, Row

@@ -9,12 +9,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from gpuwatch.analysis.compare import Comparison, Row, headings, used_gpus
-from gpuwatch.analysis.identity import device_names
-from gpuwatch.analysis.missing import missing
-from gpuwatch.analysis.summary import Summary
-from gpuwatch.analysis.training import NAMES
-from gpuwatch.analysis.training_rows import GROUP, STEP, name_of
+from gpuwatch.analysis.comparison.side_by_side import Comparison, Row, headings, used_gpus
+from gpuwatch.analysis.comparison.training_rows import GROUP, STEP, name_of
+from gpuwatch.analysis.summary.identity import device_names
+from gpuwatch.analysis.summary.missing import missing
+from gpuwatch.analysis.summary.summary import Summary
+from gpuwatch.analysis.summary.training import NAMES
 from gpuwatch.core import units
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.models import mapping

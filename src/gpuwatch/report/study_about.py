@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from gpuwatch.analysis import study_notes
-from gpuwatch.analysis.interval_plot import percent
-from gpuwatch.analysis.missing import missing
+from gpuwatch.analysis.comparison.wording import change_text
 from gpuwatch.analysis.results import NoiseFloor, Question, StudyResult, Sweep, SweepPoint
-from gpuwatch.analysis.training import NAMES, unit_of
-from gpuwatch.analysis.wording import change_text
+from gpuwatch.analysis.study import notes as study_notes
+from gpuwatch.analysis.study.interval_plot import percent
+from gpuwatch.analysis.summary.missing import missing
+from gpuwatch.analysis.summary.training import NAMES, unit_of
 from gpuwatch.core import units
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.models import JSON

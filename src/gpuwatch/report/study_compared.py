@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from gpuwatch.analysis.compare import Comparison, compare, headings
-from gpuwatch.analysis.identity import sound
-from gpuwatch.analysis.ratios import ratio
+from gpuwatch.analysis.comparison.ratios import ratio
+from gpuwatch.analysis.comparison.side_by_side import Comparison, compare, headings
 from gpuwatch.analysis.results import Kind, StudyResult
-from gpuwatch.analysis.study_notes import notes
+from gpuwatch.analysis.study.notes import notes
+from gpuwatch.analysis.summary.identity import sound
 
 
 def one_run_each(result: StudyResult) -> bool:

@@ -6,10 +6,10 @@ import csv
 import io
 from collections.abc import Iterator
 
-from gpuwatch.analysis.compare import compare
-from gpuwatch.analysis.identity import settings, told
+from gpuwatch.analysis.comparison.side_by_side import compare
 from gpuwatch.analysis.results import Question, Run, StudyResult
-from gpuwatch.analysis.summary import Summary
+from gpuwatch.analysis.summary.identity import settings, told
+from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core.deferred import dataclass
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.text import spreadsheet

@@ -8,7 +8,7 @@ from enum import Enum
 from pathlib import Path
 
 from gpuwatch.analysis.results import Cell, StudyResult
-from gpuwatch.analysis.summary import Summary
+from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core.models import JSON
 from gpuwatch.report import json
 from gpuwatch.report.study_compared import compared

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gpuwatch.analysis import interval_plot
 from gpuwatch.analysis.results import Question, StudyResult
-from gpuwatch.analysis.study_notes import conditions
+from gpuwatch.analysis.study import interval_plot
+from gpuwatch.analysis.study.notes import conditions
 from gpuwatch.core import units
 from gpuwatch.core.text import clean, markdown
 from gpuwatch.report import (

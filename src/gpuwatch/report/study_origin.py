@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gpuwatch.analysis.identity import device_names
+from gpuwatch.analysis.comparison.wording import counted, per_cent
 from gpuwatch.analysis.results import StudyResult
-from gpuwatch.analysis.summary import Summary
-from gpuwatch.analysis.wording import counted, per_cent
+from gpuwatch.analysis.summary.identity import device_names
+from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core.models import mapping
 from gpuwatch.core.text import clean, shell
 from gpuwatch.report.study_rest import blocks_done

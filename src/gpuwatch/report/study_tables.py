@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from itertools import groupby
 from pathlib import Path
 
+from gpuwatch.analysis.comparison.wording import per_cent
 from gpuwatch.analysis.results import Cell, Interval, Kind, Question, Run, TableRow, Verdict
-from gpuwatch.analysis.summary import Summary
-from gpuwatch.analysis.wording import per_cent
+from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core import units
 from gpuwatch.core.metrics import Method
 from gpuwatch.report import changes

@@ -7,9 +7,9 @@ import re
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from gpuwatch.analysis import interval_plot
 from gpuwatch.analysis.results import StudyResult
-from gpuwatch.analysis.study_notes import conditions, doubts
+from gpuwatch.analysis.study import interval_plot
+from gpuwatch.analysis.study.notes import conditions, doubts
 from gpuwatch.core.text import clean
 from gpuwatch.report import (
     side_by_side,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuwatch.analysis.kernels import KernelRow
+from gpuwatch.analysis.hardware.kernels import KernelRow
 from gpuwatch.analysis.results import Question, Run
 from gpuwatch.report.efficiency import kernel_grid
 from gpuwatch.report.study_document import Grid, Heading, Item, Said, Section

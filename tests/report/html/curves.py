@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gpuwatch.analysis.gauges import POINTS, SHOWN, Gauge, RunSeries
 from gpuwatch.analysis.results import StudyResult
+from gpuwatch.analysis.samples.gauges import POINTS, SHOWN, Gauge, RunSeries
 from gpuwatch.core.metrics import CATALOGUE, Method
 
 LEVELS = {"1": 0.4, "By/s": 8e11, "FLOP/s": 4e12, "W": 300.0, "By": 6e9, "Hz": 1.7e9}

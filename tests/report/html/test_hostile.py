@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.analysis.read import read_sessions
 from gpuwatch.analysis.results import Kind, StudyResult
+from gpuwatch.analysis.study.read import read_sessions
 from gpuwatch.cli.rendering import render
 from gpuwatch.report.html.curves import embedded
 from gpuwatch.report.html.page import page

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from gpuwatch.analysis.gauges import RunSeries
 from gpuwatch.analysis.results import Question, Run
+from gpuwatch.analysis.samples.gauges import RunSeries
 from gpuwatch.core.deferred import dataclass
 from gpuwatch.core.models import JSON
 from gpuwatch.core.text import clean

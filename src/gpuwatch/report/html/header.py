@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from gpuwatch.analysis.comparison.wording import counted, per_cent
 from gpuwatch.analysis.results import StudyResult
-from gpuwatch.analysis.wording import counted, per_cent
 from gpuwatch.core import units
 from gpuwatch.report import study_origin
 from gpuwatch.report.html.markup import text

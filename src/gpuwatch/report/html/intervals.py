@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from gpuwatch.analysis.intervals import lower_end
+from gpuwatch.analysis.comparison.wording import per_cent
 from gpuwatch.analysis.results import Contrast, Interval, Question, Verdict
-from gpuwatch.analysis.wording import per_cent
+from gpuwatch.analysis.statistics.intervals import lower_end
 from gpuwatch.core import units
 from gpuwatch.report import changes
 from gpuwatch.report.html.axis import Axis, anchor, label, over

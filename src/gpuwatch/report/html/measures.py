@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpuwatch.analysis.gauges import SHOWN, RunSeries
+from gpuwatch.analysis.samples.gauges import SHOWN, RunSeries
 from gpuwatch.core import units
 from gpuwatch.core.deferred import dataclass
 from gpuwatch.core.models import number

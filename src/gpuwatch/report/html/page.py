@@ -7,9 +7,9 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from importlib import resources
 
-from gpuwatch.analysis.gauges import RunSeries
 from gpuwatch.analysis.results import Question, StudyResult
-from gpuwatch.analysis.study_notes import warnings
+from gpuwatch.analysis.samples.gauges import RunSeries
+from gpuwatch.analysis.study.notes import warnings
 from gpuwatch.report.html.curves import curves
 from gpuwatch.report.html.figures import figures
 from gpuwatch.report.html.header import header

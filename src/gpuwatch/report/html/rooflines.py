@@ -6,8 +6,8 @@ import base64
 from collections.abc import Sequence
 from dataclasses import replace
 
+from gpuwatch.analysis.hardware.roofline import Roofline
 from gpuwatch.analysis.results import Question
-from gpuwatch.analysis.roofline import Roofline
 from gpuwatch.core import units
 from gpuwatch.report.html.markup import bullets, table, text
 from gpuwatch.report.roofline_svg import svg

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import PurePath
 
-from gpuwatch.analysis.missing import missing
 from gpuwatch.analysis.results import Run, StudyResult
-from gpuwatch.analysis.summary import Summary
+from gpuwatch.analysis.summary.missing import missing
+from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core import units
 from gpuwatch.core.metrics import Method
 from gpuwatch.report import study_rest

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpuwatch.analysis.interval_plot import percent
+from gpuwatch.analysis.comparison.wording import change_text
 from gpuwatch.analysis.results import Interval, NoiseFloor, Sweep, SweepPoint
-from gpuwatch.analysis.training import NAMES
-from gpuwatch.analysis.wording import change_text
+from gpuwatch.analysis.study.interval_plot import percent
+from gpuwatch.analysis.summary.training import NAMES
 from gpuwatch.core import units
 from gpuwatch.report.html.axis import Axis, from_zero, label
 from gpuwatch.report.html.marks import mark

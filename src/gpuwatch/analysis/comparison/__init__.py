@@ -1,0 +1,1 @@
+"""Sessions and cells against each other: ratios, validity, verdicts and their wording."""

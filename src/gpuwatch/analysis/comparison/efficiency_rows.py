@@ -1,0 +1,178 @@
+"""Rows of a comparison: executed FLOP, profiles, shares of ceilings, energy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from gpuwatch.analysis.comparison.comparison_row import Row, Value, row_of
+from gpuwatch.analysis.hardware.ceilings import BANDWIDTH, MEASURED, PEAK, SHEET, Ceiling
+from gpuwatch.analysis.hardware.efficiency import Efficiency, Share
+from gpuwatch.analysis.hardware.kernels import times_of
+from gpuwatch.analysis.hardware.points import KINDS
+from gpuwatch.analysis.hardware.profile import Counters
+from gpuwatch.analysis.measured_value import Figure
+from gpuwatch.analysis.summary.summary import Summary
+from gpuwatch.core.metrics import Method
+from gpuwatch.core.models import number
+
+_EXECUTED = (
+    ("executed FLOP", "FLOP", "flop_per_step"),
+    ("DRAM bytes read", "By", "dram_read_bytes_per_step"),
+    ("DRAM bytes written", "By", "dram_write_bytes_per_step"),
+)
+_EXECUTED_IN_ALL = (
+    ("executed FLOP", "FLOP", "flop"),
+    ("DRAM bytes read", "By", "dram_read_bytes"),
+    ("DRAM bytes written", "By", "dram_write_bytes"),
+)
+_PROFILED = (
+    ("kernels", "kernels"),
+    ("copies from host to device", "copies_to_device"),
+    ("memset", "memset"),
+)
+_EFFICIENCY: tuple[tuple[str, str, Callable[[Efficiency], Figure]], ...] = (
+    ("energy per step", "J", lambda of: of.energy.gpu_per_step),
+    ("energy per sample", "J", lambda of: of.energy.gpu_per_sample),
+    ("CPU energy per step", "J", lambda of: of.energy.cpu_per_step),
+    ("device memory traffic per step", "By", lambda of: of.traffic.per_step),
+)
+
+
+def kernel_rows(sessions: Sequence[Summary]) -> list[Row]:
+    """Executed FLOP, DRAM bytes, and time in kernels, copies and memset.
+
+    Of a step; in a group of its own of the whole profile, where that does not know its steps.
+    """
+    return [
+        *_executed("work per step", _EXECUTED, sessions),
+        *_times("profile, per step", sessions, per_step=True),
+        *_executed("profile, all of it", _EXECUTED_IN_ALL, sessions),
+        *_times("profile, all of it", sessions, per_step=False),
+    ]
+
+
+def _executed(
+    group: str, quantities: Sequence[tuple[str, str, str]], sessions: Sequence[Summary]
+) -> list[Row]:
+    return [
+        row_of(group, name, unit, sessions, _from_counters(key)) for name, unit, key in quantities
+    ]
+
+
+def _times(group: str, sessions: Sequence[Summary], *, per_step: bool) -> list[Row]:
+    return [
+        row_of(group, name, "s", sessions, _profiled(key, per_step=per_step))
+        for name, key in _PROFILED
+    ]
+
+
+def efficiency_rows(sessions: Sequence[Summary]) -> list[Row]:
+    """MFU, intensity, energy, traffic, and shares of ceilings of one kind."""
+    return [
+        _intensity_row(sessions),
+        _mfu_row(sessions),
+        *(_figure_row(name, unit, sessions, figure) for name, unit, figure in _EFFICIENCY),
+        _share_row("FLOP/s", sessions, lambda of: of.flop_shares),
+        _share_row("algorithmic bytes/s", sessions, lambda of: of.bytes_shares),
+        _share_row("memory bandwidth", sessions, lambda of: of.bandwidth_shares),
+    ]
+
+
+def energy_notes(sessions: Sequence[Summary]) -> list[str]:
+    """Whether energies that stand side by side were had in different ways."""
+    sources = [session.efficiency.energy.gpu.source for session in sessions]
+    ways = dict.fromkeys(source.partition(" (")[0] for source in sources if source)
+    if len(ways) < 2:
+        return []
+    told = " and by ".join(ways)
+    return [f"energy was had in different ways, by {told}: small differences of it mean little"]
+
+
+def _from_counters(key: str) -> Value:
+    return lambda session: _counter(session.counters, key)
+
+
+def _counter(counters: Counters | None, key: str) -> float | None:
+    return None if counters is None else number(getattr(counters, key))
+
+
+def _profiled(key: str, *, per_step: bool) -> Value:
+    """Of our own profiles the mean of a step; of an import, whose steps are not known, the sum."""
+
+    def value(session: Summary) -> float | None:
+        steps = None if session.profile is None else session.profile.steps
+        total = number(getattr(times_of(session.profile), key))
+        if total is None or bool(steps) is not per_step:
+            return None
+        return total / steps if steps else total
+
+    return value
+
+
+def _figure_row(
+    name: str, unit: str, sessions: Sequence[Summary], figure: Callable[[Efficiency], Figure]
+) -> Row:
+    found = [figure(session.efficiency) for session in sessions]
+    return Row(
+        "efficiency", name, unit, tuple(e.value for e in found), tuple(e.method for e in found)
+    )
+
+
+def _mfu_row(sessions: Sequence[Summary]) -> Row:
+    """MFU, with the peaks that it is of."""
+    row = _figure_row("MFU", "1", sessions, lambda of: of.mfu)
+    shares = [session.efficiency.flop_shares for session in sessions]
+    peaks = [next((e.ceiling for e in of if e.ceiling.kind == PEAK), None) for of in shares]
+    known = zip(peaks, row.values, strict=True)
+    return replace(row, ceilings=tuple(None if value is None else peak for peak, value in known))
+
+
+def _intensity_row(sessions: Sequence[Summary]) -> Row:
+    """By the most trustworthy bytes that every session with a point has."""
+    points = [
+        {point.bytes_kind: point for point in session.efficiency.roofline.points}
+        for session in sessions
+    ]
+    kinds = [each for each in points if each]
+    kind = next((kind for kind in KINDS if kinds and all(kind in each for each in kinds)), None)
+    chosen = [each.get(kind or "") for each in points]
+    return Row(
+        "efficiency",
+        f"FLOP per byte, {kind}" if kind else "FLOP per byte",
+        "FLOP/By",
+        tuple(None if each is None else each.intensity for each in chosen),
+        tuple(Method.UNAVAILABLE if each is None else each.method for each in chosen),
+    )
+
+
+def _share_row(
+    name: str, sessions: Sequence[Summary], shares: Callable[[Efficiency], Sequence[Share]]
+) -> Row:
+    """The share of the first kind of ceiling that every session which has one knows."""
+    found = [shares(session.efficiency) for session in sessions]
+    kinds = [{each.ceiling.kind for each in of} for of in found if of]
+    common = set.intersection(*kinds) if kinds else set()
+    kind = next((each for each in (MEASURED, PEAK, SHEET) if each in common), None)
+    chosen = [next((e for e in of if e.ceiling.kind == kind), None) for of in found]
+    known = [None if each is None else each.ceiling for each in chosen]
+    told = f"{name}, % of {_kind(known)}" if kind else name
+    values = tuple(None if each is None else each.value for each in chosen)
+    methods = tuple(
+        Method.UNAVAILABLE if value is None else _share_method(name, session)
+        for value, session in zip(values, sessions, strict=True)
+    )
+    return Row("efficiency", told, "1", values, methods, ceilings=tuple(known))
+
+
+def _kind(ceilings: Sequence[Ceiling | None]) -> str:
+    """What kind of ceiling a row's shares are of, as short as a row's name must be."""
+    first = next(each for each in ceilings if each is not None)
+    if first.kind == MEASURED:
+        return "measured copy" if first.name == BANDWIDTH else "measured product"
+    return {PEAK: "peak", SHEET: "data-sheet peak"}[first.kind]
+
+
+def _share_method(name: str, session: Summary) -> Method:
+    measured = name.startswith("memory")
+    return session.efficiency.bandwidth.method if measured else Method.COUNTED

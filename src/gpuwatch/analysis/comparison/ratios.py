@@ -1,0 +1,41 @@
+"""Ratios between sessions, where both values are of the same thing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from gpuwatch.analysis.comparison.comparison_row import Row, same_ceiling
+from gpuwatch.analysis.comparison.training_rows import GROUP, trained_alike
+from gpuwatch.analysis.summary.identity import baseline, sound
+from gpuwatch.analysis.summary.summary import Summary
+
+_SAMPLED = frozenset({"mean", "over the window", "maximum"})
+"""Groups of rows that are over the session's window, whichever that is."""
+
+
+def with_ratios(row: Row, sessions: Sequence[Summary]) -> Row:
+    """``row`` with each value over that of the first session that did not fail."""
+    base = baseline(sessions)
+    if base is None:
+        return replace(row, ratios=(None,) * len(row.values))
+    ratios = tuple(ratio(row, sessions, base, at) for at in range(len(sessions)))
+    return replace(row, ratios=ratios)
+
+
+def ratio(row: Row, sessions: Sequence[Summary], base: int, at: int) -> float | None:
+    """The value of ``at`` over that of ``base``; ``None`` where they are not of the same thing, as
+    are losses of runs that were trained with other seeds or for other numbers of steps."""
+    value, first = row.values[at], row.values[base]
+    sampled = row.group in _SAMPLED and not row.name.startswith("gpuwatch.")
+    if (
+        value is None
+        or not first
+        or not (sound(sessions[base]) and sound(sessions[at]))
+        or (sampled and sessions[at].window.kind != sessions[base].window.kind)
+        or any(row.at_most[at : at + 1] + row.at_most[base : base + 1])
+        or not same_ceiling(row, base, at)
+        or (row.group == GROUP and not trained_alike(row, sessions[base], sessions[at]))
+    ):
+        return None
+    return value / first

@@ -1,0 +1,195 @@
+"""Whether the runs of two sides did the same: program, parameters, data, work of a step."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from gpuwatch.analysis.comparison.value_differences import Value, against, known, listed
+from gpuwatch.analysis.summary.identity import told, training, unknown_gpus, used_gpus
+from gpuwatch.analysis.summary.summary import Summary
+from gpuwatch.core import units
+from gpuwatch.core.models import mapping, number
+from gpuwatch.session.status import State
+
+SAME_WORK = 0.01
+"""Relative difference of counted FLOP, or of samples, that ways of counting explain."""
+
+
+def work_differences(one: Sequence[Summary], two: Sequence[Summary]) -> list[str]:
+    """A clause for each thing that they did not do alike; what one side does not tell is none."""
+    names = against("workloads", one, two, lambda session: session.workload.get("name"))
+    return [*(names or _told_differently(one, two)), *_flop(one, two)]
+
+
+def told_by_one(
+    one: Sequence[Summary], two: Sequence[Summary], labels: tuple[str, str]
+) -> list[str]:
+    """What the runs of one side tell of their work, and no run of the other: a clause a side."""
+    found = []
+    for side, other, (label, silent) in ((one, two, labels), (two, one, labels[::-1])):
+        only = [
+            f"{what} ({listed(values)})"
+            for what, value in _REPORTED
+            if (values := known(side, value)) and not known(other, value)
+        ]
+        if only:
+            found.append(
+                f"known of {label} alone: {', '.join(only)}; whether {silent} had the same "
+                "is not known"
+            )
+    return found
+
+
+def device_kind(session: Summary) -> str | None:
+    """``GPU`` or ``CPU``; ``None``: the run used no GPU that was seen, or it is not known, and it
+    says nothing."""
+    if used_gpus(session):
+        return "GPU"
+    told_device = session.run.get("device")
+    if told_device is None:
+        return None
+    return "CPU" if str(told_device).startswith("cpu") else "GPU"
+
+
+def samples_of_a_step(session: Summary) -> float | None:
+    """By the step lines where these tell of no partial batch; else as they were counted."""
+    steps = session.steps
+    rate, seconds = steps.samples_per_second, steps.mean_seconds
+    if steps.partial_count == 0 and rate is not None and seconds is not None:
+        samples = rate * seconds
+        return samples if 0 < samples < math.inf else None
+    return number(session.count.get("samples"))
+
+
+def _told_differently(one: Sequence[Summary], two: Sequence[Summary]) -> list[str]:
+    keys = sorted({key for session in [*one, *two] for key in training(session)})
+    given = {key for session in [*one, *two] for key in mapping(session.workload.get("parameters"))}
+    settings = {
+        key: against(key.replace("_", " "), one, two, _setting(key, given=key in given))
+        for key in keys
+    }
+    of_run = [
+        against(what, one, two, _of_run(key))
+        for what, key in (("data type", "dtype"), ("batch size", "batch_size"), ("model", "model"))
+        if key not in keys
+    ]
+    found = [
+        *against("command", one, two, _command),
+        *(reason for reasons in settings.values() for reason in reasons),
+        *against("data", one, two, _data),
+        *(reason for reasons in of_run for reason in reasons),
+        *against("gpuwatch workloads (SHA-256)", one, two, _archive),
+        *against("program (SHA-256)", one, two, _program),
+    ]
+    batches = any(reason.startswith("different batch size") for reason in found)
+    return found if batches else [*found, *_samples(one, two)]
+
+
+def _setting(key: str, *, given: bool) -> Value:
+    """A setting as text. A run that reported no settings had the default of one that was given to
+    others; unknown where it did not live to tell what it ran with."""
+
+    def value(session: Summary) -> str | None:
+        settings = training(session)
+        silent = key not in settings and not session.run.get("parameters")
+        if silent and not (given and session.status.state is State.FINISHED):
+            return None
+        return told(settings.get(key))
+
+    return value
+
+
+def _command(session: Summary) -> str | None:
+    if session.workload.get("kind") != "command":
+        return None
+    arguments = session.workload.get("arguments")
+    return " ".join(map(str, arguments)) if isinstance(arguments, list) else None
+
+
+def _data(session: Summary) -> str | None:
+    data = mapping(session.run.get("data"))
+    kind, samples = data.get("kind"), data.get("samples")
+    if kind is None:
+        return None
+    return f"{kind}" if samples is None else f"{kind}, {samples} samples"
+
+
+def _of_run(key: str) -> Value:
+    return lambda session: session.run.get(key)
+
+
+def _archive(session: Summary) -> str | None:
+    digest = mapping(session.facts.get("host")).get("gpuwatch.workloads.sha256")
+    return None if digest is None else str(digest)[:12]
+
+
+def _program(session: Summary) -> str | None:
+    """The files of a command with their digests; unknown where it names none."""
+    told_files = mapping(session.facts.get("host")).get("gpuwatch.program.sha256")
+    return None if not told_files else str(told_files)
+
+
+def _either(key: str) -> Value:
+    """What the run reported, else the flag that it was given."""
+    return lambda session: session.run.get(key) or training(session).get(key)
+
+
+def _batch(session: Summary) -> str | None:
+    found, samples = _either("batch_size")(session), samples_of_a_step(session)
+    if found is not None:
+        return str(found)
+    return None if samples is None else _figures(samples)
+
+
+def _figures(samples: float) -> str:
+    """Means over steps that differ by a partial batch are the same in it."""
+    return f"{samples:.0f}" if samples >= 9999.5 else f"{samples:.4g}"
+
+
+def _which_gpu(session: Summary) -> str | None:
+    names = [gpu.name for gpu in used_gpus(session)]
+    return " + ".join(sorted(names)) if names else None if unknown_gpus(session) else "none"
+
+
+_REPORTED: tuple[tuple[str, Value], ...] = (
+    ("data type", _either("dtype")),
+    ("batch size", _batch),
+    ("model", _of_run("model")),
+    ("data", _data),
+    ("device", device_kind),
+    ("GPU", _which_gpu),
+)
+"""What a run need not tell, and a comparison rests on."""
+
+
+def _samples(one: Sequence[Summary], two: Sequence[Summary]) -> list[str]:
+    return _apart("samples per step", one, two, samples_of_a_step, _figures)
+
+
+def _flop(one: Sequence[Summary], two: Sequence[Summary]) -> list[str]:
+    """FLOP of one step, where they were counted on both sides."""
+    return _apart(
+        "work per step",
+        one,
+        two,
+        lambda session: number(session.count.get("flop_per_step")),
+        lambda value: units.si(value, "FLOP"),
+    )
+
+
+def _apart(
+    what: str,
+    one: Sequence[Summary],
+    two: Sequence[Summary],
+    value: Callable[[Summary], float | None],
+    text: Callable[[float], str],
+) -> list[str]:
+    """The clause that names both amounts, where all of one side's are above all of the other's."""
+    sides = [[found for each in side if (found := value(each))] for side in (one, two)]
+    if not all(sides):
+        return []
+    low, high = ((min(of), max(of)) for of in sides)
+    if low[1] * (1 + SAME_WORK) >= high[0] and high[1] * (1 + SAME_WORK) >= low[0]:
+        return []
+    return [f"different {what}: {text(low[0])} against {text(high[0])}"]

@@ -1,0 +1,223 @@
+"""Sessions side by side: values, ratios against the first, differences of their fingerprints.
+
+This is a description: one run per environment does not say which is faster; that takes blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from gpuwatch.analysis.comparison.comparison_row import Row as Row
+from gpuwatch.analysis.comparison.comparison_row import Value, ceiling_notes, row_of
+from gpuwatch.analysis.comparison.efficiency_rows import efficiency_rows, energy_notes, kernel_rows
+from gpuwatch.analysis.comparison.notes import session_notes
+from gpuwatch.analysis.comparison.ratios import with_ratios
+from gpuwatch.analysis.comparison.training_rows import training_rows
+from gpuwatch.analysis.hardware.kernels import KernelRow, differing_kernels
+from gpuwatch.analysis.statistics.description import Statistic
+from gpuwatch.analysis.summary.identity import baseline
+from gpuwatch.analysis.summary.identity import headings as headings
+from gpuwatch.analysis.summary.identity import used_gpus as used_gpus
+from gpuwatch.analysis.summary.load import load_notes
+from gpuwatch.analysis.summary.summary import Summary
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.metrics import CATALOGUE, Kind, Method
+from gpuwatch.core.models import JSON, mapping, number
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Something of the surroundings that is not the same everywhere."""
+
+    scope: str
+    key: str
+    values: tuple[JSON, ...]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    sessions: tuple[Summary, ...]
+    baseline: int | None
+    """Place of the session that ratios are against: the first that did not fail."""
+    rows: tuple[Row, ...]
+    differences: tuple[Difference, ...]
+    notes: tuple[str, ...]
+    """What a reader must know before believing a ratio."""
+    kernels: tuple[KernelRow, ...] = ()
+    """Kernels that ran in one session and not in all the others."""
+
+
+_TIMING = (
+    ("launch", "launch_seconds"),
+    ("import", "import_seconds"),
+    ("model and data", "model_seconds"),
+    ("first step", "first_step_seconds"),
+    ("after the last step", "ending_seconds"),
+    ("real", "real_seconds"),
+    ("user", "user_seconds"),
+    ("sys", "sys_seconds"),
+)
+_IMAGE = (
+    ("size", "By", "image_bytes"),
+    ("pull", "s", "image_pull_seconds"),
+    ("build", "s", "image_build_seconds"),
+)
+_STEPS = (
+    ("step time, median", "s", "median_seconds", Method.MEASURED),
+    ("step time, 95th percentile", "s", "p95_seconds", Method.MEASURED),
+    ("throughput", "{sample}/s", "samples_per_second", Method.COUNTED),
+    ("timed steps", "{step}", "count", Method.COUNTED),
+)
+_WORK = (
+    ("model FLOP", "FLOP", "flop_per_step"),
+    ("algorithmic bytes", "By", "bytes_per_step"),
+)
+_PHASES = ("data", "copy", "forward", "backward", "optimizer")
+_MAXIMA = (
+    "hw.gpu.utilization",
+    "hw.gpu.memory.usage",
+    "hw.gpu.memory.bandwidth",
+    "hw.gpu.power",
+    "hw.cpu.utilization",
+    "process.memory.usage",
+    "gpuwatch.flop.rate",
+    "gpuwatch.bytes.rate",
+)
+_SHOWN_ELSEWHERE = frozenset({"gpuwatch.throughput"})
+"""Its mean is the steps' throughput."""
+
+# Facts that differ between any two runs and explain nothing.
+_INCIDENTAL = frozenset({"gpu.unavailable", "gpu.mend", "host.boot.id"})
+_SHOWN_AS_ROWS = frozenset({"label", "kind", *(key for _, _, key in _IMAGE)})
+
+
+def compare(sessions: Sequence[Summary]) -> Comparison:
+    """Compare any number of sessions against the first."""
+    rows = [row_of("image", name, unit, sessions, _environment(key)) for name, unit, key in _IMAGE]
+    rows += [_time_row(name, key, sessions) for name, key in _TIMING]
+    rows += [
+        row_of("steps", name, unit, sessions, _steps(key), method)
+        for name, unit, key, method in _STEPS
+    ]
+    rows += training_rows(sessions)
+    rows += [row_of("phases, mean", name, "s", sessions, _phase(name)) for name in _PHASES]
+    rows += [
+        row_of("work per step", name, unit, sessions, _counted(key), Method.COUNTED)
+        for name, unit, key in _WORK
+    ]
+    rows += kernel_rows(sessions) + efficiency_rows(sessions)
+    names = list(CATALOGUE)
+    rows += _metric_rows("mean", names, sessions, lambda s: s.mean, counters=False)
+    rows += _metric_rows("over the window", names, sessions, lambda s: s.max, counters=True)
+    rows += _metric_rows("maximum", _MAXIMA, sessions, lambda s: s.max, counters=False)
+    return Comparison(
+        sessions=tuple(sessions),
+        baseline=baseline(sessions),
+        rows=tuple(
+            with_ratios(row, sessions)
+            for row in rows
+            if any(value is not None for value in row.values)
+        ),
+        differences=differences(sessions),
+        notes=(
+            *session_notes(sessions),
+            *load_notes(sessions),
+            *ceiling_notes(rows),
+            *energy_notes(sessions),
+        ),
+        kernels=differing_kernels([session.profile for session in sessions]),
+    )
+
+
+def _environment(key: str) -> Value:
+    return lambda session: number(session.environment.get(key))
+
+
+def _time_row(name: str, key: str, sessions: Sequence[Summary]) -> Row:
+    row = row_of("start-up and time", name, "s", sessions, _timing(key))
+    if name not in ("user", "sys"):
+        return row
+    methods = tuple(
+        Method.BOUND if session.timing.cpu_is_bound and method is Method.MEASURED else method
+        for session, method in zip(sessions, row.methods, strict=True)
+    )
+    return replace(row, methods=methods)
+
+
+def _timing(key: str) -> Value:
+    return lambda session: number(getattr(session.timing, key))
+
+
+def _steps(key: str) -> Value:
+    return lambda session: number(getattr(session.steps, key))
+
+
+def _phase(name: str) -> Value:
+    return lambda session: session.steps.phases.get(name)
+
+
+def _counted(key: str) -> Value:
+    return lambda session: number(session.count.get(key))
+
+
+def _metric_rows(
+    group: str,
+    names: Sequence[str],
+    sessions: Sequence[Summary],
+    value: Callable[[Statistic], float | None],
+    *,
+    counters: bool,
+) -> list[Row]:
+    rows = []
+    gpus = sorted({gpu.id for session in sessions for gpu in used_gpus(session)})
+    for name in names:
+        metric = CATALOGUE[name]
+        if (metric.kind is Kind.COUNTER) is not counters or name in _SHOWN_ELSEWHERE:
+            continue
+        if name.startswith("hw.gpu.") and len(gpus) > 1:
+            # Figures of several GPUs mixed would be true of none.
+            for gpu in gpus:
+                found = [_of_gpu(session, gpu, name) for session in sessions]
+                rows.append(_statistic_row(group, f"{name} {gpu}", metric.unit, found, value))
+            continue
+        found = [session.metrics[name] for session in sessions]
+        rows.append(_statistic_row(group, name, metric.unit, found, value))
+    return rows
+
+
+def _statistic_row(
+    group: str,
+    name: str,
+    unit: str,
+    statistics: Sequence[Statistic | None],
+    value: Callable[[Statistic], float | None],
+) -> Row:
+    values = tuple(None if each is None else value(each) for each in statistics)
+    methods = tuple(Method.UNAVAILABLE if each is None else each.method for each in statistics)
+    at_most = tuple(method is Method.BOUND for method in methods)
+    return Row(group, name, unit, values, methods, at_most=at_most)
+
+
+def _of_gpu(session: Summary, gpu: str, name: str) -> Statistic | None:
+    return next((d.metrics.get(name) for d in used_gpus(session) if d.id == gpu), None)
+
+
+def differences(sessions: Sequence[Summary]) -> tuple[Difference, ...]:
+    """What differs of fingerprints and environments, without what explains nothing."""
+    fingerprints = [{**session.facts, "environment": session.environment} for session in sessions]
+    keys = {
+        (scope, key)
+        for scopes in fingerprints
+        for scope, facts in scopes.items()
+        for key in facts
+        if key not in _INCIDENTAL | _SHOWN_AS_ROWS
+    }
+    found = []
+    for scope, key in sorted(keys):
+        values = tuple(mapping(scopes.get(scope)).get(key) for scopes in fingerprints)
+        if any(value != values[0] for value in values):
+            found.append(Difference(scope, key, values))
+    return tuple(found)

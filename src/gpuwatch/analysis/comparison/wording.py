@@ -1,0 +1,280 @@
+"""Verdicts in sentences that a person can quote: ASCII signs, one or two lines of a terminal."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from gpuwatch.analysis.comparison.cells import WHOLE_RUN
+from gpuwatch.analysis.comparison.verdict import FEWEST
+from gpuwatch.analysis.results import Cell, Evidence, Interval, Kind, Verdict
+from gpuwatch.analysis.statistics.intervals import lower_end
+from gpuwatch.core import units
+from gpuwatch.core.deferred import dataclass
+
+UNPAIRED = "not paired, so that drift between them is in the difference"
+_USUAL = 0.95
+_LEAST_POINTS = 0.003
+"""Smaller shares of the step time count as unchanged."""
+_NUMBERED = re.compile(r"#\d+$")
+_KERNELS = "GPU kernel time"
+_MOST, _TOLD = 2, 1 / 3
+"""Parts of the step that are named, with at least that share of the largest."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """A cell as a sentence knows it."""
+
+    label: str
+    environment: str
+    runs: int
+    """Judged runs with a value."""
+    setting: int | None = None
+    """As of a :class:`Cell`."""
+
+
+def sentence(
+    baseline: Side,
+    other: Side,
+    verdict: Verdict,
+    *,
+    metric: str,
+    evidence: Sequence[Evidence] = (),
+    blocks_lost: int = 0,
+    blocks_to_come: int = 0,
+) -> str:
+    """What ``verdict`` says of ``other`` against ``baseline``.
+
+    ``evidence``: of the explanation, told of by those parts of the step that the change goes with.
+    ``blocks_lost``: blocks in which a run of either gave no value.
+    ``blocks_to_come``: blocks that the study will still have.
+    """
+    kind = verdict.kind
+    if kind is Kind.INVALID:
+        why = "; ".join(verdict.reasons) or "they differ in more than the environment"
+        return f"{other.label} is not comparable with {baseline.label}: {why}."
+    if kind is Kind.DESCRIBED:
+        first = _described(baseline, other, verdict, metric, blocks_lost, blocks_to_come)
+    elif kind is Kind.CANT_TELL:
+        first = _cant_tell(baseline, other, verdict, metric)
+    else:
+        first = _told(baseline, other, verdict, metric)
+        if kind in (Kind.SLOWER, Kind.FASTER, Kind.SMALL):
+            first += "".join(f" {each}." for each in [_goes_with(verdict, evidence)] if each)
+    return " ".join([first, *_conditions(baseline, other, verdict, blocks_lost, metric)])
+
+
+def repeats(one: Side | Cell, other: Side | Cell) -> bool:
+    """Whether two of a question are one environment that was given twice: by the plan, where there
+    is one, as labels do not tell everything; else by their labels."""
+    if one.setting is not None and other.setting is not None:
+        return one.setting == other.setting
+    return same_environment(one.environment, other.environment)
+
+
+def unnumbered(label: str) -> str:
+    """``bare`` of ``bare#1``."""
+    return _NUMBERED.sub("", label)
+
+
+def same_environment(one: str, other: str) -> bool:
+    """Whether two labels are of one environment that was given twice: ``bare#1``, ``bare#2``."""
+    first, second = unnumbered(one), unnumbered(other)
+    return one != other and first == second and first != one and second != other
+
+
+def change_text(interval: Interval) -> str:
+    """``+3.1 % (+2.4 to +3.8)``, all with as many decimals as the interval's width asks for."""
+    places = _places(interval.estimate, interval.high - interval.low)
+    ends = f"{signed(interval.low, places)} to {signed(interval.high, places)}"
+    return f"{signed(interval.estimate, places)} % ({ends})"
+
+
+def signed(share: float, places: int = 1) -> str:
+    """A share in per cent with its sign: ``+3.1``; what rounds to nothing is ``+0.0``."""
+    text = f"{share * 100:+.{places}f}"
+    return text if float(text) else text.replace("-", "+")
+
+
+def per_cent(share: float) -> str:
+    """A share without a sign, such as a margin: ``1 %``, ``0.5 %``."""
+    return f"{share * 100:.3g} %"
+
+
+def counted(number: int, one: str, many: str | None = None) -> str:
+    """``1 run``, ``2 runs``."""
+    return f"{number} {one if number == 1 else many or one + 's'}"
+
+
+def _told(baseline: Side, other: Side, verdict: Verdict, metric: str) -> str:
+    """SAME, SLOWER, FASTER and SMALL."""
+    both = f"{other.label} and {baseline.label}"
+    if verdict.kind is Kind.SAME:
+        told = f"{metric} {_equivalence(verdict)}, within {per_cent(verdict.margin)}"
+        if repeats(baseline, other):
+            return f"{both}: no difference between two runs of the same: {told}."
+        if baseline.environment == other.environment:
+            return f"{both}: no difference that can be measured: {told}."
+        return f"{other.label} costs nothing measurable here: {told} of {baseline.label}."
+    told = "" if verdict.change is None else f": {metric} {_change(verdict)}"
+    if verdict.kind is Kind.SMALL:
+        small = f"a real difference, below your margin of {per_cent(verdict.margin)}"
+        return f"{both}: {small}{told}.{_alike(baseline, other)}"
+    word = "slower" if verdict.kind is Kind.SLOWER else "faster"
+    return f"{other.label} is {word} than {baseline.label}{told}.{_alike(baseline, other)}"
+
+
+def _alike(baseline: Side, other: Side) -> str:
+    """What a difference between two of the same means."""
+    if not repeats(baseline, other):
+        return ""
+    return " They are the same: chance, or runs that disturb each other."
+
+
+def _cant_tell(baseline: Side, other: Side, verdict: Verdict, metric: str) -> str:
+    told = _estimate(verdict)
+    first = f"{other.label}: can't tell against {baseline.label}."
+    if told:
+        first = f"{other.label}: can't tell: {metric} {told} against {baseline.label}."
+    reasons = "; ".join(verdict.reasons)
+    more = verdict.more_blocks
+    if more is not None:
+        unit = "blocks" if verdict.paired else "runs of each"
+        decide = f"About {more} {unit} would decide it"
+        return f"{first} {_capital(reasons)}. {decide}." if reasons else f"{first} {decide}."
+    return f"{first} {_capital(reasons)}." if reasons else first
+
+
+def _described(
+    baseline: Side, other: Side, verdict: Verdict, metric: str, lost: int, to_come: int
+) -> str:
+    told = _estimate(verdict)
+    first = f"{other.label}: {metric} {told} against {baseline.label}" if told else other.label
+    if not verdict.pairs:
+        return f"{first}: there is nothing to compare with {baseline.label} yet."
+    if baseline.runs == other.runs == 1 and not to_come:
+        return f"{first}. One run each: describes, does not say which is faster."
+    many = _blocks(verdict, lost) if verdict.paired else f"{counted(verdict.pairs, 'run')} of each"
+    if to_come:
+        return f"{first}. {many} so far, {to_come} to come."
+    describes = "describes" if verdict.pairs == 1 else "describe"
+    return f"{first}. {many} {describes}; a verdict needs {FEWEST}."
+
+
+def _estimate(verdict: Verdict) -> str | None:
+    """The change with its interval, else what is known of it."""
+    if verdict.change is not None:
+        return _change(verdict)
+    if verdict.estimate is None:
+        return None
+    return f"{signed(verdict.estimate, _places(verdict.estimate, None))} %"
+
+
+def _change(verdict: Verdict) -> str:
+    change = verdict.change
+    if change is None:
+        return ""
+    told = change_text(change)
+    if abs(change.level - _USUAL) < 1e-9:
+        return told
+    shared = f", one of {verdict.comparisons} comparisons" if verdict.comparisons > 1 else ""
+    return f"{told[:-1]}, {change.level * 100:.3g} % interval{shared})"
+
+
+def _equivalence(verdict: Verdict) -> str:
+    """The interval that shows it: the narrower one where the wider is not within the margin."""
+    change, narrow = verdict.change, verdict.equivalence
+    if change is None or narrow is None:
+        return _change(verdict)
+    if lower_end(verdict.margin) < change.low and change.high < verdict.margin:
+        return _change(verdict)
+    return f"{change_text(narrow)[:-1]}, {narrow.level * 100:.3g} % interval)"
+
+
+def _goes_with(verdict: Verdict, evidence: Sequence[Evidence]) -> str | None:
+    """``GPU kernel time unchanged; host wait accounts for 2.9 points``."""
+    known = list(_parts(evidence))
+    changed = sorted(
+        ((name, points) for name, points in known if _is_changed(points)),
+        key=lambda each: -abs(each[1].estimate),
+    )
+    if not changed:
+        return None
+    least = _TOLD * abs(changed[0][1].estimate)
+    shares = [
+        (name, _share(points, verdict.change))
+        for name, points in changed[:_MOST]
+        if abs(points.estimate) >= least
+    ]
+    name, share = shares[0]
+    told = f"{name} accounts for {share} points"
+    told += "".join(f", {other} for {points}" for other, points in shares[1:])
+    margin = verdict.margin
+    if any(each == _KERNELS and _is_unchanged(points, margin) for each, points in known):
+        told = f"{_KERNELS} unchanged; {told}"
+    return _capital(told)
+
+
+def _share(points: Interval, change: Interval | None) -> str:
+    """In points of the step time; with its sign where it goes against the change."""
+    along = change is None or (points.estimate > 0) == (change.estimate > 0)
+    size = points.estimate * 100
+    return f"{abs(size):.1f}" if along else f"{size:+.1f}"
+
+
+def _parts(evidence: Sequence[Evidence]) -> Iterator[tuple[str, Interval]]:
+    for each in evidence:
+        if each.points is not None and each.part:
+            yield each.part.removeprefix("the "), each.points
+
+
+def _is_changed(points: Interval) -> bool:
+    return abs(points.estimate) >= _LEAST_POINTS and not points.low <= 0 <= points.high
+
+
+def _is_unchanged(points: Interval, margin: float) -> bool:
+    """Whether what is known of it is within the margin, as of the step time itself."""
+    return not _is_changed(points) and lower_end(margin) < points.low and points.high < margin
+
+
+def _blocks(verdict: Verdict, lost: int, what: str = "block") -> str:
+    """``7 blocks``; ``6 of 7 blocks`` where one was lost."""
+    if not lost:
+        return counted(verdict.pairs, what)
+    return f"{verdict.pairs} of {counted(verdict.pairs + lost, what)}"
+
+
+def _conditions(
+    baseline: Side, other: Side, verdict: Verdict, lost: int, metric: str
+) -> Iterator[str]:
+    """On what it rests."""
+    rests = []
+    if verdict.kind in (Kind.SAME, Kind.SMALL, Kind.SLOWER, Kind.FASTER):
+        if verdict.paired:
+            rests.append(_blocks(verdict, lost, "paired block"))
+        if verdict.noise is not None:
+            rests.append(f"noise {units.percent(verdict.noise)}")
+    elif lost and verdict.paired and verdict.kind is not Kind.DESCRIBED and not verdict.lacking:
+        rests.append(_blocks(verdict, lost))
+    if rests:
+        yield f"{_capital(', '.join(rests))}."
+    if not verdict.paired and verdict.pairs and max(baseline.runs, other.runs) > 1:
+        yield (f"{counted(other.runs, 'run')} against {baseline.runs}, {UNPAIRED}.")
+    if metric == WHOLE_RUN and verdict.kind is not Kind.INVALID:
+        yield "Start-up included."
+
+
+def _places(estimate: float, width: float | None) -> int:
+    """Decimals of per cents: two where the interval is narrower than half a point, none where it
+    is as wide as the change is large."""
+    size = abs(estimate) * 100
+    if width is None:
+        return 1 if size < 100 else 0
+    if width * 100 < 0.5 and size < 10:
+        return 2
+    return 0 if width * 100 >= 100 or size >= 1000 else 1
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]

@@ -1,0 +1,1 @@
+"""Why two environments differ: time, kernels, settings, conditions, start-up."""

@@ -1,0 +1,184 @@
+"""Where in a step a change went: kernels, copies and the host's wait, or the phases."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from gpuwatch.analysis.explain.sides import LEAST_POINTS, Part, Sides, Split, Value, step_seconds
+from gpuwatch.analysis.hardware.kernels import times_of
+from gpuwatch.analysis.results import Evidence, Run
+from gpuwatch.core import units
+from gpuwatch.core.metrics import Method
+from gpuwatch.core.text import clean
+
+_KERNELS, _COPIES, _REST = "GPU kernel time", "copies to the GPU", "host wait"
+_COPY = "copy"
+_MOST_PHASES = 12
+_LONGEST_NAME = 30
+_PHASES_SOURCE = "step lines: phases of the timed steps, without a profiler"
+
+Weighed = tuple[float, Evidence]
+"""Evidence and the size of its points, 0 where it has none."""
+
+
+def where(sides: Sides) -> list[Weighed]:
+    """What each part of the step adds to its time, in one way of parting it.
+
+    Where all that is needed was profiled: kernels on the GPU, copies from the host, and the rest of
+    the step, which is time without either. Else the phases that the workload reports.
+    """
+    found = _by_kernels(sides)
+    return _by_phases(sides) if found is None else found
+
+
+def kernel_seconds(run: Run) -> float | None:
+    """Of all kernels on the GPU, per step, under the profiler; of an import unknown."""
+    profile = run.session.profile
+    return _a_step(run, None if profile is None else times_of(profile).kernels)
+
+
+def copy_seconds(run: Run) -> float | None:
+    """Of all copies from host to device, per step, under the profiler."""
+    profile = run.session.profile
+    return _a_step(run, None if profile is None else times_of(profile).copies_to_device)
+
+
+def _a_step(run: Run, seconds: float | None) -> float | None:
+    steps = None if run.session.profile is None else run.session.profile.steps
+    return seconds / steps if steps and seconds is not None else None
+
+
+def _by_kernels(sides: Sides) -> list[Weighed] | None:
+    """``None`` where the kernels of a cell are not known."""
+    values: dict[str, Value] = {_KERNELS: kernel_seconds, _COPIES: copy_seconds, _REST: _rest}
+    split = sides.split(values)
+    if split is None:
+        del values[_COPIES]
+        split = sides.split(values)
+    if split is None:
+        return None
+    parts = {part.name: part for part in split.parts}
+    profiled = "the profile of a few steps after the timed ones of each run"
+    phases = _phases(sides)
+    name = f"{_KERNELS} (under the profiler)"
+    found = [_told("kernel time", name, _KERNELS, parts[_KERNELS], profiled, sides)]
+    less = "kernels"
+    if _COPIES in parts:
+        less += " and copies"
+        name, more = f"{_COPIES} (under the profiler)", _copy_phase(sides, phases)
+        found.append(_told("copies", name, _COPIES, parts[_COPIES], profiled, sides, more))
+    part, name = _REST, f"{_REST} (step time less {less})"
+    if min(parts[_REST].seconds) < 0:
+        part, name = "", f"what is left of the step without {less}, which overlap,"
+    source = "steady step time less what the profiler saw"
+    more = _most_changed(phases)
+    found.append(_told("host", name, part, parts[_REST], source, sides, more))
+    return [*found, *_left_over(split, f"{less} and host wait", "", source)]
+
+
+def _rest(run: Run) -> float | None:
+    """Below 0 where copies run beside kernels, or kernels beside each other."""
+    step, kernels = step_seconds(run), kernel_seconds(run)
+    return None if step is None or kernels is None else step - kernels - (copy_seconds(run) or 0.0)
+
+
+def _phases(sides: Sides) -> Split | None:
+    """By the phases that every judged run with phases has."""
+    runs = [run.session.steps.phases for cell in sides.cells for run in cell.judged]
+    known = [of for of in runs if of]
+    names = [name for name in (known[0] if known else ()) if all(name in of for of in known)]
+    return sides.split({name: _phase(name) for name in names[:_MOST_PHASES]}) if names else None
+
+
+def _phase(name: str) -> Value:
+    return lambda run: run.session.steps.phases.get(name)
+
+
+def _by_phases(sides: Sides) -> list[Weighed]:
+    split = _phases(sides)
+    if split is None:
+        return []
+    changed = [part for part in split.parts if part.points.changed]
+    found = [
+        _told(
+            "copies" if part.name == _COPY else "host",
+            f"phase {_name(part)}",
+            f"the phase {_name(part)}",
+            part,
+            _PHASES_SOURCE,
+            sides,
+        )
+        for part in changed
+    ]
+    same = [part for part in split.parts if part.points.same(sides.margin)]
+    unclear = [part for part in split.parts if part not in changed and part not in same]
+    for parts, said in ((same, "unchanged"), (unclear, "can't be told apart")):
+        if parts:
+            each = "phase" if len(parts) == 1 else "phases"
+            text = f"{each} {', '.join(map(_name, parts))} {said}: {_widest(parts)}"
+            found.append((0.0, Evidence("host", text, None, Method.MEASURED, _PHASES_SOURCE)))
+    why = ": the step time is a median of steady steps, phases are means over all timed steps"
+    return [*found, *_left_over(split, "the phases", why, _PHASES_SOURCE)]
+
+
+def _told(
+    rung: str, name: str, of: str, part: Part, source: str, sides: Sides, more: str | None = None
+) -> Weighed:
+    points, both = part.points, _both(sides, part)
+    if points.changed:
+        text = f"{name} {both}: goes with {points} of the change"
+    elif points.same(sides.margin):
+        text = f"{name} unchanged: {both}, {points}"
+    else:
+        text = f"{name} can't be told apart: {both}, {points}"
+    text += f"; {more}" if more else ""
+    judged = points.judged
+    return abs(points.estimate), Evidence(
+        rung, text, judged, Method.MEASURED, source, of if judged else ""
+    )
+
+
+def _left_over(split: Split, parts: str, why: str, source: str) -> Iterator[Weighed]:
+    """What of the change is in none of the parts, where that is not little."""
+    points = split.remainder
+    if points.changed:
+        text = f"in none of {parts}: {points}{why}"
+        yield abs(points.estimate), Evidence("host", text, points.judged, Method.MEASURED, source)
+
+
+def _copy_phase(sides: Sides, phases: Split | None) -> str | None:
+    part = next((each for each in phases.parts if each.name == _COPY), None) if phases else None
+    if part is None:
+        return None
+    return f"the steps' phase copy {_both(sides, part)}"
+
+
+def _most_changed(phases: Split | None) -> str | None:
+    """The phase that took most of the change: another view of the same time."""
+    changed = [part for part in (phases.parts if phases else ()) if part.points.changed]
+    if not changed:
+        return None
+    most = max(changed, key=lambda part: abs(part.points.estimate))
+    return f"of the steps' phases {_name(most)} took most, {most.points}"
+
+
+def _widest(parts: Sequence[Part]) -> str:
+    """How far from none any of them may be."""
+    known = [part.points.interval for part in parts if part.points.interval is not None]
+    if not known:
+        return f"under {LEAST_POINTS * 100:.1f} points"
+    reach = max(abs(end) for each in known for end in (each.low, each.high)) * 100
+    return f"within {max(reach, 0.1):.1f} points{' each' if len(parts) > 1 else ''}"
+
+
+def _both(sides: Sides, part: Part) -> str:
+    first, second = map(_time, part.seconds)
+    return sides.both(f"{first} a step", second)
+
+
+def _name(part: Part) -> str:
+    return clean(part.name, _LONGEST_NAME)
+
+
+def _time(seconds: float) -> str:
+    return f"-{units.milliseconds(-seconds)}" if seconds < 0 else units.milliseconds(seconds)

@@ -1,0 +1,1 @@
+"""What a run made of its hardware: ceilings, roofline, energy, profiles."""

@@ -1,0 +1,258 @@
+"""What a run is bound by: the verdict of a roofline.
+
+A bound is named by two shares, that of the compute ceiling and that of the bandwidth:
+
+- ``NEAR`` (one half): with at least this share of a ceiling the run is bound by it. A step mixes
+  kernels, and those that do not use the resource dilute the share: a step half of whose time goes
+  at the full roof reads one half. What is slower than that is not explained by the roof.
+- below that no ceiling holds the run; in words it is *far* below under ``FAR``, one fifth. The
+  reason is looked for in the time in which nothing ran: ``IDLE`` (one quarter) of the time idle,
+  or of the step in the data phase, is named as the cause, as removing it would make the step a
+  quarter shorter or more.
+- algorithmic bytes over ``OVER`` times the bandwidth never reached memory: caches served them, and
+  then they show no bound. Five per cent is left for the error of a measured ceiling.
+- a counted rate over the arithmetic peak is impossible, and shows no bound either.
+- clocks that power or temperature held down lower the compute ceiling: where it is the peak at the
+  maximum clock, the share at the clock that the run had decides.
+- any other rate over ``OVER`` times a measured ceiling says that the ceiling was measured too low,
+  and nothing of what bounds the run.
+"""
+
+from __future__ import annotations
+
+from gpuwatch.analysis.hardware.ceilings import MEASURED as CALIBRATED
+from gpuwatch.analysis.hardware.ceilings import NEVER_MEASURED, PEAK, Ceiling, Missing
+from gpuwatch.analysis.hardware.limits import is_over
+from gpuwatch.analysis.hardware.points import ALGORITHMIC, EXECUTED, MEASURED, Point, Rates
+from gpuwatch.core import units
+from gpuwatch.core.deferred import dataclass
+
+NEAR = 0.5
+FAR = 0.2
+IDLE = 0.25
+OVER = 1.05
+
+MEMORY, COMPUTE, HOST, NEITHER, UNKNOWN = "memory", "compute", "host", "neither", "unknown"
+_SHORT = {ALGORITHMIC: "algorithmic bytes", MEASURED: "measured bytes", EXECUTED: "ncu's bytes"}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a run is bound by."""
+
+    bound: str
+    """``memory``, ``compute``, ``host`` (launch- or host-bound), ``neither`` (below both,
+    without idle time that explains it) or ``unknown``."""
+    text: str
+    """One sentence, with the figures that show it."""
+    mend: str | None = None
+    """What would tell more, where something would."""
+
+
+def verdict_of(
+    point: Point,
+    rates: Rates,
+    data_type: str | None,
+    compute: Ceiling | None,
+    bandwidth: Ceiling | None,
+    *,
+    profiled: bool,
+    missing: Missing = NEVER_MEASURED,
+) -> Verdict:
+    """Name what bounds a run; thresholds and their reasons stand at the top of this module.
+
+    ``profiled``: gpuwatch looks at the kernels of such a run. ``missing``: what is told
+    of a ceiling that was not measured.
+    """
+    of_compute = None if compute is None else point.rate / compute.value
+    of_bandwidth = None if bandwidth is None else point.bytes_rate / bandwidth.value
+    shares = _shares(of_compute, compute, of_bandwidth, bandwidth, point, rates)
+    of_compute = _at_clock(of_compute, compute, rates) or of_compute
+    limit = compute if rates.limit is None and compute and compute.kind == PEAK else rates.limit
+    if limit is not None and rates.flop is not None and is_over(limit, rates.flop):
+        share = units.percent(rates.flop / limit.value)
+        text = f"{share} of the {limit.text}, which no run can pass: {_IMPOSSIBLE}"
+        return Verdict(UNKNOWN, f"cannot tell what bounds the run: {text}")
+    algorithmic = point.bytes_kind == ALGORITHMIC
+    near_compute = of_compute is not None and of_compute >= NEAR
+    low = [
+        each.text
+        for each, share, caches in (
+            (compute, of_compute, False),
+            (bandwidth, of_bandwidth, algorithmic),
+        )
+        if each is not None and each.kind == CALIBRATED and (share or 0) > OVER and not caches
+    ]
+    if low:
+        text = f"cannot tell what bounds the run: {shares}: the {' and the '.join(low)} "
+        return Verdict(
+            UNKNOWN, f"{text}{'was' if len(low) == 1 else 'were'} measured too low", AGAIN
+        )
+    if of_bandwidth is not None and algorithmic and of_bandwidth > OVER:
+        saved = f"at least {units.percent(1 - 1 / of_bandwidth)} of these bytes came from caches"
+        if bandwidth is not None and bandwidth.doubt:
+            saved = "these bytes came from caches, or the copy was measured too low"
+        if near_compute:
+            return _bound(COMPUTE, f"{shares}: {saved}", None, compute)
+        text = f"cannot tell what bounds the run: {shares}: {saved}, so they show no bound"
+        return Verdict(UNKNOWN, text, _measured(rates))
+    near_bandwidth = of_bandwidth is not None and of_bandwidth >= NEAR
+    if near_bandwidth and (of_compute is None or (of_bandwidth or 0) >= of_compute):
+        if algorithmic:
+            return _bound(MEMORY, shares, _measured(rates), bandwidth, "caches save little")
+        return _bound(MEMORY, shares, None, bandwidth)
+    if near_compute:
+        return _bound(COMPUTE, shares, None, compute)
+    if of_compute is None or of_bandwidth is None:
+        known = f" ({shares})" if shares else ""
+        which, mend = _unknown_ceilings(data_type, compute, bandwidth, missing)
+        return Verdict(UNKNOWN, f"cannot tell what bounds the run: {which}{known}", mend)
+    where = "far below" if max(of_compute, of_bandwidth) < FAR else "under half of"
+    return _below(f"{where} both ceilings", shares, rates, profiled=profiled)
+
+
+_IMPOSSIBLE = "too much is counted, or a faster data type than the reported one was in use"
+AGAIN = "`gpuwatch calibrate` anew, while nothing else runs"
+_DATA_TYPE = "a `run` line with `device` and `dtype` tells the data type (docs/step-lines.md)"
+
+
+def _measured(rates: Rates) -> str | None:
+    """That measured bytes would tell more, and why there are none."""
+    if not rates.on_gpu:
+        return None
+    why = f" ({rates.unmeasured})" if rates.unmeasured else ""
+    return f"measured bytes would tell{why}"
+
+
+def _at_clock(share: float | None, compute: Ceiling | None, rates: Rates) -> float | None:
+    """The share of a peak at the clock that the run had, where it was held down."""
+    down = None if rates.clocks is None else rates.clocks.share
+    if share is None or compute is None or compute.kind != PEAK or not down:
+        return None
+    return share / down
+
+
+def _bound(
+    bound: str, shares: str, mend: str | None, ceiling: Ceiling | None, *conditions: str
+) -> Verdict:
+    """Memory- or compute-bound, firmly only where nothing is doubtful."""
+    doubtful = ceiling is not None and ceiling.doubt
+    if doubtful and ceiling is not None:
+        conditions = (*conditions, f"the {ceiling.text} was not measured too low")
+    told = f", if {' and '.join(conditions)}" if conditions else ""
+    mends = [each for each in (mend, AGAIN if doubtful else None) if each]
+    return Verdict(bound, f"{bound}-bound{told}: {shares}", "; ".join(mends) or None)
+
+
+def _unknown_ceilings(
+    data_type: str | None,
+    compute: Ceiling | None,
+    bandwidth: Ceiling | None,
+    missing: Missing,
+) -> tuple[str, str]:
+    """Which ceilings are not known, and what would tell them."""
+    why = f": {missing.reason}" if missing.reason else ""
+    if compute is None and data_type is None:
+        told = "no data type is known of its products, and so no compute ceiling"
+        if bandwidth is None:
+            text = f"{told}, nor the bandwidth ceiling{why}"
+            return text, f"{_DATA_TYPE}; {missing.mend}"
+        return told, _DATA_TYPE
+    names = [
+        name
+        for name, ceiling in ((f"compute ({data_type})", compute), ("bandwidth", bandwidth))
+        if ceiling is None
+    ]
+    are = "s are" if len(names) > 1 else " is"
+    return f"the {' and the '.join(names)} ceiling{are} not known{why}", missing.mend
+
+
+def _shares(
+    of_compute: float | None,
+    compute: Ceiling | None,
+    of_bandwidth: float | None,
+    bandwidth: Ceiling | None,
+    point: Point,
+    rates: Rates,
+) -> str:
+    told = []
+    if compute is not None:
+        at_clock = _at_clock(of_compute, compute, rates)
+        also = "" if at_clock is None else f" ({units.percent(at_clock)} at the clock it had)"
+        told.append(f"{units.percent(of_compute)} of the {compute.text}{also}")
+    if bandwidth is not None:
+        told.append(
+            f"{_SHORT[point.bytes_kind]} at {units.percent(of_bandwidth)} of the {bandwidth.text}"
+        )
+    if told and rates.clocks is not None:
+        held = units.percent(rates.clocks.held)
+        told.append(f"while the clocks were held down {held} of the time")
+    return ", ".join(told)
+
+
+def _below(where: str, shares: str, rates: Rates, *, profiled: bool) -> Verdict:
+    idle, data = idle_of(rates), rates.data_share
+    told = []
+    if idle is not None and idle >= IDLE:
+        told.append(_idle_text(rates, idle))
+    if data is not None and data >= IDLE:
+        told.append(f"waiting for data took {units.percent(data)} of the step")
+    if told:
+        kind = "launch- or host-bound" if rates.on_gpu else "host-bound"
+        return Verdict(HOST, f"{where}, {kind}: {'; '.join(told)} ({shares})")
+    return Verdict(
+        NEITHER,
+        f"{where}, and {_why(rates)} ({shares})",
+        "`gpuwatch kernels` shows where the time went" if profiled else None,
+    )
+
+
+def _why(rates: Rates) -> str:
+    idle = idle_of(rates)
+    if idle is None:
+        return "how much of the time nothing ran is not known"
+    told = f"idle time does not explain it: {_idle_text(rates, idle)}"
+    if not rates.on_gpu:
+        if rates.busy is None and rates.own_cores is None:
+            return f"{told}; how much of it the program itself ran is not known"
+        return f"{told}: small operators, or operators that use neither well"
+    active = rates.sm_activity
+    if rates.busy is not None and active is not None and 1 - active >= IDLE:
+        return (
+            f"{told}, but {units.percent(1 - active)} of the multiprocessors' time was without "
+            "work: the kernels are too small to fill the GPU"
+        )
+    return f"{told}: small kernels, or kernels that use neither well"
+
+
+def idle_of(rates: Rates) -> float | None:
+    """Share of time in which the device had nothing to do: no kernel ran, or cores were idle.
+
+    On a GPU whose utilization is not known, the share of time its multiprocessors had no work,
+    which is the most it can be. On a CPU that of the workload's threads; where their number is not
+    known, of the cores' time all that the program's processes did not use.
+    """
+    if rates.on_gpu:
+        used = rates.sm_activity if rates.busy is None else rates.busy
+    else:
+        known = (each for each in (rates.busy, rates.own_cores) if each is not None)
+        used = next(known, rates.cores_busy)
+    return None if used is None else min(1.0, max(0.0, 1 - used))
+
+
+def _idle_text(rates: Rates, idle: float) -> str:
+    if rates.on_gpu:
+        what = "the multiprocessors were without work" if rates.busy is None else "no kernel ran"
+        return f"{what} {units.percent(idle)} of the time"
+    all_cores = "" if rates.cores_busy is None else units.percent(rates.cores_busy)
+    if rates.busy is not None:
+        ran = f"the workload's threads ran {units.percent(1 - idle)} of the time"
+        if rates.cores_busy is not None and idle >= IDLE > 1 - rates.cores_busy:
+            return f"other programs held the cores: all were busy {all_cores} of the time, {ran}"
+        return ran
+    if rates.own_cores is not None:
+        most = "at most " if rates.own_at_most else ""
+        used = units.percent(rates.own_cores)
+        told = f"the program's processes used {most}{used} of the cores' time"
+        return f"{told}, all programs together {all_cores}" if all_cores else told
+    return f"{units.percent(idle)} of the cores' time was idle"

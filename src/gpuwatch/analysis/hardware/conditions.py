@@ -1,0 +1,125 @@
+"""What held a run back, or shared its GPUs: clocks that were held down, other processes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from gpuwatch.analysis.hardware.crosscheck import Finding, Means
+from gpuwatch.analysis.hardware.limits import Clocks
+from gpuwatch.analysis.samples.window import Window
+from gpuwatch.analysis.statistics.description import Statistic
+from gpuwatch.core import units
+from gpuwatch.core.metrics import Method
+from gpuwatch.core.models import JSON, number
+from gpuwatch.session.rows import MPS_SERVER, DeviceRow, GpuProcessRow
+
+HELD = 0.05
+"""Share of the time from which on it is told that clocks are held down."""
+_BUSY = 0.05
+_MOST_NAMED = 3
+_CAUSES = (("hw.gpu.throttle.power", "power"), ("hw.gpu.throttle.thermal", "temperature"))
+
+
+def clocks_of(gpus: Sequence[DeviceRow], means: Means) -> Clocks | None:
+    """How long and how far the clocks of the GPUs were held down; ``None``: not, or not known.
+
+    Of several GPUs the largest share of time, and the mean clock of those that were held down.
+    """
+    held, now, most = [], [], []
+    for gpu in gpus:
+        of = means.get(gpu.id, {})
+        share = max((of.get(metric, 0.0) for metric, _ in _CAUSES), default=0.0)
+        if share < HELD:
+            continue
+        held.append(share)
+        clock, maximum = of.get("hw.gpu.clock.sm"), number(gpu.attributes.get("clock.sm.max"))
+        if clock and maximum and maximum > 0:
+            now.append(clock)
+            most.append(maximum)
+    if not held:
+        return None
+    whole = len(now) == len(gpus)
+    return Clocks(
+        max(held),
+        sum(now) / len(now) if now else None,
+        sum(most) / len(most) if most else None,
+        min(1.0, sum(now) / sum(most)) if whole else None,
+    )
+
+
+def held_down(gpus: Sequence[DeviceRow], means: Means) -> Finding | None:
+    """Clocks that power or temperature held down, with share of time and mean clock."""
+    clocks = clocks_of(gpus, means)
+    if clocks is None:
+        return None
+    causes = []
+    for metric, name in _CAUSES:
+        share = max((means.get(gpu.id, {}).get(metric, 0.0) for gpu in gpus), default=0.0)
+        if share > 0:
+            causes.append(f"by {name} {units.percent(min(1.0, share))} of the time")
+    some = [
+        gpu.id
+        for gpu in gpus
+        if max(means.get(gpu.id, {}).get(metric, 0.0) for metric, _ in _CAUSES) >= HELD
+    ]
+    text = f"the clocks of {', '.join(some)} were held down {', '.join(causes)}"
+    if clocks.mean is not None and clocks.maximum is not None:
+        mean, most = units.si(clocks.mean, "Hz"), units.si(clocks.maximum, "Hz")
+        text += (
+            f": on average {mean} of at most {most}, so that peaks at maximum clock were out of "
+            "reach"
+        )
+    return Finding("clocks", True, text, None, clocks.held, "1")
+
+
+def shared(
+    gpus: Sequence[DeviceRow],
+    processes: Sequence[GpuProcessRow],
+    window: Window,
+    run: Mapping[str, JSON],
+    metrics: Mapping[str, Statistic],
+) -> list[Finding]:
+    """Processes of others on the run's GPUs, and a workload that is on none of them."""
+    ids = [gpu.id for gpu in gpus]
+    others = [
+        each
+        for each in processes
+        if each.device in ids and each.owned is False and (each.running or each.t > window.start)
+    ]
+    others.sort(key=lambda each: -(each.bytes or 0))
+    served = any(MPS_SERVER in (each.name or "") for each in others)
+    found = [_others(others)] if others and not served else []
+    held, busy = metrics.get("process.gpu.memory.usage"), metrics.get("hw.gpu.utilization")
+    absent = held is not None and held.method is Method.MEASURED and held.max == 0
+    share = None if busy is None else busy.mean
+    says = str(run.get("device") or "").startswith("cuda")
+    if ids and absent and says and not served and share is not None and share >= _BUSY:
+        found.append(_elsewhere(ids, share))
+    return found
+
+
+def _others(others: Sequence[GpuProcessRow]) -> Finding:
+    named = [_name(each) for each in others[:_MOST_NAMED]]
+    if len(others) > _MOST_NAMED:
+        named.append(f"{len(others) - _MOST_NAMED} more")
+    was = "another process was" if len(others) == 1 else "other processes were"
+    text = (
+        f"{was} on the run's GPUs: {', '.join(named)}; what is measured of a GPU is of all its "
+        "processes together, and they share its time"
+    )
+    return Finding("sharing", True, text, None, float(len(others)), "{process}")
+
+
+def _name(process: GpuProcessRow) -> str:
+    size = "" if process.bytes is None else f", {units.binary(process.bytes)}"
+    return f"{process.name or 'a process'} (PID {process.pid}{size}) on {process.device}"
+
+
+def _elsewhere(ids: Sequence[str], share: float) -> Finding:
+    text = (
+        f"the workload says that it runs on cuda, and NVML lists none of its processes on "
+        f"{', '.join(ids)}, busy {units.percent(share)} of the time: what is measured there may be "
+        "of others (is the workload on another GPU, or does a server outside of its process tree "
+        "run its kernels?)"
+    )
+    return Finding("sharing", True, text, None, share, "1")

@@ -1,0 +1,243 @@
+"""Counted work against what the hardware saw: two ways to one number that should agree.
+
+No slack here is a law of nature; each is what ordinary causes explain, and beyond it a reader is
+told both numbers.
+
+- ``RATE_SLACK``: a counted rate may be 15 % over what the pipes' activity allows (sampled activity
+  and clocks are means of short glimpses). ``RATE_FAR``: activity may allow three times what was
+  counted, since a pipe that is active is seldom full, and additions, normalisation and the
+  optimizer run on the same pipes without being counted.
+- ``BYTES_MORE``: DRAM may move half as much again as the operators' inputs and outputs (workspaces,
+  padding). ``BYTES_FEWER``: caches and fusion may save nineteen bytes of twenty, no more.
+- ``EXECUTED``: executed FLOP may be a quarter of the model's (Winograd's F(4x4, 3x3) takes a fourth
+  of the multiplications: A. Lavin, S. Gray, CVPR 2016) to twice them (padding to tiles).
+- ``UNCOUNTED``: operators without a formula are told from three tenths of the bytes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from gpuwatch.analysis.hardware.ceilings import Ceiling, peaks_of
+from gpuwatch.analysis.hardware.limits import is_over, limit_of
+from gpuwatch.analysis.hardware.profile import Counters
+from gpuwatch.core import units
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.models import JSON, mapping, number
+from gpuwatch.session.rows import DeviceRow
+
+RATE_SLACK, RATE_FAR = 1.15, 3.0
+BYTES_MORE, BYTES_FEWER = 1.5, 1 / 20
+EXECUTED = (0.25, 2.0)
+UNCOUNTED = 0.3
+
+_TENSOR, _FP32 = "hw.gpu.tensor.activity", "hw.gpu.fp32.activity"
+_FP16, _FP64 = "hw.gpu.fp16.activity", "hw.gpu.fp64.activity"
+_CLOCK = "hw.gpu.clock.sm"
+_TENSOR_TYPES = ("float64", "tf32", "bfloat16", "float16", "fp8")
+_FP64_ON_TENSOR = ("8.0", "9.0")
+"""Compute capabilities whose tensor cores multiply FP64, at twice the speed of the FP64 pipes
+(white papers of A100 and H100); the float64 peak is theirs."""
+_FP16_OVER_FP32 = 4.0
+"""Vector FP16 against FP32: 4 on GA100, 2 or 1 elsewhere (NVIDIA's architecture white papers); the
+largest, as the figure is an upper one."""
+_SOME_TENSOR = 0.05
+_MOST_NAMED = 5
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Two numbers for one thing, and what their ratio means."""
+
+    kind: str
+    """``peak``, ``pipes``, ``bytes``, ``executed``, ``tensor``, ``uncounted``, ``clocks`` or
+    ``sharing``."""
+    warning: bool
+    """They disagree beyond what is explained; else an explanation."""
+    text: str
+    """One sentence with both numbers."""
+    counted: float | None
+    other: float | None
+    unit: str
+
+
+Means = Mapping[str, Mapping[str, float]]
+"""By device id and metric: the mean over the timed steps."""
+
+
+def rate_by_pipes(
+    gpus: Sequence[DeviceRow], means: Means, data_type: str | None
+) -> tuple[float | None, str]:
+    """At most how many FLOP/s the pipes executed, over all GPUs; and how that was had, or why not.
+
+    The activity of each kind of pipe times its peak at the present clock. Tensor pipes count with
+    the peak of ``data_type``, float64 too, and with that of TF32 for float32. An active pipe need
+    not be full: this is an upper figure.
+    """
+    total, told = 0.0, "share of cycles the pipes were active x their peak at the present clock"
+    for gpu in gpus:
+        of = means.get(gpu.id, {})
+        found = peaks_of(gpu)
+        at_maximum = {name: peak.value for name, peak in found.items()}
+        maximum = number(gpu.attributes.get("clock.sm.max"))
+        if _TENSOR not in of or _FP32 not in of:
+            return None, f"the activity of the pipes of {gpu.id} was not measured"
+        tensor_type = data_type if data_type in _TENSOR_TYPES else "tf32"
+        fp32, tensor = at_maximum.get("float32"), at_maximum.get(tensor_type)
+        if fp32 is None or not maximum or (tensor is None and of[_TENSOR] > 0):
+            return None, f"the peaks of {gpu.id} are not known"
+        clock = min(1.0, of[_CLOCK] / maximum) if _CLOCK in of else 1.0
+        pipes = of[_FP32] * fp32 + of[_TENSOR] * (tensor or 0.0)
+        pipes += of.get(_FP16, 0.0) * fp32 * _FP16_OVER_FP32
+        on_tensor = gpu.attributes.get("compute.capability") in _FP64_ON_TENSOR
+        float64 = (at_maximum.get("float64") or 0.0) * (0.5 if on_tensor else 1.0)
+        pipes += of.get(_FP64, 0.0) * float64
+        total += clock * pipes
+    return (total, told) if gpus else (None, "the run used no GPU")
+
+
+def findings_of(
+    gpus: Sequence[DeviceRow],
+    means: Means,
+    data_type: str | None,
+    flop_rate: float | None,
+    bytes_rate: float | None,
+    measured_bytes: float | None,
+    count: Mapping[str, JSON],
+    counters: Counters | None,
+) -> tuple[Finding, ...]:
+    """Everything that the ways to a number say of each other; the warnings first.
+
+    Rates are per second over the timed steps and over all GPUs of the run.
+    """
+    found = [
+        _peak(limit_of(gpus, data_type), data_type, flop_rate),
+        _pipes(gpus, means, data_type, flop_rate),
+        _bytes(bytes_rate, measured_bytes),
+        _executed(count, counters),
+        _tensor(means, data_type),
+        _uncounted(count),
+    ]
+    known = [each for each in found if each is not None]
+    return tuple(sorted(known, key=lambda each: not each.warning))
+
+
+def _peak(limit: Ceiling | None, data_type: str | None, counted: float | None) -> Finding | None:
+    if limit is None or counted is None or not is_over(limit, counted):
+        return None
+    faster = "TF32 or another faster type" if data_type == "float32" else "a faster type"
+    text = (
+        f"counted {units.si(counted, 'FLOP/s')}, {units.percent(counted / limit.value)} of "
+        f"the {limit.text}, {units.si(limit.value, 'FLOP/s')}, which no run can pass: the count is "
+        f"too high, steps do less than was counted, or {faster} than the reported {data_type} was "
+        "in use"
+    )
+    return Finding("peak", True, text, counted, limit.value, "FLOP/s")
+
+
+def _pipes(
+    gpus: Sequence[DeviceRow], means: Means, data_type: str | None, counted: float | None
+) -> Finding | None:
+    upper, _ = rate_by_pipes(gpus, means, data_type)
+    if not counted or upper is None:
+        return None
+    both = (
+        f"counted {units.si(counted, 'FLOP/s')}, and the activity of the pipes allows at most "
+        f"{units.si(upper, 'FLOP/s')}"
+    )
+    if counted > RATE_SLACK * upper:
+        text = (
+            f"{both}: the step does less than its count (an algorithm like Winograd, work that is "
+            "skipped), or the count is too high"
+        )
+    elif counted * RATE_FAR < upper:
+        text = (
+            f"{both}: the pipes do more than is counted (padding, recomputation, uncounted "
+            "operators, another process on the GPU)"
+        )
+    else:
+        return Finding("pipes", False, f"{both}: they agree", counted, upper, "FLOP/s")
+    return Finding("pipes", True, text, counted, upper, "FLOP/s")
+
+
+def _bytes(counted: float | None, measured: float | None) -> Finding | None:
+    if not counted or measured is None:
+        return None
+    both = (
+        f"algorithmic bytes {units.si(counted, 'B/s')}, and the memory moved "
+        f"{units.si(measured, 'B/s')}"
+    )
+    if measured > BYTES_MORE * counted:
+        text = (
+            f"{both}: more than the operators' inputs and outputs (workspaces, padding, spilled "
+            "registers, copies between host and GPU, another process on the GPU)"
+        )
+    elif measured < BYTES_FEWER * counted:
+        text = (
+            f"{both}: fewer than caches and fusion usually leave, unless all the data of a step "
+            "fits into the GPU's cache"
+        )
+    elif measured < counted:
+        saved = units.percent(1 - measured / counted)
+        text = f"{both}: caches and fusion saved {saved}"
+        return Finding("bytes", False, text, counted, measured, "By/s")
+    else:
+        return Finding("bytes", False, f"{both}: they agree", counted, measured, "By/s")
+    return Finding("bytes", True, text, counted, measured, "By/s")
+
+
+def _executed(count: Mapping[str, JSON], counters: Counters | None) -> Finding | None:
+    model = number(count.get("flop_per_step"))
+    executed = None if counters is None else counters.flop_per_step
+    if not model or executed is None:
+        return None
+    ratio = executed / model
+    both = (
+        f"the model takes {units.si(model, 'FLOP')} a step, and the kernels executed "
+        f"{units.si(executed, 'FLOP')}, {ratio:.2f} times as many"
+    )
+    low, high = EXECUTED
+    if ratio < low:
+        why = "fewer than any usual algorithm needs: were all kernels counted?"
+    elif ratio < 1:
+        why = "fewer, as algorithms like Winograd or FFT convolution do"
+    elif ratio <= high:
+        why = "padding to whole tiles, and operators that have no formula"
+    else:
+        why = "more than padding explains: recomputation, or operators without a formula"
+    warning = not low <= ratio <= high
+    return Finding("executed", warning, f"{both}: {why}", model, executed, "FLOP")
+
+
+def _tensor(means: Means, data_type: str | None) -> Finding | None:
+    active = [of[_TENSOR] for of in means.values() if _TENSOR in of]
+    if data_type != "float32" or not active or max(active) < _SOME_TENSOR:
+        return None
+    text = (
+        f"the run reports float32, and the tensor pipes were active {units.percent(max(active))} "
+        "of the cycles: TF32 or a narrower type was in use, so the float32 ceiling is not the run's"
+    )
+    return Finding("tensor", True, text, None, max(active), "1")
+
+
+def _uncounted(count: Mapping[str, JSON]) -> Finding | None:
+    """Operators that were seen and have no formula, where they move much of the bytes."""
+    total = number(count.get("bytes_per_step"))
+    listed, operators = count.get("uncounted_operators"), count.get("operators")
+    if not total or not isinstance(listed, list) or not isinstance(operators, list):
+        return None
+    names = {str(each).rpartition(" x")[0] for each in listed}
+    sizes = {
+        str(mapping(each).get("name")): number(mapping(each).get("bytes")) or 0.0
+        for each in operators
+    }
+    moved = {name: size for name, size in sizes.items() if name in names and size > 0}
+    share = sum(moved.values()) / total
+    if share < UNCOUNTED:
+        return None
+    largest = sorted(moved, key=lambda name: -moved[name])[:_MOST_NAMED]
+    text = (
+        f"operators whose FLOP are not counted move {units.percent(share)} of the algorithmic "
+        f"bytes: {', '.join(largest)}"
+    )
+    return Finding("uncounted", False, text, None, min(1.0, share), "1")

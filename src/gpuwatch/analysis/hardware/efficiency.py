@@ -1,0 +1,275 @@
+"""What a run made of its hardware: shares of ceilings, MFU, traffic, energy, the bound."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gpuwatch.analysis.hardware.ceilings import (
+    BANDWIDTH,
+    PEAK,
+    UNKNOWN_GPUS,
+    Ceiling,
+    ceilings_of,
+    data_type_of,
+    devices_of_run,
+    every_ceiling_of,
+    gpus_unknown,
+    peaks_of,
+)
+from gpuwatch.analysis.hardware.conditions import clocks_of, held_down, shared
+from gpuwatch.analysis.hardware.crosscheck import Finding, Means, findings_of
+from gpuwatch.analysis.hardware.energy import COUNTER, CPU_POWER, POWER, Energy, energy_of
+from gpuwatch.analysis.hardware.limits import limit_of
+from gpuwatch.analysis.hardware.points import Rates
+from gpuwatch.analysis.hardware.profile import Counters
+from gpuwatch.analysis.hardware.program import Program
+from gpuwatch.analysis.hardware.roofline import Roofline, roofline_of
+from gpuwatch.analysis.hardware.traffic import METRIC, Traffic, traffic_of
+from gpuwatch.analysis.measured_value import Figure, unknown
+from gpuwatch.analysis.samples.channels import Samples
+from gpuwatch.analysis.samples.cpu_time import cpu_shares, logical_cores
+from gpuwatch.analysis.samples.window import Window
+from gpuwatch.analysis.statistics.description import Statistic
+from gpuwatch.core import units
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.metrics import Method
+from gpuwatch.core.models import JSON, mapping
+from gpuwatch.session.rows import DeviceRow, GpuProcessRow
+
+SAMPLED = (METRIC, COUNTER, POWER, CPU_POWER)
+"""Metrics whose samples are needed one by one."""
+
+Metrics = Mapping[str, Statistic]
+
+
+@dataclass(frozen=True)
+class Share:
+    """A rate as a share of a ceiling; over 1 it is what it is."""
+
+    value: float
+    ceiling: Ceiling
+
+
+@dataclass(frozen=True)
+class Efficiency:
+    covers: tuple[str, ...]
+    """Ids of the devices that rates and ceilings are of: all GPUs of the run together, or the CPU.
+    """
+    data_type: str | None
+    flop_rate: Figure
+    """Model FLOP/s over the timed steps."""
+    flop_shares: tuple[Share, ...]
+    """Of every compute ceiling of the run's data type: measured, peak, data sheet."""
+    mfu: Figure
+    """Model FLOP utilization: forward and backward FLOP per second over the peak of the data type
+    at the maximum clock."""
+    bytes_rate: Figure
+    """Algorithmic bytes per second over the timed steps."""
+    bytes_shares: tuple[Share, ...]
+    bandwidth: Figure
+    """Bytes to and from device memory per second, measured."""
+    bandwidth_shares: tuple[Share, ...]
+    intensity: Figure
+    """FLOP per byte, of the most trustworthy bytes."""
+    traffic: Traffic
+    energy: Energy
+    roofline: Roofline
+    findings: tuple[Finding, ...]
+    """What the cross-checks say, warnings first."""
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        return tuple(each.text for each in self.findings if each.warning)
+
+
+@dataclass(frozen=True)
+class Work:
+    """What is known of the timed steps."""
+
+    count: int | None
+    """Timed steps."""
+    samples: float | None
+    """Of all of them together."""
+    mean_seconds: float | None
+    data_seconds: float | None
+    """Mean of the data phase."""
+
+
+def efficiency_of(
+    program: Program,
+    meta: Mapping[str, JSON],
+    facts: Mapping[str, Mapping[str, JSON]],
+    devices: Sequence[DeviceRow],
+    window: Window,
+    metrics: Metrics,
+    by_device: Mapping[str, Metrics],
+    samples: Sequence[Samples],
+    work: Work,
+    counters: Counters | None,
+    processes: Sequence[GpuProcessRow] = (),
+) -> Efficiency:
+    """Everything at once; ``metrics`` and ``by_device`` are the statistics over ``window``."""
+    run, count = mapping(meta.get("run")), mapping(meta.get("count"))
+    of_run = devices_of_run(meta, devices)
+    gpus = tuple(device for device in of_run if device.kind == "gpu")
+    ids = [gpu.id for gpu in gpus]
+    unknown_gpus = gpus_unknown(devices)
+    steady = window.kind == "timed steps"
+    steps = work.count if steady else None
+    data_type = data_type_of(run)
+    every = every_ceiling_of(meta, devices)
+    flop, size = _rate(metrics, "gpuwatch.flop.rate"), _rate(metrics, "gpuwatch.bytes.rate")
+    traffic = traffic_of(samples, ids, window, steps, metrics[METRIC].reason)
+    moved = traffic.rate.value if steady and traffic.rate.method is Method.MEASURED else None
+    means = _means(by_device, ids) if steady else {}
+    rate = _step_rate(work, window)
+    rates = Rates(
+        flop=flop.value,
+        bytes=size.value,
+        measured_bytes=moved,
+        unmeasured=traffic.missing,
+        clocks=clocks_of(gpus, means),
+        limit=limit_of(gpus, data_type),
+        executed_flop=_times(None if counters is None else counters.flop_per_step, rate),
+        executed_bytes=_times(_dram(counters), rate),
+        on_gpu=bool(gpus),
+        **_busy(gpus, devices, metrics, window, facts) if steady and of_run else {},
+        sm_activity=_mean(metrics, "hw.gpu.sm.activity") if steady and gpus else None,
+        data_share=_data_share(work),
+    )
+    roofline = roofline_of(program, rates, ceilings_of(meta, devices), data_type)
+    # Where the run has no process on them, what the GPUs' counters saw is not its own.
+    own = metrics.get("process.gpu.memory.usage")
+    absent = own is not None and own.method is Method.MEASURED and own.max == 0
+    seen = ((), {}, None) if absent else (gpus, means, moved)
+    findings = [
+        *findings_of(seen[0], seen[1], data_type, flop.value, size.value, seen[2], count, counters),
+        *([held] if (held := held_down(gpus, means)) else []),
+        *shared(gpus, processes, window, run, metrics),
+    ]
+    return Efficiency(
+        covers=tuple(device.id for device in of_run),
+        data_type=data_type,
+        flop_rate=flop,
+        flop_shares=_shares(flop.value, every.get(data_type or "", ())),
+        mfu=unknown("1", UNKNOWN_GPUS) if unknown_gpus else _mfu(flop, data_type, gpus, every),
+        bytes_rate=size,
+        bytes_shares=_shares(size.value, every.get(BANDWIDTH, ())),
+        bandwidth=traffic.rate,
+        bandwidth_shares=_shares(traffic.rate.value, every.get(BANDWIDTH, ())),
+        intensity=_intensity(roofline),
+        traffic=traffic,
+        energy=energy_of(samples, ids, window, steps, work.samples, metrics[COUNTER].reason),
+        roofline=roofline,
+        findings=tuple(sorted(findings, key=lambda each: not each.warning)),
+    )
+
+
+def _rate(metrics: Metrics, name: str) -> Figure:
+    found = metrics[name]
+    if found.mean is None:
+        return unknown(found.unit, found.reason or "not known", found.source)
+    return Figure(found.mean, found.unit, found.method, found.source)
+
+
+def _mean(metrics: Metrics, name: str) -> float | None:
+    found = metrics.get(name)
+    return None if found is None else found.mean
+
+
+def _means(by_device: Mapping[str, Metrics], ids: Sequence[str]) -> Means:
+    return {
+        each: {
+            name: statistic.mean
+            for name, statistic in by_device.get(each, {}).items()
+            if statistic.mean is not None
+        }
+        for each in ids
+    }
+
+
+def _shares(value: float | None, ceilings: Sequence[Ceiling]) -> tuple[Share, ...]:
+    if value is None:
+        return ()
+    return tuple(Share(value / ceiling.value, ceiling) for ceiling in ceilings)
+
+
+def _mfu(
+    flop: Figure,
+    data_type: str | None,
+    gpus: Sequence[DeviceRow],
+    every: Mapping[str, Sequence[Ceiling]],
+) -> Figure:
+    if flop.value is None:
+        return unknown("1", flop.reason or "no FLOP/s are known")
+    if not gpus:
+        return unknown("1", "a CPU's peak is not known: see the share of the measured product")
+    if data_type is None:
+        return unknown("1", "the workload did not report a data type whose peak is known")
+    peak = next((each for each in every.get(data_type, ()) if each.kind == PEAK), None)
+    if peak is None:
+        found = (peaks_of(gpu).get(data_type) for gpu in gpus)
+        reason = next((each.reason for each in found if each and each.reason), None)
+        return unknown("1", reason or f"the {data_type} peak of this GPU is not known")
+    source = (
+        f"model FLOP (forward and backward) per second over the {peak.text}, "
+        f"{units.si(peak.value, peak.unit)} ({peak.source})"
+    )
+    return Figure(flop.value / peak.value, "1", Method.COUNTED, source)
+
+
+def _intensity(roofline: Roofline) -> Figure:
+    if not roofline.points:
+        return unknown("FLOP/By", roofline.reason or "not known")
+    point = roofline.points[0]
+    return Figure(point.intensity, "FLOP/By", point.method, point.text)
+
+
+def _step_rate(work: Work, window: Window) -> float | None:
+    """Timed steps per second of the window, as FLOP/s are; else by the steps' own times."""
+    if window.kind == "timed steps" and work.count and window.seconds > 0:
+        return work.count / window.seconds
+    return 1 / work.mean_seconds if work.mean_seconds else None
+
+
+def _times(per_step: float | None, rate: float | None) -> float | None:
+    return None if per_step is None or rate is None else per_step * rate
+
+
+def _dram(counters: Counters | None) -> float | None:
+    if counters is None:
+        return None
+    read, written = counters.dram_read_bytes_per_step, counters.dram_write_bytes_per_step
+    return None if read is None or written is None else read + written
+
+
+def _data_share(work: Work) -> float | None:
+    if work.data_seconds is None or not work.mean_seconds:
+        return None
+    return min(1.0, work.data_seconds / work.mean_seconds)
+
+
+def _busy(
+    gpus: Sequence[DeviceRow],
+    devices: Sequence[DeviceRow],
+    metrics: Metrics,
+    window: Window,
+    facts: Mapping[str, Mapping[str, JSON]],
+) -> dict[str, Any]:
+    """What :class:`Rates` says of the time in which the device, or the program, ran."""
+    if gpus:
+        return {"busy": _mean(metrics, "hw.gpu.utilization")}
+    used = metrics["process.cpu.time"].max
+    return cpu_shares(
+        None if used is None or window.seconds <= 0 else used / window.seconds,
+        metrics["process.cpu.time"].method is Method.BOUND,
+        _threads(facts),
+        logical_cores(devices),
+        _mean(metrics, "hw.cpu.utilization"),
+    )
+
+
+def _threads(facts: Mapping[str, Mapping[str, JSON]]) -> int | None:
+    told = str(mapping(facts.get("workload")).get("threads") or "")
+    return int(told) if told.isdecimal() and len(told) < 6 else None

@@ -1,0 +1,195 @@
+"""Energy over the steady window: joules per step and per sample."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from gpuwatch.analysis.measured_value import Figure, divided, unknown
+from gpuwatch.analysis.samples.channels import FULL, Means, Samples, added, arrays, integral, middle
+from gpuwatch.analysis.samples.window import Window
+from gpuwatch.analysis.statistics.description import Statistic, unavailable
+from gpuwatch.core import units
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.metrics import Method
+
+COUNTER, POWER, CPU_POWER = "hw.gpu.energy", "hw.gpu.power", "hw.cpu.power"
+SHORTEST = 1.0
+"""Seconds: sensors of power look only now and then (those of A100 and H100 a quarter of the time:
+Z. Yang et al., arXiv 2312.02741), and energy counters are renewed some ten times a second."""
+COUNTER_FROM = 10.0
+"""Seconds: the counter is read once a second and dated by the sample that shows it first, which is
+up to an interval late. In shorter windows that is more than power sampled all along is off by."""
+
+_NO_GPU = "the run used no GPU"
+_NEGLIGIBLE = 0.001
+
+
+@dataclass(frozen=True)
+class Energy:
+    """Joules; nothing is said of windows under one second."""
+
+    gpu: Figure
+    """Of all GPUs that the run used, over the timed steps."""
+    gpu_per_step: Figure
+    gpu_per_sample: Figure
+    cpu: Figure
+    """Of the CPU packages: the whole machine's, whoever used them."""
+    cpu_per_step: Figure
+    cpu_per_sample: Figure
+
+
+def energy_of(
+    samples: Sequence[Samples],
+    gpus: Sequence[str],
+    window: Window,
+    steps: int | None,
+    batch: float | None,
+    missing: str | None = None,
+) -> Energy:
+    """Energy in ``window``, of ``steps`` timed steps that processed ``batch`` samples together.
+
+    ``steps`` is ``None`` where the window is not that of the timed steps; ``missing`` says why a
+    run without GPUs has none.
+    """
+    short = _unfit(window, steps)
+    if short:
+        gpu = cpu = unknown("J", short)
+    else:
+        gpu = gpu_energy(samples, gpus, window) if gpus else unknown("J", missing or _NO_GPU)
+        cpu = _cpu(samples, window)
+    return Energy(
+        gpu, _per_step(gpu, steps), _per_sample(gpu, batch),
+        cpu, _per_step(cpu, steps), _per_sample(cpu, batch),
+    )  # fmt: skip
+
+
+def _per_step(energy: Figure, steps: int | None) -> Figure:
+    return divided(energy, steps, "J", "the timed steps", "no timed step was reported")
+
+
+def _per_sample(energy: Figure, batch: float | None) -> Figure:
+    return divided(
+        energy, batch, "J", "the timed steps' samples", "the workload reported no samples"
+    )
+
+
+def _unfit(window: Window, steps: int | None) -> str:
+    if not steps:
+        return "there are no timed steps that were sampled"
+    if window.seconds < SHORTEST:
+        told = units.milliseconds(window.seconds)
+        return f"the timed steps took {told}: no energy can be told of less than a second"
+    return ""
+
+
+def with_energy(
+    metrics: Mapping[str, Statistic],
+    samples: Sequence[Samples],
+    gpus: Sequence[str],
+    window: Window,
+) -> Mapping[str, Statistic]:
+    """``metrics`` with the energy of ``gpus`` that :func:`gpu_energy` gives, as everywhere."""
+    found = metrics.get(COUNTER)
+    if found is None or found.max is None:
+        return metrics
+    figure = gpu_energy(samples, gpus, window)
+    if figure.value is None:
+        told = unavailable(found.unit, found.source, figure.reason or "not known")
+        return {**metrics, COUNTER: told}
+    mean, p50, p95 = (
+        v * figure.value / found.max if v is not None and found.max > 0 else None
+        for v in (found.mean, found.p50, found.p95)
+    )
+    told = replace(found, source=figure.source, mean=mean, p50=p50, p95=p95, max=figure.value)
+    return {**metrics, COUNTER: told}
+
+
+def gpu_energy(samples: Sequence[Samples], gpus: Sequence[str], window: Window) -> Figure:
+    """Joules that all ``gpus`` together took in ``window``, with the error that is to be expected.
+
+    By the integral of power in windows under :data:`COUNTER_FROM`, else by the energy counter; by
+    the other where the one is not there, or shows nothing: no GPU takes 0 J in a second.
+    """
+    if window.seconds < SHORTEST:
+        told = units.milliseconds(window.seconds)
+        return unknown("J", f"the window is {told}: no energy can be told of less than a second")
+    if not gpus:
+        return unknown("J", _NO_GPU)
+    figures = [_gpu(samples, gpu, window) for gpu in gpus]
+    lacking = [
+        f"{gpu}: {figure.reason}"
+        for gpu, figure in zip(gpus, figures, strict=True)
+        if figure.value is None
+    ]
+    if lacking:
+        return unknown("J", "; ".join(lacking))
+    total = sum(figure.value or 0.0 for figure in figures)
+    source = "; ".join(dict.fromkeys(figure.source for figure in figures))
+    if len(gpus) > 1:
+        source += f"; sum over {len(gpus)} GPUs"
+    return Figure(total, "J", Method.MEASURED, source)
+
+
+def _gpu(samples: Sequence[Samples], gpu: str, window: Window) -> Figure:
+    of_gpu = {each.channel.metric: each for each in samples if each.channel.device == gpu}
+    by_counter = (COUNTER, added, _dated, "energy counter")
+    by_power = (POWER, integral, _scattered, "integral of power over time")
+    ways = (by_counter, by_power) if window.seconds >= COUNTER_FROM else (by_power, by_counter)
+    reasons = []
+    for metric, over, error, name in ways:
+        found = of_gpu.get(metric)
+        if found is None:
+            reasons.append(f"{name}: not sampled")
+            continue
+        part = over(found.values, window)
+        if part.coverage < FULL:
+            reasons.append(f"{name}: {found.channel.reason or _covers(part.coverage)}")
+        elif part.total <= 0:
+            still = "did not move" if metric == COUNTER else "was 0"
+            reasons.append(f"{name}: {still} in {units.number(window.seconds, 's', '.3g')}")
+        else:
+            source = f"{name} ({found.channel.source}){error(found.values, window)}"
+            source += "".join(f"; {each}" for each in reasons if "did not move" in each)
+            return Figure(part.total / part.coverage, "J", Method.MEASURED, source)
+    return unknown("J", "; ".join(reasons))
+
+
+def _dated(values: Sequence[tuple[int, float]], window: Window) -> str:
+    """What the dates of readings leave open: an interval between samples, over the window."""
+    late = middle(np.diff(arrays(values)[0]))
+    error = late / (window.end - window.start)
+    return f", within {units.percent(error)}: readings are dated to {late / 1e9:.3g} s"
+
+
+def _scattered(values: Sequence[tuple[int, float]], window: Window) -> str:
+    """Two standard errors of the mean of power, from the scatter of its samples."""
+    t, what = arrays(values)
+    taken, each = (t >= window.start) & (t <= window.end), "samples"
+    if isinstance(values, Means):
+        taken, each = taken & values.whole, "ten-second means"
+    inside = what[taken]
+    if inside.size < 2 or inside.mean() <= 0:
+        return ""
+    error = 2 * float(inside.std(ddof=1)) / math.sqrt(inside.size) / float(inside.mean())
+    if error < _NEGLIGIBLE:
+        return ""
+    return f", within {units.percent(error)} by the scatter of {inside.size} {each}"
+
+
+def _cpu(samples: Sequence[Samples], window: Window) -> Figure:
+    found = next((each for each in samples if each.channel.metric == CPU_POWER), None)
+    if found is None:
+        return unknown("J", "the power of the CPU packages was not sampled")
+    part = integral(found.values, window)
+    if part.coverage < FULL:
+        return unknown("J", found.channel.reason or _covers(part.coverage))
+    source = f"integral of power over time ({found.channel.source})"
+    return Figure(part.total / part.coverage, "J", Method.MEASURED, source)
+
+
+def _covers(coverage: float) -> str:
+    return f"its samples cover only {units.percent(coverage)} of the timed steps"

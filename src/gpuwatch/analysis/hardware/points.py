@@ -1,0 +1,91 @@
+"""The points of a run in the roofline's plane, and the rates that they are made of."""
+
+from __future__ import annotations
+
+import math
+
+from gpuwatch.analysis.hardware.ceilings import Ceiling
+from gpuwatch.analysis.hardware.limits import Clocks
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.metrics import Method
+
+ALGORITHMIC, MEASURED, EXECUTED = "algorithmic", "measured", "executed"
+KINDS = (EXECUTED, MEASURED, ALGORITHMIC)
+"""Kinds of bytes, the most trustworthy first."""
+
+_BYTES = {
+    ALGORITHMIC: "algorithmic bytes (operators' inputs and outputs; no caches, no fusion)",
+    MEASURED: "measured bytes (DRAM traffic by hardware counters over the steady steps)",
+    EXECUTED: "executed FLOP and DRAM bytes by ncu, at the step rate of the timed steps",
+}
+
+
+@dataclass(frozen=True)
+class Rates:
+    """Means over one stretch of a run, over all devices it used; ``None`` is unknown."""
+
+    flop: float | None = None
+    """Counted model FLOP/s."""
+    bytes: float | None = None
+    """Algorithmic By/s."""
+    measured_bytes: float | None = None
+    """DRAM By/s by hardware counters."""
+    executed_flop: float | None = None
+    """Executed FLOP per step by ncu, times the step rate."""
+    executed_bytes: float | None = None
+    """DRAM bytes read and written per step by ncu, times the step rate, By/s."""
+    on_gpu: bool = True
+    busy: float | None = None
+    """Share of time in which a kernel ran (GPU), in which the workload's threads ran (CPU)."""
+    own_cores: float | None = None
+    """CPU: share of all cores' time that the program's processes used."""
+    own_at_most: bool = False
+    """``own_cores`` is the most it can be: they used less than the kernel's account resolves."""
+    cores_busy: float | None = None
+    """CPU: share of all cores' time in use, by any program."""
+    clocks: Clocks | None = None
+    """GPUs: how far power or temperature held their clocks down; ``None``: not, or not known."""
+    limit: Ceiling | None = None
+    """FLOP/s that no run on these GPUs can pass."""
+    unmeasured: str | None = None
+    """Why ``measured_bytes`` is not known."""
+    sm_activity: float | None = None
+    """Share of time a multiprocessor had work, mean over all."""
+    data_share: float | None = None
+    """Share of the steps' time in the data phase."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """A run in the roofline's plane."""
+
+    label: str
+    intensity: float
+    """FLOP per byte."""
+    rate: float
+    """FLOP/s."""
+    bytes_kind: str
+    """``algorithmic``, ``measured`` or ``executed``."""
+    method: Method
+    """Of the point: ``measured`` where ncu counted both, else ``counted``, as model FLOP are."""
+    text: str
+    """What the bytes are, for people."""
+
+    @property
+    def bytes_rate(self) -> float:
+        """By/s."""
+        return self.rate / self.intensity
+
+
+def points_of(label: str, rates: Rates) -> tuple[Point, ...]:
+    """A point for each kind of bytes that is known, the most trustworthy first."""
+    found = (
+        (EXECUTED, rates.executed_flop, rates.executed_bytes, Method.MEASURED),
+        (MEASURED, rates.flop, rates.measured_bytes, Method.COUNTED),
+        (ALGORITHMIC, rates.flop, rates.bytes, Method.COUNTED),
+    )
+    return tuple(
+        Point(label, flop / size, flop, kind, method, _BYTES[kind])
+        for kind, flop, size, method in found
+        if flop and size and flop > 0 and size > 0 and 0 < flop / size < math.inf
+    )

@@ -1,0 +1,71 @@
+"""What ran, and why nothing can be said of its work."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import field
+
+from gpuwatch.analysis.hardware.ceilings import NEVER_MEASURED, Missing
+from gpuwatch.analysis.hardware.points import Rates
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.models import JSON, number
+
+IMPORTED = "an imported profile has no roofline: it says nothing of rates"
+MACHINE = "the machine alone has no roofline: no work is counted"
+
+_STEPS = "print a `step` line for every step (docs/step-lines.md)"
+_FLOP = (
+    "print `count` with `flop_per_step` and `bytes_per_step` once, or `flop` and `bytes` in each "
+    "`step` line (docs/step-lines.md)"
+)
+_BYTES = "print `count` with `bytes_per_step`, or `bytes` in each `step` line (docs/step-lines.md)"
+
+
+@dataclass(frozen=True)
+class Program:
+    """What ran."""
+
+    label: str
+    kind: str = "workload"
+    """``workload``, ``command``, ``machine`` or ``import``."""
+    steps: bool = True
+    """It reported steps."""
+    timed: bool = True
+    """It reported steps after its warm-up."""
+    count: Mapping[str, JSON] = field(default_factory=dict)
+    """Its ``count`` report."""
+    no_ceilings: Missing = NEVER_MEASURED
+    """What is told of ceilings that were not measured."""
+
+
+def no_point(program: Program, rates: Rates) -> tuple[str, str | None]:
+    """Why a program has no point in the roofline, and what would give it one."""
+    own = program.kind == "command"
+    if program.kind == "import":
+        return IMPORTED, None
+    if program.kind == "machine":
+        return MACHINE, "gpuwatch run WORKLOAD"
+    if not program.steps:
+        return "the workload reported no steps", _STEPS if own else None
+    if not program.timed:
+        return "the workload reported no step after its warm-up", _STEPS if own else None
+    if not rates.flop and not rates.executed_flop:
+        return f"no FLOP/s are known: {uncounted(program.count, 'FLOP')}", _FLOP if own else None
+    return (
+        f"no bytes are known: {uncounted(program.count, 'bytes')}, and none were measured",
+        _BYTES if own else None,
+    )
+
+
+def uncounted(count: Mapping[str, JSON], what: str) -> str:
+    """Why ``FLOP`` or ``bytes`` per step are not known, by the ``count`` report.
+
+    Its ``method`` is the reason where nothing at all was counted.
+    """
+    known = [number(count.get(key)) for key in ("flop_per_step", "bytes_per_step")]
+    method = count.get("method")
+    if method and known == [None, None]:
+        return str(method)
+    if what == "FLOP" and known[0]:
+        return "the steps' times are not known"
+    return f"the workload reported no {what} per step"

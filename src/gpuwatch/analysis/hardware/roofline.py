@@ -1,0 +1,80 @@
+"""The roofline: FLOP/s against FLOP per byte, under the ceilings of compute and bandwidth.
+
+S. Williams, A. Waterman, D. Patterson, "Roofline: an insightful visual performance model for
+multicore architectures", CACM 52(4), 2009. At an intensity of I FLOP per byte no more than
+min(compute ceiling, I x bandwidth) is attainable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gpuwatch.analysis.hardware.bound import UNKNOWN, Verdict, verdict_of
+from gpuwatch.analysis.hardware.ceilings import (
+    BANDWIDTH,
+    MEASURED,
+    NEVER_MEASURED,
+    Ceiling,
+    Missing,
+)
+from gpuwatch.analysis.hardware.points import Point, Rates, points_of
+from gpuwatch.analysis.hardware.program import Program, no_point
+from gpuwatch.core.deferred import dataclass
+
+
+@dataclass(frozen=True)
+class Roofline:
+    label: str
+    points: tuple[Point, ...]
+    """The most trustworthy first: executed, measured, algorithmic."""
+    ceilings: Mapping[str, Ceiling]
+    """By name, ``bandwidth`` among them."""
+    data_type: str | None
+    """Whose compute ceiling is the run's."""
+    verdict: Verdict
+    reason: str | None
+    """Why there is no point."""
+    no_ceilings: Missing = NEVER_MEASURED
+    """What is told of ceilings that were not measured."""
+
+    @property
+    def bandwidth(self) -> Ceiling | None:
+        return self.ceilings.get(BANDWIDTH)
+
+    @property
+    def compute(self) -> tuple[Ceiling, ...]:
+        """The compute ceilings, highest first; operations that are not FLOP are none of them."""
+        found = (each for each in self.ceilings.values() if each.unit == "FLOP/s")
+        return tuple(sorted(found, key=lambda ceiling: -ceiling.value))
+
+    @property
+    def missing(self) -> str | None:
+        """What would give measured ceilings; ``None`` where they are there, or no point is."""
+        names = [name for name in (BANDWIDTH, self.data_type) if name]
+        known = [self.ceilings.get(name) for name in names]
+        if not self.points or all(each and each.kind == MEASURED for each in known):
+            return None
+        return self.no_ceilings.mend
+
+
+def roofline_of(
+    program: Program, rates: Rates, ceilings: Mapping[str, Ceiling], data_type: str | None
+) -> Roofline:
+    """Points, ceilings and the bound of a run, or of the last minute of one."""
+    points = points_of(program.label, rates)
+    if not points:
+        reason, mend = no_point(program, rates)
+        verdict = Verdict(UNKNOWN, f"cannot tell what bounds the run: {reason}", mend)
+        return Roofline(program.label, (), dict(ceilings), data_type, verdict, reason)
+    verdict = verdict_of(
+        points[0],
+        rates,
+        data_type,
+        ceilings.get(data_type or ""),
+        ceilings.get(BANDWIDTH),
+        profiled=program.kind == "workload",
+        missing=program.no_ceilings,
+    )
+    return Roofline(
+        program.label, points, dict(ceilings), data_type, verdict, None, program.no_ceilings
+    )

@@ -1,0 +1,1 @@
+"""What a session holds over time: samples, steps, the steady state, rates."""

@@ -1,0 +1,282 @@
+"""The gauges of a run over time, thinned to what a picture can show."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice, pairwise
+
+from gpuwatch.analysis.samples.rates import StepLine, flop_of, intervals, rate_series, samples_of
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.metrics import CATALOGUE, Kind, Method
+from gpuwatch.core.models import JSON, mapping
+from gpuwatch.session.most import TICKS
+from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.rows import ChannelRow, StepRow
+from gpuwatch.session.schema import TIER_SECONDS, TIER_STATS
+
+POINTS = 300
+"""Points of a curve that a picture of a page's width can show."""
+FEWEST_POINTS = 20
+SHOWN = (
+    "hw.gpu.utilization",
+    "hw.gpu.memory.bandwidth",
+    "gpuwatch.flop.rate",
+    "hw.gpu.power",
+    "hw.gpu.memory.usage",
+    "hw.gpu.clock.sm",
+    "hw.gpu.temperature",
+    "hw.cpu.utilization",
+    "process.memory.usage",
+    "gpuwatch.throughput",
+)
+"""Metrics that are worth a curve, in the order in which people look at them."""
+
+_ALL_RUNS = 8400
+"""Points of all runs of a page together."""
+_MOST_TICKS = 5_000
+"""From more on the tier is read in place of the ticks."""
+_LEAST_FILL = 3
+"""The tier must have at least one bucket for so many points."""
+_MOST_LINES = 20_000
+"""From more step lines on, only so many spread evenly are read as there are points."""
+_NS = 1_000_000_000
+_BUCKET_NS = TIER_SECONDS * _NS
+
+_Rate = Callable[[StepLine], "float | None"]
+
+
+@dataclass(frozen=True)
+class Gauge:
+    """One metric of a run, one value for each of the run's points."""
+
+    unit: str
+    method: Method
+    source: str
+    devices: int
+    """How many devices it is the mean of."""
+    values: tuple[float | None, ...]
+
+
+@dataclass(frozen=True)
+class RunSeries:
+    """What the gauges of one session showed, its points in the order of time."""
+
+    session: str
+    """Id of the session."""
+    path: str
+    """Its file, as in ``Summary.path``."""
+    seconds: tuple[float, ...]
+    """Since ``zero``; negative before it."""
+    zero: str
+    """``first timed step`` (its start), or ``start of the recording`` where no step is timed."""
+    steps: tuple[float | None, ...]
+    """Timed steps done by then, with fractions; ``None`` outside the timed steps."""
+    metrics: Mapping[str, Gauge]
+    """By name, those of which some value is known, in the order in which people read them."""
+    merged: int
+    """The most samples that one point is the mean of; 1: the points are the samples."""
+
+
+@dataclass(frozen=True)
+class _Points:
+    """Where the points of a run lie, in nanoseconds since the session's start."""
+
+    times: tuple[int, ...]
+    """Mean time of each point's rows."""
+    ends: tuple[int, ...]
+    """Time of each point's last row."""
+    rows: tuple[tuple[int, int], ...]
+    """First row of each point, and the row behind its last."""
+
+
+def points_for(runs: int) -> int:
+    """Points of each run's curves so that a page of so many ``runs`` stays under a megabyte."""
+    return max(FEWEST_POINTS, min(POINTS, _ALL_RUNS // max(1, runs)))
+
+
+def run_series(reader: SessionReader, points: int = POINTS) -> RunSeries:
+    """Read the gauges of a session, at most ``points`` values of each.
+
+    Where there are more samples, equal stretches of time are averaged. Of several devices that the
+    run used, a gauge is their mean. A long session is read from its ten-second tier.
+
+    Raises:
+        NotASession: the file is damaged.
+    """
+    meta = reader.meta()
+    channels = _channels(reader)
+    columns, merged = _columns(reader, [channel.id for channel in channels], points)
+    placed = _placed([row[0] for row in columns], max(1, points))
+    lines, source = _step_lines(reader, points)
+    first = first_timed(reader)
+    start = first[0] if first else 0
+    metrics = _sampled(channels, [row[1] for row in columns], placed)
+    metrics.update(_derived(mapping(meta.get("count")), lines, placed, source))
+    return RunSeries(
+        session=str(mapping(meta.get("session")).get("id", "")),
+        path=str(reader.path),
+        seconds=tuple((t - start) / _NS for t in placed.times),
+        zero="first timed step" if first else "start of the recording",
+        steps=_steps_done(lines, first, placed.times),
+        metrics={name: metrics[name] for name in SHOWN if name in metrics},
+        merged=merged * max((end - begin for begin, end in placed.rows), default=1),
+    )
+
+
+def _channels(reader: SessionReader) -> list[ChannelRow]:
+    used = {device.id for device in reader.devices() if device.used}
+    return [
+        channel
+        for channel in reader.channels()
+        if channel.metric in SHOWN
+        and channel.device in used
+        and channel.kind == Kind.GAUGE.value
+        and channel.sampled_as is not Method.UNAVAILABLE
+    ]
+
+
+def _columns(
+    reader: SessionReader, channels: Sequence[int], points: int
+) -> tuple[list[tuple[int, tuple[JSON, ...]]], int]:
+    """Rows ``(t, values)``, and how many samples one of them is the mean of."""
+    last = reader.last_tick()
+    if last is not None and last[0] >= _MOST_TICKS:
+        mean = reader.tier(channels, TIER_STATS.index("mean"))
+        # Ticks that are very close fill a few buckets only.
+        if len(mean) * _LEAST_FILL >= points:
+            middle = _BUCKET_NS // 2
+            rows = [(int(bucket) * _BUCKET_NS + middle, tuple(of)) for bucket, *of in mean]
+            return rows, max(1, round(last[0] / len(mean)))
+    rows = [(int(t), tuple(values)) for _, t, *values in islice(reader.all_ticks(channels), TICKS)]
+    if len(rows) == TICKS:
+        reader.leave_out(f"of the samples the first {TICKS:,} are read")
+    return rows, 1
+
+
+def _placed(times: Sequence[int], points: int) -> _Points:
+    """One point for each row, or for each of ``points`` equal stretches that has rows."""
+    if len(times) <= points:
+        return _Points(tuple(times), tuple(times), tuple((at, at + 1) for at in range(len(times))))
+    low, span = times[0], max(1, times[-1] - times[0] + 1)
+    rows: list[tuple[int, int]] = []
+    begin = 0
+    for stretch in range(1, points + 1):
+        end = bisect_right(times, low + stretch * span // points - 1, begin)
+        if end > begin:
+            rows.append((begin, end))
+        begin = end
+    return _Points(
+        tuple(sum(times[begin:end]) // (end - begin) for begin, end in rows),
+        tuple(times[end - 1] for _, end in rows),
+        tuple(rows),
+    )
+
+
+def _sampled(
+    channels: Sequence[ChannelRow], rows: Sequence[tuple[JSON, ...]], placed: _Points
+) -> dict[str, Gauge]:
+    places: dict[str, list[int]] = {}
+    for place, channel in enumerate(channels):
+        places.setdefault(channel.metric, []).append(place)
+    found = {}
+    for name, of_metric in places.items():
+        values = tuple(
+            _mean([row[place] for row in rows[begin:end] for place in of_metric])
+            for begin, end in placed.rows
+        )
+        if any(value is not None for value in values):
+            channel = channels[of_metric[0]]
+            found[name] = Gauge(
+                channel.unit, channel.sampled_as, channel.source, len(of_metric), values
+            )
+    return found
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known else None
+
+
+def _step_lines(reader: SessionReader, points: int) -> tuple[list[StepRow], str]:
+    """The step lines, and what a source must say of them.
+
+    Of very many only some are read: each then stands for the steps since the one before.
+    """
+    last = reader.last_step()
+    if last < _MOST_LINES:
+        return reader.some_steps(), ""
+    picked: list[StepRow] = []
+    for place in range(points + 1):
+        rows = reader.steps(last * place // points - 1, 1)
+        if rows and (not picked or rows[0].n > picked[-1].n):
+            picked.append(rows[0])
+    folded = picked[:1]
+    for before, row in pairwise(picked):
+        folded.append(_standing_for(row, row.step - before.step))
+    return folded, f", of {len(picked)} step lines spread evenly"
+
+
+def _standing_for(row: StepRow, count: int) -> StepRow:
+    """``row`` as if its steps had been ``count``, each with the same work."""
+    count = max(1, count)
+    share = count / row.count
+    return replace(
+        row,
+        count=count,
+        seconds=None,
+        samples=None if row.samples is None else row.samples * share,
+        flop=None if row.flop is None else row.flop * share,
+    )
+
+
+def first_timed(reader: SessionReader) -> tuple[int, int] | None:
+    """When the first timed step began, in nanoseconds, and its number."""
+    before: list[StepRow] = []
+    for row in reader.all_steps():
+        if not row.warmup:
+            start = intervals([*before, row])[-1][0]
+            return start, row.step - row.count + 1
+        before = [row]
+    return None
+
+
+def _steps_done(
+    lines: Sequence[StepRow], first: tuple[int, int] | None, times: Sequence[int]
+) -> tuple[float | None, ...]:
+    """Timed steps done at each of ``times``, between step lines in proportion to the time."""
+    if first is None:
+        return (None,) * len(times)
+    known = [(first[0], 0)]
+    for row in lines:
+        if not row.warmup and row.t > known[-1][0]:
+            known.append((row.t, row.step - first[1] + 1))
+    ends = [t for t, _ in known]
+    found: list[float | None] = []
+    for t in times:
+        place = bisect_right(ends, t)
+        if place == 0 or place == len(known):
+            found.append(float(known[-1][1]) if place and t == ends[-1] else None)
+            continue
+        (left, done), (right, more) = known[place - 1], known[place]
+        found.append(done + (more - done) * (t - left) / (right - left))
+    return tuple(found)
+
+
+def _derived(
+    count: Mapping[str, JSON], lines: Sequence[StepRow], placed: _Points, source: str
+) -> dict[str, Gauge]:
+    """Rates of counted work; unknown at the first point, before which nothing is seen."""
+    works: tuple[tuple[str, _Rate, str], ...] = (
+        ("gpuwatch.flop.rate", flop_of(count), "FLOP per step x step rate"),
+        ("gpuwatch.throughput", samples_of, "samples / step time"),
+    )
+    found = {}
+    for name, work, how in works:
+        values = (None, *rate_series(lines, work, placed.ends))[: len(placed.ends)]
+        if any(value is not None for value in values):
+            found[name] = Gauge(
+                CATALOGUE[name].unit, Method.COUNTED, f"{how}{source}", 1, tuple(values)
+            )
+    return found

@@ -1,0 +1,160 @@
+"""The steady part of a run: where the step time had stopped changing.
+
+That a run has one is not assumed (Barrett et al. 2017, "Virtual machine warmup blows hot and cold",
+Proc. ACM Programming Languages 1, OOPSLA): its step times may change level near the end, or drift.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from gpuwatch.analysis.results import Steady
+from gpuwatch.analysis.samples.step_series import Series
+from gpuwatch.analysis.statistics.changepoints import (
+    PENALTY,
+    noise_of,
+    partition,
+    squared_error,
+    supported,
+    without_spikes,
+)
+from gpuwatch.core import units
+
+FEWEST_STEPS = 10
+LEAST_SHARE = 0.1
+"""Of all steps, that the steady part has at least."""
+RELEVANT = 0.005
+"""Relative change of level below which it is none; the noise, where that is more."""
+_PASSING = 0.05
+"""Share of the steady part that may lie at other levels, between parts at the last one's."""
+_MOSTLY = 0.5
+"""Share of the steps from which on the steady part is no news."""
+_SMALL = 0.02
+"""Relative change that two times of three digits hardly show."""
+_MOST_VALUES = 500
+_SCALE = 1.4826
+_BENDS = 24
+
+
+def steady_series(times: Series) -> Steady:
+    """The steady part of ``times``, those of a run's full timed steps in their order.
+
+    Raises:
+        ValueError: a time is not finite and above 0.
+    """
+    if not times.good():
+        raise ValueError("step times must be finite and above 0")
+    if times.size < FEWEST_STEPS:
+        reason = f"{times.size} timed steps are too few for a steady state"
+        return _none(times, 0, (), f"{reason} ({FEWEST_STEPS} are needed: --steps)")
+    raw = np.log(times.binned(_MOST_VALUES))
+    if raw.size < FEWEST_STEPS:
+        parts = f"{times.size} timed steps are known in {raw.size} parts"
+        return _none(times, 0, (), f"{parts}, too few for a steady state")
+    values = without_spikes(raw)
+    noise = noise_of(values)
+    relevant = max(math.log1p(RELEVANT), noise.deviation)
+    penalty = PENALTY * noise.long_run * math.log(values.size)
+    starts = supported(raw, partition(values, penalty))
+    levels = [float(np.median(each)) for each in np.split(values, starts[1:])]
+    at = [times.at(start) for start in starts]
+    changes = tuple(
+        step
+        for step, level, before in zip(at[1:], levels[1:], levels[:-1], strict=True)
+        if abs(level - before) >= relevant
+    )
+    first = _first(at, levels, times.size, relevant)
+    fewest = max(FEWEST_STEPS, math.ceil(LEAST_SHARE * times.size))
+    if times.size - first < fewest:
+        return _none(times, first, changes, _changed(times, at, first))
+    fewest_values = math.ceil(fewest / math.ceil(times.size / _MOST_VALUES))
+    drift = _drift(values, starts, penalty, relevant, fewest_values)
+    if drift is not None:
+        since, bend = drift
+        if bend is None:
+            return _none(times, first, changes, _drifted(times, times.at(since)))
+        first = max(first, times.at(bend))
+    median = times.level(first, times.size)
+    spread = _SCALE * times.spread(first, median) / median
+    return Steady(median, first, times.size - first, spread, changes)
+
+
+def _first(at: Sequence[int], levels: Sequence[float], count: int, relevant: float) -> int:
+    """First step of the longest end of the run at the last level, passing disturbances within."""
+    first, elsewhere = at[-1], 0
+    for place in range(len(at) - 2, -1, -1):
+        if abs(levels[place] - levels[-1]) >= relevant:
+            elsewhere += at[place + 1] - at[place]
+        elif elsewhere <= _PASSING * (count - at[place]):
+            first = at[place]
+    return first
+
+
+def _drift(
+    values: np.ndarray, starts: Sequence[int], penalty: float, relevant: float, fewest: int
+) -> tuple[int, int | None] | None:
+    """Since where the values drift to their end, and where the drift ended if it did after all.
+
+    A line that fits an end of the series better than levels do is a drift, if it goes on; one that
+    bends into a level of ``fewest`` values or more ended there.
+    """
+    errors = [squared_error(each)[0] for each in np.split(values, starts[1:])]
+    for place, start in enumerate(starts):
+        end = values[start:]
+        time = np.arange(end.size, dtype=float)
+        error, line = squared_error(end, time)
+        stairs = sum(errors[place:]) + penalty * (len(errors) - place - 1)
+        third = math.ceil(end.size / 3)
+        seen = _level(end[-third:]) - _level(end[:third])  # two thirds of what a line rises
+        rise = (line[-1] - line[0]) * np.sign(seen)
+        if min(rise, 2 * abs(seen)) < relevant or error + penalty > stairs:
+            continue
+        last = end.size - fewest
+        bends = sorted({int(bend) for bend in np.linspace(1, last, _BENDS) if last > 1})
+        bent = [(squared_error(end, np.minimum(time, bend))[0], bend) for bend in bends]
+        best, bend = min(bent, default=(math.inf, 0))
+        return start, start + bend if best + penalty / PENALTY < error else None
+    return None
+
+
+def told(steady: Steady) -> str | None:
+    """What part of the steps the steady one is, where it is under half of them:
+    ``the steady part is the last 12 of 100 steps``; else ``None``, and without a steady state."""
+    total = steady.first + steady.count
+    if steady.seconds is None or steady.share >= _MOSTLY:
+        return None
+    return f"the steady part is the last {steady.count} of {total} steps"
+
+
+def _changed(times: Series, at: Sequence[int], first: int) -> str:
+    before = max(step for step in at if step < first)
+    where = f"step {first + 1} of {times.size}"
+    figures = _from_to(times.level(before, first), times.level(first, times.size))
+    return f"no steady state: the step time still changed at {where} ({figures})"
+
+
+def _drifted(times: Series, since: int) -> str:
+    tenth = max(1, (times.size - since) // 10)
+    old = times.level(since, since + tenth)
+    new = times.level(times.size - tenth, times.size)
+    told = "rose" if new > old else "fell"
+    span = f"over the last {times.size - since} of {times.size} steps"
+    return f"no steady state: the step time still {told} at the end, {span} ({_from_to(old, new)})"
+
+
+def _from_to(old: float, new: float) -> str:
+    """Both times, and the change where it is too small to be seen in their digits."""
+    change = new / old - 1
+    told = f", {change * 100:+.1f} %" if abs(change) < _SMALL else ""
+    return f"from {units.milliseconds(old)} to {units.milliseconds(new)}{told}"
+
+
+def _level(times: np.ndarray) -> float:
+    return float(np.median(times))
+
+
+def _none(times: Series, first: int, changes: tuple[int, ...], reason: str) -> Steady:
+    return Steady(None, first, times.size - first, None, changes, reason)

@@ -1,0 +1,54 @@
+"""Step times and throughput of step lines, without numpy: lists of sessions load nothing heavy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from gpuwatch.analysis.samples.rates import StepLine, full_times, taken
+from gpuwatch.session.rows import StepRow
+
+NO_STEPS = "no timed step was reported"
+
+
+def times_of(timed: Sequence[StepRow]) -> tuple[list[float], str | None]:
+    """Seconds of each full step of these lines, in order; where no line has times, those between
+    the lines. And why they are not the steps' times, if they are not."""
+    times = [value for row in timed for value in full_times(row)]
+    if not timed:
+        return times, NO_STEPS
+    if not all(row.seconds is not None or row.count == 1 for row in timed):
+        return times, "the workload reports several steps at once without their times"
+    return (times, None) if times else _gaps(timed)
+
+
+def _gaps(timed: Sequence[StepRow]) -> tuple[list[float], str | None]:
+    """Single steps without times: the time between their lines."""
+    gaps = [(float(after.t) - float(before.t)) / 1e9 for before, after in pairwise(timed)]
+    return (gaps, None) if gaps else (gaps, "one step without its time")
+
+
+def median_step(timed: Sequence[StepRow]) -> float | None:
+    """The median step time in seconds; ``None`` where it is not known."""
+    times, reason = times_of(timed)
+    if not times or reason is not None:
+        return None
+    times.sort()
+    middle = len(times) // 2
+    return times[middle] if len(times) % 2 else (times[middle - 1] + times[middle]) / 2
+
+
+def throughput(timed: Sequence[StepLine]) -> float | None:
+    """Samples per second of the lines' own times, else between the first line and the last."""
+    samples = [row.samples for row in timed]
+    if not timed or any(value is None for value in samples):
+        return None
+    total = sum(value for value in samples if value is not None)
+    times = [taken(row) for row in timed]
+    if None not in times:
+        seconds = sum(each or 0.0 for each in times)
+    else:
+        # The first line's own time is unknown: the rate between the first line and the last.
+        seconds = (timed[-1].t - timed[0].t) / 1e9
+        total -= samples[0] or 0
+    return total / seconds if seconds > 0 else None

@@ -1,0 +1,231 @@
+"""The step times of a run: each by itself, or many together with how many they are.
+
+A quantile of times that are together is off by less than
+:data:`gpuwatch.session.step_tier.RESOLUTION`, relative; their mean is exact.
+"""
+
+from __future__ import annotations
+
+import math
+from array import array
+from collections.abc import Sequence
+from typing import Protocol
+
+import numpy as np
+
+from gpuwatch.analysis.samples.rates import StepLine, full_times
+from gpuwatch.analysis.samples.step_lines import times_of
+from gpuwatch.session.rows import StepBucket
+
+_FINE = 1 << 16
+"""Bins in which a quantile of many values is looked for first."""
+_FEW = 1 << 14
+
+
+class Series(Protocol):
+    """The times of a run's full timed steps, in seconds and in their order."""
+
+    @property
+    def size(self) -> int:
+        """How many steps."""
+
+    def binned(self, most: int) -> np.ndarray:
+        """Medians of about equal numbers of neighbouring steps, at most ``most``; the last of them
+        ends with the last step."""
+
+    def at(self, place: int) -> int:
+        """The first step of a bin of :meth:`binned`; of the first, 0."""
+
+    def level(self, begin: int, end: int) -> float:
+        """The median of the steps from ``begin`` up to ``end``."""
+
+    def spread(self, begin: int, around: float) -> float:
+        """The median distance from ``around``, of the steps from ``begin`` on."""
+
+    def good(self) -> bool:
+        """Whether each time is finite and above 0."""
+
+    def quantiles(self, *shares: float) -> list[float]:
+        """Of all steps; 0 and 1 are the shortest and the longest."""
+
+    def mean(self) -> float:
+        """Of all steps."""
+
+
+class Single:
+    """Each time by itself."""
+
+    def __init__(self, times: np.ndarray) -> None:
+        self.times = times
+        self._width, self._rest = 1, 0
+
+    @property
+    def size(self) -> int:
+        return int(self.times.size)
+
+    def good(self) -> bool:
+        return bool((np.isfinite(self.times) & (self.times > 0)).all())
+
+    def binned(self, most: int) -> np.ndarray:
+        self._width = math.ceil(self.times.size / most)
+        self._rest = self.times.size % self._width  # of the first bin, which is left out
+        medians: np.ndarray = np.median(self.times[self._rest :].reshape(-1, self._width), axis=1)
+        return medians
+
+    def at(self, place: int) -> int:
+        return self._rest + self._width * place if place else 0
+
+    def level(self, begin: int, end: int) -> float:
+        return float(np.median(self.times[begin:end]))
+
+    def spread(self, begin: int, around: float) -> float:
+        return float(np.median(np.abs(self.times[begin:] - around)))
+
+    def quantiles(self, *shares: float) -> list[float]:
+        return [float(each) for each in np.quantile(self.times, shares)]
+
+    def mean(self) -> float:
+        return float(self.times.mean())
+
+
+class Together:
+    """Buckets of times with their weights; steps are known to the bucket."""
+
+    def __init__(self, values: np.ndarray, weights: np.ndarray, sizes: Sequence[int]) -> None:
+        """``values``: times, bucket by bucket, ``sizes`` of them in each; ``weights``: of how many
+        steps each is the mean."""
+        self._values, self._weights = values, weights
+        self._entries = np.cumsum([0, *sizes])
+        behind = np.concatenate([[0.0], np.cumsum(weights)])
+        self._steps = behind[self._entries].astype(np.int64)
+        self._bins: list[int] = [0]
+
+    @property
+    def size(self) -> int:
+        return int(self._steps[-1])
+
+    def good(self) -> bool:
+        values = np.isfinite(self._values) & (self._values > 0)
+        return bool(values.all() and (self._weights > 0).all())
+
+    def binned(self, most: int) -> np.ndarray:
+        width = math.ceil(self.size / most)
+        places = (self.size - self._steps[1:]) // width
+        starts = [0, *(int(each) + 1 for each in np.flatnonzero(np.diff(places)))]
+        if len(starts) > 1 and self._steps[starts[1]] < width / 2:
+            del starts[0]
+        self._bins = starts
+        ends = [*starts[1:], len(self._steps) - 1]
+        return np.array([self._median(*pair) for pair in zip(starts, ends, strict=True)])
+
+    def at(self, place: int) -> int:
+        return int(self._steps[self._bins[place]]) if place else 0
+
+    def level(self, begin: int, end: int) -> float:
+        return self._median(*self._buckets(begin, end))
+
+    def spread(self, begin: int, around: float) -> float:
+        values, weights = self._of(*self._buckets(begin, self.size))
+        return quantiles(np.abs(values - around), weights, (0.5,))[0]
+
+    def quantiles(self, *shares: float) -> list[float]:
+        return quantiles(self._values, self._weights, shares)
+
+    def mean(self) -> float:
+        return float(np.average(self._values, weights=self._weights))
+
+    def _buckets(self, begin: int, end: int) -> tuple[int, int]:
+        """The buckets that hold these steps."""
+        first = int(np.searchsorted(self._steps, begin, "right")) - 1
+        behind = int(np.searchsorted(self._steps, end, "left"))
+        return min(first, len(self._steps) - 2), max(behind, first + 1)
+
+    def _of(self, begin: int, end: int) -> tuple[np.ndarray, np.ndarray]:
+        at = slice(self._entries[begin], self._entries[end])
+        return self._values[at], self._weights[at]
+
+    def _median(self, begin: int, end: int) -> float:
+        return quantiles(*self._of(begin, end), (0.5,))[0]
+
+
+def quantiles(values: np.ndarray, weights: np.ndarray, shares: Sequence[float]) -> list[float]:
+    """Of each value as often as its weight says, interpolated as numpy does."""
+    ranked = _Ranked(values, weights)
+    count = int(weights.sum())
+    found = []
+    for share in shares:
+        place = share * (count - 1)
+        low, high = ranked.at(math.floor(place), math.ceil(place))
+        found.append(low + (high - low) * (place - math.floor(place)))
+    return found
+
+
+class _Ranked:
+    """Values by their ranks; of many values only those near a rank are sorted."""
+
+    def __init__(self, values: np.ndarray, weights: np.ndarray) -> None:
+        self._values, self._weights = values, weights
+        self._places: np.ndarray | None = None
+        low, high = float(values.min()), float(values.max())
+        if values.size > _FEW and low < high:
+            scaled = np.log1p((values - low) / (high - low) * _FINE) * (_FINE / math.log1p(_FINE))
+            self._places = scaled.astype(np.int64)
+            self._behind = np.cumsum(np.bincount(self._places, weights))
+
+    def at(self, *ranks: int) -> list[float]:
+        """The values of these ranks, from 0."""
+        below, values, weights = 0, self._values, self._weights
+        if self._places is not None:
+            first, last = (
+                int(np.searchsorted(self._behind, each, "right")) for each in (ranks[0], ranks[-1])
+            )
+            near = (self._places >= first) & (self._places <= last)
+            below = int(self._behind[first - 1]) if first else 0
+            values, weights = values[near], weights[near]
+        order = np.argsort(values, kind="stable")
+        behind = below + np.cumsum(weights[order])
+        return [float(values[order[np.searchsorted(behind, each, "right")]]) for each in ranks]
+
+
+Told = tuple[Series, str | None]
+"""Step times, and why they are not the steps' times, if they are not."""
+
+
+def series_of(timed: Sequence[StepLine]) -> Told:
+    """The step times of these lines, as :func:`gpuwatch.analysis.samples.step_lines.times_of` gives
+    them."""
+    if not any(isinstance(row, StepBucket) for row in timed):
+        times, reason = times_of([row for row in timed if not isinstance(row, StepBucket)])
+        return Single(np.array(times)), reason
+    if not all(
+        isinstance(row, StepBucket) or row.seconds is not None or row.count == 1 for row in timed
+    ):
+        reason = "the workload reports several steps at once without their times"
+        return Single(np.array([])), reason
+    joined, weights, sizes = array("d"), array("I"), []
+    for row in timed:
+        of_row, several = _part(row)
+        if of_row:
+            joined.extend(of_row)
+            weights.extend(several)
+            sizes.append(len(of_row))
+    if not joined:
+        return Single(np.array([])), "no full step was reported"
+    values = np.frombuffer(joined)
+    if not any(isinstance(row, StepBucket) and row.weights is not None for row in timed):
+        return Single(values), None
+    together = Together(values, np.frombuffer(weights, np.uint32).astype(float), sizes)
+    if not together.good():
+        return Single(np.array([])), "a step time that was reported is none that a step can take"
+    return together, None
+
+
+def _part(row: StepLine) -> tuple[array[float], array[int]]:
+    """Times, and of how many steps each is the mean."""
+    if not isinstance(row, StepBucket):
+        times = array("d", full_times(row))
+    elif row.times and row.weights is not None:
+        return row.times, row.weights
+    else:
+        times = row.times or array("d")
+    return times, array("I", [1]) * len(times)

@@ -1,0 +1,1 @@
+"""Statistics on plain numbers: intervals, tests, power, changes of level."""

@@ -1,0 +1,1 @@
+"""A whole study: its cells, questions, sweeps, noise floor and result."""

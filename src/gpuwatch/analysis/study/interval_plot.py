@@ -1,0 +1,171 @@
+"""Changes and their intervals as rows of characters, under each other on one axis.
+
+::
+
+    docker     :    |    :     [---*--]   +3.1 % (+2.4 to +3.8)
+    apptainer  :  [-|*-] :                +0.1 % (-0.4 to +0.6)
+           -0.99 %  0  +1 %        +4 %
+
+``|`` is no change, ``:`` the ends of the margin, ``*`` the estimate, ``[`` and
+``]`` the ends of its interval.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gpuwatch.analysis.comparison.wording import change_text, signed
+from gpuwatch.analysis.results import Interval, Verdict
+from gpuwatch.analysis.statistics.intervals import lower_end
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.text import clean
+
+_LABEL = 28
+"""Columns of the longest label."""
+_FARTHEST = 1e6
+"""Change beyond which nothing is drawn: only a broken file has one."""
+_NARROWEST = 21
+"""Columns of the axis, from which on what stands beside it may take room."""
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """One change: its name, its cells of the axis, its numbers, empty where they have no room."""
+
+    name: str
+    axis: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Plot:
+    """Changes under each other on one axis."""
+
+    label: int
+    """Columns of the names, with two behind them to the axis."""
+    drawn: tuple[Drawn, ...]
+    scale: str
+    """The numbers below the axis."""
+    zero: int
+    """The axis's column of no change."""
+
+
+def rows(contrasts: Sequence[tuple[str, Verdict]], width: int) -> list[str]:
+    """One row for each verdict behind its name, and the axis below; ASCII but for the names.
+
+    Each row has at most ``width`` characters. Empty where there is no :func:`plot`.
+    """
+    found = plot(contrasts, width)
+    if found is None:
+        return []
+    label = found.label
+    drawn = [f"{_cut(e.name, label):{label}}  {e.axis}  {e.text}".rstrip() for e in found.drawn]
+    return [*drawn, f"{'':{label}}  {found.scale}".rstrip()]
+
+
+def plot(contrasts: Sequence[tuple[str, Verdict]], width: int) -> Plot | None:
+    """The changes in at most ``width`` columns.
+
+    The axis reaches over every interval and the widest margin. A verdict without an estimate has
+    its word in place of an interval. ``None`` where nothing has an estimate, or ``width`` has no
+    room for an axis.
+    """
+    changes = [_change(verdict) for _, verdict in contrasts]
+    known = [change for change in changes if change is not None]
+    names = [clean(name) for name, _ in contrasts]
+    label = min(_LABEL, max(map(len, names), default=0), max(0, width // 3))
+    texts = ["" if change is None else _text(change) for change in changes]
+    room = width - label - 2
+    beside = max(map(len, texts), default=0) + 2
+    if room - beside < _NARROWEST:
+        texts, beside = [""] * len(texts), 0
+    if not known or room < _NARROWEST:
+        return None
+    margin = max(verdict.margin for _, verdict in contrasts)
+    axis = _Axis(known, margin, room - beside)
+    drawn = (
+        Drawn(name, axis.row(verdict), text)
+        for name, (_, verdict), text in zip(names, contrasts, texts, strict=True)
+    )
+    return Plot(label, tuple(drawn), axis.scale(), axis.at(0.0))
+
+
+class _Axis:
+    """Columns of relative changes."""
+
+    def __init__(self, changes: Sequence[Interval], margin: float, columns: int) -> None:
+        ends = [each for change in changes for each in (change.low, change.high)]
+        low, high = min(lower_end(margin), *ends), max(margin, *ends)
+        space = 0.04 * (high - low) or 0.01
+        self._low, self._high = low - space, high + space
+        self._margin, self._columns = margin, columns
+
+    def at(self, change: float) -> int:
+        """The column of a relative change."""
+        share = (change - self._low) / (self._high - self._low)
+        return min(self._columns - 1, max(0, round(share * (self._columns - 1))))
+
+    def row(self, verdict: Verdict) -> str:
+        cells = [" "] * self._columns
+        for margin in (lower_end(verdict.margin), verdict.margin):
+            cells[self.at(margin)] = ":"
+        cells[self.at(0.0)] = "|"
+        change = _change(verdict)
+        if change is None:
+            word = f" {verdict.kind.value} "
+            start = min(self.at(0.0) + 2, self._columns - len(word))
+            cells[start : start + len(word)] = word
+            return "".join(cells)
+        low, high = (self.at(each) for each in (change.low, change.high))
+        for column in range(low, high + 1):
+            cells[column] = cells[column].replace(" ", "-")
+        if low < high:
+            cells[low], cells[high] = "[", "]"
+        cells[self.at(change.estimate)] = "*"
+        return "".join(cells)
+
+    def scale(self) -> str:
+        """The numbers below the axis, as many as have room."""
+        cells = [" "] * self._columns
+        ticks = [0.0, lower_end(self._margin), self._margin, self._low, self._high]
+        for tick in ticks:
+            text = f"{_short(100 * tick)} %" if tick else "0"
+            start = min(max(0, self.at(tick) - len(text) // 2), self._columns - len(text))
+            around = cells[max(0, start - 1) : start + len(text) + 1]
+            if all(cell == " " for cell in around):
+                cells[start : start + len(text)] = text
+        return "".join(cells)
+
+
+def percent(change: float) -> str:
+    """A relative change with its sign and three digits at most: ``+3.1 %``, ``-0.25 %``."""
+    value = 100 * change
+    size = abs(value)
+    digits = 0 if size >= 99.95 else 1 if size >= 0.995 or size < 1e-9 else 2
+    return f"{value:+.{digits}f} %"
+
+
+def _text(change: Interval) -> str:
+    """The numbers of a row."""
+    if change.low == change.high:
+        return f"{signed(change.estimate)} %"
+    return change_text(change)
+
+
+def _short(value: float) -> str:
+    return f"{value:+.3g}" if abs(value) < 1 else f"{value:+.1f}".removesuffix(".0")
+
+
+def _cut(name: str, width: int) -> str:
+    return name if len(name) <= width else f"{name[: width - 2]}.."
+
+
+def _change(verdict: Verdict) -> Interval | None:
+    """What is drawn: the interval, or the estimate alone as one without width."""
+    change = verdict.change
+    if change is None and verdict.estimate is not None:
+        change = Interval(verdict.estimate, verdict.estimate, verdict.estimate, 0.0)
+    if change is None:
+        return None
+    values = (change.estimate, change.low, change.high)
+    return change if all(abs(value) <= _FARTHEST for value in values) else None

@@ -1,0 +1,88 @@
+"""The noise floor: what one environment against itself says of this machine."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from gpuwatch.analysis.comparison.verdict import FEWEST
+from gpuwatch.analysis.results import Contrast, Interval, NoiseFloor, Resolves, Verdict
+from gpuwatch.analysis.statistics.power import resolves
+from gpuwatch.core import units
+
+BLOCKS = (5, 7, 10, 20)
+"""Numbers of blocks that are told of."""
+_USUAL = 7
+"""What a study has unless it is asked for another number."""
+_TAIL = 0.025
+"""Error on each side of the interval of the noise."""
+_ABSURD = 1.0
+"""Relative change from which on it is no use to say how large one must be."""
+
+
+def noise_floor(label: str, contrast: Contrast, margin: float) -> NoiseFloor | None:
+    """What a contrast of an environment with itself says, with ``margin`` as the relative change
+    that matters; ``None`` where its noise or its interval is not known."""
+    verdict = contrast.verdict
+    if verdict.noise is None or verdict.change is None or not math.isfinite(verdict.noise):
+        return None
+    told = tuple(resolves(verdict.noise, margin, blocks) for blocks in BLOCKS)
+    out = "drift taken out" if verdict.paired else "drift included, as the runs share no blocks"
+    low, high = _interval(verdict)
+    shared = "blocks" if verdict.paired else "runs of each"
+    between = f"{_range(low, high)} by {verdict.pairs} {shared}"
+    sentences = [f"One run here varies by {units.percent(verdict.noise)} ({between}; {out})."]
+    if verdict.pairs < FEWEST:
+        sentences.append(f"{verdict.pairs} {shared} are few: the figure is rough.")
+    sentences.append(_found(told))
+    sentences += _disturbed(verdict.change)
+    said = " ".join(sentences)
+    return NoiseFloor(label, verdict.noise, verdict.change, told, said, low, high)
+
+
+def _interval(verdict: Verdict) -> tuple[float, float]:
+    """Of the noise, at 95 %, by the chi-square distribution of its square."""
+    from scipy.special import chdtri
+
+    noise = verdict.noise or 0.0
+    freedom = verdict.pairs - 1 if verdict.paired else 2 * (verdict.pairs - 1)
+    low, high = (noise * math.sqrt(freedom / float(chdtri(freedom, p))) for p in (_TAIL, 1 - _TAIL))
+    return low, high
+
+
+def _range(low: float, high: float) -> str:
+    return f"{units.percent(low).removesuffix(' %')} to {units.percent(high)}"
+
+
+def _found(told: Sequence[Resolves]) -> str:
+    usual = next(each for each in told if each.blocks == _USUAL)
+    reach = next((each.blocks for each in told if each.same), None)
+    same = (
+        f"SAME is not within reach with {told[-1].blocks} blocks"
+        if reach is None
+        else f"SAME is within reach with {reach}"
+    )
+    found = f"{usual.blocks} blocks find {_least(usual.excludes_zero, 'a change of ')} in 4 of 5"
+    return f"{found} studies, and call {_least(usual.beyond_margin)} SLOWER; {same}."
+
+
+def _least(change: float, before: str = "") -> str:
+    """The smallest change that is found; of one that no environment makes, that it is too large."""
+    if change >= _ABSURD:
+        return f"nothing under {units.percent(_ABSURD)}"
+    return f"{before}{units.percent(change)}"
+
+
+def _disturbed(change: Interval) -> list[str]:
+    """That a difference was seen where there is none."""
+    if change.low <= 0 <= change.high:
+        return []
+    low, high = sorted((abs(change.low), abs(change.high)))
+    word = "slower" if change.estimate > 0 else "faster"
+    between = _range(low, high)
+    chance = f"{(1 - change.level) * 100:.0f} in 100"
+    return [
+        f"Here the second looked {units.percent(abs(change.estimate))} {word} ({between}), though "
+        f"the two are the same: {chance} do so by chance; where it happens more often, the runs "
+        "disturb each other."
+    ]

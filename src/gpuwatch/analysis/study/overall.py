@@ -1,0 +1,165 @@
+"""What a part of a study says beyond its cases: means over them, sweeps, noise floors."""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+
+from gpuwatch.analysis.comparison.cells import Case
+from gpuwatch.analysis.comparison.verdict import FEWEST, interval
+from gpuwatch.analysis.comparison.wording import change_text, repeats, unnumbered
+from gpuwatch.analysis.results import (
+    Cell,
+    Contrast,
+    Kind,
+    NoiseFloor,
+    Overall,
+    Question,
+    Sweep,
+    Verdict,
+)
+from gpuwatch.analysis.study.noise import noise_floor
+from gpuwatch.analysis.study.sweep import sweep_of
+from gpuwatch.analysis.summary.identity import told
+from gpuwatch.core.models import JSON
+from gpuwatch.core.text import clean
+from gpuwatch.session.plan import Plan
+
+Asked = Sequence[tuple[Case, Question | None]]
+"""Cases in the plan's order with their questions; ``None``: nothing of it ran."""
+_LONGEST = 60
+
+
+def overalls(questions: Sequence[Question], plan: Plan | None) -> Iterator[Overall]:
+    """For each part and environment the geometric mean of the ratios over two or more cases.
+
+    A block's value is the mean of the cases' log-ratios in it, so only blocks count that all of
+    them have; the interval is Student's over these blocks, of which it needs three. Cases that are
+    not comparable, or lack too many runs, are left out, and counted.
+    """
+    by_pair: dict[tuple[int, str, str], list[Contrast]] = {}
+    for question in questions:
+        for each in question.contrasts:
+            other, first = (question.cells[at].label for at in (each.other, each.baseline))
+            by_pair.setdefault((question.part, other, first), []).append(each)
+    several = plan is not None and len(plan.parts) > 1
+    for (part, other, first), contrasts in by_pair.items():
+        kept = [each for each in contrasts if each.ratios and not _left_out(each.verdict)]
+        blocks = [
+            statistics.fmean(math.log(ratio) for ratio in of if ratio is not None)
+            for of in zip(*(each.ratios for each in kept), strict=False)
+            if None not in of
+        ]
+        change = interval(blocks)
+        if len(kept) < 2 or change is None:
+            continue
+        of_part = clean(plan.parts[part].name, _LONGEST) if several and plan else ""
+        where = f"{of_part}: " if of_part else ""
+        cases = f"{len(kept)} of {len(contrasts)}" if len(kept) < len(contrasts) else len(kept)
+        most = max(len(each.ratios) - each.ratios.count(None) for each in kept)
+        of = f"{len(blocks)} of {most} blocks" if len(blocks) < most else f"{most} blocks"
+        yield Overall(
+            environment=other,
+            baseline=first,
+            change=change,
+            cases=len(kept),
+            sentence=f"{where}{other} against {first} over {cases} cases: "
+            f"{change_text(change)}, geometric mean of {of}"
+            f"{': described' if len(blocks) < FEWEST else ''}.",
+        )
+
+
+def _left_out(verdict: Verdict) -> bool:
+    return verdict.kind is Kind.INVALID or verdict.lacking
+
+
+def noise_floors(asked: Asked) -> Iterator[NoiseFloor]:
+    """For each environment that was run against itself; both sides are named where it was more than
+    twice."""
+    for case, question in asked:
+        if question is None:
+            continue
+        found = [
+            (unnumbered(first.environment), f"{other.label} against {first.label}", contrast)
+            for contrast in question.contrasts
+            for first, other in [
+                (question.cells[contrast.baseline], question.cells[contrast.other])
+            ]
+            if contrast.verdict.kind is not Kind.INVALID and repeats(first, other)
+        ]
+        environments = [environment for environment, _, _ in found]
+        for environment, sides, contrast in found:
+            told = environment if environments.count(environment) == 1 else sides
+            floor = noise_floor(f"{case.label} in {told}", contrast, case.margin)
+            if floor is not None:
+                yield floor
+
+
+def sweeps(asked: Asked, plan: Plan) -> Iterator[Sweep]:
+    """For each parameter that a part goes through, in each environment; where there are several
+    parameters, for each setting of the others."""
+    for index, part in enumerate(plan.parts):
+        of_part = [each for each in asked if each[0].part == index]
+        for parameter, values in part.sweep.items():
+            for of in _alike(of_part, parameter):
+                for environment in of[0][0].environments:
+                    yield _sweep(parameter, values, environment, of, tuple(part.sweep))
+
+
+def _alike(asked: Asked, parameter: str) -> list[list[tuple[Case, Question | None]]]:
+    """Cases that differ in ``parameter`` alone."""
+    found: dict[str, list[tuple[Case, Question | None]]] = {}
+    for case, question in asked:
+        workload = case.workload
+        if workload is not None and parameter in workload.parameters:
+            others = {key: value for key, value in workload.parameters.items() if key != parameter}
+            key = json.dumps([workload.name, workload.kind, others], sort_keys=True, default=str)
+            found.setdefault(key, []).append((case, question))
+    return list(found.values())
+
+
+def _sweep(
+    parameter: str, values: Sequence[JSON], environment: str, asked: Asked, swept: Sequence[str]
+) -> Sweep:
+    first = asked[0][0]
+    parameters: Mapping[str, JSON] = {} if first.workload is None else first.workload.parameters
+    fixed = [
+        f", {_words(name)} {told(parameters.get(name))}" for name in swept if name != parameter
+    ]
+    name = "" if first.workload is None else first.workload.name
+    by_value = {
+        json.dumps(case.workload.parameters.get(parameter), default=str): (case, question)
+        for case, question in asked
+        if case.workload is not None
+    }
+    points: list[tuple[JSON, Cell | None, str | None]] = []
+    for value in values:
+        case, question = by_value.get(json.dumps(value, default=str), (None, None))
+        cell = _cell(question, environment)
+        why = None if case is None else _why(case, cell, environment)
+        points.append((value, cell, why))
+    label = clean(f"{name} in {environment}: {_words(parameter)}{''.join(fixed)}", 2 * _LONGEST)
+    return sweep_of(label, parameter, environment, points, first.margin)
+
+
+def _why(case: Case, cell: Cell | None, environment: str) -> str | None:
+    """Why no judged run is over; ``None`` where one is, or where what ran tells."""
+    over = [run for run in cell.runs if not run.session.status.live] if cell else []
+    if cell is None:
+        known = case.why.get(environment)
+    elif any(run.reason or not run.warm_up for run in over):
+        return None
+    else:
+        known = next((each.problems[0].text for each in cell.not_run if each.problems), None)
+    return known or ("still to come" if case.goes_on else "not run")
+
+
+def _cell(question: Question | None, label: str) -> Cell | None:
+    cells = () if question is None else question.cells
+    return next((cell for cell in cells if cell.label == label), None)
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")

@@ -1,0 +1,151 @@
+"""The cells of a plan: its cases, each in its environments, and what of them took place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TypeVar
+
+from gpuwatch.analysis.comparison.cells import Case, Group, Placed, Read, numbered
+from gpuwatch.core.text import clean
+from gpuwatch.session.plan import WARM_UP, Plan, PlannedRun, case_label
+from gpuwatch.session.study import STUDY_ENDED, NotRun
+
+LONGEST = 60
+"""Characters of a label."""
+
+Runs = dict[tuple[int, int, int], list[PlannedRun]]
+"""By the places of part, case and environment."""
+
+
+def planned_cases(
+    reads: Sequence[Read],
+    plan: Plan,
+    not_run: Sequence[NotRun],
+    margin: float | None,
+    *,
+    goes_on: bool,
+) -> tuple[list[Case], list[Read]]:
+    """The cases of ``plan`` in its order, and the sessions that it does not name.
+
+    An environment without a session is no group: ``Case.why`` says why it has none. But the first,
+    which the others are compared with, is one while it may still get one. ``goes_on``: runs may
+    still come.
+    """
+    by_file = {Path(read.summary.path).name: read for read in reads}
+    runs = _runs(plan)
+    missing = {each.index: each for each in not_run if each.index is not None}
+    names = _case_labels(plan)
+    cases = []
+    for index, part in enumerate(plan.parts):
+        blocks = None if part.blocks is None else _blocks(plan, index)
+        environments = [clean(each.label, LONGEST) for each in part.environments]
+        called = numbered(environments)
+        alike = [replace(each, label="") for each in part.environments]
+        settings = [alike.index(each) for each in alike]
+        for at, workload in enumerate(part.workloads):
+            groups = []
+            why: dict[str, str] = {}
+            for place, environment in enumerate(environments):
+                mine = runs.get((index, at, place), [])
+                group = _group(called[place], environment, mine, by_file, missing, goes_on)
+                group = replace(group, setting=settings[place])
+                if group.placed or (place == 0 and group.to_come):
+                    groups.append(group)
+                elif group.not_run:
+                    why[called[place]] = group.not_run[0].problems[0].text
+            if not any(group.placed for group in groups):
+                groups = []
+            cases.append(
+                Case(
+                    label=names[index][at],
+                    part=index,
+                    groups=tuple(groups),
+                    margin=part.margin if margin is None else margin,
+                    blocks=blocks,
+                    workload=workload,
+                    environments=tuple(called),
+                    why=why,
+                    goes_on=goes_on,
+                )
+            )
+    named = {run.file for run in plan.runs}
+    return cases, [read for name, read in by_file.items() if name not in named]
+
+
+def _group(
+    label: str,
+    environment: str,
+    runs: Sequence[PlannedRun],
+    by_file: dict[str, Read],
+    missing: dict[int, NotRun],
+    goes_on: bool,
+) -> Group:
+    without = [run for run in runs if run.file not in by_file]
+    absent = [run for run in without if run.index in missing]
+    tried = [run for run in absent if not had_no_turn(missing[run.index])]
+    later = [run for run in without if run.index not in missing]
+    return Group(
+        label=label,
+        environment=environment,
+        placed=tuple(Placed(by_file[run.file], run.block) for run in runs if run.file in by_file),
+        not_run=tuple(missing[run.index] for run in absent),
+        absent=tuple(run.block for run in tried if run.block != WARM_UP),
+        to_come=tuple(run.block for run in later if goes_on and run.block != WARM_UP),
+    )
+
+
+def had_no_turn(of: NotRun) -> bool:
+    """Whether the study ended before it: that says nothing of the run itself."""
+    return any(problem.code == STUDY_ENDED for problem in of.problems)
+
+
+def _blocks(plan: Plan, part: int) -> tuple[int, ...]:
+    """The judged blocks of a part: no more than there are runs, whatever the plan says."""
+    last = max((run.block or 0 for run in plan.runs if run.part == part), default=0)
+    return tuple(range(WARM_UP + 1, min(last, len(plan.runs)) + 1))
+
+
+def _runs(plan: Plan) -> Runs:
+    found: Runs = {}
+    cases = [_places(part.workloads) for part in plan.parts]
+    environments = [_places(part.environments) for part in plan.parts]
+    for run in plan.runs:
+        part = plan.parts[run.part]
+        key = (
+            run.part,
+            _place(run.workload, part.workloads, cases[run.part]),
+            _place(run.environment, part.environments, environments[run.part]),
+        )
+        found.setdefault(key, []).append(run)
+    return found
+
+
+Item = TypeVar("Item")
+
+
+def _places(items: Sequence[Item]) -> dict[int, int]:
+    return {id(item): place for place, item in enumerate(items)}
+
+
+def _place(item: Item, items: Sequence[Item], known: dict[int, int]) -> int:
+    """Where ``item`` stands: a large plan's runs share their part's own objects."""
+    place = known.get(id(item))
+    return items.index(item) if place is None else place
+
+
+def _case_labels(plan: Plan) -> list[list[str]]:
+    """By part and case, no two the same: the part's name in front where cases alone are not."""
+    found = [
+        [clean(case_label(each, part.workloads), LONGEST) for each in part.workloads]
+        for part in plan.parts
+    ]
+    flat = [name for names in found for name in names]
+    if len(set(flat)) < len(flat):
+        found = [
+            [f"{clean(part.name, LONGEST)}: {name}" if part.name else name for name in names]
+            for part, names in zip(plan.parts, found, strict=True)
+        ]
+    unlike = iter(numbered([name for names in found for name in names]))
+    return [[next(unlike) for _ in names] for names in found]

@@ -1,0 +1,280 @@
+"""One case in several environments: its cells, and every other cell against the first."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from gpuwatch.analysis.comparison.cells import (
+    MOST_LACKING,
+    WHOLE_RUN,
+    Case,
+    Group,
+    cell_of,
+    lacks_too_much,
+    metric_of,
+    valued,
+)
+from gpuwatch.analysis.comparison.validity import device_differences, invalid_reasons, remarks
+from gpuwatch.analysis.comparison.verdict import FEWEST, invalid, paired, unpaired
+from gpuwatch.analysis.comparison.wording import Side, counted, sentence
+from gpuwatch.analysis.explain.explain import explain
+from gpuwatch.analysis.results import Cell, Contrast, Explanation, Kind, Question, Run, Verdict
+from gpuwatch.analysis.samples import steady_state
+from gpuwatch.analysis.study.table import table_of
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.models import JSON
+
+_NOTHING = Explanation((), (), (), None)
+
+
+@dataclass(frozen=True)
+class _Side:
+    """A cell, and what its runs say."""
+
+    cell: Cell
+    by_block: Mapping[int, float]
+    """Values of the judged blocks."""
+    values: tuple[float, ...]
+    lost: frozenset[int]
+    """Judged blocks whose run gave no value."""
+    open: frozenset[int]
+    """Judged blocks whose run goes on, or is still to be started."""
+    pending: bool
+    """Whether a run goes on or is still to be started, warm-up included."""
+
+    @property
+    def blocks(self) -> frozenset[int]:
+        """All that it has or will have a run of."""
+        return self.lost | self.open | self.by_block.keys()
+
+
+def question_of(case: Case, *, across_devices: bool) -> Question:
+    """The question that ``case`` asks; one of its groups has a run.
+
+    All are compared with the first: with the next only where it gave no value and will give none.
+    """
+    metric = metric_of(case.groups)
+    sides = [_side(group, metric, case.blocks) for group in case.groups]
+    base = next((at for at, side in enumerate(sides) if side.values or side.pending), 0)
+    others = [at for at in range(len(sides)) if at != base]
+    verdicts = _verdicts(case, sides[base], [sides[at] for at in others], across_devices)
+    cells = tuple(side.cell for side in sides)
+    contrasts = tuple(
+        _contrast(case, metric, sides, base, at, verdict)
+        for at, verdict in zip(others, verdicts, strict=True)
+    )
+    (told, *_) = [run.session.workload for cell in (cells[base], *cells) for run in cell.runs]
+    table, table_notes = table_of(cells, contrasts, metric, paired=case.blocks is not None)
+    return Question(
+        label=case.label,
+        part=case.part,
+        workload=_workload(case, told),
+        metric=metric,
+        cells=cells,
+        contrasts=contrasts,
+        table=table,
+        notes=(*_notes(case, metric, sides, base, across_devices), *table_notes),
+    )
+
+
+def _side(group: Group, metric: str, blocks: Sequence[int] | None) -> _Side:
+    cell = cell_of(group, metric)
+    known = valued(cell)
+    judged = set(blocks or ())
+    live = [run for run in cell.runs if run.session.status.live]
+    lost = [run.block for run in cell.judged if run.value is None and run not in live]
+    return _Side(
+        cell=cell,
+        by_block={
+            run.block: run.value
+            for run in known
+            if run.block in judged and run.block is not None and run.value is not None
+        },
+        values=tuple(run.value for run in known if run.value is not None),
+        lost=frozenset(each for each in [*lost, *group.absent] if each in judged and each),
+        open=frozenset(
+            each
+            for each in [*(run.block for run in live), *group.to_come]
+            if each in judged and each
+        ),
+        pending=bool(live or group.to_come),
+    )
+
+
+def _verdicts(
+    case: Case, baseline: _Side, others: Sequence[_Side], across_devices: bool
+) -> list[Verdict]:
+    """In the order of ``others``; those that may be judged share Holm's procedure."""
+    found: dict[int, Verdict] = {}
+    logs: dict[int, list[float]] = {}
+    for at, other in enumerate(others):
+        values = _logs(case, baseline, other)
+        reasons = invalid_reasons(baseline.cell, other.cell, across_devices=across_devices)
+        lacks = _lacks(case, baseline, other)
+        if reasons:
+            pairs = (
+                len(values) if case.blocks is not None else min(len(baseline.values), len(values))
+            )
+            found[at] = invalid(reasons, case.margin, case.blocks is not None, pairs)
+        elif case.doubt:
+            alone = _judged(case, baseline, [values])[0]
+            found[at] = replace(_untold(alone, (case.doubt,)), estimate=None)
+        elif lacks:
+            found[at] = _untold(_judged(case, baseline, [values])[0], lacks)
+        else:
+            logs[at] = values
+    judged = _judged(case, baseline, list(logs.values()))
+    found |= dict(zip(logs, judged, strict=True))
+    return [found[at] for at in range(len(others))]
+
+
+def _logs(case: Case, baseline: _Side, other: _Side) -> list[float]:
+    """Logarithms: of the ratios within blocks, or of the values where nothing pairs them."""
+    if case.blocks is None:
+        return [math.log(value) for value in other.values]
+    return [
+        math.log(other.by_block[block]) - math.log(baseline.by_block[block])
+        for block in case.blocks
+        if _in_both(baseline, other, block)
+    ]
+
+
+def _judged(case: Case, baseline: _Side, logs: Sequence[Sequence[float]]) -> tuple[Verdict, ...]:
+    if case.blocks is not None:
+        return paired(logs, case.margin)
+    return unpaired([math.log(value) for value in baseline.values], logs, case.margin)
+
+
+def _in_both(one: _Side, other: _Side, block: int) -> bool:
+    return block in one.by_block and block in other.by_block
+
+
+def _lost(one: _Side, other: _Side) -> int:
+    """Blocks that one of the two lost, of those that both have or will have."""
+    return len((one.lost | other.lost) & one.blocks & other.blocks)
+
+
+def _lacks(case: Case, baseline: _Side, other: _Side) -> tuple[str, ...]:
+    """Why nothing can be told, as too many runs of a side, or too many pairs, gave no value."""
+    cells = [side.cell for side in (baseline, other)]
+    told = [cell.lack.text for cell in cells if cell.lack]
+    if case.blocks is not None and 0 < len(case.blocks) < FEWEST and all(map(valued, cells)):
+        return ()  # described anyway
+    too_much = [cell.lack.text for cell in cells if cell.lack and lacks_too_much(cell)]
+    if too_much or case.blocks is None:
+        return tuple(too_much)
+    lost, total = _lost(baseline, other), len(baseline.blocks & other.blocks)
+    if lost <= MOST_LACKING * total:
+        return ()
+    return f"{lost} of {total} blocks have no pair of values", *told
+
+
+def _untold(alone: Verdict, lacks: tuple[str, ...]) -> Verdict:
+    """CAN'T TELL for ``lacks``, whatever the values say: their estimate, and no test of it."""
+    return Verdict(
+        Kind.CANT_TELL,
+        None,
+        None,
+        alone.margin,
+        alone.pairs,
+        alone.paired,
+        alone.noise,
+        reasons=lacks,
+        estimate=alone.estimate,
+        lacking=True,
+    )
+
+
+def _contrast(
+    case: Case, metric: str, sides: Sequence[_Side], base: int, at: int, verdict: Verdict
+) -> Contrast:
+    baseline, other = sides[base], sides[at]
+    known = bool(baseline.cell.judged and other.cell.judged)
+    explanation = explain(baseline.cell, other.cell, case.margin) if known else _NOTHING
+    ratios = (
+        tuple(
+            other.by_block[block] / baseline.by_block[block]
+            if _in_both(baseline, other, block)
+            else None
+            for block in case.blocks
+        )
+        if case.blocks is not None and verdict.kind is not Kind.INVALID
+        else ()
+    )
+    return Contrast(
+        baseline=base,
+        other=at,
+        verdict=verdict,
+        ratios=ratios,
+        explanation=explanation,
+        sentence=sentence(
+            _named(baseline),
+            _named(other),
+            verdict,
+            metric=metric,
+            evidence=explanation.evidence,
+            blocks_lost=_lost(baseline, other),
+            blocks_to_come=_to_come(baseline, other),
+        ),
+    )
+
+
+def _named(side: _Side) -> Side:
+    cell = side.cell
+    return Side(cell.label, cell.environment, len(side.values), cell.setting)
+
+
+def _to_come(one: _Side, other: _Side) -> int:
+    """Blocks that may still give a pair: a run of either goes on or is still to be started."""
+    both = one.blocks & other.blocks
+    return len(((one.open | other.open) & both) - one.lost - other.lost)
+
+
+def _workload(case: Case, told: Mapping[str, JSON]) -> dict[str, JSON]:
+    planned = case.workload
+    if planned is None:
+        return {key: told.get(key) for key in ("name", "kind", "arguments", "parameters")}
+    return {
+        "name": planned.name,
+        "kind": planned.kind,
+        "arguments": list(planned.arguments),
+        "parameters": dict(planned.parameters),
+    }
+
+
+def _known_until(run: Run) -> float | None:
+    return run.session.steps.known_until_seconds
+
+
+def _notes(
+    case: Case, metric: str, sides: Sequence[_Side], base: int, across_devices: bool
+) -> list[str]:
+    notes = []
+    first = case.environments[0] if case.environments else sides[0].cell.label
+    if len(sides) > 1 and sides[base].cell.label != first and sides[base].values:
+        notes.append(
+            f"{first} gave no value: the others are compared with {sides[base].cell.label}"
+        )
+    if metric == WHOLE_RUN and len(sides) > 1:
+        notes.append("no run reports steps: whole runs are compared, start-up included")
+    for side in sides:
+        notes += [side.cell.lack.text] if side.cell.lack else []
+        cut = [known for run in side.cell.judged if (known := _known_until(run)) is not None]
+        if cut:
+            of = counted(len(side.cell.judged), "run")
+            notes.append(
+                f"{len(cut)} of {of} of {side.cell.label}: nothing is known of the output after "
+                f"{min(cut):.1f} s, and steps in it are not counted"
+            )
+        late = [text for run in side.cell.judged if (text := steady_state.told(run.steady))]
+        if late:
+            of = counted(len(side.cell.judged), "run")
+            notes.append(f"{len(late)} of {of} of {side.cell.label}: {late[0]}")
+    for at, side in enumerate(sides):
+        if at != base:
+            cells = (sides[base].cell, side.cell)
+            notes += device_differences(*cells) if across_devices else []
+            notes += remarks(*cells)
+    return list(dict.fromkeys(notes))

@@ -1,0 +1,214 @@
+"""Session files and study folders, read once each, to a result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from gpuwatch.analysis.comparison.cells import Read as Read
+from gpuwatch.analysis.comparison.cells import is_time
+from gpuwatch.analysis.comparison.wording import per_cent
+from gpuwatch.analysis.results import Steady, StudyResult
+from gpuwatch.analysis.samples.coarse import source_of
+from gpuwatch.analysis.samples.every_sample import Source
+from gpuwatch.analysis.samples.steady_state import steady_series
+from gpuwatch.analysis.samples.step_series import Series, series_of
+from gpuwatch.analysis.study.study import study_result
+from gpuwatch.analysis.summary.summary import summarise_from
+from gpuwatch.core.errors import GpuwatchError
+from gpuwatch.core.text import clean, to_paste
+from gpuwatch.core.uncollected import uncollected
+from gpuwatch.session import plan as plans
+from gpuwatch.session import progress, study
+from gpuwatch.session.plan import WARM_UP, Plan, PlannedRun
+from gpuwatch.session.reader import SessionReader
+
+_NO_PLAN = (
+    "plan.json cannot be read, so it is not known which runs are of the warm-up and which belong "
+    "to one block"
+)
+
+
+def read(path: Path) -> Read:
+    """One session, from its tiers where it is long; its notes say so.
+
+    Raises:
+        NotASession, NewerSchema, StorageError: it cannot be read.
+    """
+    with SessionReader(path) as reader:
+        return _read(reader, source_of(reader))
+
+
+def read_exactly(path: Path) -> Read:
+    """One session from every sample and every step, however long it is.
+
+    Raises:
+        NotASession, NewerSchema, StorageError: it cannot be read.
+    """
+    with SessionReader(path) as reader:
+        return _read(reader, source_of(reader, exact=True))
+
+
+def _read(reader: SessionReader, source: Source) -> Read:
+    with uncollected():
+        series = series_of([row for row in source.steps() if not row.warmup])
+        return Read(summarise_from(reader, source, series), _steady(*series))
+
+
+def _steady(times: Series, reason: str | None) -> Steady:
+    shortest, longest = times.quantiles(0, 1) if reason is None and times.size else (1.0, 1.0)
+    if reason is None and not (is_time(shortest) and is_time(longest)):
+        reason = "a step time that was reported is none that a step can take"
+    if reason is not None:
+        return Steady(None, 0, 0, None, reason=reason)
+    return steady_series(times)
+
+
+Reading = Callable[[Path], Read]
+"""How a session is read: :func:`read`, :func:`read_exactly`, or with something told or left out."""
+
+
+def read_study(
+    folder: Path,
+    *,
+    across_devices: bool = False,
+    margin: float | None = None,
+    reading: Reading = read,
+) -> StudyResult:
+    """The result of the study in ``folder``, of a plan of any schema or none.
+
+    A session that cannot be read is a note that names the file. ``reading`` reads one session.
+    """
+    plan = plans.read(folder)
+    doubt = _NO_PLAN if plan is None and (folder / plans.PLAN).exists() else None
+    planned = {run.file: run for run in plan.runs} if plan is not None else {}
+    reads, notes = [], [doubt] if doubt else []
+    for path in study.sessions_in(folder):
+        try:
+            found = reading(path)
+        except GpuwatchError as error:
+            notes.append(f"{clean(path.name)} is left out: {clean(error.message)}")
+            continue
+        other = _unlike(found, planned.get(path.name))
+        if other is None:
+            reads.append(found)
+        else:
+            notes.append(f"{clean(path.name)} is left out: {other}")
+    not_run = study.not_run(folder)
+    to_come = missing = 0
+    if plan is not None:
+        told = {each.index for each in not_run}
+        rest = [run for run in plan.runs if run.index not in told]
+        missing = sum(not (folder / run.file).exists() for run in rest)
+        to_come = missing if missing and progress.recorder_alive(folder) else 0
+    if missing and not to_come:
+        notes.append(
+            f"ended early: {missing} of {len(plan.runs if plan else ())} runs were never started; "
+            f"`{to_paste('resume', folder)}` starts them"
+        )
+    return study_result(
+        reads,
+        plan,
+        not_run,
+        title=_title(plan, folder),
+        to_come=to_come,
+        across_devices=across_devices,
+        margin=margin,
+        notes=notes,
+        doubt=doubt,
+    )
+
+
+def _unlike(found: Read, run: PlannedRun | None) -> str | None:
+    """In what a session is not of the run that the plan has under its name."""
+    if run is None:
+        return None
+    session = found.summary
+    for what, is_, planned in (
+        ("workload", session.workload.get("name"), run.workload.name),
+        ("environment", session.environment.get("label"), run.environment.label),
+    ):
+        if is_ != planned:
+            return f"its {what} is {clean(is_, 60)}, and the plan's {clean(planned, 60)}"
+    return None
+
+
+def read_sessions(
+    paths: Sequence[Path],
+    *,
+    across_devices: bool = False,
+    margin: float | None = None,
+    reading: Reading = read,
+) -> StudyResult:
+    """The result of sessions that were put together by hand.
+
+    Sessions of one study whose plan has blocks are compared in its blocks; others in groups of the
+    same workload, parameters, environment, device and study, which no block pairs. A study's
+    warm-up is judged in neither. Where ``margin`` is ``None`` it is that of their plans: the
+    smallest, with a note, where these differ. ``reading`` reads one session.
+
+    Raises:
+        NotASession, NewerSchema, StorageError: a file cannot be read.
+    """
+    files = {path.resolve(): path for path in paths}
+    folders = list(dict.fromkeys(path.parent for path in files))
+    plan = plans.read(folders[0]) if len(folders) == 1 else None
+    if plan is not None and (
+        all(part.blocks is None for part in plan.parts)
+        or not {path.name for path in files} <= {run.file for run in plan.runs}
+        or not _pairs(plan, {path.name for path in files})
+    ):
+        plan = None
+    if plan is not None and files.keys() >= set(study.sessions_in(folders[0])):
+        folder = next(iter(files.values())).parent
+        return read_study(folder, across_devices=across_devices, margin=margin, reading=reading)
+    margins = _margins(files.values())
+    notes = []
+    if margin is None and len(margins) > 1:
+        told = ", ".join(map(per_cent, margins))
+        notes = [f"the margins of the studies differ ({told}): the smallest is used"]
+    title = _title(plan, folders[0]) if len(folders) == 1 else f"{len(files)} sessions"
+    discarded = {folder / name for folder in folders for name in _warm_ups(folder)}
+    return study_result(
+        [replace(reading(path), warm_up=found in discarded) for found, path in files.items()],
+        plan,
+        (),
+        title=title,
+        across_devices=across_devices,
+        margin=margins[0] if margin is None and margins else margin,
+        notes=notes,
+    )
+
+
+def _pairs(plan: Plan, files: Collection[str]) -> bool:
+    """Whether two of ``files`` are of one case in one block."""
+    places = [
+        (run.part, run.block, run.workload.name, str(run.workload.parameters))
+        for run in plan.runs
+        if run.file in files
+    ]
+    return len(set(places)) < len(places)
+
+
+def _margins(paths: Iterable[Path]) -> list[float]:
+    """Of the parts whose plans name ``paths``, the smallest first."""
+    found = set()
+    by_folder: dict[Path, set[str]] = {}
+    for path in paths:
+        by_folder.setdefault(path.parent, set()).add(path.name)
+    for folder, names in by_folder.items():
+        plan = plans.read(folder)
+        if plan is not None:
+            found |= {plan.parts[run.part].margin for run in plan.runs if run.file in names}
+    return sorted(found)
+
+
+def _warm_ups(folder: Path) -> list[str]:
+    """The files of a study's discarded block."""
+    plan = plans.read(folder)
+    return [] if plan is None else [run.file for run in plan.runs if run.block == WARM_UP]
+
+
+def _title(plan: Plan | None, folder: Path) -> str:
+    return (plan.title if plan is not None else None) or folder.resolve().name

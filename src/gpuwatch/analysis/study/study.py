@@ -1,0 +1,119 @@
+"""From the sessions of a study to its result: cells, verdicts, explanations, tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from gpuwatch.analysis.comparison.breaks import far_apart
+from gpuwatch.analysis.comparison.cells import Case, Read
+from gpuwatch.analysis.results import Question, StudyResult
+from gpuwatch.analysis.study.adhoc_cells import grouped_cases
+from gpuwatch.analysis.study.notes import ONE_RUN_EACH, design, load_of
+from gpuwatch.analysis.study.overall import noise_floors, overalls, sweeps
+from gpuwatch.analysis.study.planned_cells import had_no_turn, planned_cases
+from gpuwatch.analysis.study.question import question_of
+from gpuwatch.core.text import clean
+from gpuwatch.session.plan import MARGIN, Plan
+from gpuwatch.session.study import NotRun
+
+_MOST_NAMED = 3
+
+
+def study_result(
+    sessions: Sequence[Read],
+    plan: Plan | None,
+    not_run: Sequence[NotRun],
+    *,
+    title: str,
+    to_come: int = 0,
+    across_devices: bool = False,
+    margin: float | None = None,
+    notes: Sequence[str] = (),
+    doubt: str | None = None,
+) -> StudyResult:
+    """Everything that the summary of ``sessions`` shows.
+
+    ``margin`` replaces the plan's; ``across_devices`` makes other GPUs or processors a note and
+    not a reason for no verdict; ``notes`` stand before the result's own; for ``doubt`` nothing is
+    told of any comparison.
+    """
+    if plan is None:
+        cases = grouped_cases(sessions, MARGIN if margin is None else margin)
+        strangers: list[Read] = []
+    else:
+        cases, strangers = planned_cases(sessions, plan, not_run, margin, goes_on=to_come > 0)
+    cases = [replace(case, doubt=doubt) for case in cases]
+    asked = [
+        (case, question_of(case, across_devices=across_devices) if case.groups else None)
+        for case in cases
+    ]
+    questions = tuple(question for _, question in asked if question is not None)
+    ordered = _ordered(sessions, plan)
+    return StudyResult(
+        title=title,
+        plan=plan,
+        questions=questions,
+        overall=tuple(overalls(questions, plan)),
+        sweeps=() if plan is None else tuple(sweeps(asked, plan)),
+        noise=tuple(noise_floors(asked)),
+        not_run=tuple(not_run),
+        to_come=to_come,
+        notes=(
+            *notes,
+            *_ended(plan, not_run),
+            *(() if plan is None else far_apart(sessions, plan)),
+            *_notes(plan, cases, questions, strangers),
+            *load_of(questions),
+        ),
+        sessions=tuple(read.summary for read in ordered),
+        notices=tuple(
+            f"{clean(read.summary.label)}: {read.summary.notice}"
+            for read in ordered
+            if read.summary.notice
+        ),
+    )
+
+
+def _ordered(sessions: Sequence[Read], plan: Plan | None) -> list[Read]:
+    """In the plan's order; what it does not name stays behind that."""
+    if plan is None:
+        return list(sessions)
+    order = {run.file: run.index for run in plan.runs}
+    last = len(plan.runs) + 1
+    return sorted(sessions, key=lambda read: order.get(Path(read.summary.path).name, last))
+
+
+def _ended(plan: Plan | None, not_run: Sequence[NotRun]) -> Iterator[str]:
+    """That a study has fewer runs than were fixed beforehand."""
+    rest = sum(map(had_no_turn, not_run))
+    if rest and plan is not None:
+        yield f"ended early: {rest} of {len(plan.runs)} runs never had their turn"
+
+
+def _notes(
+    plan: Plan | None,
+    cases: Sequence[Case],
+    questions: Sequence[Question],
+    strangers: Sequence[Read],
+) -> Iterator[str]:
+    """What applies to all."""
+    if strangers:
+        names = [clean(Path(read.summary.path).name) for read in strangers]
+        more = "" if len(names) <= _MOST_NAMED else f" and {len(names) - _MOST_NAMED} more"
+        yield f"not of this study's plan, and left out: {', '.join(names[:_MOST_NAMED])}{more}"
+    compared = [question for question in questions if question.contrasts]
+    if questions and plan is None and not compared and len(strangers) + len(cases) > 1:
+        names = list(dict.fromkeys(clean(question.label) for question in questions))
+        yield f"nothing to compare: {', '.join(names)} are different workloads"
+    cells = [cell for question in compared for cell in question.cells]
+    if cells and all(len(cell.runs) == 1 for cell in cells) and plan_has_no_blocks(plan):
+        yield ONE_RUN_EACH
+    if plan is not None and any(run.block is not None for run in plan.runs):
+        yield design(plan)
+
+
+def plan_has_no_blocks(plan: Plan | None) -> bool:
+    """Whether nothing pairs the runs of a study."""
+    return plan is None or all(part.blocks is None for part in plan.parts)

@@ -1,0 +1,90 @@
+"""What a list says of a session and of a study: cheap, from small tables and files."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from datetime import datetime, timezone
+from pathlib import Path
+
+from gpuwatch.analysis.samples.step_lines import median_step, throughput
+from gpuwatch.core.models import JSON, mapping, number
+from gpuwatch.core.text import clean
+from gpuwatch.session.plan import read
+from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.status import State, status
+
+FIRST_STEP_LINES = 2000
+"""Step lines that the speed is of: behind them it stays what it is."""
+_LAST_LINES, _LAST_LOOKED_AT = 20, 1000
+"""Lines of standard error among the last lines of a log, in which a reason is looked for."""
+
+
+def listing(reader: SessionReader, *, speed: bool = True) -> dict[str, JSON]:
+    """Identity, status and, unless it is known already, the speed: over at most the first 2,000
+    step lines."""
+    meta = reader.meta()
+    session, clock = mapping(meta.get("session")), mapping(meta.get("clock"))
+    state = status(meta, reader.path)
+    ended = number(mapping(meta.get("result")).get("t"))
+    last = reader.last_tick() if ended is None else None
+    if last is not None:
+        ended = last[1]
+    rows = reader.steps(limit=FIRST_STEP_LINES) if speed else []
+    timed = [row for row in rows if not row.warmup]
+    unix = clock.get("unix_ns")
+    started = (
+        datetime.fromtimestamp(unix / 1e9, tz=timezone.utc).isoformat(timespec="seconds")
+        if isinstance(unix, int) and 0 <= unix < 2**62
+        else ""
+    )
+    return {
+        "id": str(session.get("id", "")),
+        "path": str(reader.path),
+        "status": state.state.value,
+        "status_text": state.text,
+        "reason": _reason(reader, meta, state.state),
+        "workload": str(mapping(meta.get("workload")).get("name", "")),
+        "environment": str(mapping(meta.get("environment")).get("label", "")),
+        "started": started,
+        "seconds": _finite(None if ended is None else ended / 1e9),
+        "steps": reader.step_count(),
+        "step_median_seconds": _finite(median_step(timed)),
+        "samples_per_second": _finite(throughput(timed)),
+        "study": reader.path.parent.name,
+    }
+
+
+def _reason(reader: SessionReader, meta: Mapping[str, JSON], state: State) -> str:
+    """Of a run that failed what it reported, else the last line it wrote on standard error."""
+    if state not in (State.FAILED, State.KILLED):
+        return ""
+    if reported := mapping(meta.get("error")).get("message"):
+        return clean(reported)
+    last = reader.last_log()
+    lines = reader.log_lines(
+        last + 1, _LAST_LINES, stream="stderr", upto=last, back=True, least=last - _LAST_LOOKED_AT
+    )
+    return next((text for line in reversed(lines) if (text := clean(line.text).strip())), "")
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
+
+
+def planned(folder: Path) -> dict[str, JSON]:
+    """What the plan of a study says: ``title``, ``question``, labels of its ``environments``, the
+    baseline first, the number of its ``runs`` (``None`` without a plan) and their ``places``,
+    ``[run, block]`` by file name, where there are several."""
+    plan = read(folder)
+    if plan is None:
+        return {"title": None, "question": None, "environments": [], "runs": None, "places": {}}
+    environments = (clean(each.label) for part in plan.parts for each in part.environments)
+    several = len(plan.runs) > 1
+    return {
+        "title": None if plan.title is None else clean(plan.title),
+        "question": None if plan.question is None else clean(plan.question),
+        "environments": list(dict.fromkeys(environments)),
+        "runs": len(plan.runs),
+        "places": {run.file: [run.index, run.block] for run in plan.runs} if several else {},
+    }

@@ -1,0 +1,222 @@
+"""The statistics of every metric of a session, over a window."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from gpuwatch.analysis.hardware.ceilings import UNKNOWN_GPUS, gpus_unknown
+from gpuwatch.analysis.hardware.program import uncounted
+from gpuwatch.analysis.samples.channels import FULL
+from gpuwatch.analysis.samples.cpu_time import MOST_SECONDS, TICK_SECONDS
+from gpuwatch.analysis.samples.every_sample import Column, Source
+from gpuwatch.analysis.samples.rates import (
+    Span,
+    StepLine,
+    bytes_of,
+    flop_of,
+    intervals,
+    samples_of,
+    spread,
+)
+from gpuwatch.analysis.samples.window import Window
+from gpuwatch.analysis.statistics.description import Statistic, describe, unavailable
+from gpuwatch.core import units
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.metrics import CATALOGUE, DERIVED, Kind, Method
+from gpuwatch.core.models import JSON, mapping
+from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.rows import ChannelRow
+
+Metrics = Mapping[str, Statistic]
+CPU_TIME = "process.cpu.time"
+_SPAN = ", from the start of the first timed step to the end of the last"
+_MOST_NAMED = 4
+_NO_STEPS = "the workload reported no steps"
+_IMPORTED = "an imported profile holds no samples and no steps"
+
+
+@dataclass(frozen=True)
+class _Timed:
+    """The timed steps: the time that each line covers, and the moments between two rates."""
+
+    spans: Sequence[Span]
+    edges: Sequence[int]
+
+
+def statistics_of(
+    reader: SessionReader,
+    source: Source,
+    window: Window,
+    steps: Sequence[StepLine],
+    count: Mapping[str, JSON],
+) -> tuple[Metrics, dict[str, Metrics]]:
+    """Every metric of the catalogue, pooled over the devices that the run used; and every sampled
+    metric of each device, by its id.
+
+    Of several devices a gauge's samples are pooled and a counter's values added up.
+    """
+    devices, channels = reader.devices(), reader.channels()
+    used = {device.id for device in devices if device.used}
+    missing, timed = _missing_reason(reader), _timed(source, steps)
+    found: dict[str, Statistic] = {}
+    single: dict[tuple[str, str], Statistic] = {}
+    others = dict.fromkeys(
+        channel.metric for channel in channels if channel.metric not in CATALOGUE
+    )
+    for name in (*CATALOGUE, *others):
+        of_metric = [channel for channel in channels if channel.metric == name]
+        columns = source.columns(of_metric, window)
+        for channel in of_metric:
+            single[channel.device, name] = _describe([channel], [columns[channel.id]])
+        if name in DERIVED:
+            found[name] = _derived(name, timed, count)
+        elif name in CATALOGUE:
+            pooled = [channel for channel in of_metric if channel.device in used]
+            if not pooled:
+                found[name] = unavailable(CATALOGUE[name].unit, "", missing(name))
+                continue
+            described = _describe(pooled, [columns[channel.id] for channel in pooled])
+            found[name] = _resolved(described) if name == CPU_TIME else described
+    if mapping(reader.meta().get("workload")).get("kind") == "import":
+        found = {name: unavailable(each.unit, "", _IMPORTED) for name, each in CATALOGUE.items()}
+    return found, {
+        device.id: {
+            channel.metric: single[device.id, channel.metric]
+            for channel in channels
+            if channel.device == device.id
+        }
+        for device in devices
+    }
+
+
+def _describe(channels: Sequence[ChannelRow], columns: Sequence[Column]) -> Statistic:
+    first = channels[0]
+    reason = "no sample fell into the window"
+    if first.kind == Kind.COUNTER.value:
+        values = np.sum([_from_start(column.values) for column in columns], axis=0)
+        if np.count_nonzero(~np.isnan(values)) < 2:
+            values, reason = (
+                np.array([]),
+                "a difference takes two samples, and the window has fewer",
+            )
+    else:
+        values = np.concatenate([column.values for column in columns])
+    sampled = next((c for c in channels if c.sampled_as is not Method.UNAVAILABLE), first)
+    described = describe(
+        values,
+        unit=first.unit,
+        method=sampled.sampled_as,
+        source=sampled.source,
+        reason=first.reason or reason,
+    )
+    sums = [column.sums for column in columns if column.sums is not None]
+    count = sum(each.count for each in sums)
+    if count and described.count:
+        described = replace(
+            described,
+            count=count,
+            mean=sum(each.total for each in sums) / count,
+            max=max(each.max for each in sums if each.count),
+        )
+    known = [column.coverage for column in columns if column.coverage is not None]
+    if not described.count or not known:
+        return described
+    return replace(described, coverage=min(known))
+
+
+def partly_sampled(metrics: Mapping[str, Statistic], window: Window) -> list[str]:
+    """What a reader must know of means of GPU metrics that are not over all of the timed steps."""
+    if window.kind != "timed steps":
+        return []
+    by_share: dict[str, list[str]] = {}
+    for name, each in metrics.items():
+        if name.startswith("hw.gpu.") and each.coverage is not None and each.coverage < FULL:
+            by_share.setdefault(units.percent(each.coverage), []).append(name)
+    return [
+        f"sampled over only {share} of the timed steps, so that statistics are of that part: "
+        + ", ".join(names[:_MOST_NAMED])
+        + (f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else "")
+        for share, names in by_share.items()
+    ]
+
+
+def _from_start(values: np.ndarray) -> np.ndarray:
+    known = values[~np.isnan(values)]
+    return values - known[0] if known.size else values
+
+
+def _timed(source: Source, steps: Sequence[StepLine]) -> _Timed:
+    """Rates of steps are known to the step: their window does not depend on samples in it."""
+    spans = intervals([row for row in steps if not row.warmup] or steps)
+    start, end = (spans[0][0], spans[-1][1]) if spans else (0, 0)
+    return _Timed(spans, [start, *source.edges(start, end), end] if end > start else [])
+
+
+def _derived(name: str, timed: _Timed, count: Mapping[str, JSON]) -> Statistic:
+    unit = CATALOGUE[name].unit
+    work, source, missing = _work(name, count)
+    if not timed.spans:
+        return unavailable(unit, source, _NO_STEPS)
+    edges = timed.edges
+    if not edges:
+        return unavailable(unit, source, "the steps' times are not known")
+    rates = spread(timed.spans, work, edges)
+    described = describe(rates, unit=unit, method=Method.COUNTED, source=source, reason=missing)
+    # Ticks are not equally far apart at the window's ends: the mean is work over time.
+    known = [
+        (rate, after - before)
+        for rate, before, after in zip(rates, edges, edges[1:], strict=False)
+        if rate is not None
+    ]
+    if not known:
+        return described
+    total = sum(span for _, span in known)
+    return replace(described, mean=sum(rate * span for rate, span in known) / total)
+
+
+def _work(
+    name: str, count: Mapping[str, JSON]
+) -> tuple[Callable[[StepLine], float | None], str, str]:
+    """The work of a step line for a derived metric, its source, and why it may be unknown."""
+    if name == "gpuwatch.flop.rate":
+        return flop_of(count), f"FLOP per step x step rate{_SPAN}", uncounted(count, "FLOP")
+    if name == "gpuwatch.bytes.rate":
+        source = f"algorithmic bytes per step x step rate{_SPAN}"
+        return bytes_of(count), source, uncounted(count, "bytes")
+    return samples_of, "samples / step time", "the workload reported no samples"
+
+
+def _resolved(time: Statistic) -> Statistic:
+    """``process.cpu.time``, a bound where the window added less than the account resolves."""
+    if time.max is None or time.max >= TICK_SECONDS:
+        return time
+    most = MOST_SECONDS
+    source = f"{time.source}; at most: it counts in ticks of {TICK_SECONDS * 1e3:.0f} ms"
+    return replace(
+        time, method=Method.BOUND, source=source, mean=most, p50=most, p95=most, max=most
+    )
+
+
+def _missing_reason(reader: SessionReader) -> Callable[[str], str]:
+    host = reader.facts().get("host", {})
+    devices = reader.devices()
+    if any(device.kind == "gpu" and device.used for device in devices):
+        no_gpu = "not sampled"
+    elif gpus_unknown(devices):
+        no_gpu = UNKNOWN_GPUS
+    else:
+        no_gpu = str(host.get("gpu.unavailable") or "the run used no GPU")
+
+    def reason(name: str) -> str:
+        if name.startswith(("hw.gpu.", "process.gpu.")):
+            return no_gpu
+        if name.startswith("process."):
+            return "the machine alone was recorded, without a workload"
+        if name.startswith("container."):
+            return "only of Docker's containers is the control group read"
+        return "not sampled"
+
+    return reason

@@ -1,0 +1,328 @@
+"""What one session says: the figures of ``gpuwatch show``, schema 1."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timezone
+
+from gpuwatch.analysis.hardware.ceilings import missing_of
+from gpuwatch.analysis.hardware.efficiency import SAMPLED, Efficiency, Work, efficiency_of
+from gpuwatch.analysis.hardware.energy import with_energy
+from gpuwatch.analysis.hardware.profile import Counters, Profile, counters_of, profile_of
+from gpuwatch.analysis.hardware.program import Program
+from gpuwatch.analysis.samples.coarse import source_of
+from gpuwatch.analysis.samples.every_sample import Source
+from gpuwatch.analysis.samples.long_window import Aside
+from gpuwatch.analysis.samples.rates import StepLine
+from gpuwatch.analysis.samples.step_lines import NO_STEPS, throughput
+from gpuwatch.analysis.samples.step_series import Told, series_of
+from gpuwatch.analysis.samples.window import Window, span_of, timed_window
+from gpuwatch.analysis.statistics.description import Statistic
+from gpuwatch.analysis.summary.metrics import partly_sampled, statistics_of
+from gpuwatch.analysis.summary.notes import notes
+from gpuwatch.analysis.summary.training import Training, training_of
+from gpuwatch.analysis.summary.training import notes as training_notes
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.models import JSON, mapping, number
+from gpuwatch.core.uncollected import uncollected
+from gpuwatch.session import labels
+from gpuwatch.session.label import NONE, Label
+from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.rows import StepBucket, StepRow
+from gpuwatch.session.status import Status, status
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Seconds; ``None`` where nothing reported them."""
+
+    launch_seconds: float | None
+    """From the start of the launch to the first line of Python in the workload."""
+    import_seconds: float | None
+    model_seconds: float | None
+    first_step_seconds: float | None
+    ending_seconds: float | None
+    """From the last step to the end of the process, without the profile and the counters."""
+    real_seconds: float | None
+    user_seconds: float | None
+    sys_seconds: float | None
+    cpu_is_bound: bool = False
+    """User and system seconds were read shortly before the end: at least these."""
+
+
+@dataclass(frozen=True)
+class Steps:
+    """The timed steps. Partial batches count, but are not in the statistics of the step time."""
+
+    count: int | None
+    """``None`` where no step was reported at all."""
+    warmup_count: int | None
+    partial_count: int | None
+    median_seconds: float | None
+    mean_seconds: float | None
+    p95_seconds: float | None
+    min_seconds: float | None
+    max_seconds: float | None
+    samples_per_second: float | None
+    reason: str | None
+    """Why there is no median, if there is none."""
+    phases: Mapping[str, float]
+    """Mean seconds a timed step spent in each phase."""
+    first_loss: float | None
+    last_loss: float | None
+    known_until_seconds: float | None = None
+    """Since the session's start: of the output after that nothing is known, and steps in it are
+    not counted; ``None``: these are the steps of the whole run."""
+
+
+@dataclass(frozen=True)
+class DeviceSummary:
+    id: str
+    kind: str
+    name: str
+    uuid: str | None
+    used: bool | None
+    """``None``: that is not known."""
+    metrics: Mapping[str, Statistic]
+
+
+@dataclass(frozen=True)
+class Summary:
+    id: str
+    path: str
+    label: str
+    started: str
+    """ISO 8601, UTC."""
+    started_unix: float | None
+    """Seconds since 1970."""
+    status: Status
+    notice: str | None
+    seconds: float | None
+    workload: Mapping[str, JSON]
+    environment: Mapping[str, JSON]
+    interval_seconds: float | None
+    timing: Timing
+    steps: Steps
+    training: Training
+    count: Mapping[str, JSON]
+    """The ``count`` report: FLOP and bytes of one step."""
+    run: Mapping[str, JSON]
+    """The ``run`` report: model, data, data type, device."""
+    window: Window
+    metrics: Mapping[str, Statistic]
+    devices: tuple[DeviceSummary, ...]
+    facts: Mapping[str, Mapping[str, JSON]]
+    error: Mapping[str, JSON]
+    notes: tuple[str, ...]
+    """What happened to the recording that a reader of its figures must know."""
+    left_out: tuple[str, ...]
+    """What was too much to be read; notes have it, too."""
+    efficiency: Efficiency
+    profile: Profile | None
+    counters: Counters | None
+    given: Label = NONE
+    """Its name, its tags and a note, as a person gave them."""
+
+
+def summarise(reader: SessionReader, *, exact: bool = False, aside: Aside | None = None) -> Summary:
+    """Describe a session: a long one from its tiers, with a note on what is not exact for it;
+    ``exact``: from every sample and every step, however long that takes.
+
+    ``aside``: of a long one with many channels it reads half of them.
+    """
+    with uncollected():
+        return summarise_from(reader, source_of(reader, exact=exact, aside=aside))
+
+
+def summarise_from(reader: SessionReader, source: Source, series: Told | None = None) -> Summary:
+    """Describe a session as ``source`` reads it; ``series``: of its timed steps, if known."""
+    meta = reader.meta()
+    steps = source.steps()
+    tick_times = source.tick_times(span_of(steps))
+    window = timed_window(steps, tick_times)
+    session, count = mapping(meta.get("session")), mapping(meta.get("count"))
+    run, workload = mapping(meta.get("run")), mapping(meta.get("workload"))
+    ended = number(mapping(meta.get("result")).get("t"))
+    if ended is None and tick_times:
+        ended = tick_times[-1]
+    statistics, of_device = statistics_of(reader, source, window, steps, count)
+    label = str(session.get("label", reader.path.stem))
+    rows, facts = reader.devices(), reader.facts()
+    until = number(mapping(meta.get("result")).get("output_until"))
+    described = replace(
+        steps_of(steps, series), known_until_seconds=None if until is None else until / 1e9
+    )
+    training = training_of(reader, None if described.count else NO_STEPS)
+    counters = counters_of(meta)
+    samples = source.samples(SAMPLED, {row.id for row in rows}, window)
+    gpus = [row.id for row in rows if row.kind == "gpu" and row.used]
+    statistics = with_energy(statistics, samples, gpus, window)
+    of_device = {
+        each: with_energy(found, samples, [each], window) for each, found in of_device.items()
+    }
+    efficiency = efficiency_of(
+        Program(
+            label,
+            str(workload.get("kind")),
+            bool(steps),
+            bool(described.count),
+            count,
+            missing_of(meta, rows),
+        ),
+        meta,
+        facts,
+        rows,
+        window,
+        statistics,
+        of_device,
+        samples,
+        _work(steps, described),
+        counters,
+        reader.gpu_processes(),
+    )
+    return Summary(
+        id=str(session.get("id", "")),
+        path=str(reader.path),
+        label=label,
+        started=_iso(mapping(meta.get("clock")).get("unix_ns")),
+        started_unix=_seconds(mapping(meta.get("clock")).get("unix_ns")),
+        status=status(meta, reader.path),
+        notice=reader.notice,
+        seconds=None if ended is None else ended / 1e9,
+        workload=workload,
+        environment=mapping(meta.get("environment")),
+        interval_seconds=number(meta.get("interval_seconds")),
+        timing=_timing(meta, steps),
+        steps=described,
+        training=training,
+        count=count,
+        run=run,
+        window=window,
+        metrics=statistics,
+        devices=tuple(
+            DeviceSummary(row.id, row.kind, row.name, row.uuid, row.used, of_device[row.id])
+            for row in rows
+        ),
+        facts=facts,
+        error=mapping(meta.get("error")),
+        notes=(
+            *notes(reader, window, steps),
+            *partly_sampled(statistics, window),
+            *source.notes(),
+            *training_notes(training),
+            *reader.left_out,
+        ),
+        left_out=tuple(reader.left_out),
+        efficiency=efficiency,
+        profile=profile_of(meta),
+        counters=counters,
+        given=labels.read(reader.path.parent).get(reader.path.name, NONE),
+    )
+
+
+def _work(rows: Sequence[StepLine], steps: Steps) -> Work:
+    samples = [row.samples for row in rows if not row.warmup]
+    known = [each for each in samples if each is not None]
+    return Work(
+        steps.count,
+        sum(known) if known and len(known) == len(samples) else None,
+        steps.mean_seconds,
+        steps.phases.get("data"),
+    )
+
+
+def _timing(meta: Mapping[str, JSON], steps: Sequence[StepLine]) -> Timing:
+    startup, result = mapping(meta.get("startup")), mapping(meta.get("result"))
+    end = mapping(meta.get("end"))
+
+    def spent(key: str) -> float | None:
+        """Of the process as a whole where its end was seen, else of its own account before them."""
+        whole = number(result.get(key))
+        return number(end.get(key)) if whole is None else max(0.0, whole - _behind(meta, key))
+
+    return Timing(
+        launch_seconds=_launch(meta),
+        import_seconds=number(startup.get("import_seconds")),
+        model_seconds=number(startup.get("model_seconds")),
+        first_step_seconds=number(startup.get("first_step_seconds")),
+        ending_seconds=_ending(result.get("t"), steps, _behind(meta, "real_seconds")),
+        real_seconds=spent("real_seconds"),
+        user_seconds=spent("user_seconds"),
+        sys_seconds=spent("sys_seconds"),
+        cpu_is_bound=result.get("cpu_is_bound") is True,
+    )
+
+
+def _behind(meta: Mapping[str, JSON], key: str) -> float:
+    """What looking at the kernels took, behind the run: no part of the run's own times."""
+    stages = (mapping(meta.get(name)) for name in ("profile", "counters"))
+    return sum(max(0.0, number(stage.get(key)) or 0.0) for stage in stages)
+
+
+def _ending(ended: JSON, steps: Sequence[StepLine], behind: float) -> float | None:
+    known = number(ended)
+    if known is None or not steps or known < steps[-1].t:
+        return None
+    return max(0.0, (known - steps[-1].t) / 1e9 - behind)
+
+
+def _launch(meta: Mapping[str, JSON]) -> float | None:
+    started = number(mapping(meta.get("started")).get("monotonic_ns"))
+    base = number(mapping(meta.get("clock")).get("monotonic_ns"))
+    launched = number(mapping(meta.get("launch")).get("t"))
+    if started is None or base is None or launched is None:
+        return None
+    seconds = (started - base - launched) / 1e9
+    return seconds if seconds >= 0 else None
+
+
+def steps_of(rows: Sequence[StepLine], series: Told | None = None) -> Steps:
+    """Times, throughput and losses of step lines; the first lines of a run are enough for them.
+
+    ``series``: of the timed ones, if known.
+    """
+    timed = [row for row in rows if not row.warmup]
+    count = sum(row.count for row in timed)
+    buckets = [row for row in timed if isinstance(row, StepBucket)]
+    partial = {number for row in timed if isinstance(row, StepRow) for number in row.partial}
+    times, reason = series or series_of(timed)
+    losses = [value for row in rows for value in row.loss or ()]
+    phases: dict[str, float] = {}
+    for row in timed:
+        for name, value in row.phases.items():
+            phases[name] = phases.get(name, 0.0) + value / max(1, count)
+    known = reason is None and times.size > 0
+    median, p95, shortest, longest = times.quantiles(0.5, 0.95, 0, 1) if known else (None,) * 4
+    return Steps(
+        count=count if rows else None,
+        warmup_count=sum(row.count for row in rows if row.warmup) if rows else None,
+        partial_count=len(partial) + sum(row.partial for row in buckets) if rows else None,
+        median_seconds=median,
+        mean_seconds=times.mean() if known else None,
+        p95_seconds=p95,
+        min_seconds=shortest,
+        max_seconds=longest,
+        samples_per_second=throughput(timed),
+        reason=reason,
+        phases=phases,
+        first_loss=losses[0] if losses else None,
+        last_loss=losses[-1] if losses else None,
+    )
+
+
+def _seconds(nanoseconds: JSON) -> float | None:
+    known = number(nanoseconds)
+    return None if known is None else known / 1e9
+
+
+def _iso(unix_ns: JSON) -> str:
+    if not isinstance(unix_ns, int):
+        return ""
+    try:
+        moment = datetime.fromtimestamp(unix_ns / 1e9, tz=timezone.utc)
+    except (OverflowError, ValueError, OSError):
+        return ""
+    return moment.isoformat(timespec="seconds")
