@@ -17,8 +17,8 @@ from gpuwatch.analysis.summary.summary import Summary, summarise
 from gpuwatch.core.metrics import CATALOGUE, Method
 from gpuwatch.core.models import Output
 from gpuwatch.recorder.intake import Intake
-from gpuwatch.report import json as as_json
-from gpuwatch.report import side_by_side
+from gpuwatch.report.session import json as as_json
+from gpuwatch.report.session import side_by_side
 from gpuwatch.report.values import moved, ratio, shown
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.session.store import SessionStore, device_row, fact, meta

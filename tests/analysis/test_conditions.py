@@ -10,7 +10,7 @@ import pytest
 from gpuwatch.analysis.comparison.side_by_side import compare
 from gpuwatch.analysis.summary.summary import DeviceSummary, Summary
 from gpuwatch.core.metrics import Method
-from gpuwatch.report.efficiency import efficiency_rows
+from gpuwatch.report.session.efficiency import efficiency_rows
 from tests.analysis.sessions import COUNT, CPU, GPU, H100, OTHER_GPU, calibration, summary
 
 FLOAT32 = 132 * 256 * 1.98e9

@@ -16,9 +16,9 @@ from gpuwatch.analysis.samples.channels import added, integral
 from gpuwatch.analysis.samples.window import Window
 from gpuwatch.analysis.summary.summary import summarise
 from gpuwatch.core.metrics import Method
-from gpuwatch.report import json as as_json
-from gpuwatch.report import side_by_side
-from gpuwatch.report.efficiency import efficiency_rows
+from gpuwatch.report.session import json as as_json
+from gpuwatch.report.session import side_by_side
+from gpuwatch.report.session.efficiency import efficiency_rows
 from gpuwatch.session.reader import SessionReader
 from tests.analysis.sessions import (
     COUNT,

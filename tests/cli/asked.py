@@ -6,8 +6,8 @@ from types import ModuleType
 
 import pytest
 
-from gpuwatch.cli import record
-from gpuwatch.cli.commands import Parser
+from gpuwatch.cli.commands import record
+from gpuwatch.cli.dispatch import Parser
 from gpuwatch.recorder.request import Request
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.analysis.study.read import Read, read
-from gpuwatch.cli import beside
-from gpuwatch.cli.beside import read_beside
+from gpuwatch.cli import parallel_read
+from gpuwatch.cli.parallel_read import read_beside
 from gpuwatch.core.errors import NotASession
 from gpuwatch.core.processes import start_time
 
@@ -25,7 +25,7 @@ OLD = Path(__file__).parents[1] / "data" / "sessions" / "schema-2.gpuwatch"
 
 @pytest.fixture
 def paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Path]:
-    monkeypatch.setattr(beside, "_LONG", 0)
+    monkeypatch.setattr(parallel_read, "_LONG", 0)
     monkeypatch.setattr("os.cpu_count", lambda: 2)
     found = [tmp_path / f"{n}.gpuwatch" for n in range(4)]
     for path in found:

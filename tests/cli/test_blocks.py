@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.cli.commands import dispatch
-from gpuwatch.cli.launch import Design
+from gpuwatch.cli.dispatch import dispatch
+from gpuwatch.cli.options.launch import Design
 from gpuwatch.core.errors import UsageError
 from gpuwatch.core.models import Environment, Workload
 from gpuwatch.recorder import control, study_run

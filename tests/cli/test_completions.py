@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.cli import main
-from gpuwatch.cli.commands import COMMANDS
-from gpuwatch.cli.completion_scripts import BASH, FISH, ZSH
-from gpuwatch.cli.completion_table import rows
-from gpuwatch.cli.completions import SHELLS, script
-from gpuwatch.cli.session_names import OPTION
+from gpuwatch.cli.commands.completions import SHELLS, script
+from gpuwatch.cli.dispatch import COMMANDS
+from gpuwatch.cli.selection.session_names import OPTION
+from gpuwatch.cli.shell.completion_scripts import BASH, FISH, ZSH
+from gpuwatch.cli.shell.completion_table import rows
 from gpuwatch.session import labels
 from gpuwatch.workloads.names import BUILT_IN
 from tests.conftest import Cli

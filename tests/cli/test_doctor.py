@@ -15,7 +15,9 @@ from typing import Any
 
 import pytest
 
-from gpuwatch.cli import doctor, doctor_counters, main
+from gpuwatch.cli import main
+from gpuwatch.cli.commands import doctor
+from gpuwatch.cli.doctor import counters
 from gpuwatch.tui import home_first, launch_answers
 from tests.conftest import Cli
 from tests.engines.daemon import DockerDaemon, import_root
@@ -466,19 +468,19 @@ def test_ncu_and_the_right_to_use_it_decide_about_executed_flop(
 ) -> None:
     parameters = tmp_path / "params"
     monkeypatch.setenv("PATH", str(tmp_path))
-    missing = doctor_counters.executed_flop(parameters)
+    missing = counters.executed_flop(parameters)
     assert missing is not None and missing.code == "ncu-missing"
     ncu = tmp_path / "ncu"
     ncu.write_text("#!/bin/sh\n")
     ncu.chmod(0o755)
-    assert doctor_counters.executed_flop(parameters) is None
+    assert counters.executed_flop(parameters) is None
     parameters.write_text("EnableMSI: 1\nRmProfilingAdminOnly: 1\n")
     monkeypatch.setattr("os.geteuid", lambda: 1000)
-    denied = doctor_counters.executed_flop(parameters)
+    denied = counters.executed_flop(parameters)
     assert denied is not None and denied.code == "counters-restricted"
     assert "NVreg_RestrictProfilingToAdminUsers=0" in (denied.fix or "")
     parameters.write_text("RmProfilingAdminOnly: 0\n")
-    assert doctor_counters.executed_flop(parameters) is None
+    assert counters.executed_flop(parameters) is None
 
 
 def test_a_folder_that_cannot_be_written_is_told(cli: Cli) -> None:

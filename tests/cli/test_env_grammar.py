@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.cli.environments import environments
+from gpuwatch.cli.options.environments import environments
 from gpuwatch.core.errors import UsageError
 from gpuwatch.core.models import Environment, Mount
 

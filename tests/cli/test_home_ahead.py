@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import pytest
 
-from gpuwatch.cli import home_ahead
+from gpuwatch.cli.screen import machine_recorder
 from gpuwatch.tui.machine_recorder import MachineRecorder
 from tests.conftest import Cli
 from tests.faults.aftermath import running, until
@@ -31,10 +31,10 @@ class Recorder:
 
 @pytest.fixture
 def recorder(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Recorder]]:
-    monkeypatch.setattr(home_ahead, "MachineRecorder", Recorder)
+    monkeypatch.setattr(machine_recorder, "MachineRecorder", Recorder)
     Recorder.started, Recorder.ended = [], []
     yield Recorder
-    assert home_ahead._begun is None
+    assert machine_recorder._begun is None
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def recorder(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Recorder]]:
 def test_it_is_started_where_the_words_are_plain(
     recorder: type[Recorder], words: Sequence[str], interval: float | None
 ) -> None:
-    with home_ahead.Begun(words):
+    with machine_recorder.Begun(words):
         assert recorder.started == ([] if interval is None else [interval])
     assert recorder.ended == recorder.started
 
@@ -65,15 +65,15 @@ def test_it_is_started_where_the_words_are_plain(
 def test_it_is_taken_where_it_is_the_one_that_is_asked_for(
     recorder: type[Recorder], asked: float
 ) -> None:
-    with home_ahead.Begun([]):
-        taken = home_ahead.recorder(asked)
+    with machine_recorder.Begun([]):
+        taken = machine_recorder.recorder(asked)
         assert taken.interval == asked
     assert recorder.started == ([1.0] if asked == 1.0 else [1.0, 2.0])
     assert recorder.ended == ([] if asked == 1.0 else [1.0]), "who took it ends it"
 
 
 def test_without_one_that_was_started_there_is_one(recorder: type[Recorder]) -> None:
-    assert home_ahead.recorder(3.0).interval == 3.0
+    assert machine_recorder.recorder(3.0).interval == 3.0
 
 
 def test_what_is_wrong_with_the_folder_is_told_when_it_is_tried_again(
@@ -82,9 +82,9 @@ def test_what_is_wrong_with_the_folder_is_told_when_it_is_tried_again(
     def full(interval: float) -> None:
         raise OSError("no room")
 
-    monkeypatch.setattr(home_ahead, "MachineRecorder", full)
-    with home_ahead.Begun([]), pytest.raises(OSError, match="no room"):
-        home_ahead.recorder(1.0)
+    monkeypatch.setattr(machine_recorder, "MachineRecorder", full)
+    with machine_recorder.Begun([]), pytest.raises(OSError, match="no room"):
+        machine_recorder.recorder(1.0)
 
 
 def test_a_recorder_that_cannot_be_started_leaves_no_folder(

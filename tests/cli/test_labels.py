@@ -15,10 +15,10 @@ from typing import Any
 import pytest
 
 from gpuwatch.cli import main
-from gpuwatch.cli.commands import COMMANDS, SESSION, parser_of
-from gpuwatch.cli.report import FILES
+from gpuwatch.cli.commands.report import FILES
+from gpuwatch.cli.dispatch import COMMANDS, SESSION, parser_of
 from gpuwatch.recorder.detach import LOG
-from gpuwatch.report.json import dumps
+from gpuwatch.report.session.json import dumps
 from gpuwatch.session import labels
 from gpuwatch.session.removal import OF_A_STUDY
 from gpuwatch.session.study import held

@@ -8,9 +8,9 @@ import subprocess
 
 import pytest
 
-from gpuwatch.cli.commands import COMMANDS, EXAMPLES, EXIT_CODES
-from gpuwatch.cli.completion_table import rows
-from gpuwatch.cli.manual import page
+from gpuwatch.cli.commands.manual import page
+from gpuwatch.cli.dispatch import COMMANDS, EXAMPLES, EXIT_CODES
+from gpuwatch.cli.shell.completion_table import rows
 from gpuwatch.core.errors import ExitCode
 from tests.conftest import Cli
 from tests.test_architecture import loaded

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.cli import noise
-from gpuwatch.cli.commands import dispatch
+from gpuwatch.cli.commands import noise
+from gpuwatch.cli.dispatch import dispatch
 from gpuwatch.core.errors import UsageError
 from gpuwatch.recorder.request import Request
 from gpuwatch.session import plan

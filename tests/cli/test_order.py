@@ -7,7 +7,7 @@ import re
 import pytest
 
 from gpuwatch import studies
-from gpuwatch.cli.order import DONE, IMPOSSIBLE, lines
+from gpuwatch.cli.plan.block_order import DONE, IMPOSSIBLE, lines
 from gpuwatch.core.models import Environment, Workload
 from gpuwatch.session.blocks import plan_runs
 from gpuwatch.session.plan import Part, Plan

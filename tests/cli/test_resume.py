@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from gpuwatch.cli.commands import dispatch
+from gpuwatch.cli.dispatch import dispatch
 from gpuwatch.core.errors import StorageError, UsageError
 from gpuwatch.core.models import Environment, Workload
 from gpuwatch.recorder.record import Request

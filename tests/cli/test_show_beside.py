@@ -14,9 +14,9 @@ import pytest
 from gpuwatch.analysis.samples import coarse
 from gpuwatch.analysis.samples.long_window import Aside, LongWindow
 from gpuwatch.analysis.summary.summary import summarise
-from gpuwatch.cli import beside as other
 from gpuwatch.cli import main
-from gpuwatch.cli.beside import beside
+from gpuwatch.cli import parallel_read as other
+from gpuwatch.cli.parallel_read import beside
 from gpuwatch.session.reader import SessionReader
 from tests.tui.sessions import Script, finished, write
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from gpuwatch import studies
-from gpuwatch.cli import study
-from gpuwatch.cli.commands import dispatch
+from gpuwatch.cli.commands import study
+from gpuwatch.cli.dispatch import dispatch
 from gpuwatch.core.errors import StorageError, UsageError
 from gpuwatch.recorder.request import Request
 from gpuwatch.session import plan

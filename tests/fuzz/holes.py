@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from gpuwatch.cli import stop
+from gpuwatch.cli.commands import stop
 from gpuwatch.core.models import mapping
 from gpuwatch.recorder import resume, run_folder, takeup
 from gpuwatch.session.reader import SessionReader

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.analysis.samples.every_sample import EverySample
-from gpuwatch.cli.find import resolved, sessions_under
+from gpuwatch.cli.selection.session_lookup import resolved, sessions_under
 from gpuwatch.core.errors import GpuwatchError, NotASession
 from gpuwatch.core.text import document
 from gpuwatch.session.copied import copy_file

@@ -19,11 +19,11 @@ import pytest
 from gpuwatch.analysis.samples.rates import flop_of, rate_series
 from gpuwatch.core.errors import NotAvailable
 from gpuwatch.core.models import Environment, Workload
-from gpuwatch.report import parquet
-from gpuwatch.report.export import Column, Export, Row, as_csv, as_json_lines
-from gpuwatch.report.export_study import runs, under_each_other
-from gpuwatch.report.series import series
-from gpuwatch.report.session_tables import TABLES, events, log, steps
+from gpuwatch.report.export import parquet
+from gpuwatch.report.export.series import series
+from gpuwatch.report.export.session_tables import TABLES, events, log, steps
+from gpuwatch.report.export.study import runs, under_each_other
+from gpuwatch.report.export.table import Column, Export, Row, as_csv, as_json_lines
 from gpuwatch.session.plan import Part, Plan, PlannedRun
 from gpuwatch.session.plan_file import document
 from gpuwatch.session.reader import CHUNK, SessionReader

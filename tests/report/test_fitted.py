@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuwatch.report.fitted import fitted
-from gpuwatch.report.table import table
+from gpuwatch.report.tables.fitted import fitted
+from gpuwatch.report.tables.plain import table
 
 CELL = st.text("abc 1.", max_size=30)
 

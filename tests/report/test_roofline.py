@@ -18,8 +18,8 @@ from gpuwatch.analysis.hardware.points import Rates
 from gpuwatch.analysis.hardware.program import Program
 from gpuwatch.analysis.hardware.roofline import Roofline, roofline_of
 from gpuwatch.cli import main
-from gpuwatch.report.roofline_svg import svg
-from gpuwatch.report.roofline_text import text
+from gpuwatch.report.roofline.svg import svg
+from gpuwatch.report.roofline.text import text
 from tests.analysis.sessions import calibration, record
 
 HOSTILE = '</text><script>alert(1)</script>\x1b[31m&"<![CDATA['

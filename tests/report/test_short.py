@@ -11,9 +11,11 @@ import pytest
 from gpuwatch.analysis.comparison.side_by_side import compare
 from gpuwatch.analysis.study.read import read_study
 from gpuwatch.analysis.summary.summary import summarise
-from gpuwatch.report import json as as_json
-from gpuwatch.report import side_by_side, study_json, study_markdown, study_text
 from gpuwatch.report.html.page import page
+from gpuwatch.report.session import json as as_json
+from gpuwatch.report.session import side_by_side
+from gpuwatch.report.study import json, markdown
+from gpuwatch.report.study import text as study_text
 from gpuwatch.session.plan import Part
 from gpuwatch.session.reader import SessionReader
 from tests.analysis.recorded_studies import (
@@ -80,9 +82,9 @@ def test_the_load_of_other_programs_is_said_at_the_end_of_a_study_and_in_its_sum
     for text in (
         said(tmp_path),
         said(tmp_path, short=False),
-        study_markdown.as_markdown(result),
+        markdown.as_markdown(result),
         html.unescape(page(result, ())),
-        "\n".join(study_json.study(result)["notes"]),
+        "\n".join(json.study(result)["notes"]),
     ):
         assert note in text
 

@@ -13,8 +13,8 @@ import pytest
 
 from gpuwatch.analysis.comparison.side_by_side import compare
 from gpuwatch.analysis.results import Kind, StudyResult
-from gpuwatch.report import json as as_json
-from gpuwatch.report.study_json import study
+from gpuwatch.report.session import json as as_json
+from gpuwatch.report.study.json import study
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "json.md"
 LEAVES = (

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from gpuwatch.analysis.results import StudyResult
-from gpuwatch.report.study_markdown import LONGEST, as_markdown
+from gpuwatch.report.study.markdown import LONGEST, as_markdown
 
 from . import results
 

@@ -10,8 +10,8 @@ import pytest
 from gpuwatch.analysis.comparison.side_by_side import Difference
 from gpuwatch.analysis.results import Cell, Kind, StudyResult
 from gpuwatch.core.models import Problem
-from gpuwatch.report.study_markdown import as_markdown
-from gpuwatch.report.study_text import terminal
+from gpuwatch.report.study.markdown import as_markdown
+from gpuwatch.report.study.text import terminal
 from gpuwatch.session.study import NotRun
 
 from . import results

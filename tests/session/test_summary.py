@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.report.json import dumps
-from gpuwatch.report.study_json import study
+from gpuwatch.report.session.json import dumps
+from gpuwatch.report.study.json import study
 from gpuwatch.session.study import SUMMARY_JSON
 from gpuwatch.session.summary import LARGEST, contrasts, sayings
 from tests.report.results import study_result

@@ -19,7 +19,7 @@ from textual.pilot import Pilot
 from textual.screen import Screen
 from textual.strip import Strip
 
-from gpuwatch.cli import first_frame
+from gpuwatch.cli.screen import first_frame
 from gpuwatch.session.store import SessionStore, insert
 from gpuwatch.tui.app import GpuwatchApp
 from gpuwatch.tui.canvas import Canvas
@@ -45,7 +45,7 @@ ALLOWED = 1500
 def test_the_first_frame_loads_neither_textual_nor_what_else_takes_long() -> None:
     loaded = loaded_by("gpuwatch.cli")
     slow = {"textual", "rich", "asyncio", "argparse", "typing", "json", "sqlite3", "subprocess"}
-    assert "gpuwatch.cli.first_frame" in loaded and not loaded & slow
+    assert "gpuwatch.cli.screen.first_frame" in loaded and not loaded & slow
 
 
 @pytest.mark.parametrize(

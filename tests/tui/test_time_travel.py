@@ -341,7 +341,7 @@ def test_a_history_is_the_same_from_ticks_and_from_the_tier(tmp_path: Path) -> N
 
 def test_replay_takes_a_time_and_a_speed(over: Path, capsys: pytest.CaptureFixture[str]) -> None:
     from gpuwatch.cli import main
-    from gpuwatch.cli.replay import position, speed
+    from gpuwatch.cli.commands.replay import position, speed
 
     assert [position(text) for text in ("90", "1:30", "1:02:03", "0:00.5")] == [
         *(90 * NS, 90 * NS, 3723 * NS, NS // 2)

@@ -7,7 +7,7 @@ import io
 import sys
 
 from gpuwatch import __version__
-from gpuwatch.cli import first_frame
+from gpuwatch.cli.screen import first_frame
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"gpuwatch {__version__}")
         return 0
     if arguments == ["--complete-sessions"]:
-        from gpuwatch.cli import session_names
+        from gpuwatch.cli.selection import session_names
 
         session_names.show()
         return 0
@@ -29,9 +29,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         if not first_frame.fits(arguments):
             return _run(arguments)
         first_frame.show()
-        from gpuwatch.cli import home_ahead
+        from gpuwatch.cli.screen import machine_recorder
 
-        with home_ahead.Begun(arguments):
+        with machine_recorder.Begun(arguments):
             return _run(arguments)
     except KeyboardInterrupt:
         from gpuwatch.core.errors import ExitCode
@@ -44,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _run(arguments: list[str]) -> int:
     import warnings
 
-    from gpuwatch.cli.commands import dispatch
+    from gpuwatch.cli.dispatch import dispatch
     from gpuwatch.cli.say import give_up_output
     from gpuwatch.core import spare
     from gpuwatch.core.errors import NO_THREAD, REFUSED, ExitCode, GpuwatchError

@@ -25,30 +25,31 @@ def render(
     name of the picture beside it, for ``md``. The curves of ``html`` are read from the sessions.
     """
     if form == "json":
-        from gpuwatch.report import json, study_json
+        from gpuwatch.report.session import json
+        from gpuwatch.report.study import json as study_json
 
         return json.dumps(study_json.study(result))
     if form == "md":
-        from gpuwatch.report import study_markdown
+        from gpuwatch.report.study import markdown
 
-        return study_markdown.as_markdown(result, roofline=roofline)
+        return markdown.as_markdown(result, roofline=roofline)
     if form == "csv":
-        from gpuwatch.report import study_csv
+        from gpuwatch.report.study import csv
 
-        return study_csv.as_csv(result)
+        return csv.as_csv(result)
     if form == "html":
         return _page(result)
-    from gpuwatch.report import study_text
+    from gpuwatch.report.study import text
 
-    return study_text.terminal(result, columns=columns, short=short)
+    return text.terminal(result, columns=columns, short=short)
 
 
 def picture(result: StudyResult) -> str | None:
     """The roofline of one run of each cell, as SVG; ``None`` where none has a point."""
-    from gpuwatch.report import roofline_svg
-    from gpuwatch.report.study_why import middle_runs
+    from gpuwatch.report.roofline import svg
+    from gpuwatch.report.study.why import middle_runs
 
-    return roofline_svg.svg(
+    return svg.svg(
         [
             run.session.efficiency.roofline
             for question in result.questions

@@ -19,9 +19,10 @@ from gpuwatch.core.errors import UsageError
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.models import JSON
 from gpuwatch.notebook.table import Table, arrays, table
-from gpuwatch.report import export_study, json, session_tables
-from gpuwatch.report.export import Column
-from gpuwatch.report.series import series
+from gpuwatch.report.export import session_tables, study
+from gpuwatch.report.export.series import series
+from gpuwatch.report.export.table import Column
+from gpuwatch.report.session import json
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.session.study import sessions_in
 
@@ -147,4 +148,4 @@ def _study(folder: Path) -> Study:
     if not sessions_in(folder):
         raise UsageError(f"no session in {folder}", "name a study's folder or a session file")
     result = read_study(folder)
-    return Study(folder, result, table(export_study.runs(result)))
+    return Study(folder, result, table(study.runs(result)))

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpuwatch.core.deferred import dataclass
-from gpuwatch.report.export import Column, Export, Row
+from gpuwatch.report.export.table import Column, Export, Row
 
 if TYPE_CHECKING:
     import pandas

@@ -10,7 +10,7 @@ from gpuwatch.core import units
 from gpuwatch.core.deferred import dataclass
 from gpuwatch.core.models import JSON, Environment, Problem
 from gpuwatch.core.text import clean, shell
-from gpuwatch.report.table import table
+from gpuwatch.report.tables.plain import table
 
 SCHEMA = 1
 COLUMNS = 80

@@ -8,7 +8,7 @@ from gpuwatch.analysis.results import Question, TableRow
 from gpuwatch.core import units
 from gpuwatch.core.metrics import Method
 from gpuwatch.report.html.markup import Row, table, text
-from gpuwatch.report.study_tables import baseline_of, bound_of, few_of, ratio_legend
+from gpuwatch.report.study.tables import baseline_of, bound_of, few_of, ratio_legend
 from gpuwatch.report.values import bounded, moved, ratio, shown
 
 

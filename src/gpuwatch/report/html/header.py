@@ -5,10 +5,10 @@ from __future__ import annotations
 from gpuwatch.analysis.comparison.wording import counted, per_cent
 from gpuwatch.analysis.results import StudyResult
 from gpuwatch.core import units
-from gpuwatch.report import study_origin
 from gpuwatch.report.html.markup import text
 from gpuwatch.report.html.verdicts import verdicts
-from gpuwatch.report.study_rest import blocks_done
+from gpuwatch.report.study import origin
+from gpuwatch.report.study.rest import blocks_done
 from gpuwatch.session.plan import Part
 
 _MOST = 4
@@ -41,10 +41,10 @@ def _facts(result: StudyResult) -> list[tuple[str, str]]:
     return [
         ("Study", result.title),
         ("When", f"{when} UTC" if when else ""),
-        ("Host", study_origin.hosts(result)),
-        ("Device", study_origin.devices(result)),
-        ("Command", study_origin.commands(result)),
-        ("gpuwatch", study_origin.versions(result)),
+        ("Host", origin.hosts(result)),
+        ("Device", origin.devices(result)),
+        ("Command", origin.commands(result)),
+        ("gpuwatch", origin.versions(result)),
         ("Runs", str(len(sessions))),
         (
             "Design",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from gpuwatch.analysis.results import Contrast, Evidence, Question
 from gpuwatch.core import units
-from gpuwatch.report import efficiency
 from gpuwatch.report.html.markup import table, text
 from gpuwatch.report.html.verdicts import badge, name
+from gpuwatch.report.session import efficiency
 from gpuwatch.report.values import shown
 
 _LONGEST_FACT = 160

@@ -10,8 +10,8 @@ from gpuwatch.analysis.hardware.roofline import Roofline
 from gpuwatch.analysis.results import Question
 from gpuwatch.core import units
 from gpuwatch.report.html.markup import bullets, table, text
-from gpuwatch.report.roofline_svg import svg
-from gpuwatch.report.study_why import middle_runs
+from gpuwatch.report.roofline.svg import svg
+from gpuwatch.report.study.why import middle_runs
 from gpuwatch.report.values import shown
 
 

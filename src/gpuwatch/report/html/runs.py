@@ -11,9 +11,9 @@ from gpuwatch.analysis.summary.missing import missing
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core import units
 from gpuwatch.core.metrics import Method
-from gpuwatch.report import study_rest
 from gpuwatch.report.html.markup import Row, bullets, table, text
-from gpuwatch.report.study_origin import device, host
+from gpuwatch.report.study import rest
+from gpuwatch.report.study.origin import device, host
 
 _FEW = 3
 """Notes of more runs stand below the table, once."""
@@ -67,7 +67,7 @@ def not_run(result: StudyResult) -> str:
     return bullets(
         [
             text(told, 1000) + (f"<br>mend: <code>{text(fix)}</code>" if fix else "")
-            for told, fix in study_rest.not_run(result)
+            for told, fix in rest.not_run(result)
         ]
     )
 

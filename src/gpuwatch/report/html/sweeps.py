@@ -12,7 +12,7 @@ from gpuwatch.core import units
 from gpuwatch.report.html.axis import Axis, from_zero, label
 from gpuwatch.report.html.marks import mark
 from gpuwatch.report.html.markup import Row, table, text
-from gpuwatch.report.study_about import trained
+from gpuwatch.report.study.about import trained
 from gpuwatch.report.values import shown
 
 _HEIGHT, _TOP, _BOTTOM = 200, 24, 176

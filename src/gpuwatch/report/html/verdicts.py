@@ -7,7 +7,7 @@ from collections import Counter
 from gpuwatch.analysis.results import Contrast, Kind, Question, StudyResult
 from gpuwatch.report.changes import estimate
 from gpuwatch.report.html.markup import bullets, text
-from gpuwatch.report.study_answer import of_sweep, said
+from gpuwatch.report.study.answer import of_sweep, said
 
 _SIGNS = {
     Kind.SAME: "=",

@@ -1,0 +1,102 @@
+"""Watch a run that goes on. Without SESSION: the newest one, or the study between two of its runs.
+
+With --record: become the recorder of a run whose recorder died, until the run ends. A hang-up does
+nothing to it; Ctrl-C stops the run. With --detach as well it goes on in the background.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+
+from gpuwatch.cli.options import screen_options
+from gpuwatch.cli.say import say
+from gpuwatch.cli.screen import first_frame, terminal
+from gpuwatch.cli.selection import session_lookup
+from gpuwatch.core.errors import UsageError
+from gpuwatch.core.text import to_paste
+
+_LOOK_SECONDS = 0.2
+"""Between two looks for the first session of a study."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("session", nargs="?", metavar="SESSION")
+    parser.add_argument("--record", action="store_true", help="take up the recording of a lost run")
+    parser.add_argument("--detach", action="store_true", help="with --record: in the background")
+    terminal.add_arguments(parser)
+    screen_options.add_arguments(parser)
+
+
+def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
+    if not arguments.record:
+        return _watch(arguments, terminal.refresh(arguments))
+    path = session_lookup.session(arguments.session) if arguments.session else _running()
+    if path is None:
+        raise _nothing()
+    from gpuwatch.cli.commands import record
+    from gpuwatch.recorder.detach import detach
+    from gpuwatch.recorder.takeup import take_up
+
+    if arguments.detach:
+        return record.tell(
+            *detach(lambda on_session: take_up(path, say=say, on_session=on_session))
+        )
+    code = take_up(path, say=say)
+    record.print_summary(path.parent)
+    return code
+
+
+def _watch(arguments: argparse.Namespace, refresh: float) -> int:
+    session: str | None = arguments.session
+    path = session_lookup.session(session) if session else _running() or _between_runs()
+    if arguments.plain:
+        from gpuwatch.tui import plain
+
+        interval = plain.INTERVAL_SECONDS if arguments.interval is None else refresh
+        return plain.watch(path, interval, onward=session is None)
+    terminal.require(to_paste("attach --plain", path))
+    look = screen_options.look(arguments)
+    begun = None
+    if first_frame.is_up():
+        from gpuwatch.tui import live_opening
+
+        begun = live_opening.begin(path, look)
+    from gpuwatch.tui.app import run_live
+
+    with first_frame.HandedOver():
+        return run_live(path, follow=session is None, refresh=refresh, look=look, begun=begun)
+
+
+def _nothing() -> UsageError:
+    return UsageError("nothing is running", "see `gpuwatch sessions`, or `gpuwatch replay last`")
+
+
+def _running() -> Path | None:
+    """The newest session of a run that goes on."""
+    from gpuwatch.session.reader import SessionReader
+    from gpuwatch.session.status import status
+
+    for path in reversed(session_lookup.live_sessions()):
+        with SessionReader(path) as reader:
+            if status(reader.meta(), path).live:
+                return path
+    return None
+
+
+def _between_runs() -> Path:
+    """The latest session of the newest study that goes on; its first one is waited for."""
+    from gpuwatch.session.study import is_held, sessions_in
+
+    going = session_lookup.studies_going_on()
+    if not going:
+        raise _nothing()
+    folder = going[-1]
+    if not sessions_in(folder):
+        say(f"{folder.name} prepares its first run …")
+    while not (found := sessions_in(folder)):
+        if not is_held(folder):
+            raise _nothing()
+        time.sleep(_LOOK_SECONDS)
+    return max(found, key=lambda path: path.stat().st_mtime)

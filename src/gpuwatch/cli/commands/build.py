@@ -1,0 +1,185 @@
+"""Build the image in which gpuwatch's workloads run, for Docker or for Apptainer.
+
+The recipes are gpuwatch's own: they take a base with Python and torch, check it, add torchvision if
+only that is missing, and compile its modules. Any image with torch works without: --env KIND=IMAGE.
+
+  gpuwatch build docker --pull                     from the recipe's base, which is fetched
+  gpuwatch build docker --base IMAGE               from one that Docker has
+  gpuwatch build apptainer --base docker-daemon:gpuwatch-workloads:latest
+  gpuwatch build apptainer --base FILE.sif --out workloads.sif
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import shutil
+import signal
+import sys
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from gpuwatch.core.errors import ExitCode, GpuwatchError, UsageError
+from gpuwatch.core.text import clean
+from gpuwatch.core.units import binary
+from gpuwatch.runners.building import Built
+
+_LAST_LINES = 12
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("engine", choices=("docker", "apptainer"))
+    parser.add_argument(
+        "--base",
+        metavar="BASE",
+        help="the image to build on; for apptainer also FILE.sif, docker-daemon:NAME:TAG, "
+        "docker-archive:FILE (default: PyTorch's own image)",
+    )
+    parser.add_argument("--pull", action="store_true", help="fetch the base if it is not here")
+    parser.add_argument("--tag", metavar="NAME", help="docker: the image's name")
+    parser.add_argument("--no-cache", action="store_true", help="docker: do every step anew")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="apptainer: the SIF file")
+    parser.add_argument(
+        "--compress",
+        choices=("gzip", "lz4", "zstd", "none"),
+        help="apptainer: how the SIF is packed; none is quickest (default: the engine's own)",
+    )
+    parser.add_argument("--format", choices=("table", "json"), default="table")
+
+
+def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
+    docker = arguments.engine == "docker"
+    foreign = ("out", "compress") if docker else ("tag", "no_cache")
+    for name in foreign:
+        if getattr(arguments, name):
+            raise UsageError(
+                f"--{name.replace('_', '-')} is not for {arguments.engine}",
+                "see `gpuwatch build --help`",
+            )
+    if command:
+        raise UsageError("build takes no command", "see `gpuwatch build --help`")
+    progress = TerminalProgress() if sys.stderr.isatty() else PlainProgress()
+    try:
+        with _interruptible():
+            built = _docker(arguments, progress) if docker else _apptainer(arguments, progress)
+    except (GpuwatchError, KeyboardInterrupt):
+        progress.failed()
+        raise
+    progress.done()
+    _tell(arguments, built)
+    return ExitCode.DONE
+
+
+def _docker(arguments: argparse.Namespace, progress: PlainProgress) -> Built:
+    from gpuwatch.runners.docker.build import build
+
+    return build(
+        arguments.base,
+        arguments.tag,
+        progress,
+        pull=arguments.pull,
+        cache=not arguments.no_cache,
+    )
+
+
+def _apptainer(arguments: argparse.Namespace, progress: PlainProgress) -> Built:
+    from gpuwatch.runners.apptainer.build import build
+
+    return build(
+        arguments.base,
+        arguments.out,
+        progress,
+        pull=arguments.pull,
+        compression=arguments.compress,
+    )
+
+
+def _tell(arguments: argparse.Namespace, built: Built) -> None:
+    if arguments.format == "json":
+        from dataclasses import asdict
+
+        from gpuwatch.report.session.json import dumps
+
+        sys.stdout.write(dumps({"schema": 1, "engine": arguments.engine, **asdict(built)}))
+        return
+    told = [built.image]
+    if built.id:
+        told.append(re.sub(r"^sha256:(.{12}).*", r"\1", built.id))
+    told.append(f"{built.seconds:.1f} s" + (", from the cache" if built.cached else ""))
+    if built.layers is not None:
+        told.append(f"{built.layers} layers")
+    print("  ".join([*told, binary(built.bytes)]))
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """SIGTERM and SIGHUP end a build as Ctrl-C does: cleanly."""
+    before = {
+        number: signal.signal(number, signal.default_int_handler)
+        for number in (signal.SIGTERM, signal.SIGHUP)
+    }
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+class PlainProgress:
+    """Every line of a build as it comes, on standard error as it was at the start."""
+
+    def __init__(self) -> None:
+        self._stream = sys.stderr
+
+    def step(self, text: str) -> None:
+        self._write(f"{clean(text)}\n")
+
+    def line(self, text: str) -> None:
+        self._write(f"  {clean(text)}\n")
+
+    def done(self) -> None:
+        """The build is over."""
+
+    def failed(self) -> None:
+        """The build failed; what it said last is there to be read."""
+
+    def _write(self, text: str) -> None:
+        self._stream.write(text)
+        self._stream.flush()
+
+
+class TerminalProgress(PlainProgress):
+    """One line for each step, rewritten with what the step said last."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._step: str | None = None
+        self._last: deque[str] = deque(maxlen=_LAST_LINES)
+
+    def step(self, text: str) -> None:
+        self.done()
+        self._step = clean(text)
+        self._last.clear()
+        self._rewrite(self._step)
+
+    def line(self, text: str) -> None:
+        self._last.append(clean(text))
+        step = f"{self._step.partition(' : ')[0]}  " if self._step else ""
+        self._rewrite(step + self._last[-1])
+
+    def done(self) -> None:
+        if self._step is not None:
+            self._rewrite(self._step)
+            self._write("\n")
+            self._step = None
+
+    def failed(self) -> None:
+        self.done()
+        for line in self._last:
+            self._write(f"  {line}\n")
+
+    def _rewrite(self, text: str) -> None:
+        width = shutil.get_terminal_size().columns - 1
+        self._write(f"\r\x1b[K{text[:width]}")

@@ -1,0 +1,195 @@
+"""Measure the ceilings of this machine: what a large copy and large matrix products reach.
+
+Each GPU that is there (or --gpus names), or the CPU where there is none, is measured with the torch
+that bare runs take, in under a minute. Later runs with the same device, driver and torch hold
+their rates against these ceilings. Measure on an idle machine: other work makes them too low. Of
+what was measured before the higher ceilings stay.
+
+  gpuwatch calibrate                       all GPUs, else the CPU
+  gpuwatch calibrate --device cpu          the CPU, with all threads that torch takes
+  gpuwatch calibrate --fresh               forget what was measured before of these devices
+  gpuwatch calibrate --list                what was measured before
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+
+from gpuwatch.core.errors import ExitCode, NotAvailable, UsageError
+from gpuwatch.core.models import JSON, mapping, number
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--python", metavar="PATH", help="interpreter with torch")
+    parser.add_argument(
+        "--gpus", metavar="INDEX|UUID,...", help="the GPUs to measure (default: all); none: the CPU"
+    )
+    parser.add_argument("--device", choices=("cpu", "cuda"), help="default: the GPUs, else the CPU")
+    parser.add_argument(
+        "--list", action="store_true", help="show what was measured, and measure nothing"
+    )
+    parser.add_argument(
+        "--fresh", action="store_true", help="keep no ceiling that was measured before"
+    )
+    parser.add_argument("--format", choices=("table", "json"), default="table")
+    parser.add_argument("--quick", action="store_true", help=argparse.SUPPRESS)
+
+
+def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
+    if command:
+        raise UsageError("calibrate takes no command", "see `gpuwatch calibrate --help`")
+    if arguments.list:
+        _refuse_choices(arguments)
+        return _list(arguments.format)
+    if arguments.device == "cpu" and arguments.gpus not in (None, "none"):
+        raise UsageError("--device cpu and --gpus contradict each other", "give one of them")
+    from gpuwatch.cli.calibration_run import Target, measure, targets
+    from gpuwatch.cli.options.launch import gpus, need_linux
+    from gpuwatch.core import ceilings
+
+    need_linux()
+    chosen = gpus(arguments.gpus)
+    if arguments.device == "cuda" and chosen == ():
+        raise UsageError("--device cuda and --gpus none contradict each other", "give one of them")
+    found: Sequence[Target] = targets(chosen, arguments.device)
+    measured = []
+    for target in found:
+        now = measure(target, arguments.python, quick=arguments.quick, say=_say)
+        document = ceilings.store(now, fresh=arguments.fresh) if _any(now) else now
+        _tell_kept(now, document)
+        for warning in _warnings(document):
+            _say(f"warning: {warning}")
+        measured.append((target, document))
+    if arguments.format == "json":
+        from gpuwatch.report.session.json import dumps
+
+        sys.stdout.write(dumps({"schema": 1, "measured": [each for _, each in measured]}))
+    else:
+        print("\n".join(_table(document, target.attributes) for target, document in measured))
+    for target, document in measured:
+        if not _any(document):
+            reasons = {str(each["reason"]) for each in document["ceilings"].values()}
+            raise NotAvailable(
+                f"nothing could be measured on {target.name}: {'; '.join(sorted(reasons))}",
+                "see `gpuwatch doctor`",
+            )
+    return ExitCode.DONE
+
+
+def _refuse_choices(arguments: argparse.Namespace) -> None:
+    """--list shows all that is stored: it measures nothing, and chooses nothing."""
+    for name in ("gpus", "device", "python", "fresh"):
+        if getattr(arguments, name):
+            raise UsageError(
+                f"--list shows all that was measured; --{name} chooses what to measure",
+                "give one of them",
+            )
+
+
+def _tell_kept(now: JSON, stored: JSON) -> None:
+    """Say which ceilings stay although they were measured again."""
+    from gpuwatch.report.values import shown
+
+    for name, entry in stored["ceilings"].items():
+        value, unit = number(mapping(now["ceilings"].get(name)).get("value")), entry["unit"]
+        if value is not None and value < entry["value"]:
+            _say(
+                f"{name}: {shown(entry['value'], unit)} of {entry['when']} stays, since"
+                f" {shown(value, unit)} is less (--fresh forgets it)"
+            )
+
+
+def _warnings(document: JSON) -> list[str]:
+    """What disturbed a document's ceilings, each warning with the ceilings that it is of."""
+    from gpuwatch.core import ceilings
+
+    of: dict[str, list[str]] = {}
+    for name, entry in mapping(document.get("ceilings")).items():
+        if number(mapping(entry).get("value")):
+            for warning in ceilings.warnings_of(mapping(entry), document):
+                of.setdefault(warning, []).append(str(name))
+    return [f"{', '.join(names)}: {warning}" for warning, names in of.items()]
+
+
+def _say(text: str) -> None:
+    from gpuwatch.core.text import clean
+
+    print(clean(text), file=sys.stderr, flush=True)
+
+
+def _list(form: str) -> int:
+    from gpuwatch.core import ceilings, paths
+
+    stored = ceilings.stored()
+    for each in stored:
+        if each.trouble is not None:
+            _say(f"{each.path} {each.trouble}; remove it and measure again: gpuwatch calibrate")
+    known = [each.document for each in stored if each.document is not None]
+    if form == "json":
+        from gpuwatch.report.session.json import dumps
+
+        sys.stdout.write(dumps({"schema": 1, "measured": known}))
+        return ExitCode.DONE
+    if not known:
+        _say(f"nothing is measured yet in {paths.ceilings_home()}; measure: gpuwatch calibrate")
+        return ExitCode.DONE
+    print("\n".join(_table(document, None, listed=True) for document in known))
+    return ExitCode.DONE
+
+
+def _any(document: JSON) -> bool:
+    return any(number(each.get("value")) for each in document["ceilings"].values())
+
+
+def _table(document: JSON, attributes: JSON, *, listed: bool = False) -> str:
+    """The ceilings of one document; ``attributes`` of a GPU give the share of its peaks.
+
+    ``listed``: with the warnings, which a measurement has told already.
+    """
+    from gpuwatch.core import units
+    from gpuwatch.core.peaks import peaks
+    from gpuwatch.core.text import clean
+    from gpuwatch.report.tables.plain import table
+    from gpuwatch.report.values import shown
+
+    device = mapping(document.get("device"))
+    name = str(device.get("name"))
+    known = peaks(attributes, name) if attributes and device.get("kind") == "gpu" else {}
+    rows = []
+    for key, entry in mapping(document.get("ceilings")).items():
+        value, spread = number(mapping(entry).get("value")), number(mapping(entry).get("spread"))
+        peak = known.get(key)
+        share = value / peak.value if value and peak and peak.value else None
+        rows.append(
+            [
+                clean(key, 20),
+                shown(value, clean(mapping(entry).get("unit"), 8)),
+                units.percent(spread),
+                *([units.percent(share)] if known else []),
+                clean(_how(mapping(entry), document), 240),
+            ]
+        )
+    head = ["ceiling", "value", "spread", *(["of peak"] if known else []), "how"]
+    facts = [
+        name,
+        str(device.get("uuid") or ""),
+        f"driver {document['driver']}" if document.get("driver") else "",
+        f"torch {document.get('torch')}",
+        _threads(document.get("threads")),
+        str(document.get("when")),
+    ]
+    lines = [clean("  ".join(fact for fact in facts if fact)), table(head, rows, last_left=True)]
+    lines += [f"warning: {clean(each)}" for each in _warnings(document)] if listed else []
+    return "\n".join(lines) + "\n"
+
+
+def _how(entry: Mapping[str, JSON], document: Mapping[str, JSON]) -> str:
+    """How a ceiling was measured, and when, where that is before its document."""
+    how, when = str(entry.get("how") or entry.get("reason") or ""), str(entry.get("when") or "")
+    return f"{how}, {when}" if when and when < str(document.get("when")) else how
+
+
+def _threads(count: JSON) -> str:
+    return "" if not count else "1 thread" if count == 1 else f"{count} threads"

@@ -1,0 +1,146 @@
+"""Delete sessions or whole studies, after asking.
+
+Only what gpuwatch wrote is removed, and the folder once it is empty; other files in it stay. A run
+that goes on is never deleted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import socket
+import sys
+from pathlib import Path
+
+from gpuwatch.cli.say import say
+from gpuwatch.cli.selection import session_lookup
+from gpuwatch.core import units
+from gpuwatch.core.errors import GpuwatchError, UsageError
+from gpuwatch.core.text import clean, shell, to_paste
+from gpuwatch.session import labels
+from gpuwatch.session.label import NONE
+from gpuwatch.session.plan import read
+from gpuwatch.session.removal import Removal, removal, remove
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("session", nargs="+", metavar="SESSION|STUDY")
+    parser.add_argument("--yes", action="store_true", help="do not ask")
+    parser.add_argument("--dry-run", action="store_true", help="say what would go, and stop")
+
+
+def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
+    asked = [_target(text) for text in arguments.session]
+    whole = dict.fromkeys(folder for folder, file in asked if not file)
+    names: dict[Path, list[str]] = {}
+    for folder, file in asked:
+        if file and folder not in whole:
+            names.setdefault(folder, []).append(file)
+    found = [removal(folder, None) for folder in whole]
+    found += [removal(folder, files) for folder, files in names.items()]
+    for each in found:
+        _check(each)
+    told = [described(each) for each in found]  # with the names, that go with what they name
+    if arguments.dry_run:
+        print("\n".join(told))
+        return 0
+    if not arguments.yes:
+        if not (sys.stdin.isatty() and sys.stderr.isatty()):
+            raise UsageError(f"this would delete {'; '.join(told)}", "add --yes to delete")
+        print("\n".join(told), file=sys.stderr)
+        print("Delete? [y/N] ", end="", file=sys.stderr, flush=True)
+        if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+            say("nothing was deleted")
+            return 0
+    for each, text in zip(found, told, strict=True):
+        remove(each)
+        say(f"deleted {text}")
+        if not each.whole and each.ours:
+            say(f"its summary is as before: {to_paste('report', each.folder)}")
+    return 0
+
+
+def described(what: Removal) -> str:
+    """``study "name" (FOLDER): 24 sessions, 12.3 MiB``, or the sessions of it; and what stays."""
+    size, many = units.binary(what.bytes), len(what.sessions)
+    known = labels.read(what.folder)
+
+    def named(key: str, text: str) -> str:
+        name = known.get(key, NONE).name
+        return f'"{name}" ({text})' if name else text
+
+    if what.whole and what.ours:
+        folder, key = session_lookup.target(str(what.folder))
+        count = f"{many} session{'' if many == 1 else 's'}"
+        text = f"study {named(key, folder.name)}: {count}, {size}"
+    else:
+        sessions = ", ".join(named(each, each) for each in what.sessions)
+        text = f"{sessions} of {named('', what.folder.name)}: {size}"
+    if what.kept:
+        others = ", ".join(what.kept[:3]) + (", ..." if len(what.kept) > 3 else "")
+        text += f"; not gpuwatch's, stays: {others}"
+    return clean(text)
+
+
+def _target(text: str) -> tuple[Path, str]:
+    """The folder and the session's file in it, or ``""`` for all of a study of several runs."""
+    path = Path(text)
+    if os.path.islink(path):
+        raise UsageError(f"{text} is a link", f"name what it leads to: {shell(path.resolve())}")
+    if os.path.isdir(path) and not session_lookup.is_study(path):
+        inside = session_lookup.resolved(session_lookup.sessions_under(path))
+        studies = list(dict.fromkeys(each.parent for each in inside))
+        mend = f"name a study in it: {shell(studies[0])}" if studies else "see `gpuwatch sessions`"
+        if len(studies) == 1:
+            mend = f"the one in it: {to_paste('delete', studies[0])}"
+        raise UsageError(f"{text} is no study", mend)
+    return session_lookup.target(text)
+
+
+def _check(what: Removal) -> None:
+    """Nothing that goes on is deleted.
+
+    Raises:
+        UsageError: a run of it goes on, or its study does.
+    """
+    from gpuwatch.recorder.run_folder import folders_of
+    from gpuwatch.session.reader import SessionReader
+    from gpuwatch.session.status import goes_on_alone, process_id, status
+    from gpuwatch.session.study import is_held
+
+    if not what.files:
+        raise UsageError(f"nothing in {what.folder} is gpuwatch's", "see `gpuwatch sessions`")
+    if is_held(what.folder):
+        stop = f"stop it first: {to_paste('stop', what.folder)}"
+        raise UsageError(f"{what.folder} goes on", stop)
+    plan = read(what.folder)
+    host = None if plan is None else plan.settings.get("host")
+    if plan is not None and host not in (None, socket.gethostname()):
+        begun = {*what.sessions, *(plan.runs[index - 1].file for index in plan.problems)}
+        if any(run.file not in begun for run in plan.runs):
+            raise _elsewhere(what.folder, str(host))
+    for name in what.sessions:
+        path = what.folder / name
+        try:
+            with SessionReader(path) as reader:
+                meta = reader.meta()
+        except GpuwatchError:
+            continue  # what cannot be read does not go on
+        recorder = process_id(meta.get("recorder"))
+        over = "result" in meta or "closed" in meta
+        if recorder is not None and recorder.alive() is None and not over:
+            raise _elsewhere(path, recorder.place)
+        if status(meta, path).live or goes_on_alone(meta):
+            stop = f"stop it first: {to_paste('stop', path)}"
+            if not folders_of(path):
+                stop = f"if it is not: rm {shell(path)}"
+                raise UsageError(f"{path} says that it goes on", stop)
+            raise UsageError(f"{path} goes on", stop)
+
+
+def _elsewhere(what: Path, place: str) -> UsageError:
+    return UsageError(
+        f"{what} is of {place}, and this is {socket.gethostname()}: whether it goes on there "
+        "cannot be known here",
+        f"delete it there; if that is gone for good: rm -r {shell(what)}",
+    )

@@ -1,0 +1,339 @@
+"""What can run here, with and without GPU; what is missing, and the command that mends it.
+
+It asks every environment that gpuwatch knows (or those of --env) whether a workload of gpuwatch's
+own, or the command behind --, could start in it now. Nothing is started, fetched or written. Where
+there are GPUs, torch is imported to see whether it can use them, unless --quick. Exit code: 0 when
+everything asked for with --env can run (without --env: when bare can), else 3.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from gpuwatch import __version__, runners
+from gpuwatch.cli.doctor import torch_builds
+from gpuwatch.cli.doctor.counters import executed_flop, tiers
+from gpuwatch.cli.doctor.images import images
+from gpuwatch.cli.options import launch
+from gpuwatch.cli.options.cases import command_name
+from gpuwatch.cli.options.environments import environments
+from gpuwatch.core import paths, spare
+from gpuwatch.core.errors import ExitCode, NotAvailable
+from gpuwatch.core.models import Environment, Given, LaunchSpec, Problem, Workload
+from gpuwatch.core.text import document
+from gpuwatch.recorder.given import limits, resolve
+from gpuwatch.recorder.sources import Sources
+from gpuwatch.report import doctor as report
+from gpuwatch.runners.interpreter import choose
+from gpuwatch.telemetry.base import Device
+from gpuwatch.telemetry.nvml.visible_devices import VARIABLE
+
+_FILES_EACH = 8
+"""Descriptors for a question to a runner: a program's pipes, or an engine's socket."""
+
+PATIENCE_SECONDS = 10.0
+"""How long a runner may take over its answers."""
+
+_FROM_DOCKER = "gpuwatch build apptainer --base docker-daemon:gpuwatch-workloads:latest"
+
+_LEAST_FREE_BYTES = 64 << 20
+"""What the spool of a run may take while its recorder is dead."""
+
+_VERSIONS = (
+    "import json, platform, importlib.metadata as m, importlib.util as u\n"
+    "def v(n):\n"
+    "    try: return m.version(n)\n"
+    "    except m.PackageNotFoundError: return None\n"
+    "torch = u.find_spec('torch')\n"
+    "place = torch and torch.origin\n"
+    "print(json.dumps([platform.python_version(), v('torch'), v('torchvision'), place]))"
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--env",
+        action="append",
+        metavar="KIND[=IMAGE][,...]",
+        help="ask this environment, repeatable (default: every kind there is)",
+    )
+    parser.add_argument("--images", action="store_true", help="ask the images that are here too")
+    parser.add_argument(
+        "--quick", action="store_true", help="import no torch: tell what its files tell"
+    )
+    parser.add_argument("--gpus", metavar="INDEX|UUID,...", help="the GPUs to ask for, or none")
+    parser.add_argument("--format", choices=("table", "json"), default="table")
+
+
+def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
+    launch.need_linux()
+    texts = arguments.env or sorted(runners.kinds(aliases=False), key=lambda kind: kind != "bare")
+    gpus = launch.gpus(arguments.gpus)
+    # What a runner prints is no answer of ours, and one that hangs may put stdout back late.
+    out = sys.stdout
+    with contextlib.redirect_stdout(sys.stderr):
+        here = images(PATIENCE_SECONDS) if arguments.images else []
+        texts = list(dict.fromkeys((*texts, *here)))
+        asked = list(zip(texts, environments(texts), strict=True))
+        found = _report(asked, gpus, _workload(command), quick=arguments.quick)
+        found = replace(found, offered=frozenset(here))
+    wanted = [each for each in found.environments if each.text in (arguments.env or ["bare"])]
+    ready = all(each.ready for each in wanted)
+    if arguments.format == "json":
+        told = json.dumps(report.as_json(found, ready=ready), indent=2, ensure_ascii=False)
+        out.write(document(told) + "\n")
+    else:
+        out.write(report.terminal(found))
+    return ExitCode.DONE if ready else ExitCode.NOT_AVAILABLE
+
+
+def _workload(command: tuple[str, ...]) -> Workload:
+    """What is to run: the user's command, else one of gpuwatch's own."""
+    if command:
+        return Workload(command_name(command), "command", command)
+    return Workload("mnist-cnn", "workload")
+
+
+def _report(
+    asked: Sequence[tuple[str, Environment]],
+    gpus: tuple[str, ...] | None,
+    workload: Workload,
+    *,
+    quick: bool,
+) -> report.Report:
+    spare.files(spare.FILES + _FILES_EACH * len(asked))
+    sources = Sources.open(gpus or None, workload=False)
+    try:
+        devices = [device for device in sources.devices if device.kind == "gpu"]
+        reached = tiers(devices, sources.channels)
+        reason = sources.no_gpu
+    finally:
+        sources.close()
+    given, unusable = _given(gpus)
+    reason = reason or unusable
+    driver = next((device.attributes.get("driver.version") for device in devices), None)
+    bare = next((env for _, env in asked if env.kind == "bare"), None)
+    of_ours = workload.kind == "workload"
+    python, build = _python(
+        bare.python if bare else None, try_torch=bool(bare and devices and of_ours) and not quick
+    )
+    refusals = [_refusal(python, build, device) if of_ours else None for device in devices]
+    checked = _ask(asked, given, workload)
+    if of_ours:
+        of_given = [
+            refusal
+            for device, refusal in zip(devices, refusals, strict=True)
+            if device.uuid in given.gpus
+        ]
+        checked = tuple(_with_torch(each, of_given, tried=python.torch_tried) for each in checked)
+    return report.Report(
+        gpuwatch=__version__,
+        system=f"{platform.system()} {platform.release()}, {os.cpu_count()} CPUs",
+        environments=checked,
+        gpus=tuple(
+            report.Gpu(
+                each.id,
+                each.name,
+                each.uuid,
+                _number(each.attributes.get("memory.total")),
+                _text(each.attributes.get("compute.capability")),
+                torch=refusal,
+                bandwidth_by=tier.measured_by,
+                bandwidth=tier.problem,
+            )
+            for each, refusal, tier in zip(devices, refusals, reached, strict=True)
+        ),
+        executed_flop=executed_flop() if devices else None,
+        driver=None if driver is None else str(driver),
+        gpu_reason=reason,
+        python=python,
+        studies=_folder(paths.data_home(), "XDG_DATA_HOME"),
+        runs=_folder(paths.runs_home(), "XDG_STATE_HOME"),
+    )
+
+
+def _given(gpus: tuple[str, ...] | None) -> tuple[Given, Problem | None]:
+    """What a run would get, and why no GPU; of GPUs that --gpus names the error is the answer."""
+    try:
+        given = resolve(gpus, os.environ)
+    except NotAvailable as error:
+        if gpus is not None:
+            raise
+        return Given(limits=limits()), Problem("gpus-unclear", error.message, error.mend)
+    if given.gpus or not given.gpus_chosen:
+        return given, None
+    if gpus == ():
+        return given, Problem("gpus-none", "--gpus none was given", "leave --gpus out")
+    value = os.environ[VARIABLE]
+    return given, Problem("gpus-hidden", f"{VARIABLE}={value} hides every GPU", f"unset {VARIABLE}")
+
+
+def _ask(
+    asked: Sequence[tuple[str, Environment]], given: Given, workload: Workload
+) -> tuple[report.Checked, ...]:
+    """All runners at once: one that hangs holds up nobody."""
+    answers: dict[int, report.Checked] = {}
+
+    def ask(place: int, text: str, environment: Environment) -> None:
+        answers[place] = _checked(text, environment, given, workload)
+
+    threads = [
+        threading.Thread(target=ask, args=(place, *each), daemon=True)
+        for place, each in enumerate(asked)
+    ]
+    for thread in threads:
+        thread.start()
+    until = time.monotonic() + PATIENCE_SECONDS
+    for thread in threads:
+        thread.join(max(0.0, until - time.monotonic()))
+    return _with_dockers_image(
+        [
+            answers.get(place) or _silent(text, environment, bool(given.gpus))
+            for place, (text, environment) in enumerate(asked)
+        ]
+    )
+
+
+def _checked(
+    text: str, environment: Environment, given: Given, workload: Workload
+) -> report.Checked:
+    spec = LaunchSpec(
+        workload=workload,
+        environment=environment,
+        archive=None,
+        working_directory=os.getcwd(),
+        variables=dict(os.environ),
+        gpus_chosen=given.gpus_chosen,
+        limits=given.limits,
+    )
+    with_gpus = replace(spec, gpus=given.gpus)
+    return report.Checked(
+        text,
+        environment,
+        runners.engine(environment.kind),
+        without_gpu=tuple(runners.check(spec)),
+        with_gpu=tuple(runners.check(with_gpus)) if given.gpus else None,
+    )
+
+
+def _with_dockers_image(found: Sequence[report.Checked]) -> tuple[report.Checked, ...]:
+    """Where Docker has the workloads' image, Apptainer's is made of that one without fetching."""
+    own = [each for each in found if each.environment.image is None]
+    if not any(each.environment.kind == "docker" and not each.without_gpu for each in own):
+        return tuple(found)
+
+    def mended(problems: Sequence[Problem]) -> tuple[Problem, ...]:
+        return tuple(
+            replace(each, fix=_FROM_DOCKER) if each.code == "image-missing" else each
+            for each in problems
+        )
+
+    return tuple(
+        replace(
+            each,
+            without_gpu=mended(each.without_gpu),
+            with_gpu=None if each.with_gpu is None else mended(each.with_gpu),
+        )
+        if each in own and each.environment.kind in ("apptainer", "singularity")
+        else each
+        for each in found
+    )
+
+
+def _silent(text: str, environment: Environment, with_gpu: bool) -> report.Checked:
+    problem = Problem(
+        "no-answer",
+        f"its engine did not answer within {PATIENCE_SECONDS:g} s",
+        "see whether the engine is stuck, or choose another --env",
+    )
+    return report.Checked(text, environment, None, (problem,), (problem,) if with_gpu else None)
+
+
+def _with_torch(
+    each: report.Checked, refusals: Sequence[Problem | None], *, tried: bool
+) -> report.Checked:
+    """A bare run on GPUs is only ready where its torch can use them all."""
+    if each.environment.kind != "bare" or each.with_gpu != ():
+        return each
+    found = tuple(dict.fromkeys(filter(None, refusals)))
+    return replace(each, with_gpu=found if found or tried else None)
+
+
+def _python(
+    asked: str | None, *, try_torch: bool
+) -> tuple[report.Python, torch_builds.TorchBuild | None]:
+    """The interpreter of bare runs, the versions by its packages' own metadata, and its torch, by
+    its files or, with ``try_torch``, by what it does."""
+    chosen = choose(asked, os.environ)
+    try:
+        done = subprocess.run(
+            [chosen.path, "-c", _VERSIONS],
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_SECONDS,
+            cwd=os.sep,
+            check=True,
+        )
+        version, torch, torchvision, place = json.loads(done.stdout)
+    except (OSError, subprocess.SubprocessError, ValueError):
+        version = torch = torchvision = place = None
+    build = torch_builds.read(Path(place).parent) if place else None
+    kind = None if build is None else f"CUDA {build.cuda}" if build.cuda else "CPU"
+    tried = bool(try_torch and torch)
+    found = report.Python(chosen.path, chosen.origin, version, torch, torchvision, kind, tried)
+    return found, torch_builds.probe(chosen.path) if tried else build
+
+
+def _refusal(
+    python: report.Python, build: torch_builds.TorchBuild | None, device: Device
+) -> Problem | None:
+    if build is None:
+        return torch_builds.fails(python.path) if python.torch_tried else None
+    capability = _text(device.attributes.get("compute.capability"))
+    driver = _text(device.attributes.get("driver.version"))
+    return torch_builds.verdict(build, capability, driver, python.path)
+
+
+def _text(value: object) -> str | None:
+    return None if value is None else str(value)
+
+
+def _folder(path: Path, variable: str) -> report.Folder:
+    """Whether the folder, or the nearest one above that exists, can be written; the space left."""
+    there = next(each for each in (path, *path.parents) if each.exists())
+    try:
+        free: int | None = shutil.disk_usage(there).free
+    except OSError:
+        free = None
+    problem = None
+    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+        problem = Problem(
+            "not-writable",
+            f"{path} cannot be written: {there} is not writable",
+            f"set {variable} to a folder of yours, or give --out DIR to every recording"
+            if variable == "XDG_DATA_HOME"
+            else f"set {variable} to a folder of yours",
+        )
+    elif free is not None and free < _LEAST_FREE_BYTES:
+        problem = Problem(
+            "disk-full",
+            f"{path} has {free >> 20} MiB left",
+            f"free some space there, or set {variable} to another folder",
+        )
+    return report.Folder(str(path), free, problem)
+
+
+def _number(value: object) -> float | None:
+    return value if isinstance(value, (int, float)) else None

@@ -1,0 +1,128 @@
+"""A session's or a study's data, whole: in SI base units; empty or null is unknown.
+
+Of a study all runs stand under each other, behind columns that say which run a row is of.
+
+what is exported:
+  series  every tick, every metric: what the gauges show
+  steps   every step: its time, loss, samples, phases
+  log     what the runs wrote
+  events  what happened: throttling, errors, epochs
+  runs    one row per run: status, steady step time, every quantity of a comparison
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpuwatch.cli.say import say
+from gpuwatch.cli.selection import session_lookup
+from gpuwatch.core import output
+from gpuwatch.core.errors import StorageError, UsageError
+
+if TYPE_CHECKING:
+    from gpuwatch.report.export.table import Export
+    from gpuwatch.session.reader import SessionReader
+
+_WHAT = ("series", "steps", "log", "events", "runs")
+_FORMATS = ("csv", "json", "parquet")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("session", metavar="SESSION")
+    parser.add_argument("--what", choices=_WHAT, default="series", help="default: series")
+    parser.add_argument(
+        "--format",
+        choices=_FORMATS,
+        help="json is lines of JSON; default: as FILE is named, else csv",
+    )
+    parser.add_argument("--output", type=Path, metavar="FILE", help="instead of standard output")
+
+
+def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
+    paths = session_lookup.sessions(arguments.session)
+    out: Path | None = arguments.output
+    form = arguments.format or _named(out)
+    if form == "parquet" and out is None:
+        raise UsageError("Parquet is written to a file", "add --output FILE.parquet")
+    if out is not None:
+        _check(out, paths, form)
+    with contextlib.ExitStack() as stack:
+        several = len(paths) > 1 or _is_study(arguments.session, paths[0])
+        export = _export(paths, arguments.what, stack, several=several)
+        if out is None:
+            sys.stdout.writelines(_text(form)(export))
+        else:
+            _save(out, form, export)
+    return 0
+
+
+def _is_study(text: str, first: Path) -> bool:
+    """Whether a study of several runs was named, however many of them there are by now."""
+    from gpuwatch.session.progress import place
+
+    folder = first.resolve().parent
+    return Path(text).resolve().name == folder.name and place(first) is not None
+
+
+def _export(paths: list[Path], what: str, stack: contextlib.ExitStack, *, several: bool) -> Export:
+    """The table that was asked for; a session by itself has no columns that name it."""
+    from gpuwatch.report.export import study
+    from gpuwatch.report.export.session_tables import TABLES
+    from gpuwatch.session.reader import SessionReader
+
+    if what == "runs":
+        from gpuwatch.analysis.study.read import read_sessions, read_study
+
+        folders = {path.parent for path in paths}
+        whole = several and len(folders) == 1
+        return study.runs(read_study(folders.pop()) if whole else read_sessions(paths))
+    if several:
+        return study.under_each_other(paths, TABLES[what])
+    reader = stack.enter_context(SessionReader(paths[0]))
+    stack.callback(_tell, reader)
+    return TABLES[what](reader)
+
+
+def _tell(reader: SessionReader) -> None:
+    """What was left out of the table."""
+    for each in reader.left_out:
+        say(f"note: {each}")
+
+
+def _text(form: str) -> Callable[[Export], Iterator[str]]:
+    from gpuwatch.report.export import table as export
+
+    return export.as_csv if form == "csv" else export.as_json_lines
+
+
+def _named(out: Path | None) -> str:
+    ending = "" if out is None else out.suffix.lower().removeprefix(".")
+    return "json" if ending == "jsonl" else ending if ending in _FORMATS else "csv"
+
+
+def _check(out: Path, paths: list[Path], form: str) -> None:
+    if os.path.realpath(out) in {os.path.realpath(path) for path in paths}:
+        raise UsageError(f"{out} is the session itself", "choose another --output")
+    if form == "parquet" and os.path.exists(out) and not os.path.isfile(out):
+        raise UsageError(f"{out} is no plain file", "choose another --output")
+
+
+def _save(out: Path, form: str, export: Export) -> None:
+    try:
+        with output.asked_for(out) as file:
+            if form == "parquet":
+                from gpuwatch.report.export import parquet
+
+                parquet.write(file, export)
+            else:
+                file.writelines(line.encode() for line in _text(form)(export))
+    except OSError as error:
+        raise StorageError(
+            f"cannot write {out}: {error.strerror or error}", "choose another --output"
+        ) from error

@@ -1,0 +1,79 @@
+"""Which kernels ran: the profile of some steps after the timed ones, or one that was imported.
+
+The tables have nsys stats' names and columns; without --table the kernels on the GPU are shown,
+else the operators on the CPU; as JSON all tables in full.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+
+from gpuwatch.cli.say import say
+from gpuwatch.cli.selection import session_lookup
+from gpuwatch.core.errors import UsageError
+from gpuwatch.core.text import clean
+
+_ROWS = 20
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("session", metavar="SESSION")
+    parser.add_argument("--table", metavar="NAME", help="another table, or `all`")
+    parser.add_argument(
+        "--limit", type=int, metavar="N", help="rows shown (default: 20, of json all; 0: all)"
+    )
+    parser.add_argument("--format", choices=("table", "json", "md", "csv"), default="table")
+
+
+def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
+    limit = arguments.limit
+    if limit is not None and limit < 0:
+        raise UsageError(f"--limit {limit} is no number of rows", "0 shows all")
+    if limit is None and arguments.format != "json":
+        limit = _ROWS
+    path = session_lookup.session(arguments.session)
+    from gpuwatch.analysis.hardware.profile import COUNTERS, counters_of, profile_of, why_none
+    from gpuwatch.core.models import mapping, number
+    from gpuwatch.report.session import json, kernels
+    from gpuwatch.session.reader import SessionReader
+
+    with SessionReader(path) as reader:
+        meta = reader.meta()
+    for each in reader.left_out:
+        say(f"note: {each}")
+    profile, counters = profile_of(meta), counters_of(meta)
+    tables = kernels.all_tables(profile, counters)
+    if not tables and (counters is None or counters.reason):
+        reason, mend = why_none(meta)
+        if counters is not None and counters.reason:
+            reason += f"; nor has it counters: {counters.reason}"
+        raise UsageError(reason, mend)
+    wanted = arguments.table
+    if wanted == "all" or (wanted is None and arguments.format == "json"):
+        shown = list(tables.values())
+    elif wanted is None:
+        main = profile.main_table() if profile is not None else None
+        shown = [main] if main is not None else [t for n, t in tables.items() if n == COUNTERS]
+    elif wanted in tables:
+        shown = [tables[wanted]]
+    else:
+        raise UsageError(
+            f"the session has no table {wanted!r}",
+            f"choose one of {', '.join(tables)}, or all",
+        )
+    limit = limit or None
+    if arguments.format == "json":
+        sys.stdout.write(json.dumps(kernels.document(profile, counters, shown, limit)))
+        return 0
+    write = {"table": kernels.as_text, "md": kernels.as_markdown, "csv": kernels.as_csv}
+    parts = [write[arguments.format](each, limit) for each in shown]
+    if arguments.format == "table":
+        flop = number(mapping(meta.get("count")).get("flop_per_step"))
+        heading = kernels.heading(profile, counters, flop)
+        others = [clean(name) for name in tables if name not in {each.name for each in shown}]
+        parts = ["".join(f"{line}\n" for line in heading), *parts]
+        if others:
+            parts.append(f"other tables: {', '.join(others)} (--table NAME, or all)\n")
+    sys.stdout.write("\n".join(parts))
+    return 0

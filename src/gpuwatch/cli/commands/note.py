@@ -1,0 +1,50 @@
+"""Write a note on a session or a study; an empty one takes it away.
+
+Without TEXT the note is printed; - reads it from standard input.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import replace
+
+from gpuwatch.cli.say import say
+from gpuwatch.cli.selection import session_lookup
+from gpuwatch.core.errors import UsageError
+from gpuwatch.session import labels
+from gpuwatch.session.label import LONGEST_NOTE, NONE, noted
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("session", metavar="SESSION|STUDY")
+    parser.add_argument("text", nargs="*", metavar="TEXT")
+
+
+def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
+    words = [*arguments.text, *command]
+    folder, key = session_lookup.target(arguments.session)
+    if not words:
+        note = labels.read(folder).get(key, NONE).note
+        if note:
+            print(note)
+        return 0
+    text = _standard_input() if words == ["-"] else " ".join(words)
+    note = noted(text)
+    labels.change(folder, key, lambda label: replace(label, note=note))
+    say(f"{session_lookup.called(folder, key)}: {'noted' if note else 'no note'}")
+    return 0
+
+
+_MOST = 1 << 20
+"""Characters that are read of standard input."""
+
+
+def _standard_input() -> str:
+    text = sys.stdin.read(_MOST + 1)
+    if len(text) > _MOST:
+        raise UsageError(
+            f"the note has more than {_MOST} characters; at most {LONGEST_NOTE}",
+            "shorten it",
+        )
+    return text

@@ -1,0 +1,180 @@
+"""Record a workload without a screen, in the foreground. Without one: record the machine.
+
+Ctrl-C, SIGTERM and a hang-up stop the workload and end the recording cleanly; one more, over a
+second later, does so at once. The summary goes to standard output and into the study's folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import os
+import subprocess
+import sys
+from collections import deque
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from gpuwatch.cli.options import launch
+from gpuwatch.cli.plan import plan_preview
+from gpuwatch.cli.say import give_up_output, put, say
+from gpuwatch.core.errors import ExitCode, UsageError
+from gpuwatch.core.models import mapping
+from gpuwatch.core.text import shell, to_paste
+from gpuwatch.own_command import OWN_COMMAND
+from gpuwatch.recorder.control import exit_code_of
+from gpuwatch.recorder.record import Request, record
+
+_LAST_WORDS = 8
+_READ_ONLY = os.strerror(errno.EROFS)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    launch.add_arguments(parser)
+    add_start_arguments(parser)
+    parser.add_argument("--while-pid", type=int, metavar="PID", help=argparse.SUPPRESS)
+
+
+def add_start_arguments(parser: argparse.ArgumentParser) -> None:
+    """How :func:`start` goes about it."""
+    parser.add_argument(
+        "--detach", action="store_true", help="go on in the background; prints the session's path"
+    )
+    parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
+
+
+def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
+    request = replace(launch.request(arguments, command), while_pid=arguments.while_pid)
+    return start(request, arguments)
+
+
+def start(request: Request, arguments: argparse.Namespace) -> int:
+    """Record what ``request`` asks for without a screen; returns the exit code.
+
+    ``arguments`` has what :func:`add_start_arguments` adds, and ``plan``: with that the plan is
+    printed and nothing is run.
+    """
+    if plan_preview.shown(request, arguments):
+        return ExitCode.DONE
+    if not arguments.quiet:
+        plan_preview.announce(request, say)
+    if arguments.detach:
+        return tell(*start_detached(request))
+    if not arguments.quiet:
+        tell_of_orphans()
+    studies: list[Path] = []
+    sessions: list[Path] = []
+    summaries = [""]
+    alone = len(request.plan().runs) == 1
+
+    def on_session(path: Path) -> None:
+        sessions.append(path)
+        if not arguments.quiet and (alone or len(sessions) == 1):
+            say(f"recording to {path if alone else path.parent}")
+
+    def on_turn(text: str) -> None:
+        if not arguments.quiet:
+            say(text)
+
+    code = record(
+        request,
+        say=say,
+        on_session=on_session,
+        on_study=studies.append,
+        on_turn=on_turn,
+        on_summary=summaries.append,
+    )
+    for path in sessions:
+        if code is not ExitCode.DONE and _failed(path):
+            _last_words(path)
+    refused = alone and code in (ExitCode.USAGE, ExitCode.NOT_AVAILABLE)
+    if not arguments.quiet and not refused:
+        for folder in studies:
+            print_summary(folder, summaries[-1])
+    if request.afterwards and code is not ExitCode.INTERRUPTED and not arguments.quiet:
+        say(request.afterwards.strip())
+    return code
+
+
+def _failed(path: Path) -> bool:
+    """Whether the workload itself failed; one that could not start has said why already."""
+    from gpuwatch.session.reader import SessionReader
+    from gpuwatch.session.status import State, status
+
+    with SessionReader(path) as reader:
+        meta = reader.meta()
+    good = status(meta, path).state in (State.FINISHED, State.STOPPED)
+    started = not mapping(meta.get("result")).get("launcher_failed")
+    return not good and started and exit_code_of(mapping(meta.get("error"))) is ExitCode.RUN_FAILED
+
+
+def _last_words(path: Path) -> None:
+    """The end of what a failed run wrote on stderr."""
+    from gpuwatch.cli.commands.log import read
+
+    lines = deque(read(path, "stderr"), maxlen=_LAST_WORDS)
+    for line in lines:
+        print(f"  {line}", file=sys.stderr)
+    if any(_READ_ONLY in line for line in lines):
+        say("containers see your folder read-only; mount=.:rw in --env makes it writable")
+    say(f"all it wrote: {to_paste('log', path)}")
+
+
+def tell_of_orphans() -> None:
+    """Name runs whose recorder died, and how to take them up or end them."""
+    from gpuwatch.cli.selection import session_lookup
+
+    for label, name in session_lookup.orphans():
+        say(
+            f"{label} goes on without its recorder: `{to_paste('attach --record', name)}` "
+            f"takes it up, `{to_paste('stop', name)}` ends it"
+        )
+
+
+def start_detached(request: Request) -> tuple[ExitCode, str]:
+    """Start a recorder in the background; its first session's path, or its error."""
+    from gpuwatch.recorder.detach import detach
+
+    if request.parts[0].workloads[0].kind == "machine" and request.duration is None:
+        raise UsageError(
+            "a recording of the machine in the background would never end", "add --duration TIME"
+        )
+
+    def work(on_session: Callable[[Path], None]) -> int:
+        return record(request, say=say, on_session=on_session, on_turn=say)
+
+    return detach(work)
+
+
+def tell(code: ExitCode, text: str) -> int:
+    """Say what became of a recorder that was to go on in the background; returns ``code``."""
+    if text and code is ExitCode.DONE:
+        put(text)
+    elif text:
+        print(text, file=sys.stderr)
+    return code
+
+
+def print_summary(folder: Path, told: str = "") -> None:
+    """What a study says in short, on standard output, and where the rest is; ``told`` where that
+    was asked already."""
+    from gpuwatch.session.plan import read
+    from gpuwatch.session.study import sessions_in
+
+    try:
+        sys.stdout.write(told)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        give_up_output()  # the exit code is the run's all the same
+    if not told:
+        report = [*OWN_COMMAND, "report", "--format", "table", "--short"]
+        subprocess.run([*report, str(folder)], check=False)
+    plan = read(folder)
+    found = sessions_in(folder)
+    if len(found) == 1:
+        say(f"all figures: {to_paste('show', found[0])}")
+    elif plan is not None and any(part.blocks for part in plan.parts):
+        say(f"why: {to_paste('compare', folder)}; to send: {shell(folder / 'summary.html')}")
+    elif found:
+        say(f"all figures: {to_paste('compare', folder)}")

@@ -1,0 +1,82 @@
+"""Rewrite the summary of a study from its sessions.
+
+Writes summary.json, .md, .csv and .html, and roofline.svg where a run has a point.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpuwatch.cli.rendering import FORMATS, picture, render
+from gpuwatch.cli.screen import terminal
+from gpuwatch.core import output
+from gpuwatch.core.errors import StorageError, UsageError
+from gpuwatch.core.text import shell, to_paste
+from gpuwatch.session import study
+from gpuwatch.session.room import room
+
+if TYPE_CHECKING:
+    from gpuwatch.analysis.results import StudyResult
+
+FILES = {
+    study.SUMMARY_JSON: "json",
+    study.SUMMARY_MARKDOWN: "md",
+    "summary.csv": "csv",
+    "summary.html": "html",
+}
+"""Names in the study's folder, with the format of each."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("study", type=Path, metavar="STUDY", help="the study's folder")
+    parser.add_argument("--format", choices=FORMATS, help="print it, and write nothing")
+    parser.add_argument(
+        "--short",
+        action="store_true",
+        help="print what it says, not why; with --format table write nothing",
+    )
+
+
+def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
+    folder: Path = arguments.study
+    if not os.path.isdir(folder):
+        what = "is no folder" if os.path.exists(folder) else "does not exist"
+        raise UsageError(f"{folder} {what}", "name the folder of a study: gpuwatch sessions")
+    if not os.access(folder, os.R_OK | os.X_OK):
+        raise StorageError(
+            f"cannot read {folder}: Permission denied", f"chmod u+rwx {shell(folder)}"
+        )
+    if not study.sessions_in(folder) and not study.not_run(folder):
+        raise UsageError(f"no session in {folder}", "see `gpuwatch sessions`")
+    from gpuwatch.analysis.study.read import read_study
+
+    result = read_study(folder)
+    if arguments.format:
+        columns = terminal.columns()
+        short = arguments.short
+        sys.stdout.write(render(result, arguments.format, columns=columns, short=short))
+        return 0
+    if arguments.short:
+        sys.stdout.write(render(result, "table", columns=terminal.columns(), short=True))
+    try:
+        _write(folder, result)
+    except OSError as error:
+        raise StorageError(
+            f"cannot write the summary to {folder}: {error.strerror}",
+            f"{room(folder, error)}, then: {to_paste('report', folder)}",
+        ) from error
+    return 0
+
+
+def _write(folder: Path, result: StudyResult) -> None:
+    """Each file replaces the one before in one piece, what is needed most first."""
+    drawn = picture(result)
+    if drawn:
+        output.write_text(folder / study.ROOFLINE, drawn)
+    roofline = study.ROOFLINE if drawn else None
+    for name, form in FILES.items():
+        output.write_text(folder / name, render(result, form, roofline=roofline))

@@ -1,0 +1,102 @@
+"""Go on with a study that broke off: what is missing of it, in the order of its plan.
+
+STUDY is the folder of a study, one of its sessions, or its name. Runs that took place are kept,
+failed ones too. One that was stopped (Ctrl-C, `gpuwatch stop`) is done again, its session kept
+under another name; so is one that broke off with its recorder, unless it left all that it takes to
+complete its session. Everything is as the first command asked for, the environment variables are
+those of now. A study that you did not start is gone on with only if you say --trust, since its plan
+says what is run; without it the commands are printed, and nothing is done.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from gpuwatch.cli.commands import record
+from gpuwatch.cli.options import launch
+from gpuwatch.cli.say import say
+from gpuwatch.cli.selection import session_lookup
+from gpuwatch.core.errors import UsageError
+from gpuwatch.core.text import shell
+from gpuwatch.recorder.record import Request
+from gpuwatch.recorder.resume import NotOwn, resumable
+from gpuwatch.recorder.sources import Dcgm
+from gpuwatch.session.plan import PLAN, Plan, unique
+from gpuwatch.workloads import archive
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("study", metavar="STUDY")
+    record.add_start_arguments(parser)
+    parser.add_argument(
+        "--trust", action="store_true", help="run what the plan says, whoever wrote it"
+    )
+    parser.add_argument("--plan", action="store_true", help="print what is missing, run nothing")
+    launch.add_plan_format(parser.add_argument)
+
+
+def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
+    launch.need_linux()
+    folder = _folder(arguments.study)
+    try:
+        plan = resumable(folder, archive.build, trusted=arguments.trust)
+    except NotOwn as error:
+        for line in _commands(error.plan):
+            say(line)
+        raise
+    if not (arguments.plan or plan.settings.get("programs")):
+        say("no file of what it runs was noted: whether it is still the same cannot be checked")
+    os.chdir(str(plan.settings["working_directory"]))
+    request = _request(plan, folder, trusted=arguments.trust)
+    return record.start(request, arguments)
+
+
+def _commands(plan: Plan) -> Iterator[str]:
+    """What going on with ``plan`` would run, each command in each environment once."""
+    yield f"in the folder {plan.settings.get('working_directory')} it would run:"
+    for workload, environment in unique((run.workload, run.environment) for run in plan.runs):
+        own = () if workload.kind == "command" else (workload.name,)
+        where = [environment.kind, environment.image, environment.python]
+        where += [f"mount {mount}" for mount in environment.mounts]
+        where += ["pull" if environment.pull else None, environment.network]
+        told = ", ".join(str(each) for each in where if each)
+        yield f"  {' '.join(map(shell, [*own, *workload.arguments]))}   ({told})"
+    if plan.settings.get("dcgm"):
+        yield f"  dcgmi, which would ask {plan.settings['dcgm']}"
+
+
+def _folder(text: str) -> Path:
+    path = Path(text)
+    if os.path.isdir(path) and (
+        os.path.exists(path / PLAN) or not session_lookup.sessions_under(path)
+    ):
+        return path.resolve()
+    folders = list(dict.fromkeys(each.resolve().parent for each in session_lookup.sessions(text)))
+    if len(folders) > 1:
+        raise UsageError(f"{text} holds {len(folders)} studies", f"name one: {folders[0]}")
+    return folders[0]
+
+
+def _request(plan: Plan, folder: Path, *, trusted: bool) -> Request:
+    interval, gpus = plan.settings.get("interval_seconds"), plan.settings.get("gpus")
+    host = plan.settings.get("dcgm")
+    interval = 0.5 if interval is None else float(interval)
+    return Request(
+        parts=plan.parts,
+        out=folder.parent,
+        interval=interval,
+        gpus=None if gpus is None else tuple(gpus),
+        duration=plan.settings.get("duration_seconds"),
+        build_archive=archive.build,
+        dcgm=Dcgm(host, interval) if host else None,
+        seed=plan.seed,
+        title=plan.title,
+        question=plan.question,
+        preset=plan.preset,
+        afterwards=plan.settings.get("afterwards"),
+        resume=folder,
+        trusted=trusted,
+    )

@@ -1,0 +1,71 @@
+"""The roofline of sessions: FLOP/s against FLOP per byte, under the ceilings of their device.
+
+Of a study's folder and of a tag it takes all sessions. Measured ceilings are those of `gpuwatch
+calibrate`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from gpuwatch.cli.selection import session_lookup
+from gpuwatch.core import output
+from gpuwatch.core.errors import NotAvailable, StorageError
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("session", nargs="+", metavar="SESSION")
+    parser.add_argument("--format", choices=("text", "svg", "json"), default="text")
+    parser.add_argument("--out", type=Path, metavar="FILE", help="instead of standard output")
+
+
+def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
+    found = dict.fromkeys(
+        path for text in arguments.session for path in session_lookup.sessions(text)
+    )
+    made = render(list(found), arguments.format)
+    if arguments.out is None:
+        sys.stdout.write(made)
+        return 0
+    try:
+        with output.asked_for(arguments.out) as file:
+            file.write(made.encode())
+    except OSError as error:
+        raise StorageError(
+            f"cannot write {arguments.out}: {error.strerror}", "choose another --out"
+        ) from error
+    return 0
+
+
+def render(found: list[Path], form: str) -> str:
+    """The roofline of these files.
+
+    Raises:
+        NotAvailable: there is nothing to draw, with the reasons.
+    """
+    from gpuwatch.analysis.summary.summary import summarise
+    from gpuwatch.report.roofline import svg
+    from gpuwatch.report.roofline import text as roofline_text
+    from gpuwatch.report.session import efficiency_json, json
+    from gpuwatch.session.reader import SessionReader
+
+    rooflines = []
+    for path in found:
+        with SessionReader(path) as reader:
+            rooflines.append(summarise(reader).efficiency.roofline)
+    if form == "text":
+        return roofline_text.text(rooflines)
+    if form == "json":
+        listed = [efficiency_json.roofline(each) for each in rooflines]
+        return json.dumps({"schema": 1, "rooflines": listed})
+    picture = svg.svg(rooflines)
+    if picture is None:
+        reasons = dict.fromkeys(each.reason or each.verdict.text for each in rooflines)
+        mends = dict.fromkeys(each.verdict.mend for each in rooflines if each.verdict.mend)
+        raise NotAvailable(
+            f"there is no point to draw: {'; '.join(reasons)}",
+            "; ".join(mends) or "record a workload of gpuwatch's own",
+        )
+    return picture

@@ -1,0 +1,307 @@
+"""End a run: SIGTERM to its whole process tree, SIGKILL after ten seconds.
+
+With a run its study ends. --all ends every run of yours on this machine, and every study that is
+between two runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from gpuwatch.cli.say import say
+from gpuwatch.cli.selection import session_lookup
+from gpuwatch.core.errors import GpuwatchError, UsageError
+from gpuwatch.core.models import JSON, mapping
+from gpuwatch.core.text import to_paste
+
+_GRACE, _PATIENCE = 12.0, 20.0
+"""Seconds: a workload without recorder or shim is killed after the first; all is given up after
+the second."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("session", nargs="?", metavar="SESSION")
+    parser.add_argument("--all", action="store_true", help="every run that is going on")
+
+
+def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
+    if arguments.all == (arguments.session is not None):
+        raise UsageError("name one session, or --all", "see `gpuwatch sessions`")
+    return _stop_all() if arguments.all else _stop_named(arguments.session)
+
+
+def _stop_named(text: str) -> int:
+    alone = _without_session(text)
+    targets = [] if alone else _named(text)
+    ended, troubles = _each(stop, targets)
+    between = [alone] if alone else []
+    if targets and not (ended or troubles) and os.path.isdir(text):
+        between = _folders(targets)
+    also, more = _each(_stop_between_runs, between)
+    _tell(ended + also, troubles + more, alone=len(targets) == 1)
+    if not (ended or also):
+        say(_not_running(targets, alone))
+    return 0
+
+
+def _stop_all() -> int:
+    from gpuwatch.recorder.run_folder import RecordedElsewhere
+
+    ended, troubles = _each(stop, _all())
+    elsewhere = [error for error in troubles if isinstance(error, RecordedElsewhere)]
+    between = [folder for folder in session_lookup.studies_going_on() if _of_several_runs(folder)]
+    also, more = _each(_stop_between_runs, between)
+    ended += [*also, *_swept()]
+    for error in elsewhere:
+        say(error.message)
+    _tell(ended, [error for error in troubles if error not in elsewhere] + more, alone=False)
+    if not ended:
+        say("nothing was running")
+    return 0
+
+
+def _tell(ended: Sequence[str], troubles: Sequence[GpuwatchError], *, alone: bool) -> None:
+    """Say what was done, and fail by what could not be."""
+    for line in ended:
+        say(line)
+    for trouble in troubles[:-1]:
+        say(f"error: {trouble}")
+    if troubles and alone:
+        raise troubles[-1]
+    if troubles:
+        raise GpuwatchError(troubles[-1].message, troubles[-1].mend)
+
+
+def _each(
+    do: Callable[[Path], str | None], targets: Sequence[Path]
+) -> tuple[list[str], list[GpuwatchError]]:
+    """What was done of each, and what could not be: one does not hold up the rest."""
+    done, troubles = [], []
+    for target in targets:
+        try:
+            line = do(target)
+        except GpuwatchError as error:
+            troubles.append(error)
+        else:
+            done += [line] if line else []
+    return done, troubles
+
+
+def _all() -> list[Path]:
+    """The session files of every run that may go on, also of those that are gone."""
+    from gpuwatch.core import paths
+
+    found = [paths.session_of(folder) for folder in paths.run_folders()]
+    return list(dict.fromkeys(path for path in found if path is not None))
+
+
+def _named(text: str) -> list[Path]:
+    """The sessions that ``text`` names; of runs whose file is gone too, by its path or their id."""
+    from gpuwatch.core import paths
+    from gpuwatch.recorder.run_folder import folders_of
+
+    try:
+        return session_lookup.sessions(text)
+    except GpuwatchError:
+        by_id = [folder for folder in paths.run_folders() if text and folder.name.startswith(text)]
+        of_study = folders_of(Path(text)) or folders_of(paths.data_home() / text)
+        found = [paths.session_of(folder) for folder in by_id or of_study]
+        gone = list(dict.fromkeys(path for path in found if path is not None))
+        if not gone:
+            raise
+        return gone
+
+
+def _without_session(text: str) -> Path | None:
+    """The folder of a study that goes on and has no session: of the machine, and deleted."""
+    from gpuwatch.core import paths
+    from gpuwatch.recorder.run_folder import folders_of
+    from gpuwatch.session.study import holder, sessions_in
+
+    for folder in (Path(text), paths.data_home() / text) if text.strip() else ():
+        if os.path.isdir(folder) and not sessions_in(folder) and not folders_of(folder):
+            return folder if holder(folder) else None
+    return None
+
+
+def _folders(paths: list[Path]) -> list[Path]:
+    return list(dict.fromkeys(path.parent for path in paths))
+
+
+def _of_several_runs(folder: Path) -> bool:
+    from gpuwatch.session.plan import read
+
+    plan = read(folder)
+    return plan is not None and len(plan.runs) > 1
+
+
+def _stop_between_runs(folder: Path) -> str | None:
+    """End a study whose last run is over and whose next one has not begun."""
+    from gpuwatch.session.study import holder
+
+    recorder = holder(folder)
+    if recorder is None:
+        return None
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(recorder.pid, signal.SIGTERM)
+    _wait(lambda: recorder.alive() is not True, folder)
+    return f"stopped {folder}"
+
+
+def _not_running(paths: list[Path], alone: Path | None) -> str:
+    """That it is over, and what else of its study goes on."""
+    from gpuwatch.session.progress import recorder_alive
+
+    folder = alone or paths[0].parent
+    if len(paths) == 1 and recorder_alive(folder):
+        return f"{paths[0]} is over; its study goes on: {to_paste('stop', folder)}"
+    return f"{paths[0] if len(paths) == 1 else folder} is not running"
+
+
+def _swept() -> list[str]:
+    """End what engines still hold of runs that no session knows; a line for each."""
+    from gpuwatch.recorder import run_folder
+    from gpuwatch.runners import kinds, load
+    from gpuwatch.runners.base import Sweeper
+
+    run_folder.sweep()
+    lines = []
+    for kind in kinds():
+        with contextlib.suppress(GpuwatchError):
+            runner = load(kind)
+            if isinstance(runner, Sweeper):
+                lines += runner.sweep()
+    return lines
+
+
+def stop(path: Path) -> str | None:
+    """End the run of a session, and with it its study; what was done, ``None``: it was over.
+
+    Only what this user's own run folders say is acted on, whatever the session says: through the
+    run's recorder, or in its place where that died.
+    """
+    from gpuwatch.recorder.run_folder import check_is_here, folders_of, handle_of
+
+    folders = folders_of(path)
+    for folder in folders:
+        check_is_here(folder, path)
+    try:
+        meta = _meta(path)
+    except GpuwatchError as error:
+        if not folders:
+            raise
+        begun = any(handle_of(folder) for folder in folders)
+        done = [_stop_unread(folder, path) for folder in folders]
+        if any(done) and not begun:
+            return f"stopped the run of {path} before it began"
+        return f"{'stopped' if any(done) else 'closed'} the run of {path}: {error.message}"
+    own = str(mapping(meta.get("session")).get("id"))
+    replaced = [_stop_unread(folder, path) for folder in folders if folder.name != own]
+    if any(replaced):
+        return f"stopped the run that was recorded to {path} before that file was replaced"
+    of_it = next((folder for folder in folders if folder.name == own), None)
+    return _stop_machine(path, meta) if of_it is None else _stop_run(of_it, path, meta)
+
+
+def _meta(path: Path) -> dict[str, JSON]:
+    from gpuwatch.session.reader import SessionReader
+
+    with SessionReader(path) as reader:
+        return reader.meta()
+
+
+def _stop_unread(folder: Path, path: Path) -> bool:
+    """End the run of a folder without its session, and forget it; whether anything still ran."""
+    from gpuwatch.recorder.run_folder import handle_of
+
+    recorded = _stop_recorder(folder, path)
+    handle = handle_of(folder)
+    if folder.is_dir() and handle:
+        return _end(handle, path) or recorded
+    return recorded
+
+
+def _stop_run(folder: Path, path: Path, meta: Mapping[str, JSON]) -> str | None:
+    """End the run of a folder whose session can be read."""
+    from gpuwatch.recorder.run_folder import STOP_COMMAND, handle_of
+    from gpuwatch.recorder.takeup import take_up
+
+    if _stop_recorder(folder, path):
+        return f"stopped {path}"
+    handle = handle_of(folder)
+    if not handle:
+        return None
+    if "result" in meta:
+        return f"stopped {path}" if _end(handle, path) else None
+    take_up(path, say=say, stopping=STOP_COMMAND)
+    stopped = mapping(_meta(path).get("result")).get("stopped")
+    return f"stopped {path}" if stopped else f"closed {path}: its run had ended"
+
+
+def _stop_recorder(folder: Path, path: Path) -> bool:
+    """End the run of a folder through its recorder; ``False``: that does not live."""
+    from gpuwatch.recorder.run_folder import note_stop, recorder_of
+
+    recorder = recorder_of(folder)
+    if recorder is None or not recorder.alive():
+        return False
+    note_stop(folder)
+    with contextlib.suppress(ProcessLookupError):
+        os.kill(recorder.pid, signal.SIGTERM)
+    _wait(lambda: recorder.alive() is not True, path)
+    return True
+
+
+def _stop_machine(path: Path, meta: Mapping[str, JSON]) -> str | None:
+    """End a recording of the machine, which has no folder of its own: the kernel says who holds
+    its study and has its file open. ``None``: what has no folder is over."""
+    from gpuwatch.recorder.run_folder import NotYours, RecordedElsewhere
+    from gpuwatch.session.status import goes_on_alone, process_id, status
+    from gpuwatch.session.study import holder
+
+    if "result" in meta or "closed" in meta:
+        return None
+    recorder = holder(path.parent, path)
+    if recorder is not None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(recorder.pid, signal.SIGTERM)
+        _wait(lambda: recorder.alive() is not True, path)
+        return f"stopped {path}"
+    named = process_id(meta.get("recorder"))
+    if named is not None and named.alive() is None:
+        raise RecordedElsewhere(path, named)
+    if status(meta, path).live or goes_on_alone(meta):
+        raise NotYours(path)
+    return None
+
+
+def _end(handle: dict[str, JSON], path: Path) -> bool:
+    """End what still runs of a run that was given up, and forget it; whether anything did."""
+    from gpuwatch.runners import load
+
+    run_ = load(str(handle["kind"])).attach(handle, None)
+    running = bool(run_.pids())
+    deadline = time.monotonic() + _GRACE
+    if running:
+        run_.stop()
+    while run_.pids():
+        if time.monotonic() > deadline:
+            run_.stop()
+            _wait(lambda: not run_.pids(), path)
+        time.sleep(0.05)
+    run_.forget()
+    return running
+
+
+def _wait(over: Callable[[], bool], path: Path) -> None:
+    deadline = time.monotonic() + _PATIENCE
+    while not over():
+        if time.monotonic() > deadline:
+            raise GpuwatchError(f"{path} does not end", "look at its processes: ps -ejH")
+        time.sleep(0.05)

@@ -1,0 +1,161 @@
+"""Run a study that is written down: a preset, or a TOML file of your own.
+
+Flags change it without an edit: --env gives other environments (a part that has fewer than the
+largest takes as many, from the first on), --blocks another number of blocks, --steps, --device and
+the other flags of workloads another parameter; all in every part.
+
+  gpuwatch study --list                    the presets
+  gpuwatch study multi-environment         run one; --plan prints what it would run
+  gpuwatch study --show imagenet-15 > mine.toml
+  gpuwatch study mine.toml                 what ends in .toml or has a / in it is a file
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+
+from gpuwatch import studies
+from gpuwatch.cli.commands import record, study_parts
+from gpuwatch.cli.dispatch import Parser
+from gpuwatch.cli.options import launch
+from gpuwatch.cli.options.cases import command_name
+from gpuwatch.core.errors import ExitCode, UsageError
+from gpuwatch.core.models import JSON, Workload
+from gpuwatch.report.tables.plain import table
+from gpuwatch.session.plan import Part
+from gpuwatch.studies import Study, StudyPart, parameters
+from gpuwatch.workloads import options
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("study", nargs="?", metavar="NAME|FILE.toml")
+    parser.add_argument("--list", action="store_true", help="name the presets")
+    parser.add_argument("--show", metavar="NAME", help="print the file of a preset")
+    study_parts.add_arguments(parser)
+    options.add_arguments(parser)
+
+
+def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
+    if command:
+        raise UsageError("a study has its commands in its file", 'write command = "..." there')
+    asked = [arguments.list, arguments.show is not None, arguments.study is not None]
+    if sum(asked) != 1:
+        raise UsageError("name one study, or --list, or --show NAME", "see `gpuwatch study --help`")
+    if arguments.list:
+        print(_list(arguments))
+        return ExitCode.DONE
+    if arguments.show is not None:
+        sys.stdout.write(studies.preset_text(arguments.show))
+        return ExitCode.DONE
+    study = studies.with_parameters(studies.find(arguments.study), _given(arguments))
+    made = parts(study, arguments)
+    if arguments.order_seed is None:
+        arguments.order_seed = study.order_seed
+    request = launch.request_of(
+        arguments,
+        made,
+        title=study.title,
+        question=study.question,
+        preset=study.name if study.name in studies.presets() else None,
+    )
+    return record.start(replace(request, afterwards=study.afterwards), arguments)
+
+
+def parts(study: Study, arguments: argparse.Namespace) -> list[Part]:
+    """The parts of ``study``, changed by what ``arguments`` ask for.
+
+    Raises:
+        UsageError: an environment, the margin or the rest between runs cannot be understood.
+    """
+    most = max(len(each.environments) for each in study.parts)
+    texts = [_environments(each, arguments.env, most) for each in study.parts]
+    takes = [
+        _bare(named) and bool(each.workloads)
+        for each, named in zip(study.parts, texts, strict=True)
+    ]
+    if arguments.python and not any(takes):
+        raise UsageError(
+            "--python is the interpreter of gpuwatch's own workloads in the bare environment, "
+            "and no part has one",
+            "for a container write --env KIND=IMAGE,python=PATH",
+        )
+    asked = argparse.Namespace(**vars(arguments))
+    own = _design(study)
+    asked.margin = own.margin if arguments.margin is None else arguments.margin
+    asked.cool_down = own.cool_down if arguments.cool_down is None else arguments.cool_down
+    counted = arguments.blocks is not None or arguments.quick or arguments.rigorous
+    made = []
+    for each, named, interpreter in zip(study.parts, texts, takes, strict=True):
+        if not counted:
+            asked.quick = own.quick and each.blocks is None
+            asked.rigorous = own.rigorous and each.blocks is None
+            asked.blocks = own.blocks if each.blocks is None else each.blocks
+        asked.python = arguments.python if interpreter else None
+        try:
+            made.append(study_parts.part(each.name, _cases(each), named, asked, sweep=each.sweep))
+        except UsageError as error:
+            if arguments.env:
+                raise
+            where = f"{study.name}, part {each.name!r}"
+            raise UsageError(f"{where}: {error.message}", error.mend) from None
+    return made
+
+
+def _environments(part: StudyPart, given: Sequence[str] | None, most: int) -> Sequence[str]:
+    if not given:
+        return part.environments
+    return given if len(part.environments) == most else given[: len(part.environments)]
+
+
+def _bare(texts: Sequence[str]) -> bool:
+    return any(text.split(",")[0] == "bare" for text in texts)
+
+
+def _cases(part: StudyPart) -> list[Workload]:
+    own = [Workload(command_name(part.command), "command", part.command)] if part.command else []
+    return [*part.workloads, *own]
+
+
+def _design(study: Study) -> argparse.Namespace:
+    """What the file says of blocks, margin and rest, as the flags of these names would."""
+    parser = Parser(prog="gpuwatch study")
+    launch.add_design_arguments(parser)
+    given = {
+        "--blocks": study.blocks,
+        "--margin": study.margin,
+        "--cool-down": study.cool_down,
+    }
+    argv = [f"{flag}={value}" for flag, value in given.items() if value is not None]
+    argv += ["--quick"] * study.quick + ["--rigorous"] * study.rigorous
+    try:
+        return parser.parse_args(argv)
+    except UsageError as error:
+        what = error.message.removeprefix("argument --")
+        raise UsageError(f"{study.name}: {what}", "see docs/studies.md") from None
+
+
+def _given(arguments: argparse.Namespace) -> dict[str, JSON]:
+    """The flags of workloads that stand on the command line."""
+    return {
+        name: parameters.checked(name, value, parameters.flag(name))
+        for name in options.FLAGS
+        if (value := getattr(arguments, name)) is not None and value is not False
+    }
+
+
+def _list(arguments: argparse.Namespace) -> str:
+    """Each preset with its runs and environments, and below it what it asks."""
+    rows, questions = [], []
+    for name in studies.presets():
+        study = studies.find(name)
+        made = parts(study, arguments)
+        labels = dict.fromkeys(env.label for part in made for env in part.environments)
+        rows.append([name, ", ".join(labels), str(sum(map(study_parts.runs, made)))])
+        questions.append(study.question or "")
+    head, *lines = table(["study", "environments", "runs"], rows, left=2).splitlines()
+    return "\n".join(
+        [head, *(f"{line}\n  {question}" for line, question in zip(lines, questions, strict=True))]
+    )

@@ -1,0 +1,105 @@
+"""Go through the values of a workload's parameter: which is fastest, and which are as good.
+
+Several values, with commas between, make a sweep; several such flags make every combination. A
+single value holds for all runs. Each combination runs once in each block (3 without --blocks), for
+100 steps without --steps or --epochs (the ImageNet networks 15, gcn 200). What ends out of memory
+is not tried again, nor any larger batch.
+
+  gpuwatch sweep mnist-cnn --batch-size 16,32,64,128
+  gpuwatch sweep resnet18 --dtype float32,tf32,bfloat16 --blocks 5
+  gpuwatch sweep alexnet --workers 0,2,4 --env bare --env docker
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from gpuwatch.cli.commands import record, study_parts
+from gpuwatch.cli.options import launch
+from gpuwatch.core.errors import UsageError
+from gpuwatch.core.models import JSON
+from gpuwatch.studies import parameters
+from gpuwatch.workloads import names, options
+
+BLOCKS = 3
+_EXAMPLE = "gpuwatch sweep mnist-cnn --batch-size 16,32,64"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "workload",
+        nargs="*",
+        metavar="WORKLOAD",
+        help=f"one of {', '.join(names.known())}, torchvision:MODEL",
+    )
+    study_parts.add_arguments(parser)
+    parser.set_defaults(blocks=BLOCKS)
+    add = parser.add_argument_group("workload", "flags as for `gpuwatch run`").add_argument
+    for name in options.FLAGS:
+        if name in parameters.SWITCHES:
+            add(parameters.flag(name), action="store_true")
+        else:
+            several = name in parameters.SWEEPABLE
+            add(parameters.flag(name), metavar="VALUE[,VALUE...]" if several else "VALUE")
+
+
+def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
+    if command:
+        raise UsageError(
+            "a sweep goes through the flags of gpuwatch's own workloads, not of a command",
+            "write a study file with a part for each value (docs/studies.md), or record each with "
+            "--record and use `gpuwatch compare`",
+        )
+    if len(arguments.workload) != 1:
+        given = f"not {len(arguments.workload)}" if arguments.workload else "and none was named"
+        raise UsageError(f"a sweep is of one workload, {given}", f"such as: {_EXAMPLE}")
+    fixed, sweep = axes(arguments)
+    if not sweep:
+        raise UsageError("no flag has several values to go through", f"such as: {_EXAMPLE}")
+    (name,) = arguments.workload
+    try:
+        names.check(name)
+    except ValueError as error:
+        raise UsageError(str(error), "see `gpuwatch sweep --help`") from None
+    parameters.check_size(sweep, "sweep")
+    part = study_parts.part(
+        ", ".join([name, *(axis.replace("_", " ") for axis in sweep)]),
+        tuple(parameters.cases(name, fixed, sweep, "sweep")),
+        arguments.env or ["bare"],
+        arguments,
+        sweep=sweep,
+    )
+    return record.start(launch.request_of(arguments, [part]), arguments)
+
+
+def axes(
+    arguments: argparse.Namespace,
+) -> tuple[dict[str, JSON], dict[str, tuple[JSON, ...]]]:
+    """The parameters that hold for all runs, and those that have several values.
+
+    Raises:
+        UsageError: a value is none of its flag, or is given twice.
+    """
+    fixed: dict[str, JSON] = {}
+    sweep: dict[str, tuple[JSON, ...]] = {}
+    for name in options.FLAGS:
+        given = getattr(arguments, name)
+        if given is None or given is False:
+            continue
+        if given is True:
+            fixed[name] = True
+            continue
+        texts = given.split(",") if name in parameters.SWEEPABLE else [given]
+        values = [_value(name, text.strip()) for text in texts]
+        if len(values) > 1:
+            sweep[name] = parameters.axis(name, values, "sweep")
+        else:
+            fixed[name] = parameters.checked(name, values[0], "sweep")
+    return fixed, sweep
+
+
+def _value(name: str, text: str) -> JSON:
+    try:
+        return parameters.value_of(name, text)
+    except ValueError as error:
+        raise UsageError(f"{parameters.flag(name)}: {error}", "see `gpuwatch run --help`") from None

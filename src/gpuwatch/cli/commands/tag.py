@@ -1,0 +1,47 @@
+"""Tag a session or a study: `gpuwatch tag last +fast -old`.
+
++TAG or TAG adds, -TAG removes; without any the tags are printed, one a line. `tag:fast` names all
+sessions that have it: `gpuwatch compare tag:fast`.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+from gpuwatch.cli.say import say
+from gpuwatch.cli.selection import session_lookup
+from gpuwatch.core.errors import UsageError
+from gpuwatch.session import labels
+from gpuwatch.session.label import NONE, retagged, tagged
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("session", metavar="SESSION|STUDY")
+    parser.add_argument("tags", nargs="*", metavar="+TAG|-TAG")
+
+
+_REMOVE = "\0-"
+"""Begins a tag to remove in place of the dash that would make it an option; in no argument."""
+
+
+def words(given: Sequence[str]) -> list[str]:
+    """The command line as the parser is to see it."""
+    dashed = (text.startswith("-") and text not in ("-h", "--help") for text in given)
+    return [f"\0{text}" if dash else text for text, dash in zip(given, dashed, strict=True)]
+
+
+def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
+    texts = [*arguments.tags, *words(command)]
+    add = [tagged(text.removeprefix("+")) for text in texts if not text.startswith(_REMOVE)]
+    remove = [tagged(text.removeprefix(_REMOVE)) for text in texts if text.startswith(_REMOVE)]
+    if both := sorted(set(add) & set(remove)):
+        raise UsageError(f"{both[0]} is both added and removed", "name it once")
+    folder, key = session_lookup.target(arguments.session)
+    if not texts:
+        for tag in labels.read(folder).get(key, NONE).tags:
+            print(tag)
+        return 0
+    changed = labels.change(folder, key, lambda label: retagged(label, add, remove))
+    say(f"{session_lookup.called(folder, key)}: {' '.join(changed.tags) or 'no tags'}")
+    return 0

@@ -1,0 +1,1 @@
+"""What `gpuwatch doctor` asks: hardware counters, images, builds of torch."""

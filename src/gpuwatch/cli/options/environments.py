@@ -1,0 +1,105 @@
+"""The environments that ``--env`` names: ``KIND[=IMAGE][,option...]``."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
+
+from gpuwatch import runners
+from gpuwatch.cli.options.environment_labels import labels
+from gpuwatch.core.errors import UsageError
+from gpuwatch.core.models import Environment, Mount
+
+_FORM = (
+    "write KIND[=IMAGE][,python=PATH][,mount=SRC:DST[:rw]][,shm=SIZE][,memory=SIZE]"
+    "[,network=host|bridge|none]"
+)
+_OPTIONS = ("python", "mount", "shm", "memory", "network")
+_NETWORKS = ("host", "bridge", "none")
+
+
+def environments(
+    texts: Sequence[str], python: str | None = None, *, pull: bool = False
+) -> tuple[Environment, ...]:
+    """The environments in order; one that is given twice gets ``#1``, ``#2`` behind its label.
+
+    ``python`` is that of ``--python``, for bare ones; ``pull`` lets images be fetched.
+
+    Raises:
+        UsageError: a text is not of that form, or names an unknown kind.
+    """
+    found = [_environment(text, python, pull) for text in texts]
+    if python is not None and all(each.kind != "bare" for each in found):
+        raise UsageError(
+            "--python is the interpreter of the bare environment",
+            f"for a container write --env {texts[0]},python=PATH",
+        )
+    told = labels(found)
+    total, seen = Counter(told), Counter[str]()
+    numbered = []
+    for each, label in zip(found, told, strict=True):
+        seen[label] += 1
+        numbered.append(
+            replace(each, label=f"{label}#{seen[label]}" if total[label] > 1 else label)
+        )
+    return tuple(numbered)
+
+
+def _environment(text: str, python: str | None, pull: bool) -> Environment:
+    head, *rest = text.split(",")
+    kind, equals, image = head.partition("=")
+    if not runners.known(kind):
+        choices = ", ".join(runners.kinds())
+        raise UsageError(f"unknown environment {kind!r}", f"choose from: {choices}")
+    if equals and not image:
+        raise UsageError(f"--env {text} names no image", f"write {kind}=IMAGE, or {kind} alone")
+    values: dict[str, list[str]] = {name: [] for name in _OPTIONS}
+    for option in rest:
+        name, equals, value = option.partition("=")
+        if name not in values or not equals or not value:
+            raise UsageError(f"unknown option {option!r} in --env {text}", _FORM)
+        values[name].append(value)
+    last = {name: given[-1] if given else None for name, given in values.items()}
+    if last["network"] not in (None, *_NETWORKS):
+        raise UsageError(
+            f"unknown network {last['network']!r}", f"choose from: {', '.join(_NETWORKS)}"
+        )
+    return Environment(
+        kind=kind,
+        label="",
+        image=image or None,
+        python=last["python"] or (python if kind == "bare" else None),
+        mounts=tuple(_mount(each) for each in values["mount"]),
+        shm_bytes=_size(last["shm"]),
+        memory_bytes=_size(last["memory"]),
+        network=last["network"],
+        pull=pull,
+    )
+
+
+def _mount(text: str) -> Mount:
+    """``SRC:DST[:rw|:ro]``, or ``SRC`` for the same path inside."""
+    parts = text.split(":")
+    mode = parts.pop() if len(parts) > 1 and parts[-1] in ("rw", "ro") else "ro"
+    source, target = parts[0], parts[-1]
+    if len(parts) > 2 or not source or not target:
+        raise UsageError(f"mount={text} is no mount", "write mount=SRC:DST or mount=SRC:DST:rw")
+    source = os.path.abspath(os.path.expanduser(source))
+    target = source if len(parts) == 1 else target
+    if not target.startswith("/") or os.path.normpath(target) == "/":
+        raise UsageError(
+            f"mount={text}: {target} is no place in a container", "give an absolute path below /"
+        )
+    return Mount(source, os.path.normpath(target), mode == "rw")
+
+
+def _size(text: str | None) -> int | None:
+    if text is None:
+        return None
+    found = re.fullmatch(r"(\d+)([kmgt]?)(i?b)?", text.lower())
+    if not found or not int(found[1]):
+        raise UsageError(f"{text!r} is no size", "write bytes, or 512m, 8g")
+    return int(found[1]) << (10 * " kmgt".index(found[2] or " "))

@@ -1,0 +1,1 @@
+"""What a study is going to do, printed before it begins."""

@@ -1,0 +1,1 @@
+"""Before a screen is loaded: is there a terminal, and its first lines."""

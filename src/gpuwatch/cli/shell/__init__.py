@@ -1,0 +1,1 @@
+"""Completions for bash, zsh and fish."""

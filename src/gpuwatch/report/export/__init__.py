@@ -1,0 +1,1 @@
+"""A session's or a study's data, whole, as CSV, JSON lines and Parquet."""

@@ -1,0 +1,94 @@
+"""Tables as Parquet files, written in row groups; needs pyarrow."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, BinaryIO
+
+from gpuwatch import __version__
+from gpuwatch.core.errors import NotAvailable
+from gpuwatch.report.export.table import SCHEMA, Column, Export, Row, Value
+
+_GROUP = 50_000
+"""Rows of a row group: what is held in memory at once."""
+
+
+def write(file: BinaryIO, export: Export) -> None:
+    """Write ``export`` to ``file``; unknown is null.
+
+    A field's metadata are the column's unit, method, source, device, metric and reason, as far as
+    it has them; the file's are ``gpuwatch``: a JSON object of ``schema``, ``version``, ``what``.
+
+    Raises:
+        NotAvailable: pyarrow is not installed.
+        OSError: the file cannot be written.
+    """
+    try:
+        import pyarrow as arrow
+        from pyarrow import parquet
+    except ImportError as error:
+        raise NotAvailable(
+            "Parquet is written by pyarrow, which is not installed",
+            "pip install 'gpuwatch[parquet]'",
+        ) from error
+    kinds = {
+        "float": arrow.float64(),
+        "int": arrow.int64(),
+        "bool": arrow.bool_(),
+        "text": arrow.string(),
+    }
+    fields = [
+        arrow.field(_utf8(column.name), kinds[column.type], metadata=_metadata(column))
+        for column in export.columns
+    ]
+    about = json.dumps({"schema": SCHEMA, "version": __version__, "what": export.what})
+    schema = arrow.schema(fields, metadata={"gpuwatch": about})
+
+    with parquet.ParquetWriter(file, schema, compression="zstd") as writer:
+        held: list[Any] = []
+        for rows in export.batches():
+            if rows:
+                arrays = _arrays(rows, export.columns, kinds)
+                held.append(arrow.record_batch(arrays, schema=schema))
+            if sum(batch.num_rows for batch in held) >= _GROUP:
+                writer.write_table(arrow.Table.from_batches(held, schema))
+                held = []
+        if held:
+            writer.write_table(arrow.Table.from_batches(held, schema))
+
+
+def _arrays(rows: Sequence[Row], columns: Sequence[Column], kinds: Mapping[str, Any]) -> list[Any]:
+    import pyarrow
+
+    return [
+        pyarrow.array([_stored(value, column.type) for value in values], kinds[column.type])
+        for values, column in zip(zip(*rows, strict=True), columns, strict=True)
+    ]
+
+
+def _stored(value: Value, kind: str) -> Value:
+    """``value`` as a column of this type can hold it; a number beyond 64 bits is unknown."""
+    if isinstance(value, str):
+        return _utf8(value)
+    if value is None or kind == "bool":
+        return value
+    if kind == "float":
+        return float(value)
+    return value if -(2**63) <= value < 2**63 else None
+
+
+def _utf8(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()
+
+
+def _metadata(column: Column) -> dict[str, str]:
+    known = {
+        "unit": column.unit,
+        "method": column.method,
+        "source": column.source,
+        "device": column.device,
+        "metric": column.metric,
+        "reason": column.reason,
+    }
+    return {name: _utf8(text) for name, text in known.items() if text}

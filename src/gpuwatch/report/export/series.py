@@ -1,0 +1,116 @@
+"""A session's time series: every tick, every channel, in base units."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from gpuwatch.analysis.hardware.program import uncounted
+from gpuwatch.analysis.samples.rates import (
+    Span,
+    StepLine,
+    bytes_of,
+    flop_of,
+    samples_of,
+    spans,
+    spread,
+)
+from gpuwatch.core.metrics import CATALOGUE, DERIVED, Method
+from gpuwatch.core.models import JSON, mapping
+from gpuwatch.report.export.table import Column, Export, Row
+from gpuwatch.session.reader import SessionReader
+
+_Work = Callable[[StepLine], float | None]
+
+SECONDS = Column("seconds", unit="s", key=True)
+"""Time since the session's start."""
+
+
+def series(reader: SessionReader) -> Export:
+    """``seconds``, then a column ``DEVICE METRIC [UNIT]`` for each channel and each derived rate.
+
+    A derived rate at a tick is over the time since the tick before. Rows are read in chunks.
+    """
+    sampled = [
+        _channel(c.device, c.metric, c.unit, c.sampled_as, c.source, c.reason)
+        for c in reader.channels()
+    ]
+    columns = (SECONDS, *sampled, *(_derived(reader, name) for name in DERIVED))
+    return Export("series", columns, lambda: _batches(reader))
+
+
+def _channel(
+    device: str, metric: str, unit: str, method: Method, source: str, reason: str | None
+) -> Column:
+    return Column(
+        f"{device} {metric} [{unit}]",
+        unit=unit,
+        device=device,
+        metric=metric,
+        method=method.value,
+        source=source,
+        reason=reason,
+    )
+
+
+def _derived(reader: SessionReader, name: str) -> Column:
+    count = mapping(reader.meta().get("count"))
+    work, source, missing = _works(count)[name]
+    if reader.step_count() is None:
+        reason: str | None = "the workload reported no steps"
+    else:
+        known = any(work(row) is not None for row in reader.all_steps())
+        reason = None if known else missing
+    method = Method.COUNTED if reason is None else Method.UNAVAILABLE
+    return _channel("workload", name, CATALOGUE[name].unit, method, source, reason)
+
+
+def _works(count: JSON) -> dict[str, tuple[_Work, str, str]]:
+    """By derived metric: the work of a step line, the source, why it may be unknown."""
+    flop, size, samples = DERIVED
+    return {
+        flop: (flop_of(count), "FLOP per step x step rate", uncounted(count, "FLOP")),
+        size: (
+            bytes_of(count),
+            "algorithmic bytes per step x step rate",
+            uncounted(count, "bytes"),
+        ),
+        samples: (samples_of, "samples / step time", "the workload reported no samples"),
+    }
+
+
+def _batches(reader: SessionReader) -> Iterator[Sequence[Row]]:
+    channels = [channel.id for channel in reader.channels()]
+    count = mapping(reader.meta().get("count"))
+    rates = _Rates(reader, [work for work, _, _ in _works(count).values()])
+    after = -1
+    while rows := reader.ticks(channels, after):
+        after = rows[-1][0]
+        derived = rates.up_to([row[1] for row in rows])
+        yield [
+            (t / 1e9, *values, *rate)
+            for (_, t, *values), rate in zip(rows, zip(*derived, strict=True), strict=True)
+        ]
+
+
+class _Rates:
+    """Derived rates from tick to tick, with no more of the steps in memory than a chunk reaches."""
+
+    def __init__(self, reader: SessionReader, works: Sequence[_Work]) -> None:
+        self._spans = spans(reader.all_steps())
+        self._held: list[Span] = []
+        self._works = works
+        self._last: int | None = None
+
+    def up_to(self, times: Sequence[int]) -> list[list[float | None]]:
+        """For each work its rate before each of ``times``, which follow those of the last call."""
+        first: list[float | None] = [None] if self._last is None else []
+        edges = [*times] if self._last is None else [self._last, *times]
+        self._last = edges[-1]
+        while not self._held or self._held[-1][0] < self._last:
+            following = next(self._spans, None)
+            if following is None:
+                break
+            self._held.append(following)
+        found = [[*first, *spread(self._held, work, edges)] for work in self._works]
+        self._held = [span for span in self._held if span[1] > self._last]
+        return found

@@ -1,0 +1,134 @@
+"""A session's steps, its log and its events as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from gpuwatch.analysis.samples.rates import bytes_of, flop_of
+from gpuwatch.core.metrics import Method
+from gpuwatch.core.models import mapping
+from gpuwatch.report.export.series import SECONDS, series
+from gpuwatch.report.export.table import Column, Export, Row
+from gpuwatch.session.reader import CHUNK, SessionReader
+from gpuwatch.session.rows import StepRow
+
+_PHASES = ("data", "copy", "forward", "backward", "optimizer")
+_MOST_PHASES = 50
+_STEP_LINES = "step lines"
+_MOST_STEPS = 1_000_000
+"""No recorder writes lines of more; a file of someone else's may."""
+
+
+def steps(reader: SessionReader) -> Export:
+    """One row per step: when it ended, its own time, loss, accuracies, phases.
+
+    Of a line with several steps (``line_steps``) samples, phases, FLOP and bytes are the mean of
+    its steps, and a single loss or accuracy is the last one's.
+    """
+    phases = _phases(reader)
+    columns = (
+        SECONDS,
+        Column("step", "int"),
+        Column("warmup", "bool"),
+        Column("partial", "bool"),
+        Column("line_steps", "int"),
+        _told("step_seconds", "s", Method.MEASURED),
+        _told("samples", "{sample}", Method.MEASURED),
+        _told("loss", "", Method.MEASURED),
+        _told("acc1", "1", Method.MEASURED),
+        _told("acc5", "1", Method.MEASURED),
+        _told("flop", "FLOP", Method.COUNTED),
+        _told("bytes", "By", Method.COUNTED),
+        *(_told(f"phase_{phase}_seconds", "s", Method.MEASURED) for phase in phases),
+    )
+
+    def batches() -> Iterator[Sequence[Row]]:
+        count = mapping(reader.meta().get("count"))
+        works = (flop_of(count), bytes_of(count))
+        rows: list[Row] = []
+        for line in reader.all_steps():
+            rows += _steps(line, works, phases)
+            if len(rows) >= CHUNK:
+                yield rows
+                rows = []
+        yield rows
+
+    return Export("steps", columns, batches)
+
+
+def log(reader: SessionReader) -> Export:
+    """What the run wrote: when it was read, the stream, the line."""
+
+    def batches() -> Iterator[Sequence[Row]]:
+        after = -1
+        while lines := reader.log(after):
+            after = lines[-1].n
+            yield [(line.t / 1e9, line.stream, line.text) for line in lines]
+
+    return Export("log", (SECONDS, Column("stream", "text"), Column("text", "text")), batches)
+
+
+def events(reader: SessionReader) -> Export:
+    """What happened: when, its kind, the device it is of, what is known."""
+
+    def batches() -> Iterator[Sequence[Row]]:
+        after = -1
+        while found := reader.events(after):
+            after = found[-1].n
+            yield [(each.t / 1e9, each.kind, each.device, each.text) for each in found]
+
+    texts = (Column(name, "text") for name in ("kind", "device", "text"))
+    return Export("events", (SECONDS, *texts), batches)
+
+
+TABLES: dict[str, Callable[[SessionReader], Export]] = {
+    "series": series,
+    "steps": steps,
+    "log": log,
+    "events": events,
+}
+"""What a session gives, by the name that asks for it."""
+
+
+def _told(name: str, unit: str, method: Method) -> Column:
+    return Column(name, unit=unit, method=method.value, source=_STEP_LINES)
+
+
+def _phases(reader: SessionReader) -> list[str]:
+    """The phases that step lines name, in the order of a step."""
+    found: dict[str, None] = {}
+    for line in reader.all_steps():
+        found.update(dict.fromkeys(line.phases))
+        if len(found) > _MOST_PHASES:
+            break
+    known = [phase for phase in _PHASES if phase in found]
+    return [*known, *sorted(set(found) - set(known))][:_MOST_PHASES]
+
+
+def _steps(
+    line: StepRow,
+    works: Sequence[Callable[[StepRow], float | None]],
+    phases: Sequence[str],
+) -> list[Row]:
+    if line.count > _MOST_STEPS:
+        return []
+    seconds = _each(line.seconds, line.count)
+    loss, acc1, acc5 = (_each(values, line.count) for values in (line.loss, line.acc1, line.acc5))
+    partial = set(line.partial)
+    totals = [line.samples, *(work(line) for work in works), *map(line.phases.get, phases)]
+    samples, *rest = (None if total is None else total / line.count for total in totals)
+    rows: list[Row] = []
+    end: float | None = line.t / 1e9
+    for at in reversed(range(line.count)):
+        step = line.step - line.count + 1 + at
+        told = (seconds[at], samples, loss[at], acc1[at], acc5[at], *rest)
+        rows.append((end, step, line.warmup, step in partial, line.count, *told))
+        own = seconds[at]
+        end = None if end is None or own is None else end - own
+    return rows[::-1]
+
+
+def _each(values: Sequence[float] | None, count: int) -> list[float | None]:
+    """One value for each step of a line; a single one is the last step's."""
+    known = list(values or ())[-count:]
+    return [*[None] * (count - len(known)), *known]

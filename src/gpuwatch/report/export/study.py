@@ -1,0 +1,150 @@
+"""The tables of several sessions under each other, and one row for each run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+
+from gpuwatch.analysis.comparison.side_by_side import compare
+from gpuwatch.analysis.results import Run, StudyResult
+from gpuwatch.analysis.summary.summary import Summary
+from gpuwatch.core.models import mapping
+from gpuwatch.report.export.table import Column, Export, Row, Value
+from gpuwatch.session.plan import read
+from gpuwatch.session.reader import SessionReader
+
+KEYS = (
+    Column("study", "text", key=True),
+    Column("environment", "text", key=True),
+    Column("block", "int", key=True),
+    Column("session", "text", key=True),
+)
+"""Which run a row is of: folder, environment, block (0: the warm-up block, null: none), id."""
+_RUN = (
+    Column("label", "text"),
+    Column("file", "text"),
+    Column("status", "text"),
+    Column("exit_code", "int"),
+    Column("started", "text"),
+    Column("warmup_block", "bool"),
+    Column("outlier", "bool"),
+    Column("steady_step_seconds", unit="s", method="measured", source="steady steps, median"),
+    Column("steady_first", "int"),
+    Column("steady_steps", "int"),
+    Column("reason", "text"),
+)
+
+
+def under_each_other(paths: Sequence[Path], table: Callable[[SessionReader], Export]) -> Export:
+    """One table of all sessions: the keys of the run, then every column that any of them has.
+
+    The files are read one after the other.
+
+    Raises:
+        GpuwatchError: a file cannot be read as a session.
+    """
+    keys = {path: _keys(path) for path in paths}
+    joined: dict[str, Column] = {}
+    what = ""
+    for path in paths:
+        with SessionReader(path) as reader:
+            export = table(reader)
+        what = export.what
+        for column in export.columns:
+            known = joined.get(column.name)
+            joined[column.name] = column if known is None else _merged(known, column)
+
+    def batches() -> Iterator[Sequence[Row]]:
+        for path in paths:
+            with SessionReader(path) as reader:
+                export = table(reader)
+                places = {column.name: at for at, column in enumerate(export.columns)}
+                order = [places.get(name) for name in joined]
+                for batch in export.batches():
+                    yield [
+                        (*keys[path], *(None if at is None else row[at] for at in order))
+                        for row in batch
+                    ]
+
+    return Export(what, (*KEYS, *joined.values()), batches)
+
+
+def runs(result: StudyResult) -> Export:
+    """One row per run: how it stands in its study, and every quantity of a comparison.
+
+    ``reason``: why a run has no value to judge; ``steady_first`` counts full timed steps from 0.
+    """
+    judged = {
+        id(run.session): run
+        for question in result.questions
+        for cell in question.cells
+        for run in cell.runs
+    }
+    compared = compare(result.sessions)
+    quantities = [
+        Column(
+            f"{row.group}: {row.name} [{row.unit}]",
+            unit=row.unit,
+            method="/".join(dict.fromkeys(method.value for method in row.methods)),
+        )
+        for row in compared.rows
+    ]
+
+    def batches() -> Iterator[Sequence[Row]]:
+        yield [
+            (*_run(session, judged.get(id(session))), *(row.values[at] for row in compared.rows))
+            for at, session in enumerate(result.sessions)
+        ]
+
+    return Export("runs", (*KEYS, *_RUN, *quantities), batches)
+
+
+def _run(session: Summary, run: Run | None) -> Row:
+    path = Path(session.path)
+    steady = None if run is None else run.steady
+    return (
+        path.resolve().parent.name,
+        str(session.environment.get("label") or ""),
+        None if run is None else run.block,
+        session.id,
+        session.label,
+        path.name,
+        session.status.state.value,
+        session.status.exit_code,
+        session.started,
+        None if run is None else run.warm_up,
+        None if run is None else run.outlier,
+        None if steady is None else steady.seconds,
+        None if steady is None else steady.first,
+        None if steady is None else steady.count,
+        None if run is None else run.reason,
+    )
+
+
+def _keys(path: Path) -> tuple[Value, ...]:
+    with SessionReader(path) as reader:
+        meta = reader.meta()
+    environment = mapping(meta.get("environment")).get("label")
+    folder = path.resolve().parent
+    plan = read(folder)
+    planned = () if plan is None else plan.runs
+    block = next((run.block for run in planned if run.file == path.name), None)
+    session = mapping(meta.get("session")).get("id")
+    return folder.name, str(environment or ""), block, str(session or "")
+
+
+def _merged(one: Column, other: Column) -> Column:
+    """The same column of two sessions, which need not have got it in the same way."""
+    return replace(
+        one,
+        method=_both(one.method, other.method, "/"),
+        source=_both(one.source, other.source, "; "),
+        reason=_both(one.reason or "", other.reason or "", "; ") or None,
+    )
+
+
+def _both(one: str, other: str, between: str) -> str:
+    known = chain.from_iterable(text.split(between) for text in (one, other) if text)
+    return between.join(dict.fromkeys(known))

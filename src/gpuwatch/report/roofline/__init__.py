@@ -1,0 +1,1 @@
+"""The roofline as text and as SVG."""

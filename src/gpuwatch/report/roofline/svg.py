@@ -1,0 +1,200 @@
+"""The roofline as one self-contained SVG picture, without script, for light and dark pages."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+from html import escape
+
+from gpuwatch.analysis.hardware.points import EXECUTED, KINDS, MEASURED, Point
+from gpuwatch.analysis.hardware.roofline import Roofline
+from gpuwatch.core import units
+from gpuwatch.core.text import clean
+from gpuwatch.report.roofline.frame import Frame, Roof, frame_of, numbered, tick_label, ticks
+from gpuwatch.report.roofline.label_placement import LabelRoom
+from gpuwatch.report.values import shown
+
+_LEFT, _TOP, _WIDTH, _HEIGHT, _RIGHT = 110, 56, 640, 400, 30
+_LINE = 18
+"""Height of a line of text."""
+_LONGEST = 98
+"""Characters of a line below the plot."""
+_SIDE = 9
+"""From a point's middle to the end of its mark, with some room."""
+_MOST_RUNS = 12
+
+_STYLE = """\
+svg { background: #ffffff; font: 13px system-ui, sans-serif }
+text { fill: #1f2328 } .soft { fill: #59636e }
+.grid { stroke: #d1d9e0; stroke-width: 1 } .axis { stroke: #59636e; stroke-width: 1 }
+.roof { stroke: #1f2328; stroke-width: 2; fill: none }
+.slope { stroke: #0969da; stroke-width: 2.5; fill: none }
+.point { fill: #bc4c00; stroke: #ffffff; stroke-width: 1.5 } .halo { fill: none;
+stroke: #ffffff; stroke-width: 5px; stroke-linejoin: round }
+@media (prefers-color-scheme: dark) {
+svg { background: #0d1117 } text { fill: #f0f6fc } .soft { fill: #9198a1 }
+.grid { stroke: #2a313c } .axis { stroke: #9198a1 } .roof { stroke: #f0f6fc }
+.slope { stroke: #58a6ff } .point { fill: #f0883e; stroke: #0d1117 } .halo { stroke: #0d1117 }
+}"""
+
+
+def svg(rooflines: Sequence[Roofline]) -> str | None:
+    """The picture; ``None`` where no run has a point.
+
+    Shape tells whose bytes a point is of: diamond executed, circle measured, triangle algorithmic.
+    """
+    frame = frame_of(rooflines)
+    if frame is None:
+        return None
+    below = _below(frame, rooflines)
+    width = _LEFT + _WIDTH + _RIGHT
+    height = _TOP + _HEIGHT + 56 + _LINE * len(below)
+    verdicts = " ".join(
+        f"{clean(each.label, 100)}: {clean(each.verdict.text, 400)}."
+        for each in rooflines[:_MOST_RUNS]
+    )
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
+        f'width="{width}" height="{height}" role="img" aria-labelledby="title desc">',
+        '<title id="title">Roofline: FLOP/s against FLOP per byte</title>',
+        f'<desc id="desc">{escape(verdicts, quote=False)}</desc>',
+        f"<style>{_STYLE}</style>",
+        _text(_LEFT, 26, "Roofline: FLOP/s against FLOP per byte", extra=' font-weight="600"'),
+        *_axes(frame),
+        *_drawn(frame),
+        *(
+            _text(_LEFT - 80, _TOP + _HEIGHT + 62 + _LINE * at, line)
+            for at, line in enumerate(below)
+        ),
+        "</svg>",
+    ]
+    return "\n".join(parts) + "\n"
+
+
+def _axes(frame: Frame) -> list[str]:
+    bottom, right = _TOP + _HEIGHT, _LEFT + _WIDTH
+    parts = []
+    for power in ticks(frame.left, frame.right):
+        x = _x(frame, 10.0**power)
+        parts.append(_line(x, _TOP, x, bottom, "grid"))
+        parts.append(_text(x, bottom + 18, tick_label(power, ""), "middle", "soft"))
+    for power in ticks(frame.bottom, frame.top):
+        y = _y(frame, 10.0**power)
+        parts.append(_line(_LEFT, y, right, y, "grid"))
+        parts.append(_text(_LEFT - 8, y + 4, tick_label(power, "FLOP/s"), "end", "soft"))
+    parts.append(_line(_LEFT, bottom, right, bottom, "axis"))
+    parts.append(_line(_LEFT, _TOP, _LEFT, bottom, "axis"))
+    middle = _LEFT + _WIDTH / 2
+    parts.append(_text(middle, bottom + 36, "FLOP per byte", "middle", "soft"))
+    return parts
+
+
+def _drawn(frame: Frame) -> list[str]:
+    """Roofs, points and their labels; at last the marks, which nothing covers."""
+    right = _LEFT + _WIDTH
+    flats = [(_x(frame, frame.ridge(flat)), _y(frame, flat.value)) for flat in frame.flats]
+    slopes = [(slope, ends) for slope in frame.slopes if (ends := _ends(frame, slope))]
+    points = [(_x(frame, point.intensity), _y(frame, point.rate)) for point in frame.points]
+    room = LabelRoom(
+        (_LEFT, _TOP, right, _TOP + _HEIGHT),
+        [(x - _SIDE, y - _SIDE, x + _SIDE, y + _SIDE) for x, y in points],
+        [(x, y - 1, right, y + 1) for x, y in flats],
+    )
+    labels = [
+        _label(room, f"{at} {point.method.value}", [(x + _SIDE + 2, y + 5)])
+        for at, (point, (x, y)) in enumerate(zip(frame.points, points, strict=True), 1)
+    ]
+    for flat, (_, y) in zip(frame.flats, flats, strict=True):
+        along = [(right - x, y + under) for x in (4, 150, 300) for under in (-6, 14)]
+        labels.append(_label(room, flat.label, along, "end"))
+    for slope, (x, y, end_x, end_y) in slopes:
+        shares = (0.15, 0.3, 0.45, 0.6, 0.75, 0.05, 0.9)
+        beside = [(x + s * (end_x - x) + 10, y + s * (end_y - y) + 12) for s in shares]
+        labels.append(_label(room, slope.label, beside))
+    return [
+        *(_line(x, y, right, y, "roof") for x, y in flats),
+        *(_line(*ends, "slope") for _, ends in slopes),
+        *labels,
+        *(_mark(frame, point) for point in frame.points),
+    ]
+
+
+def _ends(frame: Frame, slope: Roof) -> tuple[float, float, float, float] | None:
+    """Both ends of a slope; ``None`` where it does not cross the plot."""
+    highest = max((flat.value for flat in frame.flats), default=10.0**frame.top)
+    low = max(10.0**frame.left, 10.0**frame.bottom / slope.value)
+    high = min(10.0**frame.right, highest / slope.value)
+    if high <= low:
+        return None
+    return (
+        *(_x(frame, low), _y(frame, low * slope.value)),
+        *(_x(frame, high), _y(frame, high * slope.value)),
+    )
+
+
+def _label(
+    room: LabelRoom, label: str, wanted: Sequence[tuple[float, float]], anchor: str = "start"
+) -> str:
+    """Text that stays readable where lines cross it; nothing where the plot is full."""
+    text = clean(label, 80)
+    place = room.place(text, wanted, to_the_left=anchor == "end")
+    if place is None:
+        return ""
+    return _text(*place, text, anchor, "halo") + _text(*place, text, anchor)
+
+
+def _mark(frame: Frame, point: Point) -> str:
+    x, y = _x(frame, point.intensity), _y(frame, point.rate)
+    if point.bytes_kind == MEASURED:
+        shape = f'<circle class="point" cx="{x:.1f}" cy="{y:.1f}" r="6"/>'
+    else:
+        offsets = (
+            ((0, -8), (8, 0), (0, 8), (-8, 0))
+            if point.bytes_kind == EXECUTED
+            else ((0, -7), (7, 6), (-7, 6))
+        )
+        corners = " ".join(f"{x + dx:.1f},{y + dy:.1f}" for dx, dy in offsets)
+        shape = f'<polygon class="point" points="{corners}"/>'
+    return shape
+
+
+def _below(frame: Frame, rooflines: Sequence[Roofline]) -> list[str]:
+    """What each number stands for, and what bounds each run."""
+    shape = {EXECUTED: "diamond", MEASURED: "circle"}
+    told = [
+        f"{at} {clean(point.label, 60)}: {shown(point.intensity, 'FLOP/By')}, "
+        f"{units.si(point.rate, 'FLOP/s')}, {point.method.value}"
+        for at, point in enumerate(frame.points, 1)
+    ]
+    kinds = {point.bytes_kind: point.text for point in frame.points}
+    told += [f"{shape.get(kind, 'triangle')}: {kinds[kind]}" for kind in KINDS if kind in kinds]
+    for roof in (*frame.slopes, *frame.flats):
+        if roof.doubt:
+            told.append(clean(f"{roof.label}: {roof.doubt}", 400))
+    for each, of_run in list(zip(rooflines, frame.numbers, strict=True))[:_MOST_RUNS]:
+        label = numbered(of_run if len(rooflines) > 1 else (), clean(each.label, 60))
+        told += ["", f"{label}: {clean(each.verdict.text, 400)}"]
+        told += dict.fromkeys(mend for mend in (each.verdict.mend, each.missing) if mend)
+    return [part for line in told for part in textwrap.wrap(line, _LONGEST) or [""]]
+
+
+def _line(x1: float, y1: float, x2: float, y2: float, kind: str) -> str:
+    return f'<line class="{kind}" x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"/>'
+
+
+def _text(
+    x: float, y: float, text: str, anchor: str = "start", kind: str = "", extra: str = ""
+) -> str:
+    shown_kind = f' class="{kind}"' if kind else ""
+    return (
+        f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}"{shown_kind}{extra}>'
+        f"{escape(text, quote=False)}</text>"
+    )
+
+
+def _x(frame: Frame, intensity: float) -> float:
+    return _LEFT + frame.across(intensity) * _WIDTH
+
+
+def _y(frame: Frame, rate: float) -> float:
+    return _TOP + (1 - frame.upward(rate)) * _HEIGHT

@@ -1,0 +1,147 @@
+"""The roofline for a terminal of eighty columns."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+
+from gpuwatch.analysis.hardware.points import ALGORITHMIC, EXECUTED, MEASURED, Point
+from gpuwatch.analysis.hardware.roofline import Roofline
+from gpuwatch.core import units
+from gpuwatch.core.text import clean
+from gpuwatch.report.roofline.frame import Frame, Roof, frame_of, numbered, tick_label, ticks
+from gpuwatch.report.values import shown
+
+_WIDTH, _HEIGHT, _MARGIN = 64, 19, 14
+"""Columns and rows of the plane, and columns before it."""
+_COLUMNS = 80
+_MARKS = {EXECUTED: "◆", MEASURED: "●", ALGORITHMIC: "▲"}
+
+
+def text(rooflines: Sequence[Roofline]) -> str:
+    """Plot, legend and what each run is bound by; without a point the reasons alone."""
+    frame = frame_of(rooflines)
+    lines = [] if frame is None else _plot(frame)
+    if frame is not None:
+        lines.append("")
+        under = _hidden(frame)
+        for at, point in enumerate(frame.points, 1):
+            lines += _legend(at, point, under.get(at))
+        for sign, roofs in (("╱", frame.slopes), ("─", frame.flats)):
+            lines += [line for roof in roofs for line in _roof(sign, roof)]
+    for at, each in enumerate(rooflines):
+        of_run = frame.numbers[at] if frame is not None and len(rooflines) > 1 else ()
+        label = numbered(of_run, clean(each.label, 200))
+        lines += ["", *_wrapped(f"{label}: {clean(each.verdict.text, 600)}")]
+        for mend in dict.fromkeys(m for m in (each.verdict.mend, each.missing) if m):
+            lines += _wrapped(f"  {mend}")
+    return "\n".join(lines).lstrip("\n") + "\n"
+
+
+def _plot(frame: Frame) -> list[str]:
+    cells = [[" "] * _WIDTH for _ in range(_HEIGHT)]
+    for slope in frame.slopes:
+        for column in range(_WIDTH):
+            intensity = _intensity(frame, column)
+            rate = intensity * slope.value
+            if _inside(frame, rate) and rate <= max((f.value for f in frame.flats), default=rate):
+                cells[_row(frame, rate)][column] = "╱"
+    for flat in reversed(frame.flats):
+        first = _column(frame, frame.ridge(flat))
+        for column in range(first, _WIDTH):
+            cells[_row(frame, flat.value)][column] = "─"
+    _name_flats(frame, cells)
+    for at in range(len(frame.points), 0, -1):
+        row, column, mark = _marked(frame, at)
+        cells[row][column : column + len(mark)] = mark
+    rate_ticks = {_row(frame, 10.0**power): power for power in ticks(frame.bottom, frame.top)}
+    lines = [f"{'FLOP/s':>{_MARGIN - 2}} │"]
+    for row, of_row in enumerate(cells):
+        label = tick_label(rate_ticks[row], "FLOP/s") if row in rate_ticks else ""
+        axis = "┤" if label else "│"
+        lines.append(f"{label:>{_MARGIN - 2}} {axis}{''.join(of_row)}".rstrip())
+    return [*lines, *_intensity_axis(frame)]
+
+
+def _name_flats(frame: Frame, cells: list[list[str]]) -> None:
+    """The data types of each flat roof at its right end; of roofs in one row all of them."""
+    by_row: dict[int, list[str]] = {}
+    for flat in frame.flats:
+        by_row.setdefault(_row(frame, flat.value), []).extend(flat.names)
+    for row, names in by_row.items():
+        label = f" {', '.join(names)} "[: _WIDTH // 2]
+        cells[row][_WIDTH - len(label) :] = label
+
+
+def _intensity_axis(frame: Frame) -> list[str]:
+    axis, labels = ["─"] * _WIDTH, [" "] * (_WIDTH + 8)
+    for power in ticks(frame.left, frame.right, 8):
+        column = _column(frame, 10.0**power)
+        axis[column] = "┴"
+        label = tick_label(power, "")
+        start = max(0, column - len(label) // 2)
+        labels[start : start + len(label)] = label
+    indent = " " * (_MARGIN - 1)
+    return [
+        f"{indent}└{''.join(axis)}",
+        f"{indent} {''.join(labels)}".rstrip()[:_COLUMNS],
+        f"{'FLOP per byte':>{_COLUMNS - 2}}",
+    ]
+
+
+def _marked(frame: Frame, at: int) -> tuple[int, int, str]:
+    """Row, first column and text of a point's mark."""
+    point = frame.points[at - 1]
+    mark = f"{_MARKS[point.bytes_kind]}{at}"
+    column = min(_column(frame, point.intensity), _WIDTH - len(mark))
+    return _row(frame, point.rate), column, mark
+
+
+def _hidden(frame: Frame) -> dict[int, int]:
+    """By number of a point whose mark is covered, the first one that covers it."""
+    found: dict[int, int] = {}
+    for at in range(2, len(frame.points) + 1):
+        row, column, mark = _marked(frame, at)
+        for other in range(1, at):
+            its_row, its_column, its_mark = _marked(frame, other)
+            apart = column >= its_column + len(its_mark) or its_column >= column + len(mark)
+            if row == its_row and not apart:
+                found[at] = other
+                break
+    return found
+
+
+def _roof(sign: str, roof: Roof) -> list[str]:
+    doubt = f": {roof.doubt}" if roof.doubt else ""
+    return _wrapped(f"{sign}  {clean(f'{roof.label}{doubt}', 500)}")
+
+
+def _legend(at: int, point: Point, under: int | None) -> list[str]:
+    told = (
+        f"{_MARKS[point.bytes_kind]}{at} {clean(point.label, 200)}: "
+        f"{shown(point.intensity, 'FLOP/By')}, {units.si(point.rate, 'FLOP/s')}, "
+        f"{point.method.value}; {point.text}"
+        + ("" if under is None else f"; in the plot under {under}")
+    )
+    return _wrapped(told)
+
+
+def _wrapped(line: str) -> list[str]:
+    return textwrap.wrap(line, _COLUMNS, subsequent_indent="   ") or [""]
+
+
+def _intensity(frame: Frame, column: int) -> float:
+    share = column / (_WIDTH - 1)
+    return float(10.0 ** (frame.left + share * (frame.right - frame.left)))
+
+
+def _inside(frame: Frame, rate: float) -> bool:
+    return bool(10.0**frame.bottom <= rate <= 10.0**frame.top)
+
+
+def _column(frame: Frame, intensity: float) -> int:
+    return round(frame.across(intensity) * (_WIDTH - 1))
+
+
+def _row(frame: Frame, rate: float) -> int:
+    return round((1 - frame.upward(rate)) * (_HEIGHT - 1))

@@ -1,0 +1,1 @@
+"""One session, or several side by side, as text, Markdown, CSV and JSON."""

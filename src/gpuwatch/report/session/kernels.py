@@ -1,0 +1,185 @@
+"""The tables of a profile for people, for spreadsheets and for programs."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from typing import Any
+
+from gpuwatch.analysis.hardware.profile import (
+    COUNTERS,
+    TABLES,
+    Cell,
+    Counters,
+    Profile,
+    Table,
+    counters_table,
+)
+from gpuwatch.core import units
+from gpuwatch.core.text import clean, markdown
+from gpuwatch.report.tables.plain import markdown_table, table
+from gpuwatch.report.values import ratio
+
+_LONGEST_NAME = 100
+_DIFFERENCE = (
+    "less than counted: convolutions by Winograd or FFT; more: padding to whole tiles, work done "
+    "twice, operators that the count leaves out"
+)
+
+
+def all_tables(profile: Profile | None, counters: Counters | None) -> dict[str, Table]:
+    """Every table that a session has, by name, in the order in which they are shown."""
+    found = dict(profile.tables) if profile is not None else {}
+    if counters is not None and counters.kernels:
+        found[COUNTERS] = counters_table(counters)
+    order = [*TABLES, COUNTERS]
+    return {
+        name: found[name]
+        for name in sorted(found, key=lambda name: order.index(name) if name in order else 99)
+        if found[name].rows
+    }
+
+
+def heading(profile: Profile | None, counters: Counters | None, flop: float | None) -> list[str]:
+    """Lines that say what the tables are of; ``flop`` is the model's count for one step."""
+    lines = []
+    if profile is not None:
+        lines.append(_source(profile))
+        lines += [f"note: {clean(note)}" for note in profile.notes]
+        if profile.reason:
+            lines.append(f"note: {clean(profile.reason)}")
+    if counters is not None:
+        lines += _counted(counters, flop)
+    return lines
+
+
+def as_text(shown: Table, limit: int | None) -> str:
+    """A table for a terminal: numbers rounded, names cut; ``limit`` rows, None for all."""
+    rows = [
+        [_shown(cell, column) for cell, column in zip(row, shown.columns, strict=True)]
+        for row in shown.rows[:limit]
+    ]
+    what = {**TABLES, COUNTERS: "kernels by hardware counters"}.get(shown.name)
+    lines = [
+        clean(shown.name) + (f": {what}" if what else ""),
+        table([clean(column) for column in shown.columns], rows, left=0, last_left=True),
+    ]
+    if hidden := len(shown.rows) - len(rows):
+        lines.append(f"{hidden} more rows: --limit 0 shows all")
+    if shown.rows_left_out:
+        lines.append(f"{shown.rows_left_out} rows of little time were not recorded")
+    return "\n".join(lines) + "\n"
+
+
+def as_markdown(shown: Table, limit: int | None) -> str:
+    """The same as a Markdown table, with names in full."""
+    head = [markdown(column) for column in shown.columns]
+    rows = [
+        [
+            markdown(cell) if isinstance(cell, str) else _shown(cell, column)
+            for cell, column in zip(row, shown.columns, strict=True)
+        ]
+        for row in shown.rows[:limit]
+    ]
+    return f"{markdown_table(head, rows, left=0)}\n"
+
+
+def as_csv(shown: Table, limit: int | None) -> str:
+    """The table as ``nsys stats --format csv`` writes it: numbers in full, empty for unknown.
+
+    Text that a spreadsheet would take for a formula stands behind an apostrophe.
+    """
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(map(_plain, shown.columns))
+    writer.writerows(
+        ["" if cell is None else _plain(cell) if isinstance(cell, str) else cell for cell in row]
+        for row in shown.rows[:limit]
+    )
+    return out.getvalue()
+
+
+def document(
+    profile: Profile | None, counters: Counters | None, shown: Sequence[Table], limit: int | None
+) -> dict[str, Any]:
+    """Everything as JSON, schema 1; null is unknown.
+
+    ``rows_left_out`` were not recorded, ``rows_not_printed`` are behind ``limit``.
+    """
+    return {
+        "schema": 1,
+        "profile": None
+        if profile is None
+        else {
+            "tool": profile.tool,
+            "version": profile.version,
+            "device": profile.device,
+            "steps": profile.steps,
+            "step_seconds": profile.step_seconds,
+            "reason": profile.reason,
+            "notes": list(profile.notes),
+        },
+        "counters": None
+        if counters is None
+        else {name: value for name, value in vars(counters).items() if name != "kernels"},
+        "tables": {
+            each.name: {
+                "columns": each.columns,
+                "rows": each.rows[:limit],
+                "rows_left_out": each.rows_left_out,
+                "rows_not_printed": len(each.rows) - len(each.rows[:limit]),
+            }
+            for each in shown
+        },
+    }
+
+
+def _source(profile: Profile) -> str:
+    tool = clean(" ".join(filter(None, (profile.tool, profile.version))))
+    if profile.steps is None:
+        return f"profile by {tool}, imported"
+    plural = "" if profile.steps == 1 else "s"
+    each = f" of {units.milliseconds(profile.step_seconds)}" if profile.step_seconds else ""
+    device = {"cuda": " on the GPU", "cpu": " on the CPU"}.get(profile.device or "", "")
+    return f"{profile.steps} step{plural}{each} under {tool}{device}, after the timed steps"
+
+
+def _counted(counters: Counters, model: float | None) -> list[str]:
+    tool = clean(" ".join(filter(None, (counters.tool, counters.version))))
+    if counters.reason:
+        return [f"no hardware counters: {clean(counters.reason)}"]
+    imported = counters.steps is None
+    flop = counters.flop if imported else counters.flop_per_step
+    read = counters.dram_read_bytes if imported else counters.dram_read_bytes_per_step
+    write = counters.dram_write_bytes if imported else counters.dram_write_bytes_per_step
+    many = "all" if counters.launches is None else f"{counters.launches} launches"
+    per = f"in {many}" if imported else "per step"
+    lines = []
+    if (flop, read, write) != (None, None, None):
+        lines.append(
+            f"executed, {per}, by {tool}: {units.si(flop, 'FLOP')}; "
+            f"DRAM {units.si(read, 'B')} read, {units.si(write, 'B')} written"
+        )
+    if flop is not None and model and not imported:
+        lines.append(
+            f"the model's count is {units.si(model, 'FLOP')} per step; executed to counted "
+            f"{ratio(flop / model)} ({_DIFFERENCE})"
+        )
+    return lines + [f"note: {clean(note)}" for note in counters.notes]
+
+
+def _shown(cell: Cell, column: str) -> str:
+    if cell is None:
+        return units.UNKNOWN
+    if isinstance(cell, str):
+        name = clean(cell)
+        return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 1]}…"
+    if column.endswith("(%)"):
+        return f"{cell:.1f}"
+    return f"{cell:,.3f}" if column.endswith("(MB)") else f"{cell:,.0f}"
+
+
+def _plain(text: str) -> str:
+    cleaned = clean(text)
+    return f"'{cleaned}" if cleaned.startswith(("=", "+", "-", "@")) else cleaned

@@ -1,0 +1,1 @@
+"""A study as text, Markdown, CSV and JSON."""

@@ -1,0 +1,165 @@
+"""A study as Markdown that fits a pull request: the verdict first, the details folded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gpuwatch.analysis.results import Question, StudyResult
+from gpuwatch.analysis.study import interval_plot
+from gpuwatch.analysis.study.notes import conditions
+from gpuwatch.core import units
+from gpuwatch.core.text import clean, markdown
+from gpuwatch.report.session import side_by_side
+from gpuwatch.report.study import (
+    about,
+    facts,
+    tables,
+    why,
+)
+from gpuwatch.report.study import (
+    answer as study_answer,
+)
+from gpuwatch.report.study import (
+    origin as study_origin,
+)
+from gpuwatch.report.study.compared import compared, one_run_each
+from gpuwatch.report.study.document import Heading, Item, Plot, Said, Section
+from gpuwatch.report.tables.plain import markdown_table
+from gpuwatch.report.values import ratio, shown
+
+LONGEST = 60_000
+"""Bytes; GitHub takes 65,536 characters."""
+_ROOM_FOR_REST = 500
+_LONGEST_TEXT = 1000
+_PLOT_COLUMNS = 80
+
+
+def as_markdown(result: StudyResult, *, roofline: str | None = None) -> str:
+    """The study as GitHub shows it, in under ``LONGEST`` bytes; what has no room is named.
+
+    ``roofline``: the name of the picture beside the file.
+    """
+    if one_run_each(result):
+        answer = _items(study_answer.answer(result))
+        return side_by_side.as_markdown(
+            compared(result),
+            study_answer.heading(result)[0],
+            [*result.notices, *conditions(result.questions)],
+            answer=[*answer, ""] if answer else [],
+            roofline=roofline,
+        )
+    parts = ["\n".join(_beginning(result, roofline))]
+    left_out = []
+    room = LONGEST - _ROOM_FOR_REST - len(parts[0].encode())
+    for title, text in _details(result):
+        size = len(text.encode()) + 1
+        if size <= room:
+            parts.append(text)
+            room -= size
+        elif title not in left_out:
+            left_out.append(title)
+    if left_out:
+        parts.append(f"Left out for its length: {', '.join(left_out)}. summary.json has all of it.")
+    return "\n".join(parts) + "\n"
+
+
+def _beginning(result: StudyResult, roofline: str | None) -> Iterator[str]:
+    title, *asked = study_answer.heading(result)
+    yield f"# {markdown(title)}\n"
+    yield from (f"{markdown(each)}\n" for each in asked)
+    if origin := study_origin.lines(result):
+        yield "<br>\n".join(map(markdown, origin)) + "\n"
+    yield from _items(study_answer.answer(result))
+    yield ""
+    for question in result.questions:
+        yield from [f"### {markdown(question.label)}\n"] if len(result.questions) > 1 else []
+        yield f"{_short_table(question)}\n"
+    if roofline:
+        yield f"Roofline of the runs: {roofline}, beside this file.\n"
+
+
+def _short_table(question: Question) -> str:
+    """One row for each cell: the verdict with the numbers that it rests on."""
+    of = {each.other: each for each in question.contrasts}
+    rows = []
+    for at, cell in enumerate(question.cells):
+        contrast = of.get(at)
+        verdict = None if contrast is None else contrast.verdict
+        change = None if verdict is None else verdict.change
+        estimate = None if verdict is None else verdict.estimate
+        rows.append(
+            [
+                markdown(cell.label),
+                "" if verdict is None else study_answer.word(verdict),
+                shown(cell.median, "s"),
+                "" if estimate is None else ratio(1 + estimate),
+                "" if change is None else markdown(tables.interval(change)),
+                units.UNKNOWN if cell.spread is None else units.percent(cell.spread),
+                str(len([run for run in cell.judged if run.value is not None])),
+            ]
+        )
+    head = ["", "verdict", question.metric, "ratio", "interval of the change", "spread", "runs"]
+    return markdown_table(head, rows, left=2)
+
+
+def _details(result: StudyResult) -> Iterator[tuple[str, str]]:
+    """Title and text of each folded section, what matters more first."""
+    yield from _folded(about.sweeps(result))
+    several = len(result.questions) > 1
+    order = tables.orders(result.plan)
+    for question in result.questions:
+        for section in (
+            why.evidence(question),
+            why.kernels(question),
+            facts.table(question),
+            tables.cells(question),
+            tables.runs(question, order),
+            tables.verdicts(question),
+        ):
+            yield from _folded(section, question.label if several else None)
+    for section in (
+        about.noise(result),
+        about.notes(result),
+        about.method(result),
+    ):
+        yield from _folded(section)
+
+
+def _folded(section: Section, of: str | None = None) -> Iterator[tuple[str, str]]:
+    """``of``: the question that it belongs to."""
+    if section.items:
+        lines = [f"**{markdown(of)}**\n"] if of else []
+        body = "\n".join([*lines, *_items(section)])
+        title = section.title
+        yield title, f"<details><summary>{title}</summary>\n\n{body}\n\n</details>\n"
+
+
+def _items(section: Section) -> list[str]:
+    """Lines; a blank one between what are no items of one list."""
+    lines: list[str] = []
+    before: Item | None = None
+    for item in section.items:
+        apart = not (isinstance(item, Said) and isinstance(before, Said))
+        lines += ["", *_item(item)] if apart and lines else _item(item)
+        before = item
+    return lines
+
+
+def _item(item: Item) -> list[str]:
+    if isinstance(item, Said):
+        word = f"**{markdown(item.word)}** " if item.word else ""
+        mend = f". Mend: {markdown(item.mend)}" if item.mend else ""
+        return [f"- {word}{markdown(clean(item.text, _LONGEST_TEXT))}{mend}"]
+    if isinstance(item, Heading):
+        return [f"**{markdown(item.text)}**"]
+    if isinstance(item, Plot):
+        drawn = interval_plot.rows(item.contrasts, _PLOT_COLUMNS)
+        return ["```text", *(line.replace("`", "'") for line in drawn), "```"] if drawn else []
+    head = [markdown(cell) for cell in item.head]
+    rows = [[_cell(cell) for cell in row] for row in item.rows]
+    return [markdown_table(head, rows)]
+
+
+def _cell(cell: str) -> str:
+    lines = cell.replace("\t", " ").split("\n")
+    return "<br>".join(markdown(line) for line in lines)

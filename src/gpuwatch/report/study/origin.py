@@ -1,0 +1,101 @@
+"""What a reader must know of a study to trust it: when, where, on what, by which command."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gpuwatch.analysis.comparison.wording import counted, per_cent
+from gpuwatch.analysis.results import StudyResult
+from gpuwatch.analysis.summary.identity import device_names
+from gpuwatch.analysis.summary.summary import Summary
+from gpuwatch.core.models import mapping
+from gpuwatch.core.text import clean, shell
+from gpuwatch.report.study.rest import blocks_done
+
+_MOST = 3
+"""Names of a kind that are told."""
+_LONGEST_COMMAND = 120
+
+
+def lines(result: StudyResult) -> tuple[str, ...]:
+    """Two lines at most: date, host, device and version; then command, blocks and margin. Empty
+    where there is no session."""
+    found = (
+        ", ".join(filter(None, (_date(result), hosts(result), devices(result), _made(result)))),
+        "; ".join(filter(None, (commands(result), blocks(result)))),
+    )
+    return tuple(filter(None, found)) if result.sessions else ()
+
+
+def _date(result: StudyResult) -> str:
+    started = min((each.started for each in result.sessions if each.started), default="")
+    return f"{started[:16].replace('T', ' ')} UTC" if started else ""
+
+
+def _made(result: StudyResult) -> str:
+    told = versions(result)
+    return f"gpuwatch {told}" if told else ""
+
+
+def hosts(result: StudyResult) -> str:
+    """Names of the machines; empty where they are not known."""
+    return _named(map(host, result.sessions))
+
+
+def devices(result: StudyResult) -> str:
+    """The GPUs that the runs used, else the machine's CPU."""
+    return _named(map(device, result.sessions))
+
+
+def versions(result: StudyResult) -> str:
+    """Of gpuwatch, which recorded the runs."""
+    return _named(
+        str(mapping(each.facts.get("host")).get("gpuwatch.version") or "")
+        for each in result.sessions
+    )
+
+
+def commands(result: StudyResult) -> str:
+    """The command of each case, or a workload with what it was given."""
+    return _named((_command(each) for each in result.sessions), "; ")
+
+
+def host(session: Summary) -> str:
+    """Name of the machine; empty where it is not known."""
+    return str(mapping(session.facts.get("host")).get("host.name") or "")
+
+
+def device(session: Summary) -> str:
+    """The GPUs that a run used, else the machine's CPU."""
+    return ", ".join(device_names(session))
+
+
+def blocks(result: StudyResult) -> str:
+    """``4 of 5 blocks done, margin 1 %``, for each part of the plan that is judged."""
+    plan = result.plan
+    if plan is None:
+        return ""
+    told = []
+    for place, part in enumerate(plan.parts[: _MOST + 1]):
+        name = f"{part.name}: " if len(plan.parts) > 1 and part.name else ""
+        if part.blocks is None:
+            told.append(f"{name}each once")
+        else:
+            done = f"{blocks_done(result, place)} of {counted(part.blocks, 'block')} done"
+            told.append(f"{name}{done}, margin {per_cent(part.margin)}")
+    return "; ".join(told)
+
+
+def _command(session: Summary) -> str:
+    workload = session.workload
+    arguments = workload.get("arguments")
+    given = [str(each) for each in arguments] if isinstance(arguments, list) else []
+    told = given if workload.get("kind") == "command" else [str(workload.get("name")), *given]
+    text = clean(" ".join(map(shell, told)))
+    return text if len(text) <= _LONGEST_COMMAND else f"{text[: _LONGEST_COMMAND - 1]}\u2026"
+
+
+def _named(names: Iterable[str], between: str = ", ") -> str:
+    known = list(dict.fromkeys(name for name in names if name))
+    rest = f"{between}{len(known) - _MOST} more" if len(known) > _MOST else ""
+    return between.join(known[:_MOST]) + rest

@@ -1,0 +1,211 @@
+"""The tables of one question: what every cell measured, its runs, and its verdicts in numbers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from itertools import groupby
+from pathlib import Path
+
+from gpuwatch.analysis.comparison.wording import per_cent
+from gpuwatch.analysis.results import Cell, Interval, Kind, Question, Run, TableRow, Verdict
+from gpuwatch.analysis.summary.summary import Summary
+from gpuwatch.core import units
+from gpuwatch.core.metrics import Method
+from gpuwatch.report import changes
+from gpuwatch.report.ranges import below, between
+from gpuwatch.report.study.answer import word
+from gpuwatch.report.study.document import Grid, Item, Said, Section
+from gpuwatch.report.values import bounded, moved, ratio, shown
+from gpuwatch.session.plan import Plan
+
+_BADGES = {Method.COUNTED: "c", Method.BOUND: "b"}
+_OUTLIER = "*"
+
+
+def orders(plan: Plan | None) -> Mapping[str, int]:
+    """The number of each run of the plan, by the name of its session's file."""
+    return {} if plan is None else {run.file: run.index for run in plan.runs}
+
+
+def order_of(session: Summary, order: Mapping[str, int]) -> int | None:
+    """The session's number in the plan; ``None`` where that does not have it."""
+    return order.get(Path(session.path).name)
+
+
+def cells(question: Question) -> Section:
+    """One row for each quantity: medians, their ratios, and below them the range of the runs."""
+    ratios = _ratios_of(question)
+    rows: list[tuple[str, ...]] = []
+    for group, of_group in groupby(question.table, key=lambda row: row.group):
+        rows.append((f"{group}:", *[""] * len(question.cells)))
+        rows += [_row(row, ratios) for row in of_group]
+    head = ("", *(cell.label for cell in question.cells))
+    told = "median over the judged runs that gave a value, and their range where it shows"
+    if any(ratios):
+        told += f"; {ratio_legend(question)}"
+    badges = {method for row in question.table for method in row.methods}
+    marks = [f"({mark}) {each.value}" for each, mark in _BADGES.items() if each in badges]
+    told += f"; {', '.join(marks)}, all else measured" if marks else "; all measured"
+    items = (Grid(head, tuple(rows)), Said("", told))
+    return Section("what was measured", items if rows else ())
+
+
+def ratio_legend(question: Question) -> str:
+    """What the ratios of the table are."""
+    base = question.cells[baseline_of(question)].label
+    if not any(each.verdict.paired for each in question.contrasts):
+        return f"x: ratio of the medians, against {base}"
+    return (
+        f"x: against {base}, the geometric mean of the ratios within the blocks, which may differ "
+        "from the quotient of the medians; no ratio where a block has a zero"
+    )
+
+
+def bound_of(row: TableRow, at: int) -> str | None:
+    """``at most``, ``at least``, or ``None`` where the value is known."""
+    if row.bounds:
+        return row.bounds[at]
+    return "at most" if row.at_most and row.values[at] is not None else None
+
+
+def few_of(row: TableRow, at: int) -> str:
+    """``2 of 5 runs``, where a value is not that of all runs of its cell; else empty."""
+    if not row.known or not 0 < row.known[at] < row.runs[at]:
+        return ""
+    return f"{row.known[at]} of {row.runs[at]} runs"
+
+
+def baseline_of(question: Question) -> int:
+    """Place of the cell that the others are compared with."""
+    return question.contrasts[0].baseline if question.contrasts else 0
+
+
+def _ratios_of(question: Question) -> tuple[bool, ...]:
+    """Of which cells a ratio means something."""
+    good = {each.other for each in question.contrasts if each.verdict.kind is not Kind.INVALID} - {
+        baseline_of(question)
+    }
+    return tuple(at in good for at in range(len(question.cells)))
+
+
+def _row(row: TableRow, ratios: tuple[bool, ...]) -> tuple[str, ...]:
+    found = []
+    for at, value in enumerate(row.values):
+        text = moved(value) if row.is_traffic else shown(value, row.unit)
+        text = bounded(text, bound_of(row, at))
+        if ratios[at] and row.ratios[at] is not None:
+            text += f"\t{ratio(row.ratios[at])}"
+        low, high = row.lows[at], row.highs[at]
+        if low is not None and high is not None:
+            span = below(
+                text.partition("\t")[0],
+                between(low, high, row.unit, is_traffic=row.is_traffic),
+            )
+            text += f"\n{span}" if span else ""
+        if few := few_of(row, at):
+            text += f"\n{few}"
+        found.append(text)
+    badges = "/".join(dict.fromkeys(_BADGES[each] for each in row.methods if each in _BADGES))
+    return (f"{row.name} ({badges})" if badges else row.name, *found)
+
+
+def runs(question: Question, order: Mapping[str, int]) -> Section:
+    """Every run: its place in the study (or its session), its value, and why there is none."""
+    of_cell = [_by_place(cell) for cell in question.cells]
+    places = sorted({place for of in of_cell for place in of})
+    ratio_of = {each.other: each.ratios for each in question.contrasts}
+    several = Counter(block for block, _ in places)
+    rows = []
+    for block, again in places:
+        name = _block(block, again, several[block])
+        texts = []
+        for at, of in enumerate(of_cell):
+            run = of.get((block, again))
+            text = "" if run is None else _value(run, order)
+            known = ratio_of.get(at, ())
+            if block > 0 and again == 0 and block <= len(known):
+                text += f" {ratio(known[block - 1])}".rstrip()
+            texts.append(text)
+        rows.append((name, *texts))
+    items: list[Item] = [
+        Grid(("number: value", *(cell.label for cell in question.cells)), tuple(rows))
+    ]
+    items += [
+        Said("", f"{cell.label}, run {_place(run, order)}: no {question.metric}: {run.reason}")
+        for cell in question.cells
+        for run in cell.runs
+        if run.value is None
+    ]
+    if any(run.outlier for cell in question.cells for run in cell.runs):
+        far = "more than ten scaled median absolute deviations from its cell's median"
+        items.append(Said("", f"{_OUTLIER} outlier, {far}: shown and kept"))
+    return Section("runs", tuple(items))
+
+
+def _by_place(cell: Cell) -> dict[tuple[int, int], Run]:
+    """Runs by their block (-1: none) and how many of the block came before them."""
+    found: dict[tuple[int, int], Run] = {}
+    seen: Counter[int] = Counter()
+    for run in cell.runs:
+        block = -1 if run.block is None else run.block
+        found[block, seen[block]] = run
+        seen[block] += 1
+    return found
+
+
+def _block(block: int, again: int, several: int) -> str:
+    if block < 0:
+        return f"run {again + 1}"
+    name = "warm-up, not judged" if block == 0 else f"block {block}"
+    return f"{name}, run {again + 1}" if several > 1 else name
+
+
+def _value(run: Run, order: Mapping[str, int]) -> str:
+    value = "none" if run.value is None else shown(run.value, "s")
+    return f"{_place(run, order)}: {value}{_OUTLIER if run.outlier else ''}"
+
+
+def _place(run: Run, order: Mapping[str, int]) -> str:
+    """Its number in the study, else the beginning of its session's id."""
+    index = order_of(run.session, order)
+    return run.session.id[:6] if index is None else str(index)
+
+
+def verdicts(question: Question) -> Section:
+    """The numbers behind the verdicts: one column for each contrast."""
+    contrasts = question.contrasts
+    if all(each.verdict.estimate is None for each in contrasts):
+        return Section("verdicts in numbers", ())
+    base = question.cells[baseline_of(question)].label
+    head = (f"against {base}", *(question.cells[each.other].label for each in contrasts))
+    found = [_verdict(each.verdict) for each in contrasts]
+    names = list(dict.fromkeys(name for of in found for name in of))
+    rows = tuple((name, *(of.get(name, units.UNKNOWN) for of in found)) for name in names)
+    return Section("verdicts in numbers", (Grid(head, rows),))
+
+
+def _verdict(verdict: Verdict) -> dict[str, str]:
+    found = {"verdict": word(verdict), "margin": per_cent(verdict.margin)}
+    if verdict.estimate is not None:
+        found["change"] = changes.estimate(verdict.estimate, verdict.change)
+    if verdict.change is not None:
+        found["interval"] = interval(verdict.change)
+    if verdict.equivalence is not None:
+        found["equivalence interval"] = interval(verdict.equivalence)
+    found["pairs" if verdict.paired else "runs"] = str(verdict.pairs)
+    if verdict.noise is not None:
+        found["noise of one run"] = units.percent(verdict.noise)
+    if verdict.p_zero is not None:
+        found["p of no difference, t test"] = changes.p_value(verdict.p_zero)
+    if verdict.p_rank is not None:
+        found["p of no difference, ranks"] = changes.p_value(verdict.p_rank)
+    found["comparisons, by Holm"] = str(verdict.comparisons)
+    if verdict.more_blocks is not None:
+        found["blocks to decide, about"] = str(verdict.more_blocks)
+    return found
+
+
+def interval(of: Interval) -> str:
+    """``-0.1 to +0.5 % at 95 %``."""
+    return f"{changes.ends(of)} %\nat {100 * of.level:.3g} %"

@@ -1,0 +1,156 @@
+"""A study for a terminal: what it says first, then what that rests on."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import textwrap
+from collections.abc import Iterator, Sequence
+
+from gpuwatch.analysis.results import StudyResult
+from gpuwatch.analysis.study import interval_plot
+from gpuwatch.analysis.study.notes import conditions, doubts
+from gpuwatch.core.text import clean
+from gpuwatch.report.session import side_by_side
+from gpuwatch.report.study import (
+    about,
+    answer,
+    facts,
+    origin,
+    tables,
+    why,
+)
+from gpuwatch.report.study.compared import compared, one_run_each
+from gpuwatch.report.study.document import Grid, Heading, Item, Plot, Said, Section
+from gpuwatch.report.tables.fitted import fitted
+
+_NARROWEST, _WIDEST = 40, 100
+"""Columns of sentences, however wide the terminal is."""
+_LONGEST_WORD = 24
+_LONGEST_TEXT = 1000
+_MOST_DOUBTS = 6
+_BREAKS = re.compile(r"[\n\t]|[^\n\t]+")
+
+
+def terminal(result: StudyResult, *, columns: int = 80, short: bool = False) -> str:
+    """Sentences, an interval plot, and per question its table, runs and explanation.
+
+    No line of a table is wider than ``columns``; only commands that mend something may be. Where
+    every cell has one run, the sentences and the sessions side by side. ``short``: what it says
+    and not what that rests on; of single runs their first figures.
+    """
+    columns = max(_NARROWEST, columns)
+    if one_run_each(result):
+        lines = _items(answer.answer(result), columns)
+        if short:
+            beside = side_by_side.brief(compared(result), columns=columns)
+            beside += _doubts(result, columns)
+        else:
+            notices = [*result.notices, *conditions(result.questions)]
+            beside = side_by_side.terminal(compared(result), notices, columns=columns)
+        return "\n".join([*lines, "", beside]) if lines else beside
+    lines = [part for each in answer.heading(result) for part in _wrap("", each, columns)]
+    lines += [_short(each, columns) for each in origin.lines(result)]
+    sections = _answers(result) if short else _sections(result)
+    for section in sections:
+        if isinstance(section, Heading):
+            lines += ["", clean(section.text, 200), "-" * min(columns, len(clean(section.text)))]
+        elif section.items and section.title:
+            lines += ["", section.title]
+            lines += [f"  {line}".rstrip() for line in _items(section, columns - 2)]
+        elif section.items:
+            lines += ["", *_items(section, columns)]
+    told = _doubts(result, columns) if short else ""
+    return "\n".join(lines) + "\n" + (f"\n{told}" if told else "")
+
+
+def _doubts(result: StudyResult, columns: int) -> str:
+    """What to know before believing what stands above; how single runs ended stands there."""
+    told = [each.status.text for each in result.sessions]
+    told += [f"{each.label}: {each.status.text}" for each in result.sessions]
+    found = [each for each in doubts(result) if each not in told or not one_run_each(result)]
+    if len(found) > _MOST_DOUBTS:
+        rest = len(found) - _MOST_DOUBTS + 1
+        found = [*found[: _MOST_DOUBTS - 1], f"{rest} more notes: summary.md has all of them"]
+    return "".join(f"{line}\n" for each in found for line in _wrap("note: ", each, columns))
+
+
+def _short(text: str, columns: int) -> str:
+    line = clean(text)
+    return line if len(line) <= columns else f"{line[: columns - 1]}\u2026"
+
+
+def _answers(result: StudyResult) -> Iterator[Section | Heading]:
+    yield answer.answer(result)
+    yield about.sweeps(result)
+
+
+def _sections(result: StudyResult) -> Iterator[Section | Heading]:
+    yield from _answers(result)
+    order = tables.orders(result.plan)
+    for question in result.questions:
+        if len(result.questions) > 1:
+            yield Heading(question.label)
+        yield why.evidence(question)
+        yield why.kernels(question)
+        yield facts.listed(question)
+        yield tables.cells(question)
+        yield tables.runs(question, order)
+        yield tables.verdicts(question)
+    yield about.noise(result)
+    yield about.notes(result)
+    yield about.method(result)
+
+
+def _items(section: Section, columns: int) -> list[str]:
+    width = 0
+    lines: list[str] = []
+    for at, item in enumerate(section.items):
+        before = section.items[at - 1] if at else None
+        if before is None or isinstance(before, Heading):
+            width = _width(section.items[at:])
+        apart = isinstance(item, (Grid, Plot)) or isinstance(before, (Grid, Plot))
+        new = _item(item, width, columns)
+        lines += ["", *new] if apart and lines and new else new
+    return lines
+
+
+def _width(items: Sequence[Item]) -> int:
+    """Columns of the words up to the next heading."""
+    until = itertools.takewhile(lambda item: not isinstance(item, Heading), items)
+    words = [clean(item.word) for item in until if isinstance(item, Said)]
+    return max((len(word) for word in words if len(word) <= _LONGEST_WORD), default=0)
+
+
+def _item(item: Item, width: int, columns: int) -> list[str]:
+    if isinstance(item, Said):
+        word = clean(item.word)
+        fits = 0 < len(word) <= _LONGEST_WORD
+        text = item.text if fits or not word else f"{word}: {item.text}"
+        lines = _wrap(f"{word:{width}}  " if fits else "", text, columns)
+        return [*lines, f"    mend: {clean(item.mend)}"] if item.mend else lines
+    if isinstance(item, Heading):
+        return _wrap("", f"{item.text}:", columns)
+    if isinstance(item, Plot):
+        return interval_plot.rows(item.contrasts, columns)
+    head = [clean(cell) for cell in item.head]
+    rows = [[_BREAKS.sub(_kept, cell) for cell in row] for row in item.rows]
+    return fitted(head, rows, columns).split("\n")
+
+
+def _kept(found: re.Match[str]) -> str:
+    """Breaks of a cell stay, what is between them is cleaned."""
+    return found[0] if found[0] in "\n\t" else clean(found[0])
+
+
+def _wrap(name: str, text: str, columns: int) -> list[str]:
+    """Lines of ``text`` behind ``name``; a per cent sign stays with its number."""
+    lines = textwrap.wrap(
+        clean(text, _LONGEST_TEXT).replace(" %", "\u00a0%"),
+        min(columns, _WIDEST),
+        initial_indent=name,
+        subsequent_indent=" " * len(name) or "  ",
+        break_on_hyphens=False,
+        break_long_words=False,
+    )
+    return [line.replace("\u00a0", " ") for line in lines] or [name.rstrip()]

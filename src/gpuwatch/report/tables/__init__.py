@@ -1,0 +1,1 @@
+"""Plain tables for a terminal."""

@@ -1,0 +1,141 @@
+"""Tables that are never wider than the terminal: what has no room stands in a table below."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Sequence
+
+from gpuwatch.report.tables.plain import table
+
+_GAP = 2
+_HEAD = 14
+"""Columns from which on a heading is broken into lines, if its values are narrower."""
+_SHORTEST_NAMES, _SHORTEST = 20, 8
+
+
+def fitted(
+    head: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    columns: int,
+    *,
+    repeat_last: bool = False,
+) -> str:
+    """One table, or several below each other, each at most ``columns`` wide (40 at the least).
+
+    The first column is in all of them, and the last one too with ``repeat_last``. A name that is
+    too long for its column has lines of its own, a heading too, and a value is cut. A newline in a
+    cell begins a line, a tab one where there is no room for a space.
+    """
+    columns = max(40, columns)
+    lines = [_lines([cell.replace("\t", " ") for cell in row]) for row in rows]
+    if _width([list(head), *(line for of in lines for line in of)]) <= columns:
+        return table(head, [line for of in lines for line in of])
+    narrow = (columns * 2 // 3) // max(1, len(head) - 1) - _GAP
+    lines = [_lines([_broken(cell, narrow) for cell in row]) for row in rows]
+    names = min(
+        max((len(line[0]) for of in lines for line in of if any(line[1:])), default=0),
+        max(_SHORTEST_NAMES, columns // 3),
+    )
+    names = max(names, min(len(head[0]), _SHORTEST_NAMES))
+    last = [len(head) - 1] if repeat_last else []
+    widths = {
+        at: max(
+            _SHORTEST if at not in last else 1,
+            max((len(line[at]) for of in lines for line in of), default=0),
+            min(len(head[at]), _HEAD),
+        )
+        for at in range(1, len(head))
+    }
+    room = columns - names - sum(_GAP + widths[at] for at in last)
+    for at in widths:
+        widths[at] = min(widths[at], max(_SHORTEST, room - _GAP))
+    pages = _pages([at for at in widths if at not in last], widths, room)
+    return "\n\n".join(
+        "\n".join(_page(head, lines, names, [*page, *last], widths, columns)) for page in pages
+    )
+
+
+def _broken(cell: str, width: int) -> str:
+    """``cell`` with its tabs as new lines where a line of it would be wider."""
+    wide = any(len(line) > width for line in cell.split("\n") if "\t" in line)
+    return cell.replace("\t", "\n" if wide else " ")
+
+
+def _lines(row: Sequence[str]) -> list[list[str]]:
+    """A row whose cells have several lines, as rows."""
+    cells = [cell.split("\n") for cell in row]
+    return [
+        [cell[at] if at < len(cell) else "" for cell in cells] for at in range(max(map(len, cells)))
+    ]
+
+
+def _width(rows: Sequence[Sequence[str]]) -> int:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return sum(widths) + _GAP * (len(widths) - 1)
+
+
+def _pages(values: Sequence[int], widths: dict[int, int], room: int) -> list[list[int]]:
+    """Which columns stand in each table."""
+    pages: list[list[int]] = [[]]
+    left = room
+    for at in values:
+        if pages[-1] and left < widths[at] + _GAP:
+            pages.append([])
+            left = room
+        pages[-1].append(at)
+        left -= widths[at] + _GAP
+    return pages
+
+
+def _page(
+    head: Sequence[str],
+    lines: Sequence[list[list[str]]],
+    names: int,
+    page: Sequence[int],
+    widths: dict[int, int],
+    columns: int,
+) -> list[str]:
+    heads = [textwrap.wrap(head[at], max(1, widths[at])) or [""] for at in page]
+    first = textwrap.wrap(head[0], max(1, names)) or [""]
+    height = max(len(first), *map(len, heads))
+    out = [
+        _line(
+            _from_below(first, at, height),
+            [_from_below(each, at, height) for each in heads],
+            names,
+            [widths[column] for column in page],
+        )
+        for at in range(height)
+    ]
+    for of in lines:
+        for line in of:
+            name, values = line[0], [_cut(line[at], widths[at]) for at in page]
+            if len(name) > names:
+                indent = " " * (len(name) - len(name.lstrip()))
+                out += textwrap.wrap(
+                    name.lstrip(),
+                    columns,
+                    initial_indent=indent,
+                    subsequent_indent=f"{indent}  ",
+                )
+                name = ""
+                if not any(values):
+                    continue
+            if name or any(values):
+                out.append(_line(name, values, names, [widths[at] for at in page]))
+    return out
+
+
+def _from_below(lines: Sequence[str], at: int, height: int) -> str:
+    """Line ``at`` of ``height``, where ``lines`` stand at the bottom."""
+    place = at - (height - len(lines))
+    return lines[place] if place >= 0 else ""
+
+
+def _line(name: str, values: Sequence[str], names: int, widths: Sequence[int]) -> str:
+    cells = [value.rjust(width) for value, width in zip(values, widths, strict=True)]
+    return (" " * _GAP).join([name.ljust(names), *cells]).rstrip()
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else f"{text[: width - 1]}…"
