@@ -79,7 +79,7 @@ def _content(path: Path) -> bytes:
 
 
 def _part(content: bytes, key: str) -> JSON:
-    """A value of the document, found by how ``gpuwatch.report.session.json.dumps`` begins each: on a
+    """A value of the document, found by how ``report.session.json.dumps`` begins each: on a
     line of its own, two blanks in. No string of JSON holds a line's end."""
     begin = f'\n  "{key}": '.encode()
     at = content.find(begin)
