@@ -184,9 +184,9 @@ def _log(long: Long) -> Iterator[store.Row]:
 def measure(path: Path) -> dict[str, float]:
     """In a fresh process: seconds of opening and of answers, and MiB at the end."""
     from gpuwatch.session.reader import SessionReader
-    from gpuwatch.tui.asked import View
-    from gpuwatch.tui.collect import Collector
-    from gpuwatch.tui.past_view import PastView
+    from gpuwatch.tui.feed.collector import Collector
+    from gpuwatch.tui.feed.past_view import PastView
+    from gpuwatch.tui.feed.view import View
 
     clock, found = time.perf_counter, {}
     begin = clock()

@@ -6,7 +6,7 @@ import pytest
 
 from gpuwatch.core import units
 from gpuwatch.report import values
-from gpuwatch.tui.columns import _value
+from gpuwatch.tui.compare.columns import _value
 
 
 @pytest.mark.parametrize(

@@ -17,21 +17,21 @@ from textual.screen import Screen
 from gpuwatch.core.errors import ExitCode, GpuwatchError
 from gpuwatch.session.progress import place
 from gpuwatch.session.study import not_run, sessions_in
-from gpuwatch.tui import palette
-from gpuwatch.tui.asked import View
-from gpuwatch.tui.canvas import Canvas
-from gpuwatch.tui.feed import REFRESH_SECONDS
-from gpuwatch.tui.keys import Keys, all_keys
-from gpuwatch.tui.look import USUAL, Look
-from gpuwatch.tui.machine_recorder import MachineRecorder
-from gpuwatch.tui.next_run import goes_on
-from gpuwatch.tui.painted import PaintedScreen
-from gpuwatch.tui.snapshot import Snapshot
-from gpuwatch.tui.words import farewell, farewell_stopped
+from gpuwatch.tui.display_options import USUAL, Look
+from gpuwatch.tui.feed.feed import REFRESH_SECONDS
+from gpuwatch.tui.feed.machine_recorder import MachineRecorder
+from gpuwatch.tui.feed.next_run import goes_on
+from gpuwatch.tui.feed.snapshot import Snapshot
+from gpuwatch.tui.feed.view import View
+from gpuwatch.tui.messages import farewell, farewell_stopped
+from gpuwatch.tui.widgets import palette
+from gpuwatch.tui.widgets.canvas import Canvas
+from gpuwatch.tui.widgets.canvas_screen import PaintedScreen
+from gpuwatch.tui.widgets.keys import Keys, all_keys
 
 if TYPE_CHECKING:
-    from gpuwatch.tui.home_opening import HomeOpening
-    from gpuwatch.tui.live_opening import Begun
+    from gpuwatch.tui.home.opening import HomeOpening
+    from gpuwatch.tui.live.opening import Begun
 
 
 class GpuwatchApp(App[int]):
@@ -71,7 +71,7 @@ class GpuwatchApp(App[int]):
         found = super().get_driver_class()
         if found.__name__ != "LinuxDriver":
             return found
-        from gpuwatch.tui.terminal import TerminalDriver
+        from gpuwatch.tui.terminal.terminal import TerminalDriver
 
         return TerminalDriver
 
@@ -128,14 +128,14 @@ class GpuwatchApp(App[int]):
         """Every action of the screen on top, found by its words."""
         from textual.command import CommandPalette
 
-        from gpuwatch.tui.palette_commands import Commands
+        from gpuwatch.tui.widgets.palette_commands import Commands
 
         if not isinstance(self.screen, CommandPalette):
             self.push_screen(CommandPalette(providers=[Commands], placeholder="what to do"))
 
     def help(self, keys: Keys) -> None:
         """Show the page of a screen's ``keys``, and of those of every screen."""
-        from gpuwatch.tui.page import PageScreen, help_lines
+        from gpuwatch.tui.widgets.page import PageScreen, help_lines
 
         told = all_keys(keys)
         self.push_screen(PageScreen("keys", lambda width: help_lines(told, width)))
@@ -144,7 +144,7 @@ class GpuwatchApp(App[int]):
 
     def open_session(self, path: Path) -> None:
         """The live screen of ``path``, over the one on top."""
-        from gpuwatch.tui.live import LiveScreen
+        from gpuwatch.tui.live.screen import LiveScreen
 
         self.push_screen(LiveScreen(path))
 
@@ -152,7 +152,7 @@ class GpuwatchApp(App[int]):
         self, current: Path | None = None, marked: Sequence[Path] = (), message: str = ""
     ) -> None:
         """The home screen: this one, the one underneath, else a new one in place of this."""
-        from gpuwatch.tui.home import HomeScreen
+        from gpuwatch.tui.home.screen import HomeScreen
 
         if isinstance(self.screen, HomeScreen):
             self.screen.remember(current, marked, message)
@@ -169,7 +169,7 @@ class GpuwatchApp(App[int]):
 
     def compare(self, paths: Sequence[Path], beside: Path | None = None) -> None:
         """The compare screen over this one; ``beside``: see there."""
-        from gpuwatch.tui.compare import CompareScreen
+        from gpuwatch.tui.compare.screen import CompareScreen
 
         self.push_screen(CompareScreen(list(paths), beside))
 
@@ -217,7 +217,7 @@ def _live(path: Path) -> bool:
 
 
 def _run(first: Callable[[], Screen[Any]], look: Look, *, standing: bool = False) -> int:
-    from gpuwatch.tui.terminal import signals_given_back
+    from gpuwatch.tui.terminal.terminal import signals_given_back
 
     app = GpuwatchApp(first, look, standing=standing)
     with signals_given_back():
@@ -247,7 +247,7 @@ def run_home(
         opening.hand_over()
 
     def first() -> Screen[Any]:
-        from gpuwatch.tui.home import HomeScreen
+        from gpuwatch.tui.home.screen import HomeScreen
 
         return HomeScreen(refresh=refresh, recorder=recorder, opening=opening)
 
@@ -278,7 +278,7 @@ def run_live(
         SessionReader(session).close()
 
     def first() -> Screen[Any]:
-        from gpuwatch.tui.live import LiveScreen
+        from gpuwatch.tui.live.screen import LiveScreen
 
         return LiveScreen(session, follow=follow, refresh=refresh, start=start, begun=begun)
 
@@ -307,7 +307,7 @@ def run_compare(
         SessionReader(path).close()
 
     def first() -> Screen[Any]:
-        from gpuwatch.tui.compare import CompareScreen
+        from gpuwatch.tui.compare.screen import CompareScreen
 
         return CompareScreen(paths, margin=margin, across_devices=across_devices, exact=exact)
 

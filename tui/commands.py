@@ -13,8 +13,8 @@ from gpuwatch.core.deferred import dataclass
 from gpuwatch.core.text import clean
 from gpuwatch.own_command import OWN_COMMAND
 from gpuwatch.session.schema import SUFFIX
-from gpuwatch.tui.home_listing import LIST_COMMAND
-from gpuwatch.tui.nameless import nameless_file, text_in
+from gpuwatch.tui.home.listing import LIST_COMMAND
+from gpuwatch.tui.memfd import nameless_file, text_in
 
 if TYPE_CHECKING:
     from asyncio.subprocess import Process

@@ -9,7 +9,7 @@ from typing import ClassVar
 import pytest
 
 from gpuwatch.cli.screen import machine_recorder
-from gpuwatch.tui.machine_recorder import MachineRecorder
+from gpuwatch.tui.feed.machine_recorder import MachineRecorder
 from tests.conftest import Cli
 from tests.faults.aftermath import running, until
 from tests.terminal import Pty

@@ -23,7 +23,7 @@ from gpuwatch.session import labels
 from gpuwatch.session.removal import OF_A_STUDY
 from gpuwatch.session.study import held
 from gpuwatch.tui import commands
-from gpuwatch.tui.home_watch import fresh
+from gpuwatch.tui.home.watch import fresh
 from tests.terminal import Pty
 from tests.tui.sessions import Script, finished, plan, write
 

@@ -15,8 +15,8 @@ import pytest
 from gpuwatch.analysis.summary.summary import summarise
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.session.status import State
-from gpuwatch.tui.graph import Window
-from gpuwatch.tui.series import Series
+from gpuwatch.tui.feed.series import Series
+from gpuwatch.tui.widgets.graph import Window
 from tests.conftest import Cli
 
 from .aftermath import Kept, in_order, kept, nothing_left, running, stepping, until, workload

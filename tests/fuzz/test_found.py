@@ -19,7 +19,7 @@ from gpuwatch.core.text import document
 from gpuwatch.session.copied import copy_file
 from gpuwatch.session.limited import MOST_BYTES
 from gpuwatch.session.reader import SessionReader
-from gpuwatch.tui.collect import Collector
+from gpuwatch.tui.feed.collector import Collector
 from tests.fuzz import bases, raw
 from tests.tui.sessions import Script, finished, write
 

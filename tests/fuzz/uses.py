@@ -18,9 +18,9 @@ from gpuwatch.core.errors import GpuwatchError
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import NS
 from gpuwatch.session.reader import SessionReader
-from gpuwatch.tui.asked import View
-from gpuwatch.tui.collect import Collector
-from gpuwatch.tui.past_view import PastView
+from gpuwatch.tui.feed.collector import Collector
+from gpuwatch.tui.feed.past_view import PastView
+from gpuwatch.tui.feed.view import View
 from tests.fuzz import output
 
 Check = Callable[[str], list[str]]

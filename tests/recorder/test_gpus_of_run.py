@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from gpuwatch.session.reader import SessionReader
-from gpuwatch.tui.snapshot import Snapshot
+from gpuwatch.tui.feed.snapshot import Snapshot
 from tests.cli.test_record import sessions, until
 from tests.conftest import Cli
 from tests.fake_nvml import NOT_SUPPORTED, FakeDriver, uuid

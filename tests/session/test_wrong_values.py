@@ -11,9 +11,9 @@ from gpuwatch.analysis.samples import coarse
 from gpuwatch.analysis.study.read import read, read_exactly
 from gpuwatch.core.errors import NotASession
 from gpuwatch.session.reader import SessionReader
-from gpuwatch.tui.asked import View
-from gpuwatch.tui.collect import Collector
-from gpuwatch.tui.past_view import PastView
+from gpuwatch.tui.feed.collector import Collector
+from gpuwatch.tui.feed.past_view import PastView
+from gpuwatch.tui.feed.view import View
 from tests.tui import process_sessions as processes
 from tests.tui.hostile import WRONG, columns_of, spoil
 from tests.tui.sessions import NS, Script, finished, write

@@ -15,8 +15,8 @@ from textual.screen import Screen
 from textual.strip import Strip
 
 from gpuwatch.tui.app import GpuwatchApp
-from gpuwatch.tui.live import LiveScreen
-from gpuwatch.tui.look import USUAL, Look
+from gpuwatch.tui.display_options import USUAL, Look
+from gpuwatch.tui.live.screen import LiveScreen
 
 from .sessions import NS, START_UNIX_NS
 
@@ -111,7 +111,7 @@ async def live(
 
 
 def _columns(size: tuple[int, int]) -> int:
-    from gpuwatch.tui.gauge_rows import graph_columns
+    from gpuwatch.tui.live.gauge_rows import graph_columns
 
     return graph_columns(size[0])
 

@@ -16,9 +16,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from gpuwatch.tui.compare import CompareScreen
-from gpuwatch.tui.home import HomeScreen
-from gpuwatch.tui.live import LiveScreen
+from gpuwatch.tui.compare.screen import CompareScreen
+from gpuwatch.tui.home.screen import HomeScreen
+from gpuwatch.tui.live.screen import LiveScreen
 
 from .harness import running, screen_text, shows, until
 from .picture import picture

@@ -11,13 +11,13 @@ import pytest
 from rich.cells import cell_len
 
 from gpuwatch.core.text import clean
-from gpuwatch.tui.ascii import known, to_ascii
-from gpuwatch.tui.ascii_words import in_words
-from gpuwatch.tui.gauge_rows import DIGITS
-from gpuwatch.tui.graph import bar
-from gpuwatch.tui.keys import keys_row
-from gpuwatch.tui.line import Line
-from gpuwatch.tui.look import Look
+from gpuwatch.tui.display_options import Look
+from gpuwatch.tui.live.gauge_rows import DIGITS
+from gpuwatch.tui.widgets.ascii import known, to_ascii
+from gpuwatch.tui.widgets.ascii_words import in_words
+from gpuwatch.tui.widgets.graph import bar
+from gpuwatch.tui.widgets.keys import keys_row
+from gpuwatch.tui.widgets.line import Line
 from tests.terminal import Pty, surroundings
 
 from .conftest import ROOT

@@ -8,10 +8,10 @@ from pathlib import Path
 from textual import events
 
 from gpuwatch.tui.app import GpuwatchApp
-from gpuwatch.tui.live import LiveScreen
-from gpuwatch.tui.log_page import LogScreen
-from gpuwatch.tui.page import PageScreen
-from gpuwatch.tui.process_page import ProcessScreen
+from gpuwatch.tui.live.screen import LiveScreen
+from gpuwatch.tui.log.page import LogScreen
+from gpuwatch.tui.processes.page import ProcessScreen
+from gpuwatch.tui.widgets.page import PageScreen
 
 from .harness import live, screen_text, shows, until
 from .process_sessions import RUN, STRANGER, add

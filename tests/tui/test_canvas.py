@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import random
 
-from gpuwatch.tui.changes import cells_of, changed
-from gpuwatch.tui.line import Line, Span
+from gpuwatch.tui.widgets.changes import cells_of, changed
+from gpuwatch.tui.widgets.line import Line, Span
 
 WIDTH = 30
 TEXTS = ("a", "bc ", "▁▂▃", "42 %", "        ", "日本", "é")

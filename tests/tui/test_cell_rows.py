@@ -7,7 +7,7 @@ from pathlib import Path
 
 from gpuwatch.analysis.results import StudyResult
 from gpuwatch.analysis.study.read import read_study
-from gpuwatch.tui.cell_rows import sections
+from gpuwatch.tui.compare.cell_rows import sections
 from tests.analysis.recorded_studies import BARE, DOCKER, blocks_of, recorded
 from tests.analysis.sessions import CPU, GPU
 from tests.analysis.test_training import lines

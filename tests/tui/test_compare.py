@@ -17,16 +17,16 @@ from gpuwatch.session import labels
 from gpuwatch.session.plan import PLAN, Part, Plan, PlannedRun
 from gpuwatch.session.plan_file import document
 from gpuwatch.session.study import sessions_in
-from gpuwatch.tui.answer import Answer, against
 from gpuwatch.tui.app import GpuwatchApp
-from gpuwatch.tui.cell_rows import column_of, sections
-from gpuwatch.tui.cell_rows import place_of as place_of_cells
-from gpuwatch.tui.columns import difference_rows, layout, quantity_rows
-from gpuwatch.tui.compare import CompareScreen
-from gpuwatch.tui.compare_rows import body_rows, place_of
-from gpuwatch.tui.home import HomeScreen
-from gpuwatch.tui.reading import Tell
-from gpuwatch.tui.verdict_rows import _plot, verdict_rows
+from gpuwatch.tui.compare.cell_rows import column_of, sections
+from gpuwatch.tui.compare.cell_rows import place_of as place_of_cells
+from gpuwatch.tui.compare.columns import difference_rows, layout, quantity_rows
+from gpuwatch.tui.compare.rows import body_rows, place_of
+from gpuwatch.tui.compare.screen import CompareScreen
+from gpuwatch.tui.compare.sections import Answer, against
+from gpuwatch.tui.compare.verdict_rows import _plot, verdict_rows
+from gpuwatch.tui.feed.reading import Tell
+from gpuwatch.tui.home.screen import HomeScreen
 from tests.analysis.sessions import CPU, GPU, OTHER_GPU, summary
 from tests.report import results
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from textual._xterm_parser import XTermParser
 
-from gpuwatch.tui.terminal import Escapes
+from gpuwatch.tui.terminal.terminal import Escapes
 from tests.terminal import Pty
 
 

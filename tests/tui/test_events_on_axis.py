@@ -7,9 +7,9 @@ from pathlib import Path
 
 from gpuwatch.core.units import NS
 from gpuwatch.session.rows import EventRow
-from gpuwatch.tui.gauge_rows import EVENT, axis_row
-from gpuwatch.tui.graph import Window
-from gpuwatch.tui.live_rows import event_columns
+from gpuwatch.tui.live.gauge_rows import EVENT, axis_row
+from gpuwatch.tui.live.rows import event_columns
+from gpuwatch.tui.widgets.graph import Window
 
 from .harness import live, screen_text, shows
 from .snapshots_of import texts

@@ -12,9 +12,9 @@ import pytest
 from gpuwatch.session.plan import PLAN
 from gpuwatch.session.plan_file import document
 from gpuwatch.tui.app import GpuwatchApp
-from gpuwatch.tui.compare import CompareScreen
+from gpuwatch.tui.compare.screen import CompareScreen
+from gpuwatch.tui.display_options import READ_ONLY, Look
 from gpuwatch.tui.exporting import Export, _shown, export_of, export_report
-from gpuwatch.tui.look import READ_ONLY, Look
 
 from .conftest import Fake
 from .harness import running, screen_text, shows

@@ -13,9 +13,9 @@ import pytest
 
 from gpuwatch.core.errors import NotASession
 from gpuwatch.session.past import PastReader
-from gpuwatch.tui.asked import View
-from gpuwatch.tui.feed import Feed
-from gpuwatch.tui.snapshot import Snapshot, Unreadable
+from gpuwatch.tui.feed.feed import Feed
+from gpuwatch.tui.feed.snapshot import Snapshot, Unreadable
+from gpuwatch.tui.feed.view import View
 
 from .sessions import NS
 

@@ -11,13 +11,13 @@ import pyte
 import pytest
 from rich.console import Console
 
-from gpuwatch.tui import first_picture
-from gpuwatch.tui.home import HomeScreen
-from gpuwatch.tui.home_listing import HomeListing
-from gpuwatch.tui.home_opening import HomeOpening
-from gpuwatch.tui.line import Line
-from gpuwatch.tui.look import USUAL, Look
-from gpuwatch.tui.machine_recorder import MachineRecorder
+from gpuwatch.tui.display_options import USUAL, Look
+from gpuwatch.tui.feed.machine_recorder import MachineRecorder
+from gpuwatch.tui.home.listing import HomeListing
+from gpuwatch.tui.home.opening import HomeOpening
+from gpuwatch.tui.home.screen import HomeScreen
+from gpuwatch.tui.terminal import first_picture
+from gpuwatch.tui.widgets.line import Line
 from tests.conftest import Cli
 from tests.terminal import TAKEN_OVER, Pty
 

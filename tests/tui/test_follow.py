@@ -14,8 +14,8 @@ import pytest
 from gpuwatch.session.store import SessionStore, meta
 from gpuwatch.session.study import held
 from gpuwatch.tui.app import GpuwatchApp
-from gpuwatch.tui.compare import CompareScreen
-from gpuwatch.tui.live import LiveScreen
+from gpuwatch.tui.compare.screen import CompareScreen
+from gpuwatch.tui.live.screen import LiveScreen
 from tests.tmux import Pane
 
 from .conftest import ROOT, Fake

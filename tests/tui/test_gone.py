@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.tui.live import LiveScreen
+from gpuwatch.tui.live.screen import LiveScreen
 
 from .harness import live, screen_text, until
 

@@ -10,13 +10,13 @@ import pytest
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import NS
 from gpuwatch.session.reader import SessionReader
-from gpuwatch.tui.asked import View
-from gpuwatch.tui.cells import fit, pad, wrap
-from gpuwatch.tui.changes import cells_of, changed
-from gpuwatch.tui.collect import Collector
-from gpuwatch.tui.graph import area, axis, bar, longer, window
-from gpuwatch.tui.line import Line, Span
-from gpuwatch.tui.series import Series
+from gpuwatch.tui.feed.collector import Collector
+from gpuwatch.tui.feed.series import Series
+from gpuwatch.tui.feed.view import View
+from gpuwatch.tui.widgets.cells import fit, pad, wrap
+from gpuwatch.tui.widgets.changes import cells_of, changed
+from gpuwatch.tui.widgets.graph import area, axis, bar, longer, window
+from gpuwatch.tui.widgets.line import Line, Span
 
 from .sessions import START_UNIX_NS, Script, write
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.session.rows import DeviceRow
-from gpuwatch.tui.asked import View
-from gpuwatch.tui.device_rows import grid_rows
-from gpuwatch.tui.gauge_values import value_parts
-from gpuwatch.tui.grid_rows import layout, panel_rows, places
-from gpuwatch.tui.live import LiveScreen
-from gpuwatch.tui.snapshot import DeviceNow, Panel
+from gpuwatch.tui.feed.snapshot import DeviceNow, Panel
+from gpuwatch.tui.feed.view import View
+from gpuwatch.tui.live.device_rows import grid_rows
+from gpuwatch.tui.live.gauge_values import value_parts
+from gpuwatch.tui.live.grid_rows import layout, panel_rows, places
+from gpuwatch.tui.live.screen import LiveScreen
 
 from .harness import live, screen_text, shows, until
 from .snapshots_of import snapshot_of, texts

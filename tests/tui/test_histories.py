@@ -15,12 +15,12 @@ from gpuwatch.session.plan import PLAN
 from gpuwatch.session.plan_file import document
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.tui.app import GpuwatchApp
-from gpuwatch.tui.ascii import to_ascii
-from gpuwatch.tui.compare import CompareScreen
-from gpuwatch.tui.curves import METRICS, STEP_TIME, Curve, Curves, Metric, read_curves
-from gpuwatch.tui.history_rows import Series, View, _place, history_rows
-from gpuwatch.tui.look import Look
-from gpuwatch.tui.overlay import Overlay
+from gpuwatch.tui.compare.curves import METRICS, STEP_TIME, Curve, Curves, Metric, read_curves
+from gpuwatch.tui.compare.history_rows import Series, View, _place, history_rows
+from gpuwatch.tui.compare.screen import CompareScreen
+from gpuwatch.tui.display_options import Look
+from gpuwatch.tui.widgets.ascii import to_ascii
+from gpuwatch.tui.widgets.overlay import Overlay
 from tests.report import results
 
 from .harness import running, screen_text, shows, until
@@ -175,7 +175,7 @@ def test_of_a_long_run_few_of_its_step_lines_are_read(session: Make) -> None:
             read.append(len(rows))
             return rows
 
-    from gpuwatch.tui import curves as module
+    from gpuwatch.tui.compare import curves as module
 
     with Counting(path) as reader:
         assert reader.last_step() > 20_000

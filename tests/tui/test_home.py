@@ -15,10 +15,10 @@ import pytest
 
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.session.status import process_id
-from gpuwatch.tui.compare import CompareScreen
-from gpuwatch.tui.home import HomeScreen
-from gpuwatch.tui.live import LiveScreen
-from gpuwatch.tui.new_run import NewRunScreen
+from gpuwatch.tui.compare.screen import CompareScreen
+from gpuwatch.tui.home.screen import HomeScreen
+from gpuwatch.tui.live.screen import LiveScreen
+from gpuwatch.tui.new_run.screen import NewRunScreen
 
 from .conftest import ROOT, Fake, entry
 from .harness import live, running, screen_text, shows, until

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.tui.commands import Entry
-from gpuwatch.tui.home import HomeScreen
-from gpuwatch.tui.home_devices import device_rows, on_gpu_rows
-from gpuwatch.tui.home_list import Item
-from gpuwatch.tui.home_rows import HomeState, home_rows, short_path
-from gpuwatch.tui.snapshot import MISSING, Snapshot
+from gpuwatch.tui.feed.snapshot import MISSING, Snapshot
+from gpuwatch.tui.home.devices import device_rows, on_gpu_rows
+from gpuwatch.tui.home.list import Item
+from gpuwatch.tui.home.rows import HomeState, home_rows, short_path
+from gpuwatch.tui.home.screen import HomeScreen
 
 from .conftest import Fake
 from .harness import running, until

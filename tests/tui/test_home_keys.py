@@ -21,15 +21,15 @@ from gpuwatch.session import labels
 from gpuwatch.session.labels import Label
 from gpuwatch.tui import commands
 from gpuwatch.tui.app import GpuwatchApp
-from gpuwatch.tui.canvas import Clicked
-from gpuwatch.tui.compare import CompareScreen
-from gpuwatch.tui.dialog import Dialog
-from gpuwatch.tui.home import HomeScreen
-from gpuwatch.tui.home_watch import fresh
-from gpuwatch.tui.live import LiveScreen
-from gpuwatch.tui.log_page import LogScreen
-from gpuwatch.tui.look import READ_ONLY, Look
-from gpuwatch.tui.process_page import ProcessScreen
+from gpuwatch.tui.compare.screen import CompareScreen
+from gpuwatch.tui.display_options import READ_ONLY, Look
+from gpuwatch.tui.home.screen import HomeScreen
+from gpuwatch.tui.home.watch import fresh
+from gpuwatch.tui.live.screen import LiveScreen
+from gpuwatch.tui.log.page import LogScreen
+from gpuwatch.tui.processes.page import ProcessScreen
+from gpuwatch.tui.widgets.canvas import Clicked
+from gpuwatch.tui.widgets.dialog import Dialog
 
 from .conftest import Fake, entry
 from .harness import running, screen_text, shows, until
@@ -443,7 +443,7 @@ def test_of_a_long_run_the_speed_is_not_read_again(studies: Path, tmp_path: Path
 
 def test_following_runs_loads_nothing_heavy() -> None:
     program = (
-        "import sys, gpuwatch.tui.home_watch, gpuwatch.analysis.summary.listing; "
+        "import sys, gpuwatch.tui.home.watch, gpuwatch.analysis.summary.listing; "
         "assert not {'numpy', 'scipy'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", program], check=True)

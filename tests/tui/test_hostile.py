@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.tui.compare import CompareScreen
-from gpuwatch.tui.home import HomeScreen
-from gpuwatch.tui.live import LiveScreen
+from gpuwatch.tui.compare.screen import CompareScreen
+from gpuwatch.tui.home.screen import HomeScreen
+from gpuwatch.tui.live.screen import LiveScreen
 from tests.terminal import SEQUENCES as KNOWN
 from tests.terminal import Pty
 

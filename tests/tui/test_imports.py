@@ -27,7 +27,7 @@ def loaded_by(*modules: str) -> set[str]:
 
 
 def test_live_and_home_load_nothing_heavy() -> None:
-    loaded = loaded_by("gpuwatch.tui.app", "gpuwatch.tui.live", "gpuwatch.tui.home")
+    loaded = loaded_by("gpuwatch.tui.app", "gpuwatch.tui.live.screen", "gpuwatch.tui.home.screen")
     assert not loaded & set(HEAVY)
 
 

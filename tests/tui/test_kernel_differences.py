@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from gpuwatch.analysis.hardware.profile import KERNELS, profile_of
-from gpuwatch.tui.compare import CompareScreen
-from gpuwatch.tui.kernel_difference_rows import Side, kernel_difference_rows
+from gpuwatch.tui.compare.kernel_difference_rows import Side, kernel_difference_rows
+from gpuwatch.tui.compare.screen import CompareScreen
 
 from .harness import running, screen_text, shows
 from .sessions import finished

@@ -15,11 +15,11 @@ from textual.pilot import Pilot
 
 import gpuwatch.tui
 from gpuwatch.tui.app import GpuwatchApp
-from gpuwatch.tui.canvas import Canvas, Clicked, Scrolled
-from gpuwatch.tui.keys import EVERYWHERE, all_keys, keys_row, names_of
-from gpuwatch.tui.line import Line
-from gpuwatch.tui.painted import PaintedScreen
-from gpuwatch.tui.palette_commands import Commands
+from gpuwatch.tui.widgets.canvas import Canvas, Clicked, Scrolled
+from gpuwatch.tui.widgets.canvas_screen import PaintedScreen
+from gpuwatch.tui.widgets.keys import EVERYWHERE, all_keys, keys_row, names_of
+from gpuwatch.tui.widgets.line import Line
+from gpuwatch.tui.widgets.palette_commands import Commands
 
 from .harness import colours, live, running, screen_text, shows, until
 

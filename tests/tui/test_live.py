@@ -11,11 +11,11 @@ import pytest
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.session.status import State
 from gpuwatch.session.store import SessionStore, meta
-from gpuwatch.tui.asked import View
-from gpuwatch.tui.collect import Collector
-from gpuwatch.tui.home import HomeScreen
-from gpuwatch.tui.live import LiveScreen
-from gpuwatch.tui.page import PageScreen
+from gpuwatch.tui.feed.collector import Collector
+from gpuwatch.tui.feed.view import View
+from gpuwatch.tui.home.screen import HomeScreen
+from gpuwatch.tui.live.screen import LiveScreen
+from gpuwatch.tui.widgets.page import PageScreen
 
 from .conftest import Fake
 from .harness import colours, live, screen_text, shows, until

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.tui.app import GpuwatchApp
-from gpuwatch.tui.live import LiveScreen
-from gpuwatch.tui.log_page import LogScreen
-from gpuwatch.tui.look import READ_ONLY, Look
-from gpuwatch.tui.process_page import ProcessScreen
+from gpuwatch.tui.display_options import READ_ONLY, Look
+from gpuwatch.tui.live.screen import LiveScreen
+from gpuwatch.tui.log.page import LogScreen
+from gpuwatch.tui.processes.page import ProcessScreen
 
 from .conftest import Fake
 from .harness import live, screen_text, shows, until

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.tui.asked import View
-from gpuwatch.tui.live_page import drawn
-from gpuwatch.tui.live_rows import Options
-from gpuwatch.tui.snapshot import Snapshot
+from gpuwatch.tui.feed.snapshot import Snapshot
+from gpuwatch.tui.feed.view import View
+from gpuwatch.tui.live.page import drawn
+from gpuwatch.tui.live.rows import Options
 
 from .process_sessions import LOADERS, RUN, STRANGER, add
 from .sessions import finished

@@ -14,10 +14,10 @@ from textual.pilot import Pilot
 
 from gpuwatch.session import store
 from gpuwatch.session.reader import SessionReader
-from gpuwatch.tui import log_pager
 from gpuwatch.tui.app import GpuwatchApp
-from gpuwatch.tui.live import LiveScreen
-from gpuwatch.tui.log_page import LogScreen
+from gpuwatch.tui.live.screen import LiveScreen
+from gpuwatch.tui.log import pager as log_pager
+from gpuwatch.tui.log.page import LogScreen
 
 from .harness import live, running, screen_text, shows, until
 from .hostile import spoil

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.tui.app import GpuwatchApp
-from gpuwatch.tui.ascii import to_ascii
-from gpuwatch.tui.compare import CompareScreen
-from gpuwatch.tui.home import HomeScreen
-from gpuwatch.tui.look import Look
+from gpuwatch.tui.compare.screen import CompareScreen
+from gpuwatch.tui.display_options import Look
+from gpuwatch.tui.home.screen import HomeScreen
+from gpuwatch.tui.widgets.ascii import to_ascii
 
 from .conftest import Fake, entry
 from .harness import check_snapshot, live, running, screen_styles, screen_text, shows

@@ -10,10 +10,10 @@ import pytest
 from gpuwatch.analysis.summary.summary import summarise
 from gpuwatch.core.metrics import Method
 from gpuwatch.session.reader import SessionReader
-from gpuwatch.tui.collect import Collector
-from gpuwatch.tui.gauge_rows import badge
-from gpuwatch.tui.plain_lines import status_line
-from gpuwatch.tui.snapshot import Snapshot, View
+from gpuwatch.tui.feed.collector import Collector
+from gpuwatch.tui.feed.snapshot import Snapshot, View
+from gpuwatch.tui.live.gauge_rows import badge
+from gpuwatch.tui.plain.lines import status_line
 
 from .harness import live, screen_text, shows
 from .sessions import finished

@@ -10,13 +10,13 @@ import pytest
 
 from gpuwatch.core.metrics import Method
 from gpuwatch.session.reader import SessionReader
-from gpuwatch.tui.asked import View
-from gpuwatch.tui.collect import Collector
-from gpuwatch.tui.gauge_rows import gauge_rows
-from gpuwatch.tui.gauge_values import value_parts
-from gpuwatch.tui.live import LiveScreen
-from gpuwatch.tui.metric_graph import _ALL as METRICS
-from gpuwatch.tui.snapshot import Gauge
+from gpuwatch.tui.feed.collector import Collector
+from gpuwatch.tui.feed.metric_graph import _ALL as METRICS
+from gpuwatch.tui.feed.snapshot import Gauge
+from gpuwatch.tui.feed.view import View
+from gpuwatch.tui.live.gauge_rows import gauge_rows
+from gpuwatch.tui.live.gauge_values import value_parts
+from gpuwatch.tui.live.screen import LiveScreen
 
 from .harness import live, screen_text, shows, until
 from .snapshots_of import snapshot_of, texts

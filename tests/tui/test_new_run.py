@@ -12,14 +12,14 @@ from textual.pilot import Pilot
 
 from gpuwatch.tui import commands
 from gpuwatch.tui.app import GpuwatchApp
-from gpuwatch.tui.home import HomeScreen
-from gpuwatch.tui.launch_answers import Machine, Place, PlanNow, Refusal, machine, plan
-from gpuwatch.tui.launch_state import LaunchState, pressed, with_machine
-from gpuwatch.tui.launch_state import stand_on as stand_on_item
-from gpuwatch.tui.live import LiveScreen
-from gpuwatch.tui.look import Look
-from gpuwatch.tui.new_run import NewRunScreen
-from gpuwatch.tui.page import PageScreen
+from gpuwatch.tui.display_options import Look
+from gpuwatch.tui.home.screen import HomeScreen
+from gpuwatch.tui.live.screen import LiveScreen
+from gpuwatch.tui.new_run.answers import Machine, Place, PlanNow, Refusal, machine, plan
+from gpuwatch.tui.new_run.screen import NewRunScreen
+from gpuwatch.tui.new_run.state import LaunchState, pressed, with_machine
+from gpuwatch.tui.new_run.state import stand_on as stand_on_item
+from gpuwatch.tui.widgets.page import PageScreen
 
 from .conftest import Fake, environment
 from .harness import running, screen_text, shows, until

@@ -6,9 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from gpuwatch.tui import launch_fields
-from gpuwatch.tui.launch_text import LONGEST, Text
-from gpuwatch.tui.new_run_form import (
+from gpuwatch.tui.new_run import fields as launch_fields
+from gpuwatch.tui.new_run.form import (
     OF_TORCHVISION,
     OWN_COMMAND,
     Form,
@@ -16,6 +15,7 @@ from gpuwatch.tui.new_run_form import (
     command_line,
     problems,
 )
+from gpuwatch.tui.new_run.text_input import LONGEST, Text
 from gpuwatch.workloads import options
 from gpuwatch.workloads.names import BUILT_IN
 

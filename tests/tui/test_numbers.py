@@ -14,12 +14,12 @@ import pytest
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.units import plain_unit
 from gpuwatch.session.store import SessionStore
-from gpuwatch.tui.asked import View
-from gpuwatch.tui.device_rows import Fields, detail_rows
-from gpuwatch.tui.gauge_rows import badge
-from gpuwatch.tui.live import LiveScreen
-from gpuwatch.tui.numbers import number_lines
-from gpuwatch.tui.snapshot import Reading
+from gpuwatch.tui.feed.snapshot import Reading
+from gpuwatch.tui.feed.view import View
+from gpuwatch.tui.live.device_rows import Fields, detail_rows
+from gpuwatch.tui.live.gauge_rows import badge
+from gpuwatch.tui.live.numbers import number_lines
+from gpuwatch.tui.live.screen import LiveScreen
 
 from .harness import live, screen_text, shows, until
 from .sessions import finished

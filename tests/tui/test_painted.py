@@ -2,9 +2,9 @@
 
 import asyncio
 
-from gpuwatch.tui.canvas import Canvas
-from gpuwatch.tui.line import Line
-from gpuwatch.tui.painted import PaintedScreen
+from gpuwatch.tui.widgets.canvas import Canvas
+from gpuwatch.tui.widgets.canvas_screen import PaintedScreen
+from gpuwatch.tui.widgets.line import Line
 from tests.tui.harness import running, shows, until
 
 

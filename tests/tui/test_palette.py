@@ -6,8 +6,8 @@ from itertools import combinations
 
 import pytest
 
-from gpuwatch.tui import palette
-from gpuwatch.tui.look import Look, only_ascii
+from gpuwatch.tui.display_options import Look, only_ascii
+from gpuwatch.tui.widgets import palette
 
 from .vision import VISIONS, contrast, distance
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.session.rows import StepRow
-from gpuwatch.tui.ascii import to_ascii
-from gpuwatch.tui.phase_rows import phase_rows
-from gpuwatch.tui.phases import PhaseTimes
-from gpuwatch.tui.snapshot import StepShares
+from gpuwatch.tui.feed.phases import PhaseTimes
+from gpuwatch.tui.feed.snapshot import StepShares
+from gpuwatch.tui.live.phase_rows import phase_rows
+from gpuwatch.tui.widgets.ascii import to_ascii
 
 from .harness import live, screen_text, shows
 from .snapshots_of import snapshot_of, texts

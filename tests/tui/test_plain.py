@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.core.errors import NotASession
-from gpuwatch.tui import plain
-from gpuwatch.tui.plain_lines import warning_lines
-from gpuwatch.tui.snapshot import Alert
+from gpuwatch.tui.feed.snapshot import Alert
+from gpuwatch.tui.plain import plain
+from gpuwatch.tui.plain.lines import warning_lines
 from tests.terminal import Pty, surroundings
 
 from .conftest import ROOT
@@ -116,7 +116,9 @@ def test_what_is_no_session_is_an_error(tmp_path: Path) -> None:
 
 
 def test_it_loads_no_screen() -> None:
-    assert not [name for name in loaded_by("gpuwatch.tui.plain") if name.startswith("textual")]
+    assert not [
+        name for name in loaded_by("gpuwatch.tui.plain.plain") if name.startswith("textual")
+    ]
 
 
 def test_a_run_is_told_to_its_end_through_a_pipe(

@@ -13,11 +13,11 @@ import pytest
 from gpuwatch.session.rows import GpuProcessRow, Processes, ProcessRow
 from gpuwatch.session.schema import MOST_PROCESSES
 from gpuwatch.session.store import SessionStore, meta
-from gpuwatch.tui.alerts import told_of
-from gpuwatch.tui.asked import View
-from gpuwatch.tui.process_page import MachineProcessScreen, ProcessScreen
-from gpuwatch.tui.process_rows import process_rows, unknown_rows
-from gpuwatch.tui.processes import ProcessNow, processes_of
+from gpuwatch.tui.feed.alerts import told_of
+from gpuwatch.tui.feed.processes import ProcessNow, processes_of
+from gpuwatch.tui.feed.view import View
+from gpuwatch.tui.processes.page import MachineProcessScreen, ProcessScreen
+from gpuwatch.tui.processes.rows import process_rows, unknown_rows
 from tests.fake_nvml import FakeDriver
 
 from .harness import live, running, screen_text, shows, until
@@ -414,8 +414,8 @@ async def test_host_memory_that_runs_out_is_graver_than_a_neighbour(session: Mak
 def test_a_container_near_its_limit_is_told() -> None:
     from gpuwatch.core.metrics import Method
     from gpuwatch.session.rows import DeviceRow
-    from gpuwatch.tui.low_memory import low_memory
-    from gpuwatch.tui.snapshot import DeviceNow, Reading
+    from gpuwatch.tui.feed.low_memory import low_memory
+    from gpuwatch.tui.feed.snapshot import DeviceNow, Reading
 
     used = {"container.memory.usage": Reading(7.8 * GIB, Method.MEASURED)}
     device = DeviceNow(DeviceRow("workload", "workload", "w", None, True, {}), used)

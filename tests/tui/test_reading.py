@@ -12,11 +12,11 @@ import pytest
 from textual.screen import Screen
 
 from gpuwatch.core.errors import StorageError
-from gpuwatch.tui.answer import Answer
-from gpuwatch.tui.compare import CompareScreen
-from gpuwatch.tui.histories import Case, Group, HistoriesScreen
-from gpuwatch.tui.kernel_differences import KernelDifferencesScreen, Pair
-from gpuwatch.tui.reading import Tell
+from gpuwatch.tui.compare.histories import Case, Group, HistoriesScreen
+from gpuwatch.tui.compare.kernel_differences import KernelDifferencesScreen, Pair
+from gpuwatch.tui.compare.screen import CompareScreen
+from gpuwatch.tui.compare.sections import Answer
+from gpuwatch.tui.feed.reading import Tell
 
 from .harness import running, screen_text, shows, until
 from .test_compare import many
@@ -102,7 +102,7 @@ async def test_of_whatever_the_reading_ends_the_screen_says_so(
 async def test_of_one_session_whose_curves_cannot_be_made_the_others_are_drawn(
     session: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from gpuwatch.tui import curves
+    from gpuwatch.tui.compare import curves
 
     paths = many(session, 2)
     real = curves.read_curves

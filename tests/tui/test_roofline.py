@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from gpuwatch.tui.canvas import LEAST
-from gpuwatch.tui.live import LiveScreen
+from gpuwatch.tui.live.screen import LiveScreen
+from gpuwatch.tui.widgets.canvas import LEAST
 
 from .harness import live, screen_text, shows, until
 from .sessions import finished

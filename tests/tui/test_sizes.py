@@ -10,12 +10,12 @@ import pytest
 from textual.pilot import Pilot
 from textual.screen import Screen
 
-from gpuwatch.tui import palette
 from gpuwatch.tui.app import GpuwatchApp
-from gpuwatch.tui.compare import CompareScreen
-from gpuwatch.tui.home import HomeScreen
-from gpuwatch.tui.live import LiveScreen
-from gpuwatch.tui.new_run import NewRunScreen
+from gpuwatch.tui.compare.screen import CompareScreen
+from gpuwatch.tui.home.screen import HomeScreen
+from gpuwatch.tui.live.screen import LiveScreen
+from gpuwatch.tui.new_run.screen import NewRunScreen
+from gpuwatch.tui.widgets import palette
 
 from .conftest import Fake, entry
 from .harness import live, running, screen_text, shows

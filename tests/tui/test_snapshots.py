@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from gpuwatch.tui.compare import CompareScreen
-from gpuwatch.tui.home import HomeScreen
-from gpuwatch.tui.new_run import NewRunScreen
+from gpuwatch.tui.compare.screen import CompareScreen
+from gpuwatch.tui.home.screen import HomeScreen
+from gpuwatch.tui.new_run.screen import NewRunScreen
 
 from .conftest import Fake, entry
 from .harness import check_snapshot, live, running, screen_text, shows, until

@@ -22,9 +22,9 @@ from textual.strip import Strip
 from gpuwatch.cli.screen import first_frame
 from gpuwatch.session.store import SessionStore, insert
 from gpuwatch.tui.app import GpuwatchApp
-from gpuwatch.tui.canvas import Canvas
-from gpuwatch.tui.live import LiveScreen
-from gpuwatch.tui.pen import Pen, _look
+from gpuwatch.tui.live.screen import LiveScreen
+from gpuwatch.tui.widgets.canvas import Canvas
+from gpuwatch.tui.widgets.pen import Pen, _look
 from tests.terminal import Pty, surroundings
 
 from .harness import live, shows, until

@@ -17,11 +17,12 @@ from gpuwatch.session.plan import PLAN, Part, Plan, PlannedRun
 from gpuwatch.session.plan_file import document
 from gpuwatch.session.study import SUMMARY_JSON
 from gpuwatch.session.summary import KINDS, Contrast
-from gpuwatch.tui import study_now, verdict_rows
-from gpuwatch.tui.next_run import Ahead
-from gpuwatch.tui.snapshot import StudyRun, StudyStrip
-from gpuwatch.tui.strip_rows import VERDICTS, strip_rows
-from gpuwatch.tui.study_now import StudyNow
+from gpuwatch.tui.compare import verdict_rows
+from gpuwatch.tui.feed import study
+from gpuwatch.tui.feed.next_run import Ahead
+from gpuwatch.tui.feed.snapshot import StudyRun, StudyStrip
+from gpuwatch.tui.feed.study import StudyNow
+from gpuwatch.tui.live.study_rows import VERDICTS, strip_rows
 
 from .harness import live, screen_text, shows
 from .sessions import finished
@@ -193,13 +194,13 @@ async def test_what_comes_after_a_run_is_looked_for_in_the_feeds_thread(
     session: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     threads = []
-    look = study_now.ahead
+    look = study.ahead
 
     def noted(path: Path) -> Ahead | None:
         threads.append(threading.current_thread().name)
         return look(path)
 
-    monkeypatch.setattr(study_now, "ahead", noted)
+    monkeypatch.setattr(study, "ahead", noted)
     names = planned(tmp_path / "study")
     first = session(names[0], meta=finished())
     session(names[1], alive=True)

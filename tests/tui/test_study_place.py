@@ -13,10 +13,10 @@ from gpuwatch.core.models import Environment, Workload
 from gpuwatch.session.plan import PLAN, Part, Plan, PlannedRun
 from gpuwatch.session.plan_file import document
 from gpuwatch.session.progress import Place
-from gpuwatch.tui.head_rows import title_row
-from gpuwatch.tui.live import LiveScreen
-from gpuwatch.tui.snapshot import Snapshot
-from gpuwatch.tui.study_now import StudyNow
+from gpuwatch.tui.feed.snapshot import Snapshot
+from gpuwatch.tui.feed.study import StudyNow
+from gpuwatch.tui.live.head_rows import title_row
+from gpuwatch.tui.live.screen import LiveScreen
 
 from .harness import live, screen_text
 from .sessions import finished

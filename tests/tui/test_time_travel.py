@@ -15,15 +15,15 @@ from gpuwatch.core.errors import ExitCode
 from gpuwatch.session import store
 from gpuwatch.session.reader import SessionReader
 from gpuwatch.tui.app import GpuwatchApp
-from gpuwatch.tui.asked import Replay, View
-from gpuwatch.tui.collect import Collector
-from gpuwatch.tui.gauge_rows import LABEL, value_width
-from gpuwatch.tui.graph import Window
-from gpuwatch.tui.live import LiveScreen
-from gpuwatch.tui.log_page import LogScreen
-from gpuwatch.tui.past_view import PastView
-from gpuwatch.tui.snapshot import Snapshot
-from gpuwatch.tui.time_rows import position_row, slider, speed_text
+from gpuwatch.tui.feed.collector import Collector
+from gpuwatch.tui.feed.past_view import PastView
+from gpuwatch.tui.feed.snapshot import Snapshot
+from gpuwatch.tui.feed.view import Replay, View
+from gpuwatch.tui.live.gauge_rows import LABEL, value_width
+from gpuwatch.tui.live.screen import LiveScreen
+from gpuwatch.tui.live.time_rows import position_row, slider, speed_text
+from gpuwatch.tui.log.page import LogScreen
+from gpuwatch.tui.widgets.graph import Window
 from tests.session.counted import counted
 
 from .harness import live, running, screen_text, shows, until

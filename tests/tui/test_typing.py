@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.tui.app import GpuwatchApp
-from gpuwatch.tui.home import HomeScreen
-from gpuwatch.tui.new_run import NewRunScreen
+from gpuwatch.tui.home.screen import HomeScreen
+from gpuwatch.tui.new_run.screen import NewRunScreen
 from tests.tmux import Pane
 
 from .conftest import ROOT, Fake, entry

@@ -52,7 +52,7 @@ def _watch(arguments: argparse.Namespace, refresh: float) -> int:
     session: str | None = arguments.session
     path = session_lookup.session(session) if session else _running() or _between_runs()
     if arguments.plain:
-        from gpuwatch.tui import plain
+        from gpuwatch.tui.plain import plain
 
         interval = plain.INTERVAL_SECONDS if arguments.interval is None else refresh
         return plain.watch(path, interval, onward=session is None)
@@ -60,9 +60,9 @@ def _watch(arguments: argparse.Namespace, refresh: float) -> int:
     look = screen_options.look(arguments)
     begun = None
     if first_frame.is_up():
-        from gpuwatch.tui import live_opening
+        from gpuwatch.tui.live import opening
 
-        begun = live_opening.begin(path, look)
+        begun = opening.begin(path, look)
     from gpuwatch.tui.app import run_live
 
     with first_frame.HandedOver():

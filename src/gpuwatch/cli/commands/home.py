@@ -27,7 +27,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     """
     refresh = terminal.refresh(arguments)
     if arguments.plain:
-        from gpuwatch.tui import plain
+        from gpuwatch.tui.plain import plain
 
         return plain.devices(plain.INTERVAL_SECONDS if arguments.interval is None else refresh)
     terminal.require("gpuwatch --plain; for scripts see `gpuwatch --help`")
@@ -36,10 +36,10 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     with closing(machine_recorder.recorder(refresh)) as recorder, ExitStack() as ends:
         opening = None
         if first_frame.is_up():
-            from gpuwatch.tui.home_listing import HomeListing
+            from gpuwatch.tui.home.listing import HomeListing
 
             listing = ends.enter_context(closing(HomeListing()))
-            from gpuwatch.tui.home_opening import HomeOpening
+            from gpuwatch.tui.home.opening import HomeOpening
 
             opening = ends.enter_context(closing(HomeOpening(recorder, listing, look)))
             if len(os.sched_getaffinity(0)) < _PROGRAMS:

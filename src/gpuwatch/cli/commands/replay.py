@@ -39,13 +39,13 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     if arguments.plain and (arguments.at is not None or arguments.speed is not None):
         raise UsageError("--at and --speed are of the screen", "leave --plain out")
     if arguments.plain:
-        from gpuwatch.tui import plain
+        from gpuwatch.tui.plain import plain
 
         return plain.replay(path, arguments.interval)
     if arguments.at is not None:
         _within(path, arguments.at)
     terminal.require(to_paste("replay --plain", path))
-    from gpuwatch.tui.asked import View
+    from gpuwatch.tui.feed.view import View
 
     look, begun = screen_options.look(arguments), None
     start = View(at=arguments.at)
@@ -53,9 +53,9 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         pace = None if isinf(arguments.speed) else arguments.speed
         start = View(at=arguments.at or 0, playing=True, speed=pace)
     elif arguments.at is None and first_frame.is_up():
-        from gpuwatch.tui import live_opening
+        from gpuwatch.tui.live import opening
 
-        begun = live_opening.begin(path, look)
+        begun = opening.begin(path, look)
     from gpuwatch.tui.app import run_live
 
     with first_frame.HandedOver():

@@ -43,7 +43,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         return record.tell(code, text)
     path = Path(text)
     if arguments.plain:
-        from gpuwatch.tui import plain
+        from gpuwatch.tui.plain import plain
 
         shown = plain.watch(path, max(plain.INTERVAL_SECONDS, arguments.interval))
     else:

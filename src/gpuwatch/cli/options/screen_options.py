@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 
-from gpuwatch.tui.look import THEMES, Look, only_ascii
+from gpuwatch.tui.display_options import THEMES, Look, only_ascii
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from gpuwatch.cli.options.global_options import command_at
 from gpuwatch.cli.screen import terminal
-from gpuwatch.tui.machine_recorder import MachineRecorder
+from gpuwatch.tui.feed.machine_recorder import MachineRecorder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""The compare screen, with its pages of histories and kernel differences."""

@@ -1,0 +1,122 @@
+"""The cells of a question side by side as rows of text: medians over their judged runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from gpuwatch.analysis.comparison.side_by_side import Difference
+from gpuwatch.analysis.results import Cell, Question, StudyResult
+from gpuwatch.analysis.study.notes import of_runs, warnings
+from gpuwatch.core.text import clean
+from gpuwatch.core.units import percent
+from gpuwatch.session.status import State
+from gpuwatch.tui.compare.columns import (
+    Head,
+    Layout,
+    Section,
+    difference_rows,
+    heading_rows,
+    layout,
+    quantity_rows,
+    told_rows,
+)
+from gpuwatch.tui.compare.verdict_rows import evidence_rows, notes_of
+from gpuwatch.tui.feed.next_run import goes_on
+from gpuwatch.tui.live.rows import rule
+
+_BAD = frozenset({State.FAILED, State.KILLED, State.LOST})
+_NAMES = ("medians over", "judged runs", "standard deviation")
+_PAIRED = ("medians; × within blocks", *_NAMES[1:])
+"""Where ratios are means over blocks, which the quotient of two medians may differ from."""
+
+
+def has_cells(result: StudyResult) -> bool:
+    """Whether there are several cells, and one of them has several runs, whose medians to show."""
+    cells = [cell for question in result.questions for cell in question.cells]
+    return len(cells) > 1 and any(len(cell.judged) > 1 for cell in cells)
+
+
+def baseline_of(question: Question) -> int:
+    """The place of the cell that the others are compared with."""
+    return question.contrasts[0].baseline if question.contrasts else 0
+
+
+def snapshot_words(folder: Path, result: StudyResult) -> str:
+    """``as of run 7 of 18: `` while the study in ``folder`` goes on, else nothing."""
+    runs = result.plan.runs if result.plan is not None else ()
+    if len(runs) < 2 or not goes_on(folder):
+        return ""
+    over = {Path(each.path).name for each in result.sessions if not each.status.live}
+    last = max((run.index for run in runs if run.file in over), default=0)
+    return f"as of run {last} of {len(runs)}: " if last else "before its first run is over: "
+
+
+def place_of(question: Question, width: int, first: int) -> Layout:
+    """The columns that fit, from the ``first`` beside the baseline on."""
+    return layout(_heads(question), baseline_of(question), width, first)
+
+
+def sections(result: StudyResult, width: int, first: int) -> list[Section]:
+    """One section for each question, what goes with the changes, what else must be known."""
+    found = []
+    for question in result.questions:
+        place = place_of(question, width, first)
+        paired = any(contrast.verdict.paired for contrast in question.contrasts)
+        heading = heading_rows(_heads(question), place, _PAIRED if paired else _NAMES)
+        if len(result.questions) > 1:
+            heading = (rule(f"medians: {clean(question.label)}", width), *heading)
+        body = quantity_rows(question.table, place)
+        names = [cell.label for cell in question.cells]
+        body += difference_rows(_differences(question), place, names)
+        found.append(Section(heading, tuple(body)))
+    rows = evidence_rows(result, width)
+    notes = [*notes_of(result), *of_runs(result), *warnings(result)]
+    if notes:
+        rows.append(rule("to know before believing it", width))
+    for note in notes:
+        rows += told_rows(note, width, "!", "warn")
+    return [*found, Section((), tuple(rows))]
+
+
+def column_of(result: StudyResult, path: str) -> int:
+    """How far to shift so that the cell of the session at ``path`` stands beside the baseline."""
+    for question in result.questions:
+        rest = [at for at in range(len(question.cells)) if at != baseline_of(question)]
+        for place, at in enumerate(rest):
+            if any(run.session.path == path for run in question.cells[at].runs):
+                return place
+    return 0
+
+
+def _heads(question: Question) -> list[Head]:
+    """For each cell its name, its runs, how much they vary."""
+    return [
+        [(clean(cell.label), "strong"), _runs(cell), (percent(cell.spread), "muted")]
+        for cell in question.cells
+    ]
+
+
+def _runs(cell: Cell) -> tuple[str, str]:
+    over = [run for run in cell.judged if not run.session.status.live]
+    bad = sum(run.session.status.state in _BAD for run in over)
+    text = "1 run" if len(over) == 1 else f"{len(over)} runs"
+    text += ", 1 goes on" if len(over) < len(cell.judged) else ""
+    missing = len(cell.not_run)
+    text += f", {bad} failed" if bad else ""
+    text += f", {missing} did not run" if missing else ""
+    return text, "bad" if bad or missing else "text"
+
+
+def _differences(question: Question) -> Sequence[Difference]:
+    """What differs between the baseline and any other cell, with a value for every cell.
+
+    A cell that a difference was not told of has the baseline's value.
+    """
+    found: dict[tuple[str, str], list[object]] = {}
+    for contrast in question.contrasts:
+        for each in contrast.explanation.differences:
+            own, other = each.values
+            values = found.setdefault((each.scope, each.key), [own] * len(question.cells))
+            values[contrast.baseline], values[contrast.other] = own, other
+    return [Difference(scope, key, tuple(values)) for (scope, key), values in found.items()]

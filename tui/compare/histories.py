@@ -1,0 +1,215 @@
+"""Histories of the runs that are compared: read in a thread of their own, drawn as they come."""
+
+from __future__ import annotations
+
+from collections.abc import MutableMapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.message import Message
+
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.text import clean
+from gpuwatch.tui.feed.reading import Reading, ReadingFailed, Tell, trouble_of
+from gpuwatch.tui.feed.snapshot import Trouble
+from gpuwatch.tui.widgets.canvas_screen import PaintedScreen
+from gpuwatch.tui.widgets.keys import keys_row
+from gpuwatch.tui.widgets.line import Line
+
+if TYPE_CHECKING:
+    from gpuwatch.tui.compare.curves import Curves, Metric
+    from gpuwatch.tui.compare.history_rows import Series, View
+
+
+@dataclass(frozen=True)
+class Group:
+    """What one line is of: a run, or the judged runs of a cell."""
+
+    label: str
+    paths: tuple[Path, ...]
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is drawn together; the first group is the baseline."""
+
+    label: str
+    groups: tuple[Group, ...]
+
+
+Known = MutableMapping[Path, "Curves"]
+"""What is read, kept by who opens the screen for the next time."""
+
+
+class CurvesRead(Message):
+    """One more session is read."""
+
+    def __init__(self, curves: Curves) -> None:
+        super().__init__()
+        self.curves = curves
+
+
+class HistoriesScreen(PaintedScreen):
+    """One metric of the runs of a case; the keys pick the metric, the case and the other runs."""
+
+    KEYS: ClassVar[tuple[tuple[str, str], ...]] = (
+        ("m", "next metric"),
+        ("M", "metric before"),
+        ("x", "aligned by time since the first timed step, or by steps"),
+        ("z", "scale from zero, or over the values alone"),
+        ("← →", "other runs beside the baseline, where not all fit"),
+        ("Tab, Shift+Tab", "next case, the one before, where there are several"),
+        ("Esc or h", "back"),
+        ("?", "this page"),
+    )
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("m", "metric(1)", show=False),
+        Binding("M", "metric(-1)", show=False),
+        Binding("x", "align", show=False),
+        Binding("z", "close_up", show=False),
+        Binding("right", "shift(1)", show=False),
+        Binding("left", "shift(-1)", show=False),
+        Binding("tab", "case(1)", show=False),
+        Binding("shift+tab", "case(-1)", show=False),
+        Binding("escape,q,h", "back", show=False),
+    ]
+
+    def __init__(self, cases: Sequence[Case], known: Known) -> None:
+        """``known``: what is read already, and taken up as it is read."""
+        super().__init__()
+        self._cases = list(cases)
+        self._known = known
+        self._case = 0
+        self._first = 0
+        self._view: View | None = None
+        self._picked = False
+        self._trouble: Trouble | None = None
+        self._reading = Reading("histories", self, self._read)
+
+    def on_mount(self) -> None:
+        self._reading.start()
+        self.call_after_refresh(self.paint)
+
+    def on_unmount(self) -> None:
+        self._reading.leave()
+
+    def _read(self, tell: Tell) -> None:
+        """In the thread: one session after the other, those that are shown first."""
+        from gpuwatch.analysis.samples.gauges import points_for
+        from gpuwatch.tui.compare.curves import Curves, read_curves
+
+        paths = [path for case in self._cases for group in case.groups for path in group.paths]
+        points = points_for(len(paths))
+        for path in dict.fromkeys(paths):
+            if path in self._known:
+                continue
+            try:
+                found = read_curves(path, points)
+            except Exception as error:
+                found = Curves(path, {}, {}, False, why=trouble_of(error).text)
+            tell(CurvesRead(found))
+
+    def on_curves_read(self, message: CurvesRead) -> None:
+        self._known[message.curves.path] = message.curves
+        self.paint()
+
+    def on_reading_failed(self, message: ReadingFailed) -> None:
+        self._trouble = message.trouble
+        self.paint()
+
+    def _series(self) -> list[Series]:
+        from gpuwatch.tui.compare.curves import Curves
+        from gpuwatch.tui.compare.history_rows import Series
+
+        known = dict(self._known)
+        groups = self._cases[self._case].groups
+        if self._trouble is not None:
+            for path in (path for group in groups for path in group.paths):
+                known.setdefault(path, Curves(path, {}, {}, False, why=self._trouble.text))
+        return [
+            Series(
+                group.label,
+                tuple(known[path] for path in group.paths if path in known),
+                len(group.paths),
+            )
+            for group in groups
+        ]
+
+    def _metrics(self) -> list[Metric]:
+        from gpuwatch.tui.compare.history_rows import known_metrics
+
+        return known_metrics(self._series())
+
+    def _now(self) -> View:
+        """What is drawn: until a metric is picked, the first that some run has."""
+        from gpuwatch.tui.compare.history_rows import View
+
+        view = self._view or View(ascii=self.gpuwatch.look.ascii)
+        self._view = view if self._picked else replace(view, metric=self._metrics()[0])
+        return self._view
+
+    def paint(self) -> None:
+        from gpuwatch.tui.compare.history_rows import MOST, history_rows
+
+        width, height = self.app.size
+        if height < 4:
+            return
+        view, series = self._now(), self._series()
+        hidden = max(0, len(series) - MOST)
+        self._first = max(0, min(self._first, hidden))
+        shown = [*series[:1], *series[1 + self._first : MOST + self._first]]
+        title = Line(width).add(" gpuwatch ", "brand").add("compare: histories", "strong")
+        case = self._cases[self._case]
+        title.add(f"  {clean(case.label)}", "text")
+        if len(self._cases) > 1:
+            title.add(f"  case {self._case + 1} of {len(self._cases)}", "muted")
+        unread = sum(each.count - len(each.runs) for each in series)
+        if unread:
+            title.add(f"  reading {unread} more …", "warn")
+        lines = [title, *history_rows(shown, view, width, height - 2, self._first)]
+        lines += [Line(width) for _ in range(height - 1 - len(lines))]
+        metrics = self._metrics()
+        known = view.metric in metrics
+        place = f" {metrics.index(view.metric) + 1} of {len(metrics)}" if known else ""
+        keys = [
+            ("Esc", "back"),
+            ("m", f"metric{place}"),
+            ("x", "by time" if view.by_step else "by step"),
+            ("z", "from zero" if view.close_up else "close up"),
+        ]
+        if hidden:
+            keys.append(("←→", f"{hidden} more"))
+        if len(self._cases) > 1:
+            keys.append(("Tab", "case"))
+        lines.append(keys_row([*keys, ("?", "help")], width))
+        self.show(lines)
+
+    def action_metric(self, by: int) -> None:
+        metrics, view = self._metrics(), self._now()
+        # One that no run has is before the first.
+        place = metrics.index(view.metric) if view.metric in metrics else min(0, -by)
+        self._picked = True
+        self._view = replace(view, metric=metrics[(place + by) % len(metrics)])
+        self.paint()
+
+    def action_align(self) -> None:
+        self._view = replace(self._now(), by_step=not self._now().by_step)
+        self.paint()
+
+    def action_close_up(self) -> None:
+        self._view = replace(self._now(), close_up=not self._now().close_up)
+        self.paint()
+
+    def action_shift(self, by: int) -> None:
+        self._first += by
+        self.paint()
+
+    def action_case(self, by: int) -> None:
+        self._case = (self._case + by) % len(self._cases)
+        self._first = 0
+        self.paint()
+
+    def action_back(self) -> None:
+        self.app.pop_screen()

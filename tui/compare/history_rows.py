@@ -1,0 +1,301 @@
+"""Histories of several runs over one another, as rows of text on one fixed scale.
+
+A line is known by its letter, which stands on it, at its right end and in the legend; its colour
+says the same once more.
+"""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+from statistics import median
+
+from rich.cells import cell_len
+
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.text import clean
+from gpuwatch.core.units import UNKNOWN, loss, milliseconds, nice, significant
+from gpuwatch.tui.compare.curves import LOSS, METRICS, STEP_TIME, Curve, Curves, Metric
+from gpuwatch.tui.compare.history_axis import axis_rows
+from gpuwatch.tui.live.numbers import shown
+from gpuwatch.tui.widgets.cells import pad
+from gpuwatch.tui.widgets.line import Line
+from gpuwatch.tui.widgets.overlay import DOTS, Overlay
+
+LETTERS = string.ascii_letters
+"""Of the runs in their order; the baseline's is the first."""
+ROLES = ("strong", "flops", "bandwidth", "picked", "utilization", "warn", "bad", "muted")
+MOST = len(ROLES)
+"""Series that can be told apart."""
+_SCALE = 11
+"""Columns of the scale's labels."""
+_ENDS = 3
+"""Columns at the right for the letters of lines that end close together."""
+_WARMUP = 0.1
+"""Of the width at most, for what lies before the first timed step."""
+_OUTLIERS = 3.0
+"""A highest value this many times the 98th percentile does not set the scale."""
+
+
+@dataclass(frozen=True)
+class Series:
+    """One line: a run, or the median of a cell's runs."""
+
+    label: str
+    runs: tuple[Curves, ...]
+    """Those that are read."""
+    count: int
+    """All of them."""
+
+
+@dataclass(frozen=True)
+class View:
+    """What is asked for."""
+
+    metric: Metric = METRICS[0]
+    by_step: bool = False
+    close_up: bool = False
+    """The scale reaches over the values alone, and not from zero."""
+    ascii: bool = False
+
+
+@dataclass(frozen=True)
+class _Placed:
+    """A series by dot columns."""
+
+    letter: str
+    role: str
+    series: Series
+    known: int
+    """Runs that have the metric."""
+    values: tuple[float | None, ...]
+    timed: tuple[float | None, ...]
+    """Of each run: the mean of its points within the timed steps, of the loss the last."""
+
+
+def history_rows(
+    series: Sequence[Series], view: View, width: int, height: int, skipped: int = 0
+) -> list[Line]:
+    """The metric's name, the picture, its axis and the legend, in ``height`` rows.
+
+    ``skipped``: series behind the first one that are left out before the others, whose letters and
+    colours stay theirs.
+    """
+    series = series[:MOST]
+    columns = max(10, width - _SCALE - 1 - _ENDS)
+    start, end = _stretch(series, view)
+    placed = [
+        _place(at + skipped * (at > 0), each, view, (start, end), columns * DOTS)
+        for at, each in enumerate(series)
+    ]
+    low, high, over = _scale([v for each in placed for v in each.values if v is not None], view)
+    label = min(width // 3, max((cell_len(clean(each.label)) for each in series), default=0))
+    legend = [_legend(each, view, label, width) for each in placed]
+    before = int(-start / max(1e-12, end - start) * columns)
+    rows = max(3, height - len(legend) - 3)
+    rows -= 1 - rows % 2  # a row in the middle, for half the scale
+    lines = [_title(placed, view, over, before > 0, width)]
+    lines += _picture(placed, view, (low, high), (start, end), columns, rows, width)
+    lines += axis_rows(start, end, columns, view.by_step, width, _SCALE)
+    return [*lines, *legend][:height]
+
+
+def known_metrics(series: Sequence[Series]) -> list[Metric]:
+    """Those that some run has values of, all where nothing is read yet."""
+    runs = [run for each in series for run in each.runs]
+    found = [metric for metric in METRICS if any(metric.key in run.curves for run in runs)]
+    return found or list(METRICS)
+
+
+def _along(curve: Curve, view: View) -> tuple[float | None, ...]:
+    return curve.steps if view.by_step else curve.seconds
+
+
+def _curves(series: Series, view: View) -> list[Curve]:
+    return [run.curves[view.metric.key] for run in series.runs if view.metric.key in run.curves]
+
+
+def _stretch(series: Sequence[Series], view: View) -> tuple[float, float]:
+    """From the warm-up, of which a tenth of the width is shown at most, to the last value."""
+    runs = [run for each in series for run in each.runs]
+    ends = [
+        place
+        for each in series
+        for curve in _curves(each, view)
+        for place in _along(curve, view)
+        if place is not None
+    ]
+    end = max([*ends, 1.0 if not view.by_step else 10.0])
+    warm = [float(r.warmup_steps) if view.by_step else r.warmup_seconds for r in runs if r.timed]
+    early = [-place for place in ends if place < 0] if not view.by_step else []
+    return -min(_WARMUP * end, max([0.0, *warm, *early])), end
+
+
+def _place(at: int, series: Series, view: View, stretch: tuple[float, float], dots: int) -> _Placed:
+    curves = _curves(series, view)
+    each = [_by_column(_along(curve, view), curve.values, stretch, dots) for curve in curves]
+    values = tuple(_middle([of[dot] for of in each]) for dot in range(dots))
+    timed = tuple(
+        _timed(run.curves[view.metric.key], run.timed_seconds, last=view.metric.key == LOSS)
+        for run in series.runs
+        if view.metric.key in run.curves
+    )
+    return _Placed(_of(LETTERS, at), _of(ROLES, at), series, len(curves), values, timed)
+
+
+def _timed(curve: Curve, end: float, *, last: bool) -> float | None:
+    known = [
+        value
+        for second, value in zip(curve.seconds, curve.values, strict=True)
+        if value is not None and 0 < second <= end
+    ]
+    return (known[-1] if last else sum(known) / len(known)) if known else None
+
+
+def _of(names: Sequence[str], place: int) -> str:
+    """The first for the baseline alone, the others in turn."""
+    return names[1 + (place - 1) % (len(names) - 1)] if place else names[0]
+
+
+def _by_column(
+    places: Sequence[float | None],
+    values: Sequence[float | None],
+    stretch: tuple[float, float],
+    columns: int,
+) -> list[float | None]:
+    """Means by column, and straight lines over columns between two points that are neighbours."""
+    start, end = stretch
+    scale = columns / max(1e-12, end - start)
+    sums: list[list[float]] = [[] for _ in range(columns)]
+    points = [
+        (min(columns - 1, int((place - start) * scale)), value)
+        for place, value in zip(places, values, strict=True)
+        if place is not None and start <= place <= end
+    ]
+    for column, value in points:
+        if value is not None:
+            sums[column].append(value)
+    found: list[float | None] = [sum(of) / len(of) if of else None for of in sums]
+    for (left, first), (right, second) in pairwise(points):
+        if first is None or second is None:
+            continue
+        low, high = found[left], found[right]
+        for column in range(left + 1, right):
+            if low is not None and high is not None:
+                found[column] = low + (high - low) * (column - left) / (right - left)
+    return found
+
+
+def _middle(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return median(known) if known else None
+
+
+def _scale(values: Sequence[float], view: View) -> tuple[float, float, bool]:
+    """Lowest and highest value of the picture, and whether some lie above it."""
+    if not values:
+        return 0.0, 1.0, False
+    ordered = sorted(values)
+    usual, top = ordered[int(0.98 * (len(ordered) - 1))], ordered[-1]
+    over = view.metric.key == STEP_TIME and usual > 0 and top > _OUTLIERS * usual
+    top = 1.2 * usual if over else top
+    if view.close_up:
+        low = ordered[0] if over else ordered[int(0.02 * (len(ordered) - 1))]
+        low = min(low, ordered[0]) if ordered[0] > 0.5 * low else low
+        space = 0.05 * (top - low) or abs(top) * 0.05 or 1.0
+        return low - space, top + space, over
+    if view.metric.unit == "1":
+        return 0.0, max(1.0, nice(top)), over
+    low = min(0.0, -nice(-ordered[0])) if ordered[0] < 0 else 0.0
+    return low, nice(top), over
+
+
+def _title(placed: Sequence[_Placed], view: View, over: bool, before: bool, width: int) -> Line:
+    methods = dict.fromkeys(curve.method for each in placed for curve in _curves(each.series, view))
+    row = Line(width).add(f" {view.metric.title}", "strong")
+    row.add(f"  {'/'.join(methods)}" if methods else "", "muted")
+    gpus = {curve.gpus for each in placed for curve in _curves(each.series, view)}
+    if max(gpus, default=1) > 1:
+        of = f"{max(gpus)} GPUs" if len(gpus) == 1 else "the GPUs of each run"
+        row.add(f"  mean of {of}", "muted")
+    row.add("  scale not from zero" if view.close_up else "", "warn")
+    row.add("  peaks cut off" if over else "", "warn")
+    along = "timed steps" if view.by_step else "time since the first timed step"
+    return row.add(f"  by {along}{', ╌ before it' * before}", "muted")
+
+
+def _picture(
+    placed: Sequence[_Placed],
+    view: View,
+    scale: tuple[float, float],
+    stretch: tuple[float, float],
+    columns: int,
+    height: int,
+    width: int,
+) -> list[Line]:
+    picture = Overlay(columns, height, ascii=view.ascii)
+    for each in placed:
+        picture.add(each.letter, each.role, each.values, scale)
+    start, end = stretch
+    zero = int(-start / max(1e-12, end - start) * columns)
+    low, high = scale
+    labels = {0: high, height - 1: low}
+    if height >= 9:
+        labels[height // 2] = (low + high) / 2
+    lines = []
+    for row in range(height):
+        text = _figure(labels[row], view.metric) if row in labels else ""
+        line = Line(width).add(f"{text:>{_SCALE - 1}} ", "muted").add("│", "faint")
+        for column, (cell, role) in enumerate(picture.row(row)):
+            if cell == " " and 0 < column == zero:
+                line.add("┊", "faint")
+            else:
+                line.add(cell, role)
+        for letter, role in picture.ends(row)[:_ENDS]:
+            line.add(letter, role)
+        lines.append(line)
+    if not any(value is not None for each in placed for value in each.values):
+        middle = lines[height // 2] = Line(width).to(_SCALE).add("│", "faint")
+        middle.add("  no values to draw", "muted")
+    return lines
+
+
+def _legend(placed: _Placed, view: View, label: int, width: int) -> Line:
+    """Letter, name, the mean over the timed steps, of several runs its range, or why nothing."""
+    series = placed.series
+    row = Line(width).add(f" {placed.letter} ", placed.role)
+    row.add(pad(clean(series.label), label), "strong").add("  ")
+    means = [value for value in placed.timed if value is not None]
+    if means:
+        row.add("last " if view.metric.key == LOSS else "mean ", "muted").add(
+            f"{_figure(median(means), view.metric):<11}", "strong"
+        )
+        if series.count > 1:
+            row.add(f"median of {placed.known} runs", "muted")
+            if len(means) > 1:
+                ends = [_figure(value, view.metric) for value in (min(means), max(means))]
+                row.add(f", {ends[0]} to {ends[1]}", "muted")
+        return row
+    unread = series.count - len(series.runs)
+    if unread:
+        return row.add("reading …", "muted")
+    reasons = [run.why or run.missing.get(view.metric.key) for run in series.runs]
+    why = next((reason for reason in reasons if reason), "not recorded")
+    if placed.known:
+        why = "no value after the first timed step"
+    elif view.by_step and not any(run.timed for run in series.runs):
+        why = "no timed step to align by"
+    return row.add(f"{UNKNOWN} {clean(why)}", "muted")
+
+
+def _figure(value: float, metric: Metric) -> str:
+    """A value of the metric, short."""
+    if metric.unit == "s":
+        return milliseconds(value)
+    if metric.unit == "":
+        return loss(value)
+    if metric.unit == "{sample}/s":
+        return significant(value)
+    figure: Callable[[float, str], str] = shown
+    return figure(value, metric.unit)

@@ -1,0 +1,200 @@
+"""What the profiles of two sides say, as rows of text: kernels by time, with the difference."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gpuwatch.analysis.hardware.kernels import short_name
+from gpuwatch.analysis.hardware.profile import (
+    API,
+    KERNELS,
+    MEMORY_TIME,
+    OPERATORS,
+    TABLES,
+    Profile,
+    Table,
+)
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.text import clean
+from gpuwatch.core.units import UNKNOWN, milliseconds
+from gpuwatch.tui.live.counter_rows import wrapped
+from gpuwatch.tui.widgets.cells import pad
+from gpuwatch.tui.widgets.page import Row
+
+_TIME = "Total Time (ns)"
+_NAMES = ("Name", "Operation")
+_COUNTS = ("Instances", "Num Calls", "Count", "Calls", "Invocations")
+_MOST = 200
+"""Rows of one table."""
+_SIDE, _CHANGE, _COUNT = 10, 13, 13
+_WIDE = 110
+"""Columns of a screen from which on there is room for relative changes."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """One run's profile, or why there is none."""
+
+    label: str
+    profile: Profile | None
+    why_none: tuple[str, str | None] = ("", None)
+    """Why there is no profile, and what would give one."""
+
+
+@dataclass(frozen=True)
+class _Spent:
+    """One kernel on one side: seconds and launches, per step where that is known."""
+
+    seconds: float | None
+    launches: float | None
+
+
+Sides = tuple[Side, Side]
+
+
+def kernel_difference_rows(sides: Sides, told: Sequence[str], width: int) -> list[Row]:
+    """The second of ``sides`` against the first; ``told``: sentences that go before the tables."""
+    first, second = sides
+    rows: list[Row] = [((f" {clean(second.label)} against {clean(first.label)}", "strong"),)]
+    for text in told:
+        rows += wrapped(text, width, mark="·", role="text")
+    for side in sides:
+        rows += _about(side, width)
+    each = all(side.profile is not None and side.profile.steps for side in sides if _has(side))
+    for name in _kept(sides):
+        rows += [(("", "text"),), *_table(name, sides, width, per_step=each)]
+    return rows
+
+
+def _about(side: Side, width: int) -> list[Row]:
+    """The tool and its steps, or why there is no profile and what gives one."""
+    label = clean(side.label)
+    profile = side.profile
+    if profile is None or not _has(side):
+        why, mend = side.why_none
+        rows = wrapped(f"{label}: no profile: {why}", width, mark="!", role="text")
+        return rows + (wrapped(mend, width, mark="→", role="text") if mend else [])
+    steps = "imported" if profile.steps is None else f"{profile.steps:,} steps"
+    tool = " ".join(filter(None, (clean(profile.tool), clean(profile.version or ""))))
+    return [((f"   {label}: {tool}, {steps}", "muted"),)]
+
+
+def _has(side: Side) -> bool:
+    return side.profile is not None and any(table.rows for table in side.profile.tables.values())
+
+
+def _kept(sides: Sides) -> list[str]:
+    """The tables that some side has, the GPU's first."""
+    names = (KERNELS, MEMORY_TIME, API, OPERATORS)
+    return [name for name in names if any(_of(side, name) for side in sides)]
+
+
+def _of(side: Side, name: str) -> Table | None:
+    table = None if side.profile is None else side.profile.tables.get(name)
+    return table if table is not None and table.rows else None
+
+
+def _table(name: str, sides: Sides, width: int, *, per_step: bool) -> list[Row]:
+    tables = [_of(side, name) for side in sides]
+    spent = [_spent(table, side, per_step) for table, side in zip(tables, sides, strict=True)]
+    over = "per step" if per_step else "over all of each profile"
+    rows: list[Row] = [((f" {TABLES[name]}, {over}", "strong"),)]
+    head = "".join(pad(clean(side.label), _SIDE - 1, ">").rjust(_SIDE) for side in sides)
+    change = pad("change", _CHANGE + (9 if width >= _WIDE else 0), ">")
+    rows.append(((f"{head}{change}{'launches':>{_COUNT}}  name", "muted"),))
+    whole = (_is_whole(tables[0]), _is_whole(tables[1]))
+    rows.append(_row("all of them", [_total(of) for of in spent], width, whole=whole))
+    names = sorted(dict.fromkeys([*spent[0], *spent[1]]), key=lambda each: -_most(spent, each))
+    rows += [
+        _row(each, [of.get(each) for of in spent], width, whole=whole) for each in names[:_MOST]
+    ]
+    if len(names) > _MOST:
+        rows.append(((f"   and {len(names) - _MOST:,} more with less time", "muted"),))
+    for side, table in zip(sides, tables, strict=True):
+        if table is not None and table.rows_left_out:
+            text = f"{clean(side.label)}: {table.rows_left_out:,} short ones were not kept"
+            rows += wrapped(text, width, mark="!")
+    return rows
+
+
+def _is_whole(table: Table | None) -> bool:
+    """Whether what is not in a table did not run."""
+    return table is not None and not table.rows_left_out
+
+
+def _spent(table: Table | None, side: Side, per_step: bool) -> dict[str, _Spent]:
+    """By name; rows of one name together."""
+    if table is None or side.profile is None:
+        return {}
+    steps = (side.profile.steps or 1) if per_step else 1
+    names = next((table.column(each) for each in _NAMES if each in table.columns), ())
+    times = table.numbers(_TIME)
+    counts = next((table.numbers(each) for each in _COUNTS if each in table.columns), ())
+    found: dict[str, _Spent] = {}
+    if not names:
+        return {}
+    unknown = (None,) * len(names)
+    for name, time, count in zip(names, times or unknown, counts or unknown, strict=True):
+        own = _Spent(
+            None if time is None else time / 1e9 / steps,
+            None if count is None else count / steps,
+        )
+        found[str(name)] = _plus(found.get(str(name), _Spent(0.0, 0.0)), own)
+    return found
+
+
+def _plus(one: _Spent, other: _Spent) -> _Spent:
+    def add(first: float | None, second: float | None) -> float | None:
+        return None if first is None or second is None else first + second
+
+    return _Spent(add(one.seconds, other.seconds), add(one.launches, other.launches))
+
+
+def _total(of: dict[str, _Spent]) -> _Spent | None:
+    total = _Spent(0.0, 0.0)
+    for each in of.values():
+        total = _plus(total, each)
+    return total if of else None
+
+
+def _most(spent: Sequence[dict[str, _Spent]], name: str) -> float:
+    return max((of[name].seconds or 0.0) for of in spent if name in of)
+
+
+def _row(name: str, spent: Sequence[_Spent | None], width: int, *, whole: tuple[bool, bool]) -> Row:
+    first, second = spent
+    seconds = [None if of is None else of.seconds for of in spent]
+    figures = "".join(f"{milliseconds(value):>{_SIDE}}" for value in seconds)
+    share, role = "", "text"
+    before, after = seconds
+    if first is None or second is None:
+        alone = whole[0 if first is None else 1]
+        change = ("◂ only" if second is None else "only ▸") if alone else UNKNOWN
+        role = "warn" if alone else "muted"
+    elif before is None or after is None:
+        change = UNKNOWN
+    else:
+        change = _signed(after - before)
+        share = f"{100 * (after / before - 1):+.1f} %" if before else ""
+        role = "strong"
+    none = [0.0 if ran_whole else None for ran_whole in whole]
+    counts = [absent if of is None else of.launches for of, absent in zip(spent, none, strict=True)]
+    shares = f"{share:>9}" if width >= _WIDE else ""
+    room = max(16, width - 2 * _SIDE - _CHANGE - len(shares) - _COUNT - 3)
+    return (
+        (figures, "text"),
+        (f"{change:>{_CHANGE}}{shares}", role),
+        (f"{_launches(counts):>{_COUNT}}", "text"),
+        (f"  {short_name(clean(name), room)}", "strong"),
+    )
+
+
+def _signed(seconds: float) -> str:
+    if abs(seconds) < 5e-9:
+        return "0"
+    return f"{'+' if seconds > 0 else '-'}{milliseconds(abs(seconds))}"
+
+
+def _launches(counts: Sequence[float | None]) -> str:
+    texts = [UNKNOWN if count is None else f"{count:,.4g}" for count in counts]
+    return texts[0] if texts[0] == texts[1] else f"{texts[0]} → {texts[1]}"

@@ -1,0 +1,121 @@
+"""The page of kernel differences: the profiles of two sides, read in a thread of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.message import Message
+
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.errors import GpuwatchError
+from gpuwatch.session.reader import SessionReader
+from gpuwatch.tui.feed.reading import Reading, ReadingFailed, Tell
+from gpuwatch.tui.feed.snapshot import Trouble
+from gpuwatch.tui.live.head_rows import trouble_rows
+from gpuwatch.tui.widgets.page import PageScreen, Row
+
+if TYPE_CHECKING:
+    from gpuwatch.tui.compare.kernel_difference_rows import Side
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two runs whose profiles are compared, the baseline first."""
+
+    labels: tuple[str, str]
+    paths: tuple[Path, Path]
+    told: tuple[str, ...] = ()
+    """What the explanation of the change says of the kernels."""
+
+
+class ProfilesRead(Message):
+    """The thread is done."""
+
+    def __init__(self, found: dict[Path, Side]) -> None:
+        super().__init__()
+        self.found = found
+
+
+class KernelDifferencesScreen(PageScreen):
+    """Which kernels the one side has and the other not, and what each takes."""
+
+    KEYS: ClassVar[tuple[tuple[str, str], ...]] = (
+        ("← →", "another one against its baseline"),
+        ("↑ ↓ PgUp PgDn Home End", "scroll"),
+        ("Esc or k", "back"),
+        ("?", "this page"),
+    )
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("right", "pair(1)", show=False),
+        Binding("left", "pair(-1)", show=False),
+        Binding("k", "close", show=False),
+        Binding("question_mark", "help", show=False),
+    ]
+
+    def __init__(self, pairs: Sequence[Pair]) -> None:
+        super().__init__("compare: kernels", self._now)
+        self._pairs = list(pairs)
+        self._pair = 0
+        self._sides: dict[Path, Side] | None = None
+        self._trouble: Trouble | None = None
+        self._reading = Reading("kernel-pairs", self, self._look)
+
+    def on_mount(self) -> None:
+        super().on_mount()
+        self._reading.start()
+
+    def on_unmount(self) -> None:
+        self._reading.leave()
+
+    def _look(self, tell: Tell) -> None:
+        """In the thread: the profile of each run, out of its few small rows."""
+        from gpuwatch.analysis.hardware.profile import profile_of, why_none
+        from gpuwatch.tui.compare.kernel_difference_rows import Side
+
+        found = {}
+        for path in dict.fromkeys(path for pair in self._pairs for path in pair.paths):
+            try:
+                with SessionReader(path) as reader:
+                    meta = reader.meta()
+                found[path] = Side("", profile_of(meta), why_none(meta))
+            except GpuwatchError as error:
+                found[path] = Side("", None, (error.message, error.mend))
+        tell(ProfilesRead(found))
+
+    def on_profiles_read(self, message: ProfilesRead) -> None:
+        self._sides = message.found
+        self.paint()
+
+    def on_reading_failed(self, message: ReadingFailed) -> None:
+        self._trouble = message.trouble
+        self.paint()
+
+    def _now(self, width: int) -> Sequence[Row]:
+        from dataclasses import replace
+
+        from gpuwatch.tui.compare.kernel_difference_rows import kernel_difference_rows
+
+        if not self._pairs:
+            return [((" there is one run alone: its kernels are on K of its replay", "text"),)]
+        if self._trouble is not None:
+            return [tuple(line.spans()) for line in trouble_rows(self._trouble, width)]
+        if self._sides is None:
+            return [((" reading the profiles …", "muted"),)]
+        pair = self._pairs[self._pair]
+        first, second = (
+            replace(self._sides[path], label=label)
+            for label, path in zip(pair.labels, pair.paths, strict=True)
+        )
+        rows = kernel_difference_rows((first, second), pair.told, width)
+        if len(self._pairs) > 1:
+            place = f"   {self._pair + 1} of {len(self._pairs)}, ← → for the others"
+            rows[0] = (*rows[0], (place, "muted"))
+        return rows
+
+    def action_pair(self, by: int) -> None:
+        if self._pairs:
+            self._pair = (self._pair + by) % len(self._pairs)
+        self.action_scroll_by(-1_000_000)

@@ -1,0 +1,98 @@
+"""What is known of sessions at once, while what they say together is still worked out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.errors import GpuwatchError
+from gpuwatch.core.models import JSON, number
+from gpuwatch.core.text import clean
+from gpuwatch.core.units import clock_time, milliseconds
+from gpuwatch.session import labels
+from gpuwatch.session.label import NONE
+from gpuwatch.session.status import State
+from gpuwatch.tui.live.head_rows import MARKS
+from gpuwatch.tui.live.rows import samples_rate
+from gpuwatch.tui.widgets.cells import pad
+from gpuwatch.tui.widgets.line import Line
+
+MOST = 400
+"""Sessions that are listed: no screen shows more."""
+
+
+@dataclass(frozen=True)
+class Opening:
+    """One session by its few small tables."""
+
+    path: Path
+    name: str
+    """Its workload's."""
+    environment: str
+    """With the name that the session was given."""
+    state: State | None
+    step_seconds: float | None
+    """Median over its first step lines."""
+    samples_per_second: float | None
+    why: str = ""
+    """Why it cannot be read."""
+
+
+def opening_of(path: Path) -> Opening:
+    """What a list of sessions says of ``path``."""
+    from gpuwatch.analysis.summary.listing import listing
+    from gpuwatch.session.reader import SessionReader
+
+    given = labels.read(path.parent).get(path.name, NONE)
+    try:
+        with SessionReader(path) as reader:
+            told = listing(reader)
+    except GpuwatchError as error:
+        return Opening(path, path.name, "", None, None, None, error.message)
+    return Opening(
+        path,
+        str(told["workload"] or path.stem),
+        given.before(str(told["environment"])),
+        _state(told["status"]),
+        number(told["step_median_seconds"]),
+        number(told["samples_per_second"]),
+    )
+
+
+def _state(word: JSON) -> State | None:
+    try:
+        return State(word)
+    except ValueError:
+        return None
+
+
+def opening_rows(
+    found: Sequence[Opening], count: int, read: int, seconds: float, width: int, height: int
+) -> list[Line]:
+    """What is being done, of ``count`` sessions of which ``read`` are read, and those ``found``."""
+    row = Line(width).add(" … ", "warn")
+    if read < count:
+        row.add(f"reading the steps and samples of session {read + 1} of {count}", "strong")
+    else:
+        row.add("working out what they say together", "strong")
+    row.add(f"  {clock_time(seconds)}", "muted")
+    name = max(12, min(28, (width - 46) // 2))
+    heads = f"{'':5}{pad('workload', name)} {pad('environment', name)} "
+    head = Line(width).add(heads, "muted")
+    head.add(f"{'state':<11}{'first steps':>12}{'samples/s':>11}", "muted")
+    return [row, Line(width), head, *(_row(*each, name, width) for each in enumerate(found, 1))][
+        :height
+    ]
+
+
+def _row(place: int, each: Opening, name: int, width: int) -> Line:
+    row = Line(width).add(f"{place:>4} ", "muted").add(pad(clean(each.name), name), "strong")
+    if each.why:
+        return row.add(" ✗ ", "bad").add(clean(each.why), "bad")
+    row.add(f" {pad(clean(each.environment), name)} ")
+    mark, role = MARKS[each.state] if each.state is not None else ("?", "warn")
+    state = each.state.value if each.state is not None else "unknown"
+    row.add(f"{f'{mark} {state}':<11}", role)
+    row.add(f"{milliseconds(each.step_seconds):>12}{samples_rate(each.samples_per_second):>11}")
+    return row

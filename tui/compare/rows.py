@@ -1,0 +1,78 @@
+"""Sessions side by side as rows of text: one run each, so that values stand for themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gpuwatch.analysis.comparison.side_by_side import Comparison
+from gpuwatch.analysis.summary.missing import missing
+from gpuwatch.core.text import clean
+from gpuwatch.tui.compare.columns import (
+    Head,
+    Layout,
+    difference_rows,
+    layout,
+    quantity_rows,
+    told_rows,
+)
+from gpuwatch.tui.live.head_rows import MARKS
+from gpuwatch.tui.live.rows import rule
+from gpuwatch.tui.widgets.line import Line
+
+
+def place_of(compared: Comparison, width: int, first: int) -> Layout:
+    """The columns that fit, from the ``first`` beside the baseline on."""
+    return layout(heads(compared), compared.baseline, width, first)
+
+
+def against(compared: Comparison) -> str:
+    """What the ratios are against, and why not against the first."""
+    at = compared.baseline
+    if at is None:
+        return "no ratios: every run failed" if compared.sessions else "no session could be read"
+    first = compared.sessions[0].status.state.value
+    return f"ratios are against session {at + 1}" + (f" (1 {first})" if at else "")
+
+
+def heads(compared: Comparison) -> list[Head]:
+    """For each session its workload, what tells it from the others, its state.
+
+    That is its environment and the name that it was given, or its id where others have all that.
+    """
+    names = [
+        each.given.before(clean(each.environment.get("label") or "")) for each in compared.sessions
+    ]
+    found: list[Head] = []
+    for at, session in enumerate(compared.sessions):
+        mark, role = MARKS[session.status.state]
+        name = clean(session.workload.get("name") or session.label)
+        where = names[at]
+        if names.count(where) > 1:
+            where = f"{where} {clean(session.id)[:6]}"
+        state = f"{mark} {session.status.state.value}"
+        found.append([(f"{at + 1} {name}", "strong"), (where, "text"), (state, role)])
+    return found
+
+
+def names(compared: Comparison) -> list[str]:
+    """Each session in a few words: its number, and what tells it from the others."""
+    return [f"{at} {head[1][0]}" for at, head in enumerate(heads(compared), 1)]
+
+
+def body_rows(compared: Comparison, place: Layout, notes: Sequence[str] = ()) -> list[Line]:
+    """Everything that scrolls: quantities by group, differences, notes.
+
+    ``notes``: more of them, before those of the comparison.
+    """
+    rows = quantity_rows(compared.rows, place)
+    rows += difference_rows(compared.differences, place, names(compared))
+    unavailable = [
+        f"unavailable, {why}: {', '.join(names)}"
+        for why, names in missing(compared.sessions).items()
+    ]
+    told = list(dict.fromkeys([*notes, *compared.notes, *unavailable]))
+    if told:
+        rows.append(rule("to know before believing a ratio", place.width))
+    for note in told:
+        rows += told_rows(note, place.width, "!", "warn")
+    return rows

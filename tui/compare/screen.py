@@ -1,0 +1,287 @@
+"""The compare screen: what the sessions say together, then what stands side by side."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.binding import Binding, BindingType
+from textual.message import Message
+
+from gpuwatch.core.text import clean
+from gpuwatch.session.study import sessions_in
+from gpuwatch.tui.compare.histories import Case, Group, HistoriesScreen, Known
+from gpuwatch.tui.compare.kernel_differences import KernelDifferencesScreen, Pair
+from gpuwatch.tui.compare.opening import MOST, Opening, opening_of, opening_rows
+from gpuwatch.tui.display_options import READ_ONLY
+from gpuwatch.tui.exporting import export_report
+from gpuwatch.tui.feed.reading import Reading, ReadingFailed, Tell
+from gpuwatch.tui.feed.snapshot import Trouble
+from gpuwatch.tui.live.head_rows import trouble_rows
+from gpuwatch.tui.widgets.canvas_screen import PaintedScreen
+from gpuwatch.tui.widgets.cells import wrap
+from gpuwatch.tui.widgets.keys import keys_row
+from gpuwatch.tui.widgets.line import Line
+
+if TYPE_CHECKING:
+    from gpuwatch.analysis.study.read import Read
+    from gpuwatch.tui.compare.sections import Answer
+
+_MOST_MESSAGE = 5
+"""Rows of the answer to a key."""
+
+
+class Opened(Message):
+    """What is known at once of one more session, or that one more is read."""
+
+    def __init__(self, opening: Opening | None) -> None:
+        super().__init__()
+        self.opening = opening
+
+
+class Compared(Message):
+    """The thread is done."""
+
+    def __init__(self, result: Answer) -> None:
+        super().__init__()
+        self.result = result
+
+
+class CompareScreen(PaintedScreen):
+    """Reads the sessions in a thread of its own and shows what they say.
+
+    All sessions of a study's folder in its order are that study, with what did not run.
+    """
+
+    KEYS: ClassVar[tuple[tuple[str, str], ...]] = (
+        ("↑ ↓ PgUp PgDn", "scroll"),
+        ("Home End", "the first row, the last one"),
+        ("← →", "other sessions beside the baseline, where not all fit"),
+        ("h", "histories over one another, by time or by steps"),
+        ("k", "kernels of the profiles, with the difference"),
+        ("e", "export the report: a page for a browser"),
+        ("Esc or q", "back"),
+    )
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("down", "scroll_by(1)", show=False),
+        Binding("up", "scroll_by(-1)", show=False),
+        Binding("pagedown,space", "scroll_by(15)", show=False),
+        Binding("pageup", "scroll_by(-15)", show=False),
+        Binding("home", "scroll_by(-1000000)", show=False),
+        Binding("end", "scroll_by(1000000)", show=False),
+        Binding("right", "shift(1)", show=False),
+        Binding("left", "shift(-1)", show=False),
+        Binding("h", "histories", show=False),
+        Binding("k", "kernels", show=False),
+        Binding("e", "export", show=False),
+        Binding("escape,q", "back", show=False),
+    ]
+
+    def __init__(
+        self,
+        paths: Sequence[Path],
+        beside: Path | None = None,
+        *,
+        margin: float | None = None,
+        across_devices: bool = False,
+        exact: bool = False,
+    ) -> None:
+        """``beside``: the session to stand next to the baseline where not all fit.
+
+        ``margin``, ``across_devices`` and ``exact`` are those of ``gpuwatch compare``.
+        """
+        super().__init__()
+        self.paths = list(paths)
+        folder = self.paths[0].parent
+        self._study = folder if self.paths == sessions_in(folder) else None
+        """Its folder; looked at now: a run may begin before the sessions are read."""
+        self._beside = beside
+        self._margin, self._across_devices, self._exact = margin, across_devices, exact
+        self.result: Answer | Trouble | None = None
+        self._openings: list[Opening] = []
+        self._read = 0
+        """Sessions whose steps and samples are read."""
+        self._since = time.monotonic()
+        self._row = 0
+        self._column = 0
+        self._message = ""
+        self._curves: Known = {}
+        self._reading = Reading("compare", self, self._compare)
+
+    def on_mount(self) -> None:
+        self._reading.start()
+        self._clock = self.set_interval(1.0, self.paint)
+        self.call_after_refresh(self.paint)
+
+    def on_unmount(self) -> None:
+        self._reading.leave()
+
+    def _compare(self, tell: Tell) -> None:
+        """In the thread: what is known at once, then every session, then what they say."""
+        for path in self.paths[:MOST]:
+            tell(Opened(opening_of(path)))
+        tell(Compared(self._answer(tell)))
+
+    def _answer(self, tell: Tell) -> Answer:
+        from gpuwatch.analysis.study.read import read, read_exactly, read_sessions, read_study
+        from gpuwatch.tui.compare.sections import answer
+
+        def told(path: Path) -> Read:
+            found = read_exactly(path) if self._exact else read(path)
+            tell(Opened(None))
+            return found
+
+        margin, across = self._margin, self._across_devices
+        if self._study is not None:
+            found = read_study(self._study, margin=margin, across_devices=across, reading=told)
+        else:
+            found = read_sessions(self.paths, margin=margin, across_devices=across, reading=told)
+        return answer(found, self._study)
+
+    def on_opened(self, message: Opened) -> None:
+        if message.opening is not None:
+            self._openings.append(message.opening)
+        else:
+            self._read += 1
+        self.paint()
+
+    def on_compared(self, message: Compared) -> None:
+        self._clock.stop()
+        self.result = message.result
+        if self._beside is not None:
+            from gpuwatch.tui.compare.sections import column_of
+
+            self._column = column_of(message.result, str(self._beside))
+        self.paint()
+
+    def on_reading_failed(self, message: ReadingFailed) -> None:
+        self._clock.stop()
+        self.result = message.trouble
+        self.paint()
+
+    def paint(self) -> None:
+        width, height = self.app.size
+        if height < 4:
+            return
+        title = Line(width).add(" gpuwatch ", "brand").add("compare", "strong")
+        keys = [("Esc", "back"), ("h", "histories"), ("k", "kernels"), ("e", "export")]
+        foot = self._foot(width)
+        space = height - 2 - len(foot)
+        if self.result is None:
+            count, seconds = len(self.paths), time.monotonic() - self._since
+            title.add(f"  {count} sessions", "muted")
+            lines = opening_rows(self._openings, count, self._read, seconds, width, space)
+        elif isinstance(self.result, Trouble):
+            lines = [Line(width), *trouble_rows(self.result, width)]
+        else:
+            from gpuwatch.tui.compare.sections import against
+
+            title.add(f"  {self.result.as_of}", "warn").add(against(self.result), "muted")
+            lines = self._body(self.result, width, space, keys)
+        lines = [title, *lines][: space + 1]
+        lines += [Line(width) for _ in range(space + 1 - len(lines))]
+        lines += [*foot, keys_row([*keys, ("?", "help")], width)]
+        self.show(lines)
+
+    def _foot(self, width: int) -> list[Line]:
+        """The answer to a key."""
+        told = self._message.split("   ")
+        parts = [part for each in told for part in wrap(each, width - 4, _MOST_MESSAGE)]
+        return [
+            Line(width).add("   " if at else " » ", "key").add(part, "strong")
+            for at, part in enumerate(parts)
+        ]
+
+    def _body(
+        self, answer: Answer, width: int, space: int, keys: list[tuple[str, str]]
+    ) -> list[Line]:
+        """What is seen of the sections; the heading of the first of them stays."""
+        from gpuwatch.tui.compare.sections import hidden, sections
+
+        left_out = hidden(answer, width)
+        self._column = max(0, min(self._column, left_out))
+        shown = sections(answer, width, self._column)
+        rows = [row for each in shown for row in (*each.heading, *each.body)]
+        space = max(1, space)
+        self._row = max(0, min(self._row, len(rows) - space))
+        seen = rows[self._row : self._row + space]
+        start = 0
+        for each in shown:
+            end = start + len(each.heading) + len(each.body)
+            if start < self._row < end:
+                over = each.heading[: end - self._row]
+                seen[: len(over)] = over
+            start = end
+        if len(rows) > space:
+            keys.append(("↑↓", f"{min(len(rows), self._row + space)} of {len(rows)}"))
+        if left_out > 0:
+            keys.insert(1, ("←→", f"{left_out} more"))
+        return seen
+
+    def action_scroll_by(self, by: int) -> None:
+        self._row += by
+        self._say("")
+
+    def action_shift(self, by: int) -> None:
+        self._column += by
+        self._say("")
+
+    def action_histories(self) -> None:
+        answer = self._with_runs()
+        if answer is not None:
+            from gpuwatch.tui.compare.sections import history_cases
+
+            cases = history_cases(answer)
+        else:
+            groups = [Group(label, (path,)) for label, path in self._named()]
+            cases = [Case("", tuple(groups))]
+        self.app.push_screen(HistoriesScreen(cases, self._curves))
+
+    def action_kernels(self) -> None:
+        answer = self._with_runs()
+        if answer is not None:
+            from gpuwatch.tui.compare.sections import kernel_pairs
+
+            pairs = kernel_pairs(answer)
+        else:
+            (first, base), *others = self._named()
+            pairs = [Pair((first, label), (base, path)) for label, path in others]
+        self.app.push_screen(KernelDifferencesScreen(pairs))
+
+    def _with_runs(self) -> Answer | None:
+        """The answer, where it is there and some session of it could be read."""
+        if self.result is None or isinstance(self.result, Trouble):
+            return None
+        return self.result if self.result.study.sessions else None
+
+    def _named(self) -> list[tuple[str, Path]]:
+        """The sessions as long as no baseline is known."""
+        known = {each.path: each.environment for each in self._openings}
+        return [
+            (f"{at} {clean(known.get(path) or path.stem)}", path)
+            for at, path in enumerate(self.paths, 1)
+        ]
+
+    def action_export(self) -> None:
+        if self.gpuwatch.look.read_only:
+            self._say(READ_ONLY)
+            return
+        self._say("writing the report …")
+        self.run_worker(self._export(), exclusive=True, group="export")
+
+    async def _export(self) -> None:
+        paths = [self._study] if self._study is not None else self.paths
+        said = await export_report(paths, margin=self._margin, across_devices=self._across_devices)
+        self._say(said)
+
+    def _say(self, message: str) -> None:
+        self._message = clean(message)
+        self.paint()
+
+    def action_back(self) -> None:
+        if len(self.app.screen_stack) > 2:
+            self.app.pop_screen()
+        else:
+            self.gpuwatch.leave()

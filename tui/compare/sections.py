@@ -1,0 +1,153 @@
+"""What the compare screen shows of a result: its sections, and what its other pages are of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from gpuwatch.analysis.comparison.side_by_side import Comparison, compare
+from gpuwatch.analysis.explain.kernels import nearest_profiled
+from gpuwatch.analysis.results import Cell, Contrast, Question, StudyResult
+from gpuwatch.analysis.study.notes import warnings
+from gpuwatch.analysis.summary.summary import Summary
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.text import clean
+from gpuwatch.tui.compare import cell_rows, rows
+from gpuwatch.tui.compare.cell_rows import baseline_of
+from gpuwatch.tui.compare.columns import Section, heading_rows
+from gpuwatch.tui.compare.histories import Case, Group
+from gpuwatch.tui.compare.kernel_differences import Pair
+from gpuwatch.tui.compare.verdict_rows import evidence_rows, notes_of, verdict_rows
+
+_OF_KERNELS = frozenset({"kernels", "kernel time", "copies"})
+"""Rungs of an explanation that a profile tells."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the screen shows."""
+
+    study: StudyResult
+    sessions: Comparison | None
+    """Session by session; ``None`` where cells have several runs, whose medians are shown."""
+    as_of: str = ""
+    """How far the study was that is looked at while it goes on."""
+
+
+def answer(study: StudyResult, folder: Path | None) -> Answer:
+    """The answer of a study in ``folder``, or of sessions that were put together."""
+    sessions = None if cell_rows.has_cells(study) else _side_by_side(study)
+    as_of = cell_rows.snapshot_words(folder, study) if folder is not None else ""
+    return Answer(study, sessions, as_of)
+
+
+def _side_by_side(study: StudyResult) -> Comparison:
+    """Session by session, against the one that the verdicts are against."""
+    found = compare(study.sessions)
+    asked = [each for each in study.questions if each.contrasts]
+    if len(asked) != 1 or found.baseline is None:
+        return found
+    base = {run.session.path for run in asked[0].cells[baseline_of(asked[0])].runs}
+    if found.sessions[found.baseline].path in base:
+        return found
+    return compare(sorted(study.sessions, key=lambda each: each.path not in base))
+
+
+def sections(answer: Answer, width: int, column: int) -> list[Section]:
+    """Everything that is shown, the verdicts first."""
+    first = Section((), tuple(verdict_rows(answer.study, width)))
+    if answer.sessions is None:
+        return [first, *cell_rows.sections(answer.study, width, column)]
+    place = rows.place_of(answer.sessions, width, column)
+    heading = heading_rows(rows.heads(answer.sessions), place)
+    notes = [*notes_of(answer.study), *warnings(answer.study)]
+    body = rows.body_rows(answer.sessions, place, notes)
+    last = Section((), tuple(evidence_rows(answer.study, width)))
+    return [first, Section(heading, tuple(body)), last]
+
+
+def hidden(answer: Answer, width: int) -> int:
+    """Columns that are left out, of the table that leaves out most."""
+    if answer.sessions is not None:
+        return rows.place_of(answer.sessions, width, 0).hidden
+    questions = answer.study.questions
+    return max((cell_rows.place_of(each, width, 0).hidden for each in questions), default=0)
+
+
+def against(answer: Answer) -> str:
+    """What ratios are against."""
+    if answer.sessions is not None:
+        return rows.against(answer.sessions)
+    found = {clean(each.cells[baseline_of(each)].label) for each in answer.study.questions}
+    against_ = f"medians against {found.pop() if len(found) == 1 else 'their baselines'}"
+    return against_ if answer.as_of else f"{clean(answer.study.title)}: {against_}"
+
+
+def column_of(answer: Answer, path: str) -> int:
+    """How far to shift so that the session at ``path`` stands beside the baseline."""
+    if answer.sessions is None:
+        return cell_rows.column_of(answer.study, path)
+    kept = answer.sessions.baseline or 0
+    others = [each.path for at, each in enumerate(answer.sessions.sessions) if at != kept]
+    return others.index(path) if path in others else 0
+
+
+def history_cases(answer: Answer) -> list[Case]:
+    """What histories are drawn of: the runs one by one, or the cells of each question."""
+    if answer.sessions is not None:
+        return [Case("", tuple(Group(label, (path,)) for label, path in _one_by_one(answer)))]
+    return [
+        Case(question.label, tuple(_group(cell) for cell in _ordered(question)))
+        for question in answer.study.questions
+    ]
+
+
+def kernel_pairs(answer: Answer) -> list[Pair]:
+    """Of which runs the kernels are compared: each of a question with its baseline."""
+    asked = [
+        (question, contrast)
+        for question in answer.study.questions
+        for contrast in question.contrasts
+    ]
+    if asked:
+        return [_pair(question, contrast) for question, contrast in asked]
+    if answer.sessions is None:
+        return []
+    runs = _one_by_one(answer)
+    return [Pair((runs[0][0], label), (runs[0][1], path)) for label, path in runs[1:]]
+
+
+def _one_by_one(answer: Answer) -> list[tuple[str, Path]]:
+    """The sessions as their columns name them, the baseline first."""
+    assert answer.sessions is not None
+    kept = answer.sessions.baseline or 0
+    names = rows.names(answer.sessions)
+    found = [
+        (name, Path(each.path)) for name, each in zip(names, answer.sessions.sessions, strict=True)
+    ]
+    return [*found[kept : kept + 1], *found[:kept], *found[kept + 1 :]]
+
+
+def _ordered(question: Question) -> Sequence[Cell]:
+    base = baseline_of(question)
+    return [question.cells[base], *question.cells[:base], *question.cells[base + 1 :]]
+
+
+def _group(cell: Cell) -> Group:
+    runs = cell.judged or cell.runs
+    return Group(cell.label, tuple(Path(run.session.path) for run in runs))
+
+
+def _pair(question: Question, contrast: Contrast) -> Pair:
+    first, second = question.cells[contrast.baseline], question.cells[contrast.other]
+    told = [each.text for each in contrast.explanation.evidence if each.rung in _OF_KERNELS]
+    return Pair(
+        (first.label, second.label),
+        (Path(_middle(first).path), Path(_middle(second).path)),
+        tuple(told),
+    )
+
+
+def _middle(cell: Cell) -> Summary:
+    """The run whose profile stands for a cell, or any that says why there is none."""
+    return nearest_profiled(cell) or (cell.judged or cell.runs)[0].session

@@ -1,0 +1,1 @@
+"""What a screen shows: a thread reads the session and hands frozen snapshots over."""

@@ -1,0 +1,54 @@
+"""How the time of the newest timed steps divides into the phases that their lines name."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from math import inf
+
+from gpuwatch.session.rows import StepRow
+from gpuwatch.tui.feed.snapshot import StepShares
+
+_STEPS = 1000
+"""Timed steps that the shares are of: the newest ones."""
+_MOST = 9
+"""Phases with a name; a line from elsewhere may name any number."""
+
+
+class PhaseTimes:
+    """Sums over the newest step lines that name phases."""
+
+    def __init__(self) -> None:
+        self._rows: deque[tuple[int, float, Mapping[str, float]]] = deque()
+        self._sums: dict[str, float] = {}
+        self._steps = 0
+        self._seconds = 0.0
+
+    def add(self, row: StepRow) -> None:
+        """A timed line with the durations of its steps; one without phases is left out."""
+        if not row.phases or not row.seconds:
+            return
+        phases = {name: max(0.0, seconds) for name, seconds in row.phases.items()}
+        seconds = max(sum(row.seconds), sum(phases.values()))
+        if not 0 < seconds < inf:
+            return
+        self._count(len(row.seconds), seconds, phases, 1)
+        self._rows.append((len(row.seconds), seconds, phases))
+        while self._steps - self._rows[0][0] >= _STEPS:
+            self._count(*self._rows.popleft(), -1)
+
+    def _count(self, steps: int, seconds: float, phases: Mapping[str, float], sign: int) -> None:
+        self._steps += sign * steps
+        self._seconds += sign * seconds
+        for name, part in phases.items():
+            if name in self._sums or len(self._sums) < _MOST:
+                self._sums[name] = self._sums.get(name, 0.0) + sign * part
+
+    def shares(self) -> StepShares | None:
+        """``None`` where no line named a phase."""
+        if self._steps == 0 or self._seconds <= 0:
+            return None
+        parts = tuple(
+            (name, min(1.0, part / self._seconds)) for name, part in self._sums.items() if part > 0
+        )
+        return StepShares(parts, self._steps, self._seconds / self._steps)

@@ -1,0 +1,258 @@
+"""Histories that stay small: recent ticks as they are, everything else in ten-second buckets."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise
+from operator import mul
+
+from gpuwatch.analysis.samples.rates import StepLine, intervals, rate_series
+from gpuwatch.core.units import NS
+from gpuwatch.session.rows import StepRow
+from gpuwatch.session.schema import TIER_SECONDS
+from gpuwatch.tui.widgets.graph import Window
+
+RECENT_NS = 360 * NS
+"""How far back ticks are kept one by one: the longest zoom, and its jump."""
+_BUCKET_NS = TIER_SECONDS * NS
+MOST_RECENT = 120_000
+"""Ticks that are kept one by one, however often the session has one."""
+_MOST_STEP_ROWS = 5_000
+
+
+class Sums:
+    """Totals and what they are of, by ten-second bucket."""
+
+    def __init__(self) -> None:
+        self._found: dict[int, tuple[float, float]] = {}
+        self._earlier: tuple[Sums, int] | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self._found) or (self._earlier is not None and bool(self._earlier[0]))
+
+    def add(self, bucket: int, total: float, weight: float) -> None:
+        before = self._found.get(bucket, (0.0, 0.0))
+        self._found[bucket] = before[0] + total, before[1] + weight
+
+    def add_whole(self, bucket: int, total: float, weight: float) -> None:
+        """More of a bucket whose weight is known."""
+        self._found[bucket] = self._found.get(bucket, (0.0, 0.0))[0] + total, weight
+
+    def take(self, other: Sums, before: int) -> None:
+        """Have what ``other`` knows up to the bucket of the time ``before``: it is not copied."""
+        self._earlier = other, before // _BUCKET_NS
+
+    def columns(self, view: Window) -> list[float | None]:
+        """Weighted means by column."""
+        earlier, border = self._earlier or (self, -1)
+        found: list[float | None] = []
+        for first, last in _bucket_ranges(view):
+            total = weight = 0.0
+            for bucket in range(first, last + 1):
+                known = (earlier if bucket <= border else self)._found.get(bucket)
+                if known is not None:
+                    total += known[0]
+                    weight += known[1]
+            found.append(total / weight if weight else None)
+        return found
+
+
+class Series:
+    """The history of one gauge channel."""
+
+    def __init__(self) -> None:
+        self._times: list[int] = []
+        self._values: list[float | None] = []
+        self._sums = Sums()
+        self._more = False
+        """The buckets know of a time before the first tick that is kept."""
+
+    @property
+    def seen(self) -> bool:
+        """Some value is known."""
+        return bool(self._sums)
+
+    def mean(self, start: int, end: int, interval: float) -> float | None:
+        """Mean from ``start`` to ``end`` in nanoseconds, ``None`` where nothing is known."""
+        return self.columns(Window(start, end, 1), interval)[0]
+
+    def add(self, t: int, value: float | None) -> None:
+        self._times.append(t)
+        self._values.append(value)
+        if value is not None:
+            self._sums.add(t // _BUCKET_NS, value, 1)
+
+    def add_past(self, t: int, value: float) -> None:
+        """A value of before those that were added: into its bucket alone."""
+        self._more = True
+        self._sums.add(t // _BUCKET_NS, value, 1)
+
+    def take(self, other: Series, before: int) -> None:
+        """Have what ``other`` knows of the time before ``before``, in whole buckets."""
+        self._more = True
+        self._sums.take(other._sums, before)
+
+    def trim(self) -> None:
+        """Forget ticks that no zoom shows one by one."""
+        if not self._times:
+            return
+        first = bisect_left(self._times, self._times[-1] - RECENT_NS)
+        first = max(first, len(self._times) - MOST_RECENT)
+        if first > len(self._times) // 4:
+            del self._times[:first], self._values[:first]
+            self._more = True
+
+    def columns(self, view: Window, interval: float) -> list[float | None]:
+        """Mean of each column; ``None`` where nothing was recorded.
+
+        A tick stands for the ``interval`` seconds before it, so that columns shorter than the
+        interval have no gaps between two ticks.
+        """
+        if not self._times:
+            return [None] * view.columns
+        if self._more and self._times[0] > view.start + interval * NS:
+            return upto(self._sums.columns(view), view, self._times[-1])
+        return means(self._times, self._values, view, interval)
+
+
+def means(
+    times: Sequence[int], values: Sequence[float | None], view: Window, interval: float
+) -> list[float | None]:
+    """Mean of each column of ``view``; ``None`` and NaN are not known."""
+    edges = view.edges()
+    found: list[float | None] = []
+    low = bisect_right(times, edges[0])
+    for end in edges[1:]:
+        high = bisect_right(times, end, low)
+        known = [value for value in values[low:high] if value is not None and value == value]
+        if known:
+            found.append(sum(known) / len(known))
+        elif low == high and _held(times, high, end, interval):
+            value = values[high]
+            found.append(value if value == value else None)
+        else:
+            found.append(None)
+        low = high
+    return found
+
+
+def _held(times: Sequence[int], index: int, t: int, interval: float) -> bool:
+    """Whether the tick ``index`` stands for the time ``t`` before it."""
+    if index >= len(times):
+        return False
+    late = index > 0 and times[index] - times[index - 1] < 2.5 * interval * NS
+    return late or times[index] - t < interval * NS
+
+
+def bucket_means(
+    numbers: Sequence[int], averages: Sequence[float], counts: Sequence[float], view: Window
+) -> list[float | None]:
+    """Weighted means of ten-second buckets, in order of their numbers, by column."""
+    found: list[float | None] = []
+    for first, last in _bucket_ranges(view):
+        low, high = bisect_left(numbers, first), bisect_right(numbers, last)
+        weight = sum(counts[low:high])
+        total = sum(map(mul, averages[low:high], counts[low:high]))
+        found.append(total / weight if weight else None)
+    return found
+
+
+def _bucket_ranges(view: Window) -> Iterator[tuple[int, int]]:
+    """The first and the last bucket of each column; a bucket may span several columns."""
+    for start, end in pairwise(view.edges()):
+        first = start // _BUCKET_NS
+        last = max(first, (end - 1) // _BUCKET_NS)
+        if last > first and end - start >= 4 * _BUCKET_NS:
+            first += 1
+        yield first, last
+
+
+def upto(columns: list[float | None], view: Window, newest: int) -> list[float | None]:
+    """``columns`` of buckets without those behind ``newest``: a bucket reaches beyond it."""
+    known = bisect_left(view.edges(), newest)
+    return columns[:known] + [None] * (view.columns - known)
+
+
+class StepHistory:
+    """The history of counted work: step lines, recent ones as they are."""
+
+    def __init__(self, work: Callable[[StepLine], float | None]) -> None:
+        self.work = work
+        self.seen = False
+        """Some step line's work is known."""
+        self._sums = Sums()
+
+    def add(self, before: StepRow | None, rows: Iterable[StepRow]) -> None:
+        """Fold step lines that follow ``before`` into buckets."""
+        chain = [before, *rows] if before is not None else list(rows)
+        for start, end, row in intervals(row for row in chain if row is not None):
+            if row is before:
+                continue
+            amount = self.work(row)
+            if amount is None or end <= start:
+                continue
+            self.seen = True
+            self._spread(start, end, amount)
+
+    def add_groups(self, rows: Iterable[StepRow]) -> None:
+        """Take lines that were summed by bucket (``SessionReader.step_groups``)."""
+        for row in rows:
+            amount = self.work(row)
+            if amount is not None:
+                self.seen = True
+                self._sums.add_whole(row.t // _BUCKET_NS, amount, TIER_SECONDS)
+
+    def take(self, other: StepHistory, before: int) -> None:
+        """Have what ``other`` knows of the time before ``before``, in whole buckets."""
+        self.seen |= other.seen
+        self._sums.take(other._sums, before)
+
+    def _spread(self, start: int, end: int, amount: float) -> None:
+        first, last = start // _BUCKET_NS, (end - 1) // _BUCKET_NS
+        if last - first > 1000:
+            first = last - 1000
+        for bucket in range(first, last + 1):
+            overlap = min(end, (bucket + 1) * _BUCKET_NS) - max(start, bucket * _BUCKET_NS)
+            share = overlap / (end - start)
+            self._sums.add(bucket, amount * share, overlap / NS)
+
+    def columns(self, view: Window, recent: deque[StepRow], complete: bool) -> list[float | None]:
+        """Work per second of each column; ``complete``: ``recent`` holds every step line."""
+        if not recent:
+            return [None] * view.columns
+        if not complete and recent[0].t > view.start:
+            return upto(self._sums.columns(view), view, recent[-1].t)
+        edges = view.edges()
+        rows = [row for row in recent if row.t >= view.start - 60 * NS]
+        # The newest column is measured up to the last step line, not up to its border.
+        newest = recent[-1].t
+        last = bisect_left(edges, newest)
+        if 0 < last < len(edges) and newest > edges[last - 1]:
+            known = [*edges[:last], newest]
+            found = rate_series(rows, self.work, known)
+            return found + [None] * (view.columns - len(found))
+        return rate_series(rows, self.work, edges)
+
+    def last(self, recent: deque[StepRow], seconds: float = 2.0) -> float | None:
+        """Work per second over the last ``seconds`` that end with the newest step line."""
+        if not recent:
+            return None
+        end = recent[-1].t
+        start = end - int(seconds * NS)
+        rows: list[StepRow] = []
+        for row in reversed(recent):
+            rows.append(row)
+            if row.t < start and len(rows) > 1:
+                break
+        rows.reverse()
+        spans = intervals(rows)
+        begin = max(start, spans[0][0])
+        if begin >= end:
+            return None
+        return rate_series(rows, self.work, [begin, end])[0]
+
+
+def recent_steps() -> deque[StepRow]:
+    return deque(maxlen=_MOST_STEP_ROWS)

@@ -1,0 +1,45 @@
+"""What a session says of itself in words, read with suspicion."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.status import Status
+from gpuwatch.tui.feed.snapshot import Trouble
+
+
+def phase(meta: Mapping[str, Any], state: Status, *, stepped: bool) -> str:
+    """What a run that has no step yet is doing; ``stepped``: it has one."""
+    kind = text(meta, "workload", "kind")
+    if not state.live or kind == "machine" or stepped or "startup" in meta:
+        return ""
+    if "launch" in meta and kind == "command":
+        return ""
+    if "run" in meta:
+        return "preparing the first step"
+    return "starting" if "launch" in meta else "preparing the environment"
+
+
+def no_gpu(reader: SessionReader) -> str | None:
+    reason = reader.facts().get("host", {}).get("gpu.unavailable")
+    return None if reason is None else str(reason)
+
+
+def trouble(meta: Mapping[str, Any], state: Status) -> Trouble | None:
+    """The workload's own word first, then what the status says."""
+    error = meta.get("error")
+    if isinstance(error, dict) and error.get("message"):
+        mend = error.get("mend")
+        return Trouble(str(error["message"]), str(mend) if mend else None)
+    if state.state.value in ("failed", "killed", "lost"):
+        return Trouble(state.text)
+    return None
+
+
+def text(meta: Mapping[str, Any], *keys: str) -> str:
+    value: Any = meta
+    for key in keys:
+        value = value.get(key) if isinstance(value, dict) else None
+    return "" if value is None else str(value)

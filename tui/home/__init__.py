@@ -1,0 +1,1 @@
+"""The home screen: devices now, sessions and studies."""

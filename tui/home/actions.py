@@ -1,0 +1,249 @@
+"""What the home screen does with sessions and studies: by gpuwatch's own commands.
+
+They go on when the screen is left, and no one ends another.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable
+from dataclasses import replace
+from pathlib import Path
+
+from gpuwatch.session.progress import place
+from gpuwatch.session.status import State
+from gpuwatch.session.study import sessions_in
+from gpuwatch.tui import commands
+from gpuwatch.tui.commands import Listed
+from gpuwatch.tui.display_options import READ_ONLY
+from gpuwatch.tui.home.list import items_of, stoppable
+from gpuwatch.tui.home.question import delete_question
+from gpuwatch.tui.home.rows import HomeState
+from gpuwatch.tui.messages import LOST_QUESTION, STUDY_QUESTION, stop_question
+from gpuwatch.tui.widgets.canvas_screen import PaintedScreen
+from gpuwatch.tui.widgets.line_edit import Edit, label_command
+
+
+class HomeActs(PaintedScreen):
+    """The keys that act; what is shown is the subclass's."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.state = HomeState()
+        self._listed = Listed()
+        self._acts: list[str] = []
+        """What is under way, in words."""
+        self._leaving = False
+        self._lent: tuple[Path, ...] = ()
+        """Marks that another screen set, until they have served."""
+
+    def action_refresh(self) -> None:
+        raise NotImplementedError
+
+    def say(self, message: str) -> None:
+        """A word in the foot, in place of the path."""
+        self.state = replace(self.state, message=message)
+        self.paint()
+
+    def _refused(self) -> bool:
+        """Whether keys may not act; it is said then."""
+        if self.gpuwatch.look.read_only:
+            self.say(READ_ONLY)
+        return self.gpuwatch.look.read_only
+
+    # What is under way.
+
+    def _act(self, what: str, work: Awaitable[bool]) -> None:
+        """Carry out ``work``, which says whether it was done; ``what``: a word for it."""
+        self._acts.append(what)
+        self.say(f"{what} …")
+        self.run_worker(self._carried_out(what, work), group="act")
+
+    async def _carried_out(self, what: str, work: Awaitable[bool]) -> None:
+        try:
+            good = await work
+        finally:
+            self._acts.remove(what)
+        self._leaving = self._leaving and good
+        if self._leaving and self._acts:
+            self._say_leaving()
+        elif self._leaving:
+            self.gpuwatch.leave()
+
+    def _say_leaving(self) -> None:
+        self.say(f"{self._acts[-1]}, then leaving …; once more leaves now")
+
+    def stays(self) -> None:
+        """A key was pressed that is not that of leaving."""
+        self._leaving = False
+
+    def action_leave(self) -> None:
+        """Leave; while something is under way, once that is done or on the second time."""
+        if self._acts and not self._leaving:
+            self._leaving = True
+            self._say_leaving()
+        else:
+            self.gpuwatch.leave()
+
+    # Runs.
+
+    def action_take_up(self) -> None:
+        current = self.state.current
+        if current is None or current.entry is None or current.entry.status != State.LOST.value:
+            self.say("only a run whose recorder died can be taken up")
+        elif not self._refused():
+            self._act("taking the run up", self._take_up(current.path))
+
+    async def _take_up(self, path: Path) -> bool:
+        outcome = await commands.run("attach", "--record", "--detach", str(path), outlives=True)
+        here = self.on_top and self.state.edit is None and not self._leaving
+        self.say("" if outcome.good else outcome.complaint)
+        if outcome.good and here:
+            self.gpuwatch.open_session(path)
+        else:
+            self.action_refresh()
+        return outcome.good
+
+    def action_stop(self) -> None:
+        current = self.state.current
+        if current is None or not stoppable(current):
+            self.say("the run is over already")
+            return
+        if self._refused():
+            return
+        if current.entry is None:
+            question = STUDY_QUESTION
+        elif current.entry.status == State.LOST.value:
+            question = LOST_QUESTION
+        else:
+            question = stop_question(place(current.path))
+        path = current.path
+        self.ask(question, lambda: self._act("stopping", self._stop(path)))
+
+    async def _stop(self, path: Path) -> bool:
+        outcome = await commands.run("stop", str(path), outlives=True)
+        self.say(outcome.about(path))
+        self.action_refresh()
+        return outcome.good
+
+    def action_new(self) -> None:
+        if self._refused():
+            return
+        from gpuwatch.tui.new_run.screen import NewRunScreen
+
+        self.app.push_screen(NewRunScreen())
+
+    def action_log(self) -> None:
+        """The log of the session under the cursor."""
+        current = self.state.current
+        if current is None or current.entry is None:
+            self.say("→ shows the runs of the study: l is for one of them" if current else "")
+            return
+        from gpuwatch.tui.log.page import LogScreen
+
+        self.app.push_screen(LogScreen(current.path))
+
+    # Deletion.
+
+    def action_delete(self) -> None:
+        paths = self._asked_for()
+        if paths and not self._refused():
+            self.say("looking at what would go …")
+            self.run_worker(self._ask_delete(paths), exclusive=True, group="ask")
+
+    def _asked_for(self) -> tuple[Path, ...]:
+        """What is marked, else what is under the cursor."""
+        current = self.state.current
+        return self.state.marked or (() if current is None else (current.path,))
+
+    async def _ask_delete(self, paths: tuple[Path, ...]) -> None:
+        outcome = await commands.run("delete", "--dry-run", *map(str, paths))
+        if not outcome.good:
+            self.say(outcome.about(paths[0]))
+            return
+        self.say("")
+        if not self.on_top or self.state.edit is not None:
+            return  # whoever went on meanwhile is asked nothing
+        items = items_of(self._listed, paths)
+        marked, going = bool(self.state.marked), outcome.out.splitlines()
+        question = delete_question(paths, items, marked=marked, going=going)
+        self.ask(question, lambda: self._act("deleting", self._delete(paths)))
+
+    async def _delete(self, paths: tuple[Path, ...]) -> bool:
+        outcome = await commands.run("delete", "--yes", *map(str, paths), outlives=True)
+        self.say(outcome.about(paths[0]))
+        self.action_refresh()
+        return outcome.good
+
+    # Labels.
+
+    def action_label(self, what: str) -> None:
+        """Write a name, tags or a note for the row under the cursor."""
+        current = self.state.current
+        if current is None or self._refused():
+            return
+        of = current.entry or current.study
+        assert of is not None
+        text = {"name": of.name, "tags": " ".join(of.tags), "note": of.note}[what]
+        self.state = replace(self.state, edit=Edit.of(what, text, current), message="")
+        self.paint()
+
+    def labelled(self, edit: Edit) -> None:
+        """Carry out what was written."""
+        command = label_command(edit)
+        if command is not None:
+            self._act("writing it down", self._label(command))
+
+    async def _label(self, command: tuple[str, ...]) -> bool:
+        outcome = await commands.run(*command, outlives=True)
+        self.say(outcome.word if outcome.good else outcome.complaint)
+        self.action_refresh()
+        return outcome.good
+
+    # Comparing.
+
+    def action_compare(self) -> None:
+        marked, current = list(self.state.marked), self.state.current
+        if len(marked) == 1 and current is not None and current.path not in marked:
+            marked.append(current.path)
+        if not marked and current is not None:
+            study = current.study is not None or place(current.path) is not None
+            marked = [current.path] if study else []
+            if marked and current.entry is not None:
+                self.gpuwatch.compare_with_study(current.path)
+                return
+        if len(marked) == 1 and marked[0].is_dir():
+            inside = sessions_in(marked[0])
+            if inside:
+                self.gpuwatch.compare_with_study(inside[0])
+                return
+        if len(marked) < 2:
+            self.say("mark two sessions with Space, then press c")
+            return
+        self.gpuwatch.compare(_sessions(marked))
+        kept = tuple(path for path in self.state.marked if path not in self._lent)
+        self.state = replace(self.state, marked=kept)
+        self._lent = ()
+
+    def action_export(self) -> None:
+        paths = list(self._asked_for())
+        if paths and not self._refused():
+            self._act("writing the report", self._export(paths))
+
+    async def _export(self, paths: list[Path]) -> bool:
+        from gpuwatch.tui.exporting import export_report
+
+        wanted = paths if len(paths) == 1 else await asyncio.to_thread(_sessions, paths)
+        self.say(await export_report(wanted))
+        return False  # where the report is remains to be read
+
+    def action_processes(self) -> None:
+        from gpuwatch.tui.processes.page import MachineProcessScreen
+
+        self.app.push_screen(MachineProcessScreen(self.state.devices))
+
+
+def _sessions(paths: list[Path]) -> list[Path]:
+    """Sessions, for a study's folder all of its own."""
+    listed = [each for path in paths for each in (sessions_in(path) if path.is_dir() else [path])]
+    return list(dict.fromkeys(listed))

@@ -1,0 +1,230 @@
+"""The list of the home screen: which sessions and studies it holds, and in which order."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import field, replace
+from datetime import datetime
+from pathlib import Path
+
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.session.status import State
+from gpuwatch.tui.commands import Entry, Listed, Study
+from gpuwatch.tui.home.filter import matches
+
+GOING_ON = frozenset(state.value for state in (State.QUEUED, State.STARTING, State.RUNNING))
+_STOPPABLE = GOING_ON | {State.LOST.value}
+BAD = ("failed", "killed", "lost", "unreadable")
+"""States of a run that did not end well."""
+
+
+@dataclass(frozen=True)
+class Item:
+    """One row: a session, or a study with its runs."""
+
+    entry: Entry | None = None
+    """The session; ``None`` of a study's row."""
+    study: Study | None = None
+    """The study, also of a session that stands below it."""
+    runs: tuple[Entry, ...] = ()
+    """Of a study's row: its sessions that the filter lets through."""
+    every: tuple[Entry, ...] = ()
+    """All of them."""
+    opened: bool = False
+    alike: bool = False
+    """All runs of its study are of one workload."""
+    last: bool = False
+    """The last session below its study's row."""
+
+    @property
+    def path(self) -> Path:
+        """The session's file or the study's folder."""
+        if self.entry is not None:
+            return self.entry.path
+        assert self.study is not None
+        return self.study.path
+
+    @property
+    def title(self) -> str:
+        """The name that was given, else what ran."""
+        if self.entry is not None:
+            return self.entry.name or self.entry.workload
+        assert self.study is not None
+        return self.study.name or self.study.title or self.ran
+
+    @property
+    def ran(self) -> str:
+        """The workload, of a study all that its runs are of."""
+        return ", ".join(dict.fromkeys(run.workload for run in self.sessions))
+
+    @property
+    def sessions(self) -> tuple[Entry, ...]:
+        """The session, of a study all of them."""
+        return self.every if self.entry is None else (self.entry,)
+
+    @property
+    def goes_on(self) -> bool:
+        if self.entry is not None:
+            return self.entry.status in GOING_ON
+        going = any(run.status in GOING_ON for run in self.every)
+        return going or (self.study is not None and self.study.going_on)
+
+    @property
+    def state(self) -> tuple[str, str]:
+        """A state, and the words for it: of a study what became of its runs."""
+        if self.entry is not None:
+            return self.entry.status, self.entry.status
+        assert self.study is not None
+        many, planned = len(self.every), self.study.runs or len(self.every)
+        ends = Counter(run.status for run in self.every)
+        bad = [state for state in BAD if ends[state]]
+        if self.goes_on:
+            return State.RUNNING.value, f"run {many}/{planned}"
+        if bad:
+            word = bad[0] if len(bad) == 1 else State.FAILED.value
+            return State.FAILED.value, f"{sum(ends[state] for state in bad)} {word}"
+        if many < planned or ends[State.STOPPED.value]:
+            return State.STOPPED.value, f"{ends[State.FINISHED.value]}/{planned} runs"
+        return State.FINISHED.value, f"{many} runs"
+
+
+def stoppable(item: Item) -> bool:
+    """Whether something of it may go on."""
+    return item.goes_on or (item.entry is not None and item.entry.status in _STOPPABLE)
+
+
+@dataclass(frozen=True)
+class Order:
+    """By what rows are sorted, and which end comes first at first."""
+
+    name: str
+    key: Callable[[Item], float | str | None]
+    """``None`` is unknown, and comes last both ways."""
+    falling: bool
+
+
+def first_start(item: Item) -> str | None:
+    """When it, or the first run of a study, was started; ``None``: that is not known."""
+    return min((run.started for run in item.sessions if run.started), default=None)
+
+
+def took(item: Item) -> float | None:
+    """Seconds, of a study from the start of its first run to the last end; ``None``: not known."""
+    if item.entry is not None:
+        return item.entry.seconds
+    starts = {run: at.timestamp() for run in item.every if (at := moment(run.started))}
+    ends = [at + run.seconds for run, at in starts.items() if run.seconds is not None]
+    return max(ends) - min(starts.values()) if ends else None
+
+
+def moment(started: str) -> datetime | None:
+    """Of a text such as ``2026-01-02T03:04:05+00:00``; ``None``: it is none."""
+    try:
+        return datetime.fromisoformat(started.replace("Z", "+00:00"))
+    except ValueError:
+        return None
+
+
+def _of_one(value: Callable[[Entry], float | None]) -> Callable[[Item], float | None]:
+    """A study has no step time of its own."""
+    return lambda item: None if item.entry is None else value(item.entry)
+
+
+ORDERS = (
+    Order("started", first_start, True),
+    Order("took", took, True),
+    Order("step time", _of_one(lambda entry: entry.step_seconds), False),
+    Order("samples/s", _of_one(lambda entry: entry.samples_per_second), True),
+    Order("name", lambda item: item.title.casefold(), False),
+    Order("status", lambda item: item.state[0], False),
+)
+
+
+@dataclass(frozen=True)
+class Arrangement:
+    """What the person asked of the list."""
+
+    query: str = ""
+    order: int = 0
+    """Place in ``ORDERS``."""
+    reverse: bool = False
+    opened: frozenset[Path] = field(default_factory=frozenset)
+    """Folders of the studies whose runs are shown."""
+
+    @property
+    def falling(self) -> bool:
+        """Whether the largest comes first."""
+        return ORDERS[self.order].falling != self.reverse
+
+
+def arranged(listed: Listed, how: Arrangement) -> tuple[Item, ...]:
+    """The rows: what goes on first, then studies and sessions that are alone, in the order asked
+    for; below a study that is open its runs, in the plan's order unless another one was chosen."""
+    studies = {study.path: study for study in listed.studies}
+    grouped: dict[Path, list[Entry]] = {}
+    every: dict[Path, list[Entry]] = {}
+    items = []
+    for entry in listed.entries:
+        study = studies.get(entry.path.parent)
+        if study is not None:
+            every.setdefault(study.path, []).append(entry)
+        if how.query and not matches(how.query, entry, study):
+            continue
+        if study is None:
+            items.append(Item(entry=entry))
+        else:
+            grouped.setdefault(study.path, []).append(entry)
+    items += [
+        Item(None, studies[path], tuple(runs), tuple(every[path]), opened=path in how.opened)
+        for path, runs in grouped.items()
+    ]
+    items = sorted_items(items, how)
+    found = []
+    for item in sorted(items, key=lambda item: not item.goes_on):
+        found.append(item)
+        if item.entry is None and item.opened:
+            found += _below(item, how)
+    return tuple(found)
+
+
+def _below(item: Item, how: Arrangement) -> list[Item]:
+    alike = len({run.workload for run in item.every}) == 1
+    runs = [Item(entry=run, study=item.study, alike=alike) for run in item.runs]
+    if how.order or how.reverse:
+        runs = sorted_items(runs, how)
+    else:
+        runs.sort(key=lambda each: each.path.name)
+    return [*runs[:-1], replace(runs[-1], last=True)]
+
+
+def sorted_items(items: Sequence[Item], how: Arrangement) -> list[Item]:
+    """In the order asked for; unknown values last, equal ones as they were."""
+    key = ORDERS[how.order].key
+    valued = [(key(item), item) for item in items]
+    known = [each for each in valued if each[0] is not None]
+    known.sort(key=lambda each: each[0], reverse=how.falling)  # type: ignore[arg-type,return-value]
+    return [item for _, item in known] + [item for value, item in valued if value is None]
+
+
+def items_of(listed: Listed, paths: Sequence[Path]) -> list[Item]:
+    """The rows of ``paths``, also those that are not shown; of what is not listed none."""
+    studies = {study.path: study for study in listed.studies}
+    entries = {entry.path: entry for entry in listed.entries}
+    found = []
+    for path in paths:
+        if path in entries:
+            found.append(Item(entry=entries[path], study=studies.get(path.parent)))
+        elif path in studies:
+            every = tuple(entry for entry in listed.entries if entry.path.parent == path)
+            found.append(Item(None, studies[path], every, every))
+    return found
+
+
+def place(entry: Entry) -> str:
+    """``b2 r5``: block 2, run 5 of all; ``w r1`` of the warm-up block; empty of no planned run."""
+    if entry.run is None:
+        return ""
+    if entry.block is None:
+        return f"r{entry.run}"
+    return f"{'w' if entry.block == 0 else f'b{entry.block}'} r{entry.run}"

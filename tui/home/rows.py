@@ -1,0 +1,192 @@
+"""The home screen as rows of text: devices now, sessions, what to do next."""
+
+from __future__ import annotations
+
+from dataclasses import field
+from pathlib import Path
+
+from rich.cells import cell_len
+
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.text import clean
+from gpuwatch.tui.commands import Entry
+from gpuwatch.tui.feed.snapshot import Snapshot
+from gpuwatch.tui.home.devices import device_rows, on_gpu_rows
+from gpuwatch.tui.home.filter import no_field
+from gpuwatch.tui.home.first_contact import Found, first_rows
+from gpuwatch.tui.home.list import ORDERS, Arrangement, Item
+from gpuwatch.tui.home.table import details, table
+from gpuwatch.tui.live.rows import rule
+from gpuwatch.tui.widgets.cells import fit, wrap
+from gpuwatch.tui.widgets.line import Line
+from gpuwatch.tui.widgets.line_edit import Edit, edit_row
+
+_MOST_UNLISTED = 3
+_MOST_SAID = 3
+_LEAST_LISTED = 8
+"""Rows of the list that the processes on the GPUs leave to it."""
+
+
+@dataclass(frozen=True)
+class HomeState:
+    """Everything the home screen draws."""
+
+    devices: Snapshot | None = None
+    devices_trouble: str | None = None
+    entries: tuple[Entry, ...] | None = None
+    """All sessions; ``None`` while the list is being read."""
+    items: tuple[Item, ...] = ()
+    """The rows, as they were asked for."""
+    how: Arrangement = field(default_factory=Arrangement)
+    complaint: str | None = None
+    cursor: int = 0
+    """Place in ``items``."""
+    marked: tuple[Path, ...] = ()
+    """Sessions and folders of studies, in the order in which they were marked."""
+    found: tuple[Found, ...] | None = None
+    """What can run here, once it was looked at."""
+    edit: Edit | None = None
+    message: str = ""
+    read_only: bool = False
+
+    @property
+    def current(self) -> Item | None:
+        """The row under the cursor."""
+        return self.items[self.cursor] if 0 <= self.cursor < len(self.items) else None
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where the list stands on the screen."""
+
+    top: int = 0
+    """Row of the first item that is shown."""
+    first: int = 0
+    """Its place in ``items``."""
+    count: int = 0
+
+    def item(self, y: int) -> int | None:
+        """Place of the item in a row of the screen."""
+        at = y - self.top
+        return self.first + at if 0 <= at < self.count else None
+
+
+def home_rows(state: HomeState, width: int, height: int) -> tuple[list[Line], Layout]:
+    """The whole screen, without its line of keys; and where the list stands."""
+    rows = [Line(width).add(" gpuwatch ", "brand").add("devices now", "muted")]
+    rows += _devices(state, width, height)
+    gap = [Line(width)] if height >= 20 else []
+    foot = _foot(state, width, height)
+    if state.devices is not None and state.items:
+        listed = len(gap) + 2 + min(len(state.items), _LEAST_LISTED)
+        # Of the largest foot, so that these rows do not come and go with the cursor.
+        below = max(len(foot), _details(height) + 1)
+        rows += on_gpu_rows(state.devices, width, height - len(rows) - below - listed)
+    rows += gap
+    space = max(0, height - len(rows) - 1 - len(foot))
+    layout = Layout()
+    if state.items:
+        drawn, first = table(state.items, state.cursor, state.marked, width, space)
+        layout = Layout(len(rows) + 2, first, len(drawn) - 1)
+        rows += [_heading(state, width, layout), *drawn]
+    else:
+        rows += [_heading(state, width, layout), *_nothing(state, width, space)]
+    rows += [Line(width) for _ in range(height - len(rows) - len(foot))]
+    return (rows + foot)[:height], layout
+
+
+def _heading(state: HomeState, width: int, layout: Layout) -> Line:
+    """How many there are, which of their rows are on the screen, and in which order."""
+    entries, how = state.entries or (), state.how
+    if not entries:
+        return rule("sessions", width)
+    alone = sum(item.entry is not None and item.study is None for item in state.items)
+    shown = alone + sum(len(item.runs) for item in state.items)
+    title = f"sessions  {shown} of {len(entries)}" if how.query else f"sessions  {len(entries)}"
+    if state.items and layout.count < len(state.items):
+        title += f", rows {layout.first + 1}-{layout.first + layout.count} of {len(state.items)}"
+    studies = sum(item.entry is None for item in state.items)
+    if studies:
+        title += f"  in {studies} {'study' if studies == 1 else 'studies'}"
+        title += f" and {alone} alone" if alone else ""
+    if how.query:
+        title += f"  /{fit(how.query, 24)}"
+    return rule(f"{title}  by {ORDERS[how.order].name} {'↓' if how.falling else '↑'}", width)
+
+
+def _devices(state: HomeState, width: int, height: int) -> list[Line]:
+    if state.devices is not None:
+        return device_rows(state.devices, width, height)
+    text = state.devices_trouble or "looking at the devices …"
+    role = "warn" if state.devices_trouble else "muted"
+    return [Line(width).add(" ").add("! " if state.devices_trouble else "", role).add(text, role)]
+
+
+def _nothing(state: HomeState, width: int, space: int) -> list[Line]:
+    """Why there is no row."""
+    if state.complaint:
+        return [Line(width).add(" ✗ ", "bad").add(state.complaint, "text")]
+    if state.entries is None:
+        return [Line(width).add(" reading the sessions …", "muted")]
+    if state.entries:
+        row = Line(width).add(f" nothing matches {fit(state.how.query, 30)}: ", "muted")
+        row.add("Esc", "key", press="escape").add(" shows all again", "muted")
+        why = no_field(state.how.query)
+        return [row, *([Line(width).add(f" {why}", "warn")] if why else [])]
+    return first_rows(state.found, width, space, read_only=state.read_only)
+
+
+def _foot(state: HomeState, width: int, height: int) -> list[Line]:
+    """Marked sessions that are not in the list, more of the row under the cursor, and the line
+    that is written, a word, or the path."""
+    rows = _unlisted(state, width)
+    current = state.current
+    if state.entries and current is not None:
+        rows += details(current, width, _details(height))
+    if state.edit is not None:
+        why = state.edit.trouble
+        return [*rows, *(_said("✗ ", why, width) if why else []), edit_row(state.edit, width)]
+    if state.message:
+        return [*rows, *_said("» ", state.message, width)]
+    path = "" if current is None else short_path(current.path, width - 2)
+    return [*rows, Line(width).add(" ").add(path, "muted")]
+
+
+def _details(height: int) -> int:
+    """Rows of the foot for more of the row under the cursor, at most."""
+    return 0 if height < 18 else 3 if height < 40 else 6
+
+
+def _said(mark: str, text: str, width: int) -> list[Line]:
+    """A word, wrapped: what it names stands at its end."""
+    return [
+        Line(width).add(" ").add(mark if not at else "  ", "key").add(part, "strong")
+        for at, part in enumerate(wrap(clean(text), width - 4, _MOST_SAID) or [""])
+    ]
+
+
+def short_path(path: Path, width: int) -> str:
+    """``~/…/study/01-bare.gpuwatch``: one's own folder as ``~``, cut in the middle so that the
+    file's name is whole."""
+    home, text = str(Path.home()), clean(path)
+    if text.startswith(f"{home}/"):
+        text = f"~{text[len(home) :]}"
+    if cell_len(text) <= width:
+        return text
+    head, _, name = text.rpartition("/")
+    return fit(head, max(2, width - cell_len(name) - 1)) + f"/{name}"
+
+
+def _unlisted(state: HomeState, width: int) -> list[Line]:
+    if not state.marked or not state.entries:
+        return []
+    listed = {item.path for item in state.entries}
+    listed |= {item.path.parent for item in state.entries}
+    return [
+        Line(width)
+        .add(f" {place} ", "key")
+        .add("not listed: ", "muted")
+        .add(clean(f"{path.parent.name}/{path.name}"))
+        for place, path in enumerate(state.marked, 1)
+        if path not in listed
+    ][:_MOST_UNLISTED]

@@ -1,0 +1,1 @@
+"""The live screen: one session, while it grows or when it is over."""

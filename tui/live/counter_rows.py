@@ -1,0 +1,47 @@
+"""What ncu counted, in rows of text: executed FLOP, DRAM bytes, and what they do not cover."""
+
+from __future__ import annotations
+
+from gpuwatch.analysis.hardware.profile import Counters
+from gpuwatch.core.text import clean
+from gpuwatch.core.units import si
+from gpuwatch.tui.widgets.cells import wrap
+from gpuwatch.tui.widgets.page import Row
+
+_MOST = 6
+"""Rows of one note; a file of someone else's may hold any text."""
+
+
+def counter_rows(counters: Counters, width: int) -> list[Row]:
+    """The totals, then every note; or the reason why nothing was counted."""
+    tool = " ".join(filter(None, (clean(counters.tool), clean(counters.version or ""))))
+    if counters.reason:
+        return wrapped(f"no hardware counters: {counters.reason}", width, mark="!")
+    each = counters.steps is not None
+    flop = counters.flop_per_step if each else counters.flop
+    read = counters.dram_read_bytes_per_step if each else counters.dram_read_bytes
+    written = counters.dram_write_bytes_per_step if each else counters.dram_write_bytes
+    over = "per step" if each else "in the launches it profiled"
+    if not each and counters.launches is not None:
+        over = f"in {counters.launches:,} launch{'' if counters.launches == 1 else 'es'}"
+    rows: list[Row] = [((f" counted by {tool}, {over}", "strong"),)]
+    if (flop, read, written) != (None, None, None):
+        rows += [
+            ((f"   {name:<20}", "text"), (value, "strong"))
+            for name, value in (
+                ("executed FLOP", si(flop, "FLOP")),
+                ("DRAM bytes read", si(read, "B")),
+                ("DRAM bytes written", si(written, "B")),
+            )
+        ]
+    for note in counters.notes:
+        rows += wrapped(note, width)
+    return rows
+
+
+def wrapped(text: str, width: int, mark: str = " ", role: str = "muted") -> list[Row]:
+    """A sentence from outside, behind a mark."""
+    return [
+        ((f" {mark if n == 0 else ' '} ", "warn"), (line, role))
+        for n, line in enumerate(wrap(clean(text), width - 4, _MOST))
+    ]

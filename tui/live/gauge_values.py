@@ -1,0 +1,53 @@
+"""A gauge's number and the end of its scale, each in its unit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from gpuwatch.core.metrics import Method
+from gpuwatch.core.units import (
+    binary_parts,
+    digits,
+    loss,
+    milliseconds,
+    percent,
+    scale_label,
+    si_parts,
+)
+from gpuwatch.tui.feed.snapshot import Gauge
+
+_PLAIN: Mapping[str, Callable[[float], str]] = {
+    "By": lambda value: " ".join(binary_parts(value)),
+    "s": milliseconds,
+    "": loss,
+    "W": lambda value: f"{value:.0f} W",
+    "°C": lambda value: f"{value:.0f} °C",
+    "cores": lambda value: f"{digits(value)} cores",
+}
+"""Units without an SI prefix: a number and its unit, a blank between."""
+
+
+def value_parts(gauge: Gauge) -> tuple[str, str]:
+    """The number and its unit, as shown."""
+    if gauge.unit == "1":
+        text = percent(gauge.reading.value)
+        number, _, unit = text.partition(" ")
+        return number, unit
+    if gauge.unit in _PLAIN and gauge.reading.value is not None:
+        number, _, unit = _PLAIN[gauge.unit](gauge.reading.value).partition(" ")
+        return number, unit
+    number, unit = si_parts(gauge.reading.value, gauge.unit)
+    at_most = gauge.reading.method is Method.BOUND and gauge.reading.value is not None
+    return (f"≤{number}" if at_most else number), unit
+
+
+def scale_end(value: float, unit: str, columns: int) -> str:
+    """A round scale's end as it is, a ceiling's in as many digits as there is room for
+    in ``columns``, one of which stays free."""
+    if unit == "By":
+        number, prefixed = binary_parts(value)
+        return f"{float(number):g}{prefixed.removesuffix('B')}"[: columns - 1]
+    if unit == "s" and 0 < value < 1:
+        return f"{value * 1e3:g}ms" if value >= 1e-3 else f"{value * 1e6:g}µs"
+    label = scale_label(value, unit)
+    return label if len(label) < columns else "".join(si_parts(value, "")).replace(" ", "")

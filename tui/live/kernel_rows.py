@@ -1,0 +1,149 @@
+"""The tables of a profile as rows of text."""
+
+from __future__ import annotations
+
+from gpuwatch.analysis.hardware.kernels import short_name
+from gpuwatch.analysis.hardware.profile import (
+    COUNTERS,
+    TABLES,
+    Cell,
+    Counters,
+    Profile,
+    Table,
+    counters_table,
+)
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.models import number
+from gpuwatch.core.text import clean
+from gpuwatch.core.units import UNKNOWN, digits, milliseconds, si
+from gpuwatch.tui.live.counter_rows import counter_rows, wrapped
+from gpuwatch.tui.widgets.cells import pad
+from gpuwatch.tui.widgets.page import Row
+
+_COLUMNS = {
+    "Time (%)": ("time", 8),
+    "Total Time (ns)": ("total", 9),
+    "Total (MB)": ("total MB", 9),
+    "Instances": ("count", 8),
+    "Num Calls": ("count", 8),
+    "Count": ("count", 8),
+    "Calls": ("count", 8),
+    "Invocations": ("count", 8),
+    "Avg (ns)": ("mean", 9),
+    "Avg (MB)": ("mean MB", 9),
+    "Med (ns)": ("median", 9),
+    "Min (ns)": ("least", 9),
+    "Max (ns)": ("most", 9),
+    "FLOP": ("FLOP", 9),
+    "DRAM Read (bytes)": ("read", 9),
+    "DRAM Write (bytes)": ("written", 9),
+}
+"""Columns that are shown, their heading and width; a name comes last."""
+_WIDE = ("Med (ns)", "Min (ns)", "Max (ns)")
+"""Shown only where there is room."""
+_NAMES = ("Name", "Operation")
+_TIME, _SIZE = "Total Time (ns)", "Total (MB)"
+
+Cells = tuple[Cell, ...]
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a session says of its kernels."""
+
+    profile: Profile | None
+    counters: Counters | None
+    why_none: tuple[str, str | None]
+    """Why there is no profile, and what would give one."""
+
+
+def kernel_rows(seen: Seen, width: int) -> list[Row]:
+    """All tables, each sorted by its time or size; or the reason why there is none."""
+    profile, counters = seen.profile, seen.counters
+    known = profile is not None and bool(profile.tables or profile.reason)
+    rows = _about(profile, width) if profile is not None and known else []
+    tables = dict(profile.tables) if profile is not None else {}
+    if counters is not None:
+        rows += [*([(("", "text"),)] if rows else []), *counter_rows(counters, width)]
+        if counters.kernels:
+            tables[COUNTERS] = counters_table(counters)
+    if not tables and not known:
+        rows = [*_absent(*seen.why_none, width), *rows]
+    order = {name: index for index, name in enumerate((*TABLES, COUNTERS))}
+    for table in sorted(tables.values(), key=lambda each: order.get(each.name, len(order))):
+        if table.rows:
+            rows += [(("", "text"),), *_table(table, width)]
+    return rows
+
+
+def _absent(reason: str, mend: str | None, width: int) -> list[Row]:
+    rows = wrapped(reason, width, role="text")
+    return rows + (wrapped(mend, width, mark="→", role="text") if mend else [])
+
+
+def _about(profile: Profile, width: int) -> list[Row]:
+    tool = " ".join(filter(None, (clean(profile.tool), clean(profile.version or ""))))
+    if profile.steps is None:
+        what = f"imported from {tool}"
+    else:
+        steps = f"{profile.steps:,} step{'' if profile.steps == 1 else 's'}"
+        what = f"{tool}, {steps} after the timed window"
+        if profile.step_seconds is not None:
+            what += f", {milliseconds(profile.step_seconds)} each"
+    rows: list[Row] = [((f" {what}", "strong"),)]
+    if profile.reason:
+        rows += wrapped(profile.reason, width, mark="!", role="text")
+    for note in profile.notes:
+        rows += wrapped(note, width)
+    return rows
+
+
+def _table(table: Table, width: int) -> list[Row]:
+    shown = [
+        column
+        for column in table.columns
+        if column in _COLUMNS and (width >= 120 or column not in _WIDE)
+    ]
+    name = next((column for column in _NAMES if column in table.columns), None)
+    title = {**TABLES, COUNTERS: "kernels by hardware counters"}.get(table.name)
+    heading = f" {clean(table.name)}" + (f": {title}" if title else "")
+    head = "".join(f"{_COLUMNS[column][0]:>{_COLUMNS[column][1]}}" for column in shown)
+    rows: list[Row] = [((heading, "strong"),), ((f"{head}  {(name or '').lower()}", "muted"),)]
+    for cells in _sorted(table):
+        of = dict(zip(table.columns, cells, strict=True))
+        figures = "".join(
+            pad(_cell(of[column], column), _COLUMNS[column][1], ">") for column in shown
+        )
+        what = UNKNOWN if name is None or of[name] is None else clean(str(of[name]))
+        room = max(20, width - len(figures) - 3)
+        rows.append(((figures, "text"), (f"  {short_name(what, room)}", "strong")))
+    if table.rows_left_out:
+        rows.append(((f"   and {table.rows_left_out:,} more, not kept", "muted"),))
+    return rows
+
+
+def _sorted(table: Table) -> list[Cells]:
+    """The largest first; rows whose figure is unknown last."""
+    by = _TIME if _TIME in table.columns else _SIZE if _SIZE in table.columns else None
+    if by is None:
+        return list(table.rows)
+    at = table.columns.index(by)
+
+    def size(cells: Cells) -> float:
+        known = number(cells[at])
+        return -1.0 if known is None else known
+
+    return sorted(table.rows, key=size, reverse=True)
+
+
+def _cell(value: Cell, column: str) -> str:
+    known = number(value)
+    if known is None:
+        return UNKNOWN
+    if column.endswith("(ns)"):
+        return milliseconds(known / 1e9)
+    if column.endswith("(%)"):
+        return f"{known:.1f} %"
+    if column == "FLOP" or column.endswith("(bytes)"):
+        return si(known, "B" if column.endswith("(bytes)") else "")
+    return digits(known) if column.endswith("(MB)") else f"{known:,.0f}"

@@ -1,0 +1,172 @@
+"""Parts of the live screen as rows of text: the workload, the log, the last event."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.cells import cell_len
+
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.text import clean
+from gpuwatch.core.units import NS, UNKNOWN, clock_time, digits, loss, milliseconds, percent
+from gpuwatch.session.rows import EventRow
+from gpuwatch.tui.feed.snapshot import Snapshot, Work
+from gpuwatch.tui.live.device_rows import Fields, number_of
+from gpuwatch.tui.live.gauge_rows import EVENT
+from gpuwatch.tui.live.phase_rows import phase_rows
+from gpuwatch.tui.widgets.cells import fit, wrap
+from gpuwatch.tui.widgets.graph import Window, bar
+from gpuwatch.tui.widgets.line import Line
+
+ZOOMS: tuple[tuple[int | None, str], ...] = (
+    (10, "10 s"),
+    (60, "1 min"),
+    (300, "5 min"),
+    (None, "all"),
+)
+
+
+@dataclass(frozen=True)
+class Options:
+    """How the person wants it drawn."""
+
+    paused: bool = False
+    zoom: int = 1
+    message: str = ""
+    """The answer to what was just done."""
+
+
+def rule(title: str, width: int) -> Line:
+    """A line across with a title in it."""
+    row = Line(width).add("── ", "faint").add(title, "muted").add(" ", "faint")
+    return row.add("─" * row.left, "faint")
+
+
+def workload_rows(snapshot: Snapshot, width: int, phases: int) -> list[Line]:
+    """The workload's own account; ``phases``: the most rows for where a step's time goes."""
+    work = snapshot.work
+    if work is None:
+        return []
+    parts = [f"batch {work.batch_size}" if work.batch_size else None, work.dtype, work.model]
+    title = "  ".join(["workload", *(clean(part) for part in parts if part)])
+    rows = [rule(title, width)]
+    if work.reports or snapshot.phase:
+        rows.append(progress_row(snapshot, work, width))
+    if not work.reports:
+        row = Line(width).add(" ")
+        if snapshot.imported:
+            row.add("an imported profile: ", "muted").add("K", "key").add(
+                " shows its kernels", "muted"
+            )
+        elif snapshot.status.live:
+            row.add("no step lines so far", "muted").add(
+                "; any program can print them: docs/step-lines.md", "muted"
+            )
+        else:
+            row.add("the run printed no step lines: no throughput, step times or loss", "muted")
+        return [*rows, row]
+    fields = Fields(width, 6 if width >= 120 else 3)
+    fields.add("samples/s", samples_rate(work.throughput.value))
+    fields.add("median step", milliseconds(work.step_seconds))
+    fields.add("loss", loss(work.loss))
+    if width >= 120:
+        fields.add("median over", f"{work.step_count:,} steps")
+    rows += fields.rows()
+    if snapshot.shares is not None and phases > 0:
+        rows += phase_rows(snapshot.shares, width, phases)
+    return rows
+
+
+def samples_rate(value: float | None) -> str:
+    """Samples per second: ``11,700``, ``3.21``."""
+    if value is None:
+        return UNKNOWN
+    return f"{value:,.0f}" if value >= 1000 else digits(value)
+
+
+def progress_row(snapshot: Snapshot, work: Work, width: int) -> Line:
+    """Step of total, a bar, the share, the time left."""
+    row = Line(width).add(" ")
+    if work.step is None:
+        words = "waiting for the first step" if snapshot.status.live else "no step"
+        row.add("step ", "muted").add(UNKNOWN, "muted").add("  ")
+        row.add(snapshot.phase or words, "muted")
+        return row
+    name = "warm-up step " if work.warmup else "step "
+    row.add(name, "muted").add(f"{work.step:,}", "strong")
+    if work.total is None:
+        return row.add(" of an unknown number", "muted")
+    row.add(f"/{work.total:,}  ", "text")
+    share = min(1.0, work.step / work.total)
+    tail = Line(width).add(f" {percent(share):>6}", "strong")
+    if snapshot.status.live:
+        eta = UNKNOWN if work.eta_seconds is None else clock_time(work.eta_seconds)
+        tail.add("  ETA ", "muted").add(f"{eta} ", "strong")
+    else:
+        tail.add(" ")
+    filled, empty = bar(share, max(5, row.left - tail.used))
+    return row.add(filled, "progress").add(empty, "faint").join(tail)
+
+
+def log_rows(snapshot: Snapshot, options: Options, width: int, height: int) -> list[Line]:
+    """The end of the log, and the last event."""
+    most = max(1, height - 1) if options.message else 2 if height > 4 else 1
+    footer = event_rows(snapshot, options, width, most)
+    space = height - len(footer) - 1
+    # In three rows a second line says more than a heading, which is to stay where one looks back.
+    least = 4 if snapshot.replay is None else 3
+    if height < least or space < 1:
+        rows, space = [], height - len(footer)
+    else:
+        rows = [rule("log", width)]
+    if space <= 0:
+        return footer[:height]
+    lines = list(snapshot.log[-space:]) if space else []
+    for entry in lines:
+        row = Line(width)
+        if width >= 100:
+            row.add(f" {clock_time(entry.t / NS):>8}", "muted")
+        if entry.stream == "stderr":
+            row.add(" err ", "warn").add(fit(clean(entry.text), row.left), "text")
+        else:
+            row.add(" out ", "muted").add(fit(clean(entry.text), row.left), "text")
+        rows.append(row)
+    if not lines and space:
+        rows.append(Line(width).add("     nothing printed so far", "muted"))
+    while len(rows) < height - len(footer):
+        rows.append(Line(width))
+    return rows + footer
+
+
+def event_rows(snapshot: Snapshot, options: Options, width: int, most: int) -> list[Line]:
+    """The answer to a key, else the last event and the GPU it is of, in at most ``most`` rows."""
+    row = Line(width).add(" ")
+    if options.message:
+        first, *rest = wrap(clean(options.message), width - 4, most)
+        rows = [row.add("» ", "key").add(first, "strong")]
+        return [*rows, *(Line(width).to(3).add(each, "strong") for each in rest)]
+    event = snapshot.event
+    if event is None:
+        return [row.add("no events", "muted")]
+    row.add(f"{EVENT} ", "warn").add(clock_time(event.t / NS), "muted").add(" event ")
+    device = snapshot.device(event.device)
+    if device is not None and device.row.kind == "gpu":
+        row.add(f"GPU {number_of(device)} ", "strong")
+    row.add(f"{clean(event.kind)}: ", "warn")
+    text, indent = clean(event.text), row.used
+    if cell_len(text) > row.left and most > 1:
+        first, *rest = wrap(text, width - indent - 1, most)
+        return [row.add(first), *(Line(width).to(indent).add(each) for each in rest)]
+    return [row.add(text)]
+
+
+def event_columns(events: Sequence[EventRow], t: int, shown: Window) -> set[int]:
+    """The columns of the window in which something happened up to session time ``t``."""
+    found = set()
+    for event in reversed(events):
+        if event.t < shown.start:
+            break
+        column = int((event.t - shown.start) / shown.column_ns)
+        if event.t <= t and column < shown.columns:
+            found.add(column)
+    return found

@@ -1,0 +1,271 @@
+"""The live screen: one session, while it grows or when it is over."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+
+from textual.binding import Binding, BindingType
+
+from gpuwatch.core.text import clean
+from gpuwatch.session.progress import place
+from gpuwatch.session.study import sessions_in
+from gpuwatch.tui.display_options import READ_ONLY
+from gpuwatch.tui.feed.delivery import Delivery, News
+from gpuwatch.tui.feed.feed import REFRESH_SECONDS, Feed
+from gpuwatch.tui.feed.snapshot import Snapshot, Unreadable
+from gpuwatch.tui.feed.view import View
+from gpuwatch.tui.live.head_rows import trouble_rows
+from gpuwatch.tui.live.keys import HELP, live_keys
+from gpuwatch.tui.live.page import Drawn, drawn
+from gpuwatch.tui.live.rows import ZOOMS, Options
+from gpuwatch.tui.live.stopping import Stopping
+from gpuwatch.tui.live.time_travel import TimeTravel
+from gpuwatch.tui.live.views import Views
+from gpuwatch.tui.widgets.keys import keys_row
+from gpuwatch.tui.widgets.line import Line
+from gpuwatch.tui.widgets.narrow import send_only_changes
+
+if TYPE_CHECKING:
+    from gpuwatch.tui.live.opening import Begun
+
+
+class LiveScreen(TimeTravel, Views, Stopping):
+    """Shows one session through a feed of its own."""
+
+    KEYS = HELP
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("space", "pause", show=False),
+        Binding("l", "log", show=False),
+        Binding("p", "processes", show=False),
+        Binding("i", "numbers", show=False),
+        Binding("K", "kernels", show=False),
+        Binding("c", "compare", show=False),
+        Binding("e", "export", show=False),
+        Binding("enter", "over", show=False),
+        Binding("escape", "back", show=False),
+    ]
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        follow: bool = False,
+        refresh: float = REFRESH_SECONDS,
+        now_ns: Callable[[], int] = time.time_ns,
+        start: View | None = None,
+        begun: Begun | None = None,
+    ) -> None:
+        """``follow``: go on with the next run of the study also where this one is over already.
+
+        ``start``: what is looked at first. ``begun``: what stands on the terminal already.
+        """
+        super().__init__()
+        self.path = path
+        self._refresh = refresh
+        self._now_ns = now_ns
+        self.snapshot: Snapshot | None = None
+        self.trouble: Unreadable | None = None
+        self.options = Options()
+        self._view = start or View()
+        self._held: Snapshot | None = None
+        self._watched = follow
+        self._awaiting = False
+        """The run is over, was watched, and its study goes on."""
+        self._drawn = Drawn([])
+        self._delivery: Delivery | None = None
+        self._begun = begun
+        if begun is not None:
+            self._view, self.options = begun.view, begun.options
+        collector = begun.collector if begun is not None else None
+        self._feed = Feed(lambda: path, self._post, refresh=refresh, now_ns=now_ns, begun=collector)
+        self._feed.ask(self._view)
+
+    def on_mount(self) -> None:
+        send_only_changes(self)
+        if self._begun is not None:
+            self._show(self._begun.snapshot)
+        self.paint()
+        self._delivery = Delivery(self, self.take)
+        self._feed.start()
+
+    def on_unmount(self) -> None:
+        self._feed.close()
+
+    def _post(self, news: News) -> None:
+        if self._delivery is not None:
+            self._delivery.post(news)
+
+    def _ask(self, **changes: object) -> None:
+        if changes.get("at") is not None:
+            # Whoever goes to another moment wants to see that one.
+            self.options = replace(self.options, paused=False)
+        self._view = replace(self._view, **changes)  # type: ignore[arg-type]
+        self._feed.ask(self._view)
+
+    def take(self, news: News) -> None:
+        """Show what the feed has."""
+        if isinstance(news, Unreadable):
+            self.trouble = news
+        else:
+            self.trouble = None
+            if self.snapshot is None and not news.goes_on:
+                self._zoom_to(len(ZOOMS) - 1)
+            self._held = news
+            if not news.goes_on:
+                self.options = replace(self.options, paused=False)
+            if not self.options.paused or self.snapshot is None or news.view != self.snapshot.view:
+                self._show(news)
+        if self.on_top:
+            self.paint()
+
+    def _show(self, news: Snapshot) -> None:
+        """Take a snapshot; when a run that was watched has ended, go on to the next of its
+        study."""
+        if self._watched and not news.goes_on:
+            self.options = replace(self.options, message="")
+            self._awaiting = not self._stop_asked
+        self._watched = news.goes_on
+        self.snapshot = news
+        if self._awaiting and news.replay is None:
+            self._to_next(news)
+        self.arrived(news)
+
+    def _rows_of_time(self) -> tuple[int | None, int | None]:
+        return self._drawn.axis, self._drawn.bar
+
+    def _to_next(self, news: Snapshot) -> None:
+        """Say what comes, or go there; not while another screen is over this one."""
+        found = news.ahead
+        if found is None:
+            self._awaiting = False
+            self.options = replace(self.options, message="")
+        elif found.awaited is not None:
+            coming = found.awaited
+            message = f"next: {clean(coming.label)}, run {coming.place} of {coming.total} …"
+            self.options = replace(self.options, message=message)
+        elif found.newest is not None and not self.options.paused and self.on_top:
+            self._awaiting = False
+            self.app.switch_screen(self._next_screen(found.newest))
+
+    def _next_screen(self, path: Path) -> LiveScreen:
+        """The screen of another run of the study, on which the same is looked at."""
+        start = replace(self._view, at=None, playing=False)
+        screen = LiveScreen(
+            path, follow=True, refresh=self._refresh, now_ns=self._now_ns, start=start
+        )
+        screen.options = replace(screen.options, zoom=self.options.zoom)
+        return screen
+
+    def paint(self) -> None:
+        """Draw what is known."""
+        width, height = self.app.size
+        if height < 2:
+            return
+        if self.snapshot is not None:
+            lines = self._lines(self.snapshot, width, height - 1)
+            if self.trouble is not None:
+                rows = trouble_rows(self.trouble.trouble, width)
+                lines[-len(rows) :] = rows
+        else:
+            lines = self._waiting(width)
+        lines += [Line(width) for _ in range(height - 1 - len(lines))]
+        lines.append(keys_row(live_keys(self.snapshot, self.options, self._view), width))
+        self.show(lines)
+
+    def _lines(self, snapshot: Snapshot, width: int, height: int) -> list[Line]:
+        if not self._view.roofline:
+            self._fit_panels()
+            self._drawn = drawn(snapshot, self.options, width, height)
+            return self._drawn.lines
+        from gpuwatch.tui.live.roofline_rows import roofline_rows
+
+        return roofline_rows(snapshot, self.options, width, height)
+
+    def _waiting(self, width: int) -> list[Line]:
+        title = Line(width).add(" gpuwatch ", "brand").add(clean(self.path.name), "strong")
+        if self.trouble is None:
+            return [title, Line(width), Line(width).add(" reading the session …", "muted")]
+        rows = [title, Line(width)]
+        return rows + trouble_rows(self.trouble.trouble, width)
+
+    # What keys do.
+
+    def action_pause(self) -> None:
+        """Hold the view of a run that goes on; of one that is over, or of an earlier moment, play
+        or stop playing."""
+        if self.snapshot is not None and (self.travelling or not self.snapshot.goes_on):
+            self.action_play()
+            return
+        paused = not self.options.paused
+        self.options = replace(self.options, paused=paused)
+        if not paused and self._held is not None:
+            self.snapshot = self._held
+        self.paint()
+
+    def action_log(self) -> None:
+        from gpuwatch.tui.log.page import LogScreen
+
+        self.app.push_screen(LogScreen(self.path, upto_ns=self._view.at))
+
+    def action_processes(self) -> None:
+        if self.snapshot is None and self.trouble is not None:
+            return  # nothing will ever be read
+        from gpuwatch.tui.processes.page import ProcessScreen
+
+        self.app.push_screen(ProcessScreen(lambda: self.snapshot))
+
+    def action_numbers(self) -> None:
+        if self.snapshot is not None:
+            from gpuwatch.tui.live.numbers_page import NumbersScreen
+
+            self.app.push_screen(NumbersScreen(self.snapshot, lambda: self.snapshot))
+
+    def action_kernels(self) -> None:
+        from gpuwatch.tui.live.kernels import KernelsScreen
+
+        self.app.push_screen(KernelsScreen(self.path))
+
+    def action_compare(self) -> None:
+        """Compare the study: when the run is over, or so far where others of it came before."""
+        over = self.snapshot is not None and not self.snapshot.goes_on
+        if over or (len(sessions_in(self.path.parent)) > 1 and place(self.path) is not None):
+            self.gpuwatch.compare_with_study(self.path)
+
+    def action_export(self) -> None:
+        """Write the study's report."""
+        if self.gpuwatch.look.read_only:
+            self._say(READ_ONLY)
+            return
+        self._say("writing the report …")
+        self.run_worker(self._export(), exclusive=True, group="export")
+
+    async def _export(self) -> None:
+        from gpuwatch.tui.exporting import export_report
+
+        self._say(await export_report([self.path]))
+
+    def action_over(self) -> None:
+        """Of all GPUs open one; of a run that is over go to the sessions."""
+        if self._view.grid:
+            self._ask_columns(grid=False)
+        elif self.snapshot is not None and not self.snapshot.goes_on:
+            self.gpuwatch.go_home(self.path)
+
+    def action_back(self) -> None:
+        if self._narrow():
+            return
+        if self.options.message and not self.travelling:
+            self._say("")
+        elif self.travelling:
+            self.action_to_now()
+        else:
+            self.gpuwatch.go_home(self.path)
+
+    def _say(self, message: str) -> None:
+        self.options = replace(self.options, message=message)
+        if self.on_top:
+            self.paint()

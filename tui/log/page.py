@@ -1,0 +1,386 @@
+"""The log of one session on a whole screen: both streams, searched, followed."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+from typing import ClassVar
+
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.message import Message
+
+from gpuwatch.core.errors import GpuwatchError
+from gpuwatch.core.units import NS, clock_time
+from gpuwatch.session.log_lines import LogLine
+from gpuwatch.tui.feed.snapshot import Trouble
+from gpuwatch.tui.live.head_rows import trouble_rows
+from gpuwatch.tui.log.hits import Hits
+from gpuwatch.tui.log.pager import LogPager, Place
+from gpuwatch.tui.log.rows import STREAMS, LogLook, height_of, line_rows, told
+from gpuwatch.tui.log.search import Found
+from gpuwatch.tui.widgets.canvas_screen import PaintedScreen
+from gpuwatch.tui.widgets.keys import keys_row
+from gpuwatch.tui.widgets.line import Line
+from gpuwatch.tui.widgets.line_edit import Edit, edit_row, leaves
+from gpuwatch.tui.widgets.narrow import send_only_changes
+
+_LOOK_SECONDS = 0.5
+"""Between two looks for new lines."""
+_AGAIN_SECONDS = 0.05
+"""Until more is looked for where not all could be found at once."""
+_SHIFT = 0.5
+"""Of the text's columns, that an arrow shifts by."""
+
+_STREAMS = (None, "stdout", "stderr")
+
+
+class Searched(Message):
+    def __init__(self, found: Found) -> None:
+        super().__init__()
+        self.found = found
+
+
+class LogScreen(PaintedScreen):
+    """Shows what a run wrote; Esc closes it."""
+
+    KEYS: ClassVar[tuple[tuple[str, str], ...]] = (
+        ("/", "search: small letters find capitals too; ↑ the last text again, Esc forgets it"),
+        ("n N", "the next line that was found, the one before"),
+        ("f", "follow the end of a run that goes on, or stay"),
+        ("1 2 3", "both streams, standard output alone, standard error alone"),
+        ("w", "wrap long lines, or cut them"),
+        ("← →", "shift long lines"),
+        ("↑ ↓ PgUp PgDn", "scroll; j, k and Space too"),
+        ("Home End", "the first line, the last one"),
+        ("Esc or q", "back; l too"),
+    )
+    BINDINGS: ClassVar[list[BindingType]] = [
+        # Before the screen sees the key: what is typed at once, over a slow link, stays in order.
+        Binding("q,l", "close", show=False, priority=True),
+        Binding("escape", "back", show=False, priority=True),
+        Binding("slash", "search", show=False, priority=True),
+        Binding("n", "hit(1)", show=False, priority=True),
+        Binding("N", "hit(-1)", show=False, priority=True),
+        Binding("f", "follow", show=False, priority=True),
+        Binding("1", "stream(1)", show=False, priority=True),
+        Binding("2", "stream(2)", show=False, priority=True),
+        Binding("3", "stream(3)", show=False, priority=True),
+        Binding("w", "wrap", show=False, priority=True),
+        Binding("left", "shift(-1)", show=False, priority=True),
+        Binding("right", "shift(1)", show=False, priority=True),
+        Binding("down,j", "scroll_by(1)", show=False, priority=True),
+        Binding("up,k", "scroll_by(-1)", show=False, priority=True),
+        Binding("pagedown,space", "page(1)", show=False, priority=True),
+        Binding("pageup", "page(-1)", show=False, priority=True),
+        Binding("home", "first", show=False, priority=True),
+        Binding("end", "last", show=False, priority=True),
+    ]
+
+    def __init__(self, path: Path, *, upto_ns: int | None = None) -> None:
+        """``upto_ns``: lines up to that session time alone; ``None``: all, also those to come."""
+        super().__init__()
+        self.path = path
+        self.upto_ns = upto_ns
+        self._pager: LogPager | None = None
+        self._trouble: Trouble | None = None
+        self._top: Place = (0, 0)
+        self._at_end = True
+        self._shown: list[LogLine] = []
+        self._seeking = False
+        """The end is not found yet."""
+        self._going_on = False
+        """More of what is to be shown will be looked for in a moment."""
+        self._follow = True
+        self._wrap = False
+        self._column = 0
+        self._edit: Edit | None = None
+        self._searched = ""
+        self._message = ""
+        self._hits = Hits(path, self._found)
+
+    # Reading.
+
+    async def on_mount(self) -> None:
+        send_only_changes(self)
+        try:
+            self._pager = await asyncio.to_thread(LogPager, self.path, self.upto_ns)
+        except GpuwatchError as error:
+            self._trouble = Trouble(error.message, error.mend)
+        else:
+            self._follow = self._pager.live
+            self._to_end()
+            if self._pager.live:
+                self.set_interval(_LOOK_SECONDS, self._look)
+        self.paint()
+
+    def on_unmount(self) -> None:
+        self._hits.close()
+        if self._pager is not None:
+            self._pager.close()
+
+    def _look(self) -> None:
+        """See what was written since."""
+        pager = self._pager
+        if pager is None:
+            return
+        last = pager.last
+        if not pager.look():
+            return
+        if pager.last != last:
+            self._hits.go_on(pager.last)
+        if not pager.live:
+            self._follow = False
+        elif self._follow:
+            self._to_end()
+        if self.on_top:
+            self.paint()
+
+    def _go_on(self) -> None:
+        """Find more of what could not be found at once."""
+        self._going_on = False
+        if self._at_end:
+            self._to_end()
+        if self.on_top:
+            self.paint()
+
+    # Drawing.
+
+    @property
+    def _appearance(self) -> LogLook:
+        clock, hits = self._pager.clock if self._pager else 0, self._hits
+        return LogLook(self.app.size.width, clock, self._wrap, self._column, hits.query, hits.at)
+
+    @property
+    def _room(self) -> int:
+        """Rows of the log."""
+        return max(1, self.app.size.height - 2 - bool(self._said))
+
+    @property
+    def _said(self) -> str:
+        """How the search stands, or the answer to a key."""
+        return self._message or self._hits.words()
+
+    def paint(self) -> None:
+        width, height = self.app.size
+        if height < 4:
+            return
+        lines = self._log_rows(width)
+        if self._trouble is not None:
+            lines[1:1] = trouble_rows(self._trouble, width)
+        foot = 1 + bool(self._said)
+        lines = lines[: height - foot]
+        lines += [Line(width) for _ in range(height - foot - len(lines))]
+        if self._said:
+            lines.append(Line(width).add(" » ", "key").add(self._said, "strong"))
+        if self._edit is not None:
+            lines.append(edit_row(self._edit, width))
+        else:
+            lines.append(keys_row(self._keys(), width))
+        self.show(lines)
+
+    def _log_rows(self, width: int) -> list[Line]:
+        """The title, and the lines from the place on."""
+        pager = self._pager
+        if pager is None:
+            return [Line(width).add(" gpuwatch ", "brand").add("log", "strong")]
+        shown = pager.lines(self._top[0], self._room)
+        if pager.late or self._seeking:
+            shown = shown or self._shown
+            if not self._going_on:
+                self._going_on = True
+                self.set_timer(_AGAIN_SECONDS, self._go_on)
+        self._shown = shown
+        self._trouble = pager.trouble
+        look, (_, first) = self._appearance, self._top
+        rows: list[Line] = []
+        seen = []
+        for line in shown:
+            if len(rows) < self._room + first:
+                rows += line_rows(line, look)
+                seen.append(line)
+        title = Line(width).add(" gpuwatch ", "brand").add(f"log of {pager.name}", "strong")
+        lines = [told(title, self._parts(pager, seen))]
+        if not shown and self._trouble is None:
+            what = "" if pager.stream is None else f" on {STREAMS[pager.stream]}"
+            nothing = f"nothing was printed{what}{' so far' if pager.live else ''}"
+            reading = pager.late or self._seeking
+            lines.append(Line(width).add(f" {'reading …' if reading else nothing}", "muted"))
+        return [*lines, *rows[first : first + self._room]]
+
+    def _parts(self, pager: LogPager, seen: Sequence[LogLine]) -> list[str]:
+        """What is told beside the name."""
+        parts = [STREAMS[pager.stream]]
+        if seen:
+            first, last = f"{seen[0].n + 1:,}", f"{seen[-1].n + 1:,}"
+            lines = f"line {first}" if first == last else f"lines {first}–{last}"
+            parts.append(f"{lines} of {pager.last + 1:,}")
+        if self.upto_ns is not None:
+            parts.append(f"up to {clock_time(self.upto_ns / NS)}")
+        return [*parts, "following"] if self._follow else parts
+
+    def _keys(self) -> list[tuple[str, str]]:
+        keys = [("Esc", "forget the search" if self._hits.query else "back"), ("/", "search")]
+        if self._hits.any:
+            keys += [("n", "next"), ("N", "before")]
+        if self._live:
+            keys.append(("f", "stay" if self._follow else "follow"))
+        keys += [("1", "both"), ("2", "out"), ("3", "err")]
+        keys.append(("w", "cut lines" if self._wrap else "wrap"))
+        return [*keys, ("↑↓", "scroll"), ("?", "help")]
+
+    # Moving.
+
+    def action_scroll_by(self, rows: int) -> None:
+        if self._pager is not None:
+            self._go(self._pager.moved(self._top, rows, self._appearance, self._room))
+
+    def action_page(self, by: int) -> None:
+        self.action_scroll_by(by * max(1, self._room - 1))
+
+    def action_first(self) -> None:
+        if self._pager is not None:
+            self._go(self._pager.first())
+
+    def _go(self, top: Place) -> None:
+        self._follow = self._at_end = self._seeking = False
+        self._top = top
+        self.paint()
+
+    def action_last(self) -> None:
+        self._follow = self._live
+        self._to_end()
+        self.paint()
+
+    def action_follow(self) -> None:
+        if not self._live:
+            self._say("the run is over: there is nothing to follow")
+            return
+        self._follow = not self._follow
+        if self._follow:
+            self._to_end()
+        self.paint()
+
+    @property
+    def _live(self) -> bool:
+        return self._pager is not None and self._pager.live
+
+    def _to_end(self) -> None:
+        self._at_end = True
+        if self._pager is not None:
+            self._top = self._pager.end(self._appearance, self._room) or self._top
+            self._seeking = self._pager.late
+
+    def _stay(self) -> None:
+        """On the same line, where lines are drawn otherwise than before."""
+        before = self._top[0], 0
+        self._to_end()
+        self._top = self._top if self._follow else min(before, self._top)
+        self.paint()
+
+    def action_stream(self, number: int) -> None:
+        if self._pager is not None:
+            self._pager.stream = _STREAMS[number - 1]
+            self._shown = []
+            if self._hits.query:
+                self._hits.look_for(self._hits.query, self._pager.stream, self._pager.last)
+            self._stay()
+
+    def action_wrap(self) -> None:
+        self._wrap = not self._wrap
+        self._column = 0
+        self._stay()
+
+    def action_shift(self, by: int) -> None:
+        if self._wrap:
+            self._say("lines are wrapped: w cuts them, then ← → shift")
+            return
+        self._message = ""
+        step = max(1, int(self._appearance.room * _SHIFT))
+        self._column = max(0, self._column + by * step)
+        self.paint()
+
+    # Searching.
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """While a search is written every key belongs to its text."""
+        return self._edit is None and super().check_action(action, parameters)
+
+    def on_key(self, event: events.Key) -> None:
+        edit = self._edit
+        if edit is None:
+            return
+        event.stop()
+        event.prevent_default()
+        if event.key == "enter" or leaves(event.key):
+            self._edit = None
+            if event.key == "enter" and edit.text:
+                self._searched = edit.text
+                self._find(edit.text)
+        elif event.key == "up" and not edit.text:
+            self._edit = Edit.of(edit.what, self._searched)
+        else:
+            self._edit = edit.pressed(event.key, event.character)
+        self.paint()
+
+    def on_paste(self, event: events.Paste) -> None:
+        if self._edit is not None:
+            self._edit = self._edit.written(event.text)
+            self.paint()
+
+    def action_search(self) -> None:
+        self._message = ""
+        self._edit = Edit.of("search", "")
+        self.paint()
+
+    def _find(self, query: str) -> None:
+        self._hits.forget()
+        if query and self._pager is not None:
+            self._hits.look_for(query, self._pager.stream, self._pager.last)
+
+    def _found(self, found: Found) -> None:
+        """In the search's thread."""
+        self.post_message(Searched(found))
+
+    def on_searched(self, message: Searched) -> None:
+        if self._hits.take(message.found, self._top[0]):
+            self._go_to_hit()
+        self.paint()
+
+    def action_hit(self, by: int) -> None:
+        self._message = ""
+        if self._hits.any:
+            self._hits.move(by, self._top[0])
+            self._go_to_hit()
+        elif not self._hits.query:
+            self._message = "search with / first"
+        self.paint()
+
+    def _go_to_hit(self) -> None:
+        """Have the line that was found in sight."""
+        pager, look, n = self._pager, self._appearance, self._hits.at
+        if pager is None or n is None:
+            return
+        self._follow = self._at_end = self._seeking = False
+        rows = -self._top[1]
+        for line in pager.lines(self._top[0], self._room):
+            rows += height_of(line, look)
+            if line.n == n and line.n > self._top[0] and rows <= self._room:
+                return
+        third = pager.moved((n, 0), -(self._room // 3), look, self._room)
+        self._top = min(third, pager.end(look, self._room) or third)
+
+    def _say(self, message: str) -> None:
+        self._message = message
+        self.paint()
+
+    def action_back(self) -> None:
+        if not self._hits.query:
+            self.action_close()
+            return
+        self._hits.forget()
+        self.paint()
+
+    def action_close(self) -> None:
+        self.dismiss(None)

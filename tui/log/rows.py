@@ -1,0 +1,140 @@
+"""The log page as rows of text: pure functions of the lines that are shown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich.cells import cell_len, chop_cells
+
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.text import clean
+from gpuwatch.core.units import NS, clock_time
+from gpuwatch.session.log_lines import LONGEST, LogLine
+from gpuwatch.tui.widgets.line import Line
+
+STREAMS = {None: "both streams", "stdout": "standard output", "stderr": "standard error"}
+_WORDS = {"stdout": "out", "stderr": "err"}
+
+
+@dataclass(frozen=True)
+class LogLook:
+    """How the lines are drawn."""
+
+    width: int
+    clock: int
+    """Columns of a time."""
+    wrap: bool = False
+    column: int = 0
+    """Cells by which lines are shifted to the left; not where they are wrapped."""
+    query: str = ""
+    hit: int | None = None
+    """Number of the line that the search stands on."""
+
+    @property
+    def room(self) -> int:
+        """Columns of a line's text."""
+        return max(1, self.width - self.clock - 6)
+
+
+def text_of(line: LogLine) -> str:
+    """What is shown of a line: harmless for a terminal, and what was cut said first."""
+    text = clean(line.text, LONGEST)
+    if line.length <= LONGEST:
+        return text
+    return f"[{line.length:,} characters, cut to {LONGEST:,}] {text}"
+
+
+def told(title: Line, parts: Sequence[str]) -> Line:
+    """``parts`` at the right edge, as many of the last ones as fit."""
+    for first in range(len(parts)):
+        text = "  ".join(parts[first:])
+        if len(text) + 3 <= title.left:
+            return title.end(f"{text} ", "muted")
+    return title
+
+
+def height_of(line: LogLine, look: LogLook) -> int:
+    """Rows that a line takes."""
+    return len(_pieces(text_of(line), look)) if look.wrap else 1
+
+
+def line_rows(line: LogLine, look: LogLook) -> list[Line]:
+    """One line of the log: its time and stream, and its text with what was searched for."""
+    text = text_of(line)
+    hits = list(matches(text, look.query))
+    rows = []
+    for index, (start, piece) in enumerate(_pieces(text, look)):
+        row = Line(look.width).add("▸" if line.n == look.hit and not index else " ", "key")
+        if index:
+            row.to(look.clock + 6)
+        else:
+            row.add(f"{clock_time(line.t / NS):>{look.clock}} ", "muted")
+            stream = _WORDS.get(line.stream, "?")
+            row.add(f"{stream} ", "warn" if line.stream == "stderr" else "muted")
+        _add(row, piece, [(a - start, b - start) for a, b in hits])
+        rows.append(row)
+    return rows
+
+
+def _pieces(text: str, look: LogLook) -> list[tuple[int, str]]:
+    """The parts of a text that are seen, each in a row, and where they begin in it."""
+    if not look.wrap:
+        start = _skip(text, look.column)
+        return [(start, text[start : start + look.room + 1])]
+    found, start = [], 0
+    for piece in _chopped(text, look.room) or [""]:
+        found.append((start, piece))
+        start += len(piece)
+    return found
+
+
+def _chopped(text: str, width: int) -> list[str]:
+    if text.isascii():
+        return [text[at : at + width] for at in range(0, len(text), width)]
+    return chop_cells(text, width)
+
+
+def _skip(text: str, cells: int) -> int:
+    """Characters that fill ``cells`` cells."""
+    if text.isascii():
+        return min(cells, len(text))
+    passed = 0
+    for at, character in enumerate(text):
+        if passed >= cells:
+            return at
+        passed += cell_len(character)
+    return len(text)
+
+
+def _add(row: Line, text: str, hits: Sequence[tuple[int, int]]) -> None:
+    """``text`` up to the row's end, ``hits`` inverted."""
+    at = 0
+    if cell_len(text) > row.left:
+        text = text[: _skip(text, row.left - 1)]
+        text = text if cell_len(text) < row.left else text[:-1]
+        cut = "…"
+    else:
+        cut = ""
+    for start, end in hits:
+        start, end = max(at, start), min(end, len(text))
+        if start < end:
+            row.add(text[at:start]).add(text[start:end], "select")
+            at = end
+    row.add(text[at:]).add(cut, "muted")
+
+
+def matches(text: str, query: str) -> Iterator[tuple[int, int]]:
+    """Where ``query`` stands in ``text``: capitals count where it has some."""
+    if not query:
+        return
+    if query == query.lower():
+        text = text.lower()
+    at = text.find(query)
+    while at >= 0:
+        yield at, at + len(query)
+        at = text.find(query, at + len(query))
+
+
+def is_hit(text: str, query: str) -> bool:
+    """Whether a line is found."""
+    return query in (text.lower() if query == query.lower() else text)

@@ -1,0 +1,72 @@
+"""Looking for a text in a whole log, in a thread of its own."""
+
+from __future__ import annotations
+
+import threading
+from array import array
+from collections.abc import Callable
+from pathlib import Path
+
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.errors import GpuwatchError
+from gpuwatch.session.reader import SessionReader
+from gpuwatch.tui.log.rows import is_hit, text_of
+
+_PIECE = 500
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is looked for, and where."""
+
+    query: str
+    stream: str | None
+    after: int
+    """Behind this line."""
+    upto: int
+
+
+@dataclass(frozen=True)
+class Found:
+    """Lines that hold it."""
+
+    wanted: Wanted
+    hits: tuple[int, ...]
+    """Their numbers, in order."""
+    upto: int
+    """The last line that was looked at."""
+    trouble: str = ""
+    """Why it ended there, if that is not the end."""
+
+
+class Search:
+    """One search; ``post`` is called in its thread once it is done."""
+
+    def __init__(self, path: Path, wanted: Wanted, post: Callable[[Found], None]) -> None:
+        self._path = path
+        self._wanted = wanted
+        self._post = post
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="log-search", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """End it and wait for it."""
+        self._over.set()
+        self._thread.join(timeout=5)
+
+    def _run(self) -> None:
+        wanted = self._wanted
+        at, hits, trouble = wanted.after + 1, array("q"), ""
+        try:
+            with SessionReader(self._path) as reader:
+                while not self._over.is_set():
+                    lines = reader.log_lines(at, _PIECE, stream=wanted.stream, upto=wanted.upto)
+                    hits.extend(line.n for line in lines if is_hit(text_of(line), wanted.query))
+                    at = lines[-1].n + 1 if lines else at
+                    if len(lines) < _PIECE:
+                        break
+        except GpuwatchError as error:
+            trouble = error.message
+        if not self._over.is_set():
+            self._post(Found(wanted, tuple(hits), max(wanted.after, at - 1), trouble))

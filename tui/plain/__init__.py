@@ -1,0 +1,1 @@
+"""The screens as lines of words, without Textual."""

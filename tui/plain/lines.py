@@ -1,0 +1,139 @@
+"""What a screen shows, as a line of words: for screen readers, logs and poor terminals.
+
+No mark stands for a word, an unknown number is left out, and a unit stands behind each number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gpuwatch.core.metrics import Method
+from gpuwatch.core.text import clean
+from gpuwatch.core.units import (
+    NS,
+    binary_parts,
+    clock_time,
+    digits,
+    loss,
+    milliseconds,
+    number,
+    percent,
+    si,
+)
+from gpuwatch.tui.feed.snapshot import Alert, DeviceNow, Gauge, Snapshot
+from gpuwatch.tui.live.device_rows import attribute, memory_total, number_of
+
+_MEMORY = {"gpu": "hw.gpu.memory.usage", "cpu": "hw.memory.usage"}
+
+
+def status_line(snapshot: Snapshot) -> str:
+    """One moment of a session: time, state, progress, the gauges, the devices of the run."""
+    state = snapshot.status.state.value
+    parts = [f"{clock_time(snapshot.t / NS)} {state}{_phase(snapshot)}"]
+    if snapshot.silent_seconds is not None:
+        parts.append(f"nothing recorded for {clock_time(snapshot.silent_seconds)}")
+    parts += _work(snapshot)
+    parts += [told for gauge in snapshot.gauges[1:] if (told := _gauge(gauge))]
+    gpus = [gpu for gpu in snapshot.gpus if gpu.row.used] or list(snapshot.gpus)
+    others = [device for device in snapshot.devices if device.row.kind == "cpu"]
+    return "; ".join([", ".join(parts), *devices_words([*gpus, *others])])
+
+
+def title_line(snapshot: Snapshot) -> str:
+    """What runs where, and its place in its study."""
+    if snapshot.machine_only:
+        return "this machine"
+    where = f" in {clean(snapshot.environment)}" if snapshot.environment else ""
+    place = snapshot.place
+    run = "" if place is None else f", run {place.number} of {place.total}"
+    return f"{clean(snapshot.name)}{where}{run}"
+
+
+def warning_lines(alerts: Sequence[Alert], before: Sequence[Alert]) -> list[str]:
+    """What was not told ``before``; an alert whose numbers have changed is the same one."""
+    known = {(each.kind, each.device) for each in before}
+    new = [each for each in alerts if (each.kind, each.device) not in known]
+    return [f"warning: {clean(each.text)}" for each in new]
+
+
+def end_lines(snapshot: Snapshot) -> list[str]:
+    """How a run ended, and what mends what went wrong."""
+    after = clock_time(snapshot.t / NS)
+    lines = [f"the run is over after {after}: {clean(snapshot.status.text)}"]
+    if snapshot.trouble is not None:
+        lines.append(f"error: {clean(snapshot.trouble.text)}")
+        if snapshot.trouble.mend:
+            lines.append(f"what mends it: {clean(snapshot.trouble.mend)}")
+    return lines
+
+
+def devices_words(devices: list[DeviceNow]) -> list[str]:
+    """Each device with what is known of it."""
+    return [told for device in devices if (told := _device(device))]
+
+
+def _phase(snapshot: Snapshot) -> str:
+    return f", {clean(snapshot.phase)}" if snapshot.phase else ""
+
+
+def _work(snapshot: Snapshot) -> list[str]:
+    work = snapshot.work
+    if work is None or not work.reports:
+        return []
+    parts = []
+    if work.step is not None:
+        total = "" if work.total is None else f" of {work.total:,}"
+        parts.append(f"{'warm-up ' if work.warmup else ''}step {work.step:,}{total}")
+    if work.eta_seconds is not None and snapshot.status.live:
+        parts.append(f"{clock_time(work.eta_seconds)} left")
+    if work.throughput.value is not None:
+        parts.append(f"{_count(work.throughput.value)} samples per second")
+    elif work.throughput.method is Method.COUNTED and work.throughput.reason:
+        parts.append(work.throughput.reason)
+    if work.step_seconds is not None:
+        parts.append(f"median step {milliseconds(work.step_seconds)}")
+    if work.loss is not None:
+        parts.append(f"loss {loss(work.loss)}")
+    return parts
+
+
+def _count(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else digits(value)
+
+
+def _gauge(gauge: Gauge) -> str:
+    reading = gauge.reading
+    if reading.value is None or reading.method is Method.UNAVAILABLE:
+        return ""
+    value = percent(reading.value) if gauge.unit == "1" else si(reading.value, gauge.unit)
+    bound = "at most " if reading.method is Method.BOUND else ""
+    name = "estimated" if gauge.key == "flops" else gauge.title.lower().removesuffix("/s")
+    return f"{name} {bound}{value} ({reading.method.value})"
+
+
+def _device(device: DeviceNow) -> str:
+    kind = device.row.kind
+    parts = []
+    use = device.value(f"hw.{kind}.utilization")
+    if use is not None:
+        parts.append(percent(use))
+    used, total = device.value(_MEMORY.get(kind, "")), memory_total(device)
+    if used is not None:
+        parts.append(f"memory {_of(used, total)}")
+    watts = device.value(f"hw.{kind}.power")
+    if watts is not None:
+        limit = attribute(device, "power.limit")
+        parts.append(number(watts, "W") if limit is None else f"{watts:.0f} of {limit:.0f} W")
+    degrees = device.value(f"hw.{kind}.temperature")
+    if degrees is not None:
+        parts.append(number(degrees, "°C"))
+    name = f"GPU {number_of(device)}" if kind == "gpu" else "CPU"
+    return f"{name} {', '.join(parts)}" if parts else ""
+
+
+def _of(used: float, total: float | None) -> str:
+    shown, unit = binary_parts(used)
+    if total is None:
+        return f"{shown} {unit}"
+    whole, of_unit = binary_parts(total)
+    return f"{shown} {unit} of {whole} {of_unit}"

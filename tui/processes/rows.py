@@ -1,0 +1,153 @@
+"""The table of processes as rows of text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.text import clean
+from gpuwatch.core.units import NS, UNKNOWN, binary, clock_time, percent
+from gpuwatch.tui.feed.processes import ProcessNow, some_may_be_left_out
+from gpuwatch.tui.widgets.cells import pad
+from gpuwatch.tui.widgets.line import Line
+
+_WHOSE = ((160, 40), (120, 30), (100, 22), (80, 14), (0, 8))
+"""From so many columns on, so many for whose a process is."""
+_SPACIOUS = 100
+"""From so many columns on units are whole, and ages are told."""
+_MOST_REASONS = 6
+
+
+@dataclass(frozen=True)
+class _Column:
+    title: str
+    width: int
+    from_width: int
+    """The narrowest screen that it stands on."""
+    text: Callable[[ProcessNow], str]
+    role: str = "text"
+
+
+def process_rows(
+    processes: Sequence[ProcessNow], width: int, most: int, *, selected: str | None = None
+) -> list[Line]:
+    """A row of column names and at most ``most`` rows, in the order of ``processes``.
+
+    ``selected``: only the processes on that GPU, with what they have of it, and those on none. The
+    last row says how many more there are where not all fit. Empty where there is no process or
+    ``most`` is below 1.
+    """
+    shown = [_on_one(each, selected) for each in processes if _belongs(each, selected)]
+    if not shown or most < 1:
+        return []
+    columns = [column for column in _columns(width) if width >= column.from_width]
+    fitting = shown if len(shown) <= most else shown[: most - 1]
+    rows = [_heading(columns, width), *(_row(each, columns, width) for each in fitting)]
+    if len(fitting) < len(shown):
+        least = "at least " * some_may_be_left_out(processes)
+        more = f"{least}{len(shown) - len(fitting)}"
+        rows.append(Line(width).add(f"     {more} more, press ", "muted").add("p", "key"))
+    return rows
+
+
+def unknown_rows(processes: Sequence[ProcessNow]) -> list[str]:
+    """Why something in the table is a dash: each reason once."""
+    reasons = [
+        reason
+        for process in processes
+        for reason in (process.reason, *(on.reason for on in process.gpus))
+        if reason
+    ]
+    return [clean(reason) for reason in dict.fromkeys(reasons)][:_MOST_REASONS]
+
+
+def _columns(width: int) -> list[_Column]:
+    whose = next(size for least, size in _WHOSE if width >= least)
+    tight = width < _SPACIOUS
+    size = 7 if tight else 9
+    return [
+        _Column("GPU", -4, 0, _gpus, "strong"),
+        _Column("PID", 7, 0, lambda each: str(each.pid)),
+        _Column("whose", -whose, 0, _whose),
+        _Column("GPU mem", size, 0, lambda each: _gpu_memory(each, tight), "strong"),
+        _Column("GPU use", 7, 0, _gpu_time),
+        _Column("cores", 5, 70, lambda each: _number(each.cores)),
+        _Column("memory", size, 76, lambda each: _size(each.resident, tight)),
+        _Column("age", 9, _SPACIOUS, _age),
+    ]
+
+
+def _heading(columns: Sequence[_Column], width: int) -> Line:
+    row = Line(width).add("     ", "muted")
+    for column in columns:
+        row.add(_cell(column.title, column.width), "muted").add(" ")
+    return row.add(" process", "muted")
+
+
+def _row(process: ProcessNow, columns: Sequence[_Column], width: int) -> Line:
+    row = Line(width).add(*_mark(process))
+    for column in columns:
+        text = column.text(process)
+        role = "muted" if text == UNKNOWN else column.role
+        row.add(_cell(text, column.width), role).add(" ")
+    name = clean(process.name) if process.name else UNKNOWN
+    return row.add(f" {name}", "text" if process.name and process.running else "muted")
+
+
+def _mark(process: ProcessNow) -> tuple[str, str]:
+    """The run's own are marked, and what has ended."""
+    if not process.running:
+        return " end ", "muted"
+    return (" run ", "good") if process.owned else ("  ·  ", "muted")
+
+
+def _cell(text: str, width: int) -> str:
+    return pad(text, abs(width), "<" if width < 0 else ">")
+
+
+def _gpus(process: ProcessNow) -> str:
+    return ",".join(clean(each.device).removeprefix("gpu") for each in process.gpus)
+
+
+def _whose(process: ProcessNow) -> str:
+    """The environment of the run's own; of others the user, and the container or job."""
+    if process.owned:
+        return clean(process.place or "")
+    told = [clean(each) for each in (process.user, process.place) if each]
+    return ", ".join(told) or UNKNOWN
+
+
+def _gpu_memory(process: ProcessNow, tight: bool) -> str:
+    return _size(process.gpu_bytes, tight) if process.gpus else ""
+
+
+def _size(value: int | None, tight: bool) -> str:
+    """``12.3 GiB``, or ``12.3G`` where there is little room."""
+    text = binary(value)
+    return text.replace(" ", "").replace("iB", "") if tight else text
+
+
+def _gpu_time(process: ProcessNow) -> str:
+    return percent(process.gpu_share) if process.gpus else ""
+
+
+def _age(process: ProcessNow) -> str:
+    if process.started is None:
+        return UNKNOWN
+    return clock_time((process.t - process.started) / NS)
+
+
+def _number(value: float | None) -> str:
+    return UNKNOWN if value is None else f"{value:.1f}"
+
+
+def _belongs(process: ProcessNow, selected: str | None) -> bool:
+    on = [each.device for each in process.gpus]
+    return selected is None or not on or selected in on
+
+
+def _on_one(process: ProcessNow, selected: str | None) -> ProcessNow:
+    if selected is None:
+        return process
+    return replace(process, gpus=tuple(on for on in process.gpus if on.device == selected))

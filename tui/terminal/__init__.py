@@ -1,0 +1,1 @@
+"""Between Textual and the terminal."""

@@ -1,0 +1,1 @@
+"""What several screens draw with: rows, graphs, keys, colours."""

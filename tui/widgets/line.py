@@ -1,0 +1,94 @@
+"""One row of styled text: what every screen is made of."""
+
+from __future__ import annotations
+
+from rich.cells import cell_len
+
+from gpuwatch.tui.widgets.cells import fit
+
+Span = tuple[str, str]
+"""Text and the role of its colour."""
+
+Press = tuple[int, int, str]
+"""First column, column behind the last one, and the key that a click there presses."""
+
+
+class Line:
+    """One row being put together from left to right."""
+
+    def __init__(self, width: int) -> None:
+        self.width = width
+        self._spans: list[Span] = []
+        self._used = 0
+        self._presses: list[Press] = []
+
+    @property
+    def used(self) -> int:
+        return self._used
+
+    @property
+    def left(self) -> int:
+        return self.width - self._used
+
+    def add(self, text: str, role: str = "text", *, press: str | None = None) -> Line:
+        """Append ``text``, cut at the row's end; a click on it presses the key ``press``.
+
+        ``press`` is a key in Textual's words: ``q``, ``escape``, ``question_mark``.
+        """
+        cells = len(text) if text.isascii() else cell_len(text)
+        left = self.width - self._used
+        if cells > left:
+            text = fit(text, left)
+            cells = cell_len(text)
+        if text:
+            start = self._used
+            self._spans.append((text, role))
+            self._used += cells
+            if press is not None:
+                self._presses.append((start, self._used, press))
+        return self
+
+    def to(self, column: int, role: str = "text") -> Line:
+        """Fill with blanks up to ``column``."""
+        if column > self._used:
+            self.add(" " * (min(column, self.width) - self._used), role)
+        return self
+
+    def end(self, text: str, role: str = "text") -> Line:
+        """Put ``text`` at the right edge."""
+        text = fit(text, self.left)
+        return self.to(self.width - cell_len(text)).add(text, role)
+
+    def join(self, other: Line) -> Line:
+        """Append another row's spans."""
+        self._presses += [
+            (self._used + start, self._used + end, key)
+            for start, end, key in other._presses
+            if self._used + start < self.width
+        ]
+        if other._used <= self.left:
+            self._spans += other._spans
+            self._used += other._used
+            return self
+        for text, role in other._spans:
+            self.add(text, role)
+        return self
+
+    def painted(self, role: str) -> Line:
+        """The whole row in one role, to the edge."""
+        text = "".join(text for text, _ in self._spans)
+        return Line(self.width).add(text, role).to(self.width, role)
+
+    def presses(self) -> tuple[Press, ...]:
+        """What a click on the row presses."""
+        return tuple(self._presses)
+
+    def spans(self) -> tuple[Span, ...]:
+        """What was added, neighbours of one role joined."""
+        joined: list[Span] = []
+        for text, role in self._spans:
+            if joined and joined[-1][1] == role:
+                joined[-1] = (joined[-1][0] + text, role)
+            else:
+                joined.append((text, role))
+        return tuple(joined)

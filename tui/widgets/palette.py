@@ -1,0 +1,165 @@
+"""Colours by role, for a dark, a light and the terminal's own theme.
+
+State is never told by colour alone: every role that means something goes with a word or a mark.
+Words have a contrast of at least 4.5, graphs of 3. Good, doubtful and bad, and the three gauges,
+stay apart for people who lack one kind of cone. ``faint`` is for lines that say nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from rich.style import Style
+
+from gpuwatch.tui.display_options import THEMES
+
+if TYPE_CHECKING:
+    from textual.theme import Theme
+
+DARK, LIGHT, TERMINAL = "gpuwatch-dark", "gpuwatch-light", "ansi-dark"
+ORDER = (DARK, LIGHT, TERMINAL)
+BY_NAME = dict(zip(THEMES, ORDER, strict=True))
+"""The theme for each name that ``--theme`` takes."""
+
+_DARK = {
+    "background": "#10151c",
+    "text": "#d4dbe4",
+    "strong": "bold #f2f5f9",
+    "muted": "#8b97a5",
+    "faint": "#3f4b59",
+    "brand": "bold #7cc7ff",
+    "key": "bold #7cc7ff",
+    "good": "#5ad1a0",
+    "warn": "#f2c14e",
+    "bad": "bold #ff7b72",
+    "utilization": "#4fd6b0",
+    "bandwidth": "#6aa5ff",
+    "flops": "#f0a04b",
+    "utilization-fill": "#26705e",
+    "bandwidth-fill": "#4a60ae",
+    "flops-fill": "#885a2c",
+    "picked": "#f4b3e6",
+    "picked-fill": "#835c7d",
+    "progress": "#7cc7ff",
+    "select": "#f2f5f9 on #24425f",
+    "bar": "#d4dbe4 on #1a222c",
+}
+_LIGHT = {
+    "background": "#fbfcfd",
+    "text": "#24303c",
+    "strong": "bold #0b1219",
+    "muted": "#5b6773",
+    "faint": "#bac4ce",
+    "brand": "bold #0b61a4",
+    "key": "bold #0b61a4",
+    "good": "#0f7a56",
+    "warn": "#8f6400",
+    "bad": "bold #9c1030",
+    "utilization": "#046e54",
+    "bandwidth": "#2456c9",
+    "flops": "#a34a00",
+    "utilization-fill": "#2f9a7e",
+    "bandwidth-fill": "#6a86e0",
+    "flops-fill": "#c98040",
+    "picked": "#6a1a66",
+    "picked-fill": "#b072ac",
+    "progress": "#0b61a4",
+    "select": "#0b1219 on #cfe3f7",
+    "bar": "#24303c on #e9eef3",
+}
+_TERMINAL = {
+    "text": "",
+    "strong": "bold",
+    "muted": "",
+    "faint": "dim",
+    "brand": "bold cyan",
+    "key": "bold cyan",
+    "good": "green",
+    "warn": "yellow",
+    "bad": "bold red",
+    "utilization": "green",
+    "bandwidth": "bright_blue",
+    "flops": "magenta",
+    "utilization-fill": "green",
+    "bandwidth-fill": "blue",
+    "flops-fill": "magenta",
+    "picked": "cyan",
+    "picked-fill": "cyan",
+    "progress": "cyan",
+    "select": "reverse",
+    "bar": "",
+}
+_PLAIN = {
+    "text": "",
+    "strong": "bold",
+    "faint": "dim",
+    "brand": "bold",
+    "key": "bold",
+    "bad": "bold",
+    "select": "reverse",
+}
+"""With NO_COLOR: weight and inversion only."""
+
+ROLES = tuple(_DARK)
+
+
+def chosen(
+    no_color: bool, colours: str, environment: Mapping[str, str], asked: str | None = None
+) -> str:
+    """The theme that was ``asked`` for, else one that the terminal can show.
+
+    The terminal's own colours where it has few; else dark, or light if it says it is light.
+    """
+    if no_color:
+        return TERMINAL
+    if asked is not None:
+        return BY_NAME[asked]
+    if colours not in ("truecolor", "256"):
+        return TERMINAL
+    # Set by some terminals to "foreground;background"; 7 and 15 are whites.
+    background = environment.get("COLORFGBG", "").rpartition(";")[2]
+    return LIGHT if background in ("7", "15") else DARK
+
+
+def themes() -> tuple[Theme, Theme]:
+    """The dark and the light theme for Textual's own widgets."""
+    return _theme(DARK, _DARK, dark=True), _theme(LIGHT, _LIGHT, dark=False)
+
+
+def _theme(name: str, colours: Mapping[str, str], dark: bool) -> Theme:
+    from textual.theme import Theme  # only the app needs it; colours come before it is loaded
+
+    def plain(role: str) -> str:
+        return colours[role].split()[-1]
+
+    return Theme(
+        name=name,
+        primary=plain("progress"),
+        secondary=plain("bandwidth"),
+        accent=plain("progress"),
+        warning=plain("warn"),
+        error=plain("bad"),
+        success=plain("good"),
+        foreground=plain("text"),
+        background=plain("background"),
+        surface=plain("background"),
+        panel=plain("bar"),
+        dark=dark,
+        variables={"block-cursor-text-style": "bold"},
+    )
+
+
+@lru_cache(maxsize=8)
+def styles(theme: str, no_color: bool) -> Mapping[str, Style]:
+    """Rich styles by role for Textual's theme of that name."""
+    if no_color:
+        return {role: Style.parse(_PLAIN.get(role, "")) for role in ROLES}
+    colours = {DARK: _DARK, LIGHT: _LIGHT}.get(theme)
+    if colours is None:
+        return {role: Style.parse(_TERMINAL.get(role, "")) for role in ROLES}
+    base = Style(bgcolor=colours["background"])
+    return {
+        role: base + Style.parse(text) for role, text in colours.items() if role != "background"
+    } | {"background": base}
