@@ -509,7 +509,8 @@ def codes(path: Path) -> Iterator[str]:
 def test_every_code_of_a_problem_is_documented() -> None:
     root = Path(__file__).parents[2]
     documented = (root / "docs/environments.md").read_text() + (root / "docs/json.md").read_text()
-    places = [*(root / "runners").rglob("*.py"), *(root / "src/gpuwatch/cli").glob("doctor*.py")]
+    places = [*(root / "runners").rglob("*.py"), *(root / "src/gpuwatch/cli").rglob("doctor*/*.py")]
+    places.append(root / "src/gpuwatch/cli/commands/doctor.py")
     made = {code for path in places for code in codes(path)}
     assert len(made) > 20
     assert [code for code in sorted(made) if f"`{code}`" not in documented] == []

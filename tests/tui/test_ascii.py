@@ -41,7 +41,7 @@ def glyphs(path: Path) -> set[str]:
 
 
 def test_every_glyph_of_the_screens_has_a_mark_of_its_own_in_ascii() -> None:
-    for path in [*(ROOT / "tui").glob("*.py"), ROOT / "src" / "gpuwatch" / "core" / "units.py"]:
+    for path in [*(ROOT / "tui").rglob("*.py"), ROOT / "src" / "gpuwatch" / "core" / "units.py"]:
         if path.name not in ("ascii.py", "changes.py"):  # tables of characters
             missing = sorted(c for c in glyphs(path) if c.isprintable() and not known(c))
             assert not missing, f"{path.name}: {missing}"
