@@ -38,11 +38,11 @@ from pathlib import Path
 
 from benchmarks.compiled import compile_gpuwatch
 from gpuwatch.core.metrics import CATALOGUE, Method
-from gpuwatch.session import store
 from gpuwatch.session.rows import StepRow
 from gpuwatch.session.schema import VERSION
-from gpuwatch.session.step_tier import StepTier
-from gpuwatch.session.tier import Tier
+from gpuwatch.session.writing import store
+from gpuwatch.session.writing.step_tier import StepTier
+from gpuwatch.session.writing.tier import Tier
 from gpuwatch.telemetry.base import Channel, Device
 from tests.terminal import Pty, surroundings
 
@@ -183,7 +183,7 @@ def _log(long: Long) -> Iterator[store.Row]:
 
 def measure(path: Path) -> dict[str, float]:
     """In a fresh process: seconds of opening and of answers, and MiB at the end."""
-    from gpuwatch.session.reader import SessionReader
+    from gpuwatch.session.reading.reader import SessionReader
     from gpuwatch.tui.feed.collector import Collector
     from gpuwatch.tui.feed.past_view import PastView
     from gpuwatch.tui.feed.view import View

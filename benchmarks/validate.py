@@ -22,7 +22,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.reading.reader import SessionReader
 
 KNOWN = Path(__file__).with_name("known_work.py")
 GPUWATCH = (sys.executable, "-m", "gpuwatch")

@@ -17,8 +17,8 @@ import gpuwatch
 from gpuwatch.core.errors import GpuwatchError
 from gpuwatch.core.metrics import Method
 from gpuwatch.notebook import Session, Study
-from gpuwatch.session.plan import PLAN
-from gpuwatch.session.plan_file import document
+from gpuwatch.session.study.plan import PLAN
+from gpuwatch.session.study.plan_file import document
 from tests.analysis.sessions import STEPS, record
 from tests.report import results
 

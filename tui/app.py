@@ -15,8 +15,8 @@ from textual.driver import Driver
 from textual.screen import Screen
 
 from gpuwatch.core.errors import ExitCode, GpuwatchError
-from gpuwatch.session.progress import place
-from gpuwatch.session.study import not_run, sessions_in
+from gpuwatch.session.study.progress import place
+from gpuwatch.session.study.study_folder import not_run, sessions_in
 from gpuwatch.tui.display_options import USUAL, Look
 from gpuwatch.tui.feed.feed import REFRESH_SECONDS
 from gpuwatch.tui.feed.machine_recorder import MachineRecorder
@@ -206,7 +206,7 @@ class GpuwatchApp(App[int]):
 
 def _live(path: Path) -> bool:
     """Whether more may be recorded to a session."""
-    from gpuwatch.session.reader import SessionReader
+    from gpuwatch.session.reading.reader import SessionReader
     from gpuwatch.session.status import status
 
     try:
@@ -272,7 +272,7 @@ def run_live(
     Raises:
         NotASession, NewerSchema, StorageError: the file is no session that can be read.
     """
-    from gpuwatch.session.reader import SessionReader
+    from gpuwatch.session.reading.reader import SessionReader
 
     if begun is None:
         SessionReader(session).close()
@@ -301,7 +301,7 @@ def run_compare(
     Raises:
         NotASession, NewerSchema, StorageError: a file is no session that can be read.
     """
-    from gpuwatch.session.reader import SessionReader
+    from gpuwatch.session.reading.reader import SessionReader
 
     for path in paths if paths != sessions_in(paths[0].parent) else ():
         SessionReader(path).close()

@@ -15,8 +15,8 @@ from pathlib import Path
 from gpuwatch.core import paths as places
 from gpuwatch.core.deferred import dataclass
 from gpuwatch.core.text import shell
-from gpuwatch.session.plan import PLAN
-from gpuwatch.session.study import sessions_in
+from gpuwatch.session.study.plan import PLAN
+from gpuwatch.session.study.study_folder import sessions_in
 from gpuwatch.tui import commands
 
 PAGE = "summary.html"

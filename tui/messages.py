@@ -6,7 +6,7 @@ from pathlib import Path
 
 from gpuwatch.core.deferred import dataclass
 from gpuwatch.core.text import to_paste
-from gpuwatch.session.progress import Place
+from gpuwatch.session.study.progress import Place
 
 
 @dataclass(frozen=True)

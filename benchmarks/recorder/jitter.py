@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from benchmarks.recorder.programs import GPUWATCH
 from benchmarks.recorder.surroundings import Place
-from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.reading.reader import SessionReader
 
 _LEFT_OUT_S = 1.0
 """Of the start."""

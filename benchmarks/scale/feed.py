@@ -11,9 +11,9 @@ from pathlib import Path
 
 from gpuwatch.core.metrics import CATALOGUE, Method
 from gpuwatch.core.models import Output
-from gpuwatch.recorder.intake import Intake
-from gpuwatch.session.store import Safety, SessionStore
-from gpuwatch.session.writer import SessionWriter
+from gpuwatch.recorder.output.intake import Intake
+from gpuwatch.session.writing.store import Safety, SessionStore
+from gpuwatch.session.writing.writer import SessionWriter
 from gpuwatch.telemetry.base import Channel
 
 NS = 1_000_000_000

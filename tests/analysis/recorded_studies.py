@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from gpuwatch.core.models import Environment, Problem, Workload
-from gpuwatch.session import study
-from gpuwatch.session.plan import WARM_UP, Part, Plan, PlannedRun
+from gpuwatch.session.study import study_folder
+from gpuwatch.session.study.plan import WARM_UP, Part, Plan, PlannedRun
 from tests.analysis import sessions
 
 WOBBLE = (1.0, 1.001, 0.999, 1.0005, 0.9995, 1.0002, 0.9998)
@@ -89,7 +89,7 @@ def planned(
 def written(folder: Path, plan: Plan) -> Path:
     """``folder`` with the plan in it."""
     folder.mkdir(exist_ok=True)
-    study.write(folder, plan)
+    study_folder.write(folder, plan)
     return folder
 
 

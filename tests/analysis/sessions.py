@@ -10,10 +10,10 @@ from typing import Any
 from gpuwatch.analysis.summary.summary import Summary, summarise
 from gpuwatch.core.metrics import CATALOGUE, Method
 from gpuwatch.core.models import Output
-from gpuwatch.recorder.intake import Intake
-from gpuwatch.session.reader import SessionReader
-from gpuwatch.session.store import SessionStore, device_row, event, fact, meta
-from gpuwatch.session.writer import SessionWriter
+from gpuwatch.recorder.output.intake import Intake
+from gpuwatch.session.reading.reader import SessionReader
+from gpuwatch.session.writing.store import SessionStore, device_row, event, fact, meta
+from gpuwatch.session.writing.writer import SessionWriter
 from gpuwatch.telemetry.base import Channel, Device
 
 SECOND = 1_000_000_000

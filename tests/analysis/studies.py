@@ -9,8 +9,8 @@ import numpy as np
 from gpuwatch.analysis.comparison.verdict import paired
 from gpuwatch.analysis.results import Verdict
 from gpuwatch.core.models import Environment, Workload
-from gpuwatch.session.blocks import plan_runs
-from gpuwatch.session.plan import Part
+from gpuwatch.session.study.blocks import plan_runs
+from gpuwatch.session.study.plan import Part
 
 MARGIN = 0.01
 BLOCKS = 7

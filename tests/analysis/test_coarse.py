@@ -18,10 +18,10 @@ from gpuwatch.analysis.samples.steady_state import steady_series
 from gpuwatch.analysis.samples.step_series import Single, Together, series_of
 from gpuwatch.analysis.study.read import Read, read, read_exactly
 from gpuwatch.core.metrics import CATALOGUE, Kind
-from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.rows import StepBucket, StepRow
-from gpuwatch.session.step_tier import MOST_SINGLE, RESOLUTION, StepTier
-from gpuwatch.session.store import SessionStore
+from gpuwatch.session.writing.step_tier import MOST_SINGLE, RESOLUTION, StepTier
+from gpuwatch.session.writing.store import SessionStore
 from tests.tui.sessions import Script, finished, write
 
 SECONDS = 300.0

@@ -16,13 +16,13 @@ from gpuwatch.analysis.summary.missing import missing
 from gpuwatch.analysis.summary.summary import Summary, summarise
 from gpuwatch.core.metrics import CATALOGUE, Method
 from gpuwatch.core.models import Output
-from gpuwatch.recorder.intake import Intake
+from gpuwatch.recorder.output.intake import Intake
 from gpuwatch.report.session import json as as_json
 from gpuwatch.report.session import side_by_side
 from gpuwatch.report.values import moved, ratio, shown
-from gpuwatch.session.reader import SessionReader
-from gpuwatch.session.store import SessionStore, device_row, fact, meta
-from gpuwatch.session.writer import SessionWriter
+from gpuwatch.session.reading.reader import SessionReader
+from gpuwatch.session.writing.store import SessionStore, device_row, fact, meta
+from gpuwatch.session.writing.writer import SessionWriter
 from gpuwatch.telemetry.base import Channel, Device
 
 SECOND = 1_000_000_000

@@ -19,7 +19,7 @@ from gpuwatch.core.metrics import Method
 from gpuwatch.report.session import json as as_json
 from gpuwatch.report.session import side_by_side
 from gpuwatch.report.session.efficiency import efficiency_rows
-from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.reading.reader import SessionReader
 from tests.analysis.sessions import (
     COUNT,
     CPU,

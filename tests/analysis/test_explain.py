@@ -17,7 +17,7 @@ from gpuwatch.analysis.results import Cell, Evidence, Explanation
 from gpuwatch.analysis.summary.summary import Summary, Timing, summarise
 from gpuwatch.cli import main
 from gpuwatch.core.metrics import Method
-from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.reading.reader import SessionReader
 
 from . import sessions
 from .cells import cell, profile

@@ -10,7 +10,7 @@ import pytest
 
 from gpuwatch.analysis.samples.gauges import POINTS, RunSeries, points_for, run_series
 from gpuwatch.core.metrics import Method
-from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.reading.reader import SessionReader
 from tests.analysis.sessions import CPU, GPU, OTHER_GPU, SECOND, STEPS, WARM, record
 
 UTILIZATION = "hw.gpu.utilization"

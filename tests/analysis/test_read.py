@@ -14,9 +14,9 @@ from gpuwatch.analysis.study.read import read, read_sessions, read_study
 from gpuwatch.core.errors import NewerSchema, NotASession, StorageError
 from gpuwatch.core.models import Environment, Problem
 from gpuwatch.core.processes import identify
-from gpuwatch.session import study
-from gpuwatch.session.plan import Part, Plan, PlannedRun
-from gpuwatch.session.study import sessions_in
+from gpuwatch.session.study import study_folder
+from gpuwatch.session.study.plan import Part, Plan, PlannedRun
+from gpuwatch.session.study.study_folder import sessions_in
 from tests.analysis import sessions
 from tests.analysis.recorded_studies import (
     BARE,
@@ -324,7 +324,7 @@ def test_a_session_of_a_newer_schema_is_refused(tmp_path: Path) -> None:
 def test_a_plan_from_elsewhere_with_absurd_blocks_is_read_at_once(tmp_path: Path) -> None:
     huge = Part("", (RESNET,), (BARE, Environment("docker", "docker")), blocks=10**9)
     last = (PlannedRun(1, "1.gpuwatch", RESNET, BARE, 0, 10**9),)
-    study.write(tmp_path, Plan("s", (huge,), last))
+    study_folder.write(tmp_path, Plan("s", (huge,), last))
     run(tmp_path / "1.gpuwatch")
     assert len(only(read_study(tmp_path)).cells) == 1
 

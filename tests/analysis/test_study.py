@@ -16,8 +16,8 @@ from gpuwatch.analysis.results import Contrast, Kind, Question, StudyResult
 from gpuwatch.analysis.study.read import read_study
 from gpuwatch.core.models import Environment, Problem, Workload
 from gpuwatch.core.processes import identify
-from gpuwatch.session.plan import MARGIN, Part
-from gpuwatch.session.study import STUDY_ENDED
+from gpuwatch.session.study.plan import MARGIN, Part
+from gpuwatch.session.study.study_folder import STUDY_ENDED
 from tests.analysis import sessions
 from tests.analysis.recorded_studies import (
     APPTAINER,

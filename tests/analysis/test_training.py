@@ -32,7 +32,7 @@ from gpuwatch.report.study import (
 from gpuwatch.report.study import (
     text as study_text,
 )
-from gpuwatch.session.reader import CHUNK
+from gpuwatch.session.reading.reader import CHUNK
 from tests.analysis.recorded_studies import BARE, DOCKER, blocks_of, recorded
 from tests.analysis.sessions import BATCH, SECOND, STEPS, WARM, summary
 

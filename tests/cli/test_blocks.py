@@ -15,10 +15,10 @@ from gpuwatch.cli.dispatch import dispatch
 from gpuwatch.cli.options.launch import Design
 from gpuwatch.core.errors import UsageError
 from gpuwatch.core.models import Environment, Workload
-from gpuwatch.recorder import control, study_run
-from gpuwatch.recorder.record import Request, record
-from gpuwatch.session.plan import Part, Plan, read
-from gpuwatch.session.reader import SessionReader
+from gpuwatch.recorder import control, study
+from gpuwatch.recorder.api import Request, record
+from gpuwatch.session.reading.reader import SessionReader
+from gpuwatch.session.study.plan import Part, Plan, read
 from tests.conftest import Cli
 from tests.runners.packages import installed
 
@@ -178,14 +178,14 @@ def test_a_summary_that_takes_long_is_rewritten_at_the_end_of_each_block_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.setattr(study_run, "SLOW_SUMMARY", 0.0)
+    monkeypatch.setattr(study, "SLOW_SUMMARY", 0.0)
     runs: list[int] = []
 
     def summarise(folder: Path, say: Callable[[str], None]) -> None:
         control.summarise(folder, say)
         runs.append(len(json.loads((folder / "summary.json").read_text())["sessions"]))
 
-    monkeypatch.setattr(study_run, "summarise", summarise)
+    monkeypatch.setattr(study, "summarise", summarise)
     both = (Environment("bare", "bare#1"), Environment("bare", "bare#2"))
     part = Part("p", (Workload("true", "command", ("true",)),), both, blocks=2, warmup_blocks=1)
     assert record(Request((part,), tmp_path / "out", seed=1), say=print) == 0

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.workloads.lines import PREFIX
 from tests.cli.test_record import sessions
 from tests.conftest import Cli

@@ -20,7 +20,7 @@ from gpuwatch.cli.dispatch import COMMANDS
 from gpuwatch.cli.selection.session_names import OPTION
 from gpuwatch.cli.shell.completion_scripts import BASH, FISH, ZSH
 from gpuwatch.cli.shell.completion_table import rows
-from gpuwatch.session import labels
+from gpuwatch.session.study import labels
 from gpuwatch.workloads.names import BUILT_IN
 from tests.conftest import Cli
 from tests.terminal import Pty

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.session import schema
-from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.reading.reader import SessionReader
 from tests.conftest import Cli
 
 from .test_record import STEPS, sessions, until

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.reading.reader import SessionReader
 from tests.conftest import Cli
 from tests.fake_nvml import FakeDriver, uuid
 

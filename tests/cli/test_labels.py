@@ -19,9 +19,9 @@ from gpuwatch.cli.commands.report import FILES
 from gpuwatch.cli.dispatch import COMMANDS, SESSION, parser_of
 from gpuwatch.recorder.detach import LOG
 from gpuwatch.report.session.json import dumps
-from gpuwatch.session import labels
-from gpuwatch.session.removal import OF_A_STUDY
-from gpuwatch.session.study import held
+from gpuwatch.session.study import labels
+from gpuwatch.session.study.removal import OF_A_STUDY
+from gpuwatch.session.study.study_folder import held
 from gpuwatch.tui import commands
 from gpuwatch.tui.home.watch import fresh
 from tests.terminal import Pty
@@ -295,7 +295,7 @@ def test_a_session_that_is_over_is_read_once(
         raise AssertionError("it was read again")
 
     with monkeypatch.context() as patched:
-        patched.setattr("gpuwatch.session.reader.SessionReader.__init__", never)
+        patched.setattr("gpuwatch.session.reading.reader.SessionReader.__init__", never)
         assert listed(told) == first
     (studies / "alone" / "01-bare.gpuwatch").unlink()
     write(studies / "alone" / "01-bare.gpuwatch", Script(seconds=8, name="other", meta=finished()))

@@ -12,7 +12,7 @@ from gpuwatch.cli.commands import noise
 from gpuwatch.cli.dispatch import dispatch
 from gpuwatch.core.errors import UsageError
 from gpuwatch.recorder.request import Request
-from gpuwatch.session import plan
+from gpuwatch.session.study import plan
 from tests.conftest import Cli
 
 from .asked import request_of

@@ -9,8 +9,8 @@ import pytest
 from gpuwatch import studies
 from gpuwatch.cli.plan.block_order import DONE, IMPOSSIBLE, lines
 from gpuwatch.core.models import Environment, Workload
-from gpuwatch.session.blocks import plan_runs
-from gpuwatch.session.plan import Part, Plan
+from gpuwatch.session.study.blocks import plan_runs
+from gpuwatch.session.study.plan import Part, Plan
 from tests.conftest import Cli
 
 BARE, DOCKER = Environment("bare", "bare"), Environment("docker", "docker=a/long/name:2.6")

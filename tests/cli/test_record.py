@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.status import State, status
 from tests.conftest import Cli
 

@@ -16,10 +16,10 @@ import pytest
 from gpuwatch.cli.dispatch import dispatch
 from gpuwatch.core.errors import StorageError, UsageError
 from gpuwatch.core.models import Environment, Workload
-from gpuwatch.recorder.record import Request
-from gpuwatch.session import study
-from gpuwatch.session.plan import PLAN, Part, Plan, read
-from gpuwatch.session.reader import SessionReader
+from gpuwatch.recorder.api import Request
+from gpuwatch.session.reading.reader import SessionReader
+from gpuwatch.session.study import study_folder
+from gpuwatch.session.study.plan import PLAN, Part, Plan, read
 from tests.conftest import Cli
 from tests.runners.packages import installed
 
@@ -75,7 +75,9 @@ def holder(path: Path) -> object:
 def complete(folder: Path) -> None:
     """Every run of the plan has its session, in its order, and the summary has all of them."""
     plan = planned(folder)
-    assert [path.name for path in study.sessions_in(folder)] == [run.file for run in plan.runs]
+    assert [path.name for path in study_folder.sessions_in(folder)] == [
+        run.file for run in plan.runs
+    ]
     assert plan.problems == {}
     for run in plan.runs:
         known = meta(folder / run.file)
@@ -229,7 +231,7 @@ def begun(tmp_path: Path) -> Path:
     """A study of which nothing took place yet."""
     work = (Workload("true", "command", ("true",)),)
     part = Part("p", work, (Environment("bare", "a"), Environment("bare", "b")))
-    return study.create(tmp_path / "out", Request((part,), tmp_path / "out").plan())
+    return study_folder.create(tmp_path / "out", Request((part,), tmp_path / "out").plan())
 
 
 def test_what_a_study_has_to_say_afterwards_is_said_when_it_was_gone_on_with(
@@ -237,7 +239,7 @@ def test_what_a_study_has_to_say_afterwards_is_said_when_it_was_gone_on_with(
 ) -> None:
     part = Part("p", (Workload("true", "command", ("true",)),), (Environment("bare", "bare"),))
     asked = Request((part,), tmp_path / "out", afterwards="Copy it\x1b[31m.\n")
-    folder = study.create(tmp_path / "out", asked.plan())
+    folder = study_folder.create(tmp_path / "out", asked.plan())
     assert cli("resume", "--trust", folder, "--plan").stderr == ""
     last = cli("resume", "--trust", folder).stderr.splitlines()[-1]
     assert last.startswith("gpuwatch: Copy it") and "\x1b" not in last
@@ -256,11 +258,11 @@ def test_a_study_that_cannot_go_on_here_is_refused(
     begun: Path, change: dict[str, str | None], why: str
 ) -> None:
     plan = planned(begun)
-    study.write(begun, replace(plan, settings={**plan.settings, **change}))
+    study_folder.write(begun, replace(plan, settings={**plan.settings, **change}))
     with pytest.raises(UsageError) as error:
         dispatch(["resume", "--trust", str(begun)])
     assert why in str(error.value)
-    assert not study.sessions_in(begun)
+    assert not study_folder.sessions_in(begun)
 
 
 def test_a_plan_that_cannot_be_read_is_refused(begun: Path, tmp_path: Path) -> None:
@@ -274,12 +276,12 @@ def test_a_plan_that_cannot_be_read_is_refused(begun: Path, tmp_path: Path) -> N
 
 def test_a_recording_of_the_machine_is_not_gone_on_with(tmp_path: Path) -> None:
     part = Part("p", (Workload("machine", "machine"),), (Environment("bare", "bare"),))
-    folder = study.create(tmp_path, Request((part,), tmp_path).plan())
+    folder = study_folder.create(tmp_path, Request((part,), tmp_path).plan())
     with pytest.raises(UsageError, match="is no study of a workload"):
         dispatch(["resume", str(folder)])
 
 
 def test_two_recorders_do_not_go_on_with_one_study(begun: Path) -> None:
-    with study.held(begun), pytest.raises(UsageError, match="another recorder"):
+    with study_folder.held(begun), pytest.raises(UsageError, match="another recorder"):
         dispatch(["resume", str(begun), "--quiet"])
-    assert not study.sessions_in(begun)
+    assert not study_folder.sessions_in(begun)

@@ -17,7 +17,7 @@ from gpuwatch.analysis.summary.summary import summarise
 from gpuwatch.cli import main
 from gpuwatch.cli import parallel_read as other
 from gpuwatch.cli.parallel_read import beside
-from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.reading.reader import SessionReader
 from tests.tui.sessions import Script, finished, write
 
 

@@ -14,7 +14,7 @@ import pytest
 from gpuwatch.core.paths import session_of
 from gpuwatch.core.processes import start_time
 from gpuwatch.recorder.run_folder import recorder_of
-from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.status import process_id
 from tests.conftest import Cli
 

@@ -14,7 +14,7 @@ from gpuwatch.cli.commands import study
 from gpuwatch.cli.dispatch import dispatch
 from gpuwatch.core.errors import StorageError, UsageError
 from gpuwatch.recorder.request import Request
-from gpuwatch.session import plan
+from gpuwatch.session.study import plan
 from tests.conftest import Cli
 
 from .asked import request_of

@@ -12,9 +12,9 @@ from pathlib import Path
 
 from gpuwatch.analysis.summary.summary import summarise
 from gpuwatch.core.models import JSON
-from gpuwatch.session.reader import SessionReader
-from gpuwatch.session.removal import OF_A_STUDY
+from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.status import Status, status
+from gpuwatch.session.study.removal import OF_A_STUDY
 from tests.conftest import Cli
 
 STEPS = Path(__file__).parents[1] / "cli" / "steps.py"

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.analysis.summary.summary import summarise
-from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.status import State
 from gpuwatch.tui.feed.series import Series
 from gpuwatch.tui.widgets.graph import Window

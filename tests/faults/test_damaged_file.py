@@ -12,7 +12,7 @@ import pytest
 
 from gpuwatch.analysis.summary.summary import summarise
 from gpuwatch.core.errors import GpuwatchError
-from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.reading.reader import SessionReader
 from tests.conftest import Cli
 
 from .aftermath import kept, sessions, workload

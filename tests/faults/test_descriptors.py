@@ -14,7 +14,7 @@ import pytest
 
 from gpuwatch.analysis.summary.summary import summarise
 from gpuwatch.core.errors import REFUSED
-from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.status import State
 from tests.conftest import Cli
 

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.session.plan import read
-from gpuwatch.session.reader import SessionReader
-from gpuwatch.session.room import room
+from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.status import State
+from gpuwatch.session.study.plan import read
+from gpuwatch.session.writing.write_hints import room
 from tests.conftest import Cli
 
 from .aftermath import (

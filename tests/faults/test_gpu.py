@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.rows import EventRow
 from gpuwatch.session.status import State
 from tests.conftest import Cli

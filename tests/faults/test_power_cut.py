@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from gpuwatch.core.errors import NotASession
-from gpuwatch.session.open import CUT
+from gpuwatch.session.reading.open import CUT
 from gpuwatch.session.status import State
 from tests.conftest import Cli
 

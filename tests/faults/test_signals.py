@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.recorder.control import ONE_REQUEST_SECONDS
-from gpuwatch.session.plan import read
-from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.status import State
+from gpuwatch.session.study.plan import read
 from tests.conftest import Cli
 from tests.terminal import Pty
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import docker
 import pytest
 
-from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.status import State
 from tests.conftest import Cli
 from tests.engines.daemon import DockerDaemon

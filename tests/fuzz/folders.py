@@ -10,9 +10,9 @@ import shutil
 from pathlib import Path
 
 from gpuwatch.analysis.study.read import read_study
-from gpuwatch.session.plan import PLAN, read
-from gpuwatch.session.plan_file import document
-from gpuwatch.session.study import SUMMARY_JSON
+from gpuwatch.session.study.plan import PLAN, read
+from gpuwatch.session.study.plan_file import document
+from gpuwatch.session.study.study_folder import SUMMARY_JSON
 from gpuwatch.studies import preset_text, presets
 from tests.fuzz import values
 from tests.tui.sessions import Script, finished, write

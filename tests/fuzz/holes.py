@@ -11,8 +11,8 @@ from typing import Any
 
 from gpuwatch.cli.commands import stop
 from gpuwatch.core.models import mapping
-from gpuwatch.recorder import resume, run_folder, takeup
-from gpuwatch.session.reader import SessionReader
+from gpuwatch.recorder import recover, resume, run_folder
+from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.status import process_id
 
 
@@ -48,7 +48,7 @@ def _take_up_its_folder() -> None:
     def its_handle(folder: Path) -> dict[str, Any]:
         return {"kind": "nowhere", "folder": str(folder), "holder": None}  # no run to wait for
 
-    takeup.run_folder.folder_of = its_folder
+    recover.run_folder.folder_of = its_folder
     run_folder.handle_of = its_handle
 
 

@@ -16,9 +16,9 @@ from gpuwatch.analysis.samples.every_sample import EverySample
 from gpuwatch.cli.selection.session_lookup import resolved, sessions_under
 from gpuwatch.core.errors import GpuwatchError, NotASession
 from gpuwatch.core.text import document
-from gpuwatch.session.copied import copy_file
-from gpuwatch.session.limited import MOST_BYTES
-from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.reading.bounded_connection import MOST_BYTES
+from gpuwatch.session.reading.private_copy import copy_file
+from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.tui.feed.collector import Collector
 from tests.fuzz import bases, raw
 from tests.tui.sessions import Script, finished, write

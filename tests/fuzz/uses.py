@@ -17,7 +17,7 @@ from gpuwatch.cli import main
 from gpuwatch.core.errors import GpuwatchError
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import NS
-from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.tui.feed.collector import Collector
 from gpuwatch.tui.feed.past_view import PastView
 from gpuwatch.tui.feed.view import View

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from gpuwatch.core.models import Output
-from gpuwatch.recorder.intake import Intake
-from gpuwatch.recorder.stepline import PREFIX
-from gpuwatch.session import store
-from gpuwatch.session.reader import SessionReader
+from gpuwatch.recorder.output.intake import Intake
+from gpuwatch.recorder.output.step_line import PREFIX
+from gpuwatch.session.reading.reader import SessionReader
+from gpuwatch.session.writing import store
 from tests.fuzz import folders, values
 
 _STEP = {"event": "step", "step": 7, "count": 2, "seconds": [0.1, 0.2], "loss": [1.0, 0.9],

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from gpuwatch.recorder.stepline import PREFIX
-from gpuwatch.session.reader import SessionReader
+from gpuwatch.recorder.output.step_line import PREFIX
+from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.telemetry.host.cpu import CpuSource
 from tests.cli.test_record import sessions
 from tests.conftest import Cli

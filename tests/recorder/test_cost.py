@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.reading.reader import SessionReader
 from tests.cli.test_record import sessions, until
 from tests.conftest import Cli
 from tests.fake_nvml import FakeDriver

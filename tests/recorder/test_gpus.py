@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.reading.reader import SessionReader
 from tests.cli.test_record import sessions, until
 from tests.conftest import Cli
 from tests.fake_nvml import (

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.tui.feed.snapshot import Snapshot
 from tests.cli.test_record import sessions, until
 from tests.conftest import Cli

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.core.models import Output
-from gpuwatch.recorder.intake import Intake
-from gpuwatch.recorder.kept_log import (
+from gpuwatch.recorder.output.intake import Intake
+from gpuwatch.recorder.output.kept_log import (
     HEAD_BYTES,
     HEAD_LINES,
     LEAST_BYTES,
@@ -21,7 +21,7 @@ from gpuwatch.recorder.kept_log import (
     MOST_LOG_LINES,
     KeptLog,
 )
-from gpuwatch.session.store import Row, SessionStore
+from gpuwatch.session.writing.store import Row, SessionStore
 
 SECOND = 1_000_000_000
 UNREADABLE = "\ufffd"

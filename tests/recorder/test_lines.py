@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuwatch.recorder.lines import LONGEST_LINE, STANDING_NS, LineAssembler
+from gpuwatch.recorder.output.lines import LONGEST_LINE, STANDING_NS, LineAssembler
 
 PREFIX = b":::GPUWATCH "
 SECOND = STANDING_NS

@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from gpuwatch.core.errors import StorageError
-from gpuwatch.recorder.one_run import refused
+from gpuwatch.recorder.single_run import refused
 
 
 def error(number: int, filename: Path | None = None) -> OSError:

@@ -11,16 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.recorder.own_processes import OwnProcesses
-from gpuwatch.recorder.process_watch import (
-    EVERY_SECONDS,
-    LISTS_SECONDS,
-    ProcessWatch,
-)
-from gpuwatch.session.reader import SessionReader
+from gpuwatch.recorder.processes.own import OwnProcesses
+from gpuwatch.recorder.processes.watch import EVERY_SECONDS, LISTS_SECONDS, ProcessWatch
+from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.rows import GpuProcessRow, Processes, ProcessRow
 from gpuwatch.session.schema import MOST_PROCESSES, RESTATED_SECONDS
-from gpuwatch.session.store import Row
+from gpuwatch.session.writing.store import Row
 from gpuwatch.telemetry.nvml.errors import Unavailable
 from gpuwatch.telemetry.process.users import USERS
 from gpuwatch.telemetry.process.workload import WorkloadSource

@@ -13,9 +13,9 @@ import pytest
 from gpuwatch.core import ceilings
 from gpuwatch.core.models import Output
 from gpuwatch.recorder.ceilings import RunCeilings
-from gpuwatch.recorder.intake import Intake
-from gpuwatch.recorder.stepline import PREFIX
-from gpuwatch.session.store import Row
+from gpuwatch.recorder.output.intake import Intake
+from gpuwatch.recorder.output.step_line import PREFIX
+from gpuwatch.session.writing.store import Row
 from gpuwatch.telemetry.base import Device
 
 CPU = Device("cpu", "cpu", "Processor 9000")

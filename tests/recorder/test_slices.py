@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.recorder.slices import short_slices
+from gpuwatch.recorder.sched_slice import short_slices
 
 
 def _slice() -> int:

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuwatch.core.models import Output
-from gpuwatch.recorder.intake import Intake
-from gpuwatch.recorder.stepline import PREFIX, Malformed, Report, Step, pack, parse
+from gpuwatch.recorder.output.intake import Intake
+from gpuwatch.recorder.output.step_line import PREFIX, Malformed, Report, Step, pack, parse
 
 
 def line(**body: Any) -> str:

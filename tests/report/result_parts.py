@@ -20,7 +20,7 @@ from gpuwatch.analysis.results import (
     Verdict,
 )
 from gpuwatch.core.models import Environment, Workload
-from gpuwatch.session.plan import Part, Plan, PlannedRun
+from gpuwatch.session.study.plan import Part, Plan, PlannedRun
 
 
 def overall(hostile: str) -> tuple[Overall, ...]:

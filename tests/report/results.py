@@ -31,7 +31,7 @@ from gpuwatch.analysis.results import (
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.models import Problem
-from gpuwatch.session.study import NotRun
+from gpuwatch.session.study.study_folder import NotRun
 from tests.analysis import sessions
 
 from . import result_parts

@@ -24,9 +24,9 @@ from gpuwatch.report.export.series import series
 from gpuwatch.report.export.session_tables import TABLES, events, log, steps
 from gpuwatch.report.export.study import runs, under_each_other
 from gpuwatch.report.export.table import Column, Export, Row, as_csv, as_json_lines
-from gpuwatch.session.plan import Part, Plan, PlannedRun
-from gpuwatch.session.plan_file import document
-from gpuwatch.session.reader import CHUNK, SessionReader
+from gpuwatch.session.reading.reader import CHUNK, SessionReader
+from gpuwatch.session.study.plan import Part, Plan, PlannedRun
+from gpuwatch.session.study.plan_file import document
 from tests.analysis.sessions import COUNT, STEPS, record
 from tests.conftest import Cli
 from tests.report import results

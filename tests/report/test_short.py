@@ -16,8 +16,8 @@ from gpuwatch.report.session import json as as_json
 from gpuwatch.report.session import side_by_side
 from gpuwatch.report.study import json, markdown
 from gpuwatch.report.study import text as study_text
-from gpuwatch.session.plan import Part
-from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.reading.reader import SessionReader
+from gpuwatch.session.study.plan import Part
 from tests.analysis.recorded_studies import (
     BARE,
     DOCKER,

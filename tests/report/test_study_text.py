@@ -12,7 +12,7 @@ from gpuwatch.analysis.results import Cell, Kind, StudyResult
 from gpuwatch.core.models import Problem
 from gpuwatch.report.study.markdown import as_markdown
 from gpuwatch.report.study.text import terminal
-from gpuwatch.session.study import NotRun
+from gpuwatch.session.study.study_folder import NotRun
 
 from . import results
 

@@ -14,7 +14,7 @@ import pytest
 from gpuwatch import runners
 from gpuwatch.core.errors import NotAvailable
 from gpuwatch.core.models import Environment, LaunchSpec, Workload
-from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.reading.reader import SessionReader
 from tests.cli.test_errors import one_line
 from tests.cli.test_record import sessions, show
 from tests.conftest import HAS_TORCH, Cli

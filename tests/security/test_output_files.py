@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.core.errors import StorageError
-from gpuwatch.session.store import SessionStore
+from gpuwatch.session.writing.store import SessionStore
 from tests.conftest import Cli
 
 from .test_shells import ROOT, files
@@ -143,11 +143,11 @@ _MAKING = ("O_WRONLY", "O_RDWR", "O_CREAT", "O_TRUNC", "O_APPEND")
 
 MAY_WRITE = {
     "src/gpuwatch/core/output.py": "the writer",
-    "src/gpuwatch/session/store.py": "SQLite writes sessions; made by output.private_file",
-    "src/gpuwatch/session/limited.py": "SQLite reads sessions",
-    "src/gpuwatch/session/open.py": "a copy in a fresh private folder; a journal that must be new",
-    "src/gpuwatch/session/copied.py": "a copy in a fresh private folder",
-    "src/gpuwatch/session/labels.py": "locks the labels, through no link; output writes them",
+    "src/gpuwatch/session/writing/store.py": "SQLite writes sessions; made by output.private_file",
+    "src/gpuwatch/session/reading/bounded_connection.py": "SQLite reads sessions",
+    "src/gpuwatch/session/reading/open.py": "a private copy; a journal that must be new",
+    "src/gpuwatch/session/reading/private_copy.py": "a copy in a fresh private folder",
+    "src/gpuwatch/session/study/labels.py": "locks the labels, through no link; output writes them",
     "src/gpuwatch/recorder/detach.py": "appends to a log, by output.private_file; /dev/null",
     "src/gpuwatch/recorder/run_folder.py": "a lock and a mark in the run's private folder",
     "src/gpuwatch/cli/parallel_read.py": "a pipe to a process of its own",

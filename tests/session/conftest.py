@@ -11,8 +11,8 @@ import pytest
 
 from gpuwatch.core.metrics import CATALOGUE, Method
 from gpuwatch.core.processes import identify
-from gpuwatch.session.store import SessionStore, meta
-from gpuwatch.session.writer import SessionWriter
+from gpuwatch.session.writing.store import SessionStore, meta
+from gpuwatch.session.writing.writer import SessionWriter
 from gpuwatch.telemetry.base import Channel
 
 SECOND = 1_000_000_000

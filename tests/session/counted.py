@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.reading.reader import SessionReader
 
 
 def counted(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:

@@ -8,8 +8,8 @@ from itertools import groupby
 import pytest
 
 from gpuwatch.core.models import Environment, Workload
-from gpuwatch.session.blocks import plan_runs
-from gpuwatch.session.plan import WARM_UP, Part, PlannedRun
+from gpuwatch.session.study.blocks import plan_runs
+from gpuwatch.session.study.plan import WARM_UP, Part, PlannedRun
 
 
 def part(cases: int, environments: int, blocks: int | None, **more: object) -> Part:

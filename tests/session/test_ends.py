@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.core.models import JSON, Environment, Workload
-from gpuwatch.session.blocks import plan_runs
-from gpuwatch.session.ends import FAILED_TWICE, OUT_OF_MEMORY, End, end_of, given_up
-from gpuwatch.session.plan import Part, Plan
-from gpuwatch.session.store import SessionStore, meta
+from gpuwatch.session.study.blocks import plan_runs
+from gpuwatch.session.study.outcomes import FAILED_TWICE, OUT_OF_MEMORY, End, end_of, given_up
+from gpuwatch.session.study.plan import Part, Plan
+from gpuwatch.session.writing.store import SessionStore, meta
 
 BARE, DOCKER = Environment("bare", "bare"), Environment("docker", "docker")
 

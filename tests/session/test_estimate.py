@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.core.models import Environment, Workload
-from gpuwatch.session import study
-from gpuwatch.session.blocks import plan_runs
-from gpuwatch.session.estimate import about, cell, history, of_study, timing
-from gpuwatch.session.plan import Part, Plan, PlannedRun
-from gpuwatch.session.progress import seconds_to_go
-from gpuwatch.session.store import SessionStore, meta
+from gpuwatch.session.study import study_folder
+from gpuwatch.session.study.blocks import plan_runs
+from gpuwatch.session.study.estimate import about, cell, history, of_study, timing
+from gpuwatch.session.study.plan import Part, Plan, PlannedRun
+from gpuwatch.session.study.progress import seconds_to_go
+from gpuwatch.session.writing.store import SessionStore, meta
 
 BARE, DOCKER = Environment("bare", "bare"), Environment("docker", "docker")
 PARTS = (
@@ -45,7 +45,7 @@ def recorded(
 
 def made(tmp_path: Path, count: int, seconds: float = 10.0, pause: float = 5.0) -> list[Path]:
     """A study of which so many runs took place, one after the other."""
-    folder = study.create(tmp_path, Plan("", PARTS, RUNS))
+    folder = study_folder.create(tmp_path, Plan("", PARTS, RUNS))
     return [
         recorded(folder, run, 1000 + at * (seconds + pause), seconds)
         for at, run in enumerate(RUNS[:count])
@@ -92,7 +92,7 @@ def test_no_more_files_are_opened_than_needed(
         opened.append(path)
         return timing(path)
 
-    monkeypatch.setattr("gpuwatch.session.estimate.timing", counting)
+    monkeypatch.setattr("gpuwatch.session.study.estimate.timing", counting)
     history(paths, [ONE, OTHER])
     assert 6 <= len(opened) < 8
     opened.clear()

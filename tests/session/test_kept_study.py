@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from gpuwatch.core.processes import boot_id, identify
-from gpuwatch.session import summary
+from gpuwatch.session.study import summary
 from tests.conftest import Cli
 from tests.fake_nvml import FakeDriver
 

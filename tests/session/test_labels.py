@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.core.errors import StorageError, UsageError
-from gpuwatch.session import labels
-from gpuwatch.session.label import (
+from gpuwatch.session.study import labels
+from gpuwatch.session.study.label import (
     LONGEST_NAME,
     LONGEST_NOTE,
     NONE,
@@ -26,7 +26,7 @@ from gpuwatch.session.label import (
     retagged,
     tagged,
 )
-from gpuwatch.session.labels import LABELS
+from gpuwatch.session.study.labels import LABELS
 
 
 def name(folder: Path, key: str, text: str) -> Label:

@@ -16,8 +16,8 @@ from gpuwatch.analysis.samples import every_sample
 from gpuwatch.analysis.samples.coarse import source_of
 from gpuwatch.analysis.summary.summary import summarise
 from gpuwatch.cli import main
-from gpuwatch.session import most
-from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.reading import limits
+from gpuwatch.session.reading.reader import SessionReader
 from tests.fuzz import bases
 
 S = 10**9
@@ -56,12 +56,12 @@ def test_nothing_is_left_out_of_a_sound_session(path: Path) -> None:
 def test_a_day_of_eight_gpus_at_ten_hertz_stays_below_every_limit() -> None:
     seconds, devices, of_one = 86_400, 8, 60
     channels = devices * of_one
-    assert channels < most.CHANNELS and 100 * channels <= most.CHANGES
-    assert 10 * seconds <= min(most.LINES, most.EXACT_TICKS)
-    assert 10 * seconds * 8 * 4 <= most.OF_LINES, "one step a line, its time and three scores"
-    assert seconds // 10 <= most.bucket_rows(channels, 0)
-    assert devices * 7 + 2 < most.DEVICES, "every GPU in seven slices"
-    assert most.CELLS >= 20 * 1000 * 11, "the largest profile"
+    assert channels < limits.CHANNELS and 100 * channels <= limits.CHANGES
+    assert 10 * seconds <= min(limits.LINES, limits.EXACT_TICKS)
+    assert 10 * seconds * 8 * 4 <= limits.OF_LINES, "one step a line, its time and three scores"
+    assert seconds // 10 <= limits.bucket_rows(channels, 0)
+    assert devices * 7 + 2 < limits.DEVICES, "every GPU in seven slices"
+    assert limits.CELLS >= 20 * 1000 * 11, "the largest profile"
 
 
 FLOODS: dict[str, tuple[str, int, str]] = {
@@ -100,14 +100,14 @@ def test_a_table_of_too_many_rows_is_read_in_part_and_that_is_told(
     sql, most_, said = FLOODS[limit]
     add(path, MANY.format(200) + sql)
     assert told(path) == "", "200 rows are none too many"
-    monkeypatch.setattr(most, limit, most_)
+    monkeypatch.setattr(limits, limit, most_)
     assert said in told(path)
 
 
 def test_more_channels_than_a_table_has_columns_are_left_out(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(most, "CHANNELS", 5)
+    monkeypatch.setattr(limits, "CHANNELS", 5)
     assert "channels the first 5 are read" in told(path)
 
 
@@ -136,17 +136,17 @@ def test_values_in_json_are_counted_before_it_is_read(path: Path) -> None:
 
 
 def test_more_step_times_than_a_line_has_room_for_are_unknown(path: Path) -> None:
-    times = array("d", [0.1] * (most.OF_A_LINE // 8 + 1)).tobytes()
+    times = array("d", [0.1] * (limits.OF_A_LINE // 8 + 1)).tobytes()
     phases = json.dumps({f"p{n}": 0.1 for n in range(9000)})
     add(path, "INSERT INTO step VALUES (9999, ?, 9999, 1, 0, 1, ?, ?, NULL, NULL, ?, ?, 1, 1)",
-        12 * S, times, times, phases, "[" + "1," * most.OF_A_LINE + "1]")  # fmt: skip
+        12 * S, times, times, phases, "[" + "1," * limits.OF_A_LINE + "1]")  # fmt: skip
     with SessionReader(path) as reader:
         row = reader.steps()[-1]
     assert (row.seconds, row.loss, row.phases, row.partial) == (None, None, {}, ())
 
 
 def test_the_bytes_of_step_lines_are_limited(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(most, "OF_LINES", 1000)
+    monkeypatch.setattr(limits, "OF_LINES", 1000)
     assert "of the step lines the first " in told(path)
     with SessionReader(path) as reader:
         assert len(reader.some_steps()) < len(list(reader.all_steps()))
@@ -157,7 +157,7 @@ def test_the_bytes_of_step_lines_are_limited(path: Path, monkeypatch: pytest.Mon
 def test_what_is_left_out_stands_in_text_and_json(
     path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(most, "CHANGES", 50)
+    monkeypatch.setattr(limits, "CHANGES", 50)
     add(path, MANY.format(60) + FLOODS["CHANGES"][0])
     said = "of the changes of channels the last 50 are read"
     assert main(["show", str(path)]) == 0

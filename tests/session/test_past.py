@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.session import store
-from gpuwatch.session.past import PastReader
-from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.reading.reader import SessionReader
+from gpuwatch.session.reading.reader_at import PastReader
 from gpuwatch.session.status import State
+from gpuwatch.session.writing import store
 from tests.tui.sessions import NS, Script, finished, write
 
 

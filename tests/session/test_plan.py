@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.core.models import JSON, Environment, Mount, Problem, Workload
-from gpuwatch.session import study
-from gpuwatch.session.blocks import plan_runs
-from gpuwatch.session.plan import LARGEST, PLAN, Part, Plan, case_label, labels, read
-from gpuwatch.session.plan_file import document
+from gpuwatch.session.study import study_folder
+from gpuwatch.session.study.blocks import plan_runs
+from gpuwatch.session.study.plan import LARGEST, PLAN, Part, Plan, case_label, labels, read
+from gpuwatch.session.study.plan_file import document
 
 BARE = Environment("bare", "bare", python="/usr/bin/python3")
 DOCKER = Environment(
@@ -73,7 +73,7 @@ def written(folder: Path, value: JSON) -> Path:
 
 
 def test_a_plan_is_read_as_it_was_written(tmp_path: Path) -> None:
-    study.write(tmp_path, FULL)
+    study_folder.write(tmp_path, FULL)
     assert read(tmp_path) == FULL
 
 
@@ -151,7 +151,7 @@ def test_a_value_of_the_wrong_type_makes_a_plan_unreadable(
         at = at[key]
     at[path[-1]] = value
     assert read(written(tmp_path, changed)) is None
-    assert study.not_run(tmp_path) == []
+    assert study_folder.not_run(tmp_path) == []
 
 
 def test_damage_anywhere_gives_a_plan_or_none_and_no_exception(tmp_path: Path) -> None:
@@ -206,9 +206,11 @@ def test_the_largest_study_has_its_labels_at_once(tmp_path: Path) -> None:
     part = Part("p", cases, (BARE, DOCKER), blocks=9, warmup_blocks=1)
     runs = plan_runs([part], 1)
     missing = (Problem("c", "no image"),)
-    study.write(tmp_path, Plan("x", (part,), runs, problems={run.index: missing for run in runs}))
+    study_folder.write(
+        tmp_path, Plan("x", (part,), runs, problems={run.index: missing for run in runs})
+    )
     before = time.process_time()
-    told = study.not_run(tmp_path)
+    told = study_folder.not_run(tmp_path)
     assert time.process_time() - before < 2
     assert len(told) == len(runs) == 2000
     assert [each.label for each in told] == list(labels(runs))

@@ -10,10 +10,10 @@ import pytest
 
 from gpuwatch.core.errors import NotASession
 from gpuwatch.session import schema
-from gpuwatch.session.past import PastReader
-from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.reading.reader import SessionReader
+from gpuwatch.session.reading.reader_at import PastReader
 from gpuwatch.session.status import State, status
-from gpuwatch.session.store import Row, SessionStore
+from gpuwatch.session.writing.store import Row, SessionStore
 
 from .conftest import SECOND, create
 

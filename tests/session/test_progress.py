@@ -12,12 +12,12 @@ import pytest
 
 from gpuwatch.core.models import JSON, Environment, Workload
 from gpuwatch.core.processes import boot_id, identify
-from gpuwatch.session import study
-from gpuwatch.session.blocks import plan_runs
-from gpuwatch.session.plan import Part, Plan, read
-from gpuwatch.session.progress import Place, place, recorder_alive, tally
-from gpuwatch.session.store import SessionStore, meta
-from gpuwatch.session.study import not_run
+from gpuwatch.session.study import study_folder
+from gpuwatch.session.study.blocks import plan_runs
+from gpuwatch.session.study.plan import Part, Plan, read
+from gpuwatch.session.study.progress import Place, place, recorder_alive, tally
+from gpuwatch.session.study.study_folder import not_run
+from gpuwatch.session.writing.store import SessionStore, meta
 
 MISSING = [{"code": "image-missing", "text": "there is no image x", "fix": "docker pull x"}]
 
@@ -75,11 +75,11 @@ def test_a_study_goes_on_before_its_first_session_as_long_as_a_recorder_holds_it
 ) -> None:
     planned(tmp_path, 2)
     assert not recorder_alive(tmp_path) and tally(tmp_path) == "2 runs: 2 did not run"
-    with study.held(tmp_path):
+    with study_folder.held(tmp_path):
         assert recorder_alive(tmp_path) and tally(tmp_path) is None
         assert recorder_alive(tmp_path), "looking at it took nothing away"
     assert not recorder_alive(tmp_path)
-    with study.held(tmp_path):
+    with study_folder.held(tmp_path):
         pass
     assert not recorder_alive(tmp_path / "gone")
 
@@ -139,7 +139,7 @@ def test_a_run_in_blocks_knows_its_block_and_what_time_is_left(tmp_path: Path) -
         Part("speed", (Workload("w", "command", ("true",)),), both, 2, 1),
         Part("size", (Workload("w", "command", ("true",)),), both[:1]),
     )
-    folder = study.create(tmp_path, Plan("", parts, plan_runs(parts, 3)))
+    folder = study_folder.create(tmp_path, Plan("", parts, plan_runs(parts, 3)))
     plan = read(folder)
     assert plan is not None and len(plan.runs) == 7
     paths = [folder / run.file for run in plan.runs]
@@ -163,7 +163,7 @@ def test_a_run_in_blocks_knows_its_block_and_what_time_is_left(tmp_path: Path) -
 def test_the_time_left_is_unknown_while_an_environment_did_not_run_yet(tmp_path: Path) -> None:
     both = (Environment("bare", "a"), Environment("bare", "b"))
     parts = (Part("p", (Workload("w", "command", ("true",)),), both, 2, 1),)
-    folder = study.create(tmp_path, Plan("", parts, plan_runs(parts, 3)))
+    folder = study_folder.create(tmp_path, Plan("", parts, plan_runs(parts, 3)))
     path = folder / "01-a.gpuwatch"
     timed(path, "a", time.time(), None)
     found = place(path)

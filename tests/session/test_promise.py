@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.session import schema
-from gpuwatch.session.reader import SessionReader
-from gpuwatch.session.store import SessionStore
+from gpuwatch.session.reading.reader import SessionReader
+from gpuwatch.session.writing.store import SessionStore
 from tests.conftest import Cli
 
 ROOT = Path(__file__).parents[2]

@@ -19,11 +19,11 @@ import pytest
 from gpuwatch.core.errors import NewerSchema, NotASession, StorageError
 from gpuwatch.core.metrics import Method
 from gpuwatch.session import schema
-from gpuwatch.session.open import CUT
-from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.reading.open import CUT
+from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.status import State, status
-from gpuwatch.session.store import SessionStore, event, meta
-from gpuwatch.session.writer import SessionWriter
+from gpuwatch.session.writing.store import SessionStore, event, meta
+from gpuwatch.session.writing.writer import SessionWriter
 
 from .conftest import SECOND, create
 
@@ -188,7 +188,7 @@ def test_rows_wait_while_the_file_cannot_be_written(tmp_path: Path) -> None:
 def test_memory_is_bounded_while_the_disk_is_full(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from gpuwatch.session import backlog
+    from gpuwatch.session.writing import backlog
 
     monkeypatch.setattr(backlog, "MOST_SAMPLES", 100)
     store = create(tmp_path / "s.gpuwatch")
@@ -218,7 +218,7 @@ WRITE_FOREVER = """
 import sys
 sys.path[:0] = {path!r}
 from pathlib import Path
-from gpuwatch.session.store import SessionStore, event
+from gpuwatch.session.writing.store import SessionStore, event
 store = SessionStore.reopen(Path(sys.argv[1]))
 n = 0
 while True:
@@ -263,8 +263,8 @@ sys.path[:0] = {path!r}
 from dataclasses import asdict
 from pathlib import Path
 from gpuwatch.core.processes import identify
-from gpuwatch.session.store import SessionStore, meta
-from gpuwatch.session.writer import SessionWriter
+from gpuwatch.session.writing.store import SessionStore, meta
+from gpuwatch.session.writing.writer import SessionWriter
 rows = [meta("recorder", asdict(identify(os.getpid())))]
 store = SessionStore.create(Path(sys.argv[1]), (), rows)
 {then}

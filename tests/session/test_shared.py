@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.core.errors import NotASession, StorageError
-from gpuwatch.session import copied
-from gpuwatch.session.reader import SessionReader
-from gpuwatch.session.store import SessionStore, event
-from gpuwatch.session.study import set_aside
+from gpuwatch.session.reading import private_copy
+from gpuwatch.session.reading.reader import SessionReader
+from gpuwatch.session.study.study_folder import set_aside
+from gpuwatch.session.writing.store import SessionStore, event
 from tests.fuzz import bases
 from tests.fuzz.swaps import NOBODY
 from tests.session.conftest import create
@@ -171,7 +171,7 @@ def test_more_than_the_limit_is_not_copied(
     theirs.mkdir()
     path = bases._torn(theirs / "01-bare.gpuwatch")
     open_to_others(theirs)
-    monkeypatch.setattr(copied, "MOST", path.stat().st_size - 1)
+    monkeypatch.setattr(private_copy, "MOST", path.stat().st_size - 1)
     with pytest.raises(StorageError, match="read it as its owner"):
         SessionReader(path)
     assert list(private.iterdir()) == []

@@ -14,11 +14,11 @@ import pytest
 from gpuwatch.core.errors import StorageError, UsageError
 from gpuwatch.core.models import Environment, Problem, Workload
 from gpuwatch.core.processes import identify
-from gpuwatch.session import study
-from gpuwatch.session.blocks import plan_runs
-from gpuwatch.session.plan import LARGEST, PLAN, Part, Plan, read
-from gpuwatch.session.reader import SessionReader
-from gpuwatch.session.store import SessionStore, meta
+from gpuwatch.session.reading.reader import SessionReader
+from gpuwatch.session.study import study_folder
+from gpuwatch.session.study.blocks import plan_runs
+from gpuwatch.session.study.plan import LARGEST, PLAN, Part, Plan, read
+from gpuwatch.session.writing.store import SessionStore, meta
 
 ENVIRONMENTS = (Environment("bare", "bare"), Environment("docker", "docker=a/b:c", "a/b:c"))
 ONE = (Workload("mnist-cnn", "workload"),)
@@ -28,7 +28,7 @@ MISSING = Problem("image-missing", "there is no image x", "docker pull x")
 
 def made(tmp_path: Path, workloads: tuple[Workload, ...] = ONE, blocks: int | None = None) -> Path:
     parts = (Part("all", workloads, ENVIRONMENTS, blocks=blocks),)
-    return study.create(tmp_path, Plan("", parts, plan_runs(parts, 1)))
+    return study_folder.create(tmp_path, Plan("", parts, plan_runs(parts, 1)))
 
 
 def test_a_study_is_named_by_its_workloads_and_knows_its_name(tmp_path: Path) -> None:
@@ -43,7 +43,7 @@ def test_a_study_is_named_by_its_workloads_and_knows_its_name(tmp_path: Path) ->
 def test_a_study_of_a_preset_is_named_by_it(tmp_path: Path) -> None:
     parts = (Part("all", TWO, ENVIRONMENTS),)
     plan = Plan("", parts, plan_runs(parts, 1), preset="multi-environment")
-    assert study.create(tmp_path, plan).name.startswith("multi-environment-")
+    assert study_folder.create(tmp_path, plan).name.startswith("multi-environment-")
 
 
 def test_a_folder_that_cannot_be_written_is_an_error_that_names_it(tmp_path: Path) -> None:
@@ -64,7 +64,7 @@ def test_a_plan_that_could_not_be_read_again_is_refused_before_there_is_a_folder
 def test_notes_for_which_the_plan_has_no_room_leave_it_as_it_is(tmp_path: Path) -> None:
     folder = made(tmp_path)
     before = (folder / PLAN).read_text()
-    study.note(folder, {1: [Problem("c", "x" * LARGEST)]})
+    study_folder.note(folder, {1: [Problem("c", "x" * LARGEST)]})
     assert (folder / PLAN).read_text() == before
     assert [path.name for path in folder.iterdir()] == [PLAN]
 
@@ -92,27 +92,27 @@ def test_a_plan_is_on_the_disk_before_it_has_its_name_and_its_name_after(
 
 def test_a_problem_is_told_with_the_run_that_it_is_of(tmp_path: Path) -> None:
     folder = made(tmp_path, TWO)
-    study.note(folder, {1: [Problem("c", "no python")]})
-    study.note(folder, {4: [MISSING]})
-    first, second = study.not_run(folder)
+    study_folder.note(folder, {1: [Problem("c", "no python")]})
+    study_folder.note(folder, {4: [MISSING]})
+    first, second = study_folder.not_run(folder)
     assert first.text == "mnist-cnn in bare did not run: no python"
-    assert second == study.NotRun("gcn in docker=a/b:c", (MISSING,), 4)
+    assert second == study_folder.NotRun("gcn in docker=a/b:c", (MISSING,), 4)
     assert second.text == "gcn in docker=a/b:c did not run: there is no image x; docker pull x"
 
 
 def test_a_problem_noted_twice_is_the_last_one_and_none_takes_it_back(tmp_path: Path) -> None:
     folder = made(tmp_path)
-    study.note(folder, {1: [Problem("a", "first")]})
-    study.note(folder, {1: [MISSING]})
-    assert study.not_run(folder) == [study.NotRun("bare", (MISSING,), 1)]
-    study.note(folder, {1: []})
-    assert study.not_run(folder) == []
+    study_folder.note(folder, {1: [Problem("a", "first")]})
+    study_folder.note(folder, {1: [MISSING]})
+    assert study_folder.not_run(folder) == [study_folder.NotRun("bare", (MISSING,), 1)]
+    study_folder.note(folder, {1: []})
+    assert study_folder.not_run(folder) == []
 
 
 def test_noting_changes_nothing_else_of_the_plan_and_leaves_no_other_file(tmp_path: Path) -> None:
     folder = made(tmp_path, blocks=3)
     before = read(folder)
-    study.note(folder, {2: [MISSING]})
+    study_folder.note(folder, {2: [MISSING]})
     assert before is not None
     assert read(folder) == replace(before, problems={2: (MISSING,)})
     assert [path.name for path in folder.iterdir()] == [PLAN]
@@ -125,10 +125,10 @@ def test_what_never_had_its_turn_is_noted_apart_from_what_ran_and_what_could_not
     plan = read(folder)
     assert plan is not None
     (folder / plan.runs[0].file).write_text("a session")
-    study.note(folder, {2: [MISSING]})
-    ended = Problem(study.STUDY_ENDED, "the study was ended before its turn")
-    study.note_rest(folder, ended)
-    assert [(each.index, each.problems[0]) for each in study.not_run(folder)] == [
+    study_folder.note(folder, {2: [MISSING]})
+    ended = Problem(study_folder.STUDY_ENDED, "the study was ended before its turn")
+    study_folder.note_rest(folder, ended)
+    assert [(each.index, each.problems[0]) for each in study_folder.not_run(folder)] == [
         (2, MISSING),
         (3, ended),
         (4, ended),
@@ -139,23 +139,23 @@ def test_a_plan_that_is_damaged_or_gone_is_left_as_it_is(tmp_path: Path) -> None
     folder = made(tmp_path)
     for text in ("no json", "[]", "{}", '{"problems": 1}'):
         (folder / PLAN).write_text(text)
-        study.note(folder, {1: [MISSING]})
-        study.note_rest(folder, MISSING)
+        study_folder.note(folder, {1: [MISSING]})
+        study_folder.note_rest(folder, MISSING)
         assert (folder / PLAN).read_text() == text
-        assert study.not_run(folder) == []
+        assert study_folder.not_run(folder) == []
     (folder / PLAN).unlink()
-    study.note(folder, {1: [MISSING]})
-    assert study.not_run(folder) == [] and not (folder / PLAN).exists()
+    study_folder.note(folder, {1: [MISSING]})
+    assert study_folder.not_run(folder) == [] and not (folder / PLAN).exists()
 
 
 def test_only_one_recorder_goes_through_a_study(tmp_path: Path) -> None:
     with (
-        study.held(tmp_path),
+        study_folder.held(tmp_path),
         pytest.raises(UsageError, match="another recorder"),
-        study.held(tmp_path),
+        study_folder.held(tmp_path),
     ):
         raise AssertionError("two recorders")
-    with study.held(tmp_path):
+    with study_folder.held(tmp_path):
         pass
 
 
@@ -184,11 +184,11 @@ def test_a_recorder_that_opens_and_closes_other_files_is_found_by_its_lock(tmp_p
         assert process.stdout is not None and process.stdin is not None
         assert process.stdout.readline() == b"held\n"
         recorder = identify(process.pid)
-        study.note(folder, {1: [MISSING]})  # the plan is another file from here on
+        study_folder.note(folder, {1: [MISSING]})  # the plan is another file from here on
         assert recorder is not None
-        assert [study.holder(folder) for _ in range(200)] == [recorder] * 200
+        assert [study_folder.holder(folder) for _ in range(200)] == [recorder] * 200
         process.stdin.close()
-    assert study.holder(folder) is None
+    assert study_folder.holder(folder) is None
 
 
 def test_a_session_that_broke_off_in_a_transaction_is_whole_before_it_gets_another_name(
@@ -217,9 +217,9 @@ def test_a_session_that_broke_off_in_a_transaction_is_whole_before_it_gets_anoth
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(Path, "rename", crash)
-        study.set_aside(path)
+        study_folder.set_aside(path)
     assert sorted(each.name for each in tmp_path.iterdir()) == [path.name]
-    kept = study.set_aside(path)
+    kept = study_folder.set_aside(path)
     with SessionReader(kept) as reader:
         assert reader.meta() == {"session": {"id": "before"}}
     assert sorted(each.name for each in tmp_path.iterdir()) == [kept.name]
@@ -231,8 +231,8 @@ def test_a_session_set_aside_is_kept_and_is_none_of_the_study_any_more(tmp_path:
         path = tmp_path / "01-bare.gpuwatch"
         path.write_text(text)
         path.with_name(f"{path.name}-journal").write_text(f"journal of {text}")
-        kept.append(study.set_aside(path))
-    assert study.sessions_in(tmp_path) == []
+        kept.append(study_folder.set_aside(path))
+    assert study_folder.sessions_in(tmp_path) == []
     assert [each.read_text() for each in kept] == ["first", "second"]
     assert [Path(f"{each}-journal").read_text() for each in kept] == [
         "journal of first",
@@ -245,5 +245,5 @@ def test_a_plan_that_a_killed_recorder_had_half_written_goes_with_the_next_one(
     tmp_path: Path,
 ) -> None:
     (tmp_path / ".plan.json.4711").write_text("{")
-    with study.held(tmp_path):
+    with study_folder.held(tmp_path):
         assert list(tmp_path.iterdir()) == []

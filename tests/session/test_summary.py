@@ -9,8 +9,8 @@ import pytest
 
 from gpuwatch.report.session.json import dumps
 from gpuwatch.report.study.json import study
-from gpuwatch.session.study import SUMMARY_JSON
-from gpuwatch.session.summary import LARGEST, contrasts, sayings
+from gpuwatch.session.study.study_folder import SUMMARY_JSON
+from gpuwatch.session.study.summary import LARGEST, contrasts, sayings
 from tests.report.results import study_result
 
 

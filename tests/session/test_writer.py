@@ -12,9 +12,9 @@ from time import monotonic, sleep
 
 import pytest
 
-from gpuwatch.session.reader import SessionReader
-from gpuwatch.session.store import Row, Safety, SessionStore, event, meta
-from gpuwatch.session.writer import SessionWriter
+from gpuwatch.session.reading.reader import SessionReader
+from gpuwatch.session.writing.store import Row, Safety, SessionStore, event, meta
+from gpuwatch.session.writing.writer import SessionWriter
 from tests.cli.test_record import until
 
 SECOND = 1_000_000_000
@@ -245,7 +245,7 @@ def test_what_is_read_at_once_is_not_asked_for_what_it_has_not(tmp_path: Path) -
 def test_a_pump_is_called_often_at_the_start_then_seldom_at_once_when_asked_and_soon_in_a_hurry(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gpuwatch.session.writer._LIVELY_SECONDS", 0.5)
+    monkeypatch.setattr("gpuwatch.session.writing.writer._LIVELY_SECONDS", 0.5)
     called: list[float] = []
     writer = SessionWriter(
         made(tmp_path), 0, base_ns=0, pump_seconds=60.0, pump=lambda: called.append(monotonic())

@@ -10,7 +10,7 @@ import pytest
 from gpuwatch.analysis.samples import coarse
 from gpuwatch.analysis.study.read import read, read_exactly
 from gpuwatch.core.errors import NotASession
-from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.tui.feed.collector import Collector
 from gpuwatch.tui.feed.past_view import PastView
 from gpuwatch.tui.feed.view import View

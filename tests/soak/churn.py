@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 import aiohttp
 
 from gpuwatch.recorder.run_folder import recorder_of
-from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.reading.reader import SessionReader
 from tests.soak.ground import Ground, first_line, until
 from tests.soak.staying import Staying
 from tests.terminal import Pty

@@ -12,7 +12,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.reading.reader import SessionReader
 from tests.soak.ground import Ground, first_line, until
 from tests.soak.growth import Sample, look
 from tests.terminal import Pty

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from gpuwatch.core.metrics import Method
-from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.telemetry.base import Change, Channel, Device, Event, Value
 from gpuwatch.telemetry.dcgm.fields import FIELDS, gpu_ids, mend, row, trouble
 from gpuwatch.telemetry.dcgm.source import (

@@ -10,7 +10,7 @@ from typing import Any
 import pynvml
 import pytest
 
-from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.telemetry.nvml.health import QUIET_S, ClockWatch, ErrorWatch, by_heat, by_power
 from gpuwatch.telemetry.nvml.process_utilization import ProcessUtilization
 from gpuwatch.telemetry.nvml.xid import meaning

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpuwatch.session.store import Row, SessionStore
+from gpuwatch.session.writing.store import Row, SessionStore
 
 from .sessions import GIB, NS
 

@@ -12,10 +12,10 @@ from typing import Any
 
 from gpuwatch.core.metrics import CATALOGUE, Method
 from gpuwatch.core.processes import boot_id, identify
-from gpuwatch.session import store
 from gpuwatch.session.rows import StepRow
-from gpuwatch.session.step_tier import StepTier
-from gpuwatch.session.tier import Tier
+from gpuwatch.session.writing import store
+from gpuwatch.session.writing.step_tier import StepTier
+from gpuwatch.session.writing.tier import Tier
 from gpuwatch.telemetry.base import Channel, Device
 
 NS = 1_000_000_000

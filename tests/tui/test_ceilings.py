@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gpuwatch.session.store import SessionStore
+from gpuwatch.session.writing.store import SessionStore
 
 from .harness import live, screen_text, shows
 from .sessions import finished

@@ -13,10 +13,10 @@ from gpuwatch.analysis.comparison.side_by_side import Difference, compare
 from gpuwatch.analysis.results import TableRow
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.models import Environment, Workload
-from gpuwatch.session import labels
-from gpuwatch.session.plan import PLAN, Part, Plan, PlannedRun
-from gpuwatch.session.plan_file import document
-from gpuwatch.session.study import sessions_in
+from gpuwatch.session.study import labels
+from gpuwatch.session.study.plan import PLAN, Part, Plan, PlannedRun
+from gpuwatch.session.study.plan_file import document
+from gpuwatch.session.study.study_folder import sessions_in
 from gpuwatch.tui.app import GpuwatchApp
 from gpuwatch.tui.compare.cell_rows import column_of, sections
 from gpuwatch.tui.compare.cell_rows import place_of as place_of_cells

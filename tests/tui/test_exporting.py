@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.session.plan import PLAN
-from gpuwatch.session.plan_file import document
+from gpuwatch.session.study.plan import PLAN
+from gpuwatch.session.study.plan_file import document
 from gpuwatch.tui.app import GpuwatchApp
 from gpuwatch.tui.compare.screen import CompareScreen
 from gpuwatch.tui.display_options import READ_ONLY, Look

@@ -12,7 +12,7 @@ from queue import SimpleQueue
 import pytest
 
 from gpuwatch.core.errors import NotASession
-from gpuwatch.session.past import PastReader
+from gpuwatch.session.reading.reader_at import PastReader
 from gpuwatch.tui.feed.feed import Feed
 from gpuwatch.tui.feed.snapshot import Snapshot, Unreadable
 from gpuwatch.tui.feed.view import View

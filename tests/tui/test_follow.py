@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.session.store import SessionStore, meta
-from gpuwatch.session.study import held
+from gpuwatch.session.study.study_folder import held
+from gpuwatch.session.writing.store import SessionStore, meta
 from gpuwatch.tui.app import GpuwatchApp
 from gpuwatch.tui.compare.screen import CompareScreen
 from gpuwatch.tui.live.screen import LiveScreen

@@ -9,7 +9,7 @@ import pytest
 
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import NS
-from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.tui.feed.collector import Collector
 from gpuwatch.tui.feed.series import Series
 from gpuwatch.tui.feed.view import View

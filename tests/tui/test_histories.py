@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.analysis.study.read import read
-from gpuwatch.session.plan import PLAN
-from gpuwatch.session.plan_file import document
-from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.reading.reader import SessionReader
+from gpuwatch.session.study.plan import PLAN
+from gpuwatch.session.study.plan_file import document
 from gpuwatch.tui.app import GpuwatchApp
 from gpuwatch.tui.compare.curves import METRICS, STEP_TIME, Curve, Curves, Metric, read_curves
 from gpuwatch.tui.compare.history_rows import Series, View, _place, history_rows

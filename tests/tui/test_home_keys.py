@@ -17,8 +17,8 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from gpuwatch.session import labels
-from gpuwatch.session.labels import Label
+from gpuwatch.session.study import labels
+from gpuwatch.session.study.labels import Label
 from gpuwatch.tui import commands
 from gpuwatch.tui.app import GpuwatchApp
 from gpuwatch.tui.compare.screen import CompareScreen

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.status import State
-from gpuwatch.session.store import SessionStore, meta
+from gpuwatch.session.writing.store import SessionStore, meta
 from gpuwatch.tui.feed.collector import Collector
 from gpuwatch.tui.feed.view import View
 from gpuwatch.tui.home.screen import HomeScreen

@@ -12,8 +12,8 @@ import pytest
 from textual import events
 from textual.pilot import Pilot
 
-from gpuwatch.session import store
-from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.reading.reader import SessionReader
+from gpuwatch.session.writing import store
 from gpuwatch.tui.app import GpuwatchApp
 from gpuwatch.tui.live.screen import LiveScreen
 from gpuwatch.tui.log import pager as log_pager

@@ -9,7 +9,7 @@ import pytest
 
 from gpuwatch.analysis.summary.summary import summarise
 from gpuwatch.core.metrics import Method
-from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.tui.feed.collector import Collector
 from gpuwatch.tui.feed.snapshot import Snapshot, View
 from gpuwatch.tui.live.gauge_rows import badge

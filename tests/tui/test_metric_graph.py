@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.core.metrics import Method
-from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.tui.feed.collector import Collector
 from gpuwatch.tui.feed.metric_graph import _ALL as METRICS
 from gpuwatch.tui.feed.snapshot import Gauge

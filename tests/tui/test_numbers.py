@@ -13,7 +13,7 @@ import pytest
 
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.units import plain_unit
-from gpuwatch.session.store import SessionStore
+from gpuwatch.session.writing.store import SessionStore
 from gpuwatch.tui.feed.snapshot import Reading
 from gpuwatch.tui.feed.view import View
 from gpuwatch.tui.live.device_rows import Fields, detail_rows

@@ -13,10 +13,10 @@ import pytest
 
 from gpuwatch.analysis.results import Kind
 from gpuwatch.core.models import Environment, Workload
-from gpuwatch.session.plan import PLAN, Part, Plan, PlannedRun
-from gpuwatch.session.plan_file import document
-from gpuwatch.session.study import SUMMARY_JSON
-from gpuwatch.session.summary import KINDS, Contrast
+from gpuwatch.session.study.plan import PLAN, Part, Plan, PlannedRun
+from gpuwatch.session.study.plan_file import document
+from gpuwatch.session.study.study_folder import SUMMARY_JSON
+from gpuwatch.session.study.summary import KINDS, Contrast
 from gpuwatch.tui.compare import verdict_rows
 from gpuwatch.tui.feed import study
 from gpuwatch.tui.feed.next_run import Ahead

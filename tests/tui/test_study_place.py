@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.core.models import Environment, Workload
-from gpuwatch.session.plan import PLAN, Part, Plan, PlannedRun
-from gpuwatch.session.plan_file import document
-from gpuwatch.session.progress import Place
+from gpuwatch.session.study.plan import PLAN, Part, Plan, PlannedRun
+from gpuwatch.session.study.plan_file import document
+from gpuwatch.session.study.progress import Place
 from gpuwatch.tui.feed.snapshot import Snapshot
 from gpuwatch.tui.feed.study import StudyNow
 from gpuwatch.tui.live.head_rows import title_row

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.session.progress import tally
+from gpuwatch.session.study.progress import tally
 from tests.tmux import Pane
 
 from .conftest import ROOT

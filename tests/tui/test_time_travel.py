@@ -12,8 +12,8 @@ from textual import events
 from textual.pilot import Pilot
 
 from gpuwatch.core.errors import ExitCode
-from gpuwatch.session import store
-from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.reading.reader import SessionReader
+from gpuwatch.session.writing import store
 from gpuwatch.tui.app import GpuwatchApp
 from gpuwatch.tui.feed.collector import Collector
 from gpuwatch.tui.feed.past_view import PastView

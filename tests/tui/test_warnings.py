@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gpuwatch.session.store import SessionStore, fact
+from gpuwatch.session.writing.store import SessionStore, fact
 
 from .harness import live, screen_text, shows
 from .sessions import finished

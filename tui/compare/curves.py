@@ -18,7 +18,7 @@ from gpuwatch.analysis.samples.rates import bytes_of, full_times, intervals
 from gpuwatch.core.deferred import dataclass
 from gpuwatch.core.models import mapping
 from gpuwatch.core.units import NS
-from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.rows import StepRow
 
 _MOST_LINES = 20_000

@@ -11,7 +11,7 @@ from textual.message import Message
 
 from gpuwatch.core.deferred import dataclass
 from gpuwatch.core.errors import GpuwatchError
-from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.tui.feed.reading import Reading, ReadingFailed, Tell
 from gpuwatch.tui.feed.snapshot import Trouble
 from gpuwatch.tui.live.head_rows import trouble_rows

@@ -10,9 +10,9 @@ from gpuwatch.core.errors import GpuwatchError
 from gpuwatch.core.models import JSON, number
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import clock_time, milliseconds
-from gpuwatch.session import labels
-from gpuwatch.session.label import NONE
 from gpuwatch.session.status import State
+from gpuwatch.session.study import labels
+from gpuwatch.session.study.label import NONE
 from gpuwatch.tui.live.head_rows import MARKS
 from gpuwatch.tui.live.rows import samples_rate
 from gpuwatch.tui.widgets.cells import pad
@@ -42,7 +42,7 @@ class Opening:
 def opening_of(path: Path) -> Opening:
     """What a list of sessions says of ``path``."""
     from gpuwatch.analysis.summary.listing import listing
-    from gpuwatch.session.reader import SessionReader
+    from gpuwatch.session.reading.reader import SessionReader
 
     given = labels.read(path.parent).get(path.name, NONE)
     try:

@@ -11,7 +11,7 @@ from textual.binding import Binding, BindingType
 from textual.message import Message
 
 from gpuwatch.core.text import clean
-from gpuwatch.session.study import sessions_in
+from gpuwatch.session.study.study_folder import sessions_in
 from gpuwatch.tui.compare.histories import Case, Group, HistoriesScreen, Known
 from gpuwatch.tui.compare.kernel_differences import KernelDifferencesScreen, Pair
 from gpuwatch.tui.compare.opening import MOST, Opening, opening_of, opening_rows

@@ -14,7 +14,7 @@ from gpuwatch.analysis.samples.cpu_time import logical_cores
 from gpuwatch.analysis.summary.notes import out_of_order
 from gpuwatch.core.models import mapping, number
 from gpuwatch.core.units import NS
-from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.rows import DeviceRow, EventRow
 from gpuwatch.tui.feed.alerts import TOLD, Happened, alerts_of
 from gpuwatch.tui.feed.ceilings import CeilingsNow

@@ -16,11 +16,11 @@ from gpuwatch.analysis.hardware.ceilings import gpus_unknown
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.models import JSON, LONGEST_INTERVAL, SHORTEST_INTERVAL, number
 from gpuwatch.core.units import NS
-from gpuwatch.session.past import PastReader
-from gpuwatch.session.progress import Place
-from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.reading.reader import SessionReader
+from gpuwatch.session.reading.reader_at import PastReader
 from gpuwatch.session.rows import ChannelRow, DeviceRow, EventRow, LogRow, Processes
 from gpuwatch.session.status import State, Status
+from gpuwatch.session.study.progress import Place
 from gpuwatch.tui.feed import checks
 from gpuwatch.tui.feed.alerts import TOLD
 from gpuwatch.tui.feed.gauges import Sources, algorithmic_bytes, gauges_of

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from gpuwatch.core.errors import GpuwatchError, NotASession, StorageError
-from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.tui.feed.collector import Collector
 from gpuwatch.tui.feed.file_watch import FileId, file_of, gone
 from gpuwatch.tui.feed.past_view import PastView

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpuwatch.core.units import NS
-from gpuwatch.session.past import PastReader
+from gpuwatch.session.reading.reader_at import PastReader
 from gpuwatch.tui.feed.collector import Collector
 from gpuwatch.tui.feed.series import RECENT_NS
 

@@ -12,7 +12,7 @@ from gpuwatch.analysis.samples.rates import bytes_of, flop_of, samples_of
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.models import mapping
 from gpuwatch.core.units import NS
-from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.rows import StepRow
 from gpuwatch.tui.feed.phases import PhaseTimes
 from gpuwatch.tui.feed.series import RECENT_NS, Series, StepHistory, recent_steps

@@ -7,12 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from gpuwatch.core.errors import GpuwatchError
-from gpuwatch.session.plan import Plan, case_label, read, unique
-from gpuwatch.session.progress import Place, place, tally
-from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.status import status
-from gpuwatch.session.study import SUMMARY_JSON
-from gpuwatch.session.summary import Contrast, contrasts
+from gpuwatch.session.study.plan import Plan, case_label, read, unique
+from gpuwatch.session.study.progress import Place, place, tally
+from gpuwatch.session.study.study_folder import SUMMARY_JSON
+from gpuwatch.session.study.summary import Contrast, contrasts
 from gpuwatch.tui.feed.next_run import Ahead, ahead, goes_on
 from gpuwatch.tui.feed.snapshot import StudyRun, StudyStrip
 

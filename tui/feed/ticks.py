@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from gpuwatch.core.units import NS
-from gpuwatch.session.reader import SessionReader
-from gpuwatch.session.reader_bulk import NAN
+from gpuwatch.session.reading.bulk import NAN
+from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.schema import TIER_SECONDS
 from gpuwatch.tui.feed.series import MOST_RECENT, RECENT_NS, Series, bucket_means, means, upto
 from gpuwatch.tui.widgets.graph import Window

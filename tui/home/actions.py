@@ -10,9 +10,9 @@ from collections.abc import Awaitable
 from dataclasses import replace
 from pathlib import Path
 
-from gpuwatch.session.progress import place
 from gpuwatch.session.status import State
-from gpuwatch.session.study import sessions_in
+from gpuwatch.session.study.progress import place
+from gpuwatch.session.study.study_folder import sessions_in
 from gpuwatch.tui import commands
 from gpuwatch.tui.commands import Listed
 from gpuwatch.tui.display_options import READ_ONLY

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from gpuwatch.core.deferred import dataclass
-from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.tui.commands import Listed, Outcome, listed_of
 from gpuwatch.tui.display_options import Look
 from gpuwatch.tui.feed.collector import Collector

@@ -57,7 +57,7 @@ def _note(found: Signature, folder: str) -> None:
 def fresh(entries: Sequence[Entry]) -> dict[Path, Entry]:
     """The sessions that may go on, read again; those that cannot be read are left out."""
     from gpuwatch.analysis.summary.listing import FIRST_STEP_LINES, listing
-    from gpuwatch.session.reader import SessionReader
+    from gpuwatch.session.reading.reader import SessionReader
     from gpuwatch.tui import commands
 
     found = {}

@@ -6,9 +6,9 @@ from rich.cells import cell_len
 
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import NS, clock_time
-from gpuwatch.session.estimate import about
-from gpuwatch.session.progress import Place
 from gpuwatch.session.status import State
+from gpuwatch.session.study.estimate import about
+from gpuwatch.session.study.progress import Place
 from gpuwatch.tui.feed.snapshot import Snapshot, Trouble
 from gpuwatch.tui.live.time_rows import ago
 from gpuwatch.tui.widgets.cells import fit, wrap

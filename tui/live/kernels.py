@@ -11,7 +11,7 @@ from textual.message import Message
 from gpuwatch.analysis.hardware.profile import counters_of, profile_of, why_none
 from gpuwatch.core.errors import GpuwatchError
 from gpuwatch.core.text import clean
-from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.tui.feed.snapshot import Trouble
 from gpuwatch.tui.live.kernel_rows import Seen, kernel_rows
 from gpuwatch.tui.widgets.page import PageScreen, Row

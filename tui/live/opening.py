@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from gpuwatch.core.deferred import dataclass
-from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.tui.display_options import Look
 from gpuwatch.tui.feed.collector import Collector
 from gpuwatch.tui.feed.snapshot import Snapshot

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.binding import Binding, BindingType
 
 from gpuwatch.core.text import clean
-from gpuwatch.session.progress import place
-from gpuwatch.session.study import sessions_in
+from gpuwatch.session.study.progress import place
+from gpuwatch.session.study.study_folder import sessions_in
 from gpuwatch.tui.display_options import READ_ONLY
 from gpuwatch.tui.feed.delivery import Delivery, News
 from gpuwatch.tui.feed.feed import REFRESH_SECONDS, Feed

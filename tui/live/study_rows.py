@@ -8,7 +8,7 @@ from itertools import groupby
 
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import UNKNOWN
-from gpuwatch.session.summary import Contrast
+from gpuwatch.session.study.summary import Contrast
 from gpuwatch.tui.feed.snapshot import StudyRun, StudyStrip
 from gpuwatch.tui.feed.study import DID_NOT_RUN, TO_COME, UNREADABLE
 from gpuwatch.tui.live.head_rows import MARKS

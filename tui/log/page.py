@@ -13,7 +13,7 @@ from textual.message import Message
 
 from gpuwatch.core.errors import GpuwatchError
 from gpuwatch.core.units import NS, clock_time
-from gpuwatch.session.log_lines import LogLine
+from gpuwatch.session.reading.log_lines import LogLine
 from gpuwatch.tui.feed.snapshot import Trouble
 from gpuwatch.tui.live.head_rows import trouble_rows
 from gpuwatch.tui.log.hits import Hits

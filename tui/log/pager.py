@@ -7,8 +7,8 @@ from pathlib import Path
 from gpuwatch.core.errors import GpuwatchError, StorageError
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import NS, clock_time
-from gpuwatch.session.log_lines import END, LogLine
-from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.reading.log_lines import END, LogLine
+from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.tui.feed.session_text import text
 from gpuwatch.tui.feed.snapshot import Trouble
 from gpuwatch.tui.log.rows import LogLook, height_of

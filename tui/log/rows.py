@@ -9,7 +9,7 @@ from rich.cells import cell_len, chop_cells
 from gpuwatch.core.deferred import dataclass
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import NS, clock_time
-from gpuwatch.session.log_lines import LONGEST, LogLine
+from gpuwatch.session.reading.log_lines import LONGEST, LogLine
 from gpuwatch.tui.widgets.line import Line
 
 STREAMS = {None: "both streams", "stdout": "standard output", "stderr": "standard error"}

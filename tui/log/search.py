@@ -9,7 +9,7 @@ from pathlib import Path
 
 from gpuwatch.core.deferred import dataclass
 from gpuwatch.core.errors import GpuwatchError
-from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.tui.log.rows import is_hit, text_of
 
 _PIECE = 500

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpuwatch.core.text import clean
-from gpuwatch.session.estimate import about
+from gpuwatch.session.study.estimate import about
 from gpuwatch.tui.live.rows import rule
 from gpuwatch.tui.new_run.answers import PlanNow
 from gpuwatch.tui.new_run.fields import default

@@ -13,9 +13,9 @@ from queue import SimpleQueue
 from gpuwatch.core.errors import ExitCode, GpuwatchError
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import NS
-from gpuwatch.session.past import PastReader
-from gpuwatch.session.progress import recorder_alive, tally
-from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.reading.reader import SessionReader
+from gpuwatch.session.reading.reader_at import PastReader
+from gpuwatch.session.study.progress import recorder_alive, tally
 from gpuwatch.tui.feed.collector import Collector
 from gpuwatch.tui.feed.devices_now import DevicesNow
 from gpuwatch.tui.feed.feed import Feed

@@ -8,7 +8,7 @@ from dataclasses import replace
 from gpuwatch.core.deferred import dataclass
 from gpuwatch.core.errors import UsageError
 from gpuwatch.core.text import clean
-from gpuwatch.session.label import (
+from gpuwatch.session.study.label import (
     LONGEST_NAME,
     LONGEST_NOTE,
     LONGEST_TAG,

@@ -16,8 +16,8 @@ from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core.deferred import dataclass
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.models import JSON
-from gpuwatch.session.plan import Plan
-from gpuwatch.session.study import NotRun
+from gpuwatch.session.study.plan import Plan
+from gpuwatch.session.study.study_folder import NotRun
 
 SCHEMA = 1
 

@@ -63,7 +63,7 @@ def _page(result: StudyResult) -> str:
     """One session is open at a time."""
     from gpuwatch.analysis.samples.gauges import points_for, run_series
     from gpuwatch.report.html.page import page
-    from gpuwatch.session.reader import SessionReader
+    from gpuwatch.session.reading.reader import SessionReader
 
     points = points_for(len(result.sessions))
     series = []

@@ -23,8 +23,8 @@ from gpuwatch.report.export import session_tables, study
 from gpuwatch.report.export.series import series
 from gpuwatch.report.export.table import Column
 from gpuwatch.report.session import json
-from gpuwatch.session.reader import SessionReader
-from gpuwatch.session.study import sessions_in
+from gpuwatch.session.reading.reader import SessionReader
+from gpuwatch.session.study.study_folder import sessions_in
 
 Floats = NDArray[np.float64]
 

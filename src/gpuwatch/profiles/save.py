@@ -12,10 +12,11 @@ from gpuwatch.core.errors import StorageError
 from gpuwatch.core.models import JSON, Environment, Workload
 from gpuwatch.profiles.files import Profile
 from gpuwatch.profiles.merge import Imported
-from gpuwatch.session import schema, study
-from gpuwatch.session.blocks import plan_runs
-from gpuwatch.session.plan import PLAN, Part, Plan
-from gpuwatch.session.store import SessionStore, device_row, meta
+from gpuwatch.session import schema
+from gpuwatch.session.study import study_folder
+from gpuwatch.session.study.blocks import plan_runs
+from gpuwatch.session.study.plan import PLAN, Part, Plan
+from gpuwatch.session.writing.store import SessionStore, device_row, meta
 from gpuwatch.telemetry.base import Device
 
 NAME = "imported profile"
@@ -32,7 +33,7 @@ def save(out: Path, label: str, profiles: Sequence[Profile], imported: Imported)
     environment = Environment("import", label)
     part = Part("", (workload,), (environment,))
     (run,) = plan_runs([part], 0)
-    folder = study.create(out, Plan("", (part,), (run,)))
+    folder = study_folder.create(out, Plan("", (part,), (run,)))
     path = folder / run.file
     rows = [
         meta(

@@ -12,8 +12,8 @@ from collections.abc import Mapping, Sequence
 from gpuwatch.core import ceilings
 from gpuwatch.core.ceilings import Document, Sought, Undecided
 from gpuwatch.core.models import JSON
-from gpuwatch.recorder.intake import Intake
-from gpuwatch.session.store import Row, meta
+from gpuwatch.recorder.output.intake import Intake
+from gpuwatch.session.writing.store import Row, meta
 from gpuwatch.telemetry.base import Device
 
 KEY = "ceilings"

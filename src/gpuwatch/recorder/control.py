@@ -19,10 +19,10 @@ from gpuwatch.core.models import JSON
 from gpuwatch.core.processes import identify, when_ended
 from gpuwatch.core.text import to_paste
 from gpuwatch.own_command import OWN_COMMAND
-from gpuwatch.recorder.run import Outcome, Recording
-from gpuwatch.session.ends import TIME_LIMIT
-from gpuwatch.session.room import room
+from gpuwatch.recorder.recording import Outcome, Recording
 from gpuwatch.session.status import signal_name
+from gpuwatch.session.study.outcomes import TIME_LIMIT
+from gpuwatch.session.writing.write_hints import room
 
 ONE_REQUEST_SECONDS = 1.0
 """Signals that follow the first one so soon ask for nothing new, whoever sends them."""

@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from gpuwatch.core.models import JSON, mapping
-from gpuwatch.session.plan import Plan
+from gpuwatch.session.study.plan import Plan
 
 ARCHIVE = "workloads.pyz"
 LARGEST = 64 << 20

@@ -12,9 +12,9 @@ from gpuwatch.core.deferred import dataclass
 from gpuwatch.core.models import Given, LaunchSpec, Problem, Workload
 from gpuwatch.recorder.given import limits, resolve
 from gpuwatch.recorder.sources import Dcgm, Sources
-from gpuwatch.session.blocks import plan_runs
-from gpuwatch.session.estimate import cell
-from gpuwatch.session.plan import Part, Plan, PlannedRun
+from gpuwatch.session.study.blocks import plan_runs
+from gpuwatch.session.study.estimate import cell
+from gpuwatch.session.study.plan import Part, Plan, PlannedRun
 
 
 @dataclass(frozen=True)

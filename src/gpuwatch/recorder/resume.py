@@ -10,18 +10,18 @@ from gpuwatch.core.errors import ExitCode, GpuwatchError, NotASession, StorageEr
 from gpuwatch.core.models import JSON
 from gpuwatch.core.text import shell, to_paste
 from gpuwatch.recorder.programs import changed
+from gpuwatch.recorder.recover import to_end
 from gpuwatch.recorder.request import Request, given_to, preflight
 from gpuwatch.recorder.run_folder import RecordedElsewhere
-from gpuwatch.recorder.study_run import StudyRun
-from gpuwatch.recorder.takeup import to_end
-from gpuwatch.session import study
-from gpuwatch.session.ends import end_of, given_up, interrupted
-from gpuwatch.session.plan import Plan, PlannedRun, read
-from gpuwatch.session.progress import recorder_of
-from gpuwatch.session.reader import SessionReader
-from gpuwatch.session.room import room
-from gpuwatch.session.signature import is_own
+from gpuwatch.recorder.study import StudyRun
+from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.status import goes_on_alone, process_id
+from gpuwatch.session.study import study_folder
+from gpuwatch.session.study.outcomes import end_of, given_up, interrupted
+from gpuwatch.session.study.plan import Plan, PlannedRun, read
+from gpuwatch.session.study.progress import recorder_of
+from gpuwatch.session.study.signature import is_own
+from gpuwatch.session.writing.write_hints import room
 
 
 def resumable(folder: Path, build_archive: Callable[[Path], str] | None, *, trusted: bool) -> Plan:
@@ -136,7 +136,7 @@ def go_on(
     on_turn: Callable[[str], None],
     on_summary: Callable[[str], None],
 ) -> ExitCode:
-    """Do what is missing of the study in ``folder``; see :func:`gpuwatch.recorder.record.record`.
+    """Do what is missing of the study in ``folder``; see :func:`gpuwatch.recorder.api.record`.
 
     A session whose recorder died is completed where its run left everything that it takes. Others
     that broke off, and those that were stopped, are set aside, and their runs done again.
@@ -145,7 +145,7 @@ def go_on(
         UsageError: it cannot be gone on with.
         StorageError: the study cannot be written.
     """
-    with study.held(folder):
+    with study_folder.held(folder):
         plan = resumable(folder, request.build_archive, trusted=request.trusted)
         if request.dcgm is not None:
             request.dcgm.check()
@@ -155,7 +155,7 @@ def go_on(
                 _settle(folder / run.file, say)
         todo, given = missing(folder, plan), given_to(request)
         problems = preflight(request, todo, given)
-        study.note(folder, {run.index: problems.get(run.index, ()) for run in plan.runs})
+        study_folder.note(folder, {run.index: problems.get(run.index, ()) for run in plan.runs})
         going = StudyRun(request, plan, folder, given, say, on_session, on_turn, on_summary)
         return going.through(todo, problems)
 
@@ -180,7 +180,7 @@ def _settle(path: Path, say: Callable[[str], None]) -> None:
         return
     try:
         how = "was stopped" if interrupted(_meta(path) or {}) else "broke off"
-        say(f"{path.name} {how}; it is kept as {study.set_aside(path).name}")
+        say(f"{path.name} {how}; it is kept as {study_folder.set_aside(path).name}")
     except OSError as error:
         raise StorageError(f"cannot rename {path}: {error.strerror}", room(path, error)) from error
 

@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable, Sequence
 
 from gpuwatch.core.metrics import CATALOGUE, Method
-from gpuwatch.recorder.slices import short_slices
-from gpuwatch.session.store import Row, event
-from gpuwatch.session.writer import SessionWriter
+from gpuwatch.recorder.sched_slice import short_slices
+from gpuwatch.session.writing.store import Row, event
+from gpuwatch.session.writing.writer import SessionWriter
 from gpuwatch.telemetry.base import Channel, Source, Value
 
 _NOT_SAMPLED = "the recorder that took the run up could not sample it"

@@ -10,9 +10,9 @@ from gpuwatch import __version__
 from gpuwatch.core.deferred import dataclass
 from gpuwatch.core.errors import NotAvailable
 from gpuwatch.core.models import JSON, LaunchSpec, Problem
-from gpuwatch.recorder.intake import Intake
-from gpuwatch.recorder.process_watch import ProcessWatch
-from gpuwatch.session.store import Row, device_row
+from gpuwatch.recorder.output.intake import Intake
+from gpuwatch.recorder.processes.watch import ProcessWatch
+from gpuwatch.session.writing.store import Row, device_row
 from gpuwatch.telemetry.base import Channel, Device, Source
 from gpuwatch.telemetry.host.cpu import CpuSource
 from gpuwatch.telemetry.host.fingerprint import fingerprint_host, fingerprint_process

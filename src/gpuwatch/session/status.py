@@ -15,8 +15,8 @@ from gpuwatch.core.deferred import dataclass
 from gpuwatch.core.models import JSON, mapping
 from gpuwatch.core.processes import ProcessId
 from gpuwatch.core.text import to_paste
-from gpuwatch.session.limited import Limited
-from gpuwatch.session.parsed import json_of
+from gpuwatch.session.reading.bounded_connection import Limited
+from gpuwatch.session.reading.parsed import json_of
 
 SILENT_SECONDS = 10.0
 """A session that is recorded elsewhere and was not written for so long is shown as lost."""

@@ -13,7 +13,7 @@ from gpuwatch.analysis.study.read import read_sessions
 from gpuwatch.cli.rendering import render
 from gpuwatch.report.html.curves import embedded
 from gpuwatch.report.html.page import page
-from gpuwatch.session.labels import KIND, LABELS, SCHEMA
+from gpuwatch.session.study.labels import KIND, LABELS, SCHEMA
 from tests.report.html.conftest import Open
 from tests.report.html.curves import curves_of
 from tests.report.results import study_result

@@ -12,7 +12,7 @@ from gpuwatch.core.errors import NotAvailable
 from gpuwatch.runners.apptainer import engine, images, spython_client
 from gpuwatch.runners.apptainer.runner import ApptainerRunner
 from gpuwatch.runners.docker.client import connect
-from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.reading.reader import SessionReader
 from tests.conftest import Cli
 
 from ..recorded import finish, specification, start

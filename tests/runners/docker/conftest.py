@@ -18,7 +18,7 @@ from gpuwatch.core import paths
 from gpuwatch.core.models import Environment, LaunchSpec, Mount, Output, Result, Workload
 from gpuwatch.runners.docker.run import DockerRun
 from gpuwatch.runners.docker.runner import DockerRunner
-from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.status import Status, status
 from tests.conftest import Cli
 

@@ -10,7 +10,7 @@ from gpuwatch.analysis.comparison.cells import Read
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core.models import mapping
 from gpuwatch.core.text import clean
-from gpuwatch.session.plan import WARM_UP, Plan
+from gpuwatch.session.study.plan import WARM_UP, Plan
 
 LONGEST_REST = 3600.0
 """Seconds without a run of the block, above which its runs share no drift."""

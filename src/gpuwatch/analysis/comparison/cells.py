@@ -14,7 +14,7 @@ from gpuwatch.core.deferred import dataclass
 from gpuwatch.core.models import Workload
 from gpuwatch.core.text import clean
 from gpuwatch.session.status import State
-from gpuwatch.session.study import NotRun
+from gpuwatch.session.study.study_folder import NotRun
 
 STEP_TIME, WHOLE_RUN = "step time", "whole run"
 """The two primary metrics: the median steady step, and the process from start to end."""

@@ -35,10 +35,10 @@ from gpuwatch.analysis.samples.rates import StepLine
 from gpuwatch.analysis.samples.window import Window
 from gpuwatch.core.deferred import dataclass
 from gpuwatch.core.metrics import Kind
-from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.rows import ChannelRow
 from gpuwatch.session.schema import TIER_SECONDS
-from gpuwatch.session.step_tier import RESOLUTION
+from gpuwatch.session.writing.step_tier import RESOLUTION
 
 MOST_TICKS = 20_000
 """A session of more samples is read from the tier: half an hour at 10 Hz."""

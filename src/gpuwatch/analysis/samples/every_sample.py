@@ -13,8 +13,8 @@ from gpuwatch.analysis.samples.rates import StepLine
 from gpuwatch.analysis.samples.window import Window
 from gpuwatch.core.deferred import dataclass
 from gpuwatch.core.metrics import Kind
-from gpuwatch.session.most import EXACT_TICKS, TICKS
-from gpuwatch.session.reader import CHUNK, SessionReader
+from gpuwatch.session.reading.limits import EXACT_TICKS, TICKS
+from gpuwatch.session.reading.reader import CHUNK, SessionReader
 from gpuwatch.session.rows import ChannelRow
 
 

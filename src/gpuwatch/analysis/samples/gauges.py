@@ -11,8 +11,8 @@ from gpuwatch.analysis.samples.rates import StepLine, flop_of, intervals, rate_s
 from gpuwatch.core.deferred import dataclass
 from gpuwatch.core.metrics import CATALOGUE, Kind, Method
 from gpuwatch.core.models import JSON, mapping
-from gpuwatch.session.most import TICKS
-from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.reading.limits import TICKS
+from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.rows import ChannelRow, StepRow
 from gpuwatch.session.schema import TIER_SECONDS, TIER_STATS
 

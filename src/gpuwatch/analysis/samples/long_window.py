@@ -14,7 +14,7 @@ import numpy as np
 from gpuwatch.analysis.samples.every_sample import around, ticks_between, within
 from gpuwatch.analysis.samples.window import Window
 from gpuwatch.core.deferred import dataclass
-from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.schema import TIER_SECONDS
 
 BUCKET_NS = TIER_SECONDS * 1_000_000_000

@@ -1,7 +1,7 @@
 """The step times of a run: each by itself, or many together with how many they are.
 
 A quantile of times that are together is off by less than
-:data:`gpuwatch.session.step_tier.RESOLUTION`, relative; their mean is exact.
+:data:`gpuwatch.session.writing.step_tier.RESOLUTION`, relative; their mean is exact.
 """
 
 from __future__ import annotations

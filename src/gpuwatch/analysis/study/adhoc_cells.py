@@ -12,8 +12,8 @@ from gpuwatch.analysis.summary.identity import device_names, told, training, use
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core.models import JSON, mapping
 from gpuwatch.core.text import clean
-from gpuwatch.session.label import NONE
-from gpuwatch.session.plan import WARM_UP
+from gpuwatch.session.study.label import NONE
+from gpuwatch.session.study.plan import WARM_UP
 
 _SHORT = 16
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from gpuwatch.analysis.comparison.notes import session_notes
 from gpuwatch.analysis.results import Question, StudyResult
 from gpuwatch.analysis.summary.load import load_notes
-from gpuwatch.session.plan import WARM_UP, Plan
+from gpuwatch.session.study.plan import WARM_UP, Plan
 
 ONE_RUN_EACH = "one run each: this describes the runs; it does not say which is faster"
 

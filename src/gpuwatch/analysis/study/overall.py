@@ -25,7 +25,7 @@ from gpuwatch.analysis.study.sweep import sweep_of
 from gpuwatch.analysis.summary.identity import told
 from gpuwatch.core.models import JSON
 from gpuwatch.core.text import clean
-from gpuwatch.session.plan import Plan
+from gpuwatch.session.study.plan import Plan
 
 Asked = Sequence[tuple[Case, Question | None]]
 """Cases in the plan's order with their questions; ``None``: nothing of it ran."""

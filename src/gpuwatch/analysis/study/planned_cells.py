@@ -9,8 +9,8 @@ from typing import TypeVar
 
 from gpuwatch.analysis.comparison.cells import Case, Group, Placed, Read, numbered
 from gpuwatch.core.text import clean
-from gpuwatch.session.plan import WARM_UP, Plan, PlannedRun, case_label
-from gpuwatch.session.study import STUDY_ENDED, NotRun
+from gpuwatch.session.study.plan import WARM_UP, Plan, PlannedRun, case_label
+from gpuwatch.session.study.study_folder import STUDY_ENDED, NotRun
 
 LONGEST = 60
 """Characters of a label."""

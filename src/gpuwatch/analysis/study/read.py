@@ -19,10 +19,10 @@ from gpuwatch.analysis.summary.summary import summarise_from
 from gpuwatch.core.errors import GpuwatchError
 from gpuwatch.core.text import clean, to_paste
 from gpuwatch.core.uncollected import uncollected
-from gpuwatch.session import plan as plans
-from gpuwatch.session import progress, study
-from gpuwatch.session.plan import WARM_UP, Plan, PlannedRun
-from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.reading.reader import SessionReader
+from gpuwatch.session.study import plan as plans
+from gpuwatch.session.study import progress, study_folder
+from gpuwatch.session.study.plan import WARM_UP, Plan, PlannedRun
 
 _NO_PLAN = (
     "plan.json cannot be read, so it is not known which runs are of the warm-up and which belong "
@@ -84,7 +84,7 @@ def read_study(
     doubt = _NO_PLAN if plan is None and (folder / plans.PLAN).exists() else None
     planned = {run.file: run for run in plan.runs} if plan is not None else {}
     reads, notes = [], [doubt] if doubt else []
-    for path in study.sessions_in(folder):
+    for path in study_folder.sessions_in(folder):
         try:
             found = reading(path)
         except GpuwatchError as error:
@@ -95,7 +95,7 @@ def read_study(
             reads.append(found)
         else:
             notes.append(f"{clean(path.name)} is left out: {other}")
-    not_run = study.not_run(folder)
+    not_run = study_folder.not_run(folder)
     to_come = missing = 0
     if plan is not None:
         told = {each.index for each in not_run}
@@ -160,7 +160,7 @@ def read_sessions(
         or not _pairs(plan, {path.name for path in files})
     ):
         plan = None
-    if plan is not None and files.keys() >= set(study.sessions_in(folders[0])):
+    if plan is not None and files.keys() >= set(study_folder.sessions_in(folders[0])):
         folder = next(iter(files.values())).parent
         return read_study(folder, across_devices=across_devices, margin=margin, reading=reading)
     margins = _margins(files.values())

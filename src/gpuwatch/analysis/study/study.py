@@ -15,8 +15,8 @@ from gpuwatch.analysis.study.overall import noise_floors, overalls, sweeps
 from gpuwatch.analysis.study.planned_cells import had_no_turn, planned_cases
 from gpuwatch.analysis.study.question import question_of
 from gpuwatch.core.text import clean
-from gpuwatch.session.plan import MARGIN, Plan
-from gpuwatch.session.study import NotRun
+from gpuwatch.session.study.plan import MARGIN, Plan
+from gpuwatch.session.study.study_folder import NotRun
 
 _MOST_NAMED = 3
 

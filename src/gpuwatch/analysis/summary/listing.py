@@ -10,9 +10,9 @@ from pathlib import Path
 from gpuwatch.analysis.samples.step_lines import median_step, throughput
 from gpuwatch.core.models import JSON, mapping, number
 from gpuwatch.core.text import clean
-from gpuwatch.session.plan import read
-from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.status import State, status
+from gpuwatch.session.study.plan import read
 
 FIRST_STEP_LINES = 2000
 """Step lines that the speed is of: behind them it stays what it is."""

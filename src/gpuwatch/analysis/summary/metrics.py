@@ -27,7 +27,7 @@ from gpuwatch.core import units
 from gpuwatch.core.deferred import dataclass
 from gpuwatch.core.metrics import CATALOGUE, DERIVED, Kind, Method
 from gpuwatch.core.models import JSON, mapping
-from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.rows import ChannelRow
 
 Metrics = Mapping[str, Statistic]

@@ -8,7 +8,7 @@ from gpuwatch.analysis.samples.rates import StepLine, intervals, taken
 from gpuwatch.analysis.samples.window import Window
 from gpuwatch.core import units
 from gpuwatch.core.models import JSON, mapping
-from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.rows import EventRow
 
 _TOLD = {

@@ -26,11 +26,11 @@ from gpuwatch.analysis.summary.training import notes as training_notes
 from gpuwatch.core.deferred import dataclass
 from gpuwatch.core.models import JSON, mapping, number
 from gpuwatch.core.uncollected import uncollected
-from gpuwatch.session import labels
-from gpuwatch.session.label import NONE, Label
-from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.rows import StepBucket, StepRow
 from gpuwatch.session.status import Status, status
+from gpuwatch.session.study import labels
+from gpuwatch.session.study.label import NONE, Label
 
 SCHEMA = 1
 

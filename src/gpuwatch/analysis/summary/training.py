@@ -14,7 +14,7 @@ from gpuwatch.analysis.measured_value import Figure, unknown
 from gpuwatch.core.deferred import dataclass
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.models import JSON, mapping, number
-from gpuwatch.session.reader import CHUNK, SessionReader
+from gpuwatch.session.reading.reader import CHUNK, SessionReader
 
 NAMES = {"loss": "loss", "acc1": "acc@1", "acc5": "acc@5"}
 """What people call each key of a line."""

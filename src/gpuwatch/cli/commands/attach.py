@@ -37,7 +37,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         raise _nothing()
     from gpuwatch.cli.commands import record
     from gpuwatch.recorder.detach import detach
-    from gpuwatch.recorder.takeup import take_up
+    from gpuwatch.recorder.recover import take_up
 
     if arguments.detach:
         return record.tell(
@@ -75,7 +75,7 @@ def _nothing() -> UsageError:
 
 def _running() -> Path | None:
     """The newest session of a run that goes on."""
-    from gpuwatch.session.reader import SessionReader
+    from gpuwatch.session.reading.reader import SessionReader
     from gpuwatch.session.status import status
 
     for path in reversed(session_lookup.live_sessions()):
@@ -87,7 +87,7 @@ def _running() -> Path | None:
 
 def _between_runs() -> Path:
     """The latest session of the newest study that goes on; its first one is waited for."""
-    from gpuwatch.session.study import is_held, sessions_in
+    from gpuwatch.session.study.study_folder import is_held, sessions_in
 
     going = session_lookup.studies_going_on()
     if not going:

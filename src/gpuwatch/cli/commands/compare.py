@@ -20,9 +20,9 @@ from gpuwatch.cli.selection import session_lookup
 from gpuwatch.core import output
 from gpuwatch.core.errors import StorageError, UsageError
 from gpuwatch.core.text import to_paste
-from gpuwatch.session import study
-from gpuwatch.session.reader import SessionReader
-from gpuwatch.session.room import room
+from gpuwatch.session.reading.reader import SessionReader
+from gpuwatch.session.study import study_folder
+from gpuwatch.session.writing.write_hints import room
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -118,4 +118,4 @@ def _whole_study(named: list[str], found: list[Path]) -> Path | None:
     """The folder, where one study was named and nothing else."""
     folder = found[0].parent
     alone = len(named) == 1 and len({path.parent for path in found}) == 1
-    return folder if alone and len(found) == len(study.sessions_in(folder)) else None
+    return folder if alone and len(found) == len(study_folder.sessions_in(folder)) else None

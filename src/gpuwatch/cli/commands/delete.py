@@ -17,10 +17,10 @@ from gpuwatch.cli.selection import session_lookup
 from gpuwatch.core import units
 from gpuwatch.core.errors import GpuwatchError, UsageError
 from gpuwatch.core.text import clean, shell, to_paste
-from gpuwatch.session import labels
-from gpuwatch.session.label import NONE
-from gpuwatch.session.plan import read
-from gpuwatch.session.removal import Removal, removal, remove
+from gpuwatch.session.study import labels
+from gpuwatch.session.study.label import NONE
+from gpuwatch.session.study.plan import read
+from gpuwatch.session.study.removal import Removal, removal, remove
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -104,9 +104,9 @@ def _check(what: Removal) -> None:
         UsageError: a run of it goes on, or its study does.
     """
     from gpuwatch.recorder.run_folder import folders_of
-    from gpuwatch.session.reader import SessionReader
+    from gpuwatch.session.reading.reader import SessionReader
     from gpuwatch.session.status import goes_on_alone, process_id, status
-    from gpuwatch.session.study import is_held
+    from gpuwatch.session.study.study_folder import is_held
 
     if not what.files:
         raise UsageError(f"nothing in {what.folder} is gpuwatch's", "see `gpuwatch sessions`")

@@ -27,7 +27,7 @@ from gpuwatch.core.errors import StorageError, UsageError
 
 if TYPE_CHECKING:
     from gpuwatch.report.export.table import Export
-    from gpuwatch.session.reader import SessionReader
+    from gpuwatch.session.reading.reader import SessionReader
 
 _WHAT = ("series", "steps", "log", "events", "runs")
 _FORMATS = ("csv", "json", "parquet")
@@ -64,7 +64,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
 
 def _is_study(text: str, first: Path) -> bool:
     """Whether a study of several runs was named, however many of them there are by now."""
-    from gpuwatch.session.progress import place
+    from gpuwatch.session.study.progress import place
 
     folder = first.resolve().parent
     return Path(text).resolve().name == folder.name and place(first) is not None
@@ -74,7 +74,7 @@ def _export(paths: list[Path], what: str, stack: contextlib.ExitStack, *, severa
     """The table that was asked for; a session by itself has no columns that name it."""
     from gpuwatch.report.export import study
     from gpuwatch.report.export.session_tables import TABLES
-    from gpuwatch.session.reader import SessionReader
+    from gpuwatch.session.reading.reader import SessionReader
 
     if what == "runs":
         from gpuwatch.analysis.study.read import read_sessions, read_study

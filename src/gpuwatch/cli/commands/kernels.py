@@ -36,7 +36,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     from gpuwatch.analysis.hardware.profile import COUNTERS, counters_of, profile_of, why_none
     from gpuwatch.core.models import mapping, number
     from gpuwatch.report.session import json, kernels
-    from gpuwatch.session.reader import SessionReader
+    from gpuwatch.session.reading.reader import SessionReader
 
     with SessionReader(path) as reader:
         meta = reader.meta()

@@ -29,7 +29,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
 
 def read(path: Path, stream: str | None = None) -> Iterator[str]:
     """The lines of a session's log, harmless for a terminal."""
-    from gpuwatch.session.reader import SessionReader
+    from gpuwatch.session.reading.reader import SessionReader
 
     with SessionReader(path) as reader:
         after = -1

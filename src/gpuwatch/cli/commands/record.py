@@ -23,8 +23,8 @@ from gpuwatch.core.errors import ExitCode, UsageError
 from gpuwatch.core.models import mapping
 from gpuwatch.core.text import shell, to_paste
 from gpuwatch.own_command import OWN_COMMAND
+from gpuwatch.recorder.api import Request, record
 from gpuwatch.recorder.control import exit_code_of
-from gpuwatch.recorder.record import Request, record
 
 _LAST_WORDS = 8
 _READ_ONLY = os.strerror(errno.EROFS)
@@ -99,7 +99,7 @@ def start(request: Request, arguments: argparse.Namespace) -> int:
 
 def _failed(path: Path) -> bool:
     """Whether the workload itself failed; one that could not start has said why already."""
-    from gpuwatch.session.reader import SessionReader
+    from gpuwatch.session.reading.reader import SessionReader
     from gpuwatch.session.status import State, status
 
     with SessionReader(path) as reader:
@@ -159,8 +159,8 @@ def tell(code: ExitCode, text: str) -> int:
 def print_summary(folder: Path, told: str = "") -> None:
     """What a study says in short, on standard output, and where the rest is; ``told`` where that
     was asked already."""
-    from gpuwatch.session.plan import read
-    from gpuwatch.session.study import sessions_in
+    from gpuwatch.session.study.plan import read
+    from gpuwatch.session.study.study_folder import sessions_in
 
     try:
         sys.stdout.write(told)

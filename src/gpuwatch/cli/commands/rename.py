@@ -12,8 +12,8 @@ from dataclasses import replace
 from gpuwatch.cli.say import say
 from gpuwatch.cli.selection import session_lookup
 from gpuwatch.core.errors import UsageError
-from gpuwatch.session import labels
-from gpuwatch.session.label import named
+from gpuwatch.session.study import labels
+from gpuwatch.session.study.label import named
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

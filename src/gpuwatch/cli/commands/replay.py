@@ -68,7 +68,7 @@ def _within(path: Path, at: int) -> None:
     Raises:
         UsageError: it is one. NotASession, NewerSchema, StorageError: the file cannot be read.
     """
-    from gpuwatch.session.reader import SessionReader
+    from gpuwatch.session.reading.reader import SessionReader
 
     with SessionReader(path) as reader:
         last = reader.last_tick()

@@ -16,15 +16,15 @@ from gpuwatch.cli.screen import terminal
 from gpuwatch.core import output
 from gpuwatch.core.errors import StorageError, UsageError
 from gpuwatch.core.text import shell, to_paste
-from gpuwatch.session import study
-from gpuwatch.session.room import room
+from gpuwatch.session.study import study_folder
+from gpuwatch.session.writing.write_hints import room
 
 if TYPE_CHECKING:
     from gpuwatch.analysis.results import StudyResult
 
 FILES = {
-    study.SUMMARY_JSON: "json",
-    study.SUMMARY_MARKDOWN: "md",
+    study_folder.SUMMARY_JSON: "json",
+    study_folder.SUMMARY_MARKDOWN: "md",
     "summary.csv": "csv",
     "summary.html": "html",
 }
@@ -50,7 +50,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         raise StorageError(
             f"cannot read {folder}: Permission denied", f"chmod u+rwx {shell(folder)}"
         )
-    if not study.sessions_in(folder) and not study.not_run(folder):
+    if not study_folder.sessions_in(folder) and not study_folder.not_run(folder):
         raise UsageError(f"no session in {folder}", "see `gpuwatch sessions`")
     from gpuwatch.analysis.study.read import read_study
 
@@ -76,7 +76,7 @@ def _write(folder: Path, result: StudyResult) -> None:
     """Each file replaces the one before in one piece, what is needed most first."""
     drawn = picture(result)
     if drawn:
-        output.write_text(folder / study.ROOFLINE, drawn)
-    roofline = study.ROOFLINE if drawn else None
+        output.write_text(folder / study_folder.ROOFLINE, drawn)
+    roofline = study_folder.ROOFLINE if drawn else None
     for name, form in FILES.items():
         output.write_text(folder / name, render(result, form, roofline=roofline))

@@ -21,10 +21,10 @@ from gpuwatch.cli.say import say
 from gpuwatch.cli.selection import session_lookup
 from gpuwatch.core.errors import UsageError
 from gpuwatch.core.text import shell
-from gpuwatch.recorder.record import Request
+from gpuwatch.recorder.api import Request
 from gpuwatch.recorder.resume import NotOwn, resumable
 from gpuwatch.recorder.sources import Dcgm
-from gpuwatch.session.plan import PLAN, Plan, unique
+from gpuwatch.session.study.plan import PLAN, Plan, unique
 from gpuwatch.workloads import archive
 
 

@@ -49,7 +49,7 @@ def render(found: list[Path], form: str) -> str:
     from gpuwatch.report.roofline import svg
     from gpuwatch.report.roofline import text as roofline_text
     from gpuwatch.report.session import efficiency_json, json
-    from gpuwatch.session.reader import SessionReader
+    from gpuwatch.session.reading.reader import SessionReader
 
     rooflines = []
     for path in found:

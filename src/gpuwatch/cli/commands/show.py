@@ -25,7 +25,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     from gpuwatch.analysis.summary.summary import summarise
     from gpuwatch.cli.parallel_read import beside, pays
     from gpuwatch.report.session import json, side_by_side
-    from gpuwatch.session.reader import SessionReader
+    from gpuwatch.session.reading.reader import SessionReader
 
     with SessionReader(path) as reader:
         summary = summarise(reader, exact=arguments.exact, aside=beside if pays(path) else None)

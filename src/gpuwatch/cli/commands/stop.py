@@ -122,7 +122,7 @@ def _without_session(text: str) -> Path | None:
     """The folder of a study that goes on and has no session: of the machine, and deleted."""
     from gpuwatch.core import paths
     from gpuwatch.recorder.run_folder import folders_of
-    from gpuwatch.session.study import holder, sessions_in
+    from gpuwatch.session.study.study_folder import holder, sessions_in
 
     for folder in (Path(text), paths.data_home() / text) if text.strip() else ():
         if os.path.isdir(folder) and not sessions_in(folder) and not folders_of(folder):
@@ -135,7 +135,7 @@ def _folders(paths: list[Path]) -> list[Path]:
 
 
 def _of_several_runs(folder: Path) -> bool:
-    from gpuwatch.session.plan import read
+    from gpuwatch.session.study.plan import read
 
     plan = read(folder)
     return plan is not None and len(plan.runs) > 1
@@ -143,7 +143,7 @@ def _of_several_runs(folder: Path) -> bool:
 
 def _stop_between_runs(folder: Path) -> str | None:
     """End a study whose last run is over and whose next one has not begun."""
-    from gpuwatch.session.study import holder
+    from gpuwatch.session.study.study_folder import holder
 
     recorder = holder(folder)
     if recorder is None:
@@ -156,7 +156,7 @@ def _stop_between_runs(folder: Path) -> str | None:
 
 def _not_running(paths: list[Path], alone: Path | None) -> str:
     """That it is over, and what else of its study goes on."""
-    from gpuwatch.session.progress import recorder_alive
+    from gpuwatch.session.study.progress import recorder_alive
 
     folder = alone or paths[0].parent
     if len(paths) == 1 and recorder_alive(folder):
@@ -210,7 +210,7 @@ def stop(path: Path) -> str | None:
 
 
 def _meta(path: Path) -> dict[str, JSON]:
-    from gpuwatch.session.reader import SessionReader
+    from gpuwatch.session.reading.reader import SessionReader
 
     with SessionReader(path) as reader:
         return reader.meta()
@@ -229,8 +229,8 @@ def _stop_unread(folder: Path, path: Path) -> bool:
 
 def _stop_run(folder: Path, path: Path, meta: Mapping[str, JSON]) -> str | None:
     """End the run of a folder whose session can be read."""
+    from gpuwatch.recorder.recover import take_up
     from gpuwatch.recorder.run_folder import STOP_COMMAND, handle_of
-    from gpuwatch.recorder.takeup import take_up
 
     if _stop_recorder(folder, path):
         return f"stopped {path}"
@@ -263,7 +263,7 @@ def _stop_machine(path: Path, meta: Mapping[str, JSON]) -> str | None:
     its study and has its file open. ``None``: what has no folder is over."""
     from gpuwatch.recorder.run_folder import NotYours, RecordedElsewhere
     from gpuwatch.session.status import goes_on_alone, process_id, status
-    from gpuwatch.session.study import holder
+    from gpuwatch.session.study.study_folder import holder
 
     if "result" in meta or "closed" in meta:
         return None

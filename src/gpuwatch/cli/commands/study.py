@@ -25,7 +25,7 @@ from gpuwatch.cli.options.cases import command_name
 from gpuwatch.core.errors import ExitCode, UsageError
 from gpuwatch.core.models import JSON, Workload
 from gpuwatch.report.tables.plain import table
-from gpuwatch.session.plan import Part
+from gpuwatch.session.study.plan import Part
 from gpuwatch.studies import Study, StudyPart, parameters
 from gpuwatch.workloads import options
 

@@ -9,7 +9,7 @@ from gpuwatch.cli.commands import record
 from gpuwatch.cli.options import launch
 from gpuwatch.cli.options.environments import environments
 from gpuwatch.core.models import JSON, Workload
-from gpuwatch.session.plan import Part
+from gpuwatch.session.study.plan import Part
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from gpuwatch.cli.say import say
 from gpuwatch.cli.selection import session_lookup
 from gpuwatch.core.errors import UsageError
-from gpuwatch.session import labels
-from gpuwatch.session.label import NONE, retagged, tagged
+from gpuwatch.session.study import labels
+from gpuwatch.session.study.label import NONE, retagged, tagged
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -17,10 +17,10 @@ from gpuwatch.core.deferred import dataclass
 from gpuwatch.core.errors import NotAvailable, UsageError
 from gpuwatch.core.models import LONGEST_INTERVAL, SHORTEST_INTERVAL
 from gpuwatch.core.text import shell
-from gpuwatch.recorder.record import Request
+from gpuwatch.recorder.api import Request
 from gpuwatch.recorder.sources import Dcgm
-from gpuwatch.session.plan import MARGIN, Part, unique
-from gpuwatch.session.plan_file import LARGEST_MARGIN, MOST_BLOCKS, SMALLEST_MARGIN
+from gpuwatch.session.study.plan import MARGIN, Part, unique
+from gpuwatch.session.study.plan_file import LARGEST_MARGIN, MOST_BLOCKS, SMALLEST_MARGIN
 from gpuwatch.workloads import archive, names, options
 
 _LONGEST_REST = 3600.0
@@ -34,7 +34,7 @@ _UNITS = {"": 1.0, "ms": 1e-3, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0, "d
 
 @dataclass(frozen=True)
 class Design:
-    """How a part is to be run: the fields of :class:`gpuwatch.session.plan.Part` of these names."""
+    """How a part is to be run: the fields of ``session.study.plan.Part`` of these names."""
 
     blocks: int | None
     warmup_blocks: int

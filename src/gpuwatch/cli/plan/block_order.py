@@ -8,7 +8,7 @@ from string import ascii_uppercase
 from textwrap import fill
 
 from gpuwatch.core.text import clean
-from gpuwatch.session.plan import WARM_UP, Part, Plan, PlannedRun, case_label
+from gpuwatch.session.study.plan import WARM_UP, Part, Plan, PlannedRun, case_label
 
 DONE, IMPOSSIBLE = "done", "cannot run here"
 _SIGNS = {DONE: "*", IMPOSSIBLE: "!"}

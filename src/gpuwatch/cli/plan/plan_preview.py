@@ -17,8 +17,8 @@ from gpuwatch.core.shell_line import in_bash, operator_among
 from gpuwatch.core.text import clean, document, shell
 from gpuwatch.recorder.request import Request, given_to, preflight
 from gpuwatch.recorder.resume import missing
-from gpuwatch.session.estimate import Known, about, cell, history
-from gpuwatch.session.plan import Part, Plan, PlannedRun, case_label, read, unique
+from gpuwatch.session.study.estimate import Known, about, cell, history
+from gpuwatch.session.study.plan import Part, Plan, PlannedRun, case_label, read, unique
 
 
 def announce(request: Request, say: Callable[[str], None]) -> None:

@@ -17,10 +17,10 @@ from gpuwatch.core import output, paths
 from gpuwatch.core.deferred import dataclass
 from gpuwatch.core.errors import GpuwatchError, StorageError
 from gpuwatch.core.models import JSON
-from gpuwatch.session.label import NONE, Label
-from gpuwatch.session.labels import LABELS, looked_at
-from gpuwatch.session.plan import PLAN
-from gpuwatch.session.study import SUMMARY_JSON, is_held
+from gpuwatch.session.study.label import NONE, Label
+from gpuwatch.session.study.labels import LABELS, looked_at
+from gpuwatch.session.study.plan import PLAN
+from gpuwatch.session.study.study_folder import SUMMARY_JSON, is_held
 
 _LARGEST = 64 << 20
 _SAVE_SECONDS = 5.0
@@ -108,7 +108,7 @@ def _study(
 def session_row(path: Path) -> dict[str, JSON]:
     """What a list says of a session, from its few small tables alone."""
     from gpuwatch.analysis.summary.listing import listing
-    from gpuwatch.session.reader import SessionReader
+    from gpuwatch.session.reading.reader import SessionReader
 
     try:
         with SessionReader(path) as reader:
@@ -150,7 +150,7 @@ class _Cache:
         return found if found is not None else dict(_NO_PLAN)
 
     def sayings(self, folder: Path) -> list[JSON]:
-        """What :func:`gpuwatch.session.summary.sayings` says."""
+        """What :func:`gpuwatch.session.study.summary.sayings` says."""
         found = self._of_file(folder / SUMMARY_JSON, _is_said, _sayings)
         return [] if found is None else found["says"]
 
@@ -215,7 +215,7 @@ def _planned(folder: Path) -> dict[str, JSON]:
 
 
 def _sayings(folder: Path) -> dict[str, JSON]:
-    from gpuwatch.session.summary import sayings
+    from gpuwatch.session.study.summary import sayings
 
     return {"says": [{"kind": said.kind, "text": said.text} for said in sayings(folder)]}
 

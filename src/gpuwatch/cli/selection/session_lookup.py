@@ -10,10 +10,10 @@ from pathlib import Path
 from gpuwatch.core import paths
 from gpuwatch.core.errors import StorageError, UsageError
 from gpuwatch.core.models import mapping
-from gpuwatch.session.label import Label
-from gpuwatch.session.labels import read
-from gpuwatch.session.plan import PLAN
 from gpuwatch.session.schema import SUFFIX
+from gpuwatch.session.study.label import Label
+from gpuwatch.session.study.labels import read
+from gpuwatch.session.study.plan import PLAN
 
 
 def sessions_under(folder: Path) -> list[Path]:
@@ -73,7 +73,7 @@ def live_sessions() -> list[Path]:
 def studies_going_on() -> list[Path]:
     """The folders of studies that a recorder goes through here, between two runs too; the newest
     last."""
-    from gpuwatch.session.study import is_held
+    from gpuwatch.session.study.study_folder import is_held
 
     folders = [*paths.studies_elsewhere()]
     if paths.data_home().is_dir():
@@ -85,7 +85,7 @@ def studies_going_on() -> list[Path]:
 def orphans() -> list[tuple[str, str]]:
     """Runs that go on here although their recorder died: label, and what names the session."""
     from gpuwatch.core.errors import GpuwatchError
-    from gpuwatch.session.reader import SessionReader
+    from gpuwatch.session.reading.reader import SessionReader
     from gpuwatch.session.status import goes_on_alone
 
     found = []
@@ -201,7 +201,7 @@ def called(folder: Path, key: str) -> str:
 
 def _whole(folder: Path) -> tuple[Path, str]:
     """A study; of a single run that is its session, for lists have one row for the two."""
-    from gpuwatch.session.plan import read as read_plan
+    from gpuwatch.session.study.plan import read as read_plan
 
     inside = [entry.name for entry in _entries(folder) if entry.name.endswith(SUFFIX)]
     plan = read_plan(folder) if len(inside) == 1 else None
@@ -216,7 +216,7 @@ def _is_named(folder: Path, text: str) -> bool:
 
 def _identifier(path: Path) -> str:
     from gpuwatch.core.errors import GpuwatchError
-    from gpuwatch.session.reader import SessionReader
+    from gpuwatch.session.reading.reader import SessionReader
 
     try:
         with SessionReader(path) as reader:

@@ -12,8 +12,8 @@ from gpuwatch.cli.selection.session_lookup import known_sessions
 from gpuwatch.core import paths
 from gpuwatch.core.models import JSON
 from gpuwatch.core.text import clean
-from gpuwatch.session.label import Label
-from gpuwatch.session.labels import LABELS, read
+from gpuwatch.session.study.label import Label
+from gpuwatch.session.study.labels import LABELS, read
 
 OPTION = "--complete-sessions"
 """Of ``gpuwatch`` itself, in the scripts alone."""

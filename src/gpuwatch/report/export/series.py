@@ -17,7 +17,7 @@ from gpuwatch.analysis.samples.rates import (
 from gpuwatch.core.metrics import CATALOGUE, DERIVED, Method
 from gpuwatch.core.models import JSON, mapping
 from gpuwatch.report.export.table import Column, Export, Row
-from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.reading.reader import SessionReader
 
 _Work = Callable[[StepLine], float | None]
 

@@ -9,7 +9,7 @@ from gpuwatch.core.metrics import Method
 from gpuwatch.core.models import mapping
 from gpuwatch.report.export.series import SECONDS, series
 from gpuwatch.report.export.table import Column, Export, Row
-from gpuwatch.session.reader import CHUNK, SessionReader
+from gpuwatch.session.reading.reader import CHUNK, SessionReader
 from gpuwatch.session.rows import StepRow
 
 _PHASES = ("data", "copy", "forward", "backward", "optimizer")

@@ -12,8 +12,8 @@ from gpuwatch.analysis.results import Run, StudyResult
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core.models import mapping
 from gpuwatch.report.export.table import Column, Export, Row, Value
-from gpuwatch.session.plan import read
-from gpuwatch.session.reader import SessionReader
+from gpuwatch.session.reading.reader import SessionReader
+from gpuwatch.session.study.plan import read
 
 KEYS = (
     Column("study", "text", key=True),

@@ -9,7 +9,7 @@ from gpuwatch.report.html.markup import text
 from gpuwatch.report.html.verdicts import verdicts
 from gpuwatch.report.study import origin
 from gpuwatch.report.study.rest import blocks_done
-from gpuwatch.session.plan import Part
+from gpuwatch.session.study.plan import Part
 
 _MOST = 4
 """Parts that are named."""

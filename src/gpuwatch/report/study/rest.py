@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gpuwatch.analysis.results import StudyResult
-from gpuwatch.session.plan import Plan
-from gpuwatch.session.plan import labels as planned
-from gpuwatch.session.study import NotRun
+from gpuwatch.session.study.plan import Plan
+from gpuwatch.session.study.plan import labels as planned
+from gpuwatch.session.study.study_folder import NotRun
 
 
 def not_run(result: StudyResult) -> list[tuple[str, str | None]]:

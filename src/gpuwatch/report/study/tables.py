@@ -17,7 +17,7 @@ from gpuwatch.report.ranges import below, between
 from gpuwatch.report.study.answer import word
 from gpuwatch.report.study.document import Grid, Item, Said, Section
 from gpuwatch.report.values import bounded, moved, ratio, shown
-from gpuwatch.session.plan import Plan
+from gpuwatch.session.study.plan import Plan
 
 _BADGES = {Method.COUNTED: "c", Method.BOUND: "b"}
 _OUTLIER = "*"

@@ -1,0 +1,1 @@
+"""What a workload prints, turned into rows: step lines, profiles, log."""

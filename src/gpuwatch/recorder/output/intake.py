@@ -1,0 +1,246 @@
+"""What a workload wrote, turned into rows: step lines, reports, log."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.models import JSON, Output, mapping
+from gpuwatch.core.units import significant
+from gpuwatch.recorder.output.kept_log import KeptLog, Line
+from gpuwatch.recorder.output.lines import LineAssembler
+from gpuwatch.recorder.output.profile_parts import add_part
+from gpuwatch.recorder.output.step_line import PREFIX, Malformed, Report, Step, pack, parse
+from gpuwatch.session.rows import StepRow
+from gpuwatch.session.writing.step_tier import StepTier
+from gpuwatch.session.writing.store import Row, event, fact, meta
+
+_MOST_COMPLAINTS = 20
+_MOST_FACTS = 200
+_EPOCH_NS = 1_000_000_000
+_OF_EPOCH = ("epoch", "loss", "acc1", "acc5")
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What a line gave: rows, and whether it is log as well."""
+
+    rows: Sequence[Row] = ()
+    log: bool = False
+
+
+_LOG = _Found(log=True)
+
+
+class Intake:
+    """Consumes a run's output in order.
+
+    After a crash another one goes on: with the session's ``meta`` as it was, and with its log.
+    """
+
+    def __init__(
+        self,
+        base_ns: int,
+        known: Mapping[str, JSON] | None = None,
+        log: KeptLog | None = None,
+    ) -> None:
+        known = known or {}
+        cursor = mapping(known.get("cursor"))
+        pending, given = mapping(cursor.get("pending")), cursor.get("given") or ()
+        self._base_ns = base_ns
+        prefix = PREFIX.encode()
+        self._lines = {
+            stream: LineAssembler(
+                prefix, pending.get(stream, "").encode("latin-1"), given=stream in given
+            )
+            for stream in ("stdout", "stderr")
+        }
+        self._log = log or KeptLog()
+        self._tier = StepTier()
+        self._complaints = 0
+        self._lost = self._lost_told = 0
+        self._last_epoch = -_EPOCH_NS
+        self._run: dict[str, JSON] = dict(known.get("run") or {})
+        self._profile: dict[str, JSON] = dict(known.get("profile") or {})
+        self._late_epoch: list[Row] = []
+        self.versions: Mapping[str, JSON] = {}
+        """What the workload says of its torch and other libraries, once it has."""
+        self.error: dict[str, JSON] | None = known.get("error")
+        """The workload's own word on why it stops."""
+        self.started = "started" in known
+        """Whether the workload said that it runs: by any report, or a step."""
+
+    @property
+    def state(self) -> dict[str, JSON]:
+        """The unfinished lines, for the session's cursor."""
+        return {
+            "pending": {name: of.pending.decode("latin-1") for name, of in self._lines.items()},
+            "given": [name for name, of in self._lines.items() if of.given],
+        }
+
+    @property
+    def device_uuids(self) -> Sequence[str]:
+        """The GPUs that the workload says it uses."""
+        listed = self._run.get("device_uuid")
+        return [str(uuid) for uuid in listed] if isinstance(listed, list) else []
+
+    @property
+    def device_type(self) -> str | None:
+        """``cpu`` or ``cuda``, if the workload says so."""
+        device = self._run.get("device")
+        return str(device).partition(":")[0] if device else None
+
+    def take(self, outputs: Sequence[Output]) -> list[Row]:
+        rows: list[Row] = []
+        log: list[Line] = []
+        for output in outputs:
+            t = output.t - self._base_ns
+            if output.lost:
+                rows.extend(self._lose(t, output.lost))
+                # What comes next is no end of what stands here: together they would be made up.
+                log += [(t, name, line) for name, of in self._lines.items() for line in of.finish()]
+            for line in self._lines[output.stream].feed(output.data, t):
+                found = self._line(t, output.stream, line)
+                rows.extend(found.rows)
+                if found.log:
+                    log.append((t, output.stream, line))
+        return rows + self._log.take(log)
+
+    def standing(self, t: int) -> list[Row]:
+        """Lines without an end that nothing was added to for long, ``t`` nanoseconds after the
+        session's start; each is given once."""
+        lines = [(n, line) for n, of in self._lines.items() for line in of.standing(t)]
+        return [row for stream, line in lines for row in self._log.add(t, stream, line)]
+
+    def finish(self, t: int) -> list[Row]:
+        """The last lines, at the end of the run ``t`` nanoseconds after the session's start."""
+        rows: list[Row] = []
+        for stream, lines in self._lines.items():
+            for line in lines.finish():
+                found = self._line(t, stream, line)
+                rows += [*found.rows, *(self._log.add(t, stream, line) if found.log else ())]
+        rows += self._tier.flush()
+        rows += self._tell_lost(t) if self._lost != self._lost_told else ()
+        return [*rows, *self._late_epoch]
+
+    def _line(self, t: int, stream: str, line: str) -> _Found:
+        if stream == "stdout" and line.startswith(PREFIX):
+            try:
+                parsed = parse(line)
+            except Malformed as error:
+                return _Found(self._complain(t, f"malformed step line: {error}"), log=True)
+            if isinstance(parsed, Step):
+                return _Found(self._step(t, parsed))
+            if parsed.known:
+                told = [
+                    row
+                    for wrong in parsed.wrong
+                    for row in self._complain(t, f"{parsed.event}: {wrong}: unknown")
+                ]
+                return _Found([*self._report(t, parsed), *told], log=bool(told))
+        return _LOG
+
+    def _lose(self, t: int, lost: int) -> list[Row]:
+        """Told when it begins and at every tenfold: a flood loses something all the time."""
+        before, self._lost = self._lost, self._lost + lost
+        if before and len(str(before)) == len(str(self._lost)):
+            return []
+        return self._tell_lost(t)
+
+    def _tell_lost(self, t: int) -> list[Row]:
+        self._lost_told = self._lost
+        text = f"{self._lost} bytes of output were dropped so far, before they could be recorded"
+        return [event(t, "output-lost", text)]
+
+    def _step(self, t: int, step: Step) -> list[Row]:
+        if step.monotonic_ns is not None and 0 <= step.monotonic_ns - self._base_ns <= t:
+            t = step.monotonic_ns - self._base_ns
+        self.started = True
+        rows: list[Row] = []
+        if step.total_steps is not None and step.total_steps != self._run.get("total_steps"):
+            self._run = {**self._run, "total_steps": step.total_steps}
+            rows.append(meta("run", self._run))
+        values = (
+            t,
+            step.step,
+            step.count,
+            int(step.warmup),
+            step.samples,
+            *map(pack, (step.seconds, step.loss, step.acc1, step.acc5)),
+            json.dumps(dict(step.phases)) if step.phases else None,
+            json.dumps(step.partial) if step.partial else None,
+            step.flop,
+            step.bytes,
+        )
+        rows += self._tier.add(
+            StepRow(
+                n=-1,
+                t=t,
+                step=step.step,
+                count=step.count,
+                warmup=step.warmup,
+                samples=step.samples,
+                seconds=step.seconds,
+                loss=step.loss,
+                acc1=step.acc1,
+                acc5=step.acc5,
+                phases=step.phases,
+                partial=step.partial,
+                flop=step.flop,
+                bytes=step.bytes,
+            )
+        )
+        rows.append(
+            (
+                "INSERT INTO step (t, step, count, warmup, samples, seconds, loss, acc1, acc5, "
+                "phases, partial, flop, bytes) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                values,
+            )
+        )
+        return rows
+
+    def _report(self, t: int, report: Report) -> list[Row]:
+        body = {key: value for key, value in report.body.items() if key != "event"}
+        if report.event == "versions":
+            self.versions = body
+            return [fact("workload", key, value) for key, value in list(body.items())[:_MOST_FACTS]]
+        if report.event == "epoch":
+            return self._epoch(t, body)
+        if report.event == "profile":
+            self._profile = add_part(self._profile, {**body, "t": t})
+            return [meta("profile", self._profile)]
+        self.started = True
+        rows = [meta(report.event, {**body, "t": t})]
+        if report.event == "run":
+            self._run = {**body, "t": t}
+        elif report.event == "error":
+            self.error = body
+            rows.append(event(t, "error", str(body.get("message", ""))[:2000]))
+        return rows
+
+    def _epoch(self, t: int, body: Mapping[str, JSON]) -> list[Row]:
+        """An event, and the newest one whole; but at most once a second, and the last: small data
+        gives many epochs."""
+        figures = (
+            f"{key} {significant(value, 4)}" if isinstance(value, float) else f"{key} {value}"
+            for key, value in body.items()
+            if key != "epoch"
+        )
+        rows = [
+            event(t, "epoch", ", ".join([str(body.get("epoch", "")), *figures])[:500]),
+            meta("epoch", {**{key: body[key] for key in _OF_EPOCH if key in body}, "t": t}),
+        ]
+        if t - self._last_epoch < _EPOCH_NS:
+            self._late_epoch = rows
+            return []
+        self._last_epoch, self._late_epoch = t, []
+        return rows
+
+    def _complain(self, t: int, text: str) -> list[Row]:
+        self._complaints += 1
+        if self._complaints > _MOST_COMPLAINTS:
+            return []
+        if self._complaints == _MOST_COMPLAINTS:
+            text += " (no more of these will be told)"
+        return [event(t, "malformed-step", text[:500])]

@@ -1,0 +1,142 @@
+"""Which lines of a run's log are kept, so that no output fills a disk or the memory."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Sequence
+
+from gpuwatch.session.writing.store import Row, event
+
+MOST_LOG_BYTES = 32 << 20
+MOST_LOG_LINES = 200_000
+HEAD_LINES, HEAD_BYTES = 2_000, 4 << 20
+"""What is kept from the start when the log outgrows its limits; then the oldest go."""
+
+MOST_LINES_AT_ONCE = 4_000
+"""Log lines kept of one look at the output; the time goes into step lines first."""
+MOST_LINES_PER_SECOND, MOST_BYTES_PER_SECOND = 20_000, 8 << 20
+"""What is kept of one second of output: it waits in memory until the next commit."""
+LEAST_LINES, LEAST_BYTES = 100, 32 << 10
+"""What is kept of each look all the same: its end may be the workload's last word."""
+
+_LINE_COST = 32
+"""Bytes a log line takes beside its text."""
+_SECOND_NS = 1_000_000_000
+
+Line = tuple[int, str, str]
+"""Nanoseconds since the session's start, stream, text."""
+
+
+class KeptLog:
+    """Numbers the lines and drops what is too much: the middle of a flood, the old of a long log.
+
+    After a crash another one goes on, with number and length of every line that is in the file,
+    and with the last number.
+    """
+
+    def __init__(self, lengths: Iterable[tuple[int, int]] = (), last: int = -1) -> None:
+        self._last = last
+        self._head_lines = self._head_bytes = 0
+        self._head_open = True
+        self._tail = array("I")
+        """The cost of each line behind the head; their numbers follow one another."""
+        self._tail_bytes = 0
+        for n, length in lengths:
+            self._head_open = self._head_open and n == self._head_lines
+            self._count(length)
+        self._flooded = False
+        self._second = 0
+        self._lines_left, self._bytes_left = MOST_LINES_PER_SECOND, MOST_BYTES_PER_SECOND
+
+    def take(self, lines: Sequence[Line]) -> list[Row]:
+        """The lines of one look at the output; of a flood only their start and end."""
+        if not lines:
+            return []
+        most_lines, most_bytes = self._left(lines[-1][0])
+        kept, dropped = _ends(lines, most_lines, most_bytes)
+        rows = []
+        if dropped:
+            first, last = kept
+            t, stream, _ = lines[len(first)]
+            told = f"[gpuwatch: {dropped} lines left out here: they came too fast]"
+            rows = [row for line in (*first, (t, stream, told), *last) for row in self.add(*line)]
+            if not self._flooded:
+                self._flooded = True
+                text = "lines came too fast: some are left out"
+                rows.append(event(t, "log-shortened", text))
+            return rows
+        return [row for line in lines for row in self.add(*line)]
+
+    def add(self, t: int, stream: str, text: str) -> list[Row]:
+        """One line, however many came."""
+        self._last += 1
+        self._lines_left -= 1
+        size = _size(text)
+        self._bytes_left -= size
+        rows: list[Row] = [("INSERT INTO log VALUES (?, ?, ?, ?)", (self._last, t, stream, text))]
+        self._count(size)
+        if self._tail_bytes > MOST_LOG_BYTES or len(self._tail) > MOST_LOG_LINES:
+            rows.extend(self._shorten(t))
+        return rows
+
+    def _count(self, length: int) -> None:
+        size = length + _LINE_COST
+        fits = self._head_lines < HEAD_LINES and self._head_bytes + size <= HEAD_BYTES
+        self._head_open = self._head_open and fits
+        if self._head_open:
+            self._head_lines += 1
+            self._head_bytes += size
+        else:
+            self._tail.append(size)
+            self._tail_bytes += size
+
+    def _left(self, t: int) -> tuple[int, int]:
+        """Lines and bytes that may still be kept of the second of ``t``."""
+        if t // _SECOND_NS != self._second:
+            self._second = t // _SECOND_NS
+            self._lines_left, self._bytes_left = MOST_LINES_PER_SECOND, MOST_BYTES_PER_SECOND
+        lines = min(self._lines_left, MOST_LINES_AT_ONCE)
+        return max(LEAST_LINES, lines), max(LEAST_BYTES, self._bytes_left)
+
+    def _shorten(self, t: int) -> list[Row]:
+        """Drop the oldest tenth of the tail at once, so that it happens rarely."""
+        first = self._last - len(self._tail) + 1
+        bytes_, lines = MOST_LOG_BYTES * 9 // 10, MOST_LOG_LINES * 9 // 10
+        most, gone = len(self._tail), 0
+        while gone < most and (self._tail_bytes > bytes_ or most - gone > lines):
+            self._tail_bytes -= self._tail[gone]
+            gone += 1
+        del self._tail[:gone]
+        rows: list[Row] = [("DELETE FROM log WHERE n >= ? AND n < ?", (first, first + gone))]
+        if first == self._head_lines:
+            text = "the log is long: only its start and end are kept"
+            rows.append(event(t, "log-shortened", text))
+        return rows
+
+
+def _ends(
+    lines: Sequence[Line], most_lines: int, most_bytes: int
+) -> tuple[tuple[Sequence[Line], Sequence[Line]], int]:
+    """The start and the end of ``lines`` that are within both limits, and how many are between."""
+    if len(lines) <= most_lines and sum(_size(text) for _, _, text in lines) <= most_bytes:
+        return (lines, ()), 0
+    first = _fitting(lines, most_lines // 2, most_bytes // 2)
+    rest = lines[first:]
+    last = _fitting(rest[::-1], most_lines // 2, most_bytes // 2)
+    return (lines[:first], rest[len(rest) - last :]), len(rest) - last
+
+
+def _fitting(lines: Sequence[Line], most_lines: int, most_bytes: int) -> int:
+    """How many of ``lines``, from the first one on, are within both limits."""
+    count = 0
+    for _, _, text in lines[:most_lines]:
+        most_bytes -= _size(text)
+        if most_bytes < 0:
+            break
+        count += 1
+    return count
+
+
+def _size(text: str) -> int:
+    """Bytes in the file, where it is UTF-8."""
+    return len(text) if text.isascii() else len(text.encode())

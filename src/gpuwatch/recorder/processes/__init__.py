@@ -1,0 +1,1 @@
+"""The run's processes, and others on its GPUs."""

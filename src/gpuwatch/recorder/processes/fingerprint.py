@@ -1,0 +1,43 @@
+"""The fingerprint of the workload's own process, taken once it is there."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from gpuwatch.recorder.sources import Sources
+from gpuwatch.session.writing.store import Row, fact
+
+_LOOKS_SECONDS = (0.0, 0.1, 0.5, 2.0, 5.0, 15.0, 60.0)
+"""After the start: a shell or an engine needs a moment to become the workload, on a busy machine
+more than a moment."""
+
+
+class ProcessFacts:
+    """Looks a few times, and a last time when the workload says that it has started."""
+
+    def __init__(self, sources: Sources, *, container: bool) -> None:
+        self._sources = sources
+        self._container = container
+        self._begun = time.monotonic()
+        self._due = list(_LOOKS_SECONDS)
+
+    def look(self, roots: Callable[[], Sequence[int]], *, started: bool) -> list[Row]:
+        """Rows that replace those of an earlier look; none where there is nothing to see.
+
+        ``roots`` gives the processes at the top of the workload's tree; asked only when due.
+        """
+        if not self._due or not (started or time.monotonic() - self._begun >= self._due[0]):
+            return []
+        top = roots()
+        if not top:
+            return []
+        if started:
+            self._due.clear()
+        else:
+            del self._due[0]
+        facts = self._sources.process_facts(top, container=self._container)
+        if not facts:
+            return []
+        rows: list[Row] = [("DELETE FROM fact WHERE scope = 'process'", ())]
+        return [*rows, *(fact("process", key, value) for key, value in facts.items())]

@@ -1,0 +1,224 @@
+"""Every process on a watched GPU and of the workload's tree: whose it is and what it uses.
+
+Off the tick: the writing thread asks ten times a second, and the answer is empty nearly always.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.recorder.processes.gpu_holders import GpuHolders, Held, Holder, Key, held
+from gpuwatch.recorder.processes.own import OwnProcesses
+from gpuwatch.session.rows import MPS_SERVER
+from gpuwatch.session.schema import MOST_PROCESSES, RESTATED_SECONDS
+from gpuwatch.session.writing.store import Row
+from gpuwatch.telemetry.nvml.source import NvmlSource
+from gpuwatch.telemetry.process.identity import Whose, named, whose
+from gpuwatch.telemetry.process.others import OtherProcesses
+from gpuwatch.telemetry.process.proc_files import TICKS_PER_S
+from gpuwatch.telemetry.process.tree import ProcessRow
+from gpuwatch.telemetry.process.workload import OTHER_PIDS, WorkloadSource, sees_host_pids
+
+LISTS_SECONDS = 0.5
+"""Between two looks at NVML's lists of processes, which are read once a second."""
+EVERY_SECONDS = 2.0
+"""Between two looks at what each process uses."""
+_FEW_LOOKS, _MANY_LOOKS = 3, 6
+"""At complete lists, after which a process on a GPU would have been seen; at lists of which none
+was complete, after which none will be."""
+_OLD_ENOUGH_SECONDS = 1.0
+"""A process of the tree that is on no GPU and younger than this may be gone in a moment."""
+_CORES, _PART = 0.1, 0.01
+"""A change of the cores, in cores and as a part of them, and one of the memory, as a part, that
+are worth a row."""
+
+
+@dataclass
+class _Watched:
+    """A process, as it was seen and as it was written last."""
+
+    row: ProcessRow
+    whose: Whose
+    owned: bool | None
+    cores: float | None = None
+    written: tuple[float | None, int] | None = None
+
+
+class ProcessWatch:
+    """Makes the rows of ``gpu_process``, ``process`` and ``process_use``."""
+
+    def __init__(
+        self,
+        nvml: NvmlSource | None,
+        tree: WorkloadSource | None,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """``clock`` gives the seconds by which looks are due."""
+        self._clock = clock
+        self._nvml = nvml
+        self._tree = tree
+        self._own = OwnProcesses(tree) if tree is not None else None
+        self._others = OtherProcesses()
+        self._same_pids = sees_host_pids()
+        self._holders = GpuHolders()
+        self._watched: dict[int, _Watched] = {}
+        self._who: dict[int, Holder] = {}
+        self._lists_due = self._use_due = self._restate_due = 0.0
+        self.used_by_tree: set[str] = set()
+        """The devices that a process of the workload has been on."""
+        self._looks = self._complete = 0
+        self._served = False
+
+    def rows(self, t: int) -> list[Row]:
+        """What appeared, changed or left since the last call; ``t`` is the session's time now."""
+        now = self._clock()
+        if now < self._lists_due:
+            return []
+        self._lists_due = now + LISTS_SECONDS
+        listed = self._nvml.processes() if self._nvml is not None else {}
+        self._looks += 1
+        self._complete += all(of_gpu is not None for of_gpu in listed.values())
+        on_gpus = held(listed)
+        if now < self._use_due and self._holders.same(on_gpus):
+            return []
+        self._use_due = now + EVERY_SECONDS
+        restate = now >= self._restate_due
+        if restate:
+            self._restate_due = now + RESTATED_SECONDS
+        rows = self._look(t, on_gpus, restate=restate)
+        if self._nvml is not None:
+            who = self._who = {pid: self._holder(pid) for _, pid in on_gpus}
+            shares = self._nvml.process_shares()
+            rows += self._holders.rows(t, on_gpus, who, shares, restate=restate)
+            self.used_by_tree |= {device for device, pid in on_gpus if who[pid].owned}
+            self._served |= any(MPS_SERVER in (each.name or "") for each in who.values())
+        return rows
+
+    @property
+    def tells(self) -> bool | None:
+        """Whether a process of the workload on a GPU would have been seen by now; ``None``: it is
+        too early to say."""
+        if not self._same_pids or self._served:
+            return False
+        if self._complete >= _FEW_LOOKS:
+            return True
+        return None if self._complete or self._looks < _MANY_LOOKS else False
+
+    def close(self) -> None:
+        """Idempotent."""
+        self._others.keep(())
+
+    def _look(self, t: int, on_gpus: Mapping[Key, Held], *, restate: bool) -> list[Row]:
+        """Rows of what the processes are and use."""
+        tree = {row.pid: row for row in self._tree.rows()} if self._tree is not None else {}
+        chosen = self._chosen(tree, on_gpus)
+        self._others.keep(chosen)
+        gone = [pid for pid in self._watched if pid not in chosen]
+        rows = [_process_row(t, self._watched.pop(pid), running=False) for pid in gone]
+        for pid in chosen:
+            seen = tree.get(pid) or self._others.read(pid)
+            known = self._watched.get(pid)
+            if known is not None and (seen is None or seen.started != known.row.started):
+                rows.append(_process_row(t, self._watched.pop(pid), running=False))
+                known = None
+            if seen is None:
+                continue
+            if known is None:
+                known = self._watched[pid] = _Watched(seen, whose(pid), self._owns(pid))
+                new = True
+            else:
+                new = self._follow(known, seen) or restate
+            if new:
+                rows.append(_process_row(t, known, running=True))
+            if new or _moved(known):
+                known.written = known.cores, known.row.resident
+                rows.append(_use_row(t, known))
+        return rows
+
+    def _chosen(self, tree: Mapping[int, ProcessRow], on_gpus: Mapping[Key, Held]) -> list[int]:
+        """Which processes to watch, those that are watched already before new ones like them."""
+        size: dict[int, int] = {}
+        for (_, pid), each in on_gpus.items() if self._same_pids else ():
+            size[pid] = size.get(pid, 0) + (each.bytes or 0)
+        on = sorted(size, key=lambda pid: (-size[pid], pid not in self._watched, pid))
+        uptime = time.clock_gettime(time.CLOCK_BOOTTIME)
+        others = [
+            row
+            for row in tree.values()
+            if row.pid not in size and uptime - row.started / TICKS_PER_S >= _OLD_ENOUGH_SECONDS
+        ]
+        others.sort(key=lambda row: (row.pid not in self._watched, -row.resident, row.pid))
+        return [*on, *(row.pid for row in others)][:MOST_PROCESSES]
+
+    def _follow(self, known: _Watched, seen: ProcessRow) -> bool:
+        """Take in what it used since the last look; whether what it is has changed."""
+        if seen.at > known.row.at:
+            known.cores = max(0.0, seen.cpu_s - known.row.cpu_s) / (seen.at - known.row.at)
+        renamed, known.row = seen.name != known.row.name, seen
+        if renamed:
+            known.whose = whose(seen.pid)
+        told = named(known.whose)
+        found_out = told is not known.whose
+        known.whose = told
+        # A stranger may turn out to be the run's once its parents are known.
+        taken = known.owned is False and self._owns(seen.pid) is True
+        if taken:
+            known.owned = True
+        return renamed or taken or found_out
+
+    def _owns(self, pid: int) -> bool | None:
+        return None if self._own is None else self._own.owns(pid)
+
+    def _holder(self, pid: int) -> Holder:
+        if not self._same_pids:
+            return Holder(None, None, OTHER_PIDS)
+        known = self._watched.get(pid)
+        if known is not None:
+            return Holder(known.whose.name, known.owned)
+        if pid in self._who:  # it has ended; NVML's list is up to a second old
+            return self._who[pid]
+        told = whose(pid)
+        return Holder(told.name, self._owns(pid), told.reason)
+
+
+def _moved(known: _Watched) -> bool:
+    if known.written is None:
+        return True
+    cores, resident = known.written
+    if cores is None or known.cores is None:
+        more = known.cores is not cores
+    else:
+        change = abs(known.cores - cores)
+        more = change >= _CORES and change >= _CORES * max(cores, known.cores)
+    return more or abs(known.row.resident - resident) > _PART * resident
+
+
+def _process_row(t: int, known: _Watched, *, running: bool) -> Row:
+    age_s = time.clock_gettime(time.CLOCK_BOOTTIME) - known.row.started / TICKS_PER_S
+    told = known.whose
+    return (
+        "INSERT INTO process (t, pid, started, name, user, place, owned, running, reason) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            t,
+            known.row.pid,
+            t - int(age_s * 1e9),
+            told.name,
+            told.user,
+            told.place,
+            None if known.owned is None else int(known.owned),
+            int(running),
+            told.reason,
+        ),
+    )
+
+
+def _use_row(t: int, known: _Watched) -> Row:
+    cores = None if known.cores is None else round(known.cores, 3)
+    return (
+        "INSERT INTO process_use (t, pid, cores, resident) VALUES (?, ?, ?, ?)",
+        (t, known.row.pid, cores, known.row.resident),
+    )

@@ -1,0 +1,433 @@
+"""Recording one run, from its launch (or from where a dead recorder left it) to its end."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+
+from gpuwatch import __version__
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.errors import GpuwatchError, StorageError
+from gpuwatch.core.models import JSON, LaunchSpec, Prepared, Result, RunState, mapping
+from gpuwatch.core.processes import boot_id, identify, when_ended
+from gpuwatch.recorder import run_folder
+from gpuwatch.recorder.ceilings import RunCeilings
+from gpuwatch.recorder.clocks import Clocks
+from gpuwatch.recorder.clocks import read as read_clocks
+from gpuwatch.recorder.output.intake import Intake
+from gpuwatch.recorder.output.kept_log import KeptLog
+from gpuwatch.recorder.processes.fingerprint import ProcessFacts
+from gpuwatch.recorder.sampling import Sampler, changes, described
+from gpuwatch.recorder.sources import DCGM_HOST, Sources
+from gpuwatch.runners import guarded
+from gpuwatch.runners.base import Run, Runner
+from gpuwatch.session import schema
+from gpuwatch.session.status import process_id
+from gpuwatch.session.writing.store import Row, Safety, SessionStore, event, fact, meta
+from gpuwatch.session.writing.write_hints import room
+from gpuwatch.session.writing.writer import COMMIT_SECONDS, MACHINE_COMMIT_SECONDS, SessionWriter
+
+CATCH_UP_SECONDS = 0.3
+"""How long one look at the output may take when more of it is waiting."""
+_MUCH = 1 << 20
+"""Bytes of output after which the next look comes soon."""
+
+
+@dataclass(frozen=True)
+class Header:
+    """What a session says of itself before anything was recorded."""
+
+    session: Mapping[str, JSON]
+    interval: float
+    workload: Mapping[str, JSON]
+    environment: Mapping[str, JSON]
+    facts: Mapping[str, JSON]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a recording ended, for the command line."""
+
+    path: Path
+    result: Result | None
+    """``None`` for a recording of the machine alone."""
+    error: Mapping[str, JSON] | None
+    stopped: str | None
+    unsaved: str | None
+    """Why the end of the session could not be written."""
+    missing: str | None = None
+    """Up to when the workload's output is known and why, where what it wrote later is missing."""
+
+
+class Recording:
+    """One session being written. Made by :func:`begin` or :func:`resume`; :meth:`run` blocks."""
+
+    def __init__(
+        self,
+        path: Path,
+        store: SessionStore,
+        sources: Sources,
+        *,
+        base_ns: int,
+        interval: float,
+        run: Run | None,
+        state: RunState | None,
+        intake: Intake,
+        ceilings: RunCeilings,
+        container: bool,
+        on_trouble: Callable[[str], None],
+        commit_seconds: float = COMMIT_SECONDS,
+    ) -> None:
+        self.path = path
+        self._sources = sources
+        self._base_ns = base_ns
+        self._run = run
+        self._intake = intake
+        self._ceilings = ceilings
+        self._wake = threading.Event()
+        self._result: Result | None = None
+        self._state = state
+        """Where the run stands, as the file says."""
+        self._over = False
+        self._stopped: str | None = None
+        self._asked = threading.Lock()
+        """Taken by the first request to end."""
+        self._often = False
+        """Whether the end of the run has to be looked for, or is near."""
+        known = store.channels()
+        self._writer = SessionWriter(
+            store,
+            len(known),
+            base_ns=base_ns,
+            pump=self._pump,
+            # Without a workload there is no output to drain: no wake between two samples.
+            pump_seconds=None if run is None else COMMIT_SECONDS,
+            commit_seconds=commit_seconds,
+            on_trouble=on_trouble,
+        )
+        self._sampler = Sampler(sources.all, interval, base_ns)
+        self._sampler.columns(known)
+        self._rebuild_tier(store)
+        self._process_facts = ProcessFacts(sources, container=container)
+        self._clocks = Clocks(read_clocks())
+        sources.watch(run.pids() if run is not None else ())
+        if run is not None:
+            holder = process_id(run.handle().get("holder"))
+            if holder is None or not when_ended(holder, self._end):
+                self._often = True
+
+    def stop(self, why: str, *, at_once: bool = False) -> None:
+        """End the workload, and with it the recording; asked before and ``at_once``: without the
+        time that it was given. Safe in a signal handler."""
+        self._stopped = self._stopped or why
+        first = self._asked.acquire(blocking=False)
+        if self._run is None:
+            self._over = True
+        elif first or at_once:
+            self._run.stop()
+        self._wake.set()
+
+    def _end(self) -> None:
+        """Whoever held the workload has ended: what is left of its output is taken in soon."""
+        self._often = True
+        self._writer.look()
+
+    def note(self, rows: Sequence[Row]) -> None:
+        """Put rows before the recording runs; they are in the file at once if it can be written."""
+        self._writer.put(*rows)
+        self._writer.commit()
+
+    def run(self) -> Outcome:
+        """Sample and write until the workload has ended or :meth:`stop` was called."""
+        self._writer.start()
+        self._sampler.run(self._writer, self._wake, lambda: self._over)
+        t = time.monotonic_ns() - self._base_ns
+        self._writer.put(*self._intake.finish(t), *self._sources.used_rows(self._intake, over=True))
+        if self._run is not None:
+            self._writer.put(*self._result_rows(t))
+        self._writer.put(meta("closed", {"t": t}))
+        self._sources.close()
+        safe = self._writer.close()
+        if safe and self._run is not None and self._result and not self._result.lost:
+            self._run.forget()
+        return Outcome(
+            self.path,
+            self._result,
+            self._intake.error,
+            self._stopped,
+            None if safe else self._writer.trouble,
+            self._missing(),
+        )
+
+    def _missing(self) -> str | None:
+        """As of an :class:`Outcome`."""
+        result = self._result
+        if result is None or result.output_until is None:
+            return None
+        until = (result.output_until - self._base_ns) / 1e9
+        return f"its output is known up to {until:.1f} s only: {result.text}"
+
+    def _pump(self) -> Callable[[], None] | None:
+        """Take in what the workload wrote; runs in the writing thread."""
+        clocks = read_clocks()
+        self._writer.put(*self._clocks.look(clocks.monotonic - self._base_ns, clocks))
+        run = self._run
+        if run is None:
+            self._writer.put(*self._ceilings.rows(self._intake))
+            self._writer.put(*self._sources.process_rows(time.monotonic_ns() - self._base_ns))
+            return None
+        result = run.result()
+        self._note_state(run.state())
+        cursor: str | None = None
+        taken = 0
+        until = time.monotonic() + CATCH_UP_SECONDS
+        while outputs := run.read():
+            cursor = run.cursor()
+            taken += sum(len(output.data) for output in outputs)
+            self._writer.put(*self._intake.take(outputs))
+            self._writer.put(meta("cursor", {"at": cursor, **self._intake.state}))
+            if time.monotonic() > until:
+                break
+        if not outputs and (standing := self._intake.standing(time.monotonic_ns() - self._base_ns)):
+            self._writer.put(*standing)
+            self._writer.put(meta("cursor", {"at": run.cursor(), **self._intake.state}))
+        self._writer.put(*self._ceilings.rows(self._intake))
+        self._writer.put(*self._sources.process_rows(time.monotonic_ns() - self._base_ns))
+        self._writer.put(*self._sources.used_rows(self._intake))
+        self._writer.put(*self._process_facts.look(run.pids, started=self._intake.started))
+        self._writer.hurry = self._often or bool(outputs) or taken > _MUCH
+        if result is not None and not outputs:
+            self._result = result
+            self._over = True
+            self._wake.set()
+        return None if cursor is None else partial(run.release, cursor)
+
+    def _note_state(self, state: RunState) -> None:
+        """Keep where the run stands; that it was lost and came back is worth an event."""
+        if state is self._state:
+            return
+        t = time.monotonic_ns() - self._base_ns
+        self._writer.put(meta("run_state", {"state": state.value, "t": t}))
+        if state is RunState.LOST:
+            self._writer.put(event(t, "run-lost", "the run cannot be followed any more"))
+        elif self._state is RunState.LOST and state is RunState.RUNNING:
+            self._writer.put(event(t, "run-back", "the run is followed again"))
+        elif state is RunState.PAUSED:
+            text = "somebody paused the run: until it goes on nothing of it runs"
+            self._writer.put(event(t, "run-paused", text))
+        elif self._state is RunState.PAUSED and state is RunState.RUNNING:
+            self._writer.put(event(t, "run-unpaused", "the run goes on"))
+        self._state = state
+
+    def _result_rows(self, t: int) -> list[Row]:
+        result = self._result
+        assert result is not None
+        assert self._run is not None
+        ended = result.t - self._base_ns
+        spawned = self._run.spawned_ns()
+        rows = []
+        if result.left_behind:
+            rows.append(
+                event(
+                    ended,
+                    "left-behind",
+                    _left_behind(result.left_behind),
+                )
+            )
+        until = None
+        if (missing := self._missing()) is not None:
+            assert result.output_until is not None
+            until = result.output_until - self._base_ns
+            text = f"nothing is known of what the workload wrote after this: {result.text}"
+            rows.append(event(until, "output-missing", text))
+        said = self._intake.error or {}
+        folder = Path(str(self._run.handle()["folder"]))
+        rows.append(
+            meta(
+                "result",
+                {
+                    "code": result.code,
+                    "signal": result.signal,
+                    "t": ended,
+                    "real_seconds": None if spawned is None else (result.t - spawned) / 1e9,
+                    "user_seconds": result.user_seconds,
+                    "sys_seconds": result.sys_seconds,
+                    "cpu_is_bound": result.cpu_is_bound,
+                    "out_of_memory": result.out_of_memory,
+                    "launcher_failed": result.launcher_failed,
+                    "text": missing or result.text or said.get("message"),
+                    "output_until": until,
+                    "stopped": run_folder.why_stopped(folder, self._stopped),
+                },
+            )
+        )
+        return rows
+
+    def _rebuild_tier(self, store: SessionStore) -> None:
+        """After a crash: ticks that are in the file, but not in the tier, count there too."""
+        bucket = store.last("tier")
+        start = (bucket + 1) * schema.TIER_SECONDS * 1_000_000_000
+        for t, values in store.ticks_since(start):
+            self._writer.retier(t, values)
+
+
+def begin(
+    path: Path,
+    header: Header,
+    sources: Sources,
+    *,
+    runner: Runner | None,
+    spec: LaunchSpec | None,
+    prepared: Prepared | None,
+    folder: Path | None,
+    on_trouble: Callable[[str], None],
+    safety: Safety = Safety.MACHINE,
+) -> Recording:
+    """Create the session file and start the workload; ``safety``: what its commits survive.
+
+    Raises:
+        StorageError: the file cannot be written; nothing was started then.
+        OSError: the run's folder cannot be written; nothing was started then.
+        GpuwatchError: the workload could not be started; the session says why.
+    """
+    base_ns = time.monotonic_ns()
+    rows: list[Row] = [
+        meta("session", {**header.session, "schema": schema.VERSION, "gpuwatch": __version__}),
+        meta(
+            "clock",
+            {"monotonic_ns": base_ns, "unix_ns": time.time_ns(), "boot_id": boot_id()},
+        ),
+        meta("interval_seconds", header.interval),
+        meta("workload", dict(header.workload)),
+        meta("environment", dict(header.environment)),
+        *_recorder_rows(),
+        *sources.device_rows(spec),
+        *(fact("host", key, value) for key, value in header.facts.items()),
+    ]
+    run: Run | None = None
+    state: RunState | None = None
+    started: list[Row] = []
+    if runner is not None:
+        assert spec is not None and prepared is not None and folder is not None
+        handle = {"kind": runner.kind, "folder": str(folder), "holder": None}
+        dcgm = header.facts.get(DCGM_HOST)
+        settings = run_folder.Settings(header.interval, None if dcgm is None else str(dcgm))
+        run_folder.note_settings(folder, settings)
+        run_folder.note_handle(folder, handle)
+        rows.append(meta("handle", handle))
+        rows.append(meta("launch", {"command": list(prepared.command)}))
+        rows.append(meta("run_state", {"state": RunState.STARTING.value, "t": 0}))
+    store = SessionStore.create(path, described(sources.channels), rows, safety)
+    if runner is not None:
+        assert spec is not None and prepared is not None and folder is not None
+        try:
+            with guarded(runner.kind):
+                run = runner.start(spec, prepared, folder)
+        except GpuwatchError as error:
+            failure = {"code": None, "signal": None, "launcher_failed": True, "text": error.message}
+            closed = meta("closed", {"t": time.monotonic_ns() - base_ns})
+            whole = False
+            with contextlib.suppress(sqlite3.Error):
+                store.write([meta("result", failure), closed])
+                whole = True
+            store.close(whole=whole)
+            raise
+        with contextlib.suppress(OSError):  # a full disk: the first note is enough to find it
+            run_folder.note_handle(folder, run.handle())
+        spawned = run.spawned_ns()
+        launch = {
+            "command": list(prepared.command),
+            "t": None if spawned is None else spawned - base_ns,
+        }
+        state = run.state()
+        started = [
+            meta("handle", run.handle()),
+            meta("launch", launch),
+            meta("run_state", {"state": state.value, "t": time.monotonic_ns() - base_ns}),
+        ]
+    recording = Recording(
+        path,
+        store,
+        sources,
+        base_ns=base_ns,
+        interval=header.interval,
+        run=run,
+        state=state,
+        intake=Intake(base_ns),
+        ceilings=RunCeilings(sources.devices, {"workload": header.workload}),
+        container=header.environment.get("image") is not None,
+        on_trouble=on_trouble,
+        commit_seconds=MACHINE_COMMIT_SECONDS if safety is Safety.NEARLY else COMMIT_SECONDS,
+    )
+    # The workload runs: from here on a disk that is full is waited for.
+    recording.note(started)
+    return recording
+
+
+def resume(
+    path: Path,
+    known: Mapping[str, JSON],
+    sources: Sources,
+    *,
+    run: Run,
+    interval: float,
+    on_trouble: Callable[[str], None],
+) -> Recording:
+    """Go on with a session whose recorder died; ``known`` is its meta.
+
+    Raises:
+        StorageError: the file cannot be written.
+    """
+    store = SessionStore.reopen(path)
+    base_ns = int(known["clock"]["monotonic_ns"])
+    now = time.monotonic_ns() - base_ns
+    try:
+        columns = store.channels()
+        sources.go_on(store.gpus_used(), store.gpus_seen())
+        new = [c for c in sources.channels if (c.device, c.metric) not in set(columns)]
+        changed = changes(columns, store.channel_states(), sources.channels, now)
+        store.add_channels(len(columns), described(new))
+    except sqlite3.Error as error:
+        store.close(whole=False)
+        raise StorageError(f"cannot write {path}: {error}", room(path, error)) from error
+    text = "another recorder took the run up after the first one died"
+    intake = Intake(base_ns, known, KeptLog(store.log_lengths(), store.last("log")))
+    recording = Recording(
+        path,
+        store,
+        sources,
+        base_ns=base_ns,
+        interval=interval,
+        run=run,
+        state=_noted(known),
+        intake=intake,
+        ceilings=RunCeilings(sources.devices, known),
+        container=mapping(known.get("environment")).get("image") is not None,
+        on_trouble=on_trouble,
+    )
+    recording.note([*_recorder_rows(), event(now, "resumed", text), *changed])
+    return recording
+
+
+def _noted(known: Mapping[str, JSON]) -> RunState | None:
+    """Where the recorder that died saw the run stand."""
+    name = mapping(known.get("run_state")).get("state")
+    return next((state for state in RunState if state.value == name), None)
+
+
+def _left_behind(count: int) -> str:
+    if count == 1:
+        return "the workload left a process running; it was ended"
+    return f"the workload left {count} processes running; they were ended"
+
+
+def _recorder_rows() -> list[Row]:
+    recorder = identify(os.getpid())
+    return [meta("recorder", asdict(recorder))] if recorder else []

@@ -1,0 +1,153 @@
+"""Taking up a run whose recorder died."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+from gpuwatch.core import paths
+from gpuwatch.core.errors import ExitCode, NotAvailable, UsageError
+from gpuwatch.core.models import JSON, Problem, mapping
+from gpuwatch.core.processes import boot_id
+from gpuwatch.core.text import to_paste
+from gpuwatch.recorder import run_folder
+from gpuwatch.recorder.control import Stop, conclude, run_to_end, stopping_signals, summarise
+from gpuwatch.recorder.recording import resume
+from gpuwatch.recorder.sources import Dcgm, Sources
+from gpuwatch.runners import load
+from gpuwatch.session.reading.reader import SessionReader
+from gpuwatch.session.status import goes_on_alone, process_id, status
+from gpuwatch.session.study import study_folder
+
+
+def take_up(
+    path: Path,
+    *,
+    say: Callable[[str], None],
+    on_session: Callable[[Path], None] = lambda path: None,
+    stopping: str | None = None,
+) -> ExitCode:
+    """Become the recorder of a run whose own recorder died, until the run ends.
+
+    A hang-up of the terminal does not stop it; SIGINT and SIGTERM stop the run. ``stopping`` says
+    why it is to be stopped at once, if it still runs.
+
+    Raises:
+        UsageError: the session needs no recorder.
+        StorageError: the file cannot be written, or another recorder has it.
+    """
+    hang_up = partial(signal.signal, signal.SIGHUP, signal.SIG_IGN)
+    code, stop = to_end(path, say=say, on_session=on_session, stopping=stopping, begun=hang_up)
+    with stopping_signals(stop):
+        why = "the recorder of the study died before its turn"
+        mend = to_paste("resume", path.parent.name)
+        study_folder.note_rest(path.parent, Problem(study_folder.STUDY_ENDED, why, mend))
+        summarise(path.parent, say)
+    return ExitCode.INTERRUPTED if stop.number == signal.SIGINT else code
+
+
+def to_end(
+    path: Path,
+    *,
+    say: Callable[[str], None],
+    on_session: Callable[[Path], None] = lambda path: None,
+    stopping: str | None = None,
+    begun: Callable[[], object] = lambda: None,
+) -> tuple[ExitCode, Stop]:
+    """As :func:`take_up`, but of the run alone; also gives the stop that was asked for, if any.
+
+    ``begun`` is called once it is sure that there is something to take up.
+    """
+    with SessionReader(path) as reader:
+        known = reader.meta()
+        state = status(known, path)
+        uuids = [each.uuid for each in reader.devices() if each.kind == "gpu" and each.uuid]
+    if "result" in known:
+        raise UsageError(f"{path} needs no recorder: {state.text}", to_paste("show", path))
+    folder = run_folder.folder_of(path, str(mapping(known.get("session")).get("id")))
+    handle = {} if folder is None else run_folder.handle_of(folder)
+    if folder is None or not handle:
+        raise _nothing_left(path, known)
+    run_folder.check_is_here(folder, path)
+    if mapping(known.get("clock")).get("boot_id") != boot_id():
+        raise UsageError(f"{path} is from before this machine's last start", "its run is gone")
+    if state.live:
+        raise UsageError(f"{path} needs no recorder: {state.text}", to_paste("attach", path))
+    with run_folder.held(folder):
+        # Another recorder may have taken it up, and gone, since it was read.
+        with SessionReader(path) as reader:
+            known = reader.meta()
+        if "result" in known:
+            text = status(known, path).text
+            raise UsageError(f"{path} needs no recorder: {text}", to_paste("show", path))
+        return _to_end(
+            path,
+            known,
+            uuids,
+            handle,
+            run_folder.settings_of(folder),
+            say=say,
+            on_session=on_session,
+            stopping=stopping,
+            begun=begun,
+        )
+
+
+def _nothing_left(path: Path, known: Mapping[str, JSON]) -> UsageError:
+    """Why the run of a session cannot be taken up: this user has no folder of it."""
+    recorder = process_id(known.get("recorder"))
+    if recorder is not None and recorder.alive() is None:
+        return run_folder.RecordedElsewhere(path, recorder)
+    if status(known, path).live or goes_on_alone(known):
+        return run_folder.NotYours(path)
+    return UsageError(
+        f"nothing is left of the run of {path}: no folder in {paths.runs_home()} is of it",
+        f"what it has: {to_paste('show', path)}",
+    )
+
+
+def _to_end(
+    path: Path,
+    known: Mapping[str, JSON],
+    uuids: Sequence[str],
+    handle: dict[str, JSON],
+    settings: run_folder.Settings,
+    *,
+    say: Callable[[str], None],
+    on_session: Callable[[Path], None],
+    stopping: str | None,
+    begun: Callable[[], object],
+) -> tuple[ExitCode, Stop]:
+    """Of a run whose folder is held, and says ``handle`` and ``settings``."""
+    at = mapping(known.get("cursor")).get("at")
+    runner = load(str(handle["kind"]))
+    run = runner.attach(handle, at)
+    begun()
+    interval, contained = settings.interval, runner.contained
+    open_sources = partial(Sources.open, workload=True, contained=contained, interval=interval)
+    dcgm = Dcgm(settings.dcgm, interval) if settings.dcgm else None
+    try:
+        sources = open_sources(uuids or None, dcgm=dcgm)
+    except NotAvailable as error:  # what is still there is worth recording
+        say(f"{error.message}; going on without it")
+        try:
+            sources = open_sources(uuids or None)
+        except NotAvailable:
+            sources = open_sources(None)
+    if sources.notice is not None:
+        say(sources.notice)
+    stop = Stop()
+    if stopping is not None and run.pids():
+        stop.ask(stopping)
+    try:
+        recording = resume(path, known, sources, run=run, interval=interval, on_trouble=say)
+    except BaseException:
+        sources.close()
+        raise
+    if stop.why is None:
+        say(f"took up {path}")
+    on_session(path)
+    with stopping_signals(stop):
+        return conclude(run_to_end(recording, stop), say), stop

@@ -1,0 +1,164 @@
+"""Recording one run of a study, from preparing its environment to its end."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+
+from gpuwatch import runners
+from gpuwatch.core import paths, spare
+from gpuwatch.core.errors import REFUSED, ExitCode, GpuwatchError, StorageError
+from gpuwatch.core.models import JSON, Given, Workload
+from gpuwatch.recorder import programs, run_folder
+from gpuwatch.recorder.control import Stop, conclude, run_to_end
+from gpuwatch.recorder.recording import Header, begin
+from gpuwatch.recorder.request import Request, spec
+from gpuwatch.recorder.sources import DCGM_HOST, Sources
+from gpuwatch.session.study.plan import PlannedRun
+from gpuwatch.session.writing.store import Safety
+from gpuwatch.session.writing.write_hints import room
+
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
+_SPARE_THREADS = 4
+"""That it needs for its writer, and for calls of the driver that hang."""
+
+
+def record_one(
+    request: Request,
+    planned: PlannedRun,
+    folder: Path,
+    given: Given,
+    stop: Stop,
+    say: Callable[[str], None],
+    notice: Callable[[str], None],
+    on_session: Callable[[Path], None],
+) -> ExitCode:
+    """Run and record ``planned`` into its session in ``folder``; returns its exit code.
+
+    ``notice`` takes what is said once, however many runs it is true of.
+
+    Raises:
+        StorageError: the session or the run's folder cannot be written.
+        GpuwatchError: the run could not be started; where there is a session, that says why.
+        Stopped: a stop was asked for while it was prepared.
+    """
+    path = folder / planned.file
+    run_id = uuid.uuid4().hex[:12]
+    machine = planned.workload.kind == "machine"
+    runner = None if machine else runners.load(planned.environment.kind)
+    run_folder.sweep()
+    own: Path | None = None
+    sources: Sources | None = None
+    holding = contextlib.ExitStack()
+    try:
+        launch = prepared = None
+        if runner is not None:
+            own = paths.new_run_folder(run_id)
+            holding.enter_context(run_folder.held(own))
+            # From here on it can be stopped by name, however long an image takes to come.
+            run_folder.note_session(own, path)
+            archive, digest = _archive(request, planned.workload, own)
+            launch = spec(request, planned, archive, given)
+            with stop.preparing(), runners.guarded(planned.environment.kind):
+                prepared = runner.prepare(launch, say)
+        sources = Sources.open(
+            request.gpus or None,
+            workload=not machine,
+            contained=bool(runner and runner.contained),
+            interval=request.interval,
+            dcgm=request.dcgm,
+        )
+        spare.files()
+        spare.threads(_SPARE_THREADS)
+        if sources.notice is not None and request.gpus != ():
+            notice(sources.notice)
+        facts = dict(sources.host_facts())
+        if request.dcgm is not None:
+            facts[DCGM_HOST] = request.dcgm.host
+        environment: dict[str, JSON] = {
+            "kind": planned.environment.kind,
+            "label": planned.environment.label,
+            "image": planned.environment.image,
+        }
+        if runner is not None:
+            assert own is not None and prepared is not None and launch is not None
+            if digest:
+                facts["gpuwatch.workloads.sha256"] = digest
+            if planned.workload.kind == "command":
+                arguments = planned.workload.arguments
+                facts["gpuwatch.program.sha256"] = programs.text(
+                    programs.digests(arguments, Path.cwd())
+                )
+            engine = runners.engine(planned.environment.kind, runner)
+            environment |= {"engine": engine, **prepared.facts, "gpus": list(launch.gpus)}
+        header = Header(
+            session={
+                "id": run_id,
+                "label": f"{planned.workload.name} ({planned.environment.label})",
+                "study": folder.name,
+                "index": planned.index,
+            },
+            interval=request.interval,
+            workload={
+                "name": planned.workload.name,
+                "kind": planned.workload.kind,
+                "arguments": list(planned.workload.arguments),
+                "parameters": dict(planned.workload.parameters),
+            },
+            environment=environment,
+            facts=facts,
+        )
+        recording = begin(
+            path,
+            header,
+            sources,
+            runner=runner,
+            spec=launch,
+            prepared=prepared,
+            folder=own,
+            on_trouble=say,
+            safety=_safety(machine, throw_away=request.while_pid is not None),
+        )
+    except BaseException as error:
+        if sources is not None:
+            sources.close()
+        if own is not None:
+            paths.remove_run_folder(own)
+        holding.close()
+        if isinstance(error, OSError):
+            raise refused(error, own) from error
+        raise
+    with holding:
+        on_session(path)
+        return conclude(run_to_end(recording, stop, request.duration, request.while_pid), say)
+
+
+def refused(error: OSError, folder: Path | None) -> GpuwatchError:
+    """What the system refused to a start: room in the run's ``folder``, or anything else."""
+    if error.errno in _NO_ROOM and folder is not None:
+        return StorageError(
+            f"cannot write to {folder.parent}: {error.strerror}",
+            f"{room(folder.parent)}, or set XDG_STATE_HOME to another folder",
+        )
+    of = "" if error.filename is None else f": {os.fsdecode(error.filename)}"
+    mend = None if error.errno is None else REFUSED.get(error.errno)
+    return GpuwatchError(f"cannot start the run: {error.strerror or error}{of}", mend)
+
+
+def _safety(machine: bool, *, throw_away: bool) -> Safety:
+    """A recording of the machine can be made again; the one behind a screen goes with it."""
+    if not machine:
+        return Safety.MACHINE
+    return Safety.RECORDER if throw_away else Safety.NEARLY
+
+
+def _archive(request: Request, workload: Workload, folder: Path) -> tuple[str | None, str | None]:
+    if workload.kind != "workload":
+        return None, None
+    assert request.build_archive is not None
+    target = folder / "workloads.pyz"
+    return str(target), request.build_archive(target)

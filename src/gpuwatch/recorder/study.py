@@ -1,0 +1,221 @@
+"""Going through the runs of a plan: rest, run, note how it ended, rewrite the summary."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from gpuwatch.core.errors import ExitCode, GpuwatchError, NotAvailable, StorageError
+from gpuwatch.core.models import Given, Problem
+from gpuwatch.core.text import to_paste
+from gpuwatch.recorder.control import Stop, Stopped, stopping_signals, summarise
+from gpuwatch.recorder.request import Request
+from gpuwatch.recorder.single_run import record_one
+from gpuwatch.session.study import study_folder
+from gpuwatch.session.study.estimate import Timing, about, timing
+from gpuwatch.session.study.outcomes import End, end_of, given_up
+from gpuwatch.session.study.plan import Plan, PlannedRun, labels
+from gpuwatch.session.study.progress import place_words, seconds_to_go
+from gpuwatch.session.writing.write_hints import room
+
+SLOW_SUMMARY = 3.0
+"""Seconds: after a summary that took longer, the next one waits for the end of the block. Each one
+reads all sessions, so that in a long study they would take more time than the runs."""
+
+
+def unavailable(problems: Sequence[Problem]) -> NotAvailable:
+    """The first of them as an error."""
+    return NotAvailable(problems[0].text, problems[0].fix)
+
+
+class StudyRun:
+    """The runs of a study that are still to be done, or to be done again."""
+
+    def __init__(
+        self,
+        request: Request,
+        plan: Plan,
+        folder: Path,
+        given: Given,
+        say: Callable[[str], None],
+        on_session: Callable[[Path], None],
+        on_turn: Callable[[str], None],
+        on_summary: Callable[[str], None],
+    ) -> None:
+        self._request, self._plan, self._folder, self._given = request, plan, folder, given
+        self._say, self._on_session, self._on_turn = say, on_session, on_turn
+        self._on_summary = on_summary
+        self._labels = labels(plan.runs)
+        self._stop = Stop()
+        self._ends: dict[int, End] = {}
+        self._timings: list[Timing] = []
+        self._before: Timing | None = None
+        """Of the last run that this recorder did."""
+        self._given_up: set[int] = set()
+        self._told: set[str] = set()
+        self._summary_is_old = False
+        self._summary_took = 0.0
+        self._no_room: str | None = None
+        """Why a session could not be saved, and no later one could be."""
+
+    def through(
+        self, todo: Sequence[PlannedRun], problems: Mapping[int, Sequence[Problem]]
+    ) -> ExitCode:
+        """Do ``todo`` in order; ``problems`` say which of them cannot be started at all.
+
+        A run that fails is kept, and the others go on, unless its session could not be saved.
+        Returns the highest exit code.
+
+        Raises:
+            StorageError: the session of the only run of the plan cannot be written.
+            GpuwatchError: the only run of the plan could not be started.
+        """
+        waiting = {run.index for run in todo}
+        for run in self._plan.runs:
+            if run.index not in waiting:
+                self._learn(run)
+        self._give_up()
+        code, rested = ExitCode.DONE, True
+        block: tuple[int, int | None] | None = None
+        with stopping_signals(self._stop):
+            for run in todo:
+                if self._stop.why is not None or self._no_room is not None:
+                    break
+                if self._summary_took > SLOW_SUMMARY and block != (run.part, run.block):
+                    self._summarise()
+                block = run.part, run.block
+                if found := problems.get(run.index):
+                    code = max(code, self._pass_over(run, found))
+                if found or run.index in self._given_up:
+                    continue
+                if not rested and not self._stop.rest(self._plan.parts[run.part].cool_down):
+                    break
+                rested = False
+                self._announce(run, problems)
+                code = max(code, self._one(run))
+                self._give_up()
+                if self._summary_took <= SLOW_SUMMARY and self._no_room is None:
+                    self._summarise()
+            self._end()
+        return ExitCode.INTERRUPTED if self._stop.number == signal.SIGINT else code
+
+    def _one(self, run: PlannedRun) -> ExitCode:
+        """Do one run, of which the summary does not know then."""
+        path = self._folder / run.file
+        try:
+            code = record_one(
+                self._request,
+                run,
+                self._folder,
+                self._given,
+                self._stop,
+                self._say,
+                self._tell,
+                self._on_session,
+            )
+        except Stopped:
+            why = f"it was stopped before it began ({self._stop.why})"
+            found = [Problem(study_folder.STUDY_ENDED, why, to_paste("resume", self._folder.name))]
+            study_folder.note(self._folder, {run.index: found})
+            return ExitCode.DONE
+        except StorageError as error:
+            if len(self._plan.runs) == 1:
+                raise
+            self._no_room = error.message
+            return ExitCode.RUN_FAILED
+        except GpuwatchError as error:
+            found = [Problem("not-started", error.message, error.mend)]
+            if not os.path.exists(path):
+                study_folder.note(self._folder, {run.index: found})
+            if len(self._plan.runs) == 1:
+                self._on_summary(summarise(self._folder, self._say))
+                raise
+            code = self._pass_over(run, found)
+        if self._stop.unsaved is not None and "locked" not in self._stop.unsaved:
+            self._no_room = self._stop.unsaved
+        self._learn(run, started=True)
+        if self._ends.get(run.index) is End.OUT_OF_MEMORY and self._plan.parts[run.part].sweep:
+            code = ExitCode.DONE  # where memory ends is what a sweep is to find
+        self._summary_is_old = True
+        return code
+
+    def _summarise(self) -> None:
+        """Rewrite the summary, if there is anything new to say."""
+        if not self._summary_is_old or self._plan.runs[0].workload.kind == "machine":
+            return
+        begun = time.monotonic()
+        self._on_summary(summarise(self._folder, self._say))
+        self._summary_took = time.monotonic() - begun
+        self._summary_is_old = False
+
+    def _learn(self, run: PlannedRun, *, started: bool = False) -> None:
+        """Take note of how a run ended, and of the time it took."""
+        path = self._folder / run.file
+        if not os.path.exists(path):
+            if started:
+                self._ends[run.index] = End.FAILED
+            return
+        with contextlib.suppress(GpuwatchError):
+            if (end := end_of(path)) is not None:
+                self._ends[run.index] = end
+        if (found := timing(path)) is not None:
+            self._timings.append(found)
+            self._before = found if started else self._before
+
+    def _give_up(self) -> None:
+        """Find the runs that are not worth starting any more, write it into the plan, tell it."""
+        found = {
+            index: [problem]
+            for index, problem in given_up(self._plan, self._ends).items()
+            if index not in self._given_up
+            and not os.path.exists(self._folder / self._plan.runs[index - 1].file)
+        }
+        self._given_up |= found.keys()
+        study_folder.note(self._folder, found)
+        self._summary_is_old |= bool(found)
+        for (problem,) in found.values():
+            self._tell(f"{problem.text}: not started again")
+
+    def _pass_over(self, run: PlannedRun, problems: Sequence[Problem]) -> ExitCode:
+        self._summary_is_old = True
+        why = unavailable(problems)
+        self._tell(f"{self._labels[run.index - 1]}: {why}")
+        return why.exit_code
+
+    def _tell(self, text: str) -> None:
+        """Say it once, however many runs it is true of."""
+        if text not in self._told:
+            self._told.add(text)
+            self._say(text)
+
+    def _announce(self, run: PlannedRun, impossible: Mapping[int, object]) -> None:
+        if len(self._plan.runs) == 1:
+            return
+        to_come = [
+            each
+            for each in self._plan.runs[run.index - 1 :]
+            if each.index not in self._given_up
+            and each.index not in impossible
+            and not os.path.exists(self._folder / each.file)
+        ]
+        pause = None if self._before is None else time.time() - self._before.end
+        left = seconds_to_go(to_come, self._timings, pause)
+        tail = "" if left is None else f"; {about(left)} left"
+        where, name = place_words(self._plan, run), self._labels[run.index - 1]
+        self._on_turn(f"{where}: {name}{tail}")
+
+    def _end(self) -> None:
+        """After the last run, or a stop: what did not have its turn, and the summary."""
+        if (self._stop.why or self._no_room) and len(self._plan.runs) > 1:
+            text = f"the study was ended before its turn ({self._stop.why or self._no_room})"
+            mend = to_paste("resume", self._folder.name)
+            if self._no_room is not None:
+                mend = f"{room(self._folder)}, then {mend}"
+                self._say(f"{self._no_room}: the study ends here; {mend}")
+            study_folder.note_rest(self._folder, Problem(study_folder.STUDY_ENDED, text, mend))
+            self._summary_is_old = True
+        self._summarise()

@@ -1,0 +1,1 @@
+"""Reading session files, which may be anybody's."""

@@ -1,0 +1,155 @@
+"""Rows of a session file as SQLite gives them, made into what readers are given.
+
+A file from elsewhere may hold anything: what has the wrong type is unknown, or raises.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+
+from gpuwatch.core.metrics import Method
+from gpuwatch.core.models import JSON, mapping, number
+from gpuwatch.session.reading import limits
+from gpuwatch.session.reading.bulk import floats
+from gpuwatch.session.reading.validation import whole
+from gpuwatch.session.rows import NOT_KNOWN, ChannelRow, DeviceRow, StepRow
+
+Read = Callable[[JSON], JSON]
+_SIZED = frozenset({str, bytes})
+_LONGEST = 4096
+"""Characters of a name or a reason; a recorder's have some hundred."""
+
+
+def devices_of(rows: Sequence[tuple[JSON, ...]], read: Read) -> tuple[DeviceRow, ...]:
+    """Rows ``(id, kind, name, uuid, used, attributes)``, in the natural order of their ids;
+    ``read`` reads JSON."""
+    devices = [
+        DeviceRow(
+            _text(id_),
+            _text(kind),
+            _text(name),
+            None if uuid is None else _text(uuid),
+            None if used == NOT_KNOWN else bool(used),
+            mapping(read(attributes)),
+        )
+        for id_, kind, name, uuid, used, attributes in rows
+    ]
+    return tuple(sorted(devices, key=lambda device: _natural(device.id)))
+
+
+def channels_of(
+    rows: Sequence[tuple[JSON, ...]], changes: Sequence[tuple[JSON, ...]]
+) -> tuple[ChannelRow, ...]:
+    """Rows of ``channel``, each with the last of ``changes``: ``(id, method, source, reason)``."""
+    stated = {row[0]: [row[5:]] for row in rows}
+    for id_, *change in changes:
+        stated.get(id_, []).append(tuple(change))
+    found = []
+    for id_, device, metric, unit, kind, *_ in rows:
+        method, source, reason = stated[id_][-1]
+        methods = [_method(each) for each, _, _ in stated[id_]]
+        available = [each for each in methods if each is not Method.UNAVAILABLE]
+        found.append(
+            ChannelRow(
+                int(id_),
+                _text(device),
+                _text(metric),
+                _text(unit),
+                _text(kind),
+                _method(method),
+                _text(source),
+                None if reason is None else _text(reason),
+                available[-1] if available else Method.UNAVAILABLE,
+            )
+        )
+    return tuple(found)
+
+
+def step_of(row: tuple[JSON, ...]) -> StepRow:
+    """A row of ``step`` in the order of :class:`StepRow`."""
+    n, t, step, count, warmup, samples, *lists, phases, partial, flop, size = row
+    phases = phases_of(phases)
+    partial = partial if bytes_of((partial,)) <= limits.OF_A_LINE else None
+    seconds, loss, acc1, acc5 = map(floats, lists)
+    return StepRow(
+        n=whole(n),
+        t=whole(t),
+        step=whole(step),
+        count=max(1, whole(count)),
+        warmup=bool(warmup),
+        samples=number(samples),
+        seconds=seconds,
+        loss=loss,
+        acc1=acc1,
+        acc5=acc5,
+        phases=phases,
+        partial=tuple(part for part in _sequence(json_of(partial)) if isinstance(part, int)),
+        flop=number(flop),
+        bytes=number(size),
+    )
+
+
+def phases_of(text: JSON) -> dict[str, float]:
+    """The seconds of phases that a text of JSON holds, by name; none where it is too long."""
+    if bytes_of((text,)) > limits.OF_PHASES:
+        return {}
+    known = {str(name): number(value) for name, value in mapping(json_of(text)).items()}
+    return {name: value for name, value in known.items() if value is not None}
+
+
+class Documents:
+    """JSON of the rows of one table, until there are too many values in it."""
+
+    def __init__(self) -> None:
+        self._left = limits.CELLS
+        self.left_out = 0
+        """Documents that were not read."""
+
+    def read(self, text: JSON) -> JSON:
+        """What a text of JSON holds; ``None`` where it is none, or too large."""
+        self._left -= _cells(text)
+        if self._left >= 0:
+            return json_of(text)
+        self.left_out += 1
+        return None
+
+
+def _cells(text: JSON) -> int:
+    """Values in a text of JSON, or more."""
+    return sum(map(text.count, ",[{")) if isinstance(text, str) else 0
+
+
+def bytes_of(row: tuple[JSON, ...]) -> int:
+    """Of the texts and blobs of a row."""
+    return sum(len(value) for value in row if type(value) in _SIZED)
+
+
+def _text(value: object) -> str:
+    return str(value)[:_LONGEST]
+
+
+def _natural(text: str) -> tuple[str, int]:
+    head = text.rstrip("0123456789")
+    return head, int(text[len(head) :] or 0)
+
+
+def json_of(text: object) -> JSON:
+    """What a text of JSON holds; ``None`` where it is none, or has too many values."""
+    if text is None or _cells(text) > limits.CELLS:
+        return None
+    try:
+        return json.loads(str(text))
+    except (ValueError, RecursionError):
+        return None
+
+
+def _sequence(value: JSON) -> Sequence[JSON]:
+    return value if isinstance(value, list) else ()
+
+
+def _method(text: object) -> Method:
+    try:
+        return Method(str(text))
+    except ValueError:
+        return Method.UNAVAILABLE

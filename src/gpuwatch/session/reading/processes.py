@@ -1,0 +1,191 @@
+"""Which processes ran at a moment of a session, read from the rows of the minute before it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from gpuwatch.core.models import JSON, number
+from gpuwatch.session.reading.limits import STRANGERS
+from gpuwatch.session.reading.validation import in_order, whole
+from gpuwatch.session.rows import GpuProcessRow, Presence, Processes, ProcessRow, Query
+from gpuwatch.session.schema import RESTATED_SECONDS
+
+RowAt = Callable[[str, int], int]
+"""The number of a table's last row up to a time."""
+
+_WINDOW_NS = (RESTATED_SECONDS + 5) * 1_000_000_000
+_CHUNK = 500
+_MOST = 20_000
+"""Rows that are looked at; a file of someone else's may hold any number."""
+_SANE = "typeof(t) = 'integer' AND typeof(pid) = 'integer'"
+_GPU_COLUMNS = "t, device, pid, name, owned, bytes, running"
+
+
+def processes_at(query: Query, version: int, row_at: RowAt, upto: int | None) -> Processes:
+    """The newest row of each process at ``upto`` (session nanoseconds; ``None``: the end)."""
+    if version < 2:
+        return Processes((), tuple(_on_gpus_1(query, upto)))
+
+    def recent(table: str, columns: str) -> Iterator[tuple[JSON, ...]]:
+        below = 2**62 if upto is None else row_at(table, upto) + 1
+        return _recent(query, table, columns, below)
+
+    use: dict[int, tuple[JSON, ...]] = {}
+    for _, t, pid, cores, resident in recent("process_use", "pid, cores, resident"):
+        use.setdefault(pid, (t, number(cores), _whole(resident)))
+    found: dict[int, ProcessRow] = {}
+    columns = "pid, started, name, user, place, owned, running, reason"
+    for _, t, pid, started, name, user, place, owned, running, reason in recent("process", columns):
+        if pid in found:
+            continue
+        _, cores, resident = use.get(pid, (0, None, None))
+        found[pid] = ProcessRow(
+            t,
+            pid,
+            _whole(started),
+            _text(name),
+            _text(user),
+            _text(place),
+            None if owned is None else bool(owned),
+            bool(running),
+            _text(reason),
+            cores,
+            resident,
+        )
+    on: dict[tuple[str, int], GpuProcessRow] = {}
+    for _, *row in recent("gpu_process", f"{_GPU_COLUMNS[3:]}, kind, share, reason"):
+        gpu = gpu_process(row)
+        on.setdefault((gpu.device, gpu.pid), gpu)
+    return Processes(tuple(found.values()), tuple(on.values()))
+
+
+def presences(
+    query: Query, version: int, start: int, end: int, leave_out: Callable[[str], None]
+) -> tuple[Presence, ...]:
+    """Every process that was on a GPU and not the workload's, for how long of ``start`` to ``end``.
+
+    Each is counted from its first row to the one that says that it left. ``leave_out`` is told
+    where there are too many.
+    """
+
+    def within(begun: int, left: int) -> int:
+        return max(0, min(left, end) - max(begun, start))
+
+    extra = "kind, share" if version >= 2 else "NULL, NULL"
+    since: dict[tuple[str, int], int] = {}
+    found: dict[tuple[str, int], Presence] = {}
+    after = -1
+    while rows := query(
+        f"SELECT n, {_GPU_COLUMNS}, {extra} FROM gpu_process WHERE n > ? AND owned = 0 "  # noqa: S608
+        f"AND {_SANE} AND pid NOT IN (SELECT pid FROM gpu_process WHERE owned = 1) "
+        "ORDER BY n LIMIT ?",
+        (after, _MOST),
+    ):
+        for n, t, device, pid, name, _, size, running, kind, share in rows:
+            in_order((n,), after)
+            after = n
+            key = str(device), int(pid)
+            if key not in found and len(found) >= STRANGERS:
+                leave_out(f"of the processes of others the first {STRANGERS:,} are read")
+                continue
+            before = found.get(key) or Presence(*key, None, None, None, None, None, None, 0)
+            begun = since.pop(key, None)
+            here = 0 if begun is None else within(begun, t)
+            if running:
+                since[key] = t
+            found[key] = Presence(
+                *key,
+                _text(name) or before.name,
+                None,
+                None,
+                _text(kind) or before.kind,
+                _largest(before.bytes, _whole(size)),
+                _largest(before.share, number(share)),
+                before.ns + here,
+            )
+    whose = _whose(query, {pid for _, pid in found}) if version >= 2 else {}
+    return tuple(
+        Presence(
+            device,
+            pid,
+            one.name,
+            *whose.get(pid, (None, None)),
+            one.kind,
+            one.bytes,
+            one.share,
+            one.ns + within(since.get((device, pid), end), end),
+        )
+        for (device, pid), one in found.items()
+    )
+
+
+def gpu_process(row: Sequence[JSON]) -> GpuProcessRow:
+    """A row of ``gpu_process`` from ``t`` on; one of schema 1 ends with ``running``."""
+    t, device, pid, name, owned, size, running, *rest = row
+    kind, share, reason = rest if rest else (None, None, None)
+    return GpuProcessRow(
+        whole(t),
+        str(device)[:1000],
+        whole(pid),
+        _text(name),
+        None if owned is None else bool(owned),
+        _whole(size),
+        bool(running),
+        _text(kind),
+        number(share),
+        _text(reason),
+    )
+
+
+def _on_gpus_1(query: Query, upto: int | None) -> list[GpuProcessRow]:
+    rows = query(
+        f"SELECT {_GPU_COLUMNS} FROM gpu_process WHERE {_SANE} AND n IN "  # noqa: S608
+        "(SELECT max(n) FROM gpu_process WHERE t <= ? GROUP BY device, pid) LIMIT 1000",
+        (2**62 if upto is None else upto,),
+    )
+    return [gpu_process(row) for row in rows]
+
+
+def _recent(query: Query, table: str, columns: str, below: int) -> Iterator[tuple[JSON, ...]]:
+    """Rows ``(n, t, ...)`` with a lower ``n``, the newest first, of one minute."""
+    oldest: int | None = None
+    for _ in range(_MOST // _CHUNK):
+        rows = query(
+            f"SELECT n, t, {columns} FROM {table} WHERE n < ? "  # noqa: S608
+            f"AND {_SANE} ORDER BY n DESC LIMIT ?",
+            (below, _CHUNK),
+        )
+        for row in rows:
+            below, t = row[0], row[1]
+            oldest = t - _WINDOW_NS if oldest is None else oldest
+            if t < oldest:
+                return
+            yield row
+        if len(rows) < _CHUNK:
+            return
+
+
+def _whose(query: Query, pids: set[int]) -> dict[int, tuple[str | None, str | None]]:
+    """User and place by PID."""
+    found = {}
+    for pid in list(pids)[:100]:
+        rows = query(
+            "SELECT user, place FROM process WHERE pid = ? ORDER BY n DESC LIMIT 1", (pid,)
+        )
+        for user, place in rows:
+            found[pid] = _text(user), _text(place)
+    return found
+
+
+def _largest(one: JSON, other: JSON) -> JSON:
+    known = [each for each in (one, other) if each is not None]
+    return max(known) if known else None
+
+
+def _whole(value: JSON) -> int | None:
+    known = number(value)
+    return None if known is None else int(known)
+
+
+def _text(value: JSON) -> str | None:
+    return None if value is None else str(value)[:1000]

@@ -1,0 +1,154 @@
+"""A session as it was at an earlier moment, read through the interface of its reader."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from gpuwatch.core.models import JSON
+from gpuwatch.session.reading.bulk import TickColumns, TierColumns
+from gpuwatch.session.reading.reader import CHUNK, SessionReader
+from gpuwatch.session.reading.validation import whole
+from gpuwatch.session.rows import EventRow, GpuProcessRow, LogRow, Processes, StepBucket, StepRow
+from gpuwatch.session.schema import TIER_SECONDS
+from gpuwatch.session.status import State, Status, status
+
+_BUCKET_NS = TIER_SECONDS * 1_000_000_000
+_RUNNING = Status(State.RUNNING, "running", None, live=True)
+_STARTING = Status(State.STARTING, "starting", None, live=True)
+
+
+class PastReader(SessionReader):
+    """What ``reader`` would have given ``t_ns`` nanoseconds after the session's start.
+
+    It reads through the connection of ``reader``, which must stay open. What the file does not
+    date (facts, devices, ceilings) is as it is in the file.
+    """
+
+    def __init__(self, reader: SessionReader, t_ns: int) -> None:
+        super().__init__(reader.path, reader.opened)
+        self.t_ns = t_ns
+        self._upto: dict[str, int] = {}
+        self.advance(t_ns)
+
+    def close(self) -> None:
+        """Nothing: the file is closed by the reader that opened it."""
+
+    def advance(self, t_ns: int) -> None:
+        """Go to another moment: what was read of one before stays what it was."""
+        self.t_ns = t_ns
+        self._upto = {table: super(PastReader, self).row_at(table, t_ns) for table in _TABLES}
+
+    def row_at(self, table: str, t: int) -> int:
+        return super().row_at(table, min(t, self.t_ns))
+
+    def meta(self) -> dict[str, JSON]:
+        """Without what was written later, as far as it says when it was."""
+        found = super().meta()
+        result = found.get("result")
+        if isinstance(result, dict) and not self._later(result):
+            return found
+        found.pop("run_state", None)
+        kept = {key: value for key, value in found.items() if not self._later(value)}
+        kept.pop("result", None)
+        kept.pop("closed", None)
+        return kept
+
+    def _later(self, value: JSON) -> bool:
+        t = value.get("t") if isinstance(value, dict) else None
+        return isinstance(t, (int, float)) and t > self.t_ns
+
+    def status(self, meta: Mapping[str, JSON]) -> Status:
+        """Of a run that was not over: running, or starting before its launch."""
+        if "result" in meta:
+            return status(meta, self.path)
+        return _STARTING if meta.get("handle") and "launch" not in meta else _RUNNING
+
+    def _changes(self) -> list[tuple[JSON, ...]]:
+        return self._newest_changes("WHERE t <= ?", (self.t_ns,))
+
+    def last_tick(self) -> tuple[int, int] | None:
+        rows = self._rows("SELECT n, t FROM tick WHERE n = ?", (self._upto["tick"],))
+        return (whole(rows[0][0]), whole(rows[0][1])) if rows else None
+
+    def ticks(
+        self, channels: Sequence[int], after: int = -1, limit: int = CHUNK
+    ) -> list[tuple[JSON, ...]]:
+        limit = min(limit, self._upto["tick"] - after)
+        found = super().ticks(channels, after, limit) if limit > 0 else []
+        return [row for row in found if row[0] <= self._upto["tick"]]
+
+    def tick_columns(
+        self, channels: Sequence[int], after: int, upto: int, limit: int = -1
+    ) -> TickColumns:
+        return super().tick_columns(channels, after, min(upto, self._upto["tick"]), limit)
+
+    def tier(self, channels: Sequence[int], stat: int) -> list[tuple[JSON, ...]]:
+        """Of the buckets that were finished."""
+        last = self.t_ns // _BUCKET_NS
+        return [row for row in super().tier(channels, stat) if row[0] < last]
+
+    def tier_columns(self, channels: Sequence[int], after: int = -1) -> TierColumns:
+        found = super().tier_columns(channels, after)
+        last = self.t_ns // _BUCKET_NS
+        size = sum(1 for n in found.n if n < last)
+        return TierColumns(
+            found.n[:size],
+            tuple(each[:size] for each in found.means),
+            tuple(each[:size] for each in found.counts),
+        )
+
+    def steps(self, after: int = -1, limit: int = CHUNK) -> list[StepRow]:
+        limit = min(limit, self._upto["step"] - after)
+        found = super().steps(after, limit) if limit > 0 else []
+        return [row for row in found if row.n <= self._upto["step"]]
+
+    def step_groups(self, after: int, upto: int) -> list[StepRow]:
+        return super().step_groups(after, min(upto, self._upto["step"]))
+
+    def step_tier(self) -> list[StepBucket]:
+        return [row for row in super().step_tier() if row.n <= self._upto["step"]]
+
+    def steps_folded(self, after: int, upto: int) -> list[StepRow | StepBucket]:
+        return super().steps_folded(after, min(upto, self._upto["step"]))
+
+    def first_timed_step(self) -> int | None:
+        found = super().first_timed_step()
+        return found if found is not None and found <= self._upto["step"] else None
+
+    def step_count(self) -> int | None:
+        rows = self._rows(
+            "SELECT count(*), sum(count * (warmup = 0)) FROM step WHERE n <= ?",
+            (self._upto["step"],),
+        )
+        return int(rows[0][1]) if rows[0][0] else None
+
+    def last_step(self) -> int:
+        return self._upto["step"]
+
+    def log(self, after: int = -1, limit: int = CHUNK) -> list[LogRow]:
+        limit = min(limit, self._upto["log"] - after)
+        found = super().log(after, limit) if limit > 0 else []
+        return [row for row in found if row.n <= self._upto["log"]]
+
+    def last_log(self) -> int:
+        return self._upto["log"]
+
+    def events(self, after: int = -1, limit: int = CHUNK) -> list[EventRow]:
+        limit = min(limit, self._upto["event"] - after)
+        found = super().events(after, limit) if limit > 0 else []
+        return [row for row in found if row.n <= self._upto["event"]]
+
+    def events_of(self, kinds: Sequence[str], upto: int) -> list[EventRow]:
+        return super().events_of(kinds, min(upto, self._upto["event"]))
+
+    def last_event(self) -> int:
+        return self._upto["event"]
+
+    def gpu_processes(self) -> list[GpuProcessRow]:
+        return list(self.processes().on_gpus)
+
+    def processes(self, upto: int | None = None) -> Processes:
+        return super().processes(self.t_ns if upto is None else min(upto, self.t_ns))
+
+
+_TABLES = ("tick", "step", "log", "event")

@@ -1,0 +1,173 @@
+"""Step lines by ten seconds: from the tier that ``step_tier.py`` writes, and without one."""
+
+from __future__ import annotations
+
+import math
+import sys
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from gpuwatch.core.models import JSON, number
+from gpuwatch.session.reading import limits
+from gpuwatch.session.reading.bulk import floats
+from gpuwatch.session.reading.parsed import bytes_of, phases_of, step_of
+from gpuwatch.session.reading.validation import whole
+from gpuwatch.session.rows import Query, StepBucket, StepRow
+from gpuwatch.session.schema import TIER_SECONDS
+
+_BUCKET_NS = TIER_SECONDS * 1_000_000_000
+_PIECE = 1000
+_MOST_TOGETHER = 20_000
+"""Lines of one row."""
+
+
+def buckets(rows: Query, after: int = -1) -> list[StepBucket]:
+    """The rows of the tier behind the step line ``after``, in order.
+
+    Lines may be in none: those since the last row, and where one recorder followed another.
+    """
+    found: list[StepBucket] = []
+    while len(found) < limits.BUCKETS and (
+        read := rows(
+            "SELECT n, lines, t, start, step, count, warmup, partial, samples, taken, times, "
+            "weights, loss, phases, flop, bytes FROM step_tier WHERE n > ? ORDER BY n LIMIT ?",
+            (after, _PIECE),
+        )
+    ):
+        for row in read:
+            bucket = _bucket(row)
+            if bucket.lines < 1 or bucket.n - bucket.lines < after:
+                raise ValueError("a row of the tier covers lines of another one")
+            found.append(bucket)
+            after = bucket.n
+    return found
+
+
+def folded(
+    rows: Query, after: int, upto: int, leave_out: Callable[[str], None]
+) -> Iterator[StepRow | StepBucket]:
+    """The step lines with ``after < n <= upto``, those of ten seconds as one with the time of every
+    full step; a line that does not have a time for each of its steps stays a line. ``leave_out``
+    is told where there are too many, or too much in them."""
+    group: list[tuple[JSON, ...]] = []
+    lines, left = 0, limits.OF_LINES
+    while read := rows(
+        "SELECT n, t, step, count, warmup, samples, seconds, loss, acc1, acc5, phases, partial, "
+        "flop, bytes FROM step WHERE n > ? AND n <= ? ORDER BY n LIMIT ?",
+        (after, upto, _PIECE),
+    ):
+        for row in read:
+            lines, left = lines + 1, left - bytes_of(row[6:12])
+            if lines > limits.LINES or (left < 0 and lines > 1):
+                leave_out(f"of the step lines in no tier the first {lines - 1:,} are read")
+                yield from _together(group)
+                return
+            seconds = row[6]
+            timed = isinstance(seconds, bytes) and len(seconds) == 8 * whole(row[3]) > 0
+            if group and not (
+                timed
+                and len(group) < _MOST_TOGETHER
+                and group[0][1] // _BUCKET_NS == whole(row[1]) // _BUCKET_NS
+                and group[0][4] == row[4]
+            ):
+                yield from _together(group)
+                group = []
+            if timed:
+                group.append(row)
+            else:
+                yield step_of(row)
+        after = whole(read[-1][0])
+    yield from _together(group)
+
+
+def _together(group: list[tuple[JSON, ...]]) -> Iterable[StepRow | StepBucket]:
+    times = array("d")
+    if not group or not _read(b"".join(row[6] for row in group), times) or not _are_times(times):
+        return map(step_of, group)
+    first, last, at = group[0], group[-1], 0
+    full = times
+    partial: set[int] = set()
+    phases: dict[str, float] = {}
+    if any(row[11] is not None for row in group):
+        full = array("d")
+        for line in map(step_of, group):
+            begin = line.step - line.count + 1
+            full.extend(
+                each
+                for step, each in enumerate(times[at : at + line.count], begin)
+                if step not in line.partial
+            )
+            partial.update(line.partial)
+            at += line.count
+    for row in group:
+        for name, value in phases_of(row[10]).items() if row[10] is not None else ():
+            phases[name] = phases.get(name, 0.0) + value
+    losses = [*(floats(first[7]) or ())[:1], *(floats(last[7]) or ())[-1:]]
+    bucket = StepBucket(
+        n=whole(last[0]),
+        lines=len(group),
+        t=whole(last[1]),
+        start=min(whole(first[1]) - int(sum(times[: first[3]]) * 1e9), whole(last[1])),
+        step=whole(last[2]),
+        count=sum(row[3] for row in group),
+        warmup=bool(first[4]),
+        partial=len(partial),
+        samples=_sum([number(row[5]) for row in group]),
+        taken=sum(times),
+        times=full,
+        weights=None,
+        loss=tuple(losses) or None,
+        phases=phases,
+        flop=_sum([number(row[12]) for row in group]),
+        bytes=_sum([number(row[13]) for row in group]),
+    )
+    return (bucket,)
+
+
+def _sum(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) if len(known) == len(values) else None
+
+
+def _bucket(row: tuple[JSON, ...]) -> StepBucket:
+    n, lines, t, start, step, count, warmup, partial, samples, taken, *rest = row
+    times, weights, loss, phases, flop, size = rest
+    together, single, several = number(taken), array("d"), array("I")
+    told = (
+        together is not None
+        and _read(times, single)
+        and (weights is None or _read(weights, several))
+        and (weights is None or len(several) == len(single))
+    )
+    return StepBucket(
+        n=whole(n),
+        lines=whole(lines),
+        t=whole(t),
+        start=min(whole(start), whole(t)),
+        step=whole(step),
+        count=max(1, whole(count)),
+        warmup=bool(warmup),
+        partial=max(0, whole(partial)),
+        samples=number(samples),
+        taken=together if together is not None and told else 0.0,
+        times=single if told else None,
+        weights=several if told and weights is not None else None,
+        loss=floats(loss),
+        phases=phases_of(phases),
+        flop=number(flop),
+        bytes=number(size),
+    )
+
+
+def _read(blob: object, into: array[float] | array[int]) -> bool:
+    """Whether these are little-endian numbers, which are then in ``into``."""
+    if not isinstance(blob, bytes) or len(blob) % into.itemsize or len(blob) > limits.OF_LINES:
+        return False
+    into.frombytes(blob)
+    if sys.byteorder == "big":
+        into.byteswap()
+    return True
+
+
+def _are_times(values: array[float]) -> bool:
+    return not values or (min(values) > 0 and math.isfinite(sum(values)))

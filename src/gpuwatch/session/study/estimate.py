@@ -1,0 +1,161 @@
+"""How long runs take, from those that were recorded before."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import field
+from itertools import pairwise
+from pathlib import Path
+
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.errors import GpuwatchError
+from gpuwatch.core.models import JSON, mapping, number
+from gpuwatch.session.reading.reader import SessionReader
+from gpuwatch.session.status import State, process_id, status
+from gpuwatch.session.study.plan import PlannedRun, read
+
+_MOST_FILES, _ENOUGH = 100, 3
+Cell = tuple[str, str, tuple[str, ...], str]
+"""A workload with its flags in an environment: name, kind, arguments, label."""
+
+
+@dataclass(frozen=True)
+class Timing:
+    """When a recording that ended was made, and what of."""
+
+    cell: Cell
+    path: Path
+    start: float
+    """Unix time in seconds."""
+    seconds: float
+    """From the start of the recording to its end."""
+    index: int
+    """Place in its study, from 1; 0: not known."""
+    host: str | None
+    finished: bool
+
+    @property
+    def end(self) -> float:
+        return self.start + self.seconds
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known of how long things take, in seconds."""
+
+    runs: Mapping[Cell, Sequence[float]] = field(default_factory=dict)
+    pauses: Sequence[float] = ()
+    """Between the end of a run and the start of the next one."""
+
+    def left(self, cells: Sequence[Cell], pauses: int) -> float | None:
+        """Of runs of these cells with so many pauses, in seconds; ``None``: one is not known."""
+        if any(cell not in self.runs for cell in cells) or (pauses and not self.pauses):
+            return None
+        from statistics import median  # brings decimal and fractions, which a recorder needs not
+
+        rest = pauses * median(self.pauses) if pauses else 0.0
+        return sum(median(self.runs[cell]) for cell in cells) + rest
+
+
+def cell(run: PlannedRun) -> Cell:
+    """What the durations of ``run`` are looked up by."""
+    workload = run.workload
+    return workload.name, workload.kind, workload.arguments, run.environment.label
+
+
+def timing(path: Path) -> Timing | None:
+    """Of a session; ``None`` where it did not end, or cannot be read."""
+    try:
+        with SessionReader(path) as reader:
+            meta = reader.meta()
+    except GpuwatchError:
+        return None
+    return of_session(meta, path)
+
+
+def of_session(meta: Mapping[str, JSON], path: Path) -> Timing | None:
+    """Of a session whose meta was read already; see :func:`timing`."""
+    workload, clock = mapping(meta.get("workload")), mapping(meta.get("clock"))
+    start, closed = number(clock.get("unix_ns")), number(mapping(meta.get("closed")).get("t"))
+    if start is None or closed is None:
+        return None
+    arguments, recorder = workload.get("arguments"), process_id(meta.get("recorder"))
+    index = mapping(meta.get("session")).get("index")
+    return Timing(
+        cell=(
+            str(workload.get("name")),
+            str(workload.get("kind")),
+            tuple(map(str, arguments)) if isinstance(arguments, list) else (),
+            str(mapping(meta.get("environment")).get("label")),
+        ),
+        path=path,
+        start=start / 1e9,
+        seconds=closed / 1e9,
+        index=index if isinstance(index, int) else 0,
+        host=recorder.host if recorder else None,
+        finished=status(meta, path).state is State.FINISHED,
+    )
+
+
+def of_study(timings: Iterable[Timing]) -> Known:
+    """What the runs of one study tell of those that it has still to come, failed ones included."""
+    ordered = sorted(timings, key=lambda each: each.start)
+    runs: dict[Cell, list[float]] = {}
+    for each in ordered:
+        runs.setdefault(each.cell, []).append(each.seconds)
+    return Known(runs, [after.start - before.end for before, after in _neighbours(ordered)])
+
+
+def history(paths: Iterable[Path], cells: Iterable[Cell]) -> Known:
+    """What earlier sessions on this host that finished tell of ``cells``; pauses without the
+    cool-down. At most the hundred newest of ``paths`` are opened."""
+    runs: dict[Cell, list[float]] = {each: [] for each in cells}
+    seen: list[Timing] = []
+    for path in sorted(dict.fromkeys(paths), key=_changed, reverse=True)[:_MOST_FILES]:
+        if all(len(each) >= _ENOUGH for each in runs.values()):
+            break
+        found = timing(path)
+        if found is None or not found.finished or found.host != socket.gethostname():
+            continue
+        seen.append(found)
+        if len(runs.get(found.cell, [0.0] * _ENOUGH)) < _ENOUGH:
+            runs[found.cell].append(found.seconds)
+    pauses = [
+        max(0.0, after.start - before.end - rest)
+        for before, after in _neighbours(sorted(seen, key=lambda each: each.start))
+        if (rest := _cool_down(after)) is not None
+    ]
+    return Known({each: times for each, times in runs.items() if times}, pauses)
+
+
+def about(seconds: float) -> str:
+    """A time that is not known better: ``about 40 s``, ``about 12 min``, ``about 2.5 h``."""
+    if seconds < 95:
+        return f"about {max(10, round(seconds, -1)):.0f} s"
+    if seconds < 95 * 60:
+        return f"about {seconds / 60:.0f} min"
+    return f"about {seconds / 3600:.1f} h" if seconds < 36000 else f"about {seconds / 3600:.0f} h"
+
+
+def _neighbours(ordered: Sequence[Timing]) -> list[tuple[Timing, Timing]]:
+    """Runs that followed each other in one study."""
+    return [
+        (before, after)
+        for before, after in pairwise(ordered)
+        if before.path.parent == after.path.parent and after.index == before.index + 1
+    ]
+
+
+def _cool_down(after: Timing) -> float | None:
+    plan = read(after.path.parent)
+    if plan is None or not 1 <= after.index <= len(plan.runs):
+        return None
+    return plan.parts[plan.runs[after.index - 1].part].cool_down
+
+
+def _changed(path: Path) -> float:
+    with contextlib.suppress(OSError):
+        return path.stat().st_mtime
+    return 0.0

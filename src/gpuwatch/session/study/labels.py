@@ -1,0 +1,206 @@
+"""Names, tags and notes of sessions and studies: beside them, for a finished session never changes.
+
+One file for each study's folder. It may come from elsewhere: what is read is limited and cleaned,
+and what is not in its form counts as nothing.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import json
+import os
+import stat
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
+from pathlib import Path
+
+from gpuwatch.core.errors import StorageError
+from gpuwatch.core.output import write_text
+from gpuwatch.session.study.label import NONE, Label, from_elsewhere
+
+LABELS = "labels.json"
+KIND, SCHEMA = "gpuwatch-labels", 1
+LARGEST = 1 << 20
+"""Bytes of the file."""
+_PATIENCE = 5.0
+"""Seconds to wait for another one who writes."""
+
+
+def read(folder: Path) -> dict[str, Label]:
+    """The labels in a folder by the session's file name, ``""`` for the study itself.
+
+    Empty where there are none, and where the file is not one that can be read.
+    """
+    return looked_at(folder)[0]
+
+
+def looked_at(folder: Path) -> tuple[dict[str, Label], str | None]:
+    """As :func:`read`, and why a file that is there says nothing: names in it would be missed."""
+    path = folder / LABELS
+    try:
+        fd = os.open(path, _FLAGS | os.O_RDONLY)
+    except (FileNotFoundError, NotADirectoryError):
+        return {}, None
+    except OSError as error:
+        return {}, f"{path} cannot be read: {error.strerror}; {_mend(error)}"
+    try:
+        return _parse(_content(fd)), None
+    except OSError as error:
+        return {}, f"{path} cannot be read: {error.strerror}; {_mend(error)}"
+    except ValueError as error:
+        return {}, f"{path} is not gpuwatch's: {error}; {_ELSEWHERE}"
+    finally:
+        os.close(fd)
+
+
+def change(folder: Path, key: str, how: Callable[[Label], Label]) -> Label:
+    """Replace the label of a session (its file name) or of the study (``""``); returns the new one.
+
+    Written in one piece, mode 0600, one writer at a time.
+
+    Raises:
+        StorageError: it cannot be written, or what is there is none of gpuwatch's making.
+    """
+    with _alone(folder) as known:
+        known[key] = how(known.get(key, NONE))
+        _write(folder, known)
+        return known[key]
+
+
+def forget(folder: Path, keys: Collection[str]) -> None:
+    """Drop the labels of sessions that are gone; nothing where there are none.
+
+    Raises:
+        StorageError: it cannot be written.
+    """
+    if not read(folder).keys() & set(keys):
+        return
+    with _alone(folder) as known:
+        _write(folder, {key: label for key, label in known.items() if key not in keys})
+
+
+_ELSEWHERE = "move it elsewhere"
+_MENDS = {
+    errno.ENOSPC: "free some space",
+    errno.EDQUOT: "free some space",
+    errno.ELOOP: _ELSEWHERE,  # a link is not followed
+    errno.EISDIR: _ELSEWHERE,
+    errno.ENXIO: _ELSEWHERE,
+    errno.EROFS: "copy the study to a folder that can be written",
+    errno.ENOENT: "see `gpuwatch sessions`",
+}
+
+
+def _mend(error: OSError) -> str:
+    return _MENDS.get(error.errno or 0, "see who owns the folder")
+
+
+_FLAGS = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+
+
+@contextlib.contextmanager
+def _alone(folder: Path) -> Iterator[dict[str, Label]]:
+    """The labels, while nobody else writes them.
+
+    The lock is on the file itself. Who waited for one that was replaced meanwhile waits anew.
+    """
+    path = folder / LABELS
+    deadline = time.monotonic() + _PATIENCE
+    fd = -1
+    try:
+        while True:
+            fd = os.open(path, _FLAGS | os.O_RDWR | os.O_CREAT, 0o600)
+            if _locked(fd, path, deadline):
+                break
+            os.close(fd)
+            fd = -1
+        try:
+            yield _parse(_content(fd))
+        finally:
+            with contextlib.suppress(OSError):
+                if path.stat().st_size == 0:
+                    path.unlink()
+    except ValueError as error:
+        raise StorageError(f"{path} is not gpuwatch's: {error}", _ELSEWHERE) from error
+    except OSError as error:
+        raise StorageError(f"{path} cannot be written: {error.strerror}", _mend(error)) from error
+    finally:
+        if fd >= 0:
+            os.close(fd)
+
+
+def _locked(fd: int, path: Path, deadline: float) -> bool:
+    """Lock ``fd``; ``False``: the name is of another file by now."""
+    while True:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            break
+        except BlockingIOError as error:
+            if time.monotonic() > deadline:
+                raise StorageError(f"{path} is being written", "try again") from error
+            time.sleep(0.02)
+        except OSError:  # a file system without locks
+            break
+    try:
+        return os.path.samestat(os.fstat(fd), path.lstat())
+    except FileNotFoundError:
+        return False
+
+
+def _content(fd: int) -> bytes:
+    """What is in an open file.
+
+    Raises:
+        ValueError: it is no regular file, or too large.
+    """
+    known = os.fstat(fd)
+    if not stat.S_ISREG(known.st_mode):
+        raise ValueError("it is no regular file")
+    content = os.pread(fd, LARGEST + 1, 0)
+    if len(content) > LARGEST:
+        raise ValueError("it is too large")
+    return content
+
+
+def _parse(content: bytes) -> dict[str, Label]:
+    """The labels that a file holds; none of an empty one.
+
+    Raises:
+        ValueError: it holds something else.
+    """
+    if not content:
+        return {}
+    try:
+        found = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise ValueError("it does not hold labels") from error
+    if not isinstance(found, dict) or found.get("kind") != KIND:
+        raise ValueError("it does not hold labels")
+    if found.get("schema") != SCHEMA:
+        raise ValueError("it was written by another version")
+    listed = found.get("labels")
+    if not isinstance(listed, dict):
+        raise ValueError("it does not hold labels")
+    return {
+        key: from_elsewhere(value)
+        for key, value in listed.items()
+        if "/" not in key and isinstance(value, dict)
+    }
+
+
+def _write(folder: Path, labels: Mapping[str, Label]) -> None:
+    path = folder / LABELS
+    kept = {key: label for key, label in labels.items() if label != NONE}
+    if not kept:
+        path.unlink(missing_ok=True)
+        return
+    listed = {
+        key: {"name": label.name, "tags": list(label.tags), "note": label.note}
+        for key, label in sorted(kept.items())
+    }
+    text = json.dumps({"kind": KIND, "schema": SCHEMA, "labels": listed}, indent=1) + "\n"
+    if len(text) > LARGEST:
+        raise StorageError(f"{path} would be larger than {LARGEST >> 20} MiB", "shorten the notes")
+    write_text(path, text)

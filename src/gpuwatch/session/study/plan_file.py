@@ -1,0 +1,264 @@
+"""A plan as the document of ``plan.json``, and back; ``docs/json.md`` explains every key."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TypeVar
+
+from gpuwatch.core.models import (
+    JSON,
+    LONGEST_INTERVAL,
+    SHORTEST_INTERVAL,
+    Environment,
+    Mount,
+    Problem,
+    Workload,
+    number,
+)
+from gpuwatch.session.schema import SUFFIX
+from gpuwatch.session.study.plan import SCHEMA, Part, Plan, PlannedRun, unique
+
+MOST_BLOCKS = 1000
+SMALLEST_MARGIN, LARGEST_MARGIN = 0.001, 0.5
+"""What a design may ask for, on the command line and in a plan from elsewhere."""
+
+
+def document(plan: Plan) -> dict[str, JSON]:
+    """``plan`` as what ``plan.json`` holds."""
+    return {
+        "schema": SCHEMA,
+        "study": plan.study,
+        "title": plan.title,
+        "question": plan.question,
+        "preset": plan.preset,
+        "seed": plan.seed,
+        **plan.settings,
+        "problems": {
+            str(index): [asdict(problem) for problem in found]
+            for index, found in plan.problems.items()
+            if found
+        },
+        "parts": [
+            {
+                "name": part.name,
+                "workloads": [asdict(workload) for workload in part.workloads],
+                "environments": [
+                    {**asdict(each), "mounts": [str(mount) for mount in each.mounts]}
+                    for each in part.environments
+                ],
+                "blocks": part.blocks,
+                "warmup_blocks": part.warmup_blocks,
+                "margin": part.margin,
+                "cool_down_seconds": part.cool_down,
+                "sweep": {name: list(values) for name, values in part.sweep.items()},
+            }
+            for part in plan.parts
+        ],
+        "runs": [
+            {
+                "index": run.index,
+                "file": run.file,
+                "part": run.part,
+                "block": run.block,
+                "workload": plan.parts[run.part].workloads.index(run.workload),
+                "environment": plan.parts[run.part].environments.index(run.environment),
+            }
+            for run in plan.runs
+        ],
+        "signature": plan.signature,
+    }
+
+
+def parse(value: JSON) -> Plan:
+    """The plan that a document of ``plan.json`` describes.
+
+    Raises:
+        ValueError, TypeError, LookupError, OverflowError: it describes none.
+    """
+    plan = _typed(value, dict)
+    schema = _typed(plan.get("schema"), int)
+    if schema not in (1, SCHEMA):
+        raise ValueError(f"schema {schema}")
+    listed = [_typed(each, dict) for each in _typed(plan.get("runs"), list)]
+    if schema == 1:
+        both = [(_workload(run["workload"]), _environment(run["environment"])) for run in listed]
+        parts: tuple[Part, ...] = (
+            Part(
+                "",
+                unique(workload for workload, _ in both),
+                unique(environment for _, environment in both),
+            ),
+        )
+        runs = tuple(
+            PlannedRun(_typed(run["index"], int), _file(run["file"]), workload, environment)
+            for run, (workload, environment) in zip(listed, both, strict=True)
+        )
+    else:
+        parts = tuple(_part(each) for each in _typed(plan.get("parts"), list))
+        runs = tuple(_run(each, parts) for each in listed)
+    if [run.index for run in runs] != list(range(1, len(runs) + 1)):
+        raise ValueError("runs are not counted from 1 on")
+    if len({run.file for run in runs}) < len(runs):
+        raise ValueError("two runs have one file")
+    return Plan(
+        study=_text(plan.get("study", "")),
+        parts=parts,
+        runs=runs,
+        seed=_maybe(plan.get("seed"), int),
+        title=_words(plan.get("title")),
+        question=_words(plan.get("question")),
+        preset=_words(plan.get("preset")),
+        settings=_settings(plan),
+        problems={
+            int(index): tuple(_problem(each) for each in _typed(found, list))
+            for index, found in _typed(plan.get("problems", {}), dict).items()
+            if found and 1 <= int(index) <= len(runs)
+        },
+        signature=_words(plan.get("signature")),
+    )
+
+
+def _settings(plan: Mapping[str, JSON]) -> dict[str, JSON]:
+    gpus = _maybe(plan.get("gpus"), list)
+    interval = _number(plan.get("interval_seconds"))
+    if interval is not None and not SHORTEST_INTERVAL <= interval <= LONGEST_INTERVAL:
+        raise ValueError("no such interval")
+    return {
+        "interval_seconds": interval,
+        "duration_seconds": _number(plan.get("duration_seconds")),
+        "gpus": None if gpus is None else [_text(each) for each in gpus],
+        "programs": {
+            _text(name): _text(digest)
+            for name, digest in _typed(plan.get("programs", {}), dict).items()
+        },
+        **{
+            name: _words(plan.get(name))
+            for name in ("dcgm", "afterwards", "working_directory", "host")
+        },
+    }
+
+
+def _part(value: JSON) -> Part:
+    part = _typed(value, dict)
+    blocks = _maybe(part.get("blocks"), int)
+    warmup, margin = _typed(part.get("warmup_blocks"), int), _number(part.get("margin"))
+    cool_down = _number(part.get("cool_down_seconds"))
+    if blocks is not None and not 1 <= blocks <= MOST_BLOCKS:
+        raise ValueError("no such number of blocks")
+    if warmup not in (0, 1) or margin is None or not SMALLEST_MARGIN <= margin <= LARGEST_MARGIN:
+        raise ValueError("no such design")
+    if cool_down is None or cool_down < 0:
+        raise ValueError("no such cool-down")
+    sweep = _typed(part.get("sweep"), dict)
+    return Part(
+        name=_text(part.get("name")),
+        workloads=tuple(_workload(each) for each in _typed(part.get("workloads"), list)),
+        environments=tuple(_environment(each) for each in _typed(part.get("environments"), list)),
+        blocks=blocks,
+        warmup_blocks=warmup,
+        margin=margin,
+        cool_down=cool_down,
+        sweep={name: tuple(map(_plain, _typed(values, list))) for name, values in sweep.items()},
+    )
+
+
+def _run(run: Mapping[str, JSON], parts: Sequence[Part]) -> PlannedRun:
+    place = _typed(run.get("part"), int)
+    case, environment = _typed(run.get("workload"), int), _typed(run.get("environment"), int)
+    block = _maybe(run.get("block"), int)
+    if min(place, case, environment, block or 0) < 0:
+        raise ValueError("places count from 0")
+    part = parts[place]
+    if block is not None and block > (part.blocks or 0):
+        raise ValueError("a block that the part does not have")
+    return PlannedRun(
+        index=_typed(run.get("index"), int),
+        file=_file(run.get("file")),
+        workload=part.workloads[case],
+        environment=part.environments[environment],
+        part=place,
+        block=block,
+    )
+
+
+def _workload(value: JSON) -> Workload:
+    found = _typed(value, dict)
+    parameters = _typed(found.get("parameters", {}), dict)
+    return Workload(
+        name=_text(found.get("name")),
+        kind=_text(found.get("kind", "workload")),
+        arguments=tuple(_text(each) for each in _typed(found.get("arguments", []), list)),
+        parameters={name: _plain(each) for name, each in parameters.items()},
+    )
+
+
+def _environment(value: JSON) -> Environment:
+    found = _typed(value, dict)
+    return Environment(
+        kind=_text(found.get("kind")),
+        label=_text(found.get("label")),
+        image=_words(found.get("image")),
+        python=_words(found.get("python")),
+        mounts=tuple(_mount(_text(each)) for each in _typed(found.get("mounts", []), list)),
+        shm_bytes=_maybe(found.get("shm_bytes"), int),
+        memory_bytes=_maybe(found.get("memory_bytes"), int),
+        network=_words(found.get("network")),
+        pull=_typed(found.get("pull", False), bool),
+    )
+
+
+def _mount(text: str) -> Mount:
+    source, target, *mode = text.split(":")
+    if mode not in ([], ["rw"]):
+        raise ValueError("no mount")
+    return Mount(source, target, bool(mode))
+
+
+def _problem(value: JSON) -> Problem:
+    found = _typed(value, dict)
+    return Problem(_text(found["code"]), _text(found["text"]), _words(found.get("fix")))
+
+
+def _file(value: JSON) -> str:
+    name = _text(value)
+    if name != Path(name).name or not name.endswith(SUFFIX) or "\0" in name:
+        raise ValueError("no plain file name")
+    return name
+
+
+Kind = TypeVar("Kind")
+
+
+def _typed(value: JSON, kind: type[Kind]) -> Kind:
+    """``value`` of exactly that type: a truth value is no integer."""
+    if type(value) is not kind:
+        raise TypeError(f"{value!r:.50} is no {kind.__name__}")
+    return value
+
+
+def _maybe(value: JSON, kind: type[Kind]) -> Kind | None:
+    return None if value is None else _typed(value, kind)
+
+
+def _text(value: JSON) -> str:
+    text = _typed(value, str)
+    text.encode()  # a lone surrogate is no text
+    return text
+
+
+def _words(value: JSON) -> str | None:
+    return None if value is None else _text(value)
+
+
+def _number(value: JSON) -> float | None:
+    if value is not None and number(value) is None:
+        raise TypeError("no number")
+    return None if value is None else float(value)
+
+
+def _plain(value: JSON) -> JSON:
+    if value is None or isinstance(value, (str, bool)) or number(value) is not None:
+        return value
+    raise TypeError("no plain value")

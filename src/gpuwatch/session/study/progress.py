@@ -1,0 +1,197 @@
+"""How far a study is: where a run stands in it, what comes after, what became of all of it."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.errors import GpuwatchError
+from gpuwatch.core.models import JSON, mapping, number
+from gpuwatch.core.processes import ProcessId
+from gpuwatch.session.reading.reader import SessionReader
+from gpuwatch.session.status import State, process_id, status
+from gpuwatch.session.study.estimate import Timing, cell, of_session, of_study
+from gpuwatch.session.study.plan import WARM_UP, Plan, PlannedRun, read
+from gpuwatch.session.study.study_folder import is_held, sessions_in
+
+_UNREADABLE, _DID_NOT_RUN = "unreadable", "did not run"
+_ENDS = (*(state.value for state in State), _UNREADABLE, _DID_NOT_RUN)
+_BAD = frozenset({"failed", "killed", "lost", _UNREADABLE})
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a run stands among the several of its study."""
+
+    number: int
+    """Counts from 1, among ``total`` runs."""
+    total: int
+    failed: int
+    """Runs before it that failed, were killed or lost."""
+    not_run: int
+    """Runs before it that could not be started."""
+    to_come: int
+    """Runs after it that are to be started; those known to be impossible are left out."""
+    block: int | None = None
+    """Its block: 0 is the warm-up block; ``None``: the study has none."""
+    blocks: int | None = None
+    """Judged blocks of its part."""
+    part: str | None = None
+    """The name of its part, where the study has several."""
+    seconds_left: float | None = None
+    """Until the last run of the study has ended, from what its runs took so far; ``None``: not
+    known, or nothing is running."""
+
+
+@dataclass(frozen=True)
+class Following:
+    """The run that a study has after another one."""
+
+    place: int
+    """Counts from 1, among ``total`` runs."""
+    total: int
+    label: str
+    path: Path
+    """Its session, there once it has begun."""
+
+
+def place(path: Path) -> Place | None:
+    """Where ``path`` stands in its study; ``None`` without a plan that has it among several."""
+    plan = read(path.parent)
+    run = _run(plan, path.name)
+    if plan is None or run is None or len(plan.runs) < 2:
+        return None
+    metas = {each.name: _meta(each) for each in sessions_in(path.parent)}
+    before = plan.runs[: run.index - 1]
+    ends = _ends(path.parent, before, metas)
+    rest = [each for each in plan.runs[run.index :] if each.index not in plan.problems]
+    part = plan.parts[run.part]
+    return Place(
+        number=run.index,
+        total=len(plan.runs),
+        failed=sum(ends[end] for end in _BAD),
+        not_run=ends[_DID_NOT_RUN],
+        to_come=len(rest),
+        block=run.block,
+        blocks=part.blocks,
+        part=part.name if len(plan.parts) > 1 else None,
+        seconds_left=_left(path, run, rest, metas),
+    )
+
+
+def place_words(plan: Plan, run: PlannedRun) -> str:
+    """``run 5 of 24 (block 1 of 7)``."""
+    words = f"run {run.index} of {len(plan.runs)}"
+    if run.block is None:
+        return words
+    block = f"block {run.block} of {plan.parts[run.part].blocks}"
+    return f"{words} ({'warm-up block' if run.block == WARM_UP else block})"
+
+
+def seconds_to_go(
+    runs: Sequence[PlannedRun], timings: Sequence[Timing], pause: float | None = None
+) -> float | None:
+    """How long ``runs`` will take, from the others of their study; ``None``: it is not known.
+
+    ``pause`` is one between two runs that no timing shows yet, in seconds.
+    """
+    known = of_study(timings)
+    if pause is not None:
+        known = replace(known, pauses=[*known.pauses, pause])
+    return known.left([cell(run) for run in runs], max(0, len(runs) - 1))
+
+
+def tally(folder: Path) -> str | None:
+    """``3 runs: 1 finished, 1 failed, 1 did not run``; ``None`` while the study goes on, and
+    without a plan of several runs."""
+    plan = read(folder)
+    if plan is None or len(plan.runs) < 2 or recorder_alive(folder):
+        return None
+    ends = _ends(folder, plan.runs, {each.name: _meta(each) for each in sessions_in(folder)})
+    if any(ends[state.value] for state in (State.QUEUED, State.STARTING, State.RUNNING)):
+        return None
+    told = ", ".join(f"{ends[end]} {end}" for end in _ENDS if ends[end])
+    return f"{len(plan.runs)} runs: {told}"
+
+
+def following(path: Path) -> Following | None:
+    """The next run of the study that ``path`` belongs to; one that cannot run is left out."""
+    plan = read(path.parent)
+    run = _run(plan, path.name)
+    if plan is None or run is None:
+        return None
+    for each in plan.runs[run.index :]:
+        if each.index not in plan.problems:
+            label = each.environment.label
+            return Following(each.index, len(plan.runs), label, path.parent / each.file)
+    return None
+
+
+def recorder_alive(folder: Path) -> bool:
+    """Whether a recorder of the study still runs here, before its first session as well: more may
+    come."""
+    return recorder_of(folder) is not None or is_held(folder)
+
+
+def recorder_of(folder: Path) -> ProcessId | None:
+    """The process that records the study here, from its first session on, between two runs as
+    well."""
+    for path in reversed(sessions_in(folder)):
+        recorder = process_id((_meta(path) or {}).get("recorder"))
+        if recorder is not None and recorder.alive():
+            return recorder
+    return None
+
+
+def _run(plan: Plan | None, file: str) -> PlannedRun | None:
+    return next((run for run in plan.runs if run.file == file), None) if plan else None
+
+
+def _left(
+    path: Path,
+    run: PlannedRun,
+    rest: Sequence[PlannedRun],
+    metas: Mapping[str, Mapping[str, JSON] | None],
+) -> float | None:
+    """Seconds until ``run``, which goes on, and ``rest`` after it have ended."""
+    meta = metas.get(path.name)
+    if meta is None or not status(meta, path).live:
+        return None
+    timings = [
+        found
+        for name, each in metas.items()
+        if each is not None and (found := of_session(each, path.with_name(name))) is not None
+    ]
+    started = number(mapping(meta.get("clock")).get("unix_ns"))
+    this, later = seconds_to_go([run], timings), seconds_to_go([run, *rest], timings)
+    if this is None or later is None or started is None:
+        return None
+    return later - min(this, max(0.0, time.time() - started / 1e9))
+
+
+def _ends(
+    folder: Path, runs: Sequence[PlannedRun], metas: Mapping[str, Mapping[str, JSON] | None]
+) -> Counter[str]:
+    """How many of ``runs`` ended how, as their sessions tell."""
+    ends: Counter[str] = Counter()
+    for run in runs:
+        if run.file not in metas:
+            ends[_DID_NOT_RUN] += 1
+        elif (meta := metas[run.file]) is None:
+            ends[_UNREADABLE] += 1
+        else:
+            ends[status(meta, folder / run.file).state.value] += 1
+    return ends
+
+
+def _meta(path: Path) -> dict[str, JSON] | None:
+    """``None`` where the session cannot be read."""
+    try:
+        with SessionReader(path) as reader:
+            return reader.meta()
+    except GpuwatchError:
+        return None

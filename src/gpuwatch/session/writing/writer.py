@@ -1,0 +1,205 @@
+"""The thread that writes a session file, so that sampling never waits for a disk."""
+
+from __future__ import annotations
+
+import math
+import os
+import sqlite3
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable, Sequence
+
+from gpuwatch.session.writing.backlog import thinned
+from gpuwatch.session.writing.store import Row, SessionStore, event, insert
+from gpuwatch.session.writing.tier import Tier, Value
+
+COMMIT_SECONDS = 0.5
+MACHINE_COMMIT_SECONDS = 1.0
+"""Of the machine alone, whose ticks cost less than a commit's two waits for the disk."""
+PUMP_SECONDS = 0.1
+"""Between two calls of the pump where there is much for it, and at the start."""
+_LIVELY_SECONDS = 2.0
+"""How long the start is."""
+_LONGEST_SECONDS = 1.5
+"""Between two calls of the pump where ticks wake the writer and are rarer."""
+_FIRST_SECONDS = 0.05
+
+
+class SessionWriter:
+    """Takes rows from any thread, commits them on time, and keeps them while it cannot.
+
+    ``pump`` is called every ``pump_seconds`` in the writing thread and may put rows itself; what
+    it returned last is called after those rows are safely in the file. With ``None`` nothing is
+    drained: a tick wakes the writer, which commits it at once. From one commit to the next it is
+    about ``commit_seconds``.
+    """
+
+    def __init__(
+        self,
+        store: SessionStore,
+        columns: int,
+        *,
+        base_ns: int,
+        pump: Callable[[], Callable[[], None] | None] = lambda: None,
+        pump_seconds: float | None = PUMP_SECONDS,
+        commit_seconds: float = COMMIT_SECONDS,
+        on_trouble: Callable[[str], None] = lambda text: None,
+    ) -> None:
+        self._store = store
+        self._base_ns = base_ns
+        self._pump = pump
+        self._pump_seconds = pump_seconds
+        self._commit_seconds = commit_seconds
+        self._on_trouble = on_trouble
+        self._tier = Tier(columns)
+        self._tick_sql = insert("tick", columns, "n", "t")
+        self._tier_sql = insert("tier", columns, "n", "stat")
+        self._lock = threading.Lock()
+        self._rows: list[Row] = []
+        self._after: Callable[[], None] | None = None
+        self._dropped = 0
+        self.hurry = False
+        """Set by the pump: there is more for it, call it again after :data:`PUMP_SECONDS`."""
+        self._due = -math.inf
+        """When a tick wakes the writer; in the session's time, as the next one."""
+        self._last_tick = 0
+        self._trouble_since: float | None = None
+        self.trouble: str | None = None
+        self._stop = threading.Event()
+        self._wake = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="session-writer", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def put(self, *rows: Row) -> None:
+        with self._lock:
+            self._rows.extend(rows)
+
+    def tick(self, n: int, t: int, values: Sequence[Value]) -> None:
+        """One row of samples, ``t`` nanoseconds after the session's start."""
+        with self._lock:
+            self._rows.append((self._tick_sql, (n, t, *values)))
+            self._rows.extend((self._tier_sql, row) for row in self._tier.add(t, values))
+        since, self._last_tick = t - self._last_tick, t
+        # The tick that is nearest to it: the next one may come too late.
+        if self._pump_seconds is None and t + since / 2 >= self._due:
+            self._due = t + self._commit_seconds * 1e9
+            self._wake.set()
+
+    def look(self) -> None:
+        """Have the pump called now. From any thread."""
+        self._wake.set()
+
+    def retier(self, t: int, values: Sequence[Value]) -> None:
+        """Count a tick in the tier that is in the file already. Before :meth:`start`."""
+        self._rows.extend((self._tier_sql, row) for row in self._tier.add(t, values))
+
+    def close(self, patience: float = 5.0) -> bool:
+        """Write the rest, trying for ``patience`` seconds; returns whether all of it is safe."""
+        with self._lock:
+            self._rows.extend((self._tier_sql, row) for row in self._tier.flush())
+        self._stop.set()
+        self._wake.set()
+        self._thread.join()
+        deadline = time.monotonic() + patience
+        while not self.commit():
+            if time.monotonic() > deadline or self._store.gone:
+                break
+            time.sleep(0.25)
+        safe = not self._rows
+        self._store.close(whole=safe or self._store.gone)
+        return safe
+
+    def _run(self) -> None:
+        try:
+            if self._pump_seconds is None:
+                self._write_ticks()
+            else:
+                self._write_until_stopped(self._pump_seconds)
+            self._collect()
+            self.commit()
+        except BaseException as error:
+            # A recorder that cannot take anything in is none. Dead, it can be replaced by another,
+            # which finds everything that was not committed in the run's folder.
+            if isinstance(error, OSError):
+                mend = "`gpuwatch attach --record` goes on with its run"
+                print(f"gpuwatch: error: the recorder ends: {error}; {mend}", file=sys.stderr)
+            else:
+                traceback.print_exc()
+            os._exit(1)
+
+    def _write_ticks(self) -> None:
+        while not self._stop.is_set():
+            self._wake.wait(_LONGEST_SECONDS)
+            self._wake.clear()
+            self._collect()
+            self.commit()
+
+    def _write_until_stopped(self, pump_seconds: float) -> None:
+        # What was put at once, the first sample, is in the file soon: somebody waits for it.
+        wait, due = _FIRST_SECONDS, time.monotonic()
+        lively = due + _LIVELY_SECONDS
+        while True:
+            self._wake.wait(wait)
+            if self._stop.is_set():
+                return
+            self._wake.clear()
+            self._collect()
+            now = time.monotonic()
+            if now >= due:
+                self.commit()
+                due = now + 0.9 * self._commit_seconds
+            soon = self.hurry or now < lively
+            wait = min(PUMP_SECONDS, pump_seconds) if soon else pump_seconds
+
+    def _collect(self) -> None:
+        after = self._pump()
+        if after is not None:
+            self._after = after
+
+    def commit(self) -> bool:
+        """Write what is waiting; called by the writing thread, and before it starts."""
+        with self._lock:
+            rows, self._rows = self._rows, []
+        try:
+            if rows:
+                self._store.write(rows)
+        except sqlite3.Error as error:
+            kept, lost = thinned(rows)
+            self._dropped += lost
+            with self._lock:
+                self._rows[:0] = kept
+            self._note_trouble(error)
+            return False
+        if rows and self._trouble_since is not None:
+            self._note_recovery()
+        after, self._after = self._after, None
+        if after is not None:
+            after()
+        return True
+
+    def _note_trouble(self, error: sqlite3.Error) -> None:
+        # A reader that holds its lock for a moment is no trouble.
+        first = self._trouble_since is None
+        if first:
+            self._trouble_since = time.monotonic()
+        text = f"cannot write {self._store.path}: {error}"
+        if self._store.gone:
+            text = f"{self._store.path} was deleted or replaced: nothing is recorded any more"
+        busy = "locked" in str(error)
+        if self.trouble is None and (not busy or not first):
+            self.trouble = text
+            self._on_trouble(text)
+
+    def _note_recovery(self) -> None:
+        since, self._trouble_since = self._trouble_since, None
+        if self.trouble is None or since is None:
+            return
+        text = f"the file could not be written for {time.monotonic() - since:.1f} s: {self.trouble}"
+        if self._dropped:
+            text += f"; {self._dropped} rows did not fit into memory and are lost"
+        self.trouble, self._dropped = None, 0
+        self.put(event(time.monotonic_ns() - self._base_ns, "storage", text))
