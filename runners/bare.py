@@ -10,7 +10,7 @@ from pathlib import Path
 
 from gpuwatch.core.models import JSON, LaunchSpec, Prepared, Problem
 from gpuwatch.core.text import shell
-from gpuwatch.runners import inside
+from gpuwatch.runners import container_launch
 from gpuwatch.runners.base import Run
 from gpuwatch.runners.interpreter import Interpreter, activation, choose
 from gpuwatch.runners.local import LocalRun
@@ -40,7 +40,7 @@ class BareRunner:
         return _interpreter_problems(choose(environment.python, spec.variables))
 
     def prepare(self, spec: LaunchSpec, say: Callable[[str], None]) -> Prepared:
-        variables = inside.gpu_variables(spec) if spec.gpus_chosen else {}
+        variables = container_launch.gpu_variables(spec) if spec.gpus_chosen else {}
         if spec.workload.kind == "command":
             return Prepared(spec.workload.arguments, variables)
         interpreter = choose(spec.environment.python, spec.variables)

@@ -13,7 +13,11 @@ from pathlib import Path
 
 from gpuwatch.core.models import JSON, LaunchSpec, Prepared, Problem
 from gpuwatch.core.text import shell
-from gpuwatch.runners import inside, places, userns
+from gpuwatch.runners import (
+    container_launch,
+    mount_points,
+    user_namespaces,
+)
 from gpuwatch.runners.base import Run
 from gpuwatch.runners.local import Ending, LocalRun
 
@@ -57,12 +61,18 @@ class CharliecloudRunner:
                     "install Charliecloud 0.25 or later",
                 )
             ]
-        if off := userns.problem("Charliecloud"):
+        if off := user_namespaces.problem("Charliecloud"):
             return [off]
         image = _image_problems(spec)
         options = _option_problems(spec)
         mounts = [] if image else _mount_problems(spec)
-        return [*image, *options, *inside.problems(spec), *mounts, *_gpu_problems(spec, image)]
+        return [
+            *image,
+            *options,
+            *container_launch.problems(spec),
+            *mounts,
+            *_gpu_problems(spec, image),
+        ]
 
     def prepare(self, spec: LaunchSpec, say: Callable[[str], None]) -> Prepared:
         environment = spec.environment
@@ -70,7 +80,9 @@ class CharliecloudRunner:
             "user": f"{os.geteuid()}:{os.getegid()}",
             "network": "host",
             # ch-run knows no read-only mounts: what is told is what is.
-            "mounts": [f"{mount.source}:{mount.target}:rw" for mount in inside.mounts(spec)],
+            "mounts": [
+                f"{mount.source}:{mount.target}:rw" for mount in container_launch.mounts(spec)
+            ],
         }
         if environment.python is not None:
             facts["python"] = environment.python
@@ -85,7 +97,7 @@ class CharliecloudRunner:
         if spec.archive is not None:
             (own / "gpuwatch").mkdir()
             shutil.copy2(spec.archive, own / ARCHIVE.removeprefix(f"{TMP}/"))
-        places.make(inside.mounts(spec), TMP, own)
+        mount_points.make(container_launch.mounts(spec), TMP, own)
         command = list(prepared.command)
         # First: what is mounted below /tmp comes behind it.
         command[1:1] = ["-b", f"{own}:{TMP}"]
@@ -126,16 +138,16 @@ def _command(spec: LaunchSpec) -> tuple[str, ...]:
     if (image / "ch" / "environment").is_file():
         command.append(f"--set-env={image / 'ch' / 'environment'}")
     variables = {
-        **inside.variables(spec.variables),
-        **inside.gpu_variables(spec),
+        **container_launch.variables(spec.variables),
+        **container_launch.gpu_variables(spec),
         "HOME": HOME,
         "NVIDIA_VISIBLE_DEVICES": ",".join(spec.gpus) or "void",
     }
     command += [f"--set-env={name}={value}" for name, value in variables.items()]
-    for mount in inside.mounts(spec):
+    for mount in container_launch.mounts(spec):
         command += ["-b", f"{mount.source}:{mount.target}"]
     where = spec.working_directory if spec.workload.kind == "command" else HOME
-    return (*command, "--cd", where, str(image), "--", *inside.command(spec, ARCHIVE))
+    return (*command, "--cd", where, str(image), "--", *container_launch.command(spec, ARCHIVE))
 
 
 def _image(spec: LaunchSpec) -> Path:
@@ -178,7 +190,7 @@ def _mount_problems(spec: LaunchSpec) -> list[Problem]:
     """ch-run makes no mount points in an image, and splits what it mounts at the first colon."""
     image = _image(spec)
     found = []
-    for mount in inside.mounts(spec):
+    for mount in container_launch.mounts(spec):
         if ":" in mount.source + mount.target:
             found.append(
                 Problem(
@@ -196,7 +208,9 @@ def _mount_problems(spec: LaunchSpec) -> list[Problem]:
                     "use another folder: mount=SRC:DST, cd FOLDER, --data DIR",
                 )
             )
-        elif not places.below(mount, TMP) and not os.path.exists(_in_image(image, mount.target)):
+        elif not mount_points.below(mount, TMP) and not os.path.exists(
+            _in_image(image, mount.target)
+        ):
             found.append(_no_place(image, mount.target, file=Path(mount.source).is_file()))
     return found
 

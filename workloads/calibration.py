@@ -19,8 +19,8 @@ from .bench import Bench, Measured, Pace
 from .device import choose, describe
 from .errors import translate
 from .lines import emit
-from .load import BUSY, OtherLoad
 from .processor import arithmetic, free_memory, largest_cache, threads
+from .system_load import BUSY, OtherLoad
 from .versions import versions
 
 COPY_BYTES = 1 << 30

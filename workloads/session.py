@@ -12,16 +12,16 @@ from pathlib import Path
 
 import torch
 
-from .counters import count_executed, unavailable
-from .counting import count_step
+from .data.batches import Batches
 from .device import choose, describe
 from .errors import translate
 from .failures import Failure, UsageFailure
+from .flop.counting import count_step
 from .lines import emit
-from .loading import Batches
 from .names import module_of
 from .options import TRAINING_FLAGS
-from .profiling import DEFAULT_STEPS, Cost, Found, profile_steps, report
+from .profiling.hardware_counters import count_executed, unavailable
+from .profiling.torch_profiler import DEFAULT_STEPS, Cost, Found, profile_steps, report
 from .stopping import Stop, Stopped, leave
 from .task import Definition, Settings, Task
 from .training import AUTOCAST, Plan, Training, plan, set_precision

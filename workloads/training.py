@@ -13,7 +13,7 @@ from typing import Any
 import torch
 
 from .clock import clock_for
-from .loading import Batch, Batches
+from .data.batches import Batch, Batches
 from .reporter import Reporter, Step
 from .scores import Result, ScoreReader
 from .stopping import Stop

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from gpuwatch.core.models import LaunchSpec, Mount
-from gpuwatch.runners import inside
+from gpuwatch.runners import container_launch
 from gpuwatch.runners.apptainer.engine import Engine
 
 ARCHIVE = "/gpuwatch/workloads.pyz"
@@ -44,7 +44,7 @@ def build(spec: LaunchSpec, engine: Engine, image: Path) -> tuple[str, ...]:
     for mount in mounts(spec):
         command += mount_flags(mount, engine)
     where = spec.working_directory if spec.workload.kind == "command" else HOME
-    return (*command, "--pwd", where, str(image), *inside.command(spec, ARCHIVE))
+    return (*command, "--pwd", where, str(image), *container_launch.command(spec, ARCHIVE))
 
 
 def _own_limits(spec: LaunchSpec) -> list[str]:
@@ -58,7 +58,7 @@ def _own_limits(spec: LaunchSpec) -> list[str]:
 def mounts(spec: LaunchSpec) -> tuple[Mount, ...]:
     """Everything of this machine that is mounted by name."""
     own = (Mount(spec.archive, ARCHIVE),) if spec.archive is not None else ()
-    return (*own, *inside.mounts(spec))
+    return (*own, *container_launch.mounts(spec))
 
 
 def with_folders(command: Sequence[str], home: Path, scratch: Path) -> tuple[str, ...]:
@@ -93,8 +93,8 @@ def variables(spec: LaunchSpec, engine: Engine) -> dict[str, str]:
     Through the environment: ``--env`` splits its values at commas, which lists of GPUs have.
     """
     found = {
-        **inside.variables(spec.variables),
-        **inside.gpu_variables(spec),
+        **container_launch.variables(spec.variables),
+        **container_launch.gpu_variables(spec),
         "NVIDIA_VISIBLE_DEVICES": ",".join(spec.gpus) or "void",
     }
     return {f"{engine.prefix}{name}": value for name, value in found.items()}

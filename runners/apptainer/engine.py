@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from gpuwatch.core.models import Problem
-from gpuwatch.runners import userns
+from gpuwatch.runners import user_namespaces
 from gpuwatch.runners.apptainer import spython_client
 
 _OLDEST = (3, 5)
@@ -74,7 +74,7 @@ def problem() -> Problem | None:
             "run as a user that `getent passwd` lists",
         )
     if os.geteuid() != 0 and not has_setuid_starter(engine):
-        return userns.problem(str(engine))
+        return user_namespaces.problem(str(engine))
     return None
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from gpuwatch.core.models import LaunchSpec, Mount, Problem
 from gpuwatch.core.text import shell
-from gpuwatch.runners import access, inside
+from gpuwatch.runners import access, container_launch
 from gpuwatch.runners.apptainer import engine as engines
 from gpuwatch.runners.apptainer import images
 from gpuwatch.runners.apptainer.command import cannot_mount, mounts
@@ -34,8 +34,8 @@ def problems(spec: LaunchSpec) -> list[Problem]:
         _shm(spec, engine),
         _network(spec, engine),
         _memory(spec, engine),
-        *inside.problems(spec),
-        *inside.hidden_tmp(spec),
+        *container_launch.problems(spec),
+        *container_launch.hidden_tmp(spec),
         *_mounts(spec, engine),
         _gpus(spec, engine),
     ]

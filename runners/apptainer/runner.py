@@ -14,7 +14,7 @@ from gpuwatch.core import output, paths
 from gpuwatch.core.errors import NotAvailable
 from gpuwatch.core.models import JSON, LaunchSpec, Prepared, Problem
 from gpuwatch.core.units import binary
-from gpuwatch.runners import image_records, inside, places
+from gpuwatch.runners import container_launch, image_records, mount_points
 from gpuwatch.runners.apptainer import command, images, preflight, spython_client
 from gpuwatch.runners.apptainer import engine as engines
 from gpuwatch.runners.apptainer.engine import Engine
@@ -63,7 +63,7 @@ class ApptainerRunner:
             own = scratch / name
             own.mkdir(parents=True)
             own.chmod(0o1777)  # as /tmp is; nobody else gets past the run's folder
-            places.make(inside.mounts(spec), root, own)
+            mount_points.make(container_launch.mounts(spec), root, own)
         if spec.environment.memory_bytes is not None:
             output.write_text(folder / _LIMIT, str(spec.environment.memory_bytes))
         return LocalRun.start(
@@ -141,7 +141,7 @@ def _facts(spec: LaunchSpec) -> dict[str, JSON]:
     facts: dict[str, JSON] = {
         "user": f"{os.geteuid()}:{os.getegid()}",
         "network": environment.network or "host",
-        "mounts": [str(mount) for mount in inside.mounts(spec)],
+        "mounts": [str(mount) for mount in container_launch.mounts(spec)],
         # Its own tmpfs, of the kernel's default size.
         "shm_bytes": os.sysconf("SC_PHYS_PAGES") // 2 * os.sysconf("SC_PAGE_SIZE"),
     }

@@ -15,9 +15,9 @@ from gpuwatch.core.errors import NotAvailable
 from gpuwatch.core.models import JSON
 from gpuwatch.core.text import clean, shell
 from gpuwatch.runners import image_records
-from gpuwatch.runners.building import BuildFailed, Built, Progress, default_base, recipes
 from gpuwatch.runners.docker import images
 from gpuwatch.runners.docker.client import AWAY, Daemon, connect, has_bridge, one_line
+from gpuwatch.runners.image_build import BuildFailed, Built, Progress, default_base, recipes
 
 _STEP = re.compile(r"Step \d+/\d+ : ")
 _NOISE = re.compile(r" ---> (Running in )?[0-9a-f]{12}$|Removing intermediate container ")

@@ -13,7 +13,7 @@ from docker.types import LogConfig, Mount
 
 from gpuwatch.core.models import JSON, LaunchSpec, Prepared
 from gpuwatch.core.processes import ProcessId
-from gpuwatch.runners import inside
+from gpuwatch.runners import container_launch as inside
 from gpuwatch.runners.docker import gpus
 from gpuwatch.runners.docker.client import Daemon
 

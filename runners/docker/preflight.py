@@ -7,7 +7,7 @@ from pathlib import Path
 
 from gpuwatch.core.models import LaunchSpec, Mount, Problem
 from gpuwatch.core.text import shell
-from gpuwatch.runners import inside
+from gpuwatch.runners import container_launch
 from gpuwatch.runners.access import permitted, unreadable
 from gpuwatch.runners.docker import client, container, gpus, images
 from gpuwatch.runners.docker.client import AWAY, Refused, has_bridge, one_line
@@ -29,7 +29,7 @@ def problems(spec: LaunchSpec) -> list[Problem]:
             except images.Misnamed as misnamed:
                 image = misnamed.problem
     except Refused as refused:
-        return [refused.problem, *inside.problems(spec)]
+        return [refused.problem, *container_launch.problems(spec)]
     except AWAY as error:
         text = f"the Docker daemon gives no answer: {one_line(error)}"
         return [Problem("docker-absent", text, "see what ails it: docker info")]
@@ -41,9 +41,13 @@ def problems(spec: LaunchSpec) -> list[Problem]:
         None if bridged else _no_bridge(),
         _memory(environment.memory_bytes),
         gpus.problem(spec.gpus, daemon.info),
-        *inside.problems(spec),
-        *inside.hidden_tmp(spec),
-        *(problem for mount in inside.mounts(spec) for problem in _access_problems(mount, who)),
+        *container_launch.problems(spec),
+        *container_launch.hidden_tmp(spec),
+        *(
+            problem
+            for mount in container_launch.mounts(spec)
+            for problem in _access_problems(mount, who)
+        ),
     ]
     return [each for each in found if each is not None]
 

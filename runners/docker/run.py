@@ -17,8 +17,8 @@ from gpuwatch.core.processes import ProcessId, identify
 from gpuwatch.runners.docker import container, outcome, timestamps
 from gpuwatch.runners.docker.cgroup import Group, holds
 from gpuwatch.runners.docker.client import AWAY, Daemon
-from gpuwatch.runners.docker.ending import Ending
 from gpuwatch.runners.docker.logs import LogReader, outputs
+from gpuwatch.runners.docker.stopping import Ending
 
 KIND = "docker"
 

@@ -15,9 +15,9 @@ from gpuwatch.core.errors import NotAvailable
 from gpuwatch.core.models import JSON, LaunchSpec, Prepared, Problem
 from gpuwatch.core.processes import identify
 from gpuwatch.core.text import shell
-from gpuwatch.runners import inside
+from gpuwatch.runners import container_launch
 from gpuwatch.runners.base import Run
-from gpuwatch.runners.docker import client, container, gpus, images, leftovers, preflight
+from gpuwatch.runners.docker import cleanup, client, container, gpus, images, preflight
 from gpuwatch.runners.docker.cgroup import holds
 from gpuwatch.runners.docker.client import AWAY, Daemon, Refused, one_line
 from gpuwatch.runners.docker.run import KIND, DockerRun
@@ -75,19 +75,19 @@ class DockerRunner:
             "network": container.network(spec),
             "user": container.user(daemon).inside,
             "gpu_request": gpus.gift(spec.gpus, daemon.info).text,
-            "mounts": [str(mount) for mount in inside.mounts(spec)],
+            "mounts": [str(mount) for mount in container_launch.mounts(spec)],
         }
         variables = {
-            **inside.variables(spec.variables),
-            **inside.gpu_variables(spec),
+            **container_launch.variables(spec.variables),
+            **container_launch.gpu_variables(spec),
             **gpus.variables(spec.gpus),
             "HOME": container.HOME,
         }
-        return Prepared(inside.command(spec, container.ARCHIVE), variables, facts)
+        return Prepared(container_launch.command(spec, container.ARCHIVE), variables, facts)
 
     def start(self, spec: LaunchSpec, prepared: Prepared, folder: Path) -> Run:
         daemon = self._connected()
-        leftovers.remove(daemon, running=False)
+        cleanup.remove(daemon, running=False)
         spawned = time.monotonic_ns()
         labels = container.labels(folder, identify(os.getpid()), spawned)
         name = container.name(folder)
@@ -118,7 +118,7 @@ class DockerRunner:
 
     def sweep(self) -> list[str]:
         try:
-            return leftovers.remove(client.connect(), running=True)
+            return cleanup.remove(client.connect(), running=True)
         except Refused:
             return []
 
@@ -138,7 +138,7 @@ def _not_started(error: BaseException, spec: LaunchSpec) -> NotAvailable:
     mend = "look at the daemon's log and at the options of --env"
     if "could not select device driver" in reason or "nvidia" in reason.lower():
         mend = "check NVIDIA's container toolkit: nvidia-ctk --version, or run with --gpus none"
-    elif hiding := [mount for mount in inside.mounts(spec) if mount.target in _OWN]:
+    elif hiding := [mount for mount in container_launch.mounts(spec) if mount.target in _OWN]:
         mend = (
             f"mount={hiding[0]} hides the image's own {hiding[0].target}: "
             f"mount it elsewhere, such as mount={hiding[0].source}:/mnt"

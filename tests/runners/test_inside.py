@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.core.models import Environment, LaunchSpec, Limits, Mount, Workload
-from gpuwatch.runners import inside
+from gpuwatch.runners import container_launch
 
 OURS = Workload("mnist-cnn", "workload", ("--steps", "5"))
 THEIRS = Workload("train.py", "command", ("python", "train.py", "a b"))
@@ -30,15 +30,15 @@ def with_data(folder: Path | str, **more: object) -> Workload:
 
 
 def codes(spec: LaunchSpec) -> list[str]:
-    return [problem.code for problem in inside.problems(spec)]
+    return [problem.code for problem in container_launch.problems(spec)]
 
 
 def test_a_command_of_the_users_is_run_as_it_was_written() -> None:
-    assert inside.command(spec(THEIRS), "/w.pyz") == ("python", "train.py", "a b")
+    assert container_launch.command(spec(THEIRS), "/w.pyz") == ("python", "train.py", "a b")
 
 
 def test_a_workload_of_ours_runs_with_the_python_that_was_named() -> None:
-    command = inside.command(spec(OURS, python="/opt/py/bin/python"), "/w.pyz")
+    command = container_launch.command(spec(OURS, python="/opt/py/bin/python"), "/w.pyz")
     assert command == ("/opt/py/bin/python", "/w.pyz", "mnist-cnn", "--steps", "5")
 
 
@@ -51,7 +51,9 @@ def test_without_a_name_the_images_own_python_is_found_by_its_shell(
     for name in there:
         (tmp_path / name).write_text(f'#!/bin/sh\necho {name} "$@"\n')
         (tmp_path / name).chmod(0o755)
-    command = inside.command(spec(replace(OURS, arguments=("--x", "$HOME; 'a b'"))), "/w.pyz")
+    command = container_launch.command(
+        spec(replace(OURS, arguments=("--x", "$HOME; 'a b'"))), "/w.pyz"
+    )
     done = subprocess.run(
         command, env={"PATH": str(tmp_path)}, capture_output=True, text=True, check=True
     )
@@ -60,7 +62,7 @@ def test_without_a_name_the_images_own_python_is_found_by_its_shell(
 
 def test_an_image_without_python_says_python3_is_not_found(tmp_path: Path) -> None:
     done = subprocess.run(
-        inside.command(spec(OURS), "/w.pyz"),
+        container_launch.command(spec(OURS), "/w.pyz"),
         env={"PATH": str(tmp_path)},
         capture_output=True,
         text=True,
@@ -70,31 +72,31 @@ def test_an_image_without_python_says_python3_is_not_found(tmp_path: Path) -> No
 
 
 def test_a_commands_working_directory_is_mounted_read_only_at_its_own_path() -> None:
-    assert inside.mounts(spec(THEIRS)) == (Mount("/project", "/project"),)
-    assert inside.mounts(spec(OURS)) == ()
+    assert container_launch.mounts(spec(THEIRS)) == (Mount("/project", "/project"),)
+    assert container_launch.mounts(spec(OURS)) == ()
 
 
 def test_the_data_of_our_workloads_is_mounted_read_only_at_its_own_path() -> None:
-    assert inside.mounts(spec(with_data("/data"))) == (Mount("/data", "/data"),)
+    assert container_launch.mounts(spec(with_data("/data"))) == (Mount("/data", "/data"),)
 
 
 def test_what_env_mounts_comes_first_and_is_not_mounted_twice() -> None:
     named = (Mount("/elsewhere", "/in"), Mount("/project", "/project", True))
-    assert inside.mounts(spec(THEIRS, "/project", mounts=named)) == named
-    assert inside.mounts(spec(THEIRS, "/project/sub", mounts=named)) == named
+    assert container_launch.mounts(spec(THEIRS, "/project", mounts=named)) == named
+    assert container_launch.mounts(spec(THEIRS, "/project/sub", mounts=named)) == named
     # A neighbour with the same beginning is another folder; so is one that appears elsewhere.
-    assert inside.mounts(spec(THEIRS, "/projects", mounts=named))[-1] == Mount(
+    assert container_launch.mounts(spec(THEIRS, "/projects", mounts=named))[-1] == Mount(
         "/projects", "/projects"
     )
     moved = (Mount("/project", "/code"),)
-    assert inside.mounts(spec(THEIRS, "/project", mounts=moved))[-1] == Mount(
+    assert container_launch.mounts(spec(THEIRS, "/project", mounts=moved))[-1] == Mount(
         "/project", "/project"
     )
 
 
 def test_a_mount_of_everything_covers_everything() -> None:
     everything = (Mount("/", "/"),)
-    assert inside.mounts(spec(THEIRS, "/project", mounts=everything)) == everything
+    assert container_launch.mounts(spec(THEIRS, "/project", mounts=everything)) == everything
 
 
 def test_only_variables_that_decide_speed_and_the_locale_are_passed_on() -> None:
@@ -131,20 +133,20 @@ def test_only_variables_that_decide_speed_and_the_locale_are_passed_on() -> None
         "NCCL_PATH": "x",
         "NCCL_TUNER_PLUGIN": "/opt/libtuner.so",
     }
-    assert inside.variables({**passed, **kept}) == passed
+    assert container_launch.variables({**passed, **kept}) == passed
 
 
 def test_cuda_counts_gpus_inside_as_outside() -> None:
     every, chosen = spec(OURS), replace(spec(OURS), gpus=("GPU-b", "GPU-a"), gpus_chosen=True)
-    assert inside.gpu_variables(every) == {"CUDA_VISIBLE_DEVICES": "-1"}
-    assert inside.gpu_variables(chosen) == {"CUDA_VISIBLE_DEVICES": "GPU-b,GPU-a"}
-    assert inside.gpu_variables(replace(chosen, gpus_chosen=False)) == {}
-    assert inside.variables({"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}) != {}
+    assert container_launch.gpu_variables(every) == {"CUDA_VISIBLE_DEVICES": "-1"}
+    assert container_launch.gpu_variables(chosen) == {"CUDA_VISIBLE_DEVICES": "GPU-b,GPU-a"}
+    assert container_launch.gpu_variables(replace(chosen, gpus_chosen=False)) == {}
+    assert container_launch.variables({"CUDA_DEVICE_ORDER": "PCI_BUS_ID"}) != {}
 
 
 def test_memory_beyond_the_callers_is_refused(tmp_path: Path) -> None:
     asked = replace(spec(OURS, tmp_path, memory_bytes=2 << 30), limits=Limits(memory_bytes=1 << 30))
-    (problem,) = inside.problems(asked)
+    (problem,) = container_launch.problems(asked)
     assert (problem.code, problem.fix) == ("memory-beyond-limit", "write memory=1073741824 or less")
     assert codes(replace(asked, limits=Limits(memory_bytes=2 << 30))) == codes(spec(OURS)) == []
 
@@ -152,7 +154,7 @@ def test_memory_beyond_the_callers_is_refused(tmp_path: Path) -> None:
 def test_a_mount_that_is_not_there_is_named_with_what_mends_it(tmp_path: Path) -> None:
     missing = tmp_path / "missing"
     there = (Mount(str(tmp_path), "/in"), Mount(str(missing), "/other"))
-    (problem,) = inside.problems(spec(OURS, tmp_path, mounts=there))
+    (problem,) = container_launch.problems(spec(OURS, tmp_path, mounts=there))
     assert problem.code == "mount-missing" and str(missing) in problem.text
     assert problem.fix is not None and "mount=" in problem.fix
     assert codes(spec(with_data(missing))) == ["mount-missing"]
@@ -167,7 +169,7 @@ def test_the_root_folder_as_working_directory_is_refused_for_commands_alone() ->
 def test_download_into_a_read_only_mount_names_the_command_that_fetches_before(
     tmp_path: Path,
 ) -> None:
-    (problem,) = inside.problems(spec(with_data(tmp_path, download=True)))
+    (problem,) = container_launch.problems(spec(with_data(tmp_path, download=True)))
     assert problem.code == "download-in-container"
     assert problem.fix is not None
     assert f"gpuwatch --record mnist-cnn --download --data {tmp_path}" in problem.fix

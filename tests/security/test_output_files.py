@@ -158,7 +158,7 @@ MAY_WRITE = {
     "tui/memfd.py": "memory that has no name",
     "runners/local.py": "the shim's log in the run's private folder",
     "runners/shim.py": "has the standard library alone; in the run's private folder",
-    "runners/places.py": "what is mounted on, in the run's private folder",
+    "runners/mount_points.py": "what is mounted on, in the run's private folder",
     "runners/charliecloud.py": "the workload's archive in the run's private folder",
     "workloads/archive.py": "may import nothing of gpuwatch; a temporary file, then renamed",
     "workloads/main.py": "/dev/null",

@@ -98,7 +98,7 @@ def test_no_shell_is_given_a_text_built_from_input() -> None:
 def test_every_file_of_the_program_is_looked_at() -> None:
     found = {path.relative_to(ROOT).as_posix() for path in files()}
     assert {"src/gpuwatch/web/screen_process.py", "runners/shim.py", "tui/commands.py"} <= found
-    assert {"workloads/counters.py", "recipes/prepare.py"} <= found
+    assert {"workloads/profiling/hardware_counters.py", "recipes/prepare.py"} <= found
     assert len(found) > 300
 
 

@@ -15,8 +15,8 @@ import pytest
 pytestmark = pytest.mark.torch
 pytest.importorskip("torch")
 
-from gpuwatch.workloads import counters
 from gpuwatch.workloads.options import add_arguments
+from gpuwatch.workloads.profiling import hardware_counters
 
 from .conftest import Report
 from .test_ncu import HMMA, MEMORY, NONE, TENSOR, UNITS, listed, sass, wide
@@ -67,7 +67,7 @@ def fake(tmp_path: Path) -> Callable[..., str]:
 
 
 def under(tool: str, program: str = "print(':::GPUWATCH {}')") -> dict[str, Any]:
-    return counters.under(tool, [sys.executable, "-c", program], 2)
+    return hardware_counters.under(tool, [sys.executable, "-c", program], 2)
 
 
 def printing(text: str) -> str:
@@ -126,7 +126,7 @@ def test_whatever_fails_below_is_the_reason(
 def test_nothing_lives_on_behind_a_command_that_takes_too_long(tmp_path: Path) -> None:
     file = tmp_path / "pid"
     start = time.monotonic()
-    done = counters.run(["sh", "-c", f"sleep 300 & echo $! > {file}; wait"], 0.5)
+    done = hardware_counters.run(["sh", "-c", f"sleep 300 & echo $! > {file}; wait"], 0.5)
     assert done.code is None and time.monotonic() - start < 10
     # Killed is not yet gone: the kernel takes its time on a busy machine.
     until = time.monotonic() + 10
@@ -144,31 +144,31 @@ def _lives(pid: int) -> bool:
 
 
 def test_the_cpu_and_a_missing_ncu_are_reasons() -> None:
-    assert "the run was on the CPU" in (counters.refusal("cpu", "/usr/bin/ncu") or "")
-    assert "not installed" in (counters.refusal("cuda", None) or "")
-    assert counters.refusal("cuda", "/usr/bin/ncu") is None
+    assert "the run was on the CPU" in (hardware_counters.refusal("cpu", "/usr/bin/ncu") or "")
+    assert "not installed" in (hardware_counters.refusal("cuda", None) or "")
+    assert hardware_counters.refusal("cuda", "/usr/bin/ncu") is None
 
 
 def test_ncu_is_found_on_the_path_else_the_newest_that_nvidia_installed(
     fake: Callable[..., str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tool = fake()
-    assert counters.find({"PATH": f"/nowhere:{tmp_path}"}) == tool
+    assert hardware_counters.find({"PATH": f"/nowhere:{tmp_path}"}) == tool
     for version in ("2024.3.2", "2025.1.1", "2025.10.0"):
         (tmp_path / "opt" / version).mkdir(parents=True)
         (tmp_path / "opt" / version / "ncu").write_text("")
         (tmp_path / "opt" / version / "ncu").chmod(0o755)
-    monkeypatch.setattr(counters, "_FOLDERS", (str(tmp_path / "no"), f"{tmp_path}/opt/*"))
-    assert counters.find({"PATH": "/nowhere"}) == f"{tmp_path}/opt/2025.10.0/ncu"
-    monkeypatch.setattr(counters, "_FOLDERS", ())
-    assert counters.find({"PATH": "/nowhere"}) is None
+    monkeypatch.setattr(hardware_counters, "_FOLDERS", (str(tmp_path / "no"), f"{tmp_path}/opt/*"))
+    assert hardware_counters.find({"PATH": "/nowhere"}) == f"{tmp_path}/opt/2025.10.0/ncu"
+    monkeypatch.setattr(hardware_counters, "_FOLDERS", ())
+    assert hardware_counters.find({"PATH": "/nowhere"}) is None
 
 
 def test_the_run_is_repeated_with_its_own_flags_and_few_steps() -> None:
     parser = argparse.ArgumentParser()
     add_arguments(parser)
     given = "--batch-size 32 --epochs 9 --dtype bfloat16 --data d --download --counters --seed 3"
-    again = parser.parse_args(counters.arguments(parser.parse_args(given.split()), 2))
+    again = parser.parse_args(hardware_counters.arguments(parser.parse_args(given.split()), 2))
     kept = {"batch_size": 32, "dtype": "bfloat16", "data": "d", "seed": 3}
     changed = {"steps": 2, "warmup": 1, "epochs": None, "download": False, "counters": False}
     for name, value in {**kept, **changed, "profile": 0}.items():
@@ -189,7 +189,7 @@ def test_a_run_on_a_gpu_is_repeated_under_the_ncu_that_is_found(
     fake(printing(wide(UNITS, ("add", values))) + "\n    sys.exit(done.returncode)")
     monkeypatch.setattr(sys, "argv", [str(program)])
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
-    found = counters.count_executed(flags, "cuda", 2.0)
+    found = hardware_counters.count_executed(flags, "cuda", 2.0)
     assert (found["reason"], found["steps"], found["flop_per_step"]) == (None, 1, 7)
 
 
@@ -199,7 +199,7 @@ def test_an_ncu_that_cannot_be_executed_is_a_reason(
     (tmp_path / "ncu").write_bytes(b"\x7fELF for another machine")
     (tmp_path / "ncu").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    found = counters.count_executed(argparse.Namespace(workload="gcn"), "cuda", 0.1)
+    found = hardware_counters.count_executed(argparse.Namespace(workload="gcn"), "cuda", 0.1)
     assert "ncu failed: OSError" in found["reason"]
 
 

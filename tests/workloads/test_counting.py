@@ -11,10 +11,8 @@ torch = pytest.importorskip("torch")
 from torch import nn
 from torch.nn import functional as F
 
-from gpuwatch.workloads.counting import (
-    count_step,
-)
-from gpuwatch.workloads.operators import Cost, Work
+from gpuwatch.workloads.flop.counting import count_step
+from gpuwatch.workloads.flop.operators import Cost, Work
 from gpuwatch.workloads.tasks.gcn import GCN, normalised_adjacency
 
 pytestmark = pytest.mark.torch

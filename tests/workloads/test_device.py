@@ -11,11 +11,11 @@ torch = pytest.importorskip("torch")
 
 from gpuwatch.workloads import device as devices
 from gpuwatch.workloads.architectures import build_for, runs_on
+from gpuwatch.workloads.data.batches import Batches
 from gpuwatch.workloads.data.synthetic import Repeated
 from gpuwatch.workloads.device import choose, full_uuid, unusable
 from gpuwatch.workloads.errors import missing, translate
 from gpuwatch.workloads.failures import EnvironmentFailure, UsageFailure
-from gpuwatch.workloads.loading import Batches
 from gpuwatch.workloads.nvidia import Driver, find_driver
 from gpuwatch.workloads.task import Data
 

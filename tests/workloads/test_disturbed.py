@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from gpuwatch.workloads.load import BUSY, OtherLoad
+from gpuwatch.workloads.system_load import BUSY, OtherLoad
 
 BUSY_LOOP = "print(flush=True)\nwhile True: pass"
 

@@ -13,8 +13,8 @@ torch = pytest.importorskip("torch")
 from torch import nn
 from torch.nn import functional as F
 
-from gpuwatch.workloads.formulas import flop_of
-from gpuwatch.workloads.operators import OperatorCounter
+from gpuwatch.workloads.flop.formulas import flop_of
+from gpuwatch.workloads.flop.operators import OperatorCounter
 
 pytestmark = pytest.mark.torch
 

@@ -13,10 +13,10 @@ from torch import nn
 from torch.nn import functional as F
 from torch.utils.flop_counter import FlopCounterMode
 
-from gpuwatch.workloads.formulas import flop_of
-from gpuwatch.workloads.operators import OperatorCounter
+from gpuwatch.workloads.flop.formulas import flop_of
+from gpuwatch.workloads.flop.operators import OperatorCounter
+from gpuwatch.workloads.flop.traffic import tensor_bytes
 from gpuwatch.workloads.tasks.gcn import normalised_adjacency
-from gpuwatch.workloads.traffic import tensor_bytes
 
 pytestmark = pytest.mark.torch
 

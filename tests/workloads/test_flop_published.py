@@ -16,7 +16,7 @@ from torch import nn
 from torch.nn import functional as F
 from torchvision.models import regnet
 
-from gpuwatch.workloads.counting import count_forward, count_step
+from gpuwatch.workloads.flop.counting import count_forward, count_step
 
 pytestmark = pytest.mark.torch
 

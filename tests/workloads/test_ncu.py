@@ -7,7 +7,7 @@ import io
 
 import pytest
 
-from gpuwatch.workloads.ncu import count, metrics, parse
+from gpuwatch.workloads.profiling.ncu import count, metrics, parse
 
 SASS = [
     f"smsp__sass_thread_inst_executed_op_{precision}{operation}_pred_on.sum"

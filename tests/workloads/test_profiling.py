@@ -59,7 +59,7 @@ def test_four_steps_are_profiled_without_a_word_and_change_no_step_and_no_loss(
 def test_slow_steps_are_profiled_fewer_times(
     asked: int, step_seconds: float, steps: int, warmup: int
 ) -> None:
-    from gpuwatch.workloads.profiling import extent
+    from gpuwatch.workloads.profiling.torch_profiler import extent
 
     found = extent(asked, step_seconds)
     assert found is not None
@@ -69,7 +69,7 @@ def test_slow_steps_are_profiled_fewer_times(
 def test_steps_of_over_a_minute_are_not_profiled_and_the_reason_is_told() -> None:
     import torch
 
-    from gpuwatch.workloads.profiling import profile_steps
+    from gpuwatch.workloads.profiling.torch_profiler import profile_steps
 
     def never() -> None:
         raise AssertionError
@@ -82,7 +82,7 @@ def test_steps_of_over_a_minute_are_not_profiled_and_the_reason_is_told() -> Non
 def test_a_profiler_that_fails_is_a_reason() -> None:
     import torch
 
-    from gpuwatch.workloads.profiling import profile_steps
+    from gpuwatch.workloads.profiling.torch_profiler import profile_steps
 
     def fails() -> None:
         raise RuntimeError("CUPTI is busy\nin detail")
@@ -96,14 +96,14 @@ def test_a_gpu_whose_kernels_are_not_seen_is_told_with_the_mend(
 ) -> None:
     import torch
 
-    from gpuwatch.workloads import profiling
+    from gpuwatch.workloads.profiling import torch_profiler
 
-    monkeypatch.setattr(profiling, "_synchronize", lambda device: None)
+    monkeypatch.setattr(torch_profiler, "_synchronize", lambda device: None)
 
     def step() -> None:
         torch.ones(8, 8).mm(torch.ones(8, 8))
 
-    found = profiling.profile_steps(lambda: None, step, torch.device("cuda"), 2, 0.01)
+    found = torch_profiler.profile_steps(lambda: None, step, torch.device("cuda"), 2, 0.01)
     assert found.reason is not None
     assert "saw no kernel" in found.reason and "end nsys" in found.reason
     assert [table.name for table in found.tables] == ["cpu_op_sum"]
@@ -112,8 +112,8 @@ def test_a_gpu_whose_kernels_are_not_seen_is_told_with_the_mend(
 def test_no_line_of_a_large_profile_is_over_48_kib(capsys: pytest.CaptureFixture[str]) -> None:
     import torch
 
-    from gpuwatch.workloads.profiling import Cost, Found, report
-    from gpuwatch.workloads.traces import Table
+    from gpuwatch.workloads.profiling.torch_profiler import Cost, Found, report
+    from gpuwatch.workloads.profiling.traces import Table
 
     rows = [[1.0, 10, 1, 10.0, f"{number}" + "k" * 490] for number in range(300)]
     large = Table(

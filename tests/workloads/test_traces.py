@@ -9,7 +9,14 @@ from typing import Any
 
 import pytest
 
-from gpuwatch.workloads.traces import LONGEST_NAME, MOST_ROWS, Event, read, self_times, tables
+from gpuwatch.workloads.profiling.traces import (
+    LONGEST_NAME,
+    MOST_ROWS,
+    Event,
+    read,
+    self_times,
+    tables,
+)
 
 
 def trace(tmp_path: Path, *events: dict[str, Any]) -> list[Event]:

@@ -25,7 +25,7 @@ from gpuwatch.telemetry.nvml.source import NvmlSource, Unavailable, open_nvml
 from gpuwatch.telemetry.nvml.visible_devices import VARIABLE
 from gpuwatch.workloads import archive
 from gpuwatch.workloads.lines import PREFIX
-from gpuwatch.workloads.load import BUSY
+from gpuwatch.workloads.system_load import BUSY
 
 _LOW = "the ceiling may be too low"
 _HURRY = f"measured in a hurry: {_LOW}"

@@ -90,7 +90,7 @@ def test_a_stop_asks_the_whole_tree(launch: Callable[..., Launched]) -> None:
 def test_a_workload_that_ignores_sigterm_is_killed_after_the_grace(
     launch: Callable[..., Launched], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gpuwatch.runners.docker.ending.GRACE_SECONDS", 1.0)
+    monkeypatch.setattr("gpuwatch.runners.docker.stopping.GRACE_SECONDS", 1.0)
     launched = launch("sh", "-c", "trap '' TERM; echo ready; while :; do sleep 0.05; done")
     until(lambda: launched.so_far("stdout"))
     asked = time.monotonic()

@@ -24,7 +24,7 @@ from pathlib import Path
 from gpuwatch.core.errors import ExitCode, GpuwatchError, UsageError
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import binary
-from gpuwatch.runners.building import Built
+from gpuwatch.runners.image_build import Built
 
 _LAST_LINES = 12
 

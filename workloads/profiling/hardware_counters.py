@@ -20,10 +20,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .lines import PREFIX
+from ..lines import PREFIX
+from ..options import FLAGS, parameters_to_argv
+from ..training import BRACKET
 from .ncu import count, metrics, parse
-from .options import FLAGS, parameters_to_argv
-from .training import BRACKET
 
 TIMEOUT_SECONDS = 600.0
 PROBE_SECONDS = 60.0

@@ -11,8 +11,8 @@ from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from .formulas import flop_of, formula_of
-from .movers import MOVERS, VIEWS
 from .traffic import bytes_of
+from .zero_flop_ops import MOVERS, VIEWS
 
 ROWS = 40
 """Operators that a table names; the rest are one row."""

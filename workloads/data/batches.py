@@ -11,8 +11,8 @@ from typing import Any
 import torch
 from torch.utils.data import DataLoader
 
-from .failures import EnvironmentFailure, UsageFailure
-from .task import Data
+from ..failures import EnvironmentFailure, UsageFailure
+from ..task import Data
 
 Inputs = tuple[torch.Tensor, ...]
 

@@ -19,7 +19,7 @@ from typing import Any
 import torch
 from torch.profiler import ProfilerActivity, profile, schedule
 
-from .lines import emit, finite
+from ..lines import emit, finite
 from .traces import Table, read, tables
 
 DEFAULT_STEPS = 4

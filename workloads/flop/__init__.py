@@ -1,0 +1,1 @@
+"""What a step costs: FLOP and algorithmic bytes, counted operator by operator."""
