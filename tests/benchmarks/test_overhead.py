@@ -29,7 +29,7 @@ from benchmarks.overhead.windows import (
     step_lengths,
     undisturbed,
 )
-from tests.cli.test_record import until
+from tests.cli.commands.test_record import until
 from tests.fake_nvml import FakeDriver
 
 

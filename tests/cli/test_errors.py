@@ -15,7 +15,7 @@ from gpuwatch.session import schema
 from gpuwatch.session.reading.reader import SessionReader
 from tests.conftest import Cli
 
-from .test_record import STEPS, sessions, until
+from .commands.test_record import STEPS, sessions, until
 
 
 def one_line(text: str) -> str:

@@ -12,7 +12,7 @@ from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.status import State, status
 from tests.conftest import Cli
 
-from .test_record import sessions
+from .commands.test_record import sessions
 
 KINDS = ("bare", "docker", "apptainer", "charliecloud")
 

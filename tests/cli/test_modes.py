@@ -17,7 +17,7 @@ from gpuwatch.core import paths
 from gpuwatch.core.errors import StorageError
 from tests.conftest import Cli
 
-from .test_record import STEPS, sessions, until
+from .commands.test_record import STEPS, sessions, until
 
 OTHERS = 0o077
 RECORDED = Path(__file__).parents[1] / "data" / "sessions" / "schema-2.gpuwatch"

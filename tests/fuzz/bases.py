@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.tui import process_sessions as processes
+from tests.tui.live.test_kernels import PROFILE
 from tests.tui.sessions import Script, finished, plan, write
-from tests.tui.test_kernels import PROFILE
 
 _KEPT = Path(__file__).resolve().parents[1] / "data" / "sessions"
 

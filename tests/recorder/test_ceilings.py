@@ -13,7 +13,7 @@ import pytest
 from gpuwatch.recorder.output.step_line import PREFIX
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.telemetry.host.cpu import CpuSource
-from tests.cli.test_record import sessions
+from tests.cli.commands.test_record import sessions
 from tests.conftest import Cli
 from tests.fake_nvml import FakeDriver, uuid
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from gpuwatch.session.reading.reader import SessionReader
-from tests.cli.test_record import sessions, until
+from tests.cli.commands.test_record import sessions, until
 from tests.conftest import Cli
 from tests.fake_nvml import FakeDriver
 

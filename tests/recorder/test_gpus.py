@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gpuwatch.session.reading.reader import SessionReader
-from tests.cli.test_record import sessions, until
+from tests.cli.commands.test_record import sessions, until
 from tests.conftest import Cli
 from tests.fake_nvml import (
     DRIVER_NOT_LOADED,

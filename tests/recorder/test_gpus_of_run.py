@@ -11,7 +11,7 @@ import pytest
 
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.tui.feed.snapshot import Snapshot
-from tests.cli.test_record import sessions, until
+from tests.cli.commands.test_record import sessions, until
 from tests.conftest import Cli
 from tests.fake_nvml import NOT_SUPPORTED, FakeDriver, uuid
 from tests.tui.snapshots_of import snapshot_of

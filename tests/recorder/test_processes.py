@@ -20,7 +20,7 @@ from gpuwatch.session.writing.store import Row
 from gpuwatch.telemetry.nvml.errors import Unavailable
 from gpuwatch.telemetry.process.users import USERS
 from gpuwatch.telemetry.process.workload import WorkloadSource
-from tests.cli.test_record import sessions, until
+from tests.cli.commands.test_record import sessions, until
 from tests.conftest import Cli
 from tests.fake_nvml import NOT_SUPPORTED, FakeDriver
 from tests.runners.docker.conftest import api, containers

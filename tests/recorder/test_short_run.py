@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.cli.test_record import sessions
+from tests.cli.commands.test_record import sessions
 from tests.conftest import Cli
 
 NOTING = """

@@ -15,8 +15,8 @@ from gpuwatch import runners
 from gpuwatch.core.errors import NotAvailable
 from gpuwatch.core.models import Environment, LaunchSpec, Workload
 from gpuwatch.session.reading.reader import SessionReader
+from tests.cli.commands.test_record import sessions, show
 from tests.cli.test_errors import one_line
-from tests.cli.test_record import sessions, show
 from tests.conftest import HAS_TORCH, Cli
 
 from .packages import installed

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_record import STEPS, until
+from tests.cli.commands.test_record import STEPS, until
 from tests.conftest import Cli
 from tests.terminal import Pty
 from tests.web.conftest import Serve, serve  # noqa: F401 (a fixture of these tests too)

@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.session.reading.reader import SessionReader
-from tests.cli.test_record import STEPS, sessions, until
+from tests.cli.commands.test_record import STEPS, sessions, until
 from tests.conftest import Cli
 from tests.fake_nvml import FakeDriver, uuid
 

@@ -18,7 +18,7 @@ import pytest
 
 from gpuwatch.core.processes import boot_id, identify
 from gpuwatch.recorder.programs import digests
-from tests.cli.test_record import sessions, until
+from tests.cli.commands.test_record import sessions, until
 from tests.conftest import Cli
 
 

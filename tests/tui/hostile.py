@@ -12,8 +12,8 @@ from rich.cells import cell_len
 
 from gpuwatch.tui.app import GpuwatchApp
 
+from .live.test_kernels import PROFILE
 from .sessions import finished
-from .test_kernels import PROFILE
 
 SEQUENCES = {
     "CSI": "\x1b[31;1mred\x1b[2J\x1b[10;10H",

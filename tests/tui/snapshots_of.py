@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from gpuwatch.session.reader import SessionReader
-from gpuwatch.tui.asked import View
-from gpuwatch.tui.collect import Collector
-from gpuwatch.tui.line import Line
-from gpuwatch.tui.snapshot import Snapshot
+from gpuwatch.session.reading.reader import SessionReader
+from gpuwatch.tui.feed.collector import Collector
+from gpuwatch.tui.feed.snapshot import Snapshot
+from gpuwatch.tui.feed.view import View
+from gpuwatch.tui.widgets.line import Line
 
 
 def snapshot_of(path: Path, view: View | None = None) -> Snapshot:

@@ -15,12 +15,12 @@ from gpuwatch.tui.compare.screen import CompareScreen
 from gpuwatch.tui.home.screen import HomeScreen
 from gpuwatch.tui.new_run.screen import NewRunScreen
 
+from .compare.test_compare import study
 from .conftest import Fake, entry
 from .harness import check_snapshot, live, running, screen_text, shows, until
+from .live.test_ceilings import measured
+from .live.test_kernels import PROFILE
 from .sessions import finished
-from .test_ceilings import measured
-from .test_compare import study
-from .test_kernels import PROFILE
 
 Make = Callable[..., Path]
 

@@ -1,0 +1,655 @@
+"""What goes with a change: figures worked out by hand, down the ladder."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpuwatch.analysis.comparison.verdict import interval
+from gpuwatch.analysis.explain.explain import explain
+from gpuwatch.analysis.explain.kernels import family
+from gpuwatch.analysis.results import Cell, Evidence, Explanation
+from gpuwatch.analysis.summary.summary import Summary, Timing, summarise
+from gpuwatch.cli import main
+from gpuwatch.core.metrics import Method
+from gpuwatch.session.reading.reader import SessionReader
+
+from .. import sessions
+from ..cells import cell, profile
+
+MARGIN = 0.01
+BLOCKS = 7
+DRIFT = [1.0, 1.01, 1.02, 1.0, 0.99, 1.03, 1.0]
+"""What both runs of a block share."""
+NOISE = [0.0, 0.001, -0.001, 0.002, -0.002, 0.001, -0.001]
+"""Of the other's step, as a share; adds up to 0."""
+
+PROFILES = Path(__file__).parents[2] / "data" / "profiles"
+
+Make = Callable[..., Summary]
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Make:
+    """A session of its own for each call."""
+    made = iter(range(1000))
+    return lambda **options: sessions.summary(tmp_path / f"{next(made)}.gpuwatch", **options)
+
+
+def of(explanation: Explanation, rung: str) -> list[Evidence]:
+    return [each for each in explanation.evidence if each.rung == rung]
+
+
+def text(explanation: Explanation, rung: str) -> str:
+    return "; ".join(each.text for each in of(explanation, rung))
+
+
+def gpu(make: Make, step: float, kernels: float, copies: float, **more: Any) -> Summary:
+    """A run whose profile knows kernels and copies; the rest of the step is the host's."""
+    return make(
+        step_seconds=step,
+        extra={"profile": profile({"sgemm": kernels}, copies), **more.pop("extra", {})},
+        **more,
+    )
+
+
+def gpu_cells(make: Make, blocks: int = BLOCKS) -> tuple[Cell, Cell]:
+    """Kernels 0.30 s of 0.50 s on both sides, copies 0.10 and 0.105 s; the other waits 0.02 s
+    more: 5 points of the step, of which copies are 1 and the host 4."""
+    bare, docker = [], []
+    for drift, noise in list(zip(DRIFT, NOISE, strict=True))[:blocks]:
+        bare.append(gpu(make, 0.50 * drift, 0.30 * drift, 0.10 * drift))
+        step = (0.525 + 0.50 * noise) * drift
+        docker.append(gpu(make, step, 0.30 * drift, 0.105 * drift))
+    return cell("bare", bare), cell("docker", docker)
+
+
+def test_the_hosts_wait_takes_what_kernels_and_copies_leave(make: Make) -> None:
+    found = explain(*gpu_cells(make), MARGIN)
+    host, copies, kernels = found.evidence[:3]
+    assert [each.rung for each in (host, copies, kernels)] == ["host", "copies", "kernel time"]
+    assert host.part == "host wait"
+    assert host.points is not None and copies.points is not None and kernels.points is not None
+    assert host.points.estimate == pytest.approx(0.04, abs=1e-5)
+    assert copies.points.estimate == pytest.approx(0.01, abs=1e-5)
+    assert kernels.points.estimate == pytest.approx(0.0, abs=1e-9)
+
+
+def test_the_parts_of_a_step_add_up_to_the_verdicts_change(make: Make) -> None:
+    bare, docker = gpu_cells(make)
+    ratios = [
+        math.log(other.value / base.value)
+        for base, other in zip(bare.runs, docker.runs, strict=True)
+        if base.value and other.value
+    ]
+    change = interval(ratios)
+    assert change is not None
+    points = [each.points for each in explain(bare, docker, MARGIN).evidence if each.points]
+    assert sum(each.estimate for each in points) == pytest.approx(change.estimate)
+
+
+def test_points_have_students_interval_over_the_blocks(make: Make) -> None:
+    (host,) = of(explain(*gpu_cells(make), MARGIN), "host")
+    assert host.points is not None
+    # Deviation of NOISE: sqrt(12e-6 / 6); t of 6 degrees of freedom at 97.5 %: 2.4469.
+    half = 2.4469 * (12e-6 / 6) ** 0.5 / 7**0.5
+    assert host.points.low == pytest.approx(0.04 - half, abs=5e-5)
+    assert host.points.high == pytest.approx(0.04 + half, abs=5e-5)
+    assert host.text == (
+        "host wait (step time less kernels and copies) 100 ms a step in bare, 121 ms in docker: "
+        "goes with +4.0 points (+3.9 to +4.1) of the change"
+    )
+
+
+def test_kernel_time_that_is_the_same_is_called_unchanged(make: Make) -> None:
+    (kernels,) = of(explain(*gpu_cells(make), MARGIN), "kernel time")
+    assert kernels.text.startswith(
+        "GPU kernel time (under the profiler) unchanged: 300 ms a step in bare"
+    )
+    assert kernels.method is Method.MEASURED
+    assert "profile" in kernels.source
+
+
+def test_swapping_the_baseline_turns_the_signs(make: Make) -> None:
+    bare, docker = gpu_cells(make)
+    (host,) = of(explain(docker, bare, MARGIN), "host")
+    assert host.points is not None
+    assert -0.04 < host.points.estimate < -0.037  # 0.02 s of 0.525 s
+
+
+def test_three_blocks_are_described_without_an_interval(make: Make) -> None:
+    (host,) = of(explain(*gpu_cells(make, blocks=3), MARGIN), "host")
+    assert host.points is None
+    assert "goes with +4.0 points (+3.8 to +4.2; 3 blocks: described)" in host.text
+
+
+def test_runs_without_blocks_are_compared_by_medians(make: Make) -> None:
+    base, other = gpu_cells(make)
+    apart = [
+        replace(each, runs=tuple(replace(run, block=None) for run in each.runs))
+        for each in (base, other)
+    ]
+    (host,) = of(explain(apart[0], apart[1], MARGIN), "host")
+    assert host.points is None
+    assert "points (of medians: described)" in host.text
+
+
+def test_a_warm_up_block_is_no_evidence(make: Make) -> None:
+    bare, docker = gpu_cells(make)
+    warm = gpu(make, 5.0, 0.1, 0.1)
+    with_warm_up = replace(
+        docker, runs=(replace(docker.runs[0], session=warm, block=0), *docker.runs)
+    )
+    assert explain(bare, with_warm_up, MARGIN) == explain(bare, docker, MARGIN)
+
+
+def test_a_run_without_a_steady_step_leaves_its_block_out(make: Make) -> None:
+    bare, docker = gpu_cells(make)
+    runs = list(docker.runs)
+    runs[3] = replace(runs[3], value=None, reason="no steady state")
+    (host,) = of(explain(bare, replace(docker, runs=tuple(runs)), MARGIN), "host")
+    assert host.points is not None
+    assert host.points.estimate == pytest.approx(0.04 - 0.002 / 6, abs=1e-5)
+
+
+def test_copies_beside_kernels_are_no_wait_of_the_host(make: Make) -> None:
+    bare = cell("bare", [gpu(make, 0.5, 0.45, 0.1) for _ in range(5)])
+    docker = cell("docker", [gpu(make, 0.5, 0.45, 0.2) for _ in range(5)])
+    found = explain(bare, docker, MARGIN)
+    (rest,) = of(found, "host")
+    assert rest.text.startswith(
+        "what is left of the step without kernels and copies, which overlap"
+    )
+    assert rest.points is not None
+    assert rest.part == ""
+
+
+def test_the_phase_that_took_most_is_named_beside_the_hosts_wait(make: Make) -> None:
+    phases = {"data": 0.1, "copy": 0.1, "forward": 0.1, "backward": 0.15, "optimizer": 0.05}
+    bare = cell("bare", [gpu(make, 0.50, 0.3, 0.1, phases=phases) for _ in range(5)])
+    slow = {**phases, "data": 0.12}
+    docker = cell("docker", [gpu(make, 0.52, 0.3, 0.1, phases=slow) for _ in range(5)])
+    found = explain(bare, docker, MARGIN)
+    (host,) = of(found, "host")
+    assert host.text.endswith("of the steps' phases data took most, +4.0 points (+4.0 to +4.0)")
+    assert "the steps' phase copy 100 ms a step in bare, 100 ms in docker" in text(found, "copies")
+
+
+CPU_PHASES = {"data": 0.02, "copy": 0.0, "forward": 0.16, "backward": 0.28, "optimizer": 0.04}
+
+
+def cpu(make: Make, step: float, **phases: float) -> Summary:
+    return make(
+        step_seconds=step,
+        devices=(sessions.CPU,),
+        run={"device": "cpu"},
+        phases={**CPU_PHASES, **phases},
+    )
+
+
+def test_on_a_cpu_the_phases_share_the_change(make: Make) -> None:
+    bare = cell("bare", [cpu(make, 0.50) for _ in range(BLOCKS)])
+    docker = cell("docker", [cpu(make, 0.525, data=0.025, forward=0.18) for _ in range(BLOCKS)])
+    found = explain(bare, docker, MARGIN)
+    forward, data, same = found.evidence
+    assert forward.points is not None and data.points is not None
+    assert forward.points.estimate == pytest.approx(0.04)
+    assert data.points.estimate == pytest.approx(0.01)
+    assert forward.text.startswith(
+        "phase forward 160 ms a step in bare, 180 ms in docker: goes with +4.0"
+    )
+    assert same.points is None
+    assert same.text == "phases copy, backward, optimizer unchanged: within 0.1 points each"
+
+
+def test_wild_runs_are_neither_changed_nor_unchanged(make: Make) -> None:
+    """Twice as slow in one block and twice as fast in the next: nothing can be told."""
+    steps = [(0.5, 1.0), (1.0, 0.5), (0.5, 1.0), (1.0, 0.5), (0.6, 0.6)]
+    bare = cell("bare", [cpu(make, first, forward=first * 0.8) for first, _ in steps])
+    docker = cell("docker", [cpu(make, second, forward=second * 0.8) for _, second in steps])
+    found = text(explain(bare, docker, MARGIN), "host")
+    assert "phase forward can't be told apart: within " in found
+    assert "goes with" not in found
+
+
+def test_swapping_wild_runs_turns_their_points(make: Make) -> None:
+    base = [0.5, 1.0, 0.5, 1.0, 0.5]
+    bare = cell("bare", [gpu(make, step, 0.3, 0.1) for step in base])
+    docker = cell("docker", [gpu(make, step, 0.3, 0.1) for step in [1.0, 0.5, 1.0, 0.5, 0.5]])
+    for first, second in ((bare, docker), (docker, bare)):
+        (host,) = of(explain(first, second, MARGIN), "host")
+        assert host.points is not None
+        assert host.points.estimate == pytest.approx(0.0, abs=1e-9)
+        assert "host wait (step time less kernels and copies) can't be told apart" in host.text
+
+
+def test_what_is_in_no_phase_is_told(make: Make) -> None:
+    bare = cell("bare", [cpu(make, 0.50) for _ in range(BLOCKS)])
+    docker = cell("docker", [cpu(make, 0.525, forward=0.17) for _ in range(BLOCKS)])
+    left = [each for each in of(explain(bare, docker, MARGIN), "host") if "in none" in each.text]
+    assert [each.points.estimate for each in left if each.points] == [pytest.approx(0.03)]
+
+
+def test_a_program_that_reports_neither_phases_nor_a_profile_has_no_parts(make: Make) -> None:
+    bare = cell("bare", [make() for _ in range(5)])
+    assert explain(bare, bare, MARGIN).evidence == ()
+
+
+def test_impossible_figures_of_a_hostile_file_are_left_out(make: Make) -> None:
+    odd = [cpu(make, 0.5, forward=1e300) for _ in range(BLOCKS)]
+    bare = cell("bare", [cpu(make, 0.5) for _ in range(BLOCKS)])
+    late = [
+        replace(each, timing=Timing(1e308, 1e308, 1.0, 1.0, None, None, None, None)) for each in odd
+    ]
+    assert explain(bare, cell("docker", late), MARGIN).evidence == ()
+
+
+# Kernels
+
+WINOGRAD = {
+    "void cudnn::winograd::generateWinogradTilesKernel<0, float, float>(params)": 0.02,
+    "volta_scudnn_winograd_128x128_ldg1_ldg4_relu_tile148t_nt_v1": 0.18,
+    "sgemm_32x32_nn": 0.20,
+}
+IMPLICIT = {
+    "volta_scudnn_128x64_relu_xregs_large_nn_v1": 0.15,
+    "void implicit_convolve_sgemm<float, float, 1024>(int, int)": 0.05,
+    "sgemm_32x32_nn": 0.20,
+}
+
+
+def counters(flop: float, read: float, written: float) -> dict[str, Any]:
+    return {
+        "tool": "ncu",
+        "steps": 1,
+        "flop_per_step": flop,
+        "dram_read_bytes_per_step": read,
+        "dram_write_bytes_per_step": written,
+    }
+
+
+def puzzle(
+    make: Make, kernels: Mapping[str, float], cudnn: str, counted: dict[str, Any]
+) -> Summary:
+    return make(
+        step_seconds=0.5,
+        extra={"profile": profile(dict(kernels), 0.05), "counters": counted},
+        facts={"torch": "2.6.0", "cuda": "12.4", "cudnn": cudnn},
+    )
+
+
+@pytest.fixture
+def riddle(make: Make) -> Explanation:
+    """The library chose Winograd bare and implicit GEMM in the container: fewer operations for more
+    memory traffic, in the same time. 25.7 and 9.4 million transactions of 32 bytes."""
+    bare = [puzzle(make, WINOGRAD, "9.1.0", counters(3.49e9, 500e6, 322.4e6)) for _ in range(5)]
+    docker = [puzzle(make, IMPLICIT, "8.9.7", counters(10.99e9, 200e6, 100.8e6)) for _ in range(5)]
+    return explain(cell("bare", bare), cell("docker", docker), MARGIN)
+
+
+def test_winograd_against_implicit_gemm_is_told_by_itself(riddle: Explanation) -> None:
+    ran, executed = of(riddle, "kernels")
+    docker, bare = ran.text.split("; ")
+    assert docker == (
+        "2 kernels ran in docker and not in bare, 50 % of its kernel time: implicit GEMM "
+        "convolution 50 %, the largest volta_scudnn_128x64_relu_xregs_large_nn_v1, 38 %"
+    )
+    assert bare.startswith("2 kernels ran in bare and not in docker, 50 % of its kernel time")
+    assert "Winograd convolution 50 %" in bare
+    assert executed.text == (
+        "executed FLOP 3.49 GFLOP in bare, 11.0 GFLOP in docker (x3.15) a step; "
+        "DRAM traffic 822 MB in bare, 301 MB in docker (x0.37) a step"
+    )
+
+
+def test_the_library_that_chose_them_is_named_with_both_versions(riddle: Explanation) -> None:
+    assert text(riddle, "versions") == "cuDNN 9.1.0 in bare, 8.9.7 in docker"
+    assert [(each.key, each.values) for each in riddle.differences] == [
+        ("cudnn", ("9.1.0", "8.9.7"))
+    ]
+
+
+def test_printed_profiles_of_nvprof_tell_the_same_of_a_run_as_a_whole(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    cells = []
+    for name, label in (("winograd", "bare"), ("implicit-gemm", "docker")):
+        files = map(str, sorted(PROFILES.glob(f"nvprof-{name}-*")))
+        assert main(["import", *files, "--label", label, "--out", str(tmp_path)]) == 0
+        with SessionReader(Path(capsys.readouterr().out.strip())) as reader:
+            cells.append(cell(label, [summarise(reader)], [None], ["no steps"]))
+    ran, executed = explain(cells[0], cells[1], MARGIN).evidence
+    assert ran.text.startswith(
+        "2 kernels ran in docker and not in bare, 84 % of its kernel time: implicit GEMM "
+        "convolution 84 %, the largest implicit_convolve_sgemm<"
+    )
+    assert "4 kernels ran in bare and not in docker, 51 % of its kernel time: Winograd" in ran.text
+    assert executed.text == (
+        "executed FLOP 3.49 GFLOP in bare, 11.0 GFLOP in docker (x3.15) in all; "
+        "DRAM traffic 822 MB in bare, 301 MB in docker (x0.37) in all"
+    )
+    assert executed.source == "hardware counters, nvprof"
+
+
+def test_the_same_time_by_other_kernels_is_no_change_of_kernel_time(riddle: Explanation) -> None:
+    (kernels,) = of(riddle, "kernel time")
+    assert "unchanged: 400 ms a step in bare, 400 ms in docker" in kernels.text
+
+
+def test_rungs_come_in_order_with_start_up_last(riddle: Explanation) -> None:
+    rungs = [each.rung for each in riddle.evidence]
+    assert rungs == ["kernel time", "copies", "host", "versions", "kernels", "kernels"]
+    assert {row.name for row in riddle.kernels} == {*WINOGRAD, *IMPLICIT} - {"sgemm_32x32_nn"}
+
+
+def test_a_kernel_that_only_some_runs_chose_is_no_difference(make: Make) -> None:
+    bare = [gpu(make, 0.5, 0.3, 0.1) for _ in range(5)]
+    bare[4] = make(step_seconds=0.51, extra={"profile": profile({"sgemm": 0.2, "other": 0.1}, 0.1)})
+    docker = [
+        make(step_seconds=0.5, extra={"profile": profile({"sgemm": 0.2, "other": 0.1}, 0.1)})
+        for _ in range(5)
+    ]
+    found = explain(cell("bare", bare), cell("docker", docker), MARGIN)
+    assert found.kernels == ()
+    assert of(found, "kernels") == []
+
+
+def test_on_a_cpu_operators_are_told(make: Make) -> None:
+    def run(operators: dict[str, float]) -> Summary:
+        return make(extra={"profile": profile(operators=operators)})
+
+    bare = cell("bare", [run({"aten::addmm": 0.3, "aten::mkldnn_convolution": 0.1})])
+    docker = cell("docker", [run({"aten::addmm": 0.3, "aten::_slow_conv2d_forward": 0.1})])
+    told = text(explain(bare, docker, MARGIN), "kernels")
+    assert told == (
+        "1 operator ran in docker and not in bare, 25 % of its operator time: convolution 25 %, "
+        "aten::_slow_conv2d_forward; 1 operator ran in bare and not in docker, 25 % of its "
+        "operator time: oneDNN 25 %, aten::mkldnn_convolution"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("volta_scudnn_winograd_128x128_ldg1_ldg4_relu_tile148t_nt_v1", "Winograd convolution"),
+        ("void cudnn::winograd_nonfused::winogradForwardData4x4<float>", "Winograd convolution"),
+        ("sm80_xmma_fprop_implicit_gemm_f32f32_tf32f32_f32_nhwckrsc_nchw_tilesize128x128x16", None),
+        ("void cudnn::detail::implicit_convolve_sgemm<float, float, 1024>", None),
+        ("volta_h884cudnn_256x64_ldg8_relu_exp_medium_nhwc_tn_v1", None),
+        ("void fft2d_r2c_32x32<float, false, 5u, false>", "FFT"),
+        ("ampere_sgemm_128x64_nn", "GEMM"),
+        ("sm80_xmma_gemm_f16f16_f16f32_f32_tn_n_tilesize128x128x32_stage4", "GEMM"),
+        ("void cutlass::Kernel2<cutlass_80_tensorop_s1688gemm_256x64_16x4_nn_align4>", "GEMM"),
+        ("nvjet_hsh_128x256_64x4_1x2_h_bz_coopA_TNT", "GEMM"),
+        ("aten::addmm", "GEMM"),
+        ("aten::baddbmm", "GEMM"),
+        ("void pytorch_flash::flash_fwd_kernel<Flash_fwd_kernel_traits<64>>", "flash attention"),
+        ("fmha_cutlassF_f16_aligned_64x64_rf_sm80", "attention"),
+        ("aten::mkldnn_convolution", "oneDNN"),
+        ("void cudnn::ops::nchwToNhwcKernel<float, float>", "change of layout"),
+        ("void dgrad_engine<float, 512, 6, 5, 3, 3, 3, false>", "convolution"),
+        ("void at::native::vectorized_elementwise_kernel<4, at::native::AddFunctor>", "-"),
+    ],
+)
+def test_families_are_known_by_the_names_that_libraries_give(
+    name: str, expected: str | None
+) -> None:
+    assert family(name) == {None: "implicit GEMM convolution", "-": None}.get(expected, expected)
+
+
+# Versions and limits
+
+
+def with_facts(session: Summary, **scopes: Mapping[str, Any]) -> Summary:
+    environment = scopes.pop("environment", {})
+    return replace(session, facts=scopes, environment={**session.environment, **environment})
+
+
+def set_up(
+    make: Make, bare: Mapping[str, Any], docker: Mapping[str, Any], blocks: int = 2
+) -> Explanation:
+    """Explained by facts alone: by scope."""
+    return explain(
+        cell("bare", [with_facts(make(), **bare) for _ in range(blocks)]),
+        cell("docker", [with_facts(make(), **docker) for _ in range(blocks)]),
+        MARGIN,
+    )
+
+
+def test_versions_that_pick_kernels_come_first_and_the_rest_is_counted(make: Make) -> None:
+    bare = {
+        "workload": {"torch": "2.6.0", "cudnn": "9.1.0", "python": "3.11.2", "libc": "glibc 2.36"},
+        "host": {"gpu0.driver.version": "570.1", "os.kernel": "6.1"},
+    }
+    docker = {
+        "workload": {"torch": "2.7.1", "cudnn": "9.5.1", "python": "3.12.3", "libc": "glibc 2.39"},
+        "host": {"gpu0.driver.version": "575.5", "os.kernel": "6.1"},
+    }
+    found = set_up(make, bare, docker)
+    assert text(found, "versions") == (
+        "driver 570.1 in bare, 575.5 in docker; cuDNN 9.1.0 in bare, 9.5.1 in docker; "
+        "torch 2.6.0 in bare, 2.7.1 in docker; Python 3.11.2 in bare, 3.12.3 in docker; 1 more"
+    )
+    assert len(found.differences) == 5
+
+
+def test_limits_are_told_with_their_units(make: Make) -> None:
+    bare = {
+        "process": {
+            "process.cgroup.cpu.limit": "unlimited",
+            "process.cpu.affinity": "0-15",
+            "process.shm.size": 8 * 2**30,
+            "process.seccomp": "off",
+        }
+    }
+    docker = {
+        "process": {
+            "process.cgroup.cpu.limit": 2.0,
+            "process.cpu.affinity": "0-3,8",
+            "process.shm.size": 64 * 2**20,
+            "process.seccomp": "filter",
+        }
+    }
+    assert text(set_up(make, bare, docker), "limits") == (
+        "CPU quota unlimited in bare, 2.0 cores in docker; usable CPUs 16 (0-15) in bare, "
+        "5 (0-3,8) in docker; /dev/shm 8.00 GiB in bare, 64.0 MiB in docker; "
+        "seccomp off in bare, filter in docker"
+    )
+
+
+def test_what_is_not_known_on_one_side_is_not_told_as_a_difference(make: Make) -> None:
+    found = set_up(
+        make, {"process": {"process.seccomp": None}}, {"process": {"process.seccomp": "off"}}
+    )
+    assert of(found, "limits") == []
+
+
+def test_what_varies_within_a_cell_is_no_difference(make: Make) -> None:
+    bare = [with_facts(make(), workload={"threads": each}) for each in ("4", "8")]
+    docker = [with_facts(make(), workload={"threads": each}) for each in ("4", "4")]
+    found = explain(cell("bare", bare), cell("docker", docker), MARGIN)
+    assert found.differences == ()
+    assert of(found, "limits") == []
+
+
+def test_what_explains_nothing_is_left_out(make: Make) -> None:
+    found = set_up(make, {"host": {"host.boot.id": "1"}}, {"host": {"host.boot.id": "2"}})
+    assert found.differences == ()
+
+
+def test_hostile_labels_and_values_are_cleaned(make: Make) -> None:
+    bare = cell("ba\x1b[31mre", [with_facts(make(), workload={"torch": "2\x1b[2J.6"})])
+    docker = cell("docker", [with_facts(make(), workload={"torch": "2.7\n:::"})])
+    assert text(explain(bare, docker, MARGIN), "versions") == "torch 2.6 in bare, 2.7 ::: in docker"
+
+
+# Clocks, power, other programs
+
+
+def test_clocks_power_and_throttling_are_told_with_both_values(make: Make) -> None:
+    def cells(label: str, clock: float, power: float, held: float) -> Cell:
+        gauges: dict[tuple[str, str], Any] = {
+            ("gpu0", "hw.gpu.clock.sm"): clock,
+            ("gpu0", "hw.gpu.power"): power,
+            ("gpu0", "hw.gpu.throttle.power"): [held, 0.0],
+        }
+        return cell(label, [make(gauges=gauges) for _ in range(3)])
+
+    found = explain(cells("bare", 1.98e9, 500, 0.0), cells("docker", 1.75e9, 505, 1.0), MARGIN)
+    assert text(found, "clocks") == (
+        "SM clock 1.98 GHz in bare, 1.75 GHz in docker; "
+        "clocks held down by power 0 % of the time in bare, 52 % in docker"
+    )
+
+
+def loaded(make: Make, busy: float, own: float = 2.0) -> Summary:
+    """Eight cores, ``busy`` of their time; the workload's processes use ``own`` cores."""
+    made = make(
+        gauges={("cpu", "hw.cpu.utilization"): busy},
+        counters={("workload", "process.cpu.time"): own},
+        devices=(sessions.GPU, sessions.CPU, ("workload", "workload", "workload", None, {})),
+    )
+    return with_facts(made, host={"cpu.core.logical.count": 8})
+
+
+def load_told(bare: Summary, docker: Summary) -> str:
+    return text(explain(cell("bare", [bare]), cell("docker", [docker]), MARGIN), "load")
+
+
+def test_other_programs_are_what_the_workload_did_not_use(make: Make) -> None:
+    # Two of eight cores are the workload's own.
+    assert load_told(loaded(make, 0.25), loaded(make, 0.65)) == (
+        "other programs used 0 % of the CPU's time in bare, 40 % in docker"
+    )
+
+
+def test_a_machine_that_others_kept_busy_is_told_though_on_both_sides(make: Make) -> None:
+    assert load_told(loaded(make, 1.0, own=0.1), loaded(make, 1.0, own=0.1)) == (
+        "other programs used 99 % of the CPU's time in bare, 99 % in docker: both were disturbed"
+    )
+
+
+def test_load_of_others_that_is_known_of_one_side_is_told_of_it(make: Make) -> None:
+    assert load_told(make(), loaded(make, 0.65)) == (
+        "other programs used an unknown share of the CPU's time in bare, 40 % in docker"
+    )
+
+
+def test_a_machine_of_ones_own_has_no_load_to_tell(make: Make) -> None:
+    assert load_told(loaded(make, 0.30), loaded(make, 0.31)) == ""
+
+
+def test_of_a_run_too_short_to_sample_the_account_at_its_end_tells_its_own_part(make: Make) -> None:
+    def short(bound: bool = False) -> Summary:
+        made = make(gauges={("cpu", "hw.cpu.utilization"): 1.0}, steps=())
+        made = with_facts(made, host={"cpu.core.logical.count": 2})
+        # Two tenths of a second of CPU time in a run of one second: a tenth of two cores.
+        return replace(made, timing=Timing(0.1, 0.2, 0.1, 0.1, 0.1, 1.0, 0.15, 0.05, bound))
+
+    assert load_told(short(), short()).startswith("other programs used 90 % of the CPU's time")
+    assert load_told(short(bound=True), short(bound=True)) == ""
+
+
+def test_load_is_no_part_of_the_clocks(make: Make) -> None:
+    found = explain(
+        cell("bare", [loaded(make, 1.0, own=0.1)]), cell("docker", [loaded(make, 0.55)]), MARGIN
+    )
+    assert text(found, "clocks") == ""
+    assert text(found, "load") == (
+        "other programs used 99 % of the CPU's time in bare, 30 % in docker"
+    )
+
+
+# Start-up
+
+
+def started(make: Make, launch: float | None, step: float = 0.5) -> Summary:
+    made = make(step_seconds=step)
+    return replace(made, timing=Timing(launch, 2.0, 1.0, 0.5, None, None, None, None))
+
+
+def test_start_up_is_told_apart_with_the_steps_that_amortise_it(make: Make) -> None:
+    bare = cell("bare", [started(make, 0.1) for _ in range(5)])
+    docker = cell("docker", [started(make, 0.85) for _ in range(5)])
+    found = explain(bare, docker, MARGIN)
+    assert found.start_up is not None
+    assert found.start_up.seconds == pytest.approx(4.35)
+    assert found.start_up.extra_seconds == pytest.approx(0.75)
+    # 0.75 s are 1 % of 75 s: 150 steps of half a second.
+    assert found.start_up.steps_to_amortise == 150
+    last = found.evidence[-1]
+    assert last.rung == "start-up"
+    assert last.text.startswith(
+        "start-up 3.60 s in bare, 4.35 s in docker: 750 ms more, 750 ms of it launch"
+    )
+    assert last.text.endswith("under 1.0 % of the time after 150 steps")
+
+
+def faster(make: Make, launch: float, step: float) -> Explanation:
+    """Steps of half a second in bare, of ``step`` seconds in docker, which starts ``launch`` s
+    later."""
+    jitter = (1.0, 1.001, 0.999, 1.002, 0.998)
+    bare = cell("bare", [started(make, 0.1, 0.5 * each) for each in jitter])
+    docker = cell("docker", [started(make, 0.1 + launch, step) for _ in jitter])
+    return explain(bare, docker, MARGIN)
+
+
+def test_a_longer_start_of_faster_steps_is_told_with_its_break_even(make: Make) -> None:
+    found = faster(make, 0.75, step=0.45)
+    assert found.start_up is not None
+    # Each step gains 0.05 s.
+    assert found.start_up.steps_to_break_even == 15
+    assert found.evidence[-1].text.endswith(
+        "; its faster steps make up for that after 15 steps (break-even)"
+    )
+
+
+@pytest.mark.parametrize("step", [0.5, 0.497, 0.55])
+def test_steps_that_are_not_faster_by_more_than_the_margin_have_no_break_even(
+    make: Make, step: float
+) -> None:
+    found = faster(make, 0.75, step)
+    assert found.start_up is not None
+    assert found.start_up.steps_to_break_even is None
+    assert found.start_up.steps_to_amortise == 150
+    assert "under 1.0 % of the time after 150 steps" in found.evidence[-1].text
+
+
+def test_a_shorter_start_of_faster_steps_has_nothing_to_make_up_for(make: Make) -> None:
+    found = faster(make, -0.05, step=0.45)
+    assert found.start_up is not None
+    assert found.start_up.steps_to_break_even is None
+
+
+def test_a_shorter_start_has_nothing_to_amortise(make: Make) -> None:
+    bare = cell("bare", [started(make, 0.85) for _ in range(5)])
+    docker = cell("docker", [started(make, 0.1) for _ in range(5)])
+    found = explain(bare, docker, MARGIN)
+    assert found.start_up is not None
+    assert found.start_up.extra_seconds == pytest.approx(-0.75)
+    assert found.start_up.steps_to_amortise is None
+    assert "750 ms less" in found.evidence[-1].text
+
+
+def test_a_start_that_differs_by_chance_has_nothing_to_amortise(make: Make) -> None:
+    bare = cell("bare", [started(make, 0.1 + jitter) for jitter in (0.0, 0.2, 0.1, 0.3, 0.1)])
+    docker = cell("docker", [started(make, 0.1 + jitter) for jitter in (0.3, 0.0, 0.2, 0.1, 0.2)])
+    found = explain(bare, docker, MARGIN)
+    assert found.start_up is not None
+    assert found.start_up.steps_to_amortise is None
+    assert found.evidence[-1].text.endswith("a difference within its error")
+
+
+@pytest.mark.parametrize("unknown", [0, 1])
+def test_a_start_of_which_a_stage_is_unknown_is_not_guessed(make: Make, unknown: int) -> None:
+    launches: Sequence[float | None] = [None if at == unknown else 0.1 for at in (0, 1)]
+    bare, docker = (cell("x", [started(make, launch)]) for launch in launches)
+    found = explain(bare, docker, MARGIN)
+    assert of(found, "start-up") == []
+    assert found.start_up is None or found.start_up.extra_seconds is None

@@ -1,0 +1,286 @@
+"""Sweeps: the best value, what ties with it, and what gave no figure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gpuwatch.analysis.results import Cell, Lack, Sweep
+from gpuwatch.analysis.study.sweep import sweep_of
+from gpuwatch.analysis.summary.summary import Summary
+from gpuwatch.core.models import JSON, Problem
+from gpuwatch.session.status import State, Status
+from gpuwatch.session.study.study_folder import NotRun
+
+from .. import sessions
+from ..cells import cell
+
+BLOCKS = 7
+DRIFT = [1.0, 1.05, 1.1, 0.95, 0.9, 1.03, 0.97]
+"""What all runs of a block share: far more than what is to be told apart."""
+NOISE = [0.0, 0.004, -0.004, 0.008, -0.008, 0.004, -0.004]
+"""Of a step, as a share; the median of drift and noise together stays 1."""
+OTHER_NOISE = [0.0, -0.004, 0.008, -0.008, 0.004, 0.004, -0.004]
+QUIET = [each / 20 for each in NOISE]
+
+Make = Callable[..., Summary]
+Point = tuple[JSON, Cell | None, str | None]
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Make:
+    """A session of its own for each call."""
+    made = iter(range(1000))
+    return lambda **options: sessions.summary(tmp_path / f"{next(made)}.gpuwatch", **options)
+
+
+def point(
+    make: Make,
+    value: JSON,
+    rate: float,
+    samples: int | None = None,
+    noise: Sequence[float] = NOISE,
+    blocks: int = BLOCKS,
+) -> Point:
+    """``rate`` samples per second in batches of ``samples`` (the value), in the drifting blocks."""
+    size = value if samples is None else samples
+    runs = [
+        make(
+            step_seconds=size / rate * DRIFT[block] * (1 + noise[block]),
+            run={"batch_size": size},
+        )
+        for block in range(blocks)
+    ]
+    return value, cell(f"batch size {value}", runs), None
+
+
+def without_samples(make: Make, value: JSON, step: float) -> Point:
+    runs = [make(step_seconds=step * drift, count={}) for drift in DRIFT]
+    return value, cell(str(value), runs), None
+
+
+def ended(make: Make, value: JSON, text: str, message: str | None = None) -> Point:
+    """A value whose run failed before its first timed step."""
+    failed = replace(
+        make(steps=()),
+        status=Status(State.FAILED, text, 1),
+        error={} if message is None else {"message": message},
+    )
+    return value, cell(str(value), [failed], reasons=["failed"]), None
+
+
+def sweep(points: Sequence[Point], parameter: str = "batch_size") -> Sweep:
+    return sweep_of("mnist-cnn in docker: batch size", parameter, "docker", points, 0.01)
+
+
+def test_values_that_cannot_be_told_apart_are_both_named_best(make: Make) -> None:
+    found = sweep(
+        [
+            point(make, 32, 4600, noise=QUIET),
+            point(make, 64, 5110, noise=OTHER_NOISE),
+            point(make, 128, 5120),
+        ]
+    )
+    assert found.best == 2
+    assert [each.tied for each in found.points] == [False, True, True]
+    assert found.sentence.startswith(
+        "batch size 64 and 128 are best: 5,110 and 5,120 samples/s (can't be told apart); "
+        "32 is 10 % slower ("
+    )
+
+
+def test_the_drift_of_the_blocks_does_not_hide_a_difference_of_two_per_cent(make: Make) -> None:
+    found = sweep([point(make, 64, 5000), point(make, 128, 5100, noise=QUIET)])
+    loud = found.points[0].throughput
+    assert loud is not None
+    assert loud.estimate == pytest.approx(5000 / 5100 - 1, abs=1e-3)
+    assert loud.high < 0
+    assert not found.points[0].tied
+
+
+def test_throughput_is_samples_over_the_steady_step_time(make: Make) -> None:
+    found = sweep([point(make, 64, 5000)])
+    only = found.points[0]
+    assert only.step_seconds == pytest.approx(64 / 5000)
+    assert only.samples_per_second == pytest.approx(5000)
+    assert found.best == 0
+    assert not only.tied
+    assert found.sentence == "batch size 64: 5,000 samples/s, with no other to compare"
+
+
+def test_three_blocks_are_described(make: Make) -> None:
+    found = sweep([point(make, 32, 4000, blocks=3), point(make, 64, 5000, blocks=3)])
+    assert found.sentence.startswith("batch size 64 is best: ")
+    assert "32 is 20 % slower (" in found.sentence
+    assert found.sentence.endswith("; 3 blocks: described")
+
+
+def lacking(made: Point, *lost: int) -> Point:
+    """``made``, its runs in the blocks ``lost`` out of memory."""
+    value, of, why = made
+    assert of is not None
+    runs = tuple(
+        replace(run, value=None, reason="out of memory") if run.block in lost else run
+        for run in of.runs
+    )
+    text = f"{len(lost)} of {len(runs)} runs of docker failed (out of memory)"
+    return value, replace(of, runs=runs, lack=Lack(text, len(lost) / len(runs))), why
+
+
+def test_a_value_that_lost_most_of_its_runs_is_never_the_best(make: Make) -> None:
+    found = sweep(
+        [
+            point(make, 32, 4000, noise=QUIET),
+            point(make, 64, 5000),
+            lacking(point(make, 128, 9000), 2, 3, 4, 5, 6, 7),
+        ]
+    )
+    assert found.best == 1
+    assert [each.lacking for each in found.points] == [False, False, True]
+    assert found.points[2].samples_per_second is not None
+    assert found.points[2].throughput is None
+    assert found.points[0].pairs == 7, "the others are compared over all of their blocks"
+    assert found.sentence == (
+        f"batch size 64 is best: 5,000 samples/s; {found.sentence.split('; ')[1]}; "
+        "128 (not compared: 6 of 7 runs of docker failed (out of memory))"
+    )
+
+
+def test_where_all_values_lost_too_many_runs_none_is_best(make: Make) -> None:
+    found = sweep([lacking(point(make, size, 4000), 1, 2) for size in (32, 64)])
+    assert found.best is None
+    assert found.sentence.startswith("no batch size has enough runs to be the best; 32 (not comp")
+
+
+def test_each_value_is_paired_over_the_blocks_that_it_has(make: Make) -> None:
+    found = sweep(
+        [
+            lacking(point(make, 32, 4000), 2),
+            point(make, 64, 5000, noise=QUIET),
+            point(make, 16, 3000),
+        ]
+    )
+    assert [each.pairs for each in found.points] == [6, None, 7]
+    assert "; 6 of 7 blocks); 16 is 40 % slower (" in found.sentence
+    assert found.sentence.count("blocks") == 1
+
+
+def test_a_tie_in_fewer_blocks_says_so(make: Make) -> None:
+    found = sweep(
+        [
+            lacking(point(make, 32, 4995, noise=OTHER_NOISE), 2),
+            point(make, 64, 5000),
+            point(make, 16, 3000),
+        ]
+    )
+    assert found.points[0].tied
+    assert found.best == 1, "a lost block of slow runs makes no value fast"
+    assert found.sentence.endswith("; 32 in 6 of 7 blocks")
+
+
+def test_one_run_each_gives_no_interval_and_no_tie(make: Make) -> None:
+    found = sweep([point(make, 32, 4000, blocks=1), point(make, 64, 5000, blocks=1)])
+    assert found.sentence == (
+        "batch size 64 is best: 5,000 samples/s; 32 is 20 % slower; 1 block: described"
+    )
+    assert found.points[0].throughput is None
+    assert not any(each.tied for each in found.points)
+
+
+def test_runs_without_blocks_are_compared_unpaired_and_it_is_said(make: Make) -> None:
+    def apart(made: Point) -> Point:
+        value, of, why = made
+        assert of is not None
+        return value, replace(of, runs=tuple(replace(run, block=None) for run in of.runs)), why
+
+    found = sweep([apart(point(make, 32, 4000)), apart(point(make, 64, 5000))])
+    assert found.points[0].throughput is not None
+    assert found.sentence.endswith("7 runs of each, not paired")
+
+
+def test_values_beyond_the_memory_are_told_together(make: Make) -> None:
+    found = sweep(
+        [
+            point(make, 64, 5000),
+            ended(make, 256, "exit code 1", "out of memory: CUDA out of memory. Tried to allocate"),
+            ended(make, 512, "ended by SIGKILL (out of memory)"),
+        ]
+    )
+    assert [each.why for each in found.points] == [None, "out of memory", "out of memory"]
+    assert found.sentence.endswith("256 and more ran out of memory")
+
+
+def test_values_that_were_not_tried_beyond_it_are_not_said_to_have_run(make: Make) -> None:
+    out: list[Point] = [(256, None, "out of memory"), (512, None, "not run: 256 out of memory")]
+    found = sweep([point(make, 64, 5000), *out])
+    assert found.sentence.endswith("out of memory from 256 on")
+
+
+def test_a_size_that_was_given_up_is_told_by_its_problem(make: Make) -> None:
+    problem = Problem("out-of-memory", "mnist-cnn in docker ran out of memory at batch size 256")
+    left = Cell("512", "docker", (), None, None, (NotRun("docker", (problem,)),))
+    points = [point(make, 64, 5000), ended(make, 256, "x (out of memory)"), (512, left, None)]
+    found = sweep(points)
+    assert found.points[2].why == problem.text
+    assert found.sentence.endswith("; out of memory from 256 on")
+
+
+def test_a_middle_value_out_of_memory_is_named_alone(make: Make) -> None:
+    found = sweep(
+        [
+            point(make, 64, 5000),
+            ended(make, 128, "out of memory"),
+            point(make, 256, 4000),
+        ]
+    )
+    assert "128 ran out of memory" in found.sentence
+    assert "and more" not in found.sentence
+
+
+def test_nothing_is_best_where_all_failed(make: Make) -> None:
+    found = sweep([ended(make, 64, "exit code 3"), (128, None, "the image is missing\x1b[31m")])
+    assert found.best is None
+    assert found.sentence == ("no batch size has a figure; 64: failed; 128: the image is missing")
+
+
+def test_values_that_are_no_numbers_work(make: Make) -> None:
+    found = sweep(
+        [
+            point(make, "float32", 4000, samples=64),
+            point(make, "bfloat16", 8000, samples=64),
+            ended(make, "float16", "out of memory"),
+        ],
+        "dtype",
+    )
+    assert found.sentence.startswith(
+        "dtype bfloat16 is best: 8,000 samples/s; float32 is 50 % slower"
+    )
+    assert found.sentence.endswith("float16 ran out of memory")
+
+
+def test_step_times_are_compared_where_the_work_of_a_step_stays_as_it_is(make: Make) -> None:
+    found = sweep([without_samples(make, 0, 0.5), without_samples(make, 2, 0.4)], "workers")
+    assert found.best == 1
+    assert found.points[1].samples_per_second is None
+    assert found.sentence.startswith("workers 2 is best: 400 ms a step; 0 is 20 % slower")
+
+
+def test_step_times_of_different_work_are_not_compared(make: Make) -> None:
+    found = sweep([without_samples(make, 32, 0.5), without_samples(make, 64, 0.4)])
+    assert found.best is None
+    assert [each.why for each in found.points] == ["samples of a step are not known"] * 2
+    assert all(each.step_seconds for each in found.points)
+
+
+def test_equal_values_in_every_block_are_a_tie(make: Make) -> None:
+    """Copies of one file say nothing about a difference."""
+    found = sweep([point(make, 32, 5000), point(make, 64, 5000)])
+    assert all(each.tied for each in found.points)
+
+
+def test_a_hostile_value_is_cleaned(make: Make) -> None:
+    found = sweep([point(make, "a\x1b[2Jb", 5000, samples=64)], "x\n")
+    assert found.sentence == "x ab: 5,000 samples/s, with no other to compare"

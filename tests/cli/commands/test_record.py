@@ -1,0 +1,353 @@
+"""``gpuwatch --record`` with programs of the user's own: what is kept, said and returned."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpuwatch.session.reading.reader import SessionReader
+from gpuwatch.session.status import State, status
+from tests.conftest import Cli
+
+STEPS = Path(__file__).parents[1] / "steps.py"
+
+
+def until(condition: Callable[[], object], seconds: float = 30) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.02)
+
+
+def sessions(out: Path) -> list[Path]:
+    return sorted(out.glob("*/*.gpuwatch"))
+
+
+def show(cli: Cli, path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(cli("show", path, "--format", "json").stdout)
+    return found
+
+
+def test_any_program_that_prints_step_lines_is_measured(cli: Cli, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    done = cli("--record", "--out", out, "--", sys.executable, STEPS, 60, 0.02)
+    (path,) = sessions(out)
+    assert "recording to" in done.stderr and "step time, median" in done.stdout
+    found = show(cli, path)
+    assert found["schema"] == 1
+    assert found["session"]["status"] == "finished" and found["session"]["exit_code"] == 0
+    assert found["workload"]["kind"] == "command"
+    assert found["step"]["count"] == 60
+    assert 0.02 <= found["step"]["median_seconds"] < 0.03
+    assert found["throughput"]["samples_per_second"] == pytest.approx(
+        64 / found["step"]["mean_seconds"], rel=0.01
+    )
+    rate = found["metrics"]["gpuwatch.flop.rate"]
+    assert rate["method"] == "counted"
+    assert rate["mean"] == pytest.approx(2e9 / found["step"]["mean_seconds"], rel=0.2)
+    assert found["timing"]["real_seconds"] > 1.2
+    study = path.parent
+    assert (study / "plan.json").exists()
+    assert "step time, median" in (study / "summary.md").read_text()
+    assert json.loads((study / "summary.json").read_text())["schema"] == 1
+
+
+def test_an_operator_of_a_shell_that_is_an_argument_is_told_and_passed_on(
+    cli: Cli, tmp_path: Path
+) -> None:
+    done = cli("--record", "--out", tmp_path / "out", "--", "echo", "a b", "|", "tee", "o")
+    assert "'|' goes to echo as it is; for a shell: -- bash -c " in done.stderr
+    (path,) = sessions(tmp_path / "out")
+    assert "a b | tee o" in cli("log", path).stdout
+    piped = cli("--record", "--out", tmp_path / "two", "--", "bash", "-c", "echo a | cat")
+    assert "for a shell" not in piped.stderr
+
+
+def test_nothing_is_zero_that_is_not_known(cli: Cli, tmp_path: Path) -> None:
+    cli("--record", "--out", tmp_path / "out", "--", "sleep", "1.2")
+    found = show(cli, sessions(tmp_path / "out")[0])
+    for name in ("gpuwatch.flop.rate", "gpuwatch.bytes.rate", "gpuwatch.throughput"):
+        metric = found["metrics"][name]
+        assert metric["method"] == "unavailable" and metric["mean"] is None and metric["reason"]
+    assert found["step"]["count"] is None
+    assert found["step"]["median_seconds"] is None and found["step"]["reason"]
+    assert found["throughput"]["samples_per_second"] is None
+    assert found["flop"]["per_step"] is None
+    assert found["timing"]["import_seconds"] is None
+    assert found["metrics"]["hw.cpu.utilization"]["method"] == "measured"
+    gpu = found["metrics"]["hw.gpu.power"]
+    assert gpu["method"] == "unavailable" and gpu["mean"] is None and "GPU" in gpu["reason"]
+
+
+@pytest.mark.parametrize(("code", "state"), [(7, "failed"), (137, "killed"), (143, "killed")])
+def test_the_workloads_exit_code_is_kept(cli: Cli, tmp_path: Path, code: int, state: str) -> None:
+    cli("--record", "--out", tmp_path / "out", "--", "sh", "-c", f"exit {code}", code=1)
+    found = show(cli, sessions(tmp_path / "out")[0])
+    assert found["session"]["exit_code"] == code
+    assert found["session"]["status"] == state
+
+
+def test_a_signal_without_a_name_is_told_by_its_number(cli: Cli, tmp_path: Path) -> None:
+    done = cli("--record", "--out", tmp_path / "out", "--", "sh", "-c", "kill -37 $$", code=1)
+    assert "the workload was ended by signal 37" in done.stderr
+    found = show(cli, sessions(tmp_path / "out")[0])
+    assert found["session"]["status_text"] == "ended by signal 37"
+    assert found["session"]["exit_code"] == 165
+
+
+def test_the_log_keeps_both_streams_in_order(cli: Cli, tmp_path: Path) -> None:
+    script = "for i in 1 2 3; do echo out $i; echo err $i >&2; sleep 0.05; done; printf end"
+    cli("--record", "--out", tmp_path / "out", "--", "sh", "-c", script)
+    with SessionReader(sessions(tmp_path / "out")[0]) as reader:
+        log = reader.log()
+    assert [row.text for row in log if row.stream == "stdout"] == ["out 1", "out 2", "out 3", "end"]
+    assert [row.text for row in log if row.stream == "stderr"] == ["err 1", "err 2", "err 3"]
+    assert [row.t for row in log] == sorted(row.t for row in log)
+
+
+def test_a_malformed_step_line_is_log_and_an_event_says_so(cli: Cli, tmp_path: Path) -> None:
+    script = 'echo \':::GPUWATCH {broken\'; echo \':::GPUWATCH {"event": "step", "step": 1}\''
+    cli("--record", "--out", tmp_path / "out", "--", "sh", "-c", script)
+    with SessionReader(sessions(tmp_path / "out")[0]) as reader:
+        assert [row.text for row in reader.log()] == [":::GPUWATCH {broken"]
+        assert "malformed-step" in [row.kind for row in reader.events()]
+        assert len(reader.steps()) == 1
+
+
+def test_the_machine_alone_is_recorded_for_a_time(cli: Cli, tmp_path: Path) -> None:
+    start = time.monotonic()
+    cli("--record", "--duration", "1s", "--interval", "0.1", "--out", tmp_path / "out")
+    assert time.monotonic() - start < 20, "not until somebody stops it"
+    found = show(cli, sessions(tmp_path / "out")[0])
+    assert found["session"]["status"] == "finished"
+    assert found["metrics"]["hw.cpu.utilization"]["count"] >= 8
+    assert found["metrics"]["process.cpu.time"]["reason"]
+
+
+def test_interrupting_stops_the_workload_and_keeps_the_session(cli: Cli, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    process = cli.start("--record", "--out", out, "--", "sleep", "300")
+    until(lambda: sessions(out) and "handle" in _meta(sessions(out)[0]))
+    until(lambda: (_meta(sessions(out)[0]).get("handle") or {}).get("holder"))
+    process.send_signal(signal.SIGINT)
+    _, told = process.communicate(timeout=30)
+    assert process.returncode == 130, told
+    assert "Traceback" not in told
+    found = show(cli, sessions(out)[0])
+    assert found["session"]["status"] == "stopped"
+    assert (sessions(out)[0].parent / "summary.md").exists()
+
+
+def test_stop_ends_a_detached_run_and_sessions_lists_it(cli: Cli, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    done = cli("--record", "--detach", "--out", out, "--", sys.executable, STEPS, 10_000, 0.02)
+    path = Path(done.stdout.strip())
+    assert path in sessions(out)
+    until(lambda: "steps" and _listed(cli)[0]["steps"])
+    assert _listed(cli)[0]["status"] == "running"
+    cli("stop", path)
+    listed = json.loads(cli("sessions", out, "--format", "json").stdout)["sessions"]
+    assert [row["status"] for row in listed] == ["stopped"]
+    assert [row["status"] for row in _listed(cli)] == ["stopped"]
+    assert "nothing was running" in cli("stop", "--all").stderr
+
+
+def test_the_time_limit_stops_the_workload(cli: Cli, tmp_path: Path) -> None:
+    cli("--record", "--duration", "1s", "--out", tmp_path / "out", "--", "sleep", "300")
+    found = show(cli, sessions(tmp_path / "out")[0])
+    assert found["session"]["status"] == "stopped"
+    assert "--duration" in found["session"]["status_text"]
+
+
+def test_a_recording_of_the_machine_ends_with_the_process_it_is_for(
+    cli: Cli, tmp_path: Path
+) -> None:
+    other = subprocess.Popen(["sleep", "300"])
+    process = cli.start("--record", "--quiet", "--while-pid", other.pid, "--out", tmp_path / "out")
+    until(lambda: sessions(tmp_path / "out"))
+    assert process.poll() is None
+    other.kill()
+    other.wait()
+    assert process.wait(timeout=60) == 0
+    assert not (tmp_path / "out").exists(), "nobody is left who would remove it"
+
+
+def test_two_environments_make_one_study(cli: Cli, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    done = cli("--record", "--out", out, "--env", "bare", "--env", "bare", "--", "sleep", "0.6")
+    assert [path.name for path in sessions(out)] == ["01-bare-1.gpuwatch", "02-bare-2.gpuwatch"]
+    assert "bare#1" in done.stdout and "bare#2" in done.stdout
+    assert "does not say which is faster" in done.stdout
+
+
+def test_an_interval_that_cannot_be_held_is_said(cli: Cli, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    process = cli.start(
+        "--record", "--interval", "0.05", "--duration", "3s", "--out", out, "--quiet"
+    )
+    until(lambda: sessions(out))
+    time.sleep(0.5)
+    process.send_signal(signal.SIGSTOP)
+    time.sleep(1)
+    process.send_signal(signal.SIGCONT)
+    assert process.wait(timeout=20) == 0
+    with SessionReader(sessions(out)[0]) as reader:
+        missed = [row.text for row in reader.events() if row.kind == "interval-missed"]
+        numbers = [row[0] for row in reader.all_ticks([])]
+    assert missed and "are missing" in missed[-1]
+    assert len(numbers) < numbers[-1]
+
+
+def _meta(path: Path) -> dict[str, Any]:
+    with SessionReader(path) as reader:
+        return reader.meta()
+
+
+def _listed(cli: Cli) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads(cli("sessions", "--format", "json").stdout)["sessions"]
+    return found
+
+
+def test_a_session_of_a_living_recorder_needs_no_other(cli: Cli, tmp_path: Path) -> None:
+    done = cli("--record", "--detach", "--out", tmp_path / "out", "--", "sleep", "300")
+    path = Path(done.stdout.strip())
+    told = cli("attach", "--record", path, code=2).stderr
+    assert "needs no recorder" in told
+    assert status(_meta(path), path).state is State.RUNNING
+    cli("stop", path)
+
+
+def test_a_killed_shim_leaves_a_workload_that_stop_still_finds(cli: Cli, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    process = cli.start("--record", "--out", out, "--", "sleep", "300")
+    until(lambda: sessions(out) and (_meta(sessions(out)[0]).get("handle") or {}).get("holder"))
+    (path,) = sessions(out)
+    os.kill(_meta(path)["handle"]["holder"]["pid"], signal.SIGKILL)
+    _, told = process.communicate(timeout=30)
+    assert process.returncode == 1 and "was not seen" in told
+    assert show(cli, path)["session"]["status"] == "lost"
+    assert "stopped" in cli("stop", path).stderr
+    assert "is not running" in cli("stop", path).stderr
+
+
+def test_a_command_that_cannot_be_executed_is_the_environments_failure(
+    cli: Cli, tmp_path: Path
+) -> None:
+    script = tmp_path / "script"
+    script.write_text("#!/no/such/interpreter\n")
+    script.chmod(0o755)
+    told = cli("--record", "--out", tmp_path / "out", "--", script, code=3).stderr
+    assert "could not be started" in told
+    found = show(cli, sessions(tmp_path / "out")[0])
+    assert found["session"]["status"] == "failed"
+    assert "could not be started" in found["session"]["status_text"]
+
+
+def test_a_finished_session_is_one_file(cli: Cli, tmp_path: Path) -> None:
+    cli("--record", "--out", tmp_path / "out", "--", "true")
+    names = {path.name for path in sessions(tmp_path / "out")[0].parent.iterdir()}
+    summary = {f"summary.{kind}" for kind in ("json", "md", "html", "csv")}
+    assert names == {"plan.json", "01-bare.gpuwatch", *summary}
+
+
+def test_a_loss_that_is_no_number_costs_no_step(cli: Cli, tmp_path: Path) -> None:
+    line = '{"event": "step", "step": 2, "count": 2, "seconds": [0.1, 0.2], "loss": [1.5, null]}'
+    cli("--record", "--out", tmp_path / "out", "--", "echo", f":::GPUWATCH {line}")
+    found = show(cli, sessions(tmp_path / "out")[0])
+    assert found["step"]["count"] == 2
+    assert found["step"]["median_seconds"] == pytest.approx(0.15)
+    assert (found["step"]["first_loss"], found["step"]["last_loss"]) == (1.5, None)
+
+
+def test_a_flood_of_output_costs_log_lines_never_steps(cli: Cli, tmp_path: Path) -> None:
+    flood = tmp_path / "flood.py"
+    flood.write_text(
+        "import json\n"
+        "for step in range(1, 301):\n"
+        "    for line in range(2000):\n"
+        "        print('a line of log, number', line, 'of step', step)\n"
+        "    print(':::GPUWATCH', json.dumps({'event': 'step', 'step': step, 'seconds': 0.01}))\n"
+    )
+    out = tmp_path / "out"
+    done = cli("--record", "--out", out, "--", sys.executable, flood)
+    with SessionReader(sessions(out)[0]) as reader:
+        assert [row.step for row in reader.steps(limit=10**6)] == list(range(1, 301))
+        kinds = {row.kind for row in reader.events()}
+        log = [row.text for row in reader.log(limit=10**6)]
+    assert kinds == {"log-shortened"}
+    assert log[0] == "a line of log, number 0 of step 1"
+    assert log[-1] == "a line of log, number 1999 of step 300"
+    assert any("lines left out here" in line for line in log)
+    assert "flood.py" in done.stdout
+
+
+def test_what_a_failed_program_said_is_told_and_kept(cli: Cli, tmp_path: Path) -> None:
+    script = tmp_path / "train.py"
+    script.write_text("print('fine so far')\nraise ValueError('the loss is \\x1b[31mgone')\n")
+    out = tmp_path / "out"
+    done = subprocess.run(
+        cli.argv("--record", "--out", out, "--", sys.executable, script),
+        env=cli.env, cwd=cli.home, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert "ValueError: the loss is gone" in done.stderr
+    path = sessions(out)[0]
+    assert cli("log", path, "--stream", "stdout").stdout == "fine so far\n"
+    assert cli("log", path, "--tail", 1).stdout == "ValueError: the loss is gone\n"
+    assert show(cli, path)["workload"]["name"] == "train.py"
+
+
+def test_a_study_recorded_elsewhere_is_found_again(cli: Cli, tmp_path: Path) -> None:
+    cli("--record", "--quiet", "--out", tmp_path / "elsewhere", "--", "true")
+    (path,) = sessions(tmp_path / "elsewhere")
+    assert [row["path"] for row in _listed(cli)] == [str(path)]
+    assert show(cli, Path("last"))["session"]["path"] == str(path)
+
+
+def test_a_session_that_was_not_sampled_all_along_says_so(cli: Cli, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    recorder = cli.start("--record", "--out", out, "--", sys.executable, STEPS, 100, 0.02)
+    until(lambda: sessions(out) and (_meta(sessions(out)[0]).get("handle") or {}).get("holder"))
+    os.kill(recorder.pid, signal.SIGKILL)
+    recorder.communicate()
+    (path,) = sessions(out)
+    done = cli("attach", "--record", "--detach", path)
+    assert done.stdout.strip() == str(path)
+    until(lambda: not status(_meta(path), path).live and "result" in _meta(path))
+    assert any("nothing was sampled" in note for note in show(cli, path)["session"]["notes"])
+    assert "nothing was sampled" in cli("show", path).stdout
+
+
+def test_one_sample_makes_no_difference_and_no_zero(cli: Cli, tmp_path: Path) -> None:
+    cli("--record", "--interval", 60, "--out", tmp_path, "--", sys.executable, STEPS, 5, 0.1)
+    metrics = show(cli, sessions(tmp_path)[0])["metrics"]
+    time = metrics["process.cpu.time"]
+    assert (time["method"], time["max"]) == ("unavailable", None) or time["max"] > 0
+    assert metrics["gpuwatch.throughput"]["mean"] == pytest.approx(640, rel=0.1)
+
+
+def test_output_for_a_terminal_that_knows_ascii_alone(cli: Cli, tmp_path: Path) -> None:
+    cli("--record", "--quiet", "--out", tmp_path / "out", "--", "true")
+    cli.variables["PYTHONIOENCODING"] = "ascii"
+    assert "finished" in cli("show", "last").stdout
+    assert "finished" in cli("sessions").stdout
+
+
+def test_a_full_disk_behind_the_output_is_one_line(cli: Cli, tmp_path: Path) -> None:
+    cli("--record", "--quiet", "--out", tmp_path / "out", "--", "true")
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            cli.argv("show", "last"), env=cli.env, stdout=full, stderr=subprocess.PIPE, text=True,
+            check=False,
+        )  # fmt: skip
+    assert done.returncode == 1
+    assert done.stderr == "gpuwatch: error: cannot write the output: No space left on device\n"

@@ -1,0 +1,422 @@
+"""GPM against the stand-in driver, whose counters run with time as the driver's do."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpuwatch.telemetry.nvml import gpm_metrics
+from gpuwatch.telemetry.nvml.gpm_metrics import WANTED, due, judged, period
+from tests.cli.commands.test_record import sessions
+from tests.conftest import Cli
+from tests.fake_nvml import NO_PERMISSION, NOT_SUPPORTED, FakeDriver
+
+Start = Callable[..., Any]
+
+RATES = {
+    2: 80.0,
+    3: 40.5,
+    5: 30.0,
+    10: 45.5,
+    11: 0.0,
+    12: 12.0,
+    13: 3.0,
+    20: 100.0,
+    21: 200.5,
+    60: 20.0,
+    61: 10.0,
+}
+"""Percent, and MiB/s from 20 on."""
+PEAK = 2619e6 * 2 * 5120 / 8
+BANDWIDTH = "hw.gpu.memory.bandwidth"
+DRAM = "hw.gpu.dram.activity"
+PCIE = "hw.gpu.pcie.transmit"
+EXPECTED = {
+    BANDWIDTH: 0.455 * PEAK,
+    DRAM: 0.455,
+    "hw.gpu.sm.activity": 0.80,
+    "hw.gpu.sm.occupancy": 0.405,
+    "hw.gpu.tensor.activity": 0.30,
+    "hw.gpu.fp64.activity": 0.0,
+    "hw.gpu.fp32.activity": 0.12,
+    "hw.gpu.fp16.activity": 0.03,
+    PCIE: 100 * 2**20,
+    "hw.gpu.pcie.receive": 200.5 * 2**20,
+    "hw.gpu.nvlink.transmit": 10 * 2**20,
+    "hw.gpu.nvlink.receive": 20 * 2**20,
+}
+OTHER = "hw.gpu.power"
+FAST = 0.11
+"""The shortest interval at which every sample of a recording has a pair of its own."""
+
+
+@pytest.fixture
+def driver(tmp_path: Path) -> FakeDriver:
+    driver = FakeDriver(tmp_path)
+    driver.gpm(RATES)
+    return driver
+
+
+def given(source: Any, gpu: str = "gpu0") -> dict[str, float]:
+    """The next values that GPM gives."""
+    found: dict[str, float] = {}
+
+    def there(values: dict[tuple[str, str], float | None]) -> bool:
+        for metric in EXPECTED:
+            value = values[gpu, metric]
+            if value is not None:
+                found[metric] = value
+        return values[gpu, DRAM] is not None
+
+    source.until(there)
+    return found
+
+
+def test_every_metric_of_gpm_is_measured_in_base_units(driver: FakeDriver, remote: Start) -> None:
+    driver.resize(2)
+    driver.gpm({metric: rate / 2 for metric, rate in RATES.items()}, gpu=1)
+    source = remote(driver, interval_s=FAST)
+    for gpu, factor in (("gpu0", 1.0), ("gpu1", 0.5)):
+        values = given(source, gpu)
+        assert values == {m: pytest.approx(v * factor, rel=1e-4) for m, v in EXPECTED.items()}
+        for metric in EXPECTED:
+            channel = source.channels[gpu, metric]
+            assert channel["method"] == "measured" and "GPM metric" in channel["source"]
+    told = source.channels["gpu0", BANDWIDTH]["source"]
+    assert "DRAM_BW_UTIL" in told and "3352 GB/s" in told
+    assert source.events == []
+    assert source.ask("close") < 1
+
+
+def test_a_value_is_given_once_and_is_of_the_time_since_the_one_before(
+    driver: FakeDriver, remote: Start
+) -> None:
+    source = remote(driver, interval_s=FAST)
+    given(source)
+    assert source.sample()["gpu0", DRAM] is None
+    driver.gpm({10: 90.0})
+    time.sleep(0.02)
+    seen = [given(source)[DRAM] for _ in range(4)]
+    assert 0.45 < seen[0] < 0.91
+    assert seen[2:] == [pytest.approx(0.9, rel=1e-3)] * 2
+
+
+def test_a_long_interval_gets_the_mean_of_all_its_pairs(driver: FakeDriver, remote: Start) -> None:
+    source = remote(driver, interval_s=FAST)
+    given(source)
+    driver.gpm({10: 0.0})
+    time.sleep(0.4)
+    driver.gpm({10: 80.0})
+    time.sleep(0.4)
+    assert 0.15 < source.sample()["gpu0", DRAM] < 0.65
+
+
+def test_pcie_is_gpm_s_and_nvml_s_own_call_is_not_made(driver: FakeDriver, remote: Start) -> None:
+    driver.delay("nvmlDeviceGetPcieThroughput", 60)
+    source = remote(driver, interval_s=FAST)
+    assert given(source)[PCIE] == pytest.approx(EXPECTED[PCIE], rel=1e-3)
+    begin = time.monotonic()
+    source.until(lambda values: time.monotonic() - begin > 1.5)
+    assert source.sample()["gpu0", "hw.gpu.energy"] is not None
+
+
+def test_a_metric_that_fails_alone_costs_no_other(driver: FakeDriver, remote: Start) -> None:
+    driver.fail("nvmlGpmMetricsGet:10", NOT_SUPPORTED)
+    driver.set(gpm_nan=12)
+    source = remote(driver, interval_s=FAST)
+    source.until(lambda values: values["gpu0", "hw.gpu.sm.activity"] is not None)
+    for metric in EXPECTED:
+        channel = source.channels["gpu0", metric]
+        if metric in (DRAM, BANDWIDTH):
+            assert "metric 10" in channel["reason"] and "not supported" in channel["reason"]
+        elif metric == "hw.gpu.fp32.activity":
+            assert "no number" in channel["reason"]
+        else:
+            assert channel["method"] == "measured"
+
+
+def test_a_pcie_metric_that_gpm_lacks_is_read_from_nvml(driver: FakeDriver, remote: Start) -> None:
+    driver.fail("nvmlGpmMetricsGet:20", NOT_SUPPORTED)
+    source = remote(driver, interval_s=FAST)
+    values = source.sample()
+    assert values["gpu0", PCIE] == 120_000_000
+    assert values["gpu0", "hw.gpu.pcie.receive"] == pytest.approx(200.5 * 2**20, rel=1e-3)
+    assert "20 ms" in source.channels["gpu0", PCIE]["source"]
+
+
+def test_a_counter_that_wraps_around_is_a_gap_and_no_number(
+    driver: FakeDriver, remote: Start
+) -> None:
+    source = remote(driver, interval_s=FAST)
+    given(source)
+    driver.set(gpm_bits=25)
+    key, seen = ("gpu0", DRAM), []
+
+    def wrapped(values: dict[tuple[str, str], float | None]) -> bool:
+        seen.append(values[key])
+        return "cannot be" in (source.channels[key]["reason"] or "")
+
+    source.until(wrapped)
+    source.until(lambda values: values[key] is not None)
+    assert all(value is None or value == pytest.approx(0.455, rel=1e-3) for value in seen)
+    assert source.channels[key]["method"] == "measured"
+
+
+def test_a_pair_over_which_the_clock_ran_backwards_is_dropped(
+    driver: FakeDriver, remote: Start
+) -> None:
+    source = remote(driver, interval_s=FAST)
+    given(source)
+    driver.set(gpm_clock=-9_000_000)
+    metric, seen = "hw.gpu.fp64.activity", []  # its counter stands still
+
+    def dropped(values: dict[tuple[str, str], float | None]) -> bool:
+        seen.append(values["gpu0", DRAM])
+        told = [each["reason"] or "" for each in source.changes if each["metric"] == metric]
+        return any("cannot be" in reason for reason in told)
+
+    source.until(dropped)
+    assert given(source) == {m: pytest.approx(v, rel=1e-3) for m, v in EXPECTED.items()}
+    assert all(value is None or value == pytest.approx(0.455, rel=1e-3) for value in seen)
+
+
+def test_a_permission_taken_back_is_told_once_and_its_return_too(
+    driver: FakeDriver, remote: Start
+) -> None:
+    source = remote(driver, interval_s=FAST)
+    given(source)
+    driver.fail("nvmlGpmSampleGet", NO_PERMISSION)
+    source.until(lambda values: source.channels["gpu0", DRAM]["method"] == "unavailable")
+    values = source.sample()
+    assert all(values["gpu0", metric] is None for metric in EXPECTED)
+    assert values["gpu0", OTHER] == 252.5
+    for metric in EXPECTED:
+        assert "nvmlGpmSampleGet: no permission" in source.channels["gpu0", metric]["reason"]
+    driver.work("nvmlGpmSampleGet")
+    assert given(source) == {m: pytest.approx(v, rel=1e-3) for m, v in EXPECTED.items()}
+    source.sample()
+    assert [(event["kind"], event["device"]) for event in source.events] == [
+        ("gpm-lost", "gpu0"),
+        ("gpm-back", "gpu0"),
+    ]
+    assert "outside containers" in source.events[0]["text"]
+
+
+def test_a_call_that_hangs_delays_no_other_reading_and_no_other_gpu(
+    driver: FakeDriver, remote: Start
+) -> None:
+    driver.resize(2)
+    driver.gpm(RATES)
+    source = remote(driver, interval_s=FAST)
+    given(source)
+    given(source, "gpu1")
+    driver.delay("nvmlGpmSampleGet", 60, gpu=0)
+    begin, took, second = time.monotonic(), [], []
+    while source.channels["gpu0", DRAM]["method"] == "measured":
+        values = source.sample()
+        took.append(source.took)
+        assert values["gpu0", OTHER] == values["gpu1", OTHER] == 252.5
+        second.append(values["gpu1", DRAM])
+        assert time.monotonic() - begin < 5
+        time.sleep(0.1)
+    assert len(took) > 25 and sorted(took)[-2] < 0.1
+    assert sum(value is not None for value in second) > len(second) // 2
+    assert source.channels["gpu0", BANDWIDTH]["reason"].startswith("nvmlGpmSampleGet has not")
+    assert source.channels["gpu0", "hw.gpu.energy"]["method"] == "measured"
+    driver.gpm({10: 10.0}, gpu=0)
+    driver.work("nvmlGpmSampleGet", gpu=0)
+    # Never the mean over the whole silence.
+    assert given(source)[DRAM] == pytest.approx(0.1, rel=1e-3)
+    assert source.channels["gpu0", DRAM]["method"] == "measured"
+    source.sample()
+    assert [(event["kind"], event["device"]) for event in source.events] == [
+        ("gpm-lost", "gpu0"),
+        ("gpm-back", "gpu0"),
+    ]
+    assert "nvmlGpmSampleGet has not answered" in source.events[0]["text"]
+    driver.delay("nvmlGpmSampleGet", 60, gpu=0)
+    time.sleep(0.3)
+    assert source.ask("close") < 1.2
+
+
+def test_gpm_that_hangs_at_the_start_comes_later(driver: FakeDriver, remote: Start) -> None:
+    driver.delay("nvmlGpmQueryDeviceSupport", 60)
+    begin = time.monotonic()
+    source = remote(driver, interval_s=FAST)
+    assert time.monotonic() - begin < 5
+    values = source.sample()
+    assert values["gpu0", PCIE] == 120_000_000 and values["gpu0", DRAM] is None
+    driver.work("nvmlGpmQueryDeviceSupport")
+    assert given(source)[PCIE] == pytest.approx(EXPECTED[PCIE], rel=1e-3)
+    assert "GPM" in source.channels["gpu0", PCIE]["source"]
+
+
+def test_a_mig_device_is_read_by_its_gpu_instance(driver: FakeDriver, remote: Start) -> None:
+    driver.set(mig="MIG-aaaa,MIG-bbbb")
+    driver.gpm(RATES | {10: 20.0}, instance=2)
+    source = remote(driver, gpus=["MIG-bbbb"], interval_s=FAST)
+    assert given(source, "gpu0.mig1")[DRAM] == pytest.approx(0.20, rel=1e-3)
+    why = source.channels["gpu0.mig1", BANDWIDTH]["reason"]
+    assert "MIG device" in why and "calibrate" not in why
+    for metric in (PCIE, "hw.gpu.nvlink.receive"):
+        assert "whole GPU" in source.channels["gpu0.mig1", metric]["reason"]
+    assert source.sample()["gpu0.mig1", PCIE] is None
+
+
+def test_every_sample_of_a_recording_has_a_pair_also_off_the_beat(
+    driver: FakeDriver, remote: Start
+) -> None:
+    source = remote(driver, interval_s=0.5)
+    begin, moments = time.monotonic(), [0.15, 0.5, 1.0, 1.5, 1.65]
+    for moment in moments:
+        time.sleep(max(0.0, begin + moment - time.monotonic()))
+        assert source.sample()["gpu0", DRAM] == pytest.approx(0.455, rel=1e-3), moment
+        assert source.took < 0.1
+
+
+@pytest.mark.parametrize(
+    ("capability", "says"), [("8.0", "--dcgm"), ("6.1", "Hopper"), ("9.0", "virtual GPU")]
+)
+def test_a_gpu_without_gpm_says_what_it_needs(
+    tmp_path: Path, remote: Start, capability: str, says: str
+) -> None:
+    driver = FakeDriver(tmp_path)
+    driver.set(compute_capability=capability)
+    source = remote(driver)
+    reason = source.channels["gpu0", BANDWIDTH]["reason"]
+    assert "GPM" in reason and says in reason
+    assert ("--dcgm" in reason) == (capability == "8.0")
+    assert source.sample()["gpu0", PCIE] == 120_000_000
+
+
+@pytest.mark.parametrize("function", ["nvmlGpmSampleGet", "nvmlGpmMetricsGet"])
+def test_a_gpu_that_says_yes_and_fails_has_no_gpm(
+    driver: FakeDriver, remote: Start, function: str
+) -> None:
+    driver.fail(function, NOT_SUPPORTED)
+    source = remote(driver)
+    reason = source.channels["gpu0", DRAM]["reason"]
+    assert function in reason and "not supported" in reason and "says yes" in reason
+
+
+def test_an_unknown_peak_leaves_the_share_and_takes_the_bytes(
+    driver: FakeDriver, remote: Start
+) -> None:
+    driver.fail("nvmlDeviceGetMemoryBusWidth", NOT_SUPPORTED)
+    source = remote(driver, interval_s=FAST)
+    values = given(source)
+    assert values[DRAM] == pytest.approx(0.455, rel=1e-3) and BANDWIDTH not in values
+    assert "peak DRAM bandwidth is not known" in source.channels["gpu0", BANDWIDTH]["reason"]
+
+
+def test_no_pair_spans_a_loss_of_the_gpu(driver: FakeDriver, remote: Start) -> None:
+    source = remote(driver, interval_s=FAST)
+    given(source)
+    driver.lose(0)
+    source.until(lambda values: source.channels["gpu0", DRAM]["method"] == "unavailable")
+    assert "lost" in source.channels["gpu0", DRAM]["reason"]
+    driver.gpm({10: 90.0})
+    driver.restore(0)
+    assert given(source)[DRAM] == pytest.approx(0.9, rel=1e-3)
+    assert source.channels["gpu0", PCIE]["source"].startswith("NVML GPM")
+    source.sample()
+    assert [event["kind"] for event in source.events] == ["gpu-lost", "gpu-back"]
+
+
+LEAK = """
+import ctypes, json, os, resource
+import pynvml
+from gpuwatch.telemetry.nvml.gpm_samples import Pairs
+
+def rss():
+    return int(open("/proc/self/statm").read().split()[1]) * resource.getpagesize()
+
+pynvml.nvmlInit()
+live = ctypes.CDLL("libnvidia-ml.so.1").fakeNvmlGpmSamples
+pairs = Pairs(pynvml, lambda name, function, *arguments: function(*arguments), False)
+pairs.aim(pynvml.nvmlDeviceGetHandleByIndex(0))
+for _ in range(500):
+    pairs.take()
+before = rss()
+for _ in range(10000):
+    pair = pairs.take()
+held, grown = live(), rss() - before
+pairs.free()
+print(json.dumps([held, grown, live(), pair.raw[0]]))
+"""
+
+
+def test_ten_thousand_pairs_hold_two_samples_and_no_more_memory(driver: FakeDriver) -> None:
+    driver.set(gpm_minimum=0)
+    done = subprocess.run(
+        [sys.executable, "-c", LEAK], env=driver.env, capture_output=True, text=True, check=True
+    )
+    held, grown, after, (code, value) = json.loads(done.stdout)
+    assert (held, after, code) == (2, 0, 0)
+    assert grown < 2**20
+    assert value == pytest.approx(80, rel=0.2)
+
+
+def test_a_recording_measures_the_bandwidth(driver: FakeDriver, cli: Cli, tmp_path: Path) -> None:
+    cli.variables |= driver.variables
+    out = tmp_path / "out"
+    cli("--record", "--quiet", "--interval", "0.2", "--out", out, "--duration", "2s")
+    found = json.loads(cli("show", sessions(out)[-1], "--format", "json").stdout)
+    metrics = next(device for device in found["devices"] if device["kind"] == "gpu")["metrics"]
+    for name, value in EXPECTED.items():
+        assert metrics[name]["method"] == "measured", metrics[name]
+        assert metrics[name]["mean"] == pytest.approx(value, rel=1e-3)
+    # All samples but the first and the last have a pair of their own.
+    assert metrics[DRAM]["count"] >= metrics[OTHER]["count"] - 2
+
+
+def test_what_cannot_be_is_no_value() -> None:
+    share, rate = WANTED[0], WANTED[7]
+    assert judged(share, 0, 45.5).value == pytest.approx(0.455)
+    assert judged(share, 0, 100.4).value == 1.0
+    assert judged(rate, 0, 2.0).value == 2 * 2**20
+    for wanted, raw in [
+        *((share, raw) for raw in (math.nan, math.inf, -1.0, -0.0, 102.0, 1.8e17)),
+        *((rate, raw) for raw in (math.nan, math.inf, -1.0, 1.8e13)),
+    ]:
+        reading = judged(wanted, 0, raw)
+        assert reading.value is None and reading.reason
+    assert "no permission" in str(judged(share, NO_PERMISSION, 0.0).reason)
+
+
+def test_pairs_are_at_most_ten_a_second_and_divide_a_long_interval() -> None:
+    for interval in (0.005, 0.1, 0.11):
+        assert period(interval) == gpm_metrics.SHORTEST_S > 0.1
+    assert period(0.5) == 0.5
+    assert period(1.0) == 1.0
+    assert period(2.5) == pytest.approx(2.5 / 3)
+
+
+@pytest.mark.parametrize("interval", [0.2, 0.5, 1.0, 2.5])
+def test_pairs_end_shortly_before_the_recording_s_samples(interval: float) -> None:
+    tick, taken = 100.0, 100.0 - 0.3 * interval
+    moments = []
+    for _ in range(12):
+        taken = due(taken, tick, interval) + 0.002
+        while tick + interval < taken:
+            tick += interval
+        moments.append(taken)
+    steps = [b - a for a, b in itertools.pairwise(moments[2:])]
+    assert steps == [pytest.approx(period(interval), abs=0.01)] * len(steps)
+    early = [-(moment - 100.0) % period(interval) for moment in moments[2:]]
+    assert all(0 < before <= gpm_metrics.LEAD_S for before in early)
+
+
+def test_what_a_mig_device_s_links_move_is_the_whole_gpu_s() -> None:
+    for wanted in WANTED:
+        given = judged(wanted, 0, 10.0, mig=True)
+        assert (given.value is None) == ("pcie" in wanted.metric or "nvlink" in wanted.metric)

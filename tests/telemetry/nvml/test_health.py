@@ -1,0 +1,215 @@
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pynvml
+import pytest
+
+from gpuwatch.session.reading.reader import SessionReader
+from gpuwatch.telemetry.nvml.health import QUIET_S, ClockWatch, ErrorWatch, by_heat, by_power
+from gpuwatch.telemetry.nvml.process_utilization import ProcessUtilization
+from gpuwatch.telemetry.nvml.xid import meaning
+from tests.cli.commands.test_record import sessions, until
+from tests.conftest import Cli
+from tests.fake_nvml import FUNCTION_NOT_FOUND, NO_PERMISSION, NOT_SUPPORTED, FakeDriver
+
+Start = Callable[..., Any]
+POWER, HEAT = ("gpu0", "hw.gpu.throttle.power"), ("gpu0", "hw.gpu.throttle.thermal")
+
+
+@pytest.mark.parametrize(
+    ("reasons", "power", "heat"),
+    [
+        (0x0, False, False),
+        (0x1 | 0x2 | 0x100, False, False),
+        (0x4, True, False),
+        (0x8, True, False),
+        (0x8 | 0x80, True, False),
+        (0x8 | 0x40, False, True),
+        (0x20, False, True),
+        (0x4 | 0x20, True, True),
+    ],
+)
+def test_power_and_heat_are_told_apart(reasons: int, power: bool, heat: bool) -> None:
+    assert (by_power(reasons), by_heat(reasons)) == (power, heat)
+
+
+def test_held_clocks_are_a_metric_and_an_event_that_names_the_reasons(
+    tmp_path: Path, remote: Start
+) -> None:
+    driver = FakeDriver(tmp_path)
+    source = remote(driver)
+    first = source.sample()
+    assert (first[POWER], first[HEAT], source.events) == (0, 0, [])
+    driver.set(clocks_event_reasons=0x4 | 0x40)
+    source.until(lambda values: values[POWER] == 1 and values[HEAT] == 1)
+    (event,) = source.events
+    assert (event["kind"], event["device"]) == ("throttle", "gpu0")
+    assert "software power cap" in event["text"]
+    assert "hardware thermal slowdown" in event["text"]
+
+
+def test_an_older_driver_is_asked_by_the_older_name(tmp_path: Path, remote: Start) -> None:
+    driver = FakeDriver(tmp_path)
+    driver.fail("nvmlDeviceGetCurrentClocksEventReasons", FUNCTION_NOT_FOUND)
+    driver.set(clocks_event_reasons=0x4)
+    source = remote(driver)
+    assert source.sample()[POWER] == 1
+    assert "ThrottleReasons" in source.channels[POWER]["source"]
+
+
+def test_reasons_that_flicker_give_one_event_in_a_few_seconds() -> None:
+    watch = ClockWatch()
+    told = [
+        (second, text)
+        for second in range(60)
+        for _, text in watch((1, 0, 0x4 if second % 2 else 0x1), float(second))
+    ]
+    assert told[0][0] == 1, "the first at once"
+    gaps = [after[0] - before[0] for before, after in pairwise(told)]
+    assert gaps and min(gaps) >= QUIET_S
+    assert {text for _, text in told} == {
+        "clocks are held down: software power cap",
+        "clocks are no longer held down",
+    }
+
+
+def test_clocks_that_are_free_again_are_told() -> None:
+    watch = ClockWatch()
+    assert watch((1, 0, 0x4), 0.0)
+    assert watch((0, 0, 0x1), 1.0) == []
+    assert watch((0, 0, 0x1), QUIET_S) == [("throttle", "clocks are no longer held down")]
+
+
+def test_memory_errors_are_counted_and_new_uncorrected_ones_are_an_event(
+    tmp_path: Path, remote: Start
+) -> None:
+    driver = FakeDriver(tmp_path, gpus=2)
+    driver.set(gpu=0, ecc_corrected=7, ecc_uncorrected=1)
+    driver.set(gpu=1, ecc=0)
+    source = remote(driver)
+    values = source.sample()
+    assert values["gpu0", "hw.gpu.ecc.corrected"] == 7
+    assert values["gpu0", "hw.gpu.ecc.uncorrected"] == 1
+    assert values["gpu1", "hw.gpu.ecc.corrected"] is None
+    assert "ECC" in source.channels["gpu1", "hw.gpu.ecc.corrected"]["source"]
+    assert source.events == [], "what was there before is no news"
+    driver.set(gpu=0, ecc_uncorrected=3)
+    source.until(lambda values: values["gpu0", "hw.gpu.ecc.uncorrected"] == 3)
+    (event,) = source.events
+    assert (event["kind"], event["device"]) == ("ecc", "gpu0")
+    assert "2 more, 3 since" in event["text"]
+
+
+def test_a_count_that_starts_anew_is_no_event() -> None:
+    watch = ErrorWatch()
+    assert watch((0, 5), 0.0) == [] and watch((0, 0), 1.0) == []
+    assert watch((0, 1), 2.0)[0][0] == "ecc"
+
+
+def test_the_drivers_own_mean_of_the_power_stands_beside_the_instant_one(
+    tmp_path: Path, remote: Start
+) -> None:
+    values = remote(FakeDriver(tmp_path)).sample()
+    assert values["gpu0", "hw.gpu.power"] == 252.5
+    assert values["gpu0", "hw.gpu.power.average"] == 250.5
+
+
+def _until_shares(source: Any, claim: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+    end = time.monotonic() + 10
+    while not claim(shares := source.ask("shares")):
+        assert time.monotonic() < end, shares
+        time.sleep(0.02)
+    known: dict[str, Any] = shares
+    return known
+
+
+def test_processes_have_their_share_of_time_without_garbage_and_without_a_stale_past(
+    tmp_path: Path, remote: Start
+) -> None:
+    driver = FakeDriver(tmp_path, gpus=3)
+    driver.set(gpu=0, process_utilization="4711:35,4712:20,0:50,4713:3735928559")
+    driver.fail("nvmlDeviceGetProcessUtilization", NOT_SUPPORTED, gpu=1)
+    driver.fail("nvmlDeviceGetProcessUtilization", NO_PERMISSION, gpu=2)
+    source = remote(driver)
+    assert source.ask("shares")["gpu0"]["reason"], "nothing is known before the first look"
+    seen: list[dict[str, float]] = []
+
+    def found(shares: dict[str, Any]) -> bool:
+        seen.append(shares["gpu0"]["by_pid"])
+        return bool(shares["gpu0"]["by_pid"])
+
+    shares = _until_shares(source, found)
+    assert shares["gpu0"] == {"by_pid": {"4711": 0.35, "4712": 0.2}, "reason": None}
+    assert all(0.99 not in each.values() for each in seen), "means over a past not asked for"
+    assert "not supported" in shares["gpu1"]["reason"]
+    assert "no permission" in shares["gpu2"]["reason"]
+    driver.set(gpu=0, process_utilization="")
+    idle = _until_shares(source, lambda shares: not shares["gpu0"]["by_pid"])
+    assert idle["gpu0"]["reason"] is None, "not found: known to be idle"
+
+
+def test_only_samples_newer_than_the_last_seen_count() -> None:
+    asked: list[int] = []
+    answers = [[(7, 2_000_000_000_000_000_000, 10)], [(7, 2_000_000_000_000_000_001, 30)]]
+
+    def samples(handle: object, since: int) -> list[SimpleNamespace]:
+        asked.append(since)
+        if len(asked) == 1:
+            return []
+        (pid, stamp, percent), *_ = answers[min(len(asked) - 2, 1)]
+        return [SimpleNamespace(pid=pid, timeStamp=stamp, smUtil=percent)]
+
+    nvml = SimpleNamespace(nvmlDeviceGetProcessUtilization=samples, NVMLError=pynvml.NVMLError)
+    one = ProcessUtilization()
+    shares = []
+    for _ in range(4):
+        one.read(nvml, None)
+        shares.append(dict(one.shares.by_pid))
+    assert asked[0] > 0 and asked[2] == 2_000_000_000_000_000_000
+    assert shares == [{}, {7: 0.1}, {7: 0.3}, {}]
+
+
+def test_a_session_tells_what_befell_its_gpu_and_its_share_of_the_gpus_time(
+    cli: Cli, tmp_path: Path
+) -> None:
+    driver = FakeDriver(tmp_path, gpus=2)
+    cli.variables |= driver.variables
+    out = tmp_path / "out"
+    script = "echo $$ > began; while ! test -e enough; do sleep 0.05; done"
+    recorder = cli.start(
+        "--record", "--quiet", "--interval", "0.1", "--out", out, "--", "sh", "-c", script
+    )
+    until(lambda: (cli.home / "began").exists() and (cli.home / "began").read_text() != "")
+    pid = int((cli.home / "began").read_text())
+    driver.processes(1, (pid, 2**20, "compute"), (pid + 100_000, 1, "compute"))
+    driver.set(gpu=1, process_utilization=f"{pid}:45,{pid + 100_000}:50", clocks_event_reasons=0x20)
+
+    def told() -> bool:
+        with SessionReader(sessions(out)[0]) as reader:
+            kinds = {event.kind for event in reader.events()}
+            if "xid" not in kinds:
+                # Only what comes after the GPU is registered is told; nothing says when that is.
+                driver.xid(1, 31)
+            (share,) = (c for c in reader.channels() if c.metric == "process.gpu.utilization")
+            known = any(row[2] is not None for row in reader.all_ticks([share.id]))
+            known = known or "PID namespace" in (share.reason or "")
+        return {"xid", "throttle"} <= kinds and known
+
+    until(told)
+    (cli.home / "enough").touch()
+    assert recorder.wait(timeout=30) == 0
+    with SessionReader(sessions(out)[0]) as reader:
+        events = {event.kind: (event.device, event.text) for event in reader.events()}
+        (share,) = (c for c in reader.channels() if c.metric == "process.gpu.utilization")
+        shares = {row[2] for row in reader.all_ticks([share.id])}
+    assert events["xid"] == ("gpu1", meaning(31))
+    assert events["throttle"] == ("gpu1", "clocks are held down: software thermal slowdown")
+    assert share.device == "workload"
+    assert 0.45 in shares or "PID namespace" in (share.reason or "")
+    assert shares <= {None, 0.0, 0.45}, "of the workload alone, and no garbage"

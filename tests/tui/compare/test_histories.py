@@ -1,0 +1,278 @@
+"""Histories of compared runs: which line is which, on what scale, aligned by what."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gpuwatch.analysis.study.read import read
+from gpuwatch.session.reading.reader import SessionReader
+from gpuwatch.session.study.plan import PLAN
+from gpuwatch.session.study.plan_file import document
+from gpuwatch.tui.app import GpuwatchApp
+from gpuwatch.tui.compare.curves import METRICS, STEP_TIME, Curve, Curves, Metric, read_curves
+from gpuwatch.tui.compare.history_rows import Series, View, _place, history_rows
+from gpuwatch.tui.compare.screen import CompareScreen
+from gpuwatch.tui.display_options import Look
+from gpuwatch.tui.widgets.ascii import to_ascii
+from gpuwatch.tui.widgets.overlay import Overlay
+from tests.report import results
+
+from ..harness import running, screen_text, shows, until
+from ..sessions import finished
+from .test_compare import many
+
+Make = Callable[..., Path]
+UTILIZATION = METRICS[0]
+STEP = next(metric for metric in METRICS if metric.key == STEP_TIME)
+
+
+def run(values: list[float | None], metric: Metric = UTILIZATION, warm: int = 0) -> Curves:
+    """A run of one point a second and ten steps, the first ``warm`` of them warm-up."""
+    places = tuple(float(at - warm) for at in range(len(values)))
+    curve = Curve(places, tuple(10 * place for place in places), tuple(values), "measured")
+    return Curves(Path("x"), {metric.key: curve}, {}, True, float(warm), 10 * warm)
+
+
+def rows(*series: Series, view: View | None = None, size: tuple[int, int] = (80, 22)) -> list[str]:
+    lines = history_rows(series, view or View(), *size)
+    assert len(lines) <= size[1] and max(line.used for line in lines) <= size[0]
+    return ["".join(text for text, _ in line.spans()) for line in lines]
+
+
+def heights(text: list[str], letter: str) -> set[int]:
+    """The rows of the picture in which a letter stands."""
+    return {at for at, row in enumerate(text) if "│" in row and letter in row.partition("│")[2]}
+
+
+def test_a_constant_half_is_drawn_at_half_the_height_of_a_scale_from_zero() -> None:
+    text = rows(Series("bare", (run([0.5] * 60),), 1))
+    (height,) = heights(text, "a")
+    last = next(at for at, row in enumerate(text) if "└" in row) - 1
+    labels = [text[at].partition("│")[0].strip() for at in (1, height, last)]
+    assert labels == ["100 %", "50 %", "0 %"] and 2 * height == 1 + last
+
+
+def test_every_line_has_its_letter_on_it_at_its_end_and_in_the_legend() -> None:
+    text = rows(
+        Series("bare", (run([0.25] * 60),), 1),
+        Series("docker", (run([0.75] * 60),), 1),
+    )
+    (low,), (high,) = heights(text, "a"), heights(text, "b")
+    assert high < low
+    assert text[low].rstrip().endswith("a") and text[high].rstrip().endswith("b")
+    assert text[low].count("a") > 2
+    assert text[-2].split()[:4] == ["a", "bare", "mean", "25"]
+    assert text[-1].split()[:4] == ["b", "docker", "mean", "75"]
+
+
+def test_where_only_ascii_can_be_drawn_lines_are_their_letters() -> None:
+    picture = Overlay(20, 5, ascii=True)
+    picture.add("a", "text", [0.0] * 40, (0.0, 1.0))
+    picture.add("b", "text", [0.0] * 20 + [1.0] * 20, (0.0, 1.0))
+    drawn = ["".join(cell for cell, _ in picture.row(at)) for at in range(5)]
+    assert all(character in " ab*" for character in "".join(drawn))
+    assert drawn[0].strip().strip("b") == "" and drawn[0].startswith(" " * 10)
+    assert set(drawn[4][:10]) <= {"*", "a", "b"} and set(drawn[4][11:]) == {"a"}
+
+
+def test_of_a_cell_the_median_of_its_runs_is_drawn_and_their_range_told() -> None:
+    text = rows(Series("bare", tuple(run([v] * 60) for v in (0.2, 0.5, 0.9)), 3))
+    assert len(heights(text, "a")) == 1 and "50 %" in text[heights(text, "a").pop()]
+    assert "median of 3 runs, 20 % to 90 %" in text[-1]
+
+
+def test_of_several_gpus_it_is_said_that_the_mean_is_drawn() -> None:
+    eight, one = run([0.5] * 60), run([0.5] * 60)
+    of_eight = {key: replace(curve, gpus=8) for key, curve in eight.curves.items()}
+    both = replace(eight, curves=of_eight)
+    assert "mean of 8 GPUs" in rows(Series("bare", (both,), 1))[0]
+    assert "mean of the GPUs of each run" in rows(Series("bare", (both, one), 2))[0]
+    assert "GPUs" not in rows(Series("bare", (one,), 1))[0]
+
+
+def test_an_unknown_value_is_a_gap() -> None:
+    picture = Overlay(10, 3)
+    picture.add("a", "text", [1.0] * 8 + [None] * 4 + [1.0] * 8, (0.0, 1.0))
+    drawn = "".join(cell for cell, _ in picture.row(0))
+    assert drawn[4:6] == "  " and " " not in drawn[:4] + drawn[6:]
+
+
+def test_warm_up_lies_before_zero_and_the_means_are_without_it() -> None:
+    for by_step in (False, True):
+        text = rows(
+            Series("bare", (run([0.1] * 6 + [0.6] * 60, warm=6),), 1), view=View(by_step=by_step)
+        )
+        assert "╌ before it" in text[0]
+        axis = next(row for row in text if "└" in row)
+        assert axis.partition("└")[2].startswith("╌╌")
+        assert "mean 60 %" in text[-1]
+
+
+def test_the_means_are_those_of_the_table_over_the_timed_steps_alone(session: Make) -> None:
+    path = session(meta=finished(), alive=False, total_steps=6000)
+    curves, told = read_curves(path), read(path).summary
+    assert curves.timed_seconds < 0.8 * curves.curves[UTILIZATION.key].seconds[-1]
+    for key in (UTILIZATION.key, "hw.gpu.power", "gpuwatch.flop.rate"):
+        metric = next(metric for metric in METRICS if metric.key == key)
+        placed = _place(0, Series("bare", (curves,), 1), View(metric), (0.0, 90.0), 100)
+        assert placed.timed == (pytest.approx(told.metrics[key].mean, rel=0.005),), key
+
+
+def test_one_wild_step_does_not_flatten_the_others() -> None:
+    values: list[float | None] = [0.005] * 59
+    text = rows(Series("bare", (run([*values, 3.0], STEP),), 1), view=View(STEP))
+    assert "peaks cut off" in text[0]
+    assert "10.0 ms" in text[1]
+
+
+def test_close_up_says_that_its_scale_is_not_from_zero() -> None:
+    series = Series("bare", (run([0.005] * 30 + [0.0052] * 30, STEP),), 1)
+    assert len(heights(rows(series, view=View(STEP)), "a")) == 1
+    text = rows(series, view=View(STEP, close_up=True))
+    assert "scale not from zero" in text[0]
+    assert max(heights(text, "a")) - min(heights(text, "a")) > 8
+
+
+def test_what_is_not_there_has_its_reason() -> None:
+    why = "the driver gives no counter"
+    none = Curves(Path("x"), {}, {UTILIZATION.key: why}, True)
+    text = rows(Series("bare", (none,), 1), Series("docker", (), 1))
+    assert why in text[-2] and "reading" in text[-1]
+    assert any("no values to draw" in row for row in text)
+
+
+def test_names_from_outside_are_harmless() -> None:
+    text = rows(Series(results.HOSTILE, (run([0.5] * 9),), 1))
+    assert "\x1b" not in "".join(text) and "\u202e" not in "".join(text)
+
+
+def test_step_numbers_and_times_of_a_session_agree(session: Make) -> None:
+    path = session(meta=finished(), alive=False)
+    curves = read_curves(path)
+    step_time = curves.curves[STEP_TIME]
+    assert curves.timed and curves.warmup_steps == 20
+    assert step_time.steps[0] == 0 and step_time.seconds[0] == 0, "the warm-up's end"
+    with SessionReader(path) as reader:
+        last = list(reader.all_steps())[-1]
+    assert step_time.steps[-1] == last.step - 20
+    assert all(0.0045 < value < 0.0056 for value in step_time.values if value is not None)
+    assert curves.missing["hw.gpu.memory.bandwidth"].startswith("the driver gives no")
+
+
+def test_of_a_long_run_few_of_its_step_lines_are_read(session: Make) -> None:
+    path = session(seconds=2300.0, interval=10.0, total_steps=10**7, alive=False, meta=finished())
+    read: list[int] = []
+
+    class Counting(SessionReader):
+        def steps(self, after: int = -1, limit: int = 5000):  # type: ignore[no-untyped-def]
+            rows = super().steps(after, limit)
+            read.append(len(rows))
+            return rows
+
+    from gpuwatch.tui.compare import curves as module
+
+    with Counting(path) as reader:
+        assert reader.last_step() > 20_000
+        lines = module._lines(reader, 100)
+        assert lines[0].warmup and lines[-1].n == reader.last_step()
+    assert sum(read) <= 300 and len({row.n for row in lines}) > 200
+
+
+async def test_h_draws_them_and_m_x_z_change_metric_alignment_and_scale(session: Make) -> None:
+    async with running(lambda: CompareScreen(many(session, 2))) as (app, pilot):
+        await shows(pilot, "against")
+        await pilot.press("h")
+        await shows(pilot, "b 2 env1")
+        await shows(pilot, "GPU utilization  measured  by time since the first timed step")
+        await until(pilot, lambda: "reading" not in screen_text(app))
+        await pilot.press("m")
+        await shows(pilot, "estimated FLOP/s  counted")
+        await pilot.press("x")
+        await shows(pilot, "by timed steps")
+        await pilot.press("z")
+        await shows(pilot, "scale not from zero")
+        await pilot.press("M", "x", "z")
+        await shows(pilot, "GPU utilization  measured  by time")
+        assert "scale not from zero" not in screen_text(app)
+        await pilot.press("question_mark")
+        await shows(pilot, "aligned by time since the first timed step, or by steps")
+        await pilot.press("escape", "escape")
+        await shows(pilot, "gpuwatch compare  ratios are against session 1")
+
+
+async def test_runs_that_cannot_be_told_apart_any_more_are_a_key_away(session: Make) -> None:
+    async with running(lambda: CompareScreen(many(session, 10)), (100, 30)) as (app, pilot):
+        await shows(pilot, "against")
+        await pilot.press("h")
+        await shows(pilot, "←→ 2 more")
+        assert "h 8 env7" in screen_text(app) and "9 env8" not in screen_text(app)
+        await pilot.press("right", "right", "right")
+        await shows(pilot, "j 10 env9")
+        text = screen_text(app)
+        assert "a 1 env0" in text, "the baseline stays"
+        assert "h 8 env7" in text and "b 2" not in text, "letters are of runs, not of places"
+        await pilot.press("left")
+        await shows(pilot, "i 9 env8")
+        assert "j 10 env9" not in screen_text(app)
+
+
+def test_letters_and_colours_are_of_runs_and_of_those_shown_no_two_are_alike() -> None:
+    series = [Series(f"run{at:02d}", (run([at / 100] * 9),), 1) for at in range(67)]
+    seen: dict[str, set[tuple[str, str]]] = {}
+    for skipped in range(60):
+        shown = [series[0], *series[1 + skipped : 8 + skipped]]
+        lines = history_rows(shown, View(), 80, 22, skipped)[-8:]
+        known = [
+            ("".join(t for t, _ in line.spans()).split(), line.spans()[0][1]) for line in lines
+        ]
+        assert len({words[0] for words, _ in known}) == len({role for _, role in known}) == 8
+        for words, role in known:
+            seen.setdefault(words[1], set()).add((words[0], role))
+    assert all(len(of) == 1 for of in seen.values()) and len(seen) == 67
+
+
+async def test_of_a_study_each_cell_is_a_line_and_tab_takes_the_next_case(tmp_path: Path) -> None:
+    made = results.study_result(tmp_path, blocks=2, workloads=("resnet50", "vit"))
+    assert made.plan is not None
+    (tmp_path / PLAN).write_text(json.dumps(document(made.plan)))
+    paths = sorted(tmp_path.glob("*.gpuwatch"))
+    async with running(lambda: CompareScreen(paths), (100, 30)) as (app, pilot):
+        await shows(pilot, "medians against bare")
+        await pilot.press("h")
+        await shows(pilot, "resnet50  case 1 of 2")
+        await until(pilot, lambda: screen_text(app).count("median of 2 runs") == 3)
+        await pilot.press("tab")
+        await shows(pilot, "vit  case 2 of 2")
+        await pilot.press("shift+tab")
+        await shows(pilot, "resnet50  case 1 of 2")
+
+
+async def test_where_only_ascii_can_be_drawn_nothing_is_lost(session: Make) -> None:
+    paths = many(session, 2)
+    app = GpuwatchApp(lambda: CompareScreen(paths), Look(ascii=True))
+    async with app.run_test(size=(80, 24)) as pilot:
+        await shows(pilot, "against")
+        verdict = screen_text(app)
+        await pilot.press("h")
+        await until(pilot, lambda: bool(re.search(r"a 1 env0 +mean", screen_text(app))))
+        for text in (verdict, screen_text(app)):
+            assert to_ascii(text).count("?") == text.count("?"), "every glyph has one of ASCII"
+        assert "aaaa" in screen_text(app) or "****" in screen_text(app)
+
+
+async def test_of_sessions_that_cannot_be_read_every_page_says_so(tmp_path: Path) -> None:
+    paths = [tmp_path / name for name in ("01-bare.gpuwatch", "02-docker.gpuwatch")]
+    for path in paths:
+        path.write_text("no session")
+    async with running(lambda: CompareScreen(paths), (200, 30)) as (app, pilot):
+        await shows(pilot, "no session could be read")
+        await pilot.press("h")
+        await until(pilot, lambda: screen_text(app).count("is not a gpuwatch") == 2)
+        await pilot.press("escape", "k")
+        await shows(pilot, "2 02-docker: no profile: ")

@@ -1,0 +1,104 @@
+"""The thread that reads a session: how soon it tells, and what it does where it cannot read."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from queue import SimpleQueue
+
+import pytest
+
+from gpuwatch.core.errors import NotASession
+from gpuwatch.session.reading.reader_at import PastReader
+from gpuwatch.tui.feed.feed import Feed
+from gpuwatch.tui.feed.snapshot import Snapshot, Unreadable
+from gpuwatch.tui.feed.view import View
+
+from ..sessions import NS
+
+Make = Callable[..., Path]
+News = SimpleQueue[Snapshot | Unreadable]
+
+
+@contextmanager
+def feeding(path: Path, refresh: float) -> Iterator[tuple[Feed, News]]:
+    news: News = SimpleQueue()
+    feed = Feed(lambda: path, news.put, refresh=refresh)
+    feed.start()
+    try:
+        yield feed, news
+    finally:
+        feed.close()
+
+
+def ticks_on(path: Path, seconds: float) -> None:
+    """One more sample."""
+    with sqlite3.connect(path) as file:
+        last = file.execute("SELECT max(n) FROM tick").fetchone()[0]
+        file.execute("INSERT INTO tick (n, t) VALUES (?, ?)", (last + 1, int(seconds * NS)))
+    file.close()
+
+
+def take(news: News) -> Snapshot:
+    found = news.get(timeout=10)
+    assert isinstance(found, Snapshot)
+    return found
+
+
+def test_what_is_asked_of_now_is_of_now_however_fast_keys_come(session: Make) -> None:
+    path = session(seconds=10)
+    with feeding(path, refresh=600) as (feed, news):
+        assert take(news).t == 10 * NS
+        feed.ask(View(at=5 * NS))
+        assert take(news).replay is not None
+        ticks_on(path, 30)
+        feed.ask(View(columns=60))
+        assert take(news).t == 30 * NS
+
+
+def test_while_keys_look_back_faster_than_the_refresh_now_goes_on(session: Make) -> None:
+    path = session(seconds=10)
+    with feeding(path, refresh=0.2) as (feed, news):
+        take(news)
+        ticks_on(path, 30)
+        deadline = time.monotonic() + 10
+        for at in range(1, 100_000):
+            feed.ask(View(at=at))
+            replay = take(news).replay
+            if replay is not None and replay.length_ns == 30 * NS:
+                break
+            assert time.monotonic() < deadline
+
+
+def test_an_earlier_moment_that_cannot_be_read_at_once_is_tried_again(
+    session: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failures = [NotASession("damaged"), OSError("stale file handle")]
+    whole = PastReader.advance
+
+    def advance(self: PastReader, t_ns: int) -> None:
+        if failures:
+            raise failures.pop()
+        whole(self, t_ns)
+
+    monkeypatch.setattr(PastReader, "advance", advance)
+    with feeding(session(seconds=10), refresh=600) as (feed, news):
+        take(news)
+        feed.ask(View(at=5 * NS))
+        assert take(news).replay is not None
+
+
+def test_what_can_never_be_read_is_said(session: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    def advance(self: PastReader, t_ns: int) -> None:
+        raise OSError(116, "Stale file handle")
+
+    monkeypatch.setattr(PastReader, "advance", advance)
+    with feeding(session(seconds=10), refresh=600) as (feed, news):
+        take(news)
+        feed.ask(View(at=5 * NS))
+        found = news.get(timeout=10)
+        assert isinstance(found, Unreadable)
+        assert found.trouble.text == "the session cannot be read: Stale file handle"

@@ -1,0 +1,119 @@
+"""Screens that read in a thread: nobody waits for it, and what ends it is told."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from textual.screen import Screen
+
+from gpuwatch.core.errors import StorageError
+from gpuwatch.tui.compare.histories import Case, Group, HistoriesScreen
+from gpuwatch.tui.compare.kernel_differences import KernelDifferencesScreen, Pair
+from gpuwatch.tui.compare.screen import CompareScreen
+from gpuwatch.tui.compare.sections import Answer
+from gpuwatch.tui.feed.reading import Tell
+
+from ..compare.test_compare import many
+from ..harness import running, screen_text, shows, until
+
+Make = Callable[..., Path]
+Work = Callable[[], None]
+
+
+def compare(paths: list[Path], work: Work) -> Screen[Any]:
+    class Odd(CompareScreen):
+        def _answer(self, tell: Tell) -> Answer:
+            work()
+            return super()._answer(tell)
+
+    return Odd(paths)
+
+
+def histories(paths: list[Path], work: Work) -> Screen[Any]:
+    class Odd(HistoriesScreen):
+        def _read(self, tell: Tell) -> None:
+            work()
+            super()._read(tell)
+
+    return Odd([Case("", tuple(Group(path.stem, (path,)) for path in paths))], {})
+
+
+def kernels(paths: list[Path], work: Work) -> Screen[Any]:
+    class Odd(KernelDifferencesScreen):
+        def _look(self, tell: Tell) -> None:
+            work()
+            super()._look(tell)
+
+    return Odd([Pair(("one", "two"), (paths[0], paths[1]))])
+
+
+SCREENS = pytest.mark.parametrize("screen", [compare, histories, kernels])
+
+
+@SCREENS
+async def test_escape_leaves_at_once_however_long_the_reading_takes(
+    session: Make, screen: Callable[[list[Path], Work], Screen[Any]]
+) -> None:
+    paths, began, go_on = many(session, 2), threading.Event(), threading.Event()
+
+    def held() -> None:
+        began.set()
+        go_on.wait(20)
+
+    async with running(lambda: CompareScreen(paths)) as (app, pilot):
+        await shows(pilot, "ratios are against session 1")
+        app.push_screen(screen(paths, held))
+        await until(pilot, began.is_set)
+        since = time.monotonic()
+        await pilot.press("escape")
+        await shows(pilot, "ratios are against session 1")
+        assert time.monotonic() - since < 1.5
+        go_on.set()
+
+
+@SCREENS
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (ZeroDivisionError("odd \x1b[31mvalue"), "ZeroDivisionError: odd value"),
+        (StorageError("the disk is gone", "see `gpuwatch sessions`"), "the disk is gone"),
+    ],
+)
+async def test_of_whatever_the_reading_ends_the_screen_says_so(
+    session: Make,
+    screen: Callable[[list[Path], Work], Screen[Any]],
+    error: Exception,
+    said: str,
+) -> None:
+    def broken() -> None:
+        raise error
+
+    paths = many(session, 2)
+    async with running(lambda: screen(paths, broken)) as (app, pilot):
+        await shows(pilot, said)
+        assert "reading the" not in screen_text(app) and "reading …" not in screen_text(app)
+
+
+async def test_of_one_session_whose_curves_cannot_be_made_the_others_are_drawn(
+    session: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from gpuwatch.tui.compare import curves
+
+    paths = many(session, 2)
+    real = curves.read_curves
+
+    def odd(path: Path, points: int = 300) -> curves.Curves:
+        if path == paths[0]:
+            raise OverflowError("too large")
+        return real(path, points)
+
+    monkeypatch.setattr(curves, "read_curves", odd)
+    case = Case("", tuple(Group(path.stem, (path,)) for path in paths))
+    async with running(lambda: HistoriesScreen([case], {})) as (_, pilot):
+        await shows(pilot, "reading failed: OverflowError: too large")
+        await shows(pilot, "b 01-env  mean")

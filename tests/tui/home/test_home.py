@@ -1,0 +1,304 @@
+"""The home screen: first contact, the list, and the ways from it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gpuwatch.session.reading.reader import SessionReader
+from gpuwatch.session.status import process_id
+from gpuwatch.tui.compare.screen import CompareScreen
+from gpuwatch.tui.home.screen import HomeScreen
+from gpuwatch.tui.live.screen import LiveScreen
+from gpuwatch.tui.new_run.screen import NewRunScreen
+
+from ..conftest import ROOT, Fake, entry
+from ..harness import live, running, screen_text, shows, until
+from ..sessions import finished, plan
+
+Make = Callable[..., Path]
+
+
+@pytest.fixture
+def two(session: Make, fake: Fake) -> list[Path]:
+    """Two finished sessions, listed."""
+    paths = [
+        session(meta=finished(), alive=False),
+        session("02-docker", environment="docker=image", meta=finished(), alive=False),
+    ]
+    fake.list(*(entry(path) for path in paths))
+    return paths
+
+
+async def test_first_contact_says_what_is_there_and_the_next_key(
+    fake: Fake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_GPUS", "0")
+    async with running(HomeScreen) as (app, pilot):
+        await shows(pilot, "No run was recorded yet.")
+        await shows(pilot, "no GPU: workloads run on the CPU")
+        await shows(pilot, "CPU  AMD EPYC 9654")
+        assert "n  starts the first one" in screen_text(app)
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, NewRunScreen))
+
+
+async def test_devices_now_come_from_a_recorder_that_ends_with_the_screen(fake: Fake) -> None:
+    async with running(HomeScreen) as (_, pilot):
+        await shows(pilot, "NVIDIA H100 80GB HBM3")
+        recording = next(call for call in fake.asked if call[0] == "--record")
+        folder = Path(recording[recording.index("--out") + 1])
+        assert recording[recording.index("--while-pid") + 1] == str(os.getpid())
+        assert "--quiet" in recording and folder.exists()
+    assert not folder.exists()
+
+
+async def test_a_recorder_that_cannot_start_is_told(
+    fake: Fake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_GPUS", "many")
+    async with running(HomeScreen) as (_, pilot):
+        await shows(pilot, "the devices cannot be recorded: ValueError")
+
+
+async def test_eight_gpus_are_a_grid(fake: Fake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FAKE_GPUS", "8")
+    async with running(HomeScreen) as (_, pilot):
+        await shows(pilot, "8 × NVIDIA H100 80GB HBM3")
+        await shows(pilot, "  7  ━")
+
+
+async def test_beside_eight_gpus_a_short_list_is_shown_whole(
+    fake: Fake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FAKE_GPUS", "8")
+    fake.list(*(entry(Path(f"/x/{n}.gpuwatch"), workload=f"run-{n}") for n in range(7)))
+    async with running(HomeScreen) as (app, pilot):
+        await shows(pilot, "  7  ━")
+        await shows(pilot, "run-6")
+        assert screen_text(app).count(" run-") == 7
+
+
+async def test_why_a_run_failed_is_told_below_its_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CACHE_HOME"):
+        monkeypatch.setenv(name, str(tmp_path / name))
+    program = "import sys; print('busy', file=sys.stderr); import no_such_module"
+    command = [sys.executable, "-m", "gpuwatch", "--record", "--quiet", "--", sys.executable]
+    done = subprocess.run([*command, "-c", program], cwd=ROOT, check=False, capture_output=True)
+    assert done.returncode == 1
+    async with running(HomeScreen) as (_, pilot):
+        await shows(pilot, "✗ failed")
+        await shows(pilot, "✗ exit code 1: ModuleNotFoundError: No module named 'no_such_module'")
+
+
+async def test_enter_opens_the_session_under_the_cursor(two: list[Path]) -> None:
+    async with running(HomeScreen) as (app, pilot):
+        await shows(pilot, "✓ finished")
+        await pilot.press("down", "enter")
+        await until(pilot, lambda: isinstance(app.screen, LiveScreen))
+        assert isinstance(app.screen, LiveScreen) and app.screen.path == two[1]
+        await shows(pilot, "docker=image")
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.screen, HomeScreen))
+        home = app.screen
+        assert isinstance(home, HomeScreen)
+        await until(pilot, lambda: home.state.cursor == 1)
+
+
+async def test_two_marks_and_c_compare(two: list[Path]) -> None:
+    async with running(HomeScreen) as (app, pilot):
+        await shows(pilot, "✓ finished")
+        await pilot.press("c")
+        await shows(pilot, "mark two sessions")
+        await pilot.press("space", "space")
+        await shows(pilot, " 1 ✓ finished")
+        await pilot.press("c")
+        await until(pilot, lambda: isinstance(app.screen, CompareScreen))
+        assert isinstance(app.screen, CompareScreen) and app.screen.paths == two
+        await shows(pilot, "×1.000")
+        await pilot.press("q")
+        await until(pilot, lambda: isinstance(app.screen, HomeScreen))
+
+
+async def test_a_mark_can_be_taken_back(two: list[Path]) -> None:
+    async with running(HomeScreen) as (app, pilot):
+        await shows(pilot, "✓ finished")
+        await pilot.press("space", "up", "space")
+        await until(pilot, lambda: " 1 ✓" not in screen_text(app))
+        await pilot.press("up", "space", "escape")
+        await until(pilot, lambda: " 1 ✓" not in screen_text(app))
+
+
+async def test_r_reads_the_list_again_and_keeps_the_cursor(two: list[Path], fake: Fake) -> None:
+    async with running(HomeScreen) as (_, pilot):
+        await shows(pilot, "sessions  2")
+        await pilot.press("down")
+        fake.list(entry(Path("/new.gpuwatch")), *(entry(path) for path in two))
+        await pilot.press("r")
+        await shows(pilot, "sessions  3")
+        await shows(pilot, str(two[1])[:40])
+
+
+async def test_a_list_that_fails_says_why(fake: Fake) -> None:
+    (fake.folder / "sessions.json").unlink()
+    async with running(HomeScreen) as (_, pilot):
+        await shows(pilot, "✗ FileNotFoundError")
+
+
+async def test_a_long_list_scrolls_with_the_cursor(fake: Fake) -> None:
+    fake.list(*(entry(Path(f"/x/{n:03d}.gpuwatch"), workload=f"run-{n:03d}") for n in range(300)))
+    async with running(HomeScreen) as (_, pilot):
+        await shows(pilot, "run-000")
+        await pilot.press("end")
+        await shows(pilot, "run-299")
+        await pilot.press("pageup")
+        await shows(pilot, "/x/289.gpuwatch")
+        await pilot.press("home")
+        await shows(pilot, "/x/000.gpuwatch")
+
+
+async def test_a_lost_run_is_taken_up_and_shown(session: Make, fake: Fake) -> None:
+    path = session()
+    fake.list(entry(path, status="lost"))
+    async with running(HomeScreen) as (app, pilot):
+        await shows(pilot, "a record on")
+        await pilot.press("a")
+        await until(pilot, lambda: isinstance(app.screen, LiveScreen))
+    assert ["attach", "--record", "--detach", str(path)] in fake.asked
+
+
+async def test_a_finished_run_is_neither_taken_up_nor_stopped(two: list[Path], fake: Fake) -> None:
+    async with running(HomeScreen) as (_, pilot):
+        await shows(pilot, "✓ finished")
+        await pilot.press("a")
+        await shows(pilot, "only a run whose recorder died")
+        await pilot.press("s")
+        await shows(pilot, "the run is over already")
+        await pilot.press("y")
+    assert not [call for call in fake.asked if call[0] in ("attach", "stop")]
+
+
+async def test_stopping_from_the_list_asks_first(session: Make, fake: Fake) -> None:
+    path = session()
+    fake.list(entry(path, status="running"))
+    async with running(HomeScreen) as (_, pilot):
+        await shows(pilot, "s stop")
+        await pilot.press("s")
+        await shows(pilot, "Stop this run?")
+        await pilot.press("enter")  # lets it go on
+        await shows(pilot, "s stop")
+        await pilot.press("s", "right", "enter")
+        await until(pilot, lambda: ["stop", str(path)] in fake.asked)
+    assert [call for call in fake.asked if call[0] == "stop"] == [["stop", str(path)]]
+
+
+async def test_stopping_a_run_of_a_study_says_that_the_others_are_not_started(
+    session: Make, fake: Fake
+) -> None:
+    path = session()
+    plan(path.parent, "01-bare", "02-docker", "03-apptainer")
+    fake.list(entry(path, status="running"))
+    async with running(HomeScreen) as (_, pilot):
+        await shows(pilot, "s stop")
+        await pilot.press("s")
+        await shows(pilot, "Stop this run and the 2 after it?")
+        await shows(pilot, "Let them go on")
+
+
+async def test_a_lost_run_whose_processes_are_gone_is_closed_and_told_so_in_one_row(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("XDG_DATA_HOME", "XDG_STATE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    path = killed_with_its_recorder()
+    async with running(HomeScreen) as (_, pilot):
+        await shows(pilot, "? lost")
+        await pilot.press("s")
+        await shows(pilot, "End what is left of this run?")
+        await pilot.press("right", "enter")
+        await shows(pilot, f"» closed {path.name}: its run had ended")
+        await pilot.press("s", "right", "enter")
+        await shows(pilot, f"» {path.name} is not running")
+        await pilot.app.workers.wait_for_complete()
+
+
+def killed_with_its_recorder() -> Path:
+    """A real run of which neither the recorder nor any process is left."""
+    program = [sys.executable, str(ROOT / "tests" / "cli" / "steps.py"), "2000", "0.05"]
+    command = [sys.executable, "-m", "gpuwatch", "--record", "--detach", "--", *program]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    path = Path(done.stdout.strip())
+    with SessionReader(path) as reader:
+        known = reader.meta()
+    recorder, holder = process_id(known["recorder"]), process_id(known["handle"]["holder"])
+    assert recorder is not None and holder is not None
+    children = Path(f"/proc/{holder.pid}/task/{holder.pid}/children").read_text().split()
+    for pid in (recorder.pid, holder.pid, *map(int, children)):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    deadline = time.monotonic() + 10
+    while recorder.alive() or holder.alive():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    return path
+
+
+async def test_q_leaves(fake: Fake) -> None:
+    async with running(HomeScreen) as (app, pilot):
+        await pilot.press("q")
+        await pilot.pause()
+    assert app.return_value == 0 and app.farewell == []
+
+
+async def test_hostile_names_in_the_list_are_harmless(fake: Fake) -> None:
+    bad = "[red]a\x1b[2J\x07b\u202e"
+    fake.list(entry(Path("/x\x1b[2Jy"), workload=bad, environment=bad, status=bad, started=bad))
+    async with running(HomeScreen) as (app, pilot):
+        await shows(pilot, "[red]ab")
+        assert all(c == "\n" or c.isprintable() for c in screen_text(app))
+
+
+# The form.
+
+
+@pytest.mark.parametrize("listed", ["the same way", "by another path", "not at all"])
+async def test_a_run_that_c_was_pressed_on_stays_marked_until_another_is(
+    session: Make, fake: Fake, tmp_path: Path, listed: str
+) -> None:
+    folder = session(meta=finished(), alive=False).parent
+    other = session("elsewhere", meta=finished(), alive=False)
+    (tmp_path / "link").symlink_to(folder)
+    path = folder / "01-bare.gpuwatch"
+    apart = tmp_path / "apart"
+    apart.mkdir()
+    other = other.rename(apart / other.name)
+    opened = tmp_path / "link" / path.name if listed == "by another path" else path
+    fake.list(entry(other), *([entry(path)] if listed != "not at all" else []))
+    async with live(opened) as (app, pilot):
+        await pilot.press("c")
+        await shows(pilot, "this run is marked")
+        home = app.screen
+        assert isinstance(home, HomeScreen)
+        await until(pilot, lambda: bool(home.state.entries))
+        if listed == "not at all":
+            await shows(pilot, "not listed")
+            await pilot.press("c")
+        else:
+            assert home.state.marked == (path,)
+            assert home.state.entries is not None
+            assert home.state.entries[home.state.cursor].path == path
+            await pilot.press("home", "space", "c")
+        await until(pilot, lambda: isinstance(app.screen, CompareScreen))
+        assert isinstance(app.screen, CompareScreen)
+        assert app.screen.paths == [opened if listed == "not at all" else path, other]

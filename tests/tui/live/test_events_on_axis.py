@@ -1,0 +1,65 @@
+"""Events on the time axis: a mark in each column, and the newest one in words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from gpuwatch.core.units import NS
+from gpuwatch.session.rows import EventRow
+from gpuwatch.tui.live.gauge_rows import EVENT, axis_row
+from gpuwatch.tui.live.rows import event_columns
+from gpuwatch.tui.widgets.graph import Window
+
+from ..harness import live, screen_text, shows
+from ..snapshots_of import texts
+
+Make = Callable[..., Path]
+EVENTS = [
+    (40.0, "throttle", "clocks are held down: power cap"),
+    (75.0, "throttle", "clocks are free again"),
+]
+
+
+def events(*seconds: float) -> list[EventRow]:
+    return [EventRow(n, int(t * NS), "xid", None, "") for n, t in enumerate(seconds)]
+
+
+async def test_events_are_marked_on_the_axis_and_the_newest_is_named(session: Make) -> None:
+    async with live(session(events=EVENTS)) as (app, pilot):
+        await shows(pilot, "◆ 1:15 event throttle: clocks are free again")
+        axis = next(row for row in screen_text(app).splitlines() if "└" in row)
+        assert axis.count(EVENT) == 2
+        await pilot.press("z", "z", "z")
+        await shows(pilot, "history: 10 s")
+        axis = next(row for row in screen_text(app).splitlines() if "└" in row)
+        assert EVENT not in axis, "they are not in the last ten seconds"
+
+
+async def test_at_an_earlier_moment_later_events_are_not_marked(session: Make) -> None:
+    async with live(session(events=EVENTS)) as (app, pilot):
+        await pilot.press("left_square_bracket", "left_square_bracket")
+        await shows(pilot, "0:50 ago")
+        axis = next(row for row in screen_text(app).splitlines() if "└" in row)
+        assert axis.count(EVENT) == 1
+
+
+def test_several_events_of_one_column_are_one_mark() -> None:
+    window = Window(0, 60 * NS, 60)
+    assert event_columns(events(3.1, 3.2, 3.9, 59.9, 60.0, 99.0), 100 * NS, window) == {3, 59}
+    assert event_columns(events(3.1, 30.0), 10 * NS, window) == {3}
+    assert event_columns(events(3.1, 30.0), 10 * NS, Window(20 * NS, 60 * NS, 4)) == set()
+
+
+def test_a_label_that_would_cover_a_mark_is_left_out() -> None:
+    window = Window(0, 60 * NS, 60)
+    (plain,), (marked,) = texts([axis_row(window, 94)]), texts([axis_row(window, 94, {22})])
+    assert "0:20" in plain and "0:20" not in marked
+    assert marked.count(EVENT) == 1 and "0:40" in marked and len(plain) == len(marked)
+
+
+def test_marks_never_make_the_axis_longer() -> None:
+    window = Window(0, 60 * NS, 60)
+    for mark in range(60):
+        (row,) = texts([axis_row(window, 94, {mark, 59})])
+        assert len(row) == 94 and EVENT in row

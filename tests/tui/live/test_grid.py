@@ -1,0 +1,195 @@
+"""All GPUs at once: what the panels say, how they are placed, and the keys that go there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gpuwatch.session.rows import DeviceRow
+from gpuwatch.tui.feed.snapshot import DeviceNow, Panel
+from gpuwatch.tui.feed.view import View
+from gpuwatch.tui.live.device_rows import grid_rows
+from gpuwatch.tui.live.gauge_values import value_parts
+from gpuwatch.tui.live.grid_rows import layout, panel_rows, places
+from gpuwatch.tui.live.screen import LiveScreen
+
+from ..harness import live, screen_text, shows, until
+from ..snapshots_of import snapshot_of, texts
+
+Make = Callable[..., Path]
+GRID = View(grid=True)
+
+
+async def test_g_shows_all_gpus_and_g_again_one(session: Make) -> None:
+    async with live(session(gpus=8)) as (app, pilot):
+        await pilot.press("g")
+        await shows(pilot, "8 GPUs, the run uses 2")
+        rows = screen_text(app).splitlines()
+        assert [sum(f"GPU {n}" in row for row in rows) for n in range(8)] == [1] * 8
+        assert sum(row.count(" busy ") for row in rows) == 8
+        assert sum(row.count("/80.0 GiB") for row in rows) == 8
+        assert sum(row.count("/700 W") for row in rows) == sum(row.count("°C") for row in rows) == 8
+        assert "▸GPU 0 run" in rows[2] and "step 16,820/40,000" in rows[-3]
+        await pilot.press("g")
+        await shows(pilot, "1 of 8, Tab for the next")
+
+
+async def test_enter_opens_the_chosen_one_and_escape_the_one_before(session: Make) -> None:
+    async with live(session(gpus=8)) as (_, pilot):
+        await pilot.press("g")
+        await shows(pilot, "▸GPU 0")
+        await pilot.press("tab", "down")
+        await shows(pilot, "▸GPU 3")
+        await pilot.press("up")
+        await shows(pilot, "▸GPU 1")
+        await pilot.press("5")
+        await shows(pilot, "▸GPU 5")
+        await pilot.press("enter")
+        await shows(pilot, "GPU 5  NVIDIA H100 80GB HBM3  6 of 8")
+        await pilot.press("g")
+        await shows(pilot, "▸GPU 5")
+        await pilot.press("escape")
+        await shows(pilot, "6 of 8")
+
+
+async def test_a_panel_that_is_clicked_is_opened(session: Make) -> None:
+    async with live(session(gpus=8), (120, 40)) as (app, pilot):
+        await pilot.press("g")
+        await shows(pilot, "▸GPU 0")
+        rows = screen_text(app).splitlines()
+        y = next(at for at, row in enumerate(rows) if "GPU 3" in row)
+        await pilot.click(offset=(rows[y].index("GPU 3") + 2, y + 1))
+        await shows(pilot, "GPU 3  NVIDIA H100 80GB HBM3  4 of 8")
+
+
+async def test_a_session_of_one_gpu_has_no_grid_and_says_so(session: Make) -> None:
+    async with live(session()) as (app, pilot):
+        await pilot.press("g")
+        await shows(pilot, "this session has one GPU")
+        assert "GPU utilization" in screen_text(app)
+
+
+async def test_the_grid_is_drawn_anew_at_another_size(session: Make) -> None:
+    async with live(session(gpus=4), (80, 24)) as (app, pilot):
+        await pilot.press("g")
+        await shows(pilot, "▸GPU 0")
+        await pilot.resize_terminal(160, 50)
+        await until(pilot, lambda: screen_text(app).count("100%┤") == 4)
+
+
+@pytest.mark.parametrize("size", [(120, 30), (160, 57), (200, 60), (80, 40)])
+async def test_the_newest_samples_stand_at_the_right_end_of_every_panel(
+    session: Make, size: tuple[int, int]
+) -> None:
+    path = session(gpus=8, seconds=60.0, throttled=True)
+    async with live(path, size, seconds=60.0) as (app, pilot):
+        await pilot.press("g")
+        await shows(pilot, "▸GPU 0")
+        screen = app.screen
+        assert isinstance(screen, LiveScreen)
+
+        def fits() -> bool:
+            return screen.snapshot is not None and all(
+                len(panel.history) == xs.stop - xs.start - 7
+                for panel in screen.snapshot.panels
+                for xs, _, _ in screen._drawn.gpus
+            )
+
+        await until(pilot, fits)
+        rows = screen_text(app).splitlines()
+        for xs, ys, id_ in screen._drawn.gpus:
+            lowest = rows[ys.start + 4 : ys.stop - 1][-1:]
+            assert lowest and lowest[0].ljust(size[0])[xs.stop - 3] != " ", id_
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 130])
+@pytest.mark.parametrize("gpus", [2, 8, 16, 72])
+def test_a_list_of_gpus_that_does_not_fit_says_how_many_are_hidden(
+    session: Make, width: int, gpus: int
+) -> None:
+    found = snapshot_of(session(gpus=gpus)).gpus
+    for chosen in ("gpu0", "gpu1", f"gpu{gpus - 1}"):
+        for most in range(2, 10):
+            lines = grid_rows(found, chosen, width, most, mark_used=True)
+            rows = texts(lines)
+            assert len(rows) <= most and all(line.used <= width for line in lines)
+            seen = sum(row.count("%") for row in rows)
+            hidden = f"  … {gpus - seen} more, g shows all"
+            assert (rows[-1] == hidden) == (seen < gpus)
+            assert sum("▸" in row for row in rows) == 1, "the chosen one is among them"
+            assert seen == gpus or gpus > 2 * (most - 1)
+
+
+async def test_eight_gpus_are_all_seen_beside_a_warning_or_told_of(session: Make) -> None:
+    path = session(gpus=8, throttled=True)
+    for height in (24, 22, 20):
+        async with live(path, (80, height)) as (app, _):
+            rows = screen_text(app).splitlines()
+        assert rows[1].startswith(" ! GPU 0: clocks")
+        end = next(at for at, row in enumerate(rows) if "1 of 8, Tab for the next" in row)
+        assert sum(row.count(" run ") + row.count("  ·  ") for row in rows[2:end]) == 8
+    async with live(path, (60, 16)) as (app, _):
+        assert screen_text(app).splitlines()[2].rstrip().endswith("… 7 more")
+
+
+def test_a_history_that_is_too_long_for_its_panel_keeps_its_newest_end() -> None:
+    device = DeviceNow(DeviceRow("gpu0", "gpu", "H100", None, True, {}), {})
+    history = (*[0.0] * 200, 1.0)
+    rows = texts(panel_rows([Panel(device, history)], "gpu0", 80, 8, mark_used=False))
+    assert rows[4].rstrip().endswith("█") and len(rows[4].rstrip()) == 78
+
+
+def test_what_is_wrong_with_a_gpu_is_marked_in_its_panel(session: Make) -> None:
+    snapshot = snapshot_of(session(gpus=8, throttled=True), GRID)
+    assert [bool(panel.wrong) for panel in snapshot.panels] == [True, True, *[False] * 6]
+    for height in (8, 16, 44):
+        rows = texts(panel_rows(snapshot.panels, "gpu0", 160, height, mark_used=True))
+        marked = [part for row in rows for part in row.split("GPU ")[1:] if " ! " in part]
+        assert len(marked) == 2, height
+    assert any("! clocks are held down by power" in row for row in rows)
+
+
+@pytest.mark.parametrize("size", [(60, 10), (80, 16), (120, 34), (160, 44), (200, 54)])
+@pytest.mark.parametrize("gpus", [2, 3, 8, 16])
+def test_panels_fill_the_room_and_never_touch(
+    session: Make, size: tuple[int, int], gpus: int
+) -> None:
+    width, height = size
+    snapshot = snapshot_of(session(gpus=gpus, bandwidth_measured=True), GRID)
+    lines = panel_rows(snapshot.panels, "gpu1", width, height, mark_used=True)
+    assert 0 < len(lines) <= height and all(line.used <= width for line in lines)
+    found = places(snapshot.panels, "gpu1", width, height)
+    assert "gpu1" in [id_ for _, _, id_ in found] and len(found) == len({id_ for *_, id_ in found})
+    if gpus <= 8 and size >= (80, 16):
+        assert len(found) == gpus, "all of them are seen"
+    rows = texts(lines)
+    for xs, ys, id_ in found:
+        head = rows[ys.start][xs.start : xs.stop]
+        assert head[1:].startswith(f"GPU {id_[3:]}")
+        for y in ys:
+            assert rows[y][xs.stop - 2 : xs.stop].strip() == "", "a gap at the right of each"
+
+
+def test_few_gpus_stand_below_each_other_in_high_panels_with_a_history() -> None:
+    assert (layout(2, 80, 20).beside, layout(2, 80, 20).height) == (1, 10)
+    assert (layout(8, 160, 44).beside, layout(8, 160, 44).height) == (2, 11)
+    assert (layout(8, 80, 16).beside, layout(8, 80, 16).height) == (2, 4)
+
+
+@pytest.mark.parametrize("width", [80, 120, 160])
+def test_a_bound_of_the_bandwidth_has_its_mark_in_a_panel_too(session: Make, width: int) -> None:
+    path = session(gpus=2, memory_busy=True, known_card=True, count=False)
+    snapshot = snapshot_of(path, GRID)
+    assert value_parts(snapshot.gauges[1]) == ("≤1.34", "TB/s")
+    rows = texts(panel_rows(snapshot.panels, "gpu0", width, 9, mark_used=True))
+    figures = [row for row in rows if "bandwidth" in row]
+    assert all("bandwidth≤1.34 TB/s" in row and "°C" in row for row in figures) and figures
+
+
+def test_an_unknown_number_in_a_panel_is_a_dash(session: Make) -> None:
+    snapshot = snapshot_of(session(gpus=2, power_unavailable=True), GRID)
+    rows = texts(panel_rows(snapshot.panels, "gpu0", 80, 16, mark_used=False))
+    figures = next(row for row in rows if "bandwidth" in row)
+    assert "bandwidth —" in figures and "  —  " in figures and " 0 W" not in figures

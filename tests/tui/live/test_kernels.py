@@ -1,0 +1,203 @@
+"""The kernels page on ``K``: a profile's tables, or the reason why there are none."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ..harness import live, screen_text, shows
+from ..sessions import finished
+
+Make = Callable[..., Path]
+
+HOSTILE = "[bold]gemm[/]\x1b[31m\x1b]0;title\x07\u202e<4>"
+LONG = "void at::native::" + "x" * 3000 + "<float>"
+COLUMNS = ["Time (%)", "Total Time (ns)", "Instances", "Avg (ns)", "Med (ns)", "Min (ns)"]
+
+
+def table(columns: list[str], *rows: list[Any], left_out: int = 0) -> dict[str, Any]:
+    return {"columns": columns, "rows": list(rows), "rows_left_out": left_out}
+
+
+PROFILE: dict[str, Any] = {
+    "tool": "torch.profiler",
+    "version": "2.15.0",
+    "device": "cuda",
+    "steps": 4,
+    "step_seconds": 0.021,
+    "reason": None,
+    "notes": ["the optimizer is part of a step"],
+    "tables": {
+        "cuda_api_sum": table(
+            ["Time (%)", "Total Time (ns)", "Num Calls", "Name"],
+            [100.0, 4e6, 60, "cudaLaunchKernel"],
+        ),
+        "cuda_gpu_kern_sum": table(
+            [*COLUMNS, "Max (ns)", "Name"],
+            [9.5, 9.5e5, 40, 23750.0, 23e3, 2e4, 3e4, HOSTILE],
+            [90.5, 9.05e6, 4, 2.2625e6, None, 2e6, 3e6, "ampere_sgemm_128x64_nn"],
+            [None, None, None, None, None, None, None, LONG],
+            left_out=12,
+        ),
+        "cuda_gpu_mem_size_sum": table(
+            ["Total (MB)", "Count", "Operation"], [12.5, 8, "[CUDA memcpy Host-to-Device]"]
+        ),
+    },
+}
+
+
+def over(profile: Any) -> dict[str, Any]:
+    return {"meta": {**finished(), "profile": profile}, "alive": False}
+
+
+async def test_kernels_come_first_sorted_by_time_with_tool_and_steps(session: Make) -> None:
+    async with live(session(**over(PROFILE))) as (app, pilot):
+        await pilot.press("K")
+        await shows(pilot, "torch.profiler 2.15.0, 4 steps after the timed window")
+        rows = screen_text(app).splitlines()
+    at = [
+        next(i for i, row in enumerate(rows) if words in row)
+        for words in (
+            "cuda_gpu_kern_sum: kernels on the GPU",
+            "ampere_sgemm_128x64_nn",
+            "[bold]gemm[/]<4>",
+            "xxx",
+            "12 more, not kept",
+            "cuda_api_sum",
+            "cudaLaunchKernel",
+            "[CUDA memcpy Host-to-Device]",
+        )
+    ]
+    assert at == sorted(at)
+    assert "90.5 %  9.05 ms       4  2.26 ms" in rows[at[1]]
+    assert "—" in rows[at[3]]
+
+
+@pytest.mark.parametrize("size", [(40, 12), (80, 24), (160, 50)])
+async def test_names_from_outside_are_shown_harmless(session: Make, size: tuple[int, int]) -> None:
+    async with live(session(**over(PROFILE)), size) as (app, pilot):
+        await pilot.press("K")
+        await shows(pilot, "kernels on the")
+        text = screen_text(app)
+    assert not [c for c in text if c != "\n" and not c.isprintable()]
+    assert all(len(row) <= size[0] for row in text.splitlines())
+
+
+async def test_a_long_table_scrolls(session: Make) -> None:
+    rows = [[1.0, 1e6 - n, 1, 1e6, 1e6, 1e6, f"kernel_{n}"] for n in range(100)]
+    long = {**PROFILE, "tables": {"cuda_gpu_kern_sum": table([*COLUMNS, "Name"], *rows)}}
+    async with live(session(**over(long))) as (app, pilot):
+        await pilot.press("K")
+        await shows(pilot, "kernel_0")
+        assert "kernel_99" not in screen_text(app)
+        await pilot.press("end")
+        await shows(pilot, "kernel_99")
+        await pilot.press("escape")
+        await shows(pilot, "the run is over")
+
+
+async def test_a_profile_that_could_not_be_made_says_why(session: Make) -> None:
+    reason = "CUPTI is in use by another profiler"
+    async with live(session(**over({"tool": "torch.profiler", "reason": reason}))) as (_, pilot):
+        await pilot.press("K")
+        await shows(pilot, reason)
+
+
+async def test_an_import_is_told_as_one(session: Make) -> None:
+    async with live(session(**over({**PROFILE, "tool": "nsys", "steps": None}))) as (app, pilot):
+        await pilot.press("K")
+        await shows(pilot, "imported from nsys 2.15.0")
+        assert "after the timed window" not in screen_text(app)
+
+
+async def test_the_screen_of_an_import_leads_to_its_kernels(session: Make) -> None:
+    path = session(
+        **over({**PROFILE, "tool": "nsys", "steps": None}), kind="import", steps=False, gpus=0
+    )
+    async with live(path) as (app, pilot):
+        await shows(pilot, "an imported profile: K shows its kernels")
+        assert "an imported profile has no samples" in screen_text(app)
+        await pilot.press("o")
+        await shows(pilot, "an imported profile has no roofline")
+
+
+async def test_without_a_profile_it_says_what_would_give_one(session: Make) -> None:
+    async with live(session(meta=finished(), alive=False)) as (_, pilot):
+        await pilot.press("K")
+        await shows(pilot, "the run ended before its last timed step")
+
+
+async def test_of_a_run_that_goes_on_it_says_that_the_profile_is_to_come(session: Make) -> None:
+    async with live(session()) as (_, pilot):
+        await pilot.press("K")
+        await shows(pilot, "the run goes on, and the profile comes after its timed steps")
+
+
+async def test_of_a_program_of_ones_own_it_says_how_to_profile_that(session: Make) -> None:
+    path = session(kind="command", meta=finished(), alive=False)
+    async with live(path) as (_, pilot):
+        await pilot.press("K")
+        await shows(pilot, "a command of your own is not profiled by gpuwatch")
+        await shows(pilot, "gpuwatch import")
+        await pilot.press("K")
+        await shows(pilot, "the run is over")
+
+
+COUNTERS: dict[str, Any] = {
+    "tool": "ncu",
+    "version": "2025.1",
+    "steps": None,
+    "flop": 2.01e6,
+    "dram_read_bytes": 1.5e6,
+    "dram_write_bytes": None,
+    "kernels": [{"name": HOSTILE, "launches": 2, "flop": 2.01e6, "duration_ns": 5000}],
+    "launches": 2,
+    "notes": ["counters are of 2 of 150 launches"],
+}
+
+
+@pytest.mark.parametrize("key", ["K", "i"])
+async def test_what_ncu_counted_of_an_import_stands_with_its_notes(session: Make, key: str) -> None:
+    meta = {**finished(), "counters": COUNTERS}
+    path = session(kind="import", steps=False, gpus=0, meta=meta, alive=False)
+    async with live(path, (80, 40)) as (app, pilot):
+        await pilot.press(key)
+        await shows(pilot, "counted by ncu 2025.1, in 2 launches")
+        text = screen_text(app)
+    assert "executed FLOP       2.01 MFLOP" in text and "DRAM bytes read     1.50 MB" in text
+    assert "DRAM bytes written  —" in text and "counters are of 2 of 150 launches" in text
+    assert ("5.00 µs       2   2.01 M        —        —  [bold]gemm[/]<4>" in text) == (key == "K")
+
+
+async def test_counters_that_could_not_be_read_say_why(session: Make) -> None:
+    reason = "ncu is not installed in this environment"
+    meta = {**finished(), "counters": {"tool": "ncu", "steps": 2, "reason": reason}}
+    async with live(session(meta=meta, alive=False)) as (_, pilot):
+        await pilot.press("K")
+        await shows(pilot, f"no hardware counters: {reason}")
+
+
+async def test_the_utilization_of_an_imported_profile_has_the_imports_reason(session: Make) -> None:
+    path = session(
+        **over({**PROFILE, "tool": "nsys", "steps": None}), kind="import", steps=False, gpus=0
+    )
+    with sqlite3.connect(path) as database:
+        database.execute("DELETE FROM channel")
+    async with live(path) as (app, pilot):
+        await shows(pilot, "an imported profile: K")
+        assert screen_text(app).count("an imported profile has no samples") == 3
+
+
+@pytest.mark.parametrize(
+    "hostile", [7, {"tables": 3}, {"tool": [], "tables": {"x": {"columns": "y"}}}]
+)
+async def test_a_hostile_profile_is_no_crash(session: Make, hostile: Any) -> None:
+    async with live(session(**over(hostile))) as (app, pilot):
+        await pilot.press("K")
+        await shows(pilot, "gpuwatch kernels")
+        await pilot.pause(0.1)
+        assert app.return_code is None

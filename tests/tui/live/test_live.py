@@ -1,0 +1,472 @@
+"""The live screen: what it shows of each kind of run, and what every key does."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gpuwatch.session.reading.reader import SessionReader
+from gpuwatch.session.status import State
+from gpuwatch.session.writing.store import SessionStore, meta
+from gpuwatch.tui.feed.collector import Collector
+from gpuwatch.tui.feed.view import View
+from gpuwatch.tui.home.screen import HomeScreen
+from gpuwatch.tui.live.screen import LiveScreen
+from gpuwatch.tui.widgets.page import PageScreen
+
+from ..conftest import Fake
+from ..harness import colours, live, screen_text, shows, until
+from ..sessions import finished, plan
+
+Make = Callable[..., Path]
+
+
+async def test_one_gpu_shows_three_gauges_with_their_methods(session: Make) -> None:
+    async with live(session(bandwidth_measured=True)) as (app, _):
+        text = screen_text(app)
+    for words in ("GPU utilization", "Memory bandwidth", "Estimated FLOP/s"):
+        assert words in text
+    assert "85 %" in text and "1.48 TB/s" in text and "273 TFLOP/s" in text
+    assert text.count("measured") == 2 and text.count("counted") == 1
+    assert "36.3/80.0 GiB" in text and "586/700 W" in text and "62 °C" in text
+    assert "step 16,820/40,000" in text and "ETA 1:59" in text
+    assert "5.50 ms" in text and "loss 0.0664" in text
+
+
+async def test_without_a_counter_bandwidth_is_counted_and_says_so(session: Make) -> None:
+    async with live(session()) as (app, _):
+        rows = screen_text(app).splitlines()
+    at = next(i for i, row in enumerate(rows) if "Algorithmic bytes" in row)
+    assert "1.40 TB/s" in rows[at + 1]
+    assert "counted" in rows[at + 2]
+
+
+async def test_unknown_numbers_are_dashes_with_a_reason_and_never_zero(session: Make) -> None:
+    path = session(count=False, power_unavailable=True)
+    async with live(path) as (app, pilot):
+        text = screen_text(app)
+        assert "power —" in text
+        assert text.count("unavailable") == 2
+        assert "the driver gives no bandwidth counter" in text
+        assert "the workload does not count its FLOP" in text
+        assert " 0 W" not in text and " 0 B/s" not in text and "0 FLOP/s" not in text
+        await pilot.press("i")
+        await shows(pilot, "every number")
+        assert isinstance(app.screen, PageScreen)
+        await shows(pilot, "not supported by this board")
+
+
+async def test_without_a_gpu_the_cpu_is_shown_and_the_absence_told(session: Make) -> None:
+    async with live(session(gpus=0)) as (app, _):
+        text = screen_text(app)
+    assert "CPU  AMD EPYC 9654, 16 cores  no GPU recorded" in text
+    assert "CPU utilization" in text and "41.5/128 GiB" in text and "3.31 GHz" in text
+    assert "power —" in text
+    assert "GPU utilization" not in text
+
+
+async def test_eight_gpus_are_a_grid_and_tab_and_digits_select(session: Make) -> None:
+    async with live(session(gpus=8)) as (app, pilot):
+        text = screen_text(app)
+        assert "▸ 0 run" in text and "7  ·" in text
+        assert "GPU 0  NVIDIA H100 80GB HBM3  1 of 8" in text
+        await pilot.press("tab")
+        await shows(pilot, "▸ 1 run")
+        await shows(pilot, "2 of 8")
+        await pilot.press("shift+tab", "shift+tab")
+        await shows(pilot, "▸ 7  ·")
+        await pilot.press("3")
+        await shows(pilot, "▸ 3  ·")
+        await pilot.press("down")
+        await shows(pilot, "▸ 4  ·")
+        await pilot.press("up")
+        await shows(pilot, "▸ 3  ·")
+        await pilot.press("9")
+        assert "▸ 3  ·" in screen_text(app)
+
+
+async def test_a_recording_of_the_machine_has_no_workload_part(session: Make) -> None:
+    async with live(session(kind="machine")) as (app, _):
+        text = screen_text(app)
+    assert "this machine" in text
+    assert "workload" not in text.replace("no workload: FLOP", "") and "── log" not in text
+    assert "s stop" not in text
+
+
+async def test_a_failed_run_shows_the_sentence_and_the_mend(session: Make) -> None:
+    error = {"kind": "run", "message": "CUDA out of memory", "mend": "use --batch-size 32"}
+    async with live(session(meta={**finished(1), "error": error}, alive=False)) as (app, _):
+        text = screen_text(app)
+    assert "✗ failed" in text and "✗ CUDA out of memory" in text
+    assert "→ use --batch-size 32" in text and "exit code 1" in text
+
+
+async def test_a_lost_run_says_how_to_take_it_up(session: Make) -> None:
+    async with live(session(alive=False)) as (app, _):
+        assert "? lost" in screen_text(app)
+
+
+async def test_a_finished_run_shows_means_and_all_of_its_history(session: Make) -> None:
+    async with live(session(meta=finished(), alive=False)) as (app, pilot):
+        await shows(pilot, "history: all")
+        text = screen_text(app)
+        assert "the run is over after 1:30: finished" in text
+        assert "Enter sessions" in text and "c compare" in text
+        assert text.count("measured, timed steps") == 1 and text.count("counted, ") == 2
+        assert text.count(", timed steps") == 3
+        assert "ETA" not in text
+
+
+async def test_a_command_without_step_lines_says_what_is_missing(session: Make) -> None:
+    path = session(kind="command", name="train.py", steps=False, count=False)
+    async with live(path) as (app, _):
+        text = screen_text(app)
+    assert "train.py" in text and "no step lines so far" in text and "▶ running  " in text
+    assert "no step line yet" in text
+
+
+async def test_a_run_that_just_starts_says_its_phase(session: Make) -> None:
+    async with live(session(steps=False, seconds=1)) as (app, _):
+        assert "running, starting" in screen_text(app)
+
+
+async def test_space_holds_the_view_and_lets_it_go(session: Make) -> None:
+    path = session()
+    async with live(path) as (app, pilot):
+        await pilot.press("space")
+        await shows(pilot, "view paused")
+        store = SessionStore.reopen(path)
+        store.write([meta("run", {"model": "Later"})])
+        await pilot.pause(0.4)
+        assert "Later" not in screen_text(app)
+        await pilot.press("space")
+        await shows(pilot, "Later")
+        store.close()
+        assert "view paused" not in screen_text(app)
+
+
+async def test_zoom_goes_round_and_up_and_down(session: Make) -> None:
+    async with live(session()) as (_, pilot):
+        await shows(pilot, "history: 1 min")
+        for expected in ("5 min", "all", "10 s", "1 min"):
+            await pilot.press("z")
+            await shows(pilot, f"history: {expected}")
+        await pilot.press("plus")
+        await shows(pilot, "history: 10 s")
+        await pilot.press("plus")
+        await shows(pilot, "history: 10 s")
+        await pilot.press("minus", "minus")
+        await shows(pilot, "history: 5 min")
+
+
+async def test_standard_error_is_marked_with_a_word(session: Make) -> None:
+    async with live(session(log=[("stdout", "fine"), ("stderr", "careful")])) as (app, _):
+        text = screen_text(app)
+    assert " out fine" in text and " err careful" in text
+
+
+@pytest.mark.parametrize("answer", ["enter", "escape"])
+async def test_s_asks_and_the_run_goes_on_unless_stopping_is_chosen(
+    session: Make, fake: Fake, answer: str
+) -> None:
+    async with live(session()) as (app, pilot):
+        await pilot.press("s")
+        await shows(pilot, "Stop this run?")
+        await pilot.press("y", "n", "s", "q", answer)
+        await until(pilot, lambda: "Stop this run?" not in screen_text(app))
+        await pilot.pause(0.1)
+    assert fake.asked == []
+
+
+async def test_the_chosen_answer_runs_the_stop_command(session: Make, fake: Fake) -> None:
+    path = session()
+    async with live(path) as (_, pilot):
+        await pilot.press("s", "right", "enter")
+        await until(pilot, lambda: fake.asked == [["stop", str(path)]])
+
+
+async def test_s_on_a_run_that_is_over_only_says_so(session: Make) -> None:
+    async with live(session(meta=finished(), alive=False)) as (_, pilot):
+        await pilot.press("s")
+        await shows(pilot, "the run is over already")
+
+
+async def test_q_leaves_and_tells_how_to_come_back(session: Make) -> None:
+    path = session()
+    async with live(path) as (app, pilot):
+        await pilot.press("q")
+        await pilot.pause()
+    assert app.return_value == 0
+    assert f"gpuwatch attach {path}" in "\n".join(app.farewell)
+
+
+MISSING = {"code": "image-missing", "text": "there is no image x", "fix": "docker pull x"}
+STUDY = ("01-bare", "02-docker", "03-apptainer")
+
+
+@pytest.mark.parametrize("size", [(80, 24), (160, 50)])
+async def test_a_run_of_several_says_its_place_and_what_failed_before(
+    session: Make, size: tuple[int, int]
+) -> None:
+    first = session(meta=finished(1), alive=False)
+    plan(first.parent, *STUDY)
+    async with live(session("02-docker", environment="docker=img"), size) as (app, _):
+        title = screen_text(app).splitlines()[0]
+    assert "mnist-cnn in docker=img" in title
+    assert "2 of 3, 1 failed before  ▶ running" in title and len(title) <= size[0]
+
+
+async def test_a_run_that_could_not_start_is_not_told_as_failed(session: Make) -> None:
+    plan(session("02-docker", environment="docker=img").parent, *STUDY, problems={"1": [MISSING]})
+    async with live(session("03-apptainer", environment="apptainer"), (80, 24)) as (app, _):
+        title = screen_text(app).splitlines()[0]
+    assert "3 of 3, 1 did not run  ▶ running" in title
+
+
+async def test_the_end_of_a_study_sums_it_up_in_one_line(session: Make) -> None:
+    path = session(meta=finished(), alive=False)
+    session("02-docker", meta=finished(1), alive=False)
+    plan(path.parent, *STUDY, problems={"3": [MISSING]})
+    async with live(path) as (app, _):
+        rows = [row for row in screen_text(app).splitlines() if "over" in row or "3 runs" in row]
+    assert rows == [" ✓ finished after 1:30; 3 runs: 1 finished, 1 failed, 1 did not run"]
+
+
+async def test_a_study_that_goes_on_is_not_summed_up(session: Make) -> None:
+    path = session(meta=finished(), alive=False)
+    running = session("02-docker")
+    plan(path.parent, *STUDY)
+    async with live(path) as (app, pilot):
+        assert "the run is over after 1:30: finished" in screen_text(app)
+        await pilot.press("q")
+        await pilot.pause()
+    assert "come back: gpuwatch attach" in app.farewell
+    async with live(running) as (_, pilot):
+        await shows(pilot, "2 of 3  ▶ running")
+
+
+async def test_q_in_a_study_tells_what_stays_true_for_all_of_it(session: Make) -> None:
+    path = session()
+    plan(path.parent, *STUDY)
+    async with live(path) as (app, pilot):
+        await pilot.press("q")
+        await pilot.pause()
+    assert app.farewell == [
+        "the study of 3 runs goes on",
+        "come back: gpuwatch attach",
+        f"stop all:  gpuwatch stop {path.parent}",
+    ]
+
+
+async def test_q_in_the_last_run_of_a_study_names_that_run(session: Make) -> None:
+    path = session("03-apptainer")
+    plan(path.parent, *STUDY)
+    async with live(path) as (app, pilot):
+        await pilot.press("q")
+        await pilot.pause()
+    assert f"come back: gpuwatch attach {path}" in app.farewell
+
+
+@pytest.mark.parametrize(
+    ("file", "problems", "question"),
+    [
+        ("01-bare", {}, "Stop this run and the 2 after it?"),
+        ("01-bare", {"2": [MISSING]}, "Stop this run and the one after it?"),
+        ("03-apptainer", {}, "Stop this run?"),
+    ],
+)
+async def test_s_says_that_the_runs_after_it_are_not_started_either(
+    session: Make, file: str, problems: dict[str, object], question: str
+) -> None:
+    path = session(file)
+    plan(path.parent, *STUDY, problems=problems)
+    async with live(path) as (_, pilot):
+        await pilot.press("s")
+        await shows(pilot, question)
+
+
+async def test_a_plan_of_anything_else_changes_nothing(session: Make) -> None:
+    path = session()
+    for text in ("no", "[]", '{"runs": 1}', '{"runs": [{"file": 1}, 2], "problems": "x"}'):
+        (path.parent / "plan.json").write_text(text)
+        async with live(path) as (app, _):
+            assert " of 2" not in screen_text(app) and "▶ running  " in screen_text(app)
+
+
+async def test_the_end_of_a_run_is_seen_while_watching(session: Make, fake: Fake) -> None:
+    path = session()
+    async with live(path) as (app, pilot):
+        store = SessionStore.reopen(path)
+        store.write([meta(key, value) for key, value in finished().items()])
+        store.close()
+        await shows(pilot, "the run is over")
+        await pilot.press("enter")
+        await until(pilot, lambda: isinstance(app.screen, HomeScreen))
+
+
+def test_a_run_that_ends_between_two_looks_is_not_told_as_lost(session: Make) -> None:
+    path = session(alive=False)
+    with SessionReader(path) as reader:
+        collector = Collector(reader)
+        store = SessionStore.reopen(path)
+        store.write([meta(key, value) for key, value in finished().items()])
+        store.close()
+        assert collector.snapshot(View()).status.state is State.FINISHED
+
+
+async def test_c_compares_with_the_study(session: Make) -> None:
+    session("02-docker", environment="docker=image", meta=finished(), alive=False)
+    async with live(session(meta=finished(), alive=False)) as (_, pilot):
+        await pilot.press("c")
+        await shows(pilot, "2 mnist-cnn")
+        await shows(pilot, "docker=image")
+        await pilot.press("escape")
+        await shows(pilot, "the run is over")
+
+
+async def test_c_without_a_study_asks_for_another_session(session: Make, fake: Fake) -> None:
+    async with live(session(meta=finished(), alive=False)) as (_, pilot):
+        await pilot.press("c")
+        await shows(pilot, "mark another session")
+
+
+async def test_escape_goes_home_and_enter_only_when_over(session: Make, fake: Fake) -> None:
+    async with live(session()) as (app, pilot):
+        await pilot.press("enter")
+        assert isinstance(app.screen, LiveScreen)
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.screen, HomeScreen))
+
+
+async def test_help_names_the_keys(session: Make) -> None:
+    async with live(session()) as (_, pilot):
+        await pilot.press("question_mark")
+        await shows(pilot, "leave; a run goes on")
+        await pilot.press("escape")
+        await shows(pilot, "GPU utilization")
+
+
+async def test_t_changes_the_colours(session: Make) -> None:
+    async with live(session()) as (app, pilot):
+        dark = colours(app)
+        await pilot.press("t")
+        await pilot.pause(0.1)
+        light = colours(app)
+        await pilot.press("t")
+        await pilot.pause(0.1)
+        own = colours(app)
+    assert dark and light and not dark & light
+    assert own and not any(name.startswith("#") for name in own)
+
+
+async def test_no_color_shows_none(session: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    async with live(session()) as (app, pilot):
+        assert colours(app) == set()
+        await pilot.press("t")
+        assert colours(app) == set()
+        assert "▶ running" in screen_text(app)
+
+
+async def test_a_terminal_of_sixteen_colours_gets_its_own(
+    session: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("COLORTERM")
+    monkeypatch.setenv("TERM", "linux")
+    async with live(session()) as (app, _):
+        assert app.theme == "ansi-dark"
+        assert not any(name.startswith("#") for name in colours(app))
+
+
+HOSTILE = "[bold]x[/] \x1b[31mred\x1b]0;title\x07 a\x07b\u202ec\u200bd \x9b31me"
+
+
+async def test_text_from_outside_is_shown_harmless(session: Make) -> None:
+    path = session(
+        name=HOSTILE,
+        environment=HOSTILE,
+        log=[("stdout", HOSTILE), ("stderr", "progress 1\rprogress 2"), ("stdout", "x" * 5000)],
+        events=[(3, HOSTILE, HOSTILE)],
+        meta={**finished(1), "error": {"message": HOSTILE, "mend": HOSTILE}},
+        alive=False,
+    )
+    async with live(path) as (app, _):
+        text = screen_text(app)
+    assert "[bold]x[/] red abcd e" in text
+    assert "progress 2" in text and "progress 1" not in text
+    assert not [c for c in text if c != "\n" and not c.isprintable()]
+    assert all(len(row) <= 80 for row in text.splitlines())
+
+
+async def test_a_session_of_odd_values_is_still_shown(session: Make) -> None:
+    odd = {
+        "workload": [1],
+        "environment": "x",
+        "run": {"total_steps": "many", "model": 7, "batch_size": -1},
+        "count": {"flop_per_step": "1", "bytes_per_step": []},
+        "clock": None,
+        "interval_seconds": -3,
+    }
+    async with live(session(meta=odd)) as (app, _):
+        assert "GPU utilization" in screen_text(app)
+
+
+async def test_a_file_that_is_no_session_is_told_in_a_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "x.gpuwatch"
+    path.write_text("no")
+    async with live(path) as (_, pilot):
+        await shows(pilot, "not a gpuwatch session")
+        await pilot.press("q")
+
+
+@pytest.mark.parametrize("size", [(20, 5), (40, 12), (80, 24), (200, 60)])
+async def test_every_size_can_be_drawn(session: Make, size: tuple[int, int]) -> None:
+    async with live(session(gpus=2), size) as (app, _):
+        rows = screen_text(app).splitlines()
+    assert len(rows) <= size[1] and all(len(row) <= size[0] for row in rows)
+
+
+async def test_a_changed_size_is_drawn_anew(session: Make) -> None:
+    async with live(session()) as (app, pilot):
+        await pilot.resize_terminal(120, 40)
+        await until(pilot, lambda: max(map(len, screen_text(app).splitlines())) > 100)
+        await shows(pilot, "host memory")
+
+
+async def test_a_gpu_that_is_lost_keeps_its_history_and_says_why(session: Make) -> None:
+    path = session()
+    store = SessionStore.reopen(path)
+    change = "INSERT INTO change (t, channel, method, source, reason) VALUES (?, ?, ?, ?, ?)"
+    store.write([(change, (1, 0, "unavailable", "NVML", "GPU is lost"))])
+    store.close()
+    async with live(path, (120, 40)) as (app, _):
+        text = screen_text(app)
+    assert "unavailable, GPU is lost" in text and "100%┤" in text
+
+
+async def test_absurd_values_neither_crash_nor_hang(session: Make) -> None:
+    path = session()
+    store = SessionStore.reopen(path)
+    rows = [
+        (f"UPDATE tick SET c{n} = 1e308, c{n + 1} = -1e308 WHERE n > 100", ()) for n in (0, 2, 4)
+    ]
+    steps = "UPDATE step SET samples = 1e308, flop = 1e308, bytes = -1 WHERE n > 100"
+    store.write([*rows, (steps, ())])
+    store.close()
+    async with live(path) as (app, pilot):
+        await pilot.press("z", "z", "i")
+        await shows(pilot, "every number")
+        assert app.return_code is None
+
+
+async def test_values_that_cannot_be_shown_are_told(session: Make) -> None:
+    path = session()
+    store = SessionStore.reopen(path)
+    infinite = array("d", [float("inf")] * 20).tobytes()
+    store.write([("UPDATE step SET seconds = ? WHERE n < 5", (infinite,))])
+    store.close()
+    async with live(path) as (_, pilot):
+        await shows(pilot, "holds values that cannot be shown")

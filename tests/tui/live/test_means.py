@@ -1,0 +1,117 @@
+"""What a run that is over says of its numbers, and one that hangs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gpuwatch.analysis.summary.summary import summarise
+from gpuwatch.core.metrics import Method
+from gpuwatch.session.reading.reader import SessionReader
+from gpuwatch.tui.feed.collector import Collector
+from gpuwatch.tui.feed.snapshot import Snapshot, View
+from gpuwatch.tui.live.gauge_rows import badge
+from gpuwatch.tui.plain.lines import status_line
+
+from ..harness import live, screen_text, shows
+from ..sessions import finished
+
+Make = Callable[..., Path]
+
+
+def shown(path: Path, view: View) -> Snapshot:
+    with SessionReader(path) as reader:
+        collector = Collector(reader)
+        collector.update()
+        while collector.backfill():
+            pass
+        return collector.snapshot(view)
+
+
+@pytest.mark.parametrize("seconds", [90.0, 900.0], ids=["short", "longer than step lines are kept"])
+def test_over_the_whole_run_gauges_give_what_show_gives(session: Make, seconds: float) -> None:
+    path = session(
+        meta=finished(seconds=seconds),
+        alive=False,
+        bandwidth_measured=True,
+        seconds=seconds,
+        total_steps=10**9,
+    )
+    with SessionReader(path) as reader:
+        told = summarise(reader).metrics
+    found = shown(path, View(seconds=None))
+    names = ("hw.gpu.utilization", "hw.gpu.memory.bandwidth", "gpuwatch.flop.rate")
+    for gauge, name in zip(found.gauges, names, strict=True):
+        assert gauge.over == "timed steps"
+        assert gauge.reading.value == pytest.approx(told[name].mean, rel=0.01), name
+    power = shown(path, View(seconds=None, metric="hw.gpu.power")).picked
+    assert power is not None
+    assert power.reading.value == pytest.approx(told["hw.gpu.power"].mean, rel=0.01)
+
+
+def test_the_mean_of_a_part_is_called_that(session: Make) -> None:
+    path = session(meta=finished(), alive=False)
+    gauge = shown(path, View(seconds=10)).gauges[2]
+    assert badge(gauge, 32) == "counted, mean of the last 10 s"
+    assert badge(gauge, 26) == "counted, last 10 s"
+    whole = shown(path, View(seconds=None)).gauges[0]
+    assert badge(whole, 32) == "measured, timed steps, mean"
+    assert badge(whole, 26) == "measured, timed steps"
+
+
+def test_without_steps_the_mean_is_of_the_whole_run(session: Make) -> None:
+    path = session(meta=finished(), alive=False, steps=False)
+    assert badge(shown(path, View(seconds=None)).gauges[0], 32) == "measured, whole run, mean"
+
+
+async def test_what_is_no_mean_is_called_the_last(session: Make) -> None:
+    async with live(session(meta=finished(), alive=False), (120, 40)) as (app, pilot):
+        assert screen_text(app).count("last: memory") == 1
+        await pilot.press("i")
+        await shows(pilot, "timed steps, mean")
+    async with live(session("02-bare"), (120, 40)) as (app, _):
+        assert "last:" not in screen_text(app)
+
+
+def test_a_run_that_hangs_tells_no_rate_anywhere(session: Make) -> None:
+    path = session(total_steps=4000)  # the last one at about 25 s
+    found = shown(path, View(metric="samples/s"))
+    assert found.work is not None and found.picked is not None
+    for reading in (found.work.throughput, found.picked.reading, found.gauges[2].reading):
+        assert reading.value is None and reading.method is Method.COUNTED
+        assert reading.reason is not None and reading.reason.startswith("no step for 6")
+    assert found.work.eta_seconds is None and found.work.step_seconds is not None
+    assert "no step for 6" in status_line(found) and "samples per" not in status_line(found)
+
+
+CPU_RUN = {"run": {"device": "cpu", "dtype": "float32", "batch_size": 64}}
+
+
+@pytest.mark.parametrize("gpus", [1, 2, 8])
+async def test_a_run_on_the_cpu_shows_no_gpu_as_its_own(session: Make, gpus: int) -> None:
+    async with live(session(gpus=gpus, meta=CPU_RUN), (120, 40)) as (app, pilot):
+        text = screen_text(app)
+        assert "CPU utilization" in text and "GPU utilization" not in text
+        assert "the run uses no GPU" in text
+        await pilot.press("tab")
+        await shows(pilot, "not used by this run")
+        assert "GPU utilization" in screen_text(app)
+        await pilot.press("shift+tab")
+        await shows(pilot, "CPU utilization")
+        await pilot.press(str(gpus - 1))
+        await shows(pilot, f" GPU {gpus - 1}  NVIDIA")
+        await pilot.press("g", "o", "escape", "p")
+
+
+async def test_a_gpu_that_the_run_does_not_use_says_so(session: Make) -> None:
+    async with live(session(gpus=3), (120, 40)) as (app, pilot):
+        assert "not used" not in screen_text(app)
+        await pilot.press("2")
+        await shows(pilot, "not used by this run")
+
+
+async def test_the_machine_uses_all_its_gpus(session: Make) -> None:
+    async with live(session(gpus=1, kind="machine", steps=False, meta=CPU_RUN)) as (app, _):
+        assert "GPU utilization" in screen_text(app) and "not used" not in screen_text(app)

@@ -1,0 +1,183 @@
+"""The graph whose metric is picked: what can be picked, where it stands, what it shows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gpuwatch.core.metrics import Method
+from gpuwatch.session.reading.reader import SessionReader
+from gpuwatch.tui.feed.collector import Collector
+from gpuwatch.tui.feed.metric_graph import _ALL as METRICS
+from gpuwatch.tui.feed.snapshot import Gauge
+from gpuwatch.tui.feed.view import View
+from gpuwatch.tui.live.gauge_rows import gauge_rows
+from gpuwatch.tui.live.gauge_values import value_parts
+from gpuwatch.tui.live.screen import LiveScreen
+
+from ..harness import live, screen_text, shows, until
+from ..snapshots_of import snapshot_of, texts
+
+Make = Callable[..., Path]
+GIB = 1024**3
+
+
+def picked(path: Path, key: str, **view: object) -> Gauge:
+    gauge = snapshot_of(path, View(metric=key, **view)).picked  # type: ignore[arg-type]
+    assert gauge is not None
+    return gauge
+
+
+async def test_m_goes_through_every_metric_of_the_session_and_then_to_none(session: Make) -> None:
+    async with live(session(pipes=True), (120, 40)) as (app, pilot):
+        screen = app.screen
+        assert isinstance(screen, LiveScreen) and screen.snapshot is not None
+        keys = screen.snapshot.metrics
+        assert len(keys) > 20
+        before = screen_text(app)
+        for key in keys:
+            await pilot.press("m")
+            await shows(pilot, f"\n {METRICS[key].title} ")
+        await pilot.press("m")
+        await until(pilot, lambda: screen_text(app) == before)
+        await pilot.press("M")
+        await shows(pilot, f"\n {METRICS[keys[-1]].title} ")
+        await pilot.press("escape")
+        await until(pilot, lambda: screen_text(app) == before)
+
+
+async def test_on_a_small_screen_it_takes_the_place_of_one_gauge(session: Make) -> None:
+    async with live(session(bandwidth_measured=True)) as (app, pilot):
+        await pilot.press("m")
+        await shows(pilot, "GPU memory")
+        text = screen_text(app)
+        assert "GPU utilization" in text and "Memory bandwidth" in text
+        assert "Estimated FLOP/s" not in text
+        await pilot.press("M")
+        await shows(pilot, "Estimated FLOP/s")
+    async with live(session("02", count=False)) as (app, pilot):
+        await pilot.press("m")
+        await shows(pilot, "GPU memory")
+        assert "Estimated FLOP/s" in screen_text(app), "a gauge without a value makes room"
+
+
+async def test_where_there_is_room_it_is_a_fourth_graph(session: Make) -> None:
+    async with live(session(), (120, 40)) as (app, pilot):
+        await pilot.press("m", "m")
+        await shows(pilot, "Power")
+        text = screen_text(app)
+    for title in ("GPU utilization", "Algorithmic bytes/s", "Estimated FLOP/s"):
+        assert title in text
+    assert text.count("100%┤") == 1 and "  700┤" in text
+
+
+def test_only_what_the_session_has_can_be_picked(session: Make) -> None:
+    plain = snapshot_of(session(power_unavailable=True)).metrics
+    assert "hw.gpu.power" not in plain and "hw.gpu.sm.activity" not in plain
+    assert {"hw.gpu.memory.usage", "hw.memory.usage", "loss", "step time"} <= set(plain)
+    assert "hw.gpu.sm.activity" in snapshot_of(session("02", pipes=True)).metrics
+    assert "loss" not in snapshot_of(session("03", steps=False)).metrics
+    assert "hw.gpu.power" not in snapshot_of(session("04", gpus=0)).metrics
+
+
+@pytest.mark.parametrize(
+    ("key", "scale", "value"),
+    [
+        ("hw.gpu.memory.usage", 80 * GIB, "36.3 GiB"),
+        ("hw.gpu.power", 700.0, "586 W"),
+        ("hw.gpu.temperature", 100.0, "62 °C"),
+        ("hw.gpu.clock.sm", 2e9, "1.98 GHz"),
+        ("hw.gpu.pcie.receive", 5e9, "3.40 GB/s"),
+        ("hw.cpu.utilization", 1.0, "40 %"),
+        ("hw.memory.usage", 128 * GIB, "41.5 GiB"),
+        ("process.cpu.time", 2.0, "1.70 cores"),
+        ("loss", 0.5, "0.0664"),
+        ("step time", 0.01, "5.48 ms"),
+    ],
+)
+def test_each_has_a_fixed_scale_a_value_and_its_unit(
+    session: Make, key: str, scale: float, value: str
+) -> None:
+    gauge = picked(session(), key)
+    assert gauge.scale == pytest.approx(scale)
+    number, unit = value_parts(gauge)
+    assert f"{number} {unit}".strip() == value
+    known = [each for each in gauge.history if each is not None]
+    assert len(known) > 40 and max(known) <= scale
+    row = texts(gauge_rows(gauge, 3, 80))
+    assert row[0].startswith(f" {gauge.title}") and gauge.reading.method.value in row[2]
+
+
+def test_its_history_is_that_of_the_whole_session_however_late_it_is_picked(session: Make) -> None:
+    path = session(seconds=900.0, total_steps=1_000_000)
+    whole = picked(path, "hw.gpu.memory.usage", seconds=None)
+    known = [each for each in whole.history if each is not None]
+    assert whole.history[0] is not None and len(known) == 38, "900 s of the 1,200 on the axis"
+    assert known[0] < 0.9 * known[1], "the first four seconds are idle"
+    assert known[-1] == pytest.approx(36.3 * GIB)
+
+
+@pytest.mark.parametrize("key", ["loss", "step time"])
+def test_a_run_whose_steps_begin_late_has_no_stairs_and_nothing_beyond_now(
+    session: Make, key: str
+) -> None:
+    history = picked(session(seconds=23.0), key, seconds=60, columns=120).history
+    known = [at for at, value in enumerate(history) if value is not None]
+    assert known[0] in (9, 10) and known[-1] == 45, (
+        "from the first step at 5 s to the newest at 23 s"
+    )
+    assert len({history[at] for at in known}) > 30
+
+
+@pytest.mark.parametrize("key", ["loss", "hw.gpu.memory.usage", "samples/s"])
+def test_a_bucket_is_drawn_up_to_now_and_not_to_its_end(session: Make, key: str) -> None:
+    gauge = picked(session(seconds=482.0, total_steps=10**6), key, seconds=None, columns=200)
+    known = [at for at, value in enumerate(gauge.history) if value is not None]
+    assert known[-1] == 160, "a column is 3 s, and the newest sample is of second 482"
+
+
+async def test_before_the_first_step_there_is_no_step_line_yet(session: Make) -> None:
+    async with live(session(), (120, 40)) as (app, pilot):
+        await pilot.press("M")
+        await shows(pilot, "Step time")
+        await pilot.press("home")
+        await shows(pilot, "looking back at 0:00")
+        await until(pilot, lambda: "no step line yet" in screen_text(app))
+        assert "give no step time" not in screen_text(app)
+
+
+def test_a_scale_grows_and_never_shrinks(session: Make) -> None:
+    path = session()
+    with SessionReader(path) as reader:
+        collector = Collector(reader)
+        collector.update()
+        scales = [
+            collector.snapshot(View(metric="loss", seconds=seconds)).picked.scale  # type: ignore[union-attr]
+            for seconds in (10, None, 10)
+        ]
+    assert scales[0] < scales[1] == scales[2]
+
+
+def test_a_metric_that_the_session_has_not_is_unavailable_with_a_reason(session: Make) -> None:
+    for key in ("hw.gpu.sm.activity", "no such metric", "hw.gpu.power"):
+        gauge = picked(session(f"no-{key.count('.')}", gpus=0), key)
+        assert gauge.reading.method is Method.UNAVAILABLE and gauge.reading.reason
+        assert gauge.reading.reason in " ".join(texts(gauge_rows(gauge, 3, 80)))
+
+
+def test_a_value_that_is_unknown_now_is_a_dash(session: Make) -> None:
+    gauge = picked(session(), "hw.gpu.power")
+    unknown = replace(gauge, reading=gauge.reading._replace(value=None))
+    assert value_parts(unknown) == ("—", "")
+
+
+@pytest.mark.parametrize("height", [1, 2, 3, 6, 9])
+@pytest.mark.parametrize("width", [60, 80, 160])
+def test_it_fits_wherever_a_gauge_does(session: Make, height: int, width: int) -> None:
+    path = session()
+    for key in snapshot_of(path).metrics:
+        lines = gauge_rows(picked(path, key), height, width)
+        assert len(lines) == height and all(line.used <= width for line in lines), key

@@ -1,0 +1,202 @@
+"""The page on ``i``, and numbers in narrow places: whole, and none into another."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpuwatch.core.metrics import Method
+from gpuwatch.core.units import plain_unit
+from gpuwatch.session.writing.store import SessionStore
+from gpuwatch.tui.feed.snapshot import Reading
+from gpuwatch.tui.feed.view import View
+from gpuwatch.tui.live.device_rows import Fields, detail_rows
+from gpuwatch.tui.live.gauge_rows import badge
+from gpuwatch.tui.live.numbers import number_lines
+from gpuwatch.tui.live.screen import LiveScreen
+
+from ..harness import live, screen_text, shows, until
+from ..sessions import finished
+from ..snapshots_of import snapshot_of
+
+Make = Callable[..., Path]
+
+POWER = "hw.gpu.power"
+REASON = "nvmlGpmSampleGet: no permission; record from outside containers, or ask who runs them"
+
+
+def text_of(lines: Any) -> list[str]:
+    return ["".join(text for text, _ in line.spans()).rstrip() for line in lines]
+
+
+def take_away(path: Path, metric: str) -> None:
+    """The channel is unavailable from now on; what it gave before stays."""
+    with sqlite3.connect(path) as database:
+        database.execute(
+            "INSERT INTO change (t, channel, method, source, reason) "
+            "SELECT 0, id, 'unavailable', source, ? FROM channel WHERE metric = ?",
+            (REASON, metric),
+        )
+
+
+def lost_at(path: Path, t: float, *metrics: str) -> Path:
+    """The channels gave nothing from ``t`` seconds on."""
+    for metric in metrics:
+        take_away(path, metric)
+        with sqlite3.connect(path) as database:
+            found = database.execute("SELECT id FROM channel WHERE metric = ?", (metric,))
+            for (column,) in found.fetchall():
+                database.execute(f"UPDATE tick SET c{column} = NULL WHERE t > ?", (int(t * 1e9),))
+    return path
+
+
+@pytest.mark.parametrize("bound", [False, True])
+def test_of_a_run_that_lost_its_gpu_the_mean_of_what_there_is_stands_with_its_share(
+    session: Make, bound: bool
+) -> None:
+    over = {"meta": finished(), "alive": False, "count": False}
+    given = {"memory_busy": True, "known_card": True} if bound else {"bandwidth_measured": True}
+    path = session(**over, **given)
+    whole = snapshot_of(path, View(seconds=None, columns=90)).gauges
+    traffic = "hw.gpu.memory.busy" if bound else "hw.gpu.memory.bandwidth"
+    lost_at(path, 63.0, "hw.gpu.utilization", traffic)
+    use, memory, _ = snapshot_of(path, View(seconds=None, columns=90)).gauges
+    assert use.reading.method is Method.MEASURED and use.mean
+    assert use.reading.value == pytest.approx(sum(whole[0].history[:63]) / 63, rel=0.02)  # type: ignore[arg-type]
+    assert badge(use, 26) == "measured, 70 % of the time"
+    assert memory.reading.method is (Method.BOUND if bound else Method.MEASURED)
+    assert sum(value is not None for value in memory.history) == 63
+    assert badge(memory, 26).endswith(", 70 % of the time") and memory.reading.reason == REASON
+
+
+def test_of_a_run_that_goes_on_a_lost_bound_is_unavailable_and_its_history_stays(
+    session: Make,
+) -> None:
+    path = session(memory_busy=True, known_card=True, count=False)
+    gauge = snapshot_of(lost_at(path, 63.0, "hw.gpu.memory.busy")).gauges[1]
+    assert gauge.reading.method is Method.UNAVAILABLE and gauge.reading.value is None
+    assert gauge.reading.reason == REASON and any(gauge.history)
+
+
+async def test_the_page_is_of_now_and_says_of_when_it_is(session: Make) -> None:
+    path = session()
+    async with live(path, (100, 22)) as (app, pilot):
+        await pilot.press("i")
+        await shows(pilot, "every number at 1:30\n")
+        await pilot.press("down", "down")
+        with closing(SessionStore.reopen(path)) as store:
+            found = store._connection.execute("SELECT id FROM channel WHERE metric = ?", (POWER,))
+            (column,) = found.fetchone()
+            tick = f"INSERT INTO tick (n, t, c{column}) VALUES (?, ?, ?)"
+            store.write([(tick, (181 + n, int((90.5 + n) * 1e9), 123.0)) for n in range(2)])
+        await shows(pilot, "every number at 1:31\n")
+        assert "scroll, 3 of" in screen_text(app), "where it stands stays"
+        await until(pilot, lambda: "123 W" in screen_text(app))
+        await pilot.press("escape", "left", "i")
+        await shows(pilot, "every number at ")
+        assert " ago\n" in screen_text(app).splitlines()[0] + "\n"
+
+
+async def test_a_bound_is_at_most_on_the_page_too(session: Make) -> None:
+    async with live(session(memory_busy=True, known_card=True, count=False)) as (_, pilot):
+        await pilot.press("i")
+        await shows(pilot, "Memory bandwidth              ≤1.34 TB/s  bound")
+
+
+@pytest.mark.parametrize("size", [(60, 80), (80, 80)])
+async def test_reasons_and_sources_are_wrapped_and_not_cut(
+    session: Make, size: tuple[int, int]
+) -> None:
+    path = session(bandwidth_measured=True, known_card=True)
+    take_away(path, "hw.gpu.temperature")
+    with sqlite3.connect(path) as database:
+        database.execute("UPDATE channel SET source = 'NVML field 186, instant power of the board'")
+    async with live(path, size) as (app, pilot):
+        await pilot.press("i")
+        await shows(pilot, "every number")
+        text = screen_text(app)
+    assert "…" not in text
+    words = " ".join(text.split())
+    assert REASON in words and "measured NVML field 186, instant power of the board" in words
+
+
+@pytest.mark.parametrize("size", [(120, 40), (120, 50), (80, 30)])
+async def test_of_a_counter_that_went_away_the_reason_stands_below_its_title(
+    session: Make, size: tuple[int, int]
+) -> None:
+    path = session(bandwidth_measured=True)
+    take_away(path, "hw.gpu.memory.bandwidth")
+    async with live(path, size) as (app, _):
+        rows = screen_text(app).splitlines()
+    at = next(i for i, row in enumerate(rows) if row.startswith(" Memory bandwidth"))
+    below = " ".join(row[:33].split("│")[0].strip() for row in rows[at + 1 : at + 4])
+    assert rows[at][:34].rstrip(" 0123456789.PT┤").endswith("—")
+    assert below.startswith("unavailable, nvmlGpmSampleGet: no")
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (120, 50), (160, 50)])
+async def test_bytes_beyond_the_ceiling_are_called_cache_reuse(
+    session: Make, size: tuple[int, int]
+) -> None:
+    meta = {"count": {"flop_per_step": 2e11, "bytes_per_step": 2.2e10}}
+    async with live(session(known_card=True, meta=meta), size) as (_, pilot):
+        await shows(pilot, "cache reuse")
+
+
+async def test_the_axis_of_a_gauge_in_one_row_stands_under_its_history(session: Make) -> None:
+    path = session(gpus=8, pipes=True, bandwidth_measured=True)
+    async with live(path, (80, 16)) as (app, pilot):
+        screen = app.screen
+        assert isinstance(screen, LiveScreen)
+        await until(pilot, lambda: screen.snapshot is not None and "busy" in screen_text(app))
+        rows = screen_text(app).splitlines()
+    busy = next(row for row in rows if row.startswith(" busy"))
+    axis = next(row for row in rows if "└" in row)
+    assert busy.index("┤") == axis.index("└") and "≤" not in busy and "…" not in busy
+
+
+async def test_columns_of_a_device_never_run_into_each_other(session: Make) -> None:
+    async with live(session()) as (app, _):
+        screen = app.screen
+        assert isinstance(screen, LiveScreen) and screen.snapshot is not None
+        gpu = screen.snapshot.gpus[0]
+    long = ("memory 36.3", "power", "temperature", "SM clock", "memory clock", "PCIe")
+    short = ("memory 36.3", "power", "temp", "SM ", "mem 2", "PCIe")
+    for width in range(60, 200):
+        names = short if width < 72 else long
+        rows = text_of(detail_rows(gpu, width))
+        assert len(rows) == (1 if width >= 144 else 2)
+        found = [(row, row.index(name)) for row in rows for name in names if name in row]
+        assert len(found) == len(names), width
+        assert all(row[:at].endswith("  ") for row, at in found if at > 1), width
+        assert not any("…" in row for row in rows), width
+
+
+def test_a_long_field_moves_the_next_one_along() -> None:
+    fields = Fields(40, 2).add("memory", "1234567890/1234567890 GiB").add("b", "2")
+    assert text_of(fields.rows()) == [" memory 1234567890/1234567890 GiB  b 2"]
+
+
+def test_what_a_counter_gains_in_a_second_is_named_so(session: Make) -> None:
+    snapshot = snapshot_of(session())
+    gpu, *others = snapshot.devices
+    energy = Reading(102.0, Method.MEASURED, None, "nvmlDeviceGetTotalEnergyConsumption")
+    gpu = replace(gpu, readings={"hw.gpu.energy": energy})
+    rows = number_lines(replace(snapshot, devices=(gpu, *others)), 160)
+    told = [" ".join("".join(text for text, _ in row).split()) for row in rows]
+    assert any(row.startswith("hw.gpu.energy/s 102 W measured") for row in told)
+    assert any(row.startswith("process.cpu.time/s 1.70 cores measured") for row in told)
+    assert any(row.startswith("process.memory.usage 2.40 GiB measured") for row in told)
+
+
+@pytest.mark.parametrize(
+    ("unit", "plain"), [("{error}/s", "errors/s"), ("By/s", "B/s"), ("FLOP/s", "FLOP/s")]
+)
+def test_units_are_written_as_people_do(unit: str, plain: str) -> None:
+    assert plain_unit(unit) == plain

@@ -1,0 +1,121 @@
+"""Where a step's time goes: the newest timed steps by phase, as a bar with names and shares."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from gpuwatch.session.rows import StepRow
+from gpuwatch.tui.feed.phases import PhaseTimes
+from gpuwatch.tui.feed.snapshot import StepShares
+from gpuwatch.tui.live.phase_rows import phase_rows
+from gpuwatch.tui.widgets.ascii import to_ascii
+
+from ..harness import live, screen_text, shows
+from ..snapshots_of import snapshot_of, texts
+
+Make = Callable[..., Path]
+USUAL = {"data": 0.12, "copy": 0.05, "forward": 0.31, "backward": 0.40, "optimizer": 0.10}
+
+
+def line(phases: Mapping[str, float], seconds: tuple[float, ...] | None = (1.0,)) -> StepRow:
+    count = len(seconds or (1,))
+    return StepRow(0, 0, 1, count, False, 64.0, seconds, None, None, None, phases, (), None, None)
+
+
+def shares_of(*lines: StepRow) -> StepShares | None:
+    times = PhaseTimes()
+    for each in lines:
+        times.add(each)
+    return times.shares()
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)])
+async def test_each_phase_has_its_name_and_share_on_the_screen(
+    session: Make, size: tuple[int, int]
+) -> None:
+    async with live(session(phases=USUAL), size) as (app, pilot):
+        for told in ("data 12 %", "copy 5 %", "forward 31 %", "backward 40 %", "optimizer 10 %"):
+            await shows(pilot, told)
+        assert "█" * 2 in screen_text(app)
+
+
+async def test_a_workload_without_phases_has_no_bar(session: Make) -> None:
+    async with live(session(), (120, 40)) as (app, _):
+        assert "forward" not in screen_text(app)
+
+
+def test_shares_are_of_the_newest_thousand_timed_steps(session: Make) -> None:
+    shares = snapshot_of(session(phases=USUAL)).shares
+    assert shares is not None and 1000 <= shares.steps < 1020
+    assert dict(shares.parts) == pytest.approx(USUAL)
+    assert shares.other == pytest.approx(0.02) and shares.seconds == pytest.approx(0.0055, rel=0.1)
+
+
+def test_old_steps_go_when_new_ones_come() -> None:
+    old = [line({"data": 9.0, "slow": 1.0}, (1.0,) * 10)] * 200
+    new = [line({"data": 1.0, "forward": 9.0}, (1.0,) * 10)] * 100
+    shares = shares_of(*old, *new)
+    assert shares is not None and shares.steps == 1000
+    assert dict(shares.parts) == pytest.approx({"data": 0.1, "forward": 0.9})
+
+
+def test_phases_longer_than_their_steps_fill_the_bar_and_no_more() -> None:
+    shares = shares_of(line({"data": 3.0, "forward": 1.0}, (2.0,)))
+    assert shares is not None and dict(shares.parts) == {"data": 0.75, "forward": 0.25}
+    assert shares.other == 0
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        line({}),
+        line({"data": 0.5}, None),
+        line({"data": float("nan")}, (float("nan"),)),
+        line({"data": float("inf")}),
+        line({"data": -1.0}, (0.0,)),
+    ],
+)
+def test_a_line_that_says_nothing_of_its_time_has_no_part(row: StepRow) -> None:
+    assert shares_of(row) is None
+
+
+def test_a_line_from_elsewhere_may_name_any_number_of_phases() -> None:
+    shares = shares_of(line({f"p{n}\x1b[31m{'x' * 500}": 0.01 for n in range(100)}))
+    assert shares is not None and len(shares.parts) == 9 and shares.other == pytest.approx(0.91)
+    for width in range(40, 200, 7):
+        for most in (1, 2):
+            rows = texts(phase_rows(shares, width, most))
+            assert len(rows) == most and all(len(row) <= width for row in rows)
+            assert "\x1b" not in "".join(rows)
+
+
+def test_the_bar_is_as_long_as_all_of_it_and_each_part_by_its_share() -> None:
+    shares = StepShares(tuple(USUAL.items()), 1000, 0.005)
+    for width in range(60, 200):
+        bar = texts(phase_rows(shares, width, 2))[0]
+        assert len(bar) == width - 1
+        assert abs(bar.count("█") - 0.31 * (width - 2)) <= 1
+        assert abs(bar.count("▓") - 0.40 * (width - 2)) <= 1
+
+
+def test_in_one_row_each_name_stands_whole_behind_its_part() -> None:
+    shares = StepShares(tuple(USUAL.items()), 1000, 0.005)
+    for width in range(78, 200):
+        (row,) = texts(phase_rows(shares, width, 1))
+        assert "optimizer 10 %" in row and "…" not in row and len(row) < width
+    assert row.count("▓") > row.count("█") > row.count("▒") > 1
+
+
+def test_patterns_tell_the_phases_apart_without_colour_and_in_ascii() -> None:
+    shares = StepShares(tuple({**USUAL, "eval": 0.01, "sync": 0.005}.items()), 1000, 0.005)
+    bar = texts(phase_rows(shares, 400, 2))[0].strip()
+    assert len(set(bar)) == 8 and len(set(to_ascii(bar))) == 8
+
+
+def test_where_not_all_names_fit_the_largest_stay() -> None:
+    shares = StepShares(tuple(USUAL.items()), 1000, 0.005)
+    (row,) = texts(phase_rows(shares, 50, 1))
+    assert "backward 40 %" in row and "forward 31 %" in row and "copy" not in row

@@ -1,0 +1,120 @@
+"""The roofline on ``o``: the run under its ceilings, live."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpuwatch.tui.live.screen import LiveScreen
+from gpuwatch.tui.widgets.canvas import LEAST
+
+from ..harness import live, screen_text, shows, until
+from ..sessions import finished
+from .test_ceilings import measured
+
+Make = Callable[..., Path]
+
+
+async def test_o_shows_the_last_minute_and_all_timed_steps_under_named_roofs(session: Make) -> None:
+    path = session(bandwidth_measured=True, known_card=True, meta=measured())
+    async with live(path) as (app, pilot):
+        await pilot.press("o")
+        await shows(pilot, "● last minute")
+        text = screen_text(app)
+        assert "305 TFLOP/s  counted, measured bytes" in text
+        assert "◇ timed steps" in text and "297 TFLOP/s" in text
+        assert "/ 2.90 TB/s measured" in text and "430T fp32 measured" in text
+        assert "= compute-bound: 71 % of the measured float32 product" in text
+        assert "calibrate" not in text
+        assert text.count("●") == 2, "in the legend and in the plane"
+        await pilot.press("o")
+        await shows(pilot, "GPU utilization")
+
+
+async def test_without_ceilings_it_says_what_is_missing_and_what_mends_it(session: Make) -> None:
+    async with live(session()) as (_, pilot):
+        await pilot.press("o")
+        await shows(pilot, "cannot tell what bounds the run")
+        await shows(pilot, "gpuwatch calibrate")
+
+
+async def test_a_run_that_is_not_counted_has_the_reason_in_place_of_a_point(session: Make) -> None:
+    async with live(session(count=False, known_card=True)) as (app, pilot):
+        await pilot.press("o")
+        await shows(pilot, "no FLOP/s are known")
+        assert "/ 3.35 TB/s peak" in screen_text(app)
+
+
+async def test_a_run_that_is_over_has_its_timed_steps_alone(session: Make) -> None:
+    path = session(known_card=True, meta=finished(), alive=False)
+    async with live(path) as (app, pilot):
+        await pilot.press("o")
+        await shows(pilot, "◇ timed steps")
+        assert "last minute" not in screen_text(app)
+
+
+async def test_a_recording_of_the_machine_has_none_and_says_why(session: Make) -> None:
+    async with live(session(kind="machine")) as (_, pilot):
+        await pilot.press("o")
+        await shows(pilot, "the machine alone has no roofline")
+
+
+async def test_it_is_computed_only_while_it_is_looked_at(session: Make) -> None:
+    async with live(session()) as (app, pilot):
+        screen = app.screen
+        assert isinstance(screen, LiveScreen) and screen.snapshot is not None
+        assert screen.snapshot.roofline is None
+        await pilot.press("o")
+        await until(pilot, lambda: screen.snapshot is not None and bool(screen.snapshot.roofline))
+        await pilot.press("escape")
+        await until(pilot, lambda: screen.snapshot is not None and not screen.snapshot.roofline)
+        assert app.screen is screen
+
+
+async def test_it_moves_on_while_the_run_does_and_is_held_by_space(session: Make) -> None:
+    async with live(session()) as (app, pilot):
+        await pilot.press("o", "space")
+        await shows(pilot, "view paused")
+        await shows(pilot, "● last minute")
+        await pilot.press("space")
+        await until(pilot, lambda: "view paused" not in screen_text(app))
+
+
+async def test_what_a_cpu_run_reached_is_held_against_measured_ceilings(session: Make) -> None:
+    cpu = {
+        "device": {"kind": "cpu", "uuid": None, "name": "AMD EPYC 9654"},
+        "ceilings": {"bandwidth": {"value": 4e12}, "float32": {"value": 1e15}},
+    }
+    async with live(session(gpus=0, meta={"ceilings": cpu})) as (_, pilot):
+        await pilot.press("o")
+        await shows(pilot, "/ 4.00 TB/s measured")
+        await shows(pilot, "host-bound: the program's processes used 11 %")
+
+
+@pytest.mark.parametrize("size", [LEAST, (40, 12), (80, 24), (160, 50)])
+async def test_every_size_can_be_drawn(session: Make, size: tuple[int, int]) -> None:
+    path = session(bandwidth_measured=True, known_card=True)
+    async with live(path, size) as (app, pilot):
+        await pilot.press("o")
+        await shows(pilot, "● last")
+        rows = screen_text(app).splitlines()
+    assert len(rows) <= size[1] and all(len(row) <= size[0] for row in rows)
+
+
+ODD: list[dict[str, Any]] = [
+    {"count": {"flop_per_step": 1e300, "bytes_per_step": 1e-300}},
+    {"count": {"flop_per_step": 1e-300, "bytes_per_step": 1e300}},
+    {"count": {"flop_per_step": 0, "bytes_per_step": 0}},
+    {"counters": {"flop_per_step": 1e12, "dram_read_bytes_per_step": "x"}},
+]
+
+
+@pytest.mark.parametrize("odd", ODD)
+async def test_absurd_work_neither_crashes_nor_hangs(session: Make, odd: dict[str, Any]) -> None:
+    async with live(session(known_card=True, meta=odd)) as (app, pilot):
+        await pilot.press("o")
+        await shows(pilot, "timed steps")
+        assert app.return_code is None

@@ -1,0 +1,111 @@
+"""Where a run stands in its study: the first row of the live screen."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gpuwatch.core.models import Environment, Workload
+from gpuwatch.session.study.plan import PLAN, Part, Plan, PlannedRun
+from gpuwatch.session.study.plan_file import document
+from gpuwatch.session.study.progress import Place
+from gpuwatch.tui.feed.snapshot import Snapshot
+from gpuwatch.tui.feed.study import StudyNow
+from gpuwatch.tui.live.head_rows import title_row
+from gpuwatch.tui.live.screen import LiveScreen
+
+from ..harness import live, screen_text
+from ..sessions import finished
+
+Make = Callable[..., Path]
+BLOCKS = 3
+PLACE = Place(5, 24, 0, 0, 19, block=2, blocks=7, seconds_left=185.0)
+
+
+@pytest.fixture
+async def snapshot(session: Make) -> Snapshot:
+    async with live(session(environment="docker=img")) as (app, _):
+        screen = app.screen
+        assert isinstance(screen, LiveScreen) and screen.snapshot is not None
+        return screen.snapshot
+
+
+def title(snapshot: Snapshot, place: Place, width: int) -> str:
+    row = title_row(replace(snapshot, place=place), width, paused=False)
+    return "".join(text for text, _ in row.spans())
+
+
+@pytest.mark.parametrize(
+    ("width", "told"),
+    [
+        (160, "block 2 of 7, run 5 of 24, about 3 min left  ▶ running"),
+        (90, "block 2/7, run 5/24, about 3 min left  ▶ running"),
+        (80, "run 5/24, about 3 min left  ▶ running"),
+        (66, "run 5 of 24  ▶ running"),
+    ],
+)
+def test_block_run_and_time_left_take_the_words_that_fit(
+    snapshot: Snapshot, width: int, told: str
+) -> None:
+    row = title(snapshot, PLACE, width)
+    assert f"  {told}" in row and len(row) == width
+    assert "mnist-cnn in docker=img" in row or width < 80
+
+
+def test_the_warm_up_block_is_named_and_an_unknown_time_is_not(snapshot: Snapshot) -> None:
+    place = replace(PLACE, block=0, seconds_left=None)
+    assert "  warm-up block, run 5 of 24  ▶" in title(snapshot, place, 160)
+    assert "  run 5 of 24  ▶" in title(snapshot, replace(place, block=None, blocks=None), 160)
+
+
+def test_what_failed_before_stands_beside_it_at_every_width(snapshot: Snapshot) -> None:
+    place = replace(PLACE, failed=2, not_run=1)
+    for width in (80, 110, 160):
+        row = title(snapshot, place, width)
+        before = " before" * (width > 80)
+        assert f", 2 failed{before}, 1 did not run  ▶ running" in row and len(row) == width
+
+
+def blocks_of_one(folder: Path) -> list[str]:
+    """The plan of one workload in one environment, three blocks and a warm-up."""
+    workload, environment = Workload("mnist-cnn", "workload"), Environment("bare", "bare")
+    part = Part("p", (workload,), (environment,), blocks=BLOCKS, warmup_blocks=1)
+    files = [f"0{at}-bare" for at in range(1, BLOCKS + 2)]
+    runs = tuple(
+        PlannedRun(at, f"{file}.gpuwatch", workload, environment, block=at - 1)
+        for at, file in enumerate(files, 1)
+    )
+    folder.mkdir(exist_ok=True)
+    (folder / PLAN).write_text(json.dumps(document(Plan("study", (part,), runs))))
+    return files
+
+
+def run(session: Make, files: list[str], at: int, *, alive: bool) -> Path:
+    """The run at a place of the plan: of 90 seconds, ten after the one before."""
+    meta = {"session": {"id": files[at], "index": at + 1}, **({} if alive else finished())}
+    return session(files[at], start=100.0 * at, meta=meta, alive=alive)
+
+
+async def test_the_time_left_follows_from_the_runs_before(session: Make, tmp_path: Path) -> None:
+    files = blocks_of_one(tmp_path / "study")
+    for at in (0, 1):
+        run(session, files, at, alive=False)
+    path = run(session, files, 2, alive=True)
+    async with live(path, (160, 50)) as (app, _):
+        row = screen_text(app).splitlines()[0]
+    # This run is over its 90 s already; the last one takes 90 s, after the 10 s between two.
+    assert "block 2 of 3, run 3 of 4, about 2 min left  ▶ running" in row
+
+
+def test_a_run_that_is_over_leaves_no_time(session: Make, tmp_path: Path) -> None:
+    files = blocks_of_one(tmp_path / "study")
+    for at in (0, 1):
+        run(session, files, at, alive=False)
+    now = StudyNow(run(session, files, 2, alive=True))
+    assert now.place is not None and now.place.seconds_left == pytest.approx(100)
+    now.look(live=False)
+    assert now.place.seconds_left is None and now.place.number == 3

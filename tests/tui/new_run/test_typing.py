@@ -1,0 +1,97 @@
+"""What is typed is written where there is a field, and answers no question."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from gpuwatch.tui.app import GpuwatchApp
+from gpuwatch.tui.home.screen import HomeScreen
+from gpuwatch.tui.new_run.screen import NewRunScreen
+from tests.tmux import Pane
+
+from ..conftest import ROOT, Fake, entry
+from ..harness import running, shows, until
+from ..sessions import Script, finished, plan, write
+
+TYPED = "uniq_dynamics.py --days 3 -y"
+"""Its second letters are q, d and y, as those of many names are."""
+LETTERS = "quickly defy jazz boxing n h k w v m p t"
+
+
+def form(app: GpuwatchApp) -> NewRunScreen:
+    assert isinstance(app.screen, NewRunScreen)
+    return app.screen
+
+
+@pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
+def test_typing_a_command_in_a_terminal_deletes_no_session(tmp_path: Path) -> None:
+    study = tmp_path / "data" / "gpuwatch" / "studies" / "kept"
+    plan(study, "01-bare")
+    kept = write(
+        study / "01-bare.gpuwatch",
+        Script(seconds=8, meta=finished(seconds=8), alive=False),
+    )
+    script = tmp_path / "home.sh"
+    homes = " ".join(
+        f"{name}={shlex.quote(str(tmp_path / folder))}"
+        for name, folder in (("HOME", "h"), ("XDG_DATA_HOME", "data"), ("XDG_STATE_HOME", "state"))
+    )
+    source = f"PYTHONPATH={shlex.quote(str(ROOT / 'src'))} {homes}"
+    script.write_text(f"{source} {sys.executable} -m gpuwatch; echo code $?\n")
+    terminal = Pane(tmp_path, (80, 24))
+    try:
+        terminal.type(f"clear; sh {script}", "Enter")
+        terminal.wait("✓ finished")
+        terminal.type("n")
+        terminal.wait("start a run")
+        terminal.type("", *["Down"] * 20)
+        terminal.wait("▸ own command")
+        terminal.type(TYPED)
+        terminal.wait(f"[{TYPED}")
+        terminal.type("", "Escape")
+        terminal.wait("✓ finished")
+        # Typed on the list by mistake, too: d asks, and what follows is no answer.
+        terminal.type("dyyyy")
+        terminal.wait("Delete mnist-cnn")
+        terminal.type(LETTERS)
+        terminal.type("", "Enter")
+        terminal.wait_gone("Delete mnist-cnn")
+        assert kept.exists()
+        terminal.type("d")
+        terminal.wait("Delete mnist-cnn")
+        terminal.type("", "Right", "Enter")
+        terminal.wait("deleted study kept")
+        assert not kept.exists()
+    finally:
+        terminal.close()
+
+
+@pytest.mark.parametrize(("rows", "field"), [(0, "command"), (1, "model")])
+async def test_letters_on_a_row_with_a_field_are_written_into_it(
+    fake: Fake, tmp_path: Path, rows: int, field: str
+) -> None:
+    fake.list(entry(tmp_path / "a.gpuwatch"))
+    async with running(HomeScreen) as (app, pilot):
+        await shows(pilot, "✓ finished")
+        await pilot.press("n")
+        await until(pilot, lambda: isinstance(app.screen, NewRunScreen))
+        await pilot.press("end", *["up"] * rows, *TYPED, "left", "backspace", "home", "x")
+        assert getattr(form(app).state.form, field) == f"x{TYPED[:-2]}y"
+    assert not [call for call in fake.asked if call[0] == "delete"]
+
+
+async def test_only_escape_leaves_the_form(fake: Fake) -> None:
+    async with running(HomeScreen) as (app, pilot):
+        await pilot.press("n")
+        await until(pilot, lambda: isinstance(app.screen, NewRunScreen))
+        for key in "quitdy":
+            await pilot.press(key)
+            assert isinstance(app.screen, NewRunScreen), key
+        await pilot.press("escape")
+        await until(pilot, lambda: isinstance(app.screen, HomeScreen))
+    assert not [call for call in fake.asked if "--detach" in call]

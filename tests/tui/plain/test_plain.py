@@ -1,0 +1,220 @@
+"""``--plain``: a line for each interval, in words, for screen readers and pipes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from gpuwatch.core.errors import NotASession
+from gpuwatch.tui.feed.snapshot import Alert
+from gpuwatch.tui.plain import plain
+from gpuwatch.tui.plain.lines import warning_lines
+from tests.terminal import Pty, surroundings
+
+from ..conftest import ROOT
+from ..hostile import EVERYTHING, fields, not_shown, poison
+from ..sessions import finished
+from ..test_imports import loaded_by
+
+Make = Callable[..., Path]
+STEPS = [sys.executable, str(ROOT / "tests" / "cli" / "steps.py")]
+GPUWATCH = [sys.executable, "-m", "gpuwatch"]
+MARKS = frozenset("▶✓✗■…»→↑↓━─╸█▁—≤●◆")
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> dict[str, str]:
+    """An environment whose home is the test's own."""
+    paths = os.pathsep.join(filter(None, [str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]))
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("XDG_")}
+    return {**kept, "HOME": str(tmp_path), "PYTHONPATH": paths}
+
+
+@pytest.fixture
+def started(home: dict[str, str], tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """Starts gpuwatch with a pipe for its output; what it leaves running is ended."""
+    begun: list[subprocess.Popen[str]] = []
+
+    def start(*arguments: str) -> subprocess.Popen[str]:
+        process = subprocess.Popen(
+            [*GPUWATCH, *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            env=home,
+            cwd=tmp_path,
+        )
+        begun.append(process)
+        return process
+
+    yield start
+    for process in begun:
+        process.kill()
+        process.communicate()
+    subprocess.run([*GPUWATCH, "stop", "--all"], env=home, capture_output=True, check=False)
+
+
+def lines_until(process: subprocess.Popen[str], text: str) -> list[str]:
+    assert process.stdout is not None
+    found: list[str] = []
+    for line in process.stdout:
+        found.append(line.rstrip("\n"))
+        if text in line:
+            return found
+    raise AssertionError(f"no {text!r} in {found}")
+
+
+def replayed(path: Path, interval: float | None = None) -> list[str]:
+    found: list[str] = []
+    assert plain.replay(path, interval, say=found.append) == 0
+    return found
+
+
+def test_a_replay_tells_each_interval_of_the_session_and_how_it_ended(session: Make) -> None:
+    lines = replayed(session(meta=finished(), alive=False, bandwidth_measured=True), 30)
+    assert lines[0] == "mnist-cnn in bare"
+    assert [line.split()[0] for line in lines[1:4]] == ["0:30", "1:00", "1:30"]
+    assert "running" in lines[1] and "finished" in lines[3]
+    for words in ("of 40,000", "samples per second", "median step", "TB/s (measured)"):
+        assert words in lines[1]
+    assert "TFLOP/s (counted)" in lines[1]
+    assert "GPU 0 71 %, memory 36.3 GiB of 80.0 GiB, 478 of 700 W, 57 °C" in lines[1]
+    assert "the run is over after 1:30: finished" in lines
+
+
+def test_an_interval_that_nobody_named_makes_a_page_of_lines(session: Make) -> None:
+    assert 5 <= len(replayed(session(meta=finished(), alive=False))) <= 40
+
+
+def test_no_mark_stands_for_a_word_and_no_unknown_number_is_told(session: Make) -> None:
+    nothing = {"count": False, "power_unavailable": True, "throttled": True}
+    lines = replayed(session(meta=finished(1), alive=False, **nothing), 30)
+    text = "\n".join(lines)
+    assert not MARKS & set(text) and "None" not in text
+    assert "0 W" not in text and "FLOP" not in text and "unavailable" not in text
+
+
+def test_hostile_text_is_told_as_text(session: Make) -> None:
+    lines = replayed(poison(session(**fields(EVERYTHING)), EVERYTHING), 30)
+    assert not not_shown("".join(lines))
+    assert all("\n" not in line for line in lines)
+
+
+def test_what_is_no_session_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "x.gpuwatch"
+    path.write_text("nothing")
+    for tell in (plain.replay, plain.watch):
+        with pytest.raises(NotASession):
+            tell(path)
+
+
+def test_it_loads_no_screen() -> None:
+    assert not [
+        name for name in loaded_by("gpuwatch.tui.plain.plain") if name.startswith("textual")
+    ]
+
+
+def test_a_run_is_told_to_its_end_through_a_pipe(
+    started: Callable[..., subprocess.Popen[str]],
+) -> None:
+    process = started("run", "--plain", "--", *STEPS, "20", "0.05")
+    out, _ = process.communicate(timeout=60)
+    lines = out.splitlines()
+    assert process.returncode == 0 and "\x1b" not in out
+    assert lines[0] == "steps.py in bare"
+    assert any("finished, step 20 of 20" in line for line in lines)
+    assert any(line.startswith("the run is over after") for line in lines)
+    summary = next(line for line in lines if line.startswith("summary: "))
+    assert Path(summary.removeprefix("summary: ")).exists()
+
+
+def test_all_runs_of_a_study_are_told_one_after_the_other(
+    started: Callable[..., subprocess.Popen[str]],
+) -> None:
+    twice = ("--env", "bare", "--env", "bare")
+    process = started("run", "--plain", *twice, "--", *STEPS, "10", "0.05")
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert "steps.py in bare#1, run 1 of 2" in out and "steps.py in bare#2, run 2 of 2" in out
+    assert "2 runs: 2 finished" in out
+
+
+def test_ctrl_c_leaves_the_run_going_and_says_how_to_come_back(
+    started: Callable[..., subprocess.Popen[str]], home: dict[str, str]
+) -> None:
+    process = started("run", "--plain", "--", *STEPS, "2000", "0.05")
+    lines_until(process, "running")
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert "the run goes on" in out and "come back: gpuwatch attach" in out
+    again = started("attach", "--plain", "--interval", "0.2")
+    assert lines_until(again, "step ")[0] == "steps.py in bare"
+
+
+def test_a_reader_that_has_seen_enough_ends_it_without_a_word(
+    home: dict[str, str], session: Make
+) -> None:
+    path = session(meta=finished(), alive=False)
+    both = f"{' '.join(GPUWATCH)} replay --plain --interval 1 '{path}' | head -1"
+    done = subprocess.run(["sh", "-c", both], env=home, capture_output=True, text=True, check=False)
+    assert done.stdout == "mnist-cnn in bare\n" and done.stderr == ""
+
+
+def test_the_devices_are_told_until_ctrl_c(started: Callable[..., subprocess.Popen[str]]) -> None:
+    process = started("--plain", "--interval", "0.2")
+    lines = lines_until(process, "CPU ")
+    assert lines[0].startswith(("cpu: ", "gpu0: "))
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=20)
+    assert process.returncode == 130
+
+
+@pytest.mark.parametrize("arguments", [["--plain"], ["sessions"], ["run", "--plain", "--", "true"]])
+def test_where_standard_output_is_closed_nothing_is_begun(
+    home: dict[str, str], tmp_path: Path, arguments: list[str]
+) -> None:
+    command = ["/bin/sh", "-c", 'exec "$@" >&-', "sh", *GPUWATCH, *arguments]
+    done = subprocess.run(command, env=home, stderr=subprocess.PIPE, text=True, timeout=30)
+    assert done.returncode == 2
+    assert done.stderr.startswith("gpuwatch: error: standard output is closed; send it to")
+    assert not list(tmp_path.rglob("*.gpuwatch"))
+
+
+def test_a_terminal_that_cannot_place_text_is_offered_lines_of_words(session: Make) -> None:
+    path = session(meta=finished(), alive=False)
+    for option, code, told in (([], 2, "gpuwatch replay --plain"), (["--plain"], 0, "over after")):
+        terminal = Pty(
+            [*GPUWATCH, "replay", *option, str(path)], environment=surroundings(TERM="dumb")
+        )
+        try:
+            terminal.wait(told)
+            assert terminal.end() == code and "\x1b" not in terminal.text()
+        finally:
+            terminal.close()
+
+
+def test_a_comparison_is_its_report_on_a_terminal_too(session: Make) -> None:
+    paths = [str(session(f"0{n}", meta=finished(), alive=False, start=100 * n)) for n in (1, 2)]
+    terminal = Pty([*GPUWATCH, "compare", "--plain", *paths])
+    try:
+        terminal.wait("mnist-cnn")
+        assert terminal.end() == 0 and "\x1b" not in terminal.text()
+    finally:
+        terminal.close()
+
+
+def test_a_warning_is_told_once_while_its_numbers_move_and_again_after_it_went_away() -> None:
+    first = Alert("memory", "gpu0", "GPU 0: 1.20 GiB of 80.0 GiB memory is free")
+    later = Alert("memory", "gpu0", "GPU 0: 1.10 GiB of 80.0 GiB memory is free")
+    other = Alert("memory", "gpu1", "GPU 1: 1.10 GiB of 80.0 GiB memory is free")
+    assert warning_lines([first], []) == [f"warning: {first.text}"]
+    assert warning_lines([later, other], [first]) == [f"warning: {other.text}"]
+    assert warning_lines([later], [other]) == [f"warning: {later.text}"]

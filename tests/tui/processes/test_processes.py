@@ -1,0 +1,469 @@
+"""Processes on the screen: whose they are, what they use, and who disturbs the run."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpuwatch.session.rows import GpuProcessRow, Processes, ProcessRow
+from gpuwatch.session.schema import MOST_PROCESSES
+from gpuwatch.session.writing.store import SessionStore, meta
+from gpuwatch.tui.feed.alerts import told_of
+from gpuwatch.tui.feed.processes import ProcessNow, processes_of
+from gpuwatch.tui.feed.view import View
+from gpuwatch.tui.processes.page import MachineProcessScreen, ProcessScreen
+from gpuwatch.tui.processes.rows import process_rows, unknown_rows
+from tests.fake_nvml import FakeDriver
+
+from ..harness import live, running, screen_text, shows, until
+from ..process_sessions import HIDDEN, LOADERS, RUN, STRANGER, Made, add
+from ..sessions import GIB, NS, finished
+from ..snapshots_of import snapshot_of
+
+Make = Callable[..., Path]
+
+SIZES = [(60, 16), (80, 24), (120, 40), (200, 60)]
+
+
+def text_of(processes: tuple[ProcessNow, ...], width: int = 120, most: int = 50) -> list[str]:
+    rows = process_rows(processes, width, most)
+    return ["".join(text for text, _ in row.spans()).rstrip() for row in rows]
+
+
+def row(pid: int, **changes: Any) -> ProcessRow:
+    known: dict[str, Any] = {
+        "t": 0,
+        "pid": pid,
+        "started": 0,
+        "name": f"p{pid}",
+        "user": "alice",
+        "place": None,
+        "owned": True,
+        "running": True,
+        "reason": None,
+        "cores": 1.0,
+        "resident": GIB,
+    }
+    return ProcessRow(**{**known, **changes})
+
+
+def gpu(pid: int, device: str = "gpu0", **changes: Any) -> GpuProcessRow:
+    known: dict[str, Any] = {
+        "t": 0,
+        "device": device,
+        "pid": pid,
+        "name": f"p{pid}",
+        "owned": True,
+        "bytes": GIB,
+        "running": True,
+        "kind": "compute",
+        "share": 0.5,
+    }
+    return GpuProcessRow(**{**known, **changes})
+
+
+def now(found: Processes, *, over: bool = False) -> tuple[ProcessNow, ...]:
+    return processes_of(found, "docker=pytorch", 90 * NS, over=over)
+
+
+# What is shown.
+
+
+def test_the_biggest_gpu_memory_comes_first_and_the_runs_own_are_marked() -> None:
+    found = now(
+        Processes(
+            (row(1), row(2, owned=False, place="docker 3f2a"), row(3)),
+            (gpu(1, bytes=GIB), gpu(2, owned=False, bytes=5 * GIB)),
+        )
+    )
+    heading, first, second, third = text_of(found)
+    assert "whose" in heading and "GPU mem" in heading
+    assert first.startswith("  ·  0") and "alice, docker 3f2a" in first and "5.00 GiB" in first
+    assert second.startswith(" run 0") and "docker=pytorch" in second and " 50 %" in second
+    assert third.startswith(" run  ") and third.endswith("p3") and "50 %" not in third
+
+
+def test_a_process_on_two_gpus_is_one_row_with_their_sum() -> None:
+    found = now(Processes((row(1),), (gpu(1), gpu(1, "gpu3", share=0.7))))
+    (line,) = text_of(found)[1:]
+    assert line.startswith(" run 0,3") and "2.00 GiB" in line and " 60 %" in line
+
+
+def test_of_one_gpu_only_its_processes_are_shown_with_what_they_have_of_it() -> None:
+    found = now(Processes((row(1), row(2), row(3)), (gpu(1), gpu(1, "gpu1"), gpu(2, "gpu1"))))
+    rows = process_rows(found, 120, 9, selected="gpu0")
+    assert len(rows) == 3
+    assert "1.00 GiB" in "".join(text for text, _ in rows[1].spans())
+
+
+def test_what_is_not_known_is_a_dash_and_the_reason_is_told_once() -> None:
+    reason = "GPU time: not supported"
+    none: dict[str, Any] = {"bytes": None, "share": None, "reason": reason}
+    found = now(Processes((row(1, cores=None),), (gpu(1, **none), gpu(2, **none, name=None))))
+    lines = text_of(found)[1:]
+    assert all(" 0" not in line.split("p1")[0][8:] for line in lines), lines
+    assert lines[0].count("—") == 3 and lines[1].count("—") == 6
+    told = unknown_rows(found)
+    assert told.count(reason) == 1
+
+
+def test_a_number_of_another_pid_namespace_is_not_joined_with_a_process_of_this_one() -> None:
+    elsewhere = gpu(7, owned=None, name=None, reason="gpuwatch runs in a PID namespace of its own")
+    found = now(Processes((row(7),), (elsewhere,)))
+    assert [(each.owned, bool(each.gpus)) for each in found] == [(None, True), (True, False)]
+
+
+def test_of_an_old_session_what_nvml_listed_is_there() -> None:
+    old = GpuProcessRow(0, "gpu0", 7, "python", True, GIB, True)
+    (found,) = now(Processes((), (old,)))
+    assert (found.name, found.place, found.cores) == ("python", "docker=pytorch", None)
+    assert "did not look" in str(found.reason)
+
+
+def test_what_ended_is_shown_only_of_a_session_that_is_over() -> None:
+    rows = Processes((row(1, running=False),), (gpu(1, running=False),))
+    assert now(rows) == ()
+    (line,) = text_of(now(rows, over=True))[1:]
+    assert line.startswith(" end 0") and line.endswith("p1")
+
+
+def test_those_that_do_not_fit_are_counted() -> None:
+    found = now(Processes(tuple(row(pid) for pid in range(1, 20))))
+    assert len(text_of(found, most=5)) == 6 and "15 more, press p" in text_of(found, most=5)[-1]
+    assert process_rows(found, 80, 0) == [] and process_rows((), 80, 9) == []
+
+
+def test_of_so_many_as_are_watched_at_most_the_count_is_a_bound() -> None:
+    watched = [row(pid) for pid in range(1, MOST_PROCESSES + 1)]
+    assert "at least 60 more, press p" in text_of(now(Processes(tuple(watched))), most=5)[-1]
+    assert "     59 more, press p" in text_of(now(Processes(tuple(watched[1:]))), most=5)[-1]
+    (more,) = process_rows(now(Processes(tuple(watched))), 80, 5, selected="gpu0")[-1:]
+    assert more.spans()[0][0].strip() == "at least 60 more, press", "those on no GPU are listed too"
+    on_gpus = now(Processes((), tuple(gpu(each.pid, owned=None) for each in watched)))
+    assert "     60 more, press p" in text_of(on_gpus, most=5)[-1], "NVML's lists are whole"
+
+
+@pytest.mark.parametrize("width", [60, 80, 120, 200])
+def test_hostile_texts_fit_and_hold_nothing_that_drives_a_terminal(width: int) -> None:
+    evil = "\x1b]0;x\x07[bold]\u202e漢字" + "y" * 5000
+    made = row(1, name=evil, user=evil, place=evil, owned=False, reason=evil, started=-(2**63))
+    found = now(Processes((made,), (gpu(1, evil, owned=False, bytes=2**62, share=9e99),)))
+    for line in process_rows(found, width, 5):
+        text = "".join(part for part, _ in line.spans())
+        assert line.used <= width and text.isprintable()
+    assert all(reason.isprintable() for reason in unknown_rows(found))
+
+
+# The page.
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_p_shows_the_processes_and_leads_back(session: Make, size: tuple[int, int]) -> None:
+    path = add(session(), RUN, *LOADERS, STRANGER, HIDDEN)
+    async with live(path, size) as (app, pilot):
+        await pilot.press("p")
+        await shows(pilot, "python")
+        assert isinstance(app.screen, ProcessScreen)
+        text = screen_text(app)
+        assert "5 processes, 3 on a GPU, 3 of the run" in text and "31337" in text
+        assert "GPU 0: shared with python sweep.py" in text
+        assert all(len(line) <= size[0] for line in text.splitlines())
+        if size[0] >= 120:
+            assert "bob, docker 3f2a9c1b4d5e" in text and "2:01:30" in text
+            assert "— NVML does not say how much memory it holds" in text
+        await pilot.press("p")
+        await until(pilot, lambda: not isinstance(app.screen, ProcessScreen))
+
+
+@pytest.mark.parametrize("key", ["escape", "q", "enter"])
+async def test_the_page_of_processes_closes_with_the_usual_keys(session: Make, key: str) -> None:
+    async with live(add(session(), RUN)) as (app, pilot):
+        await pilot.press("p")
+        await shows(pilot, "1 process, 1 on a GPU")
+        await pilot.press(key)
+        await until(pilot, lambda: not isinstance(app.screen, ProcessScreen))
+
+
+def order_of(app: object) -> list[int]:
+    """PIDs from top to bottom."""
+    lines = screen_text(app).splitlines()  # type: ignore[arg-type]
+    cells = [line[5:17].split() for line in lines if line[1:4] in ("run", "end", " · ")]
+    return [int(each[-1]) for each in cells]
+
+
+async def test_o_sorts_by_use_cores_and_memory(session: Make) -> None:
+    hungry = Made(50, "a", gpus=(), cores=9.0, resident=GIB)
+    path = add(session(), RUN, STRANGER, hungry)
+    async with live(path) as (app, pilot):
+        await pilot.press("p")
+        await shows(pilot, "order: GPU memory")
+        assert order_of(app) == [4711, 31337, 50]
+        await pilot.press("o")
+        await shows(pilot, "order: GPU use")
+        assert order_of(app) == [4711, 31337, 50]
+        await pilot.press("o")
+        await shows(pilot, "order: cores")
+        assert order_of(app) == [50, 31337, 4711]
+        await pilot.press("o")
+        await shows(pilot, "order: memory")
+        assert order_of(app) == [31337, 4711, 50]
+        await pilot.press("o")
+        await shows(pilot, "order: GPU memory")
+
+
+async def test_the_page_scrolls_by_rows_pages_and_to_its_ends(session: Make) -> None:
+    many = [Made(100 + i, gpus=(), resident=(90 - i) * GIB) for i in range(60)]
+    async with live(add(session(), *many)) as (app, pilot):
+        await pilot.press("p")
+        await shows(pilot, "scroll, 1 of 60")
+        first = order_of(app)[0]
+        for key, top in [
+            *(("down", 2), ("j", 3), ("up", 2), ("k", 1), ("pagedown", 21), ("space", 41)),
+            *(("pageup", 21), ("home", 1)),
+        ]:
+            await pilot.press(key)
+            await shows(pilot, f"scroll, {top} of 60")
+            assert order_of(app)[0] == first + top - 1
+        await pilot.press("end")
+        await until(pilot, lambda: order_of(app)[-1] == first + 59)
+        await pilot.press("question_mark")
+        await shows(pilot, "next order: GPU memory")
+
+
+async def test_a_count_of_all_that_are_watched_is_told_as_a_bound(session: Make) -> None:
+    loaders = [Made(100 + i, gpus=()) for i in range(MOST_PROCESSES - 2)]
+    async with live(add(session(), RUN, STRANGER, *loaders)) as (app, pilot):
+        await pilot.press("p")
+        await shows(pilot, "at least 64 processes, 2 on a GPU, at least 63 of the run")
+        assert "order: GPU memory" in screen_text(app)
+
+
+async def test_the_page_follows_the_run_while_it_is_open(session: Make) -> None:
+    path = add(session(), RUN)
+    async with live(path) as (_, pilot):
+        await pilot.press("p")
+        await shows(pilot, "1 process, 1 on a GPU")
+        add(path, STRANGER, t=85)
+        await shows(pilot, "2 processes, 2 on a GPU, 1 of the run")
+        add(path, STRANGER, t=86, running=False)
+        await shows(pilot, "1 process, 1 on a GPU")
+
+
+async def test_a_run_without_a_process_yet_says_so(session: Make) -> None:
+    async with live(session()) as (_, pilot):
+        await pilot.press("p")
+        await shows(pilot, "no process of the run is there yet, and none is on a GPU")
+
+
+async def test_the_runs_last_processes_are_there_when_it_is_over(session: Make) -> None:
+    path = add(session(meta=finished()), RUN, STRANGER)
+    add(path, RUN, t=89, running=False)
+    async with live(path, (120, 40)) as (app, pilot):
+        await pilot.press("p")
+        await shows(pilot, "as of the last minute")
+        rows = screen_text(app).splitlines()
+        assert [line[:8] for line in rows[5:7]] == [" end 0  ", "  ·  0  "]
+
+
+@pytest.fixture
+def neighbour() -> Iterator[int]:
+    program = subprocess.Popen(["sleep", "300"])
+    yield program.pid
+    program.kill()
+    program.wait()
+
+
+async def test_the_machines_processes_are_recorded_while_their_page_is_open(
+    tmp_path: Path, neighbour: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    driver = FakeDriver(tmp_path)
+    driver.processes(0, (neighbour, 3 * GIB, "compute"))
+    for name, value in driver.variables.items():
+        monkeypatch.setenv(name, value)
+    async with running(MachineProcessScreen) as (app, pilot):
+        await shows(pilot, "reading the processes")
+        await shows(pilot, f"{neighbour}")
+        text = screen_text(app)
+        assert "this machine" in text and "1 process, 1 on a GPU" in text and "sleep" in text
+        assert "run" not in text.splitlines()[5] and "of the run" not in text
+        driver.processes(0)
+        await shows(pilot, "no process is on a GPU")
+
+
+# Who disturbs.
+
+
+def second_row(app: object) -> str:
+    return screen_text(app).splitlines()[1]  # type: ignore[arg-type]
+
+
+async def test_a_stranger_on_a_gpu_of_the_run_is_named(session: Make) -> None:
+    path = add(session(), RUN, STRANGER)
+    async with live(path, (120, 40)) as (app, _):
+        assert second_row(app) == (
+            " ! GPU 0: shared with python sweep.py (PID 31337, bob, docker 3f2a9c1b4d5e, 12.3 GiB)"
+        )
+    add(path, STRANGER, t=85, running=False)
+    async with live(path, (120, 40)) as (app, _):
+        assert " ! " not in screen_text(app), "it has left"
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        Made(7, "python", gpus=(("gpu1", GIB, 0.9),), owned=0),
+        Made(7, "Xorg", gpus=(("gpu0", GIB, 0.01),), owned=0, kind="graphics"),
+        Made(7, "nvidia-cuda-mps-server", gpus=(("gpu0", GIB, 0.9),), owned=0),
+        Made(7, "python", gpus=(("gpu0", GIB, 0.9),), owned=None),
+        Made(7, "python", gpus=(("gpu0", GIB, 0.9),), owned=1),
+    ],
+    ids=["on another GPU", "draws only", "runs the run's kernels", "nobody knows", "is the run's"],
+)
+async def test_nobody_is_accused_who_does_not_disturb(session: Make, other: Made) -> None:
+    async with live(add(session(gpus=2), RUN, other)) as (app, _):
+        assert " ! " not in screen_text(app)
+
+
+async def test_nobody_is_accused_before_it_is_known_which_gpus_the_run_uses(session: Make) -> None:
+    path = add(session(gpus=2, steps=False, gpus_unknown=True), STRANGER)
+    async with live(path) as (app, _):
+        assert " ! " not in screen_text(app)
+    add(path, RUN, t=85)
+    async with live(path) as (app, _):
+        assert " ! GPU 0: shared with python sweep.py" in screen_text(app)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (160, 50)])
+async def test_while_the_gpus_of_a_run_are_not_known_it_is_said_and_no_share_is_told(
+    session: Make, size: tuple[int, int]
+) -> None:
+    path = session(gpus=8, gpus_unknown=True, known_card=True)
+    async with live(path, size) as (app, _):
+        text = screen_text(app)
+    assert "counted, GPUs not known" in text and "of peak" not in text and "…" not in text
+    assert "it is not known which GPUs are the run's" in text or size == (80, 24)
+    add(path, replace(RUN, gpus=(("gpu3", 36 * GIB, 0.8),)))
+    async with live(path, size) as (app, _):
+        text = screen_text(app)
+    assert " GPU 3  NVIDIA" in text and " peak" in text and "not known" not in text
+
+
+async def test_of_a_run_that_is_over_it_is_told_for_how_long_it_was_disturbed(
+    session: Make,
+) -> None:
+    path = add(session(meta=finished()), RUN, t=2)
+    add(path, STRANGER, t=30)
+    add(path, STRANGER, t=75, running=False)
+    async with live(path, (120, 40)) as (_, pilot):
+        await pilot.press("i")
+        await shows(pilot, "GPU 0: shared for 50 % of the time with python sweep.py (PID 31337, ")
+        await shows(pilot, "bob, docker 3f2a9c1b4d5e, at most 12.3 GiB)")
+
+
+def limited(path: Path, **environment: object) -> Path:
+    store = SessionStore.reopen(path)
+    store.write([meta("environment", {"kind": "docker", "label": "docker=a", **environment})])
+    store.close()
+    return path
+
+
+def set_values(path: Path, metric: str, value: float) -> Path:
+    store = SessionStore.reopen(path)
+    found = store._connection.execute("SELECT id FROM channel WHERE metric = ?", (metric,))
+    store.write([(f"UPDATE tick SET c{column} = ?", (value,)) for (column,) in found.fetchall()])
+    store.close()
+    return path
+
+
+async def test_gpu_memory_that_runs_out_is_told_with_what_is_left(session: Make) -> None:
+    path = set_values(session(), "hw.gpu.memory.usage", 79.2 * GIB)
+    async with live(path) as (app, _):
+        assert second_row(app) == " ! GPU 0: 819 MiB of 80.0 GiB memory is free"
+    set_values(path, "hw.gpu.memory.usage", 70 * GIB)
+    async with live(path) as (app, _):
+        assert " ! " not in screen_text(app)
+
+
+async def test_memory_of_a_gpu_that_the_run_does_not_use_is_no_matter_of_the_run(
+    session: Make,
+) -> None:
+    path = set_values(
+        session(gpus=2, steps=False, gpus_unknown=True), "hw.gpu.memory.usage", 79.2 * GIB
+    )
+    async with live(path) as (app, _):
+        assert " ! " not in screen_text(app), "nothing tells yet which GPU it uses"
+    add(path, RUN)
+    async with live(path) as (app, _):
+        assert second_row(app) == " ! GPU 0: 819 MiB of 80.0 GiB memory is free"
+
+
+async def test_host_memory_that_runs_out_is_graver_than_a_neighbour(session: Make) -> None:
+    path = add(set_values(session(), "hw.memory.usage", 126 * GIB), RUN, STRANGER)
+    async with live(path) as (app, pilot):
+        assert second_row(app).startswith(" ! host: 2.00 GiB of 128 GiB memory is available")
+        assert second_row(app).endswith("; 1 more warning, press i")
+        await pilot.press("i")
+        await shows(pilot, "GPU 0: shared with")
+
+
+def test_a_container_near_its_limit_is_told() -> None:
+    from gpuwatch.core.metrics import Method
+    from gpuwatch.session.rows import DeviceRow
+    from gpuwatch.tui.feed.low_memory import low_memory
+    from gpuwatch.tui.feed.snapshot import DeviceNow, Reading
+
+    used = {"container.memory.usage": Reading(7.8 * GIB, Method.MEASURED)}
+    device = DeviceNow(DeviceRow("workload", "workload", "w", None, True, {}), used)
+    assert [each.text for each in low_memory([device], None, 8 * GIB)] == [
+        "the container holds 98 % of its memory limit, 8.00 GiB"
+    ]
+    assert low_memory([device], None, None) == [] and low_memory([device], None, 16 * GIB) == []
+
+
+async def test_clocks_that_are_held_down_are_told_with_the_clock(session: Make) -> None:
+    async with live(session(throttled=True, known_card=True), (120, 40)) as (app, _):
+        told = " ! GPU 0: clocks are held down by power (SM clock 1.98 GHz of 1.98 GHz)"
+        assert second_row(app).startswith(told)
+
+
+@pytest.mark.parametrize("over", [False, True])
+async def test_one_stranger_on_all_gpus_is_one_warning_and_a_mark_in_every_panel(
+    session: Make, over: bool
+) -> None:
+    more = {"meta": finished(), "alive": False} if over else {}
+    on = tuple((f"gpu{n}", (12 + n) * GIB, 0.15) for n in range(8))
+    run = tuple((f"gpu{n}", 36 * GIB, 0.8) for n in range(8))
+    path = session(gpus=8, **more)
+    for t in (10.0, 89.0) if over else (80.0,):
+        add(path, replace(RUN, gpus=run), replace(STRANGER, gpus=on), t=t)
+    snapshot = snapshot_of(path, View(grid=True))
+    shared = [text for text in snapshot.warnings if "shared" in text]
+    assert len(shared) == 1 and "at most 19.0 GiB" in shared[0], snapshot.warnings
+    assert shared[0].startswith("GPUs 0 to 7: shared ")
+    assert all(panel.wrong.startswith("shared ") for panel in snapshot.panels)
+
+
+def test_gpus_are_named_together_and_told_apart() -> None:
+    for text, numbers in {
+        "GPU 1: x": "1",
+        "GPU 1 is lost: x": "1",
+        "GPUs 0, 2 and 11: x": ("0", "2", "11"),
+        "GPUs 3 and 4: x": ("3", "4"),
+        "GPUs 2 to 4: x": ("2", "3", "4"),
+        "host memory runs out": (),
+    }.items():
+        told = {str(n) for n in range(20) if told_of(text, str(n))}
+        assert told == set(numbers), text
+
+
+async def test_who_left_before_the_launch_disturbed_nobody(session: Make) -> None:
+    path = add(session(meta={**finished(), "launch": {"t": 40 * NS}}), RUN, t=41)
+    add(path, STRANGER, t=0)
+    add(path, STRANGER, t=39, running=False)
+    async with live(path, (120, 40)) as (app, _):
+        assert "shared for" not in screen_text(app)

@@ -1,0 +1,43 @@
+"""Several terminals on one run: each its own screen, and none of them holds the run."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from tests.conftest import Cli
+from tests.terminal import Pty
+
+STEPS = Path(__file__).parents[2] / "cli" / "steps.py"
+
+
+def test_terminals_attach_and_are_lost_and_the_run_goes_on(cli: Cli, tmp_path: Path) -> None:
+    started = cli("--record", "--detach", "--", sys.executable, STEPS, "4000", "0.05")
+    session = Path(started.stdout.strip())
+    screens = [Pty(cli.argv("attach"), size, cli.env) for size in ((80, 24), (160, 50), (100, 30))]
+    try:
+        for screen in screens:
+            screen.taken_over("running")
+            screen.taken_over("step ")
+        first, second, third = screens
+        first.hang_up()
+        assert first.end() == 0
+        second.type("q")
+        assert second.end() == 0 and "come back: gpuwatch attach" in second.text()
+        start = len(third.sent)
+        assert third.read(10) and len(third.sent) > start
+        third.quiet(0.1)
+        (listed,) = json.loads(cli("sessions", "--format", "json").stdout)["sessions"]
+        assert listed["status"] == "running"
+
+        third.type("s")
+        third.wait("Stop it")
+        third.type("\x1b[C\r")
+        third.wait("stopped", seconds=40)
+        third.type("q")
+        assert third.end() == 0
+    finally:
+        cli("stop", session, code=None)
+        for screen in screens:
+            screen.close()

@@ -1,0 +1,101 @@
+"""The program in a real terminal, of both sizes."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from gpuwatch.session.study.progress import tally
+from tests.tmux import Pane
+
+from ..conftest import ROOT
+
+Make = Callable[..., Path]
+
+pytestmark = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
+
+
+@pytest.mark.parametrize(("width", "height"), [(80, 24), (160, 50)])
+def test_a_run_is_watched_left_and_found_again(
+    session: Make, tmp_path: Path, width: int, height: int
+) -> None:
+    path = session()
+    source = f"from gpuwatch.tui.app import run_live; from pathlib import Path; raise SystemExit(run_live(Path({str(path)!r})))"  # noqa: E501
+    command = f"PYTHONPATH={shlex.quote(str(ROOT / 'src'))} {sys.executable} -c {shlex.quote(source)}; echo code $?"  # noqa: E501
+    script = tmp_path / "watch.sh"
+    script.write_text(command + "\n")
+    terminal = Pane(tmp_path, (width, height))
+    try:
+        terminal.type(f"clear; sh {script}", "Enter")
+        terminal.wait("step 16,820/40,000")
+        shown = terminal.wait("? help")
+        rows = shown.splitlines()
+        assert "gpuwatch mnist-cnn in bare" in rows[0] and "▶ running" in rows[0]
+        assert len(rows) <= height and max(map(len, rows)) <= width
+        assert any("q leave" in row for row in rows[-2:])
+        assert "█" in shown and "100%┤" in shown
+        terminal.type("z")
+        time.sleep(0.2)
+        terminal.type("q")
+        shown = terminal.wait("code 0")
+        assert "come back: gpuwatch attach" in shown
+        assert "█" not in shown, "the screen was given back"
+    finally:
+        terminal.close()
+
+
+def test_a_study_that_is_left_is_ended_by_the_command_that_was_printed(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    steps = Path(__file__).parents[2] / "cli" / "steps.py"
+    program = [sys.executable, str(steps), "2000", "0.05"]
+    twice = ["--env", "bare", "--env", "bare"]
+    command = shlex.join([sys.executable, "-m", "gpuwatch", "run", *twice, "--", *program])
+    script = tmp_path / "run.sh"
+    script.write_text(f"export HOME={shlex.quote(str(home))}; cd; {command}; echo code $?\n")
+    terminal = Pane(tmp_path, (200, 24))
+    try:
+        terminal.type(f"clear; sh {script}", "Enter")
+        assert "1 of 2  ▶ running" in terminal.wait("▶ running  ")
+        terminal.type("q")
+        shown = terminal.wait("code 0")
+        assert "the study of 2 runs goes on" in shown and "come back: gpuwatch attach" in shown
+        folder = next(row for row in shown.splitlines() if "stop all:" in row).split()[-1]
+        stop = [sys.executable, "-m", "gpuwatch", "stop", folder]
+        told = subprocess.run(stop, check=True, capture_output=True, text=True, timeout=60).stderr
+        assert "stopped" in told and tally(Path(folder)) == "2 runs: 1 stopped, 1 did not run"
+    finally:
+        terminal.close()
+
+
+def test_the_screen_goes_on_with_the_next_environment_and_ends_in_the_summary(
+    tmp_path: Path,
+) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    steps = Path(__file__).parents[2] / "cli" / "steps.py"
+    program = [sys.executable, str(steps), "60", "0.05"]
+    twice = ["--env", "bare", "--env", "bare"]
+    command = shlex.join([sys.executable, "-m", "gpuwatch", "run", *twice, "--", *program])
+    script = tmp_path / "run.sh"
+    script.write_text(f"export HOME={shlex.quote(str(home))}; cd; {command}; echo code $?\n")
+    terminal = Pane(tmp_path, (100, 70))
+    try:
+        terminal.type(f"clear; sh {script}", "Enter")
+        terminal.wait("in bare#1")
+        shown = terminal.wait("in bare#2", 30)
+        assert "▶ running" in shown or "starting" in shown
+        assert "2 of 2" in shown.splitlines()[0]
+        terminal.wait("finished; 2 runs: 2 finished", 30)
+        terminal.type("q")
+        shown = terminal.wait("code 0")
+        assert "bare#1" in shown and "bare#2" in shown and "ratio" in shown
+    finally:
+        terminal.close()

@@ -1,0 +1,153 @@
+"""``--ascii``: nothing else reaches the terminal, in the same places, and it can be read."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from rich.cells import cell_len
+
+from gpuwatch.core.text import clean
+from gpuwatch.tui.display_options import Look
+from gpuwatch.tui.live.gauge_rows import DIGITS
+from gpuwatch.tui.widgets.ascii import known, to_ascii
+from gpuwatch.tui.widgets.ascii_words import in_words
+from gpuwatch.tui.widgets.graph import bar
+from gpuwatch.tui.widgets.keys import keys_row
+from gpuwatch.tui.widgets.line import Line
+from tests.terminal import Pty, surroundings
+
+from ..conftest import ROOT
+from ..harness import live, screen_text, shows
+from ..hostile import EVERYTHING
+from ..sessions import finished
+
+Make = Callable[..., Path]
+GPUWATCH = [sys.executable, "-m", "gpuwatch"]
+
+
+def glyphs(path: Path) -> set[str]:
+    """What is not ASCII in the strings of a module, without its docstrings."""
+    found: set[str] = set()
+    tree = ast.parse(path.read_text())
+    told = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in told:
+            found |= {c for c in node.value if not c.isascii()}
+    return found
+
+
+def test_every_glyph_of_the_screens_has_a_mark_of_its_own_in_ascii() -> None:
+    for path in [*(ROOT / "tui").rglob("*.py"), ROOT / "src" / "gpuwatch" / "core" / "units.py"]:
+        if path.name not in ("ascii.py", "changes.py"):  # tables of characters
+            missing = sorted(c for c in glyphs(path) if c.isprintable() and not known(c))
+            assert not missing, f"{path.name}: {missing}"
+
+
+def test_text_keeps_its_width() -> None:
+    for text in (clean(EVERYTHING), "你好 x", "é ü ß", "▁▂▃▄▅▆▇█ ━━╸── 62 °C … 5 µs"):
+        shown = to_ascii(text)
+        assert shown.isascii() and cell_len(shown) == cell_len(text)
+
+
+def test_no_two_digits_look_alike() -> None:
+    drawn = {digit: to_ascii("".join(rows)) for digit, rows in DIGITS.items() if digit.isdigit()}
+    assert len(drawn) == 10 and len(set(drawn.values())) == 10
+
+
+def test_a_bar_and_a_history_keep_their_form() -> None:
+    filled, empty = map(to_ascii, bar(0.5, 10))
+    assert set(filled) == {"="} and set(empty) == {"-"}
+    empty, unknown = to_ascii("".join(bar(0.0, 10))), to_ascii("".join(bar(None, 10)))
+    assert empty != unknown
+    heights = to_ascii(" ▁▂▃▄▅▆▇█")
+    assert len(set(heights)) == 9
+
+
+@pytest.mark.parametrize(
+    ("environment", "option"),
+    [({}, ["--ascii"]), ({"LC_ALL": "de_DE.ISO-8859-1"}, []), ({"TERM": "linux"}, [])],
+    ids=["asked for", "the locale", "the terminal"],
+)
+def test_no_byte_above_127_reaches_the_terminal(
+    session: Make, tmp_path: Path, environment: dict[str, str], option: list[str]
+) -> None:
+    home = surroundings(HOME=str(tmp_path), **environment)
+    screen = Pty([*GPUWATCH, *option], (100, 30), home)
+    try:
+        screen.wait("new run")
+        for key in ("n", "\x1b", "?", "\x1b", "\x10"):
+            screen.type(key)
+            assert screen.read(10)
+            screen.quiet(0.5)
+        screen.type("\x03")
+        screen.end()
+    finally:
+        screen.close()
+    assert screen.sent.isascii()
+
+
+def test_the_compare_screen_is_ascii_too(session: Make) -> None:
+    paths = [str(session(f"0{n}", meta=finished(), alive=False, start=100 * n)) for n in (1, 2)]
+    screen = Pty([*GPUWATCH, "compare", "--ascii", *paths], (100, 30))
+    try:
+        screen.wait("step time, median")
+        screen.quiet()
+        screen.type("q")
+        assert screen.end() == 0
+    finally:
+        screen.close()
+    assert screen.sent.isascii()
+
+
+def worded(*spans: tuple[str, str], width: int = 80) -> str:
+    line = Line(width)
+    for text, role in spans:
+        line.add(text, role)
+    return to_ascii("".join(text for text, _ in in_words(line).spans()))
+
+
+def test_arrow_keys_have_names_and_a_click_still_presses_them() -> None:
+    keys = [("←→", "time"), ("<", "slower"), (">", "faster"), ("?", "help")]
+    line = in_words(keys_row(keys, 80))
+    text = "".join(text for text, _ in line.spans())
+    assert text.rstrip() == " Left/Right time  < slower  > faster  ? help"
+    pressed = {key: text[start:end] for start, end, key in reversed(line.presses())}
+    assert pressed == {
+        "left": "Left",
+        "right": "/Right",
+        "less_than_sign": "<",
+        "greater_than_sign": ">",
+        "question_mark": "?",
+    }
+    exact = in_words(keys_row(keys, 44))
+    assert "".join(text for text, _ in exact.spans()) == text.rstrip()
+    narrow = in_words(keys_row(keys, 40))
+    assert "".join(text for text, _ in narrow.spans()).rstrip().endswith("? help")
+
+
+def test_words_keep_the_columns_of_a_row() -> None:
+    before = worded((" ≥3 of them        12", "text"))
+    assert before == " >=3 of them       12"
+    assert worded(("memory     ≤838 GB/s  100%|", "text")) == "memory    <=838 GB/s  100%|"
+    assert worded(("┗━┛≤ ┗━┛", "bandwidth")) == "+=+<=+=+"
+    assert (
+        worded((" ↑ ↓ PgUp PgDn      ", "key"), ("scroll", "text")) == " Up Down PgUp PgDn  scroll"
+    )
+    assert worded((" PCIe ↑1 GB/s", "text")) == " PCIe ^1 GB/s"
+    assert worded((" → ", "key"), ("do that", "text")) == " > do that"
+
+
+async def test_the_screens_say_them_where_ascii_is_asked_for(session: Make) -> None:
+    path = session(memory_busy=True, known_card=True, count=False)
+    async with live(path, (120, 40), look=Look(ascii=True)) as (app, pilot):
+        await pilot.press("i")
+        await shows(pilot, "<=1.34 TB/s  bound")
+        await pilot.press("escape", "left")
+        await shows(pilot, "Left/Right time")
+        row = screen_text(app).splitlines()[-1]
+        await pilot.click(offset=(row.index("End"), 39))
+        await shows(pilot, "s stop")

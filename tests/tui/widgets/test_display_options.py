@@ -1,0 +1,89 @@
+"""What the main screens look like dark, light, in 16 colours, without colours and in ASCII.
+
+Stored as the tests of ``test_snapshots`` store their text: styles as runs, of ASCII the text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from gpuwatch.tui.app import GpuwatchApp
+from gpuwatch.tui.compare.screen import CompareScreen
+from gpuwatch.tui.display_options import Look
+from gpuwatch.tui.home.screen import HomeScreen
+from gpuwatch.tui.widgets.ascii import to_ascii
+
+from ..compare.test_compare import study
+from ..conftest import Fake, entry
+from ..harness import check_snapshot, live, running, screen_styles, screen_text, shows
+from ..test_snapshots import LOG, MEASURED, SIZES, name_of
+
+Make = Callable[..., Path]
+Show = Callable[[tuple[int, int], Look], AbstractAsyncContextManager[GpuwatchApp]]
+
+SCREENS = ("live", "home", "compare")
+
+
+@pytest.fixture
+def show(request: pytest.FixtureRequest) -> Callable[[str], Show]:
+    """The app on one of the screens, once that shows what it has."""
+
+    @asynccontextmanager
+    async def on_live(size: tuple[int, int], look: Look) -> AsyncIterator[GpuwatchApp]:
+        session: Make = request.getfixturevalue("session")
+        async with live(session(log=LOG, **MEASURED), size, look=look) as (app, _):
+            yield app
+
+    @asynccontextmanager
+    async def on_home(size: tuple[int, int], look: Look) -> AsyncIterator[GpuwatchApp]:
+        fake: Fake = request.getfixturevalue("fake")
+        states = ("running", "finished", "failed", "stopped", "lost")
+        listed = [Path(f"/home/user/studies/{number}.gpuwatch") for number in range(len(states))]
+        fake.list(*(entry(path, status=state) for path, state in zip(listed, states, strict=True)))
+        async with running(HomeScreen, size, look) as (app, pilot):
+            await shows(pilot, "H100")
+            await shows(pilot, "lost")
+            yield app
+
+    @asynccontextmanager
+    async def on_compare(size: tuple[int, int], look: Look) -> AsyncIterator[GpuwatchApp]:
+        paths = study(request.getfixturevalue("tmp_path"))
+        async with running(lambda: CompareScreen(paths), size, look) as (app, pilot):
+            await shows(pilot, "SLOWER")
+            yield app
+
+    shown: dict[str, Show] = {"live": on_live, "home": on_home, "compare": on_compare}
+    return lambda name: shown[name]
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
+@pytest.mark.parametrize("theme", ["dark", "light", "terminal"])
+@pytest.mark.parametrize("screen", SCREENS)
+async def test_styles(
+    show: Callable[[str], Show], screen: str, theme: str, size: tuple[int, int]
+) -> None:
+    async with show(screen)(size, Look(theme=theme)) as app:
+        check_snapshot(name_of(f"styles-{screen}-{theme}", size), screen_styles(app))
+
+
+@pytest.mark.parametrize("screen", SCREENS)
+async def test_styles_without_colours(
+    show: Callable[[str], Show], screen: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    async with show(screen)((80, 24), Look()) as app:
+        styles = screen_styles(app)
+        assert "#" not in styles, "no colour is sent"
+        check_snapshot(name_of(f"styles-{screen}-no-color", (80, 24)), styles)
+
+
+@pytest.mark.parametrize("size", SIZES, ids=str)
+@pytest.mark.parametrize("screen", SCREENS)
+async def test_ascii(show: Callable[[str], Show], screen: str, size: tuple[int, int]) -> None:
+    async with show(screen)(size, Look(ascii=True)) as app:
+        # What the terminal's driver makes of it; that it does is told by ``test_ascii``.
+        check_snapshot(name_of(f"ascii-{screen}", size), to_ascii(screen_text(app)))

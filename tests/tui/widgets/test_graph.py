@@ -1,0 +1,161 @@
+"""Bars, histories, windows: fixed scales, and unknown is never zero."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from gpuwatch.core.text import clean
+from gpuwatch.core.units import NS
+from gpuwatch.session.reading.reader import SessionReader
+from gpuwatch.tui.feed.collector import Collector
+from gpuwatch.tui.feed.series import Series
+from gpuwatch.tui.feed.view import View
+from gpuwatch.tui.widgets.cells import fit, pad, wrap
+from gpuwatch.tui.widgets.changes import cells_of, changed
+from gpuwatch.tui.widgets.graph import area, axis, bar, longer, window
+from gpuwatch.tui.widgets.line import Line, Span
+
+from ..sessions import START_UNIX_NS, Script, write
+
+
+def drawn(values: list[float | None], top: float, height: int) -> list[str]:
+    return ["".join(text for text, _ in row) for row in area(values, top, height)]
+
+
+def test_a_constant_half_draws_half_full() -> None:
+    assert drawn([0.5, 0.5], 1.0, 2) == ["  ", "██"]
+    assert drawn([0.5], 1.0, 1) == ["▄"]
+
+
+def test_zero_is_a_line_and_unknown_is_blank() -> None:
+    assert drawn([0.0, None, 1.0], 1.0, 1) == ["▁ █"]
+
+
+def test_more_than_the_top_is_cut() -> None:
+    assert drawn([7.0], 1.0, 2) == ["█", "█"]
+
+
+def test_a_row_under_the_edge_is_one_run_of_one_style() -> None:
+    assert [len(row) for row in area([0.9, 0.8, 0.9], 1.0, 4)] == [1, 1, 1, 1]
+
+
+@pytest.mark.parametrize("fraction", [-1.0, 0.0, 0.33, 0.5, 1.0, 9.0, None])
+def test_a_bar_has_its_width(fraction: float | None) -> None:
+    filled, empty = bar(fraction, 11)
+    assert len(filled + empty) == 11
+    if fraction is None:
+        assert set(empty) == {"┄"}, "unknown differs from nothing"
+
+
+def test_a_running_window_moves_in_jumps() -> None:
+    views = {window(int(t * NS), 60, 50) for t in (102.1, 104.0, 107.9)}
+    assert len(views) == 1
+    view = views.pop()
+    assert (view.start, view.end) == (48 * NS, 108 * NS)
+
+
+def test_all_of_a_run_keeps_its_scale_while_it_grows() -> None:
+    assert window(61 * NS, None, 50) == window(119 * NS, None, 50)
+    assert window(61 * NS, None, 50, ended=True).end == 61 * NS
+    assert longer(10**9) >= 10**9
+
+
+def test_the_axis_labels_time_since_the_start() -> None:
+    line, labels = axis(window(30 * NS, 60, 60))
+    assert len(line) == len(labels) == 60
+    assert labels.split() == ["0:00", "0:20", "0:40"] and line[20] == "┬"
+
+
+def test_a_tick_covers_its_interval_but_a_gap_stays_a_gap() -> None:
+    series = Series()
+    for n in range(5):
+        series.add(n * NS, 1.0)
+    for n in range(15, 20):
+        series.add(n * NS, 2.0)
+    columns = series.columns(window(20 * NS, 20, 40, ended=True), 1.0)
+    assert columns[:8] == [1.0] * 8 and columns[32:38] == [2.0] * 6
+    assert columns[9:27] == [None] * 18
+
+
+def test_a_million_ticks_open_fast_and_paint_from_the_tier(tmp_path: Path) -> None:
+    path = write(tmp_path / "x.gpuwatch", Script(seconds=100, steps=False, kind="machine"))
+    _multiply(path, 1_000_000)
+    begin = time.process_time()
+    with SessionReader(path) as reader:
+        collector = Collector(reader, lambda: START_UNIX_NS)
+        collector.update()
+        opened = time.process_time() - begin
+        read = len(collector._series["gpu0", "hw.gpu.utilization"]._times)
+        begin = time.process_time()
+        snapshot = collector.snapshot(View(None, None, 120))
+        painted = time.process_time() - begin
+    assert read < 2000
+    assert sum(value is not None for value in snapshot.gauges[0].history) > 40
+    assert opened < 2.0 and painted < 0.5
+
+
+def _multiply(path: Path, ticks: int) -> None:
+    """Fill the session with ticks up to the number ``ticks``, and their tier."""
+    import sqlite3
+
+    db = sqlite3.connect(path)
+    names = [row[1] for row in db.execute("PRAGMA table_info(tick)")][2:]
+    columns = ", ".join(names)
+    db.execute(
+        "WITH RECURSIVE more(n) AS (SELECT 201 UNION ALL SELECT n + 1 FROM more WHERE n < ?) "
+        f"INSERT INTO tick (n, t, {columns}) "
+        f"SELECT more.n, more.n * 500000000, {columns} FROM more JOIN tick ON tick.n = 100",
+        (ticks,),
+    )
+    db.execute("DELETE FROM tier")
+    for stat in range(4):
+        db.execute(
+            "WITH RECURSIVE more(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM more WHERE n < ?) "
+            f"INSERT INTO tier (n, stat, {columns}) "
+            f"SELECT more.n, ?, {columns} FROM more JOIN tick ON tick.n = 100",
+            (ticks // 20, stat),
+        )
+    db.commit()
+    db.close()
+
+
+# Text.
+
+
+def test_clean_removes_what_a_terminal_would_obey() -> None:
+    assert clean("a\x1b[31mb\x1b]8;;http://x\x07c\x1b]8;;\x07\x00d") == "abcd"
+    assert clean("50%\r100%\n") == "100%"
+    assert clean("x\u202ey\u2066z\ufeff") == "xyz"
+    assert clean("tab\there") == "tab here"
+    assert clean("e\u0301 日本") == "e 日本"
+
+
+def test_fit_and_pad_count_cells_not_characters() -> None:
+    assert fit("日本語", 5) == "日本…"
+    assert pad("日本", 6) == "日本  " and pad("1", 3, ">") == "  1"
+    assert fit("abc", 0) == ""
+
+
+def test_wrap_breaks_long_words_and_says_that_something_is_missing() -> None:
+    assert wrap("one two three", 7, 3) == ["one two", "three"]
+    assert wrap("x" * 10, 4, 2) == ["xxxx", "xxx…"]
+    assert wrap("", 4, 2) == []
+
+
+def test_only_what_differs_of_a_row_is_painted() -> None:
+    def row(text: str) -> tuple[tuple[str, str], ...]:
+        return Line(20).add("value ").add(text, "strong").spans()
+
+    def stretches(old: tuple[Span, ...], new: tuple[Span, ...], width: int) -> object:
+        return changed(cells_of(old), cells_of(new), width)
+
+    assert stretches(row("12"), row("12"), 20) == []
+    assert stretches(row("12"), row("13"), 20) == [(7, 8)]
+    assert stretches(row("日x"), row("日y"), 20) == [(8, 9)]
+    assert stretches(row("12"), row(""), 20) == [(6, 8)]
+    far = [(0, 1), (29, 30)]
+    old, new = (("a" + "x" * 28 + "b", "text"),), (("c" + "x" * 28 + "d", "text"),)
+    assert stretches(old, new, 30) == far
