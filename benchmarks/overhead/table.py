@@ -11,7 +11,7 @@ import numpy as np
 
 from benchmarks.overhead.measure import Case, Measured
 from benchmarks.overhead.windows import cpu_share, slowdown, undisturbed
-from gpuwatch.analysis.results import Interval
+from gpuwatch.analysis.statistics.intervals import Interval
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "performance.md"
 BEGIN, END = "<!-- overhead: begin -->", "<!-- overhead: end -->"

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import stats
 
-from gpuwatch.analysis.results import Interval
-from gpuwatch.analysis.statistics.intervals import relative
+from gpuwatch.analysis.statistics.intervals import Interval, relative
 
 LEVEL = 0.95
 BLOCK = 5

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from gpuwatch.analysis.hardware.profile import KERNELS, MEMORY_TIME, OPERATORS
-from gpuwatch.analysis.results import Cell, Run, Steady
+from gpuwatch.analysis.results import Cell, Run
+from gpuwatch.analysis.samples.steady_state import Steady
 from gpuwatch.analysis.summary.summary import Summary
 
 PROFILED_STEPS = 4

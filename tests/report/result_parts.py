@@ -10,15 +10,15 @@ from gpuwatch.analysis.comparison.side_by_side import compare
 from gpuwatch.analysis.hardware.profile import KERNELS
 from gpuwatch.analysis.results import (
     Cell,
-    Interval,
     NoiseFloor,
     Overall,
-    Resolves,
     Sweep,
     SweepPoint,
     TableRow,
     Verdict,
 )
+from gpuwatch.analysis.statistics.intervals import Interval
+from gpuwatch.analysis.statistics.power import Resolves
 from gpuwatch.core.models import Environment, Workload
 from gpuwatch.session.study.plan import Part, Plan, PlannedRun
 

@@ -11,23 +11,23 @@ import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from gpuwatch.analysis.comparison.side_by_side import Difference
 from gpuwatch.analysis.hardware.kernels import KernelRow
 from gpuwatch.analysis.hardware.profile import KERNELS
 from gpuwatch.analysis.results import (
     Cell,
     Contrast,
+    Difference,
     Evidence,
     Explanation,
-    Interval,
     Kind,
     Question,
     Run,
     StartUp,
-    Steady,
     StudyResult,
     Verdict,
 )
+from gpuwatch.analysis.samples.steady_state import Steady
+from gpuwatch.analysis.statistics.intervals import Interval
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.models import Problem

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.analysis.comparison.side_by_side import Difference
-from gpuwatch.analysis.results import Cell, Kind, StudyResult
+from gpuwatch.analysis.results import Cell, Difference, Kind, StudyResult
 from gpuwatch.core.models import Problem
 from gpuwatch.report.study.markdown import as_markdown
 from gpuwatch.report.study.text import terminal

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from gpuwatch.analysis.comparison.side_by_side import Difference
-from gpuwatch.analysis.results import Cell, Question, StudyResult
+from gpuwatch.analysis.results import Cell, Difference, Question, StudyResult
 from gpuwatch.analysis.study.notes import of_runs, warnings
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import percent

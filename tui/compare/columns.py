@@ -9,8 +9,7 @@ from itertools import groupby
 from rich.cells import cell_len
 
 from gpuwatch.analysis.comparison.comparison_row import Row
-from gpuwatch.analysis.comparison.side_by_side import Difference
-from gpuwatch.analysis.results import TableRow
+from gpuwatch.analysis.results import Difference, TableRow
 from gpuwatch.core.deferred import dataclass
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.text import clean

@@ -10,8 +10,10 @@ from collections.abc import Mapping
 from dataclasses import field
 from enum import Enum
 
-from gpuwatch.analysis.comparison.side_by_side import Difference
 from gpuwatch.analysis.hardware.kernels import KernelRow
+from gpuwatch.analysis.samples.steady_state import Steady
+from gpuwatch.analysis.statistics.intervals import Interval
+from gpuwatch.analysis.statistics.power import Resolves
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core.deferred import dataclass
 from gpuwatch.core.metrics import Method
@@ -40,14 +42,12 @@ class Kind(str, Enum):
 
 
 @dataclass(frozen=True)
-class Interval:
-    """A relative change and its interval: 0.031 is +3.1 %. ``exp`` of log-ratios, less 1."""
+class Difference:
+    """Something of the surroundings that is not the same everywhere."""
 
-    estimate: float
-    low: float
-    high: float
-    level: float
-    """Confidence, such as 0.95."""
+    scope: str
+    key: str
+    values: tuple[JSON, ...]
 
 
 @dataclass(frozen=True)
@@ -82,30 +82,6 @@ class Verdict:
     """The relative change itself, from one pair on: also where no interval can be drawn."""
     lacking: bool = False
     """So many runs gave no value that nothing can be told: it was in no test."""
-
-
-@dataclass(frozen=True)
-class Steady:
-    """The steady part of one run's steps."""
-
-    seconds: float | None
-    """Median time of its steps; ``None``: there is no steady state."""
-    first: int
-    """Index of its first step among the full timed steps, from 0."""
-    count: int
-    """Steps in it."""
-    spread: float | None
-    """Scaled median absolute deviation of its steps over their median."""
-    changes: tuple[int, ...] = ()
-    """Indices at which the level changed."""
-    reason: str | None = None
-    """Why there is no steady state."""
-
-    @property
-    def share(self) -> float:
-        """Of all full timed steps that the steady part has; 0 of none."""
-        total = self.first + self.count
-        return self.count / total if total else 0.0
 
 
 @dataclass(frozen=True)
@@ -316,19 +292,6 @@ class Sweep:
     best: int | None
     """Place of the one with the highest throughput."""
     sentence: str
-
-
-@dataclass(frozen=True)
-class Resolves:
-    """What so many blocks can tell at this noise, at a power of 80 %."""
-
-    blocks: int
-    excludes_zero: float
-    """The smallest relative change that is told from none."""
-    beyond_margin: float
-    """The smallest that is called SLOWER or FASTER."""
-    same: bool
-    """Whether no change at all would be called SAME."""
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpuwatch.analysis.comparison.wording import change_text, signed
-from gpuwatch.analysis.results import Interval
+from gpuwatch.analysis.statistics.intervals import Interval
 from gpuwatch.core import units
 
 

@@ -16,7 +16,8 @@ from gpuwatch.analysis.comparison.wording import (
     sentence,
     signed,
 )
-from gpuwatch.analysis.results import Evidence, Interval, Kind, Verdict
+from gpuwatch.analysis.results import Evidence, Kind, Verdict
+from gpuwatch.analysis.statistics.intervals import Interval
 
 BARE, DOCKER = Side("bare", "bare", 7), Side("docker", "docker", 7)
 FIRST, SECOND = Side("bare#1", "bare#1", 7), Side("bare#2", "bare#2", 7)

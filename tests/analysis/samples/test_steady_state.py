@@ -12,8 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.signal import lfilter
 
-from gpuwatch.analysis.results import Steady
-from gpuwatch.analysis.samples.steady_state import steady_series, told
+from gpuwatch.analysis.samples.steady_state import Steady, steady_series, told
 from gpuwatch.analysis.samples.step_series import Single, Together
 from gpuwatch.analysis.statistics.changepoints import noise_of, partition
 

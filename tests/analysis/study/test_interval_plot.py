@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuwatch.analysis.results import Interval, Kind, Verdict
+from gpuwatch.analysis.results import Kind, Verdict
+from gpuwatch.analysis.statistics.intervals import Interval
 from gpuwatch.analysis.study.interval_plot import rows
 
 

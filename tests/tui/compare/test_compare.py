@@ -9,8 +9,8 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from gpuwatch.analysis.comparison.side_by_side import Difference, compare
-from gpuwatch.analysis.results import TableRow
+from gpuwatch.analysis.comparison.side_by_side import compare
+from gpuwatch.analysis.results import Difference, TableRow
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.models import Environment, Workload
 from gpuwatch.session.study import labels

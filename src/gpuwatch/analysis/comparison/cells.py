@@ -8,7 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
 
 from gpuwatch.analysis.comparison.verdict import outliers
-from gpuwatch.analysis.results import Cell, Lack, Run, Steady
+from gpuwatch.analysis.results import Cell, Lack, Run
+from gpuwatch.analysis.samples.steady_state import Steady
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core.deferred import dataclass
 from gpuwatch.core.models import Workload

@@ -15,6 +15,7 @@ from gpuwatch.analysis.comparison.notes import session_notes
 from gpuwatch.analysis.comparison.ratios import with_ratios
 from gpuwatch.analysis.comparison.training_rows import training_rows
 from gpuwatch.analysis.hardware.kernels import KernelRow, differing_kernels
+from gpuwatch.analysis.results import Difference
 from gpuwatch.analysis.statistics.description import Statistic
 from gpuwatch.analysis.summary.identity import baseline
 from gpuwatch.analysis.summary.identity import headings as headings
@@ -23,18 +24,9 @@ from gpuwatch.analysis.summary.load import load_notes
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core.deferred import dataclass
 from gpuwatch.core.metrics import CATALOGUE, Kind, Method
-from gpuwatch.core.models import JSON, mapping, number
+from gpuwatch.core.models import mapping, number
 
 SCHEMA = 1
-
-
-@dataclass(frozen=True)
-class Difference:
-    """Something of the surroundings that is not the same everywhere."""
-
-    scope: str
-    key: str
-    values: tuple[JSON, ...]
 
 
 @dataclass(frozen=True)

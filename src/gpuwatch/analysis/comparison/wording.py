@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from gpuwatch.analysis.comparison.cells import WHOLE_RUN
 from gpuwatch.analysis.comparison.verdict import FEWEST
-from gpuwatch.analysis.results import Cell, Evidence, Interval, Kind, Verdict
-from gpuwatch.analysis.statistics.intervals import lower_end
+from gpuwatch.analysis.results import Cell, Evidence, Kind, Verdict
+from gpuwatch.analysis.statistics.intervals import Interval, lower_end
 from gpuwatch.core import units
 from gpuwatch.core.deferred import dataclass
 

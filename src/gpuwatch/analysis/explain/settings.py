@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from gpuwatch.analysis.comparison.side_by_side import Difference, differences
+from gpuwatch.analysis.comparison.side_by_side import differences
 from gpuwatch.analysis.explain.sides import Sides
-from gpuwatch.analysis.results import Evidence
+from gpuwatch.analysis.results import Difference, Evidence
 from gpuwatch.core import units
 from gpuwatch.core.models import JSON
 from gpuwatch.core.text import clean

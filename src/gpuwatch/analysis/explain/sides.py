@@ -13,8 +13,8 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 
 from gpuwatch.analysis.comparison.verdict import FEWEST, difference
-from gpuwatch.analysis.results import Cell, Interval, Run
-from gpuwatch.analysis.statistics.intervals import lower_end
+from gpuwatch.analysis.results import Cell, Run
+from gpuwatch.analysis.statistics.intervals import Interval, lower_end
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core.deferred import dataclass
 from gpuwatch.core.text import clean

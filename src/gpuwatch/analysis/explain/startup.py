@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 from gpuwatch.analysis.comparison.verdict import difference
 from gpuwatch.analysis.explain.sides import Sides, median, plausible, step_seconds
-from gpuwatch.analysis.results import Cell, Evidence, Interval, StartUp
-from gpuwatch.analysis.statistics.intervals import lower_end
+from gpuwatch.analysis.results import Cell, Evidence, StartUp
+from gpuwatch.analysis.statistics.intervals import Interval, lower_end
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core import units
 from gpuwatch.core.metrics import Method

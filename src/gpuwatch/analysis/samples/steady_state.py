@@ -11,7 +11,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gpuwatch.analysis.results import Steady
 from gpuwatch.analysis.samples.step_series import Series
 from gpuwatch.analysis.statistics.changepoints import (
     PENALTY,
@@ -22,6 +21,32 @@ from gpuwatch.analysis.statistics.changepoints import (
     without_spikes,
 )
 from gpuwatch.core import units
+from gpuwatch.core.deferred import dataclass
+
+
+@dataclass(frozen=True)
+class Steady:
+    """The steady part of one run's steps."""
+
+    seconds: float | None
+    """Median time of its steps; ``None``: there is no steady state."""
+    first: int
+    """Index of its first step among the full timed steps, from 0."""
+    count: int
+    """Steps in it."""
+    spread: float | None
+    """Scaled median absolute deviation of its steps over their median."""
+    changes: tuple[int, ...] = ()
+    """Indices at which the level changed."""
+    reason: str | None = None
+    """Why there is no steady state."""
+
+    @property
+    def share(self) -> float:
+        """Of all full timed steps that the steady part has; 0 of none."""
+        total = self.first + self.count
+        return self.count / total if total else 0.0
+
 
 FEWEST_STEPS = 10
 LEAST_SHARE = 0.1

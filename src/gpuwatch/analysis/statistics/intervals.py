@@ -12,8 +12,19 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gpuwatch.analysis.results import Interval
 from gpuwatch.core.deferred import dataclass
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A relative change and its interval: 0.031 is +3.1 %. ``exp`` of log-ratios, less 1."""
+
+    estimate: float
+    low: float
+    high: float
+    level: float
+    """Confidence, such as 0.95."""
+
 
 ALPHA = 0.05
 """Error that all comparisons of a question share."""

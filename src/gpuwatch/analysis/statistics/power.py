@@ -12,8 +12,22 @@ import math
 
 import numpy as np
 
-from gpuwatch.analysis.results import Resolves
 from gpuwatch.analysis.statistics.intervals import ALPHA, relative
+from gpuwatch.core.deferred import dataclass
+
+
+@dataclass(frozen=True)
+class Resolves:
+    """What so many blocks can tell at this noise, at a power of 80 %."""
+
+    blocks: int
+    excludes_zero: float
+    """The smallest relative change that is told from none."""
+    beyond_margin: float
+    """The smallest that is called SLOWER or FASTER."""
+    same: bool
+    """Whether no change at all would be called SAME."""
+
 
 FEWEST = 5
 """Pairs, or runs on each side, that a verdict needs; with fewer the figures are described."""

@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gpuwatch.analysis.comparison.wording import change_text, signed
-from gpuwatch.analysis.results import Interval, Verdict
-from gpuwatch.analysis.statistics.intervals import lower_end
+from gpuwatch.analysis.results import Verdict
+from gpuwatch.analysis.statistics.intervals import Interval, lower_end
 from gpuwatch.core.deferred import dataclass
 from gpuwatch.core.text import clean
 

@@ -6,8 +6,9 @@ import math
 from collections.abc import Sequence
 
 from gpuwatch.analysis.comparison.verdict import FEWEST
-from gpuwatch.analysis.results import Contrast, Interval, NoiseFloor, Resolves, Verdict
-from gpuwatch.analysis.statistics.power import resolves
+from gpuwatch.analysis.results import Contrast, NoiseFloor, Verdict
+from gpuwatch.analysis.statistics.intervals import Interval
+from gpuwatch.analysis.statistics.power import Resolves, resolves
 from gpuwatch.core import units
 
 BLOCKS = (5, 7, 10, 20)

@@ -9,10 +9,10 @@ from pathlib import Path
 from gpuwatch.analysis.comparison.cells import Read as Read
 from gpuwatch.analysis.comparison.cells import is_time
 from gpuwatch.analysis.comparison.wording import per_cent
-from gpuwatch.analysis.results import Steady, StudyResult
+from gpuwatch.analysis.results import StudyResult
 from gpuwatch.analysis.samples.coarse import source_of
 from gpuwatch.analysis.samples.every_sample import Source
-from gpuwatch.analysis.samples.steady_state import steady_series
+from gpuwatch.analysis.samples.steady_state import Steady, steady_series
 from gpuwatch.analysis.samples.step_series import Series, series_of
 from gpuwatch.analysis.study.study import study_result
 from gpuwatch.analysis.summary.summary import summarise_from

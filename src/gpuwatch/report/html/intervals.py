@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 
 from gpuwatch.analysis.comparison.wording import per_cent
-from gpuwatch.analysis.results import Contrast, Interval, Question, Verdict
-from gpuwatch.analysis.statistics.intervals import lower_end
+from gpuwatch.analysis.results import Contrast, Question, Verdict
+from gpuwatch.analysis.statistics.intervals import Interval, lower_end
 from gpuwatch.core import units
 from gpuwatch.report import changes
 from gpuwatch.report.html.axis import Axis, anchor, label, over

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gpuwatch.analysis.comparison.wording import change_text
-from gpuwatch.analysis.results import Interval, NoiseFloor, Sweep, SweepPoint
+from gpuwatch.analysis.results import NoiseFloor, Sweep, SweepPoint
+from gpuwatch.analysis.statistics.intervals import Interval
 from gpuwatch.analysis.study.interval_plot import percent
 from gpuwatch.analysis.summary.training import NAMES
 from gpuwatch.core import units

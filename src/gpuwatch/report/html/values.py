@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 
-from gpuwatch.analysis.results import Cell, Question, Run, Steady
+from gpuwatch.analysis.results import Cell, Question, Run
+from gpuwatch.analysis.samples.steady_state import Steady
 from gpuwatch.core import units
 from gpuwatch.report.html.axis import Axis, over
 from gpuwatch.report.html.marks import colour, legend, mark

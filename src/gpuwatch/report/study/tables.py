@@ -8,7 +8,8 @@ from itertools import groupby
 from pathlib import Path
 
 from gpuwatch.analysis.comparison.wording import per_cent
-from gpuwatch.analysis.results import Cell, Interval, Kind, Question, Run, TableRow, Verdict
+from gpuwatch.analysis.results import Cell, Kind, Question, Run, TableRow, Verdict
+from gpuwatch.analysis.statistics.intervals import Interval
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core import units
 from gpuwatch.core.metrics import Method
