@@ -207,7 +207,7 @@ class GpuwatchApp(App[int]):
 def _live(path: Path) -> bool:
     """Whether more may be recorded to a session."""
     from gpuwatch.session.reading.reader import SessionReader
-    from gpuwatch.session.status import status
+    from gpuwatch.session.reading.status import status
 
     try:
         with SessionReader(path) as reader:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.session.reading.reader import SessionReader
-from gpuwatch.session.status import State, status
+from gpuwatch.session.reading.status import State, status
 from tests.conftest import Cli
 
 from .commands.test_record import sessions

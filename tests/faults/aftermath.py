@@ -13,7 +13,7 @@ from pathlib import Path
 from gpuwatch.analysis.summary.summary import summarise
 from gpuwatch.core.models import JSON
 from gpuwatch.session.reading.reader import SessionReader
-from gpuwatch.session.status import Status, status
+from gpuwatch.session.reading.status import Status, status
 from gpuwatch.session.study.removal import OF_A_STUDY
 from tests.conftest import Cli
 

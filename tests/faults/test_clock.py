@@ -14,7 +14,7 @@ import pytest
 
 from gpuwatch.analysis.summary.summary import summarise
 from gpuwatch.session.reading.reader import SessionReader
-from gpuwatch.session.status import State
+from gpuwatch.session.reading.status import State
 from gpuwatch.tui.feed.series import Series
 from gpuwatch.tui.widgets.graph import Window
 from tests.conftest import Cli

@@ -15,7 +15,7 @@ import pytest
 from gpuwatch.analysis.summary.summary import summarise
 from gpuwatch.core.errors import REFUSED
 from gpuwatch.session.reading.reader import SessionReader
-from gpuwatch.session.status import State
+from gpuwatch.session.reading.status import State
 from tests.conftest import Cli
 
 from .aftermath import complete, kept, left_behind, nothing_left, running, sessions, until, workload

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.session.reading.reader import SessionReader
-from gpuwatch.session.status import State
+from gpuwatch.session.reading.status import State
 from gpuwatch.session.study.plan import read
 from gpuwatch.session.writing.write_hints import room
 from tests.conftest import Cli

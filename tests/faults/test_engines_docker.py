@@ -12,7 +12,7 @@ from pathlib import Path
 import docker
 import pytest
 
-from gpuwatch.session.status import State
+from gpuwatch.session.reading.status import State
 from tests.conftest import Cli
 from tests.engines.daemon import DockerDaemon
 

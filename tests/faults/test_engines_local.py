@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.core.processes import start_time
-from gpuwatch.session.status import State
+from gpuwatch.session.reading.status import State
 from tests.conftest import Cli
 
 from .aftermath import PATIENCE, in_order, until

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.session.status import State
+from gpuwatch.session.reading.status import State
 from tests.conftest import Cli
 from tests.fake_nvml import FakeDriver
 

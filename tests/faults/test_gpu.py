@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.session.reading.reader import SessionReader
+from gpuwatch.session.reading.status import State
 from gpuwatch.session.rows import EventRow
-from gpuwatch.session.status import State
 from tests.conftest import Cli
 from tests.fake_nvml import DRIVER_NOT_LOADED, VERSION_MISMATCH, FakeDriver
 

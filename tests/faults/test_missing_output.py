@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.session.reading.reader import SessionReader
-from gpuwatch.session.status import State
+from gpuwatch.session.reading.status import State
 from tests.conftest import Cli
 from tests.engines.daemon import DockerDaemon
 

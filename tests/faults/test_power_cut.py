@@ -15,7 +15,7 @@ from pathlib import Path
 
 from gpuwatch.core.errors import NotASession
 from gpuwatch.session.reading.open import CUT
-from gpuwatch.session.status import State
+from gpuwatch.session.reading.status import State
 from tests.conftest import Cli
 
 from .aftermath import in_order, kept, nothing_left, stepping, until, workload

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.recorder.control import ONE_REQUEST_SECONDS
-from gpuwatch.session.status import State
+from gpuwatch.session.reading.status import State
 from tests.conftest import Cli
 
 from .aftermath import PATIENCE

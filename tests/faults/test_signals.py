@@ -13,7 +13,7 @@ import pytest
 
 from gpuwatch.recorder.control import ONE_REQUEST_SECONDS
 from gpuwatch.session.reading.reader import SessionReader
-from gpuwatch.session.status import State
+from gpuwatch.session.reading.status import State
 from gpuwatch.session.study.plan import read
 from tests.conftest import Cli
 from tests.terminal import Pty

@@ -14,7 +14,7 @@ import docker
 import pytest
 
 from gpuwatch.session.reading.reader import SessionReader
-from gpuwatch.session.status import State
+from gpuwatch.session.reading.status import State
 from tests.conftest import Cli
 from tests.engines.daemon import DockerDaemon
 from tests.fake_nvml import FakeDriver

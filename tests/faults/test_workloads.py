@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.recorder.control import ONE_REQUEST_SECONDS
-from gpuwatch.session.status import State
+from gpuwatch.session.reading.status import State
 
 from .aftermath import PATIENCE, Kept, complete, in_order
 from .environments import STEP, Place, marked, python, text_of

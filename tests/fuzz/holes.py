@@ -13,7 +13,7 @@ from gpuwatch.cli.commands import stop
 from gpuwatch.core.models import mapping
 from gpuwatch.recorder import recover, resume, run_folder
 from gpuwatch.session.reading.reader import SessionReader
-from gpuwatch.session.status import process_id
+from gpuwatch.session.reading.status import process_id
 
 
 def _stop_by_its_handle() -> None:

@@ -20,7 +20,7 @@ from gpuwatch.profiles.base import Text
 from gpuwatch.profiles.files import load
 from gpuwatch.profiles.merge import LONGEST_NAME, MOST_KERNELS, MOST_ROWS, merge
 from gpuwatch.session.reading.reader import SessionReader
-from gpuwatch.session.status import State, status
+from gpuwatch.session.reading.status import State, status
 from tests.profiles.conftest import SAMPLES, loaded
 from tests.profiles.printed import Counted, Row, nsys_csv, nvprof_metrics_csv
 from tests.tui.harness import live, screen_text, shows

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.core.text import shell, to_paste
-from gpuwatch.session.status import State, status
+from gpuwatch.session.reading.status import State, status
 from tests.conftest import Cli
 from tests.terminal import Pty
 

@@ -21,7 +21,7 @@ from gpuwatch.core.metrics import Method
 from gpuwatch.session import schema
 from gpuwatch.session.reading.open import CUT
 from gpuwatch.session.reading.reader import SessionReader
-from gpuwatch.session.status import State, status
+from gpuwatch.session.reading.status import State, status
 from gpuwatch.session.writing.store import SessionStore, event, meta
 from gpuwatch.session.writing.writer import SessionWriter
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from gpuwatch.core.processes import ProcessId, boot_id, identify
-from gpuwatch.session.status import State, status
+from gpuwatch.session.reading.status import State, status
 
 PATH = Path("x.gpuwatch")
 

@@ -9,7 +9,7 @@ from gpuwatch.analysis.results import Cell, Difference, Question, StudyResult
 from gpuwatch.analysis.study.notes import of_runs, warnings
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import percent
-from gpuwatch.session.status import State
+from gpuwatch.session.reading.status import State
 from gpuwatch.tui.compare.columns import (
     Head,
     Layout,

@@ -10,7 +10,7 @@ from gpuwatch.core.errors import GpuwatchError
 from gpuwatch.core.models import JSON, number
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import clock_time, milliseconds
-from gpuwatch.session.status import State
+from gpuwatch.session.reading.status import State
 from gpuwatch.session.study import labels
 from gpuwatch.session.study.label import NONE
 from gpuwatch.tui.live.head_rows import MARKS

@@ -18,8 +18,8 @@ from gpuwatch.core.models import JSON, LONGEST_INTERVAL, SHORTEST_INTERVAL, numb
 from gpuwatch.core.units import NS
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.reader_at import PastReader
+from gpuwatch.session.reading.status import State, Status
 from gpuwatch.session.rows import ChannelRow, DeviceRow, EventRow, LogRow, Processes
-from gpuwatch.session.status import State, Status
 from gpuwatch.session.study.progress import Place
 from gpuwatch.tui.feed import checks
 from gpuwatch.tui.feed.alerts import TOLD

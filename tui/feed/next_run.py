@@ -7,7 +7,7 @@ from pathlib import Path
 from gpuwatch.core.deferred import dataclass
 from gpuwatch.core.errors import GpuwatchError
 from gpuwatch.session.reading.reader import SessionReader
-from gpuwatch.session.status import status
+from gpuwatch.session.reading.status import status
 from gpuwatch.session.study.progress import Following, following, recorder_alive
 from gpuwatch.session.study.study_folder import is_held
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gpuwatch.session.reading.reader import SessionReader
-from gpuwatch.session.status import Status
+from gpuwatch.session.reading.status import Status
 from gpuwatch.tui.feed.snapshot import Trouble
 
 

@@ -11,8 +11,8 @@ from gpuwatch.analysis.hardware.profile import Counters
 from gpuwatch.analysis.hardware.roofline import Roofline
 from gpuwatch.core.deferred import dataclass
 from gpuwatch.core.metrics import Method
+from gpuwatch.session.reading.status import Status
 from gpuwatch.session.rows import DeviceRow, EventRow, LogRow
-from gpuwatch.session.status import Status
 from gpuwatch.session.study.progress import Place
 from gpuwatch.session.study.summary import Contrast
 from gpuwatch.tui.feed.next_run import Ahead

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from gpuwatch.core.errors import GpuwatchError
 from gpuwatch.session.reading.reader import SessionReader
-from gpuwatch.session.status import status
+from gpuwatch.session.reading.status import status
 from gpuwatch.session.study.plan import Plan, case_label, read, unique
 from gpuwatch.session.study.progress import Place, place, tally
 from gpuwatch.session.study.study_folder import SUMMARY_JSON

@@ -10,18 +10,18 @@ from collections.abc import Awaitable
 from dataclasses import replace
 from pathlib import Path
 
-from gpuwatch.session.status import State
+from gpuwatch.session.reading.status import State
 from gpuwatch.session.study.progress import place
 from gpuwatch.session.study.study_folder import sessions_in
 from gpuwatch.tui import commands
 from gpuwatch.tui.commands import Listed
 from gpuwatch.tui.display_options import READ_ONLY
+from gpuwatch.tui.home.line_edit import Edit, label_command
 from gpuwatch.tui.home.list import items_of, stoppable
 from gpuwatch.tui.home.question import delete_question
 from gpuwatch.tui.home.rows import HomeState
 from gpuwatch.tui.messages import LOST_QUESTION, STUDY_QUESTION, stop_question
 from gpuwatch.tui.widgets.canvas_screen import PaintedScreen
-from gpuwatch.tui.widgets.line_edit import Edit, label_command
 
 
 class HomeActs(PaintedScreen):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuwatch.session.status import State
+from gpuwatch.session.reading.status import State
 from gpuwatch.tui.home.list import stoppable
 from gpuwatch.tui.home.rows import HomeState
 

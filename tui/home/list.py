@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 
 from gpuwatch.core.deferred import dataclass
-from gpuwatch.session.status import State
+from gpuwatch.session.reading.status import State
 from gpuwatch.tui.commands import Entry, Listed, Study
 from gpuwatch.tui.home.filter import matches
 

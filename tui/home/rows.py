@@ -14,12 +14,12 @@ from gpuwatch.tui.feed.snapshot import Snapshot
 from gpuwatch.tui.home.devices import device_rows, on_gpu_rows
 from gpuwatch.tui.home.filter import no_field
 from gpuwatch.tui.home.first_contact import Found, first_rows
+from gpuwatch.tui.home.line_edit import Edit, edit_row
 from gpuwatch.tui.home.list import ORDERS, Arrangement, Item
 from gpuwatch.tui.home.table import details, table
 from gpuwatch.tui.live.rows import rule
 from gpuwatch.tui.widgets.cells import fit, wrap
 from gpuwatch.tui.widgets.line import Line
-from gpuwatch.tui.widgets.line_edit import Edit, edit_row
 
 _MOST_UNLISTED = 3
 _MOST_SAID = 3

@@ -14,13 +14,13 @@ from gpuwatch.tui.feed.devices_now import DevicesNow
 from gpuwatch.tui.feed.machine_recorder import MachineRecorder
 from gpuwatch.tui.feed.snapshot import Snapshot, Unreadable
 from gpuwatch.tui.home.keys import HELP, home_keys
+from gpuwatch.tui.home.line_edit import Edit, leaves
 from gpuwatch.tui.home.list import ORDERS
 from gpuwatch.tui.home.opening import HomeOpening
 from gpuwatch.tui.home.rows import Layout, home_rows
 from gpuwatch.tui.home.sessions import HomeSessions
 from gpuwatch.tui.widgets.canvas import Clicked
 from gpuwatch.tui.widgets.keys import keys_row
-from gpuwatch.tui.widgets.line_edit import Edit, leaves
 from gpuwatch.tui.widgets.narrow import send_only_changes
 
 REFRESH_SECONDS = 10.0

@@ -10,7 +10,7 @@ from pathlib import Path
 from gpuwatch.core.deferred import dataclass
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import UNKNOWN, clock_time, milliseconds
-from gpuwatch.session.status import State
+from gpuwatch.session.reading.status import State
 from gpuwatch.tui.home.list import BAD, Item, first_start, moment, place, took
 from gpuwatch.tui.live.head_rows import MARKS
 from gpuwatch.tui.live.rows import samples_rate

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from gpuwatch.core import paths
 from gpuwatch.core.errors import GpuwatchError
-from gpuwatch.session.status import State
+from gpuwatch.session.reading.status import State
 
 if TYPE_CHECKING:
     from gpuwatch.tui.commands import Entry

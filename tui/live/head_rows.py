@@ -6,7 +6,7 @@ from rich.cells import cell_len
 
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import NS, clock_time
-from gpuwatch.session.status import State
+from gpuwatch.session.reading.status import State
 from gpuwatch.session.study.estimate import about
 from gpuwatch.session.study.progress import Place
 from gpuwatch.tui.feed.snapshot import Snapshot, Trouble

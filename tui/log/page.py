@@ -15,6 +15,7 @@ from gpuwatch.core.errors import GpuwatchError
 from gpuwatch.core.units import NS, clock_time
 from gpuwatch.session.reading.log_lines import LogLine
 from gpuwatch.tui.feed.snapshot import Trouble
+from gpuwatch.tui.home.line_edit import Edit, edit_row, leaves
 from gpuwatch.tui.live.head_rows import trouble_rows
 from gpuwatch.tui.log.hits import Hits
 from gpuwatch.tui.log.pager import LogPager, Place
@@ -23,7 +24,6 @@ from gpuwatch.tui.log.search import Found
 from gpuwatch.tui.widgets.canvas_screen import PaintedScreen
 from gpuwatch.tui.widgets.keys import keys_row
 from gpuwatch.tui.widgets.line import Line
-from gpuwatch.tui.widgets.line_edit import Edit, edit_row, leaves
 from gpuwatch.tui.widgets.narrow import send_only_changes
 
 _LOOK_SECONDS = 0.5

@@ -20,7 +20,7 @@ from gpuwatch.core.processes import identify, when_ended
 from gpuwatch.core.text import to_paste
 from gpuwatch.own_command import OWN_COMMAND
 from gpuwatch.recorder.recording import Outcome, Recording
-from gpuwatch.session.status import signal_name
+from gpuwatch.session.reading.status import signal_name
 from gpuwatch.session.study.outcomes import TIME_LIMIT
 from gpuwatch.session.writing.write_hints import room
 

@@ -23,13 +23,13 @@ from gpuwatch.recorder.clocks import Clocks
 from gpuwatch.recorder.clocks import read as read_clocks
 from gpuwatch.recorder.output.intake import Intake
 from gpuwatch.recorder.output.kept_log import KeptLog
-from gpuwatch.recorder.processes.fingerprint import ProcessFacts
 from gpuwatch.recorder.sampling import Sampler, changes, described
 from gpuwatch.recorder.sources import DCGM_HOST, Sources
+from gpuwatch.recorder.workload_fingerprint import ProcessFacts
 from gpuwatch.runners import guarded
 from gpuwatch.runners.base import Run, Runner
 from gpuwatch.session import schema
-from gpuwatch.session.status import process_id
+from gpuwatch.session.reading.status import process_id
 from gpuwatch.session.writing.store import Row, Safety, SessionStore, event, fact, meta
 from gpuwatch.session.writing.write_hints import room
 from gpuwatch.session.writing.writer import COMMIT_SECONDS, MACHINE_COMMIT_SECONDS, SessionWriter

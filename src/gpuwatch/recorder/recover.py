@@ -18,7 +18,7 @@ from gpuwatch.recorder.recording import resume
 from gpuwatch.recorder.sources import Dcgm, Sources
 from gpuwatch.runners import load
 from gpuwatch.session.reading.reader import SessionReader
-from gpuwatch.session.status import goes_on_alone, process_id, status
+from gpuwatch.session.reading.status import goes_on_alone, process_id, status
 from gpuwatch.session.study import study_folder
 
 

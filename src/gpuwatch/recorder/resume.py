@@ -15,7 +15,7 @@ from gpuwatch.recorder.request import Request, given_to, preflight
 from gpuwatch.recorder.run_folder import RecordedElsewhere
 from gpuwatch.recorder.study import StudyRun
 from gpuwatch.session.reading.reader import SessionReader
-from gpuwatch.session.status import goes_on_alone, process_id
+from gpuwatch.session.reading.status import goes_on_alone, process_id
 from gpuwatch.session.study import study_folder
 from gpuwatch.session.study.outcomes import end_of, given_up, interrupted
 from gpuwatch.session.study.plan import Plan, PlannedRun, read

@@ -22,7 +22,7 @@ from gpuwatch.core.errors import GpuwatchError, StorageError, UsageError
 from gpuwatch.core.models import JSON, mapping
 from gpuwatch.core.processes import ProcessId, identify
 from gpuwatch.session.reading.reader import SessionReader
-from gpuwatch.session.status import process_id
+from gpuwatch.session.reading.status import process_id
 from gpuwatch.session.writing.write_hints import room
 
 _LOCK, _HANDLE, _SETTINGS, _STOP = "recorder.lock", "handle.json", "settings.json", "stop"

@@ -12,7 +12,7 @@ from gpuwatch.analysis.results import Cell, Lack, Sweep
 from gpuwatch.analysis.study.sweep import sweep_of
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core.models import JSON, Problem
-from gpuwatch.session.status import State, Status
+from gpuwatch.session.reading.status import State, Status
 from gpuwatch.session.study.study_folder import NotRun
 
 from .. import sessions

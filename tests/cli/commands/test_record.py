@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from gpuwatch.session.reading.reader import SessionReader
-from gpuwatch.session.status import State, status
+from gpuwatch.session.reading.status import State, status
 from tests.conftest import Cli
 
 STEPS = Path(__file__).parents[1] / "steps.py"

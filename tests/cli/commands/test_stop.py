@@ -15,7 +15,7 @@ from gpuwatch.core.paths import session_of
 from gpuwatch.core.processes import start_time
 from gpuwatch.recorder.run_folder import recorder_of
 from gpuwatch.session.reading.reader import SessionReader
-from gpuwatch.session.status import process_id
+from gpuwatch.session.reading.status import process_id
 from tests.conftest import Cli
 
 from .test_record import until

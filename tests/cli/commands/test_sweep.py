@@ -13,7 +13,7 @@ from gpuwatch.cli.dispatch import dispatch
 from gpuwatch.core.errors import UsageError
 from gpuwatch.recorder.request import Request
 from gpuwatch.session.reading.reader import SessionReader
-from gpuwatch.session.status import State, status
+from gpuwatch.session.reading.status import State, status
 from gpuwatch.session.study import plan
 from gpuwatch.workloads.options import parameters_to_argv
 from tests.conftest import Cli

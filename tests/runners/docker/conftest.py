@@ -19,7 +19,7 @@ from gpuwatch.core.models import Environment, LaunchSpec, Mount, Output, Result,
 from gpuwatch.runners.docker.run import DockerRun
 from gpuwatch.runners.docker.runner import DockerRunner
 from gpuwatch.session.reading.reader import SessionReader
-from gpuwatch.session.status import Status, status
+from gpuwatch.session.reading.status import Status, status
 from tests.conftest import Cli
 
 STEPS = Path(__file__).parents[2] / "cli" / "steps.py"

@@ -21,7 +21,7 @@ from gpuwatch.runners.docker import run as docker_run
 from gpuwatch.runners.docker.client import connect
 from gpuwatch.runners.docker.run import DockerRun
 from gpuwatch.runners.docker.runner import DockerRunner
-from gpuwatch.session.status import State
+from gpuwatch.session.reading.status import State
 from tests.engines.daemon import DockerDaemon
 
 from .conftest import Lab, Launched, containers, launch_spec, until

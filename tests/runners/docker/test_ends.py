@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.session.status import State
+from gpuwatch.session.reading.status import State
 
 from .conftest import Lab, Launched, until
 

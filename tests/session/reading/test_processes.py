@@ -12,7 +12,7 @@ from gpuwatch.core.errors import NotASession
 from gpuwatch.session import schema
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.reader_at import PastReader
-from gpuwatch.session.status import State, status
+from gpuwatch.session.reading.status import State, status
 from gpuwatch.session.writing.store import Row, SessionStore
 
 from ..conftest import SECOND, create

@@ -8,7 +8,7 @@ import pytest
 
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.reader_at import PastReader
-from gpuwatch.session.status import State
+from gpuwatch.session.reading.status import State
 from gpuwatch.session.writing import store
 from tests.tui.sessions import NS, Script, finished, write
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.session.reading.reader import SessionReader
-from gpuwatch.session.status import process_id
+from gpuwatch.session.reading.status import process_id
 from gpuwatch.tui.compare.screen import CompareScreen
 from gpuwatch.tui.home.screen import HomeScreen
 from gpuwatch.tui.live.screen import LiveScreen

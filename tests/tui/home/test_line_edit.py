@@ -9,11 +9,11 @@ import pytest
 
 from gpuwatch.tui.commands import Entry
 from gpuwatch.tui.home.filter import no_field
+from gpuwatch.tui.home.line_edit import Edit, leaves
 from gpuwatch.tui.home.list import Arrangement, Item
 from gpuwatch.tui.home.rows import HomeState, home_rows
 from gpuwatch.tui.home.table import details
 from gpuwatch.tui.widgets.line import Line
-from gpuwatch.tui.widgets.line_edit import Edit, leaves
 
 ENTRY = Entry(Path("/s/a"), "finished", "gcn", "bare", "", None, None, None, "s")
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.tui.commands import Entry, Listed, Study
+from gpuwatch.tui.home.line_edit import Edit, edit_row
 from gpuwatch.tui.home.list import ORDERS, Arrangement, Item, arranged, first_start, took
 from gpuwatch.tui.home.rows import HomeState, home_rows
 from gpuwatch.tui.home.table import details, table, verdict
-from gpuwatch.tui.widgets.line_edit import Edit, edit_row
 
 STUDY = Path("/s/pair")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.session.reading.reader import SessionReader
-from gpuwatch.session.status import State
+from gpuwatch.session.reading.status import State
 from gpuwatch.session.writing.store import SessionStore, meta
 from gpuwatch.tui.feed.collector import Collector
 from gpuwatch.tui.feed.view import View

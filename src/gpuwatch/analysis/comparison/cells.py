@@ -14,7 +14,7 @@ from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core.deferred import dataclass
 from gpuwatch.core.models import Workload
 from gpuwatch.core.text import clean
-from gpuwatch.session.status import State
+from gpuwatch.session.reading.status import State
 from gpuwatch.session.study.study_folder import NotRun
 
 STEP_TIME, WHOLE_RUN = "step time", "whole run"

@@ -10,7 +10,7 @@ from gpuwatch.analysis.summary.identity import told, training, unknown_gpus, use
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core import units
 from gpuwatch.core.models import mapping, number
-from gpuwatch.session.status import State
+from gpuwatch.session.reading.status import State
 
 SAME_WORK = 0.01
 """Relative difference of counted FLOP, or of samples, that ways of counting explain."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from gpuwatch.analysis.summary.summary import DeviceSummary, Summary
 from gpuwatch.core.models import JSON, mapping
 from gpuwatch.core.text import clean
-from gpuwatch.session.status import State
+from gpuwatch.session.reading.status import State
 
 _NO_TRAINING = frozenset({"profile", "counters", "device", "data", "download"})
 """What is looked at after the timed steps, and what ``run`` tells the outcome of."""

@@ -11,7 +11,7 @@ from gpuwatch.analysis.samples.step_lines import median_step, throughput
 from gpuwatch.core.models import JSON, mapping, number
 from gpuwatch.core.text import clean
 from gpuwatch.session.reading.reader import SessionReader
-from gpuwatch.session.status import State, status
+from gpuwatch.session.reading.status import State, status
 from gpuwatch.session.study.plan import read
 
 FIRST_STEP_LINES = 2000

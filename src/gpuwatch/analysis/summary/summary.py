@@ -27,8 +27,8 @@ from gpuwatch.core.deferred import dataclass
 from gpuwatch.core.models import JSON, mapping, number
 from gpuwatch.core.uncollected import uncollected
 from gpuwatch.session.reading.reader import SessionReader
+from gpuwatch.session.reading.status import Status, status
 from gpuwatch.session.rows import StepBucket, StepRow
-from gpuwatch.session.status import Status, status
 from gpuwatch.session.study import labels
 from gpuwatch.session.study.label import NONE, Label
 

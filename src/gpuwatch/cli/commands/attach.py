@@ -76,7 +76,7 @@ def _nothing() -> UsageError:
 def _running() -> Path | None:
     """The newest session of a run that goes on."""
     from gpuwatch.session.reading.reader import SessionReader
-    from gpuwatch.session.status import status
+    from gpuwatch.session.reading.status import status
 
     for path in reversed(session_lookup.live_sessions()):
         with SessionReader(path) as reader:

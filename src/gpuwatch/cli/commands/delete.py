@@ -105,7 +105,7 @@ def _check(what: Removal) -> None:
     """
     from gpuwatch.recorder.run_folder import folders_of
     from gpuwatch.session.reading.reader import SessionReader
-    from gpuwatch.session.status import goes_on_alone, process_id, status
+    from gpuwatch.session.reading.status import goes_on_alone, process_id, status
     from gpuwatch.session.study.study_folder import is_held
 
     if not what.files:

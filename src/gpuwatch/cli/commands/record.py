@@ -100,7 +100,7 @@ def start(request: Request, arguments: argparse.Namespace) -> int:
 def _failed(path: Path) -> bool:
     """Whether the workload itself failed; one that could not start has said why already."""
     from gpuwatch.session.reading.reader import SessionReader
-    from gpuwatch.session.status import State, status
+    from gpuwatch.session.reading.status import State, status
 
     with SessionReader(path) as reader:
         meta = reader.meta()

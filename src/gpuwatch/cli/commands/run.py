@@ -57,7 +57,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
 def _ended(folder: Path) -> int:
     """After the screen: the summary of a study that is over, and its exit code."""
     from gpuwatch.session.reading.reader import SessionReader
-    from gpuwatch.session.status import State, status
+    from gpuwatch.session.reading.status import State, status
     from gpuwatch.session.study.outcomes import GIVEN_UP
     from gpuwatch.session.study.progress import recorder_alive
     from gpuwatch.session.study.study_folder import STUDY_ENDED, not_run, sessions_in

@@ -262,7 +262,7 @@ def _stop_machine(path: Path, meta: Mapping[str, JSON]) -> str | None:
     """End a recording of the machine, which has no folder of its own: the kernel says who holds
     its study and has its file open. ``None``: what has no folder is over."""
     from gpuwatch.recorder.run_folder import NotYours, RecordedElsewhere
-    from gpuwatch.session.status import goes_on_alone, process_id, status
+    from gpuwatch.session.reading.status import goes_on_alone, process_id, status
     from gpuwatch.session.study.study_folder import holder
 
     if "result" in meta or "closed" in meta:

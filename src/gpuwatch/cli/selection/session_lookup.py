@@ -86,7 +86,7 @@ def orphans() -> list[tuple[str, str]]:
     """Runs that go on here although their recorder died: label, and what names the session."""
     from gpuwatch.core.errors import GpuwatchError
     from gpuwatch.session.reading.reader import SessionReader
-    from gpuwatch.session.status import goes_on_alone
+    from gpuwatch.session.reading.status import goes_on_alone
 
     found = []
     for path in live_sessions():

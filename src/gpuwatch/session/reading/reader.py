@@ -20,6 +20,7 @@ from gpuwatch.session.reading.log_lines import END, LogLine, lines
 from gpuwatch.session.reading.open import Opened, open_session
 from gpuwatch.session.reading.parsed import Documents, bytes_of, channels_of, devices_of, step_of
 from gpuwatch.session.reading.processes import gpu_process, presences, processes_at
+from gpuwatch.session.reading.status import Status, status, writer_alive
 from gpuwatch.session.reading.step_buckets import buckets, folded
 from gpuwatch.session.reading.validation import in_order, whole
 from gpuwatch.session.rows import (
@@ -34,7 +35,6 @@ from gpuwatch.session.rows import (
     StepRow,
     columns_of,
 )
-from gpuwatch.session.status import Status, status, writer_alive
 
 CHUNK = 5000
 """Rows a reader takes at once, so that it never holds the writer up."""

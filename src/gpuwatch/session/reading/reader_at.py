@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from gpuwatch.core.models import JSON
 from gpuwatch.session.reading.bulk import TickColumns, TierColumns
 from gpuwatch.session.reading.reader import CHUNK, SessionReader
+from gpuwatch.session.reading.status import State, Status, status
 from gpuwatch.session.reading.validation import whole
 from gpuwatch.session.rows import EventRow, GpuProcessRow, LogRow, Processes, StepBucket, StepRow
 from gpuwatch.session.schema import TIER_SECONDS
-from gpuwatch.session.status import State, Status, status
 
 _BUCKET_NS = TIER_SECONDS * 1_000_000_000
 _RUNNING = Status(State.RUNNING, "running", None, live=True)

@@ -13,7 +13,7 @@ from gpuwatch.core.deferred import dataclass
 from gpuwatch.core.errors import GpuwatchError
 from gpuwatch.core.models import JSON, mapping, number
 from gpuwatch.session.reading.reader import SessionReader
-from gpuwatch.session.status import State, process_id, status
+from gpuwatch.session.reading.status import State, process_id, status
 from gpuwatch.session.study.plan import PlannedRun, read
 
 _MOST_FILES, _ENOUGH = 100, 3

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from gpuwatch.core.models import JSON, Problem, mapping
 from gpuwatch.session.reading.reader import SessionReader
-from gpuwatch.session.status import State, status
+from gpuwatch.session.reading.status import State, status
 from gpuwatch.session.study.estimate import cell
 from gpuwatch.session.study.plan import Plan, PlannedRun, case_label
 

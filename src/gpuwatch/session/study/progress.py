@@ -13,7 +13,7 @@ from gpuwatch.core.errors import GpuwatchError
 from gpuwatch.core.models import JSON, mapping, number
 from gpuwatch.core.processes import ProcessId
 from gpuwatch.session.reading.reader import SessionReader
-from gpuwatch.session.status import State, process_id, status
+from gpuwatch.session.reading.status import State, process_id, status
 from gpuwatch.session.study.estimate import Timing, cell, of_session, of_study
 from gpuwatch.session.study.plan import WARM_UP, Plan, PlannedRun, read
 from gpuwatch.session.study.study_folder import is_held, sessions_in

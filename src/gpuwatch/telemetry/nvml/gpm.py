@@ -30,7 +30,7 @@ from gpuwatch.telemetry.nvml.gpm_metrics import (
 )
 from gpuwatch.telemetry.nvml.gpm_requirements import Owner, mend_of
 from gpuwatch.telemetry.nvml.gpm_samples import NotOffered, Pair, Pairs
-from gpuwatch.telemetry.polling.hung_calls import unanswered
+from gpuwatch.telemetry.nvml.hung_calls import unanswered
 
 RETRY_S, RETRY_LONGEST_S = 1.0, 10.0
 """Until a failed GPM is tried again, in seconds: doubled at every failure up to the longest."""

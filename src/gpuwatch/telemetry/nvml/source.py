@@ -22,12 +22,12 @@ from gpuwatch.telemetry.nvml.fields import GpuProcess, facts
 from gpuwatch.telemetry.nvml.gpm import Gpm, wait_for_any
 from gpuwatch.telemetry.nvml.gpm_metrics import HASTE_S
 from gpuwatch.telemetry.nvml.gpu import RETRY_S, Gpu
+from gpuwatch.telemetry.nvml.hung_calls import Call, Place, Silences, unanswered
 from gpuwatch.telemetry.nvml.probe import FRESH_S, Journal
 from gpuwatch.telemetry.nvml.process_utilization import ProcessShares
 from gpuwatch.telemetry.nvml.selection import Found
 from gpuwatch.telemetry.nvml.start import ANSWER_S, begin, silent
 from gpuwatch.telemetry.nvml.xid import XidWatch
-from gpuwatch.telemetry.polling.hung_calls import Call, Place, Silences, unanswered
 from gpuwatch.telemetry.polling.poller import PATIENCE_S, EverySecond, Rounds
 from gpuwatch.telemetry.polling.worker import within
 from gpuwatch.telemetry.polling.worker_pool import Lanes
