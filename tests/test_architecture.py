@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -46,10 +47,15 @@ MAY: dict[str, tuple[set[str], set[str]]] = {
 }
 
 
-def imports(path: Path, package: str) -> set[str]:
-    """Absolute names of all modules that a file imports, wherever in it."""
+def imports(path: Path, package: str, *, types: bool = True) -> set[str]:
+    """Absolute names of all modules that a file imports, wherever in it; without ``types`` not
+    those that are imported for type checkers alone."""
     found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    tree = ast.parse(path.read_text())
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING" and not types:
+            node.body = []
+    for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -92,6 +98,44 @@ def test_a_room_imports_only_what_it_may(room: str) -> None:
             if not good:
                 wrong.append(f"{path.relative_to(ROOT)} imports {name}")
     assert wrong == []
+
+
+SCREENS = {"app", "home", "live", "compare", "log", "new_run", "processes"}
+"""Screens open each other, and the app opens them all."""
+
+
+def parts_of(room: str) -> dict[str, set[str]]:
+    """Each sub-folder of a room, or module that is in none, and those that it imports."""
+    found: dict[str, set[str]] = {}
+
+    def part(name: str) -> str:
+        return "screens" if room == "tui" and name in SCREENS else name
+
+    for path, package in files(room):
+        inside = path.relative_to(ROOT / room).with_suffix("").parts
+        if inside == ("__init__",):
+            continue
+        prefix = f"gpuwatch.{room}."
+        others = {
+            part(name.removeprefix(prefix).split(".")[0])
+            for name in imports(path, package, types=False)
+            if name.startswith(prefix)
+        }
+        own = part(inside[0])
+        found.setdefault(own, set()).update(others - {own})
+    return found
+
+
+@pytest.mark.parametrize("room", MAY)
+def test_the_parts_of_a_room_import_each_other_in_one_direction(room: str) -> None:
+    parts = parts_of(room)
+    assert list(TopologicalSorter(parts).static_order()), "raises CycleError"
+
+
+def test_what_screens_are_made_of_imports_no_screen() -> None:
+    parts = parts_of("tui")
+    for each in ("feed", "widgets", "terminal"):
+        assert "screens" not in parts[each]
 
 
 def test_every_room_is_known_to_this_test() -> None:

@@ -13,12 +13,12 @@ from gpuwatch.core.deferred import dataclass
 from gpuwatch.core.text import clean
 from gpuwatch.own_command import OWN_COMMAND
 from gpuwatch.session.schema import SUFFIX
-from gpuwatch.tui.home.listing import LIST_COMMAND
 from gpuwatch.tui.memfd import nameless_file, text_in
 
 if TYPE_CHECKING:
     from asyncio.subprocess import Process
 
+LIST_COMMAND = ("sessions", "--format", "json")
 TIMEOUT_SECONDS = 120.0
 """Preparing an environment may pull an image; nobody waits longer for an answer."""
 NO_ANSWER = 124

@@ -11,8 +11,8 @@ from gpuwatch.core.deferred import dataclass
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import percent, si
 from gpuwatch.session.rows import EventRow
+from gpuwatch.tui.feed.device_facts import attribute, number_of
 from gpuwatch.tui.feed.snapshot import Alert, DeviceNow
-from gpuwatch.tui.live.device_rows import attribute, number_of
 
 _THROTTLES = {"hw.gpu.throttle.power": "power", "hw.gpu.throttle.thermal": "temperature"}
 _SOME = 0.01

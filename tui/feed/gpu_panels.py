@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from gpuwatch.tui.feed.alerts import told_of
+from gpuwatch.tui.feed.device_facts import number_of
 from gpuwatch.tui.feed.gauges import Sources, bandwidth_of, history_of
 from gpuwatch.tui.feed.snapshot import Alert, DeviceNow, Panel
-from gpuwatch.tui.live.device_rows import number_of
 from gpuwatch.tui.widgets.graph import Window
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Container, Sequence
 
 from gpuwatch.core.units import binary, percent
+from gpuwatch.tui.feed.device_facts import memory_total, number_of
 from gpuwatch.tui.feed.snapshot import Alert, DeviceNow
-from gpuwatch.tui.live.device_rows import memory_total, number_of
 
 _PART = 0.05
 """Less than this part free is little."""

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from gpuwatch.core.deferred import dataclass
 from gpuwatch.core.metrics import Method
+from gpuwatch.tui.feed.device_facts import attribute
 from gpuwatch.tui.feed.gauges import (
     Scales,
     Sources,
@@ -21,7 +22,6 @@ from gpuwatch.tui.feed.rooflines import CORES
 from gpuwatch.tui.feed.series import Series
 from gpuwatch.tui.feed.snapshot import MISSING, DeviceNow, Gauge, Reading
 from gpuwatch.tui.feed.steps import Steps
-from gpuwatch.tui.live.device_rows import attribute
 from gpuwatch.tui.widgets.graph import Window
 
 KEY = "picked"

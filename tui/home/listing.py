@@ -9,10 +9,9 @@ import subprocess
 from collections.abc import Sequence
 
 from gpuwatch.own_command import OWN_COMMAND
+from gpuwatch.tui.commands import LIST_COMMAND
 from gpuwatch.tui.home.watch import signature
 from gpuwatch.tui.memfd import nameless_file, text_in
-
-LIST_COMMAND = ("sessions", "--format", "json")
 
 
 class HomeListing:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpuwatch.core import models
 from gpuwatch.core.metrics import Method
-from gpuwatch.core.text import clean
 from gpuwatch.core.units import UNKNOWN, digits, number, of_total, percent, si
+from gpuwatch.tui.feed.device_facts import attribute, memory_total, number_of
 from gpuwatch.tui.feed.snapshot import DeviceNow
 from gpuwatch.tui.widgets.graph import bar
 from gpuwatch.tui.widgets.line import Line
@@ -22,22 +21,7 @@ _BAR = 4
 """Columns of the shortest bar."""
 _SHORT = 72
 """Columns below which names are shortened."""
-_TOTAL, _POWER_LIMIT, _CORES = "memory.total", "power.limit", "core.logical.count"
-
-
-def attribute(device: DeviceNow, name: str) -> float | None:
-    """A number that does not change, in its base unit, if the device told it."""
-    value = models.number(device.row.attributes.get(name))
-    return float(value) if value is not None and value > 0 else None
-
-
-def memory_total(device: DeviceNow) -> float | None:
-    return attribute(device, _TOTAL)
-
-
-def number_of(device: DeviceNow) -> str:
-    """``0`` of ``gpu0``."""
-    return device.row.id.removeprefix("gpu")
+_POWER_LIMIT = "power.limit"
 
 
 def columns_for(width: int) -> int:
@@ -223,14 +207,3 @@ def host_row(devices: Sequence[DeviceNow], width: int) -> Line | None:
             fields.add("reads", si(read, "B/s")).add("writes", si(written, "B/s"))
     rows = fields.rows()
     return rows[0] if rows else None
-
-
-def name_of(device: DeviceNow | None) -> str:
-    """``GPU 0  NVIDIA H100``, ``CPU  AMD EPYC, 16 cores``."""
-    if device is None:
-        return "no device recorded"
-    name = clean(device.row.name)
-    if device.row.kind == "cpu":
-        cores = attribute(device, _CORES)
-        return f"CPU  {name}" + (f", {cores:.0f} cores" if cores else "")
-    return f"GPU {number_of(device)}  {name}"

@@ -5,16 +5,10 @@ from __future__ import annotations
 from gpuwatch.analysis.hardware.ceilings import UNKNOWN_GPUS
 from gpuwatch.core.deferred import dataclass
 from gpuwatch.core.metrics import Method
+from gpuwatch.tui.feed.device_facts import name_of
 from gpuwatch.tui.feed.snapshot import Gauge, Snapshot
 from gpuwatch.tui.live import grid_rows as grid
-from gpuwatch.tui.live.device_rows import (
-    columns_for,
-    detail_rows,
-    grid_rows,
-    host_row,
-    name_of,
-    pipe_row,
-)
+from gpuwatch.tui.live.device_rows import columns_for, detail_rows, grid_rows, host_row, pipe_row
 from gpuwatch.tui.live.gauge_rows import axis_row, gauge_rows
 from gpuwatch.tui.live.head_rows import banner_rows, title_row
 from gpuwatch.tui.live.rows import (

@@ -10,8 +10,9 @@ from gpuwatch.core.deferred import dataclass
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import NS, UNKNOWN, clock_time, digits, loss, milliseconds, percent
 from gpuwatch.session.rows import EventRow
+from gpuwatch.tui.feed.device_facts import number_of
 from gpuwatch.tui.feed.snapshot import Snapshot, Work
-from gpuwatch.tui.live.device_rows import Fields, number_of
+from gpuwatch.tui.live.device_rows import Fields
 from gpuwatch.tui.live.gauge_rows import EVENT
 from gpuwatch.tui.live.phase_rows import phase_rows
 from gpuwatch.tui.widgets.cells import fit, wrap

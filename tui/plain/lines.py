@@ -20,8 +20,8 @@ from gpuwatch.core.units import (
     percent,
     si,
 )
+from gpuwatch.tui.feed.device_facts import attribute, memory_total, number_of
 from gpuwatch.tui.feed.snapshot import Alert, DeviceNow, Gauge, Snapshot
-from gpuwatch.tui.live.device_rows import attribute, memory_total, number_of
 
 _MEMORY = {"gpu": "hw.gpu.memory.usage", "cpu": "hw.memory.usage"}
 
