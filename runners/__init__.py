@@ -75,7 +75,7 @@ def check(spec: LaunchSpec) -> list[Problem]:
     try:
         return list(load(spec.environment.kind).preflight(spec))
     except GpuwatchError as error:
-        return [Problem("runner-broken", error.message, error.mend)]
+        return [Problem("runner-broken", error.message, error.hint)]
     except (Exception, SystemExit) as error:
         return [broken(spec.environment.kind, error)]
 
@@ -102,7 +102,7 @@ def guarded(kind: str) -> Iterator[None]:
         raise
     except (Exception, SystemExit) as error:
         problem = broken(kind, error)
-        raise NotAvailable(problem.text, problem.fix) from error
+        raise NotAvailable(problem.text, problem.hint) from error
 
 
 def broken(kind: str, error: BaseException) -> Problem:

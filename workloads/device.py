@@ -14,7 +14,7 @@ from .nvidia import Driver, find_driver, hidden_on_purpose
 
 
 def reinstall(capability: Capability | None, driver: str | None) -> str:
-    """The mend for a torch that cannot use this GPU under this driver."""
+    """The hint for a torch that cannot use this GPU under this driver."""
     build = build_for(capability, driver)
     return f"{f'install {build}, or ' if build else ''}ask for the CPU with --device cpu"
 
@@ -71,12 +71,12 @@ def unusable(driver: Driver) -> EnvironmentFailure:
     given = ", ".join(detail for detail in details if detail)
     message = f"this machine has {what}{f' ({given})' if given else ''}, and {build}, cannot use it"
     if driver.version is None:
-        mend = (
-            "start the container with GPU support (docker: --gpus all, apptainer: --nv) or mend "
+        hint = (
+            "start the container with GPU support (docker: --gpus all, apptainer: --nv) or fix "
             "the driver (nvidia-smi must work); or ask for the CPU with --device cpu"
         )
     elif torch.version.cuda is None:
-        mend = reinstall(driver.capability, driver.version)
+        hint = reinstall(driver.capability, driver.version)
     else:
         reason = _refusal()
         message += f": {reason}" if reason else ""
@@ -86,8 +86,8 @@ def unusable(driver: Driver) -> EnvironmentFailure:
             if least and is_too_old(driver.version, torch.version.cuda)
             else ""
         )
-        mend = f"update the driver{to}, or {reinstall(driver.capability, driver.version)}"
-    return EnvironmentFailure(message, mend)
+        hint = f"update the driver{to}, or {reinstall(driver.capability, driver.version)}"
+    return EnvironmentFailure(message, hint)
 
 
 def _refusal() -> str:

@@ -1,4 +1,4 @@
-"""Errors of torch and of the loader, told as failures that a person can mend."""
+"""Errors of torch and of the loader, told as failures that a person can fix."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why a workload stops: one class for each way in which a person can mend it."""
+"""Why a workload stops: one class for each way in which a person can fix it."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from __future__ import annotations
 class Failure(Exception):
     """A stop with a reason. Reported as an ``error`` event and one line on stderr.
 
-    ``kind`` is the event's kind, ``exit_code`` the process's exit code, ``mend`` what to do;
-    message and mend are one line each.
+    ``kind`` is the event's kind, ``exit_code`` the process's exit code, ``hint`` what to do;
+    message and fix are one line each.
     """
 
     kind = "run"
     exit_code = 1
 
-    def __init__(self, message: str, mend: str = "") -> None:
+    def __init__(self, message: str, hint: str = "") -> None:
         self.message = " ".join(message.split())
-        self.mend = " ".join(mend.split())
+        self.hint = " ".join(hint.split())
         super().__init__(self.message)
 
 

@@ -100,9 +100,9 @@ def _parser(description: str) -> argparse.ArgumentParser:
 
 
 def _fail(failure: Failure) -> int:
-    emit("error", kind=failure.kind, message=failure.message, mend=failure.mend)
-    mend = f" ({failure.mend})" if failure.mend else ""
-    print(f"{failure.kind}: {failure.message}{mend}", file=sys.stderr)
+    emit("error", kind=failure.kind, message=failure.message, hint=failure.hint)
+    hint = f" ({failure.hint})" if failure.hint else ""
+    print(f"{failure.kind}: {failure.message}{hint}", file=sys.stderr)
     if os.environ.get(TRACEBACK):
         traceback.print_exception(failure)
     return failure.exit_code

@@ -144,7 +144,7 @@ def to_argv(namespace: argparse.Namespace) -> list[str]:
 
 
 def conflict(namespace: argparse.Namespace) -> tuple[str, str] | None:
-    """Why flags that are each valid do not go together, as (message, mend); None if they do."""
+    """Why flags that are each valid do not go together, as (message, hint); None if they do."""
     if namespace.download and not namespace.data:
         return "--download needs a folder to put the data into", "add --data DIR"
     if namespace.device == "cpu" and namespace.dtype == "tf32":

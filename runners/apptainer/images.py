@@ -65,8 +65,8 @@ def problem(image: Image, environment: Environment, program: str) -> Problem | N
     if not os.path.exists(image.path):
         return None if image.uri and environment.pull else _missing(image, environment, program)
     if not os.access(image.path, os.R_OK):
-        fix = f"ask its owner, or: chmod -R a+rX {shell(image.path)}"
-        return Problem("image-unreadable", f"{image.path} cannot be read by you", fix)
+        hint = f"ask its owner, or: chmod -R a+rX {shell(image.path)}"
+        return Problem("image-unreadable", f"{image.path} cannot be read by you", hint)
     if os.path.isdir(image.path):
         return None if _is_root(image.path) else _no_image(image, "a folder without /bin/sh")
     try:

@@ -125,13 +125,13 @@ def _root_access(mount: Mount) -> list[Problem]:
     source, groups = Path(mount.source), {0, *os.getgroups()}
     who = "root, who has no privileges in the container"
     if (entry := access.unreadable(source, 0, groups)) is not None:
-        fix = f"chmod -R o+rX {shell(mount.source)}, or run as its owner"
-        return [Problem("mount-unreadable", f"{entry} cannot be read by {who}", fix)]
+        hint = f"chmod -R o+rX {shell(mount.source)}, or run as its owner"
+        return [Problem("mount-unreadable", f"{entry} cannot be read by {who}", hint)]
     with contextlib.suppress(OSError):
         wanted = 3 if source.is_dir() else 2
         if mount.writable and not access.permitted(source.stat(), 0, groups, wanted):
-            fix = f"chmod o+w {shell(mount.source)}, or mount it without :rw"
-            return [Problem("mount-unwritable", f"{source} cannot be written by {who}", fix)]
+            hint = f"chmod o+w {shell(mount.source)}, or mount it without :rw"
+            return [Problem("mount-unwritable", f"{source} cannot be written by {who}", hint)]
     return []
 
 

@@ -124,7 +124,7 @@ def _pull(image: images.Image, spec: LaunchSpec, say: Callable[[str], None]) -> 
     """
     missing = images.problem(image, spec.environment, Path(_engine().program).name)
     if missing is not None:
-        raise NotAvailable(missing.text, missing.fix)
+        raise NotAvailable(missing.text, missing.hint)
     assert image.uri is not None
     paths.private_folder(image.path.parent)
     say(f"fetching {image.uri}")

@@ -32,7 +32,7 @@ class Refused(NotAvailable):
     """The daemon cannot be used, for a reason that preflight tells."""
 
     def __init__(self, problem: Problem) -> None:
-        super().__init__(problem.text, problem.fix)
+        super().__init__(problem.text, problem.hint)
         self.problem = problem
 
 
@@ -171,12 +171,12 @@ def _try_socket(where: str) -> None:
 
 def _absent(where: str, why: str) -> Problem:
     if os.environ.get("DOCKER_HOST"):
-        fix = "start it, or correct DOCKER_HOST"
+        hint = "start it, or correct DOCKER_HOST"
     elif shutil.which("dockerd"):
-        fix = "sudo systemctl start docker"
+        hint = "sudo systemctl start docker"
     else:
-        fix = "install Docker: https://docs.docker.com/engine/install/"
-    return Problem("docker-absent", f"no Docker daemon answers at {where}: {why}", fix)
+        hint = "install Docker: https://docs.docker.com/engine/install/"
+    return Problem("docker-absent", f"no Docker daemon answers at {where}: {why}", hint)
 
 
 def _remote(text: str) -> Problem:

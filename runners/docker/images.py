@@ -98,13 +98,13 @@ def _misnamed(image: str, said: str) -> Problem:
     why = said.rpartition("invalid reference format")[2].strip(": ")
     name = _FOREIGN.sub("", image, count=1)
     if name != image:
-        mend = f"Docker needs no such prefix: write {name}"
+        hint = f"Docker needs no such prefix: write {name}"
     elif image != image.lower():
-        mend = f"write {image.lower()}"
+        hint = f"write {image.lower()}"
     else:
-        mend = "write NAME, NAME:TAG or NAME@sha256:..., as `docker image ls` does"
+        hint = "write NAME, NAME:TAG or NAME@sha256:..., as `docker image ls` does"
     return Problem(
-        "image-invalid", f"{image} is no name of a Docker image" + (f": {why}" if why else ""), mend
+        "image-invalid", f"{image} is no name of a Docker image" + (f": {why}" if why else ""), hint
     )
 
 

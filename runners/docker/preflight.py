@@ -76,11 +76,11 @@ def _access_problems(mount: Mount, who: container.User) -> list[Problem]:
     source = Path(mount.source)
     you = f"user {who.uid}:{who.gid}, who has no privileges in the container"
     if (entry := unreadable(source, who.uid, who.all_groups)) is not None:
-        fix = f"chmod -R o+rX {shell(mount.source)}, or run as its owner"
-        return [Problem("mount-unreadable", f"{entry} cannot be read by {you}", fix)]
+        hint = f"chmod -R o+rX {shell(mount.source)}, or run as its owner"
+        return [Problem("mount-unreadable", f"{entry} cannot be read by {you}", hint)]
     with contextlib.suppress(OSError):
         wanted = 3 if source.is_dir() else 2
         if mount.writable and not permitted(source.stat(), who.uid, who.all_groups, wanted):
-            fix = f"chmod o+w {shell(mount.source)}, or mount it without :rw"
-            return [Problem("mount-unwritable", f"{source} cannot be written by {you}", fix)]
+            hint = f"chmod o+w {shell(mount.source)}, or mount it without :rw"
+            return [Problem("mount-unwritable", f"{source} cannot be written by {you}", hint)]
     return []

@@ -66,7 +66,7 @@ class DockerRunner:
             raise NotAvailable(f"the Docker daemon gives no answer: {one_line(error)}") from error
         if found is None:
             problem = images.missing(environment)
-            raise NotAvailable(problem.text, problem.fix)
+            raise NotAvailable(problem.text, problem.hint)
         facts: dict[str, JSON] = {
             **images.facts(image, found),
             "python": environment.python,
@@ -135,16 +135,16 @@ def _remove(daemon: Daemon, name: str) -> None:
 
 def _not_started(error: BaseException, spec: LaunchSpec) -> NotAvailable:
     reason = _RUNTIMES_OWN.sub("", one_line(error))
-    mend = "look at the daemon's log and at the options of --env"
+    hint = "look at the daemon's log and at the options of --env"
     if "could not select device driver" in reason or "nvidia" in reason.lower():
-        mend = "check NVIDIA's container toolkit: nvidia-ctk --version, or run with --gpus none"
+        hint = "check NVIDIA's container toolkit: nvidia-ctk --version, or run with --gpus none"
     elif hiding := [mount for mount in container_launch.mounts(spec) if mount.target in _OWN]:
-        mend = (
+        hint = (
             f"mount={hiding[0]} hides the image's own {hiding[0].target}: "
             f"mount it elsewhere, such as mount={hiding[0].source}:/mnt"
         )
     elif "docker-init" in reason:
-        mend = "install tini (docker-init), which the daemon's own package brings"
+        hint = "install tini (docker-init), which the daemon's own package brings"
     elif isinstance(error, APIError) and error.status_code == 404:
-        mend = f"the image is gone: docker pull {shell(images.reference(spec.environment))}"
-    return NotAvailable(f"Docker could not start the container: {reason}", mend)
+        hint = f"the image is gone: docker pull {shell(images.reference(spec.environment))}"
+    return NotAvailable(f"Docker could not start the container: {reason}", hint)

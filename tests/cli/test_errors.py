@@ -1,4 +1,4 @@
-"""Bad input: one line that says what, why and the mend; the exit code; never a traceback."""
+"""Bad input: one line that says what, why and the hint; the exit code; never a traceback."""
 
 from __future__ import annotations
 

@@ -171,7 +171,7 @@ def test_a_program_that_tells_its_torch_and_no_threads_gets_none_of_two_document
 
 
 @pytest.mark.parametrize(
-    ("others", "sought", "reason", "mend"),
+    ("others", "sought", "reason", "hint"),
     [
         (
             [replace(CPU, threads=1)],
@@ -189,11 +189,11 @@ def test_a_program_that_tells_its_torch_and_no_threads_gets_none_of_two_document
     ],
 )
 def test_why_a_calibrated_cpu_has_no_ceilings_is_told_with_what_helps(
-    others: list[Sought], sought: Sought, reason: str, mend: str
+    others: list[Sought], sought: Sought, reason: str, hint: str
 ) -> None:
     found = ceilings.undecided([document(CPU), *map(document, others)], sought)
     assert found is not None
-    assert reason in found.reason and mend in found.mend
+    assert reason in found.reason and hint in found.hint
 
 
 def test_a_gpu_with_another_driver_is_measured_again_and_one_never_measured_is_not_told() -> None:
@@ -223,4 +223,4 @@ def test_a_folder_that_cannot_be_made_is_told_with_its_mend(home: Path) -> None:
     (home / "gpuwatch").write_text("a file in the way")
     with pytest.raises(StorageError) as told:
         ceilings.store(document(GPU))
-    assert told.value.mend
+    assert told.value.hint

@@ -45,7 +45,7 @@ ENGINES = tuple(_CHECKS)
 
 @cache
 def why_not(engine: str) -> str | None:
-    """Why tests with this engine cannot run here, and the mend; ``None``: they can."""
+    """Why tests with this engine cannot run here, and the hint; ``None``: they can."""
     reason = _CHECKS[engine]()
     return reason and f'{engine}: {reason}; as root: eval "$(.ci/engines)"'
 

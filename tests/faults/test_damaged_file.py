@@ -60,7 +60,7 @@ def test_a_damaged_file_is_read_or_refused_in_one_line(
             found = kept(copy)
         except GpuwatchError as error:
             ends["refused"] += 1
-            assert str(copy) in error.message and error.mend
+            assert str(copy) in error.message and error.hint
             if number < 2:
                 # It reads no log: where that alone is damaged it has nothing to refuse.
                 refused = _refused(copy)
@@ -76,7 +76,7 @@ def test_a_damaged_file_is_read_or_refused_in_one_line(
             assert set(found.ticks) <= set(whole.ticks)
             if found.notice is not None:
                 said.add(found.notice)
-        assert copy.read_bytes() == before, "nothing mends a file by guessing"
+        assert copy.read_bytes() == before, "nothing fixes a file by guessing"
     told(
         Row(
             "machine",

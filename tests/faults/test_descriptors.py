@@ -104,7 +104,7 @@ def lasting(text: str) -> str:
     """What other tests do not change meanwhile, as they do free space and images."""
     text = re.sub(r"[\d.]+ [KMG]iB free", "", text)
     kinds = "apptainer|charliecloud|docker"
-    return re.sub(rf"^((?:{kinds})( +\S+ \S+|:)).*(\n +mend:.*)?", r"\1", text, flags=re.M)
+    return re.sub(rf"^((?:{kinds})( +\S+ \S+|:)).*(\n +Fix:.*)?", r"\1", text, flags=re.M)
 
 
 @pytest.mark.parametrize("command", ["sessions", "doctor", "study"])

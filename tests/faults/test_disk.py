@@ -108,7 +108,7 @@ def test_a_study_that_cannot_begin_a_session_notes_the_rest_as_not_run(
     assert plan is not None and sorted(plan.problems) == [1, 2]
     for (problem,) in plan.problems.values():
         assert "No space left on device" in problem.text
-        assert problem.fix is not None and problem.fix.endswith(f"gpuwatch resume {folder.name}")
+        assert problem.hint is not None and problem.hint.endswith(f"gpuwatch resume {folder.name}")
     assert "No space left on device" in (folder / "summary.md").read_text()
 
 
@@ -160,7 +160,7 @@ def test_what_could_not_be_written_for_a_while_is_written_then(
             assert (path.parent / "summary.md").exists()
             shutil.rmtree(out)
         said = said.replace(str(path), "SESSION").removeprefix("gpuwatch: ")
-        row = f"{fault} while recording, then mended"
+        row = f"{fault} while recording, then fixed"
         told(Row("disk", row, tried, "nothing", "nothing", f"{said}; the event: {_without(text)}"))
 
 

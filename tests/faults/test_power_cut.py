@@ -69,7 +69,7 @@ def test_a_copy_of_file_and_journal_at_any_moment_is_whole_but_for_a_second(
             assert notice is not None
             noticed[notice] += 1
         except NotASession as error:
-            assert error.mend is not None and "ending in -journal" in error.mend
+            assert error.hint is not None and "ending in -journal" in error.hint
             refused.add(error.message.partition(" is ")[2])
     assert hot, "some were cut in the middle of a transaction"
     assert lost < times(5, 1), "a machine at work may be five times slower"

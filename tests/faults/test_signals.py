@@ -141,7 +141,7 @@ def test_a_study_that_is_ended_says_what_did_not_run_and_is_gone_on_with(
         assert plan is not None
         (problem,) = plan.problems[2]
         assert f"ended before its turn ({number})" in problem.text
-        assert problem.fix == f"gpuwatch resume {path.parent.name}"
+        assert problem.hint == f"gpuwatch resume {path.parent.name}"
         assert "2 did not run" in (path.parent / "summary.md").read_text()
         short.touch()
         cli("resume", "--quiet", path.parent)

@@ -25,7 +25,7 @@ _REPORTS: tuple[dict[str, Any], ...] = (
     {"event": "epoch", "epoch": 1, "loss": 0.3},
     {"event": "profile", "tool": "torch.profiler", "tables": {"cpu_op_sum": {
         "columns": ["Name", "Total Time (ns)"], "rows": [["a", 1]]}}},
-    {"event": "error", "message": "out of memory", "mend": "smaller batch"},
+    {"event": "error", "message": "out of memory", "hint": "smaller batch"},
     {"event": "end", "steps": 10, "real_seconds": 3.0},
     {"event": "counters", "tool": "ncu", "flop_per_step": 1.0, "kernels": []},
 )  # fmt: skip

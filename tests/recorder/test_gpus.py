@@ -93,7 +93,7 @@ def test_a_driver_that_does_not_start_is_a_reason_not_a_crash(
 
 
 @pytest.mark.parametrize(
-    ("code", "says", "mend"),
+    ("code", "says", "hint"),
     [
         (DRIVER_NOT_LOADED, "the NVIDIA driver is not loaded", "modprobe nvidia"),
         (VERSION_MISMATCH, "different versions", "reboot"),
@@ -101,20 +101,20 @@ def test_a_driver_that_does_not_start_is_a_reason_not_a_crash(
     ],
 )
 def test_a_driver_that_does_not_start_is_told_once_with_its_mend_and_in_the_summary(
-    cli: Cli, driver: FakeDriver, tmp_path: Path, code: int, says: str, mend: str
+    cli: Cli, driver: FakeDriver, tmp_path: Path, code: int, says: str, hint: str
 ) -> None:
     driver.init(code)
     out = tmp_path / "out"
     done = cli("--record", "--out", out, "--env", "bare", "--env", "bare", "--", "true")
     (told,) = [line for line in done.stderr.splitlines() if says in line]
-    assert mend in told and told.startswith("gpuwatch: ")
+    assert hint in told and told.startswith("gpuwatch: ")
     assert done.stderr.index(told) < done.stderr.index("recording to")
     printed = " ".join(done.stdout.split())
-    assert printed.count(says) == 1 and mend in printed
+    assert printed.count(says) == 1 and hint in printed
     shown = " ".join(cli("show", sessions(out)[0]).stdout.split())
-    assert says in shown and mend in shown
+    assert says in shown and hint in shown
     summary = (sessions(out)[0].parent / "summary.md").read_text()
-    assert says in summary and mend in summary
+    assert says in summary and hint in summary
     assert says in cli("--record", "--out", out, "--duration", "0.2s").stderr
 
 

@@ -78,7 +78,7 @@ def test_a_program_that_tells_nothing_gets_none_of_two_documents() -> None:
     measured(GPU, torch="2.14.0")
     run, intake = RunCeilings([GPU, CPU], COMMAND), Intake(0)
     told = written(run.rows(intake), "ceilings_missing")
-    assert "2 calibrations of NVIDIA H200" in told["reason"] and "`torch`" in told["mend"]
+    assert "2 calibrations of NVIDIA H200" in told["reason"] and "`torch`" in told["hint"]
     versions(intake)
     rows = run.rows(intake)
     assert written(rows)["torch"] == "2.15.0" and written(rows, "ceilings_missing") is None
@@ -96,7 +96,7 @@ def test_what_was_taken_on_trust_is_taken_back_when_the_program_tells_other_thre
     versions(intake, threads=64)
     rows = run.rows(intake)
     assert written(rows) is None
-    assert "OMP_NUM_THREADS=64" in written(rows, "ceilings_missing")["mend"]
+    assert "OMP_NUM_THREADS=64" in written(rows, "ceilings_missing")["hint"]
 
 
 def test_of_another_torch_the_last_measured_is_taken_and_the_runs_torch_is_told() -> None:

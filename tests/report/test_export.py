@@ -73,7 +73,7 @@ def test_a_series_has_a_row_for_each_tick_and_unknown_is_empty(path: Path) -> No
 def test_json_lines_name_keys_and_columns_first_and_unknown_is_null(path: Path) -> None:
     with SessionReader(path) as reader:
         head, *lines = (json.loads(line) for line in as_json_lines(series(reader)))
-    assert head["schema"] == 1 and head["keys"] == ["seconds"]
+    assert head["schema"] == 2 and head["keys"] == ["seconds"]
     assert head["columns"][0] == {
         "device": "gpu0", "metric": "hw.gpu.utilization", "unit": "1",
     }  # fmt: skip
@@ -191,7 +191,7 @@ def test_parquet_carries_unit_method_source_and_reason(path: Path, tmp_path: Pat
     missing = schema.field("workload gpuwatch.throughput [{sample}/s]").metadata
     assert b"reason" not in missing
     about = json.loads(schema.metadata[b"gpuwatch"])
-    assert about["schema"] == 1 and about["what"] == "series"
+    assert about["schema"] == 2 and about["what"] == "series"
 
 
 def test_a_rate_without_steps_is_unavailable_with_its_reason(tmp_path: Path) -> None:
@@ -292,7 +292,7 @@ def test_the_ending_of_the_file_says_the_format(path: Path, cli: Cli, tmp_path: 
     for name in ("a.csv", "a.jsonl", "a.parquet"):
         cli("export", path, "--what", "steps", "--output", out / name)
     assert (out / "a.csv").read_text().startswith("seconds,step,")
-    assert json.loads((out / "a.jsonl").read_text().splitlines()[0])["schema"] == 1
+    assert json.loads((out / "a.jsonl").read_text().splitlines()[0])["schema"] == 2
     assert arrow.read_table(out / "a.parquet").num_rows == STEPS
     assert sorted(each.name for each in out.iterdir()) == ["a.csv", "a.jsonl", "a.parquet"]
 

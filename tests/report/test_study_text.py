@@ -53,7 +53,7 @@ def test_no_line_is_wider_than_the_terminal(two_cases: StudyResult, columns: int
 def test_it_reads_without_colour_and_hostile_names_stay_harmless(hostile: StudyResult) -> None:
     text = terminal(hostile)
     assert "\x1b" not in text and "\u202e" not in text
-    lines = [line for line in text.split("\n") if "mend:" not in line]
+    lines = [line for line in text.split("\n") if "Fix:" not in line]
     assert max(map(len, lines)) <= 80
 
 
@@ -139,7 +139,7 @@ def test_what_did_not_run_has_its_mend_on_a_line_of_its_own_and_what_comes_is_co
     command = "gpuwatch build apptainer --base docker://" + "x" * 90
     missing = NotRun("apptainer", (Problem("image-missing", "there is no image", command),))
     text = terminal(replace(result, not_run=(missing,), to_come=3))
-    assert "\napptainer did not run: there is no image\n    mend: " + command + "\n" in text
+    assert "\napptainer did not run: there is no image\n    Fix: " + command + "\n" in text
     assert "3 runs are still to come" in text.split("\n\n")[3]
 
 
@@ -193,7 +193,7 @@ def test_what_did_not_run_for_one_reason_is_one_line_with_its_share_and_blocks(
     last = [run for run in result.plan.runs if run.block in (6, 7)]
     gone = tuple(NotRun(run.environment.label, ended, run.index) for run in last)
     told = terminal(replace(result, not_run=gone))
-    line = "\n6 of 24 runs did not run (blocks 6 to 7): the study was ended\n    mend: "
+    line = "\n6 of 24 runs did not run (blocks 6 to 7): the study was ended\n    Fix: "
     assert told.count("did not run") == 1 and f"{line}gpuwatch resume S\n" in told
     docker = tuple(each for each in gone if each.label == "docker")
     assert "\ndocker: 2 of 24 runs did not run (blocks 6 to 7)" in terminal(

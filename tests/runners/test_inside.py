@@ -147,7 +147,10 @@ def test_cuda_counts_gpus_inside_as_outside() -> None:
 def test_memory_beyond_the_callers_is_refused(tmp_path: Path) -> None:
     asked = replace(spec(OURS, tmp_path, memory_bytes=2 << 30), limits=Limits(memory_bytes=1 << 30))
     (problem,) = container_launch.problems(asked)
-    assert (problem.code, problem.fix) == ("memory-beyond-limit", "write memory=1073741824 or less")
+    assert (problem.code, problem.hint) == (
+        "memory-beyond-limit",
+        "write memory=1073741824 or less",
+    )
     assert codes(replace(asked, limits=Limits(memory_bytes=2 << 30))) == codes(spec(OURS)) == []
 
 
@@ -156,7 +159,7 @@ def test_a_mount_that_is_not_there_is_named_with_what_mends_it(tmp_path: Path) -
     there = (Mount(str(tmp_path), "/in"), Mount(str(missing), "/other"))
     (problem,) = container_launch.problems(spec(OURS, tmp_path, mounts=there))
     assert problem.code == "mount-missing" and str(missing) in problem.text
-    assert problem.fix is not None and "mount=" in problem.fix
+    assert problem.hint is not None and "mount=" in problem.hint
     assert codes(spec(with_data(missing))) == ["mount-missing"]
 
 
@@ -171,8 +174,8 @@ def test_download_into_a_read_only_mount_names_the_command_that_fetches_before(
 ) -> None:
     (problem,) = container_launch.problems(spec(with_data(tmp_path, download=True)))
     assert problem.code == "download-in-container"
-    assert problem.fix is not None
-    assert f"gpuwatch --record mnist-cnn --download --data {tmp_path}" in problem.fix
+    assert problem.hint is not None
+    assert f"gpuwatch --record mnist-cnn --download --data {tmp_path}" in problem.hint
 
 
 def test_a_spec_without_fault_has_no_problem(tmp_path: Path) -> None:

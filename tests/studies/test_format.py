@@ -159,7 +159,7 @@ def test_what_is_wrong_is_named_with_its_place(text: str, said: list[str]) -> No
     with pytest.raises(UsageError) as caught:
         read(text)
     told = str(caught.value)
-    assert told.startswith("mine.toml") and caught.value.mend
+    assert told.startswith("mine.toml") and caught.value.hint
     for each in said:
         assert each in told
     assert "\n" not in told and len(told) < 400

@@ -67,7 +67,7 @@ class Fake:
         card = {"name": "NVIDIA H100", "memory_bytes": 85e9, "torch": None}
         listed: list[dict[str, Any]] = [{"id": f"gpu{n}", **card} for n in range(gpus)]
         if torch:
-            listed[0]["torch"] = {"text": torch, "fix": "install another"}
+            listed[0]["torch"] = {"text": torch, "hint": "install another"}
         why = None if gpus else {"text": "no NVIDIA GPU is seen"}
         found = {"environments": [*environments], "gpus": listed, "gpu_unavailable": why}
         (self.folder / "doctor.json").write_text(json.dumps(found))
@@ -110,7 +110,7 @@ def environment(text: str, trouble: str = "", *, with_gpu: str = "") -> dict[str
     """One environment as ``gpuwatch doctor --format json`` tells it."""
 
     def answer(why: str) -> dict[str, Any]:
-        return {"problems": [{"code": "x", "text": why, "fix": f"mend {text}"}] if why else []}
+        return {"problems": [{"code": "x", "text": why, "hint": f"fix {text}"}] if why else []}
 
     known = {"without_gpu": answer(trouble), "with_gpu": answer(with_gpu or trouble)}
     return {"env": text, "engine": f"Engine of {text.partition('=')[0]}", **known}

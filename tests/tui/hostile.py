@@ -62,7 +62,7 @@ def fields(text: str, longest: str = "") -> dict[str, Any]:
         "events": [(20.0, text, text), (30.0, "xid", text)],
         "meta": {
             **finished(1),
-            "error": {"message": text, "mend": text},
+            "error": {"message": text, "hint": text},
             "profile": {**tables, "tool": text, "version": text, "notes": [text]},
         },
         "alive": False,

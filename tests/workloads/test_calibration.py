@@ -125,5 +125,5 @@ def test_a_device_that_is_not_there_is_told_in_one_line(
 ) -> None:
     told = run_workload("--calibrate", "--device", device)
     assert told.code == code
-    assert says in told.one("error")["mend"] and len(told.stderr.splitlines()) == 1
+    assert says in told.one("error")["hint"] and len(told.stderr.splitlines()) == 1
     assert told.all("ceiling") == []

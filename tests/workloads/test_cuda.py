@@ -51,7 +51,7 @@ def test_the_steps_add_up_to_the_time_that_passed(run_workload: Callable[..., Re
 def test_running_out_of_memory_names_the_batch_size(run_workload: Callable[..., Report]) -> None:
     done = run_workload("resnet50", "--steps", 1, "--batch-size", 20000, "--workers", 0, **VISIBLE)
     assert done.code == 1
-    assert "20000" in done.one("error")["mend"]
+    assert "20000" in done.one("error")["hint"]
     assert "Traceback" not in done.stderr
 
 

@@ -262,7 +262,7 @@ def test_a_folder_of_another_shape_is_refused_with_what_is_found(tmp_path: Path)
     ):
         with pytest.raises(UsageFailure, match=r"expected .*; found cat/, readme\.md") as caught:
             read()
-        assert "leave --data out" in caught.value.mend
+        assert "leave --data out" in caught.value.hint
 
 
 def test_more_classes_than_the_model_has_are_refused(tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ def test_a_gpu_that_torch_cannot_use_stops_the_run(monkeypatch: pytest.MonkeyPat
     with pytest.raises(EnvironmentFailure, match=r"Tesla K80, driver 470\.57, .* 3\.7") as caught:
         choose("auto", "float32")
     assert torch.__version__ in caught.value.message
-    assert "--device cpu" in caught.value.mend
+    assert "--device cpu" in caught.value.hint
     assert choose("cpu", "float32").type == "cpu"
 
 
@@ -51,8 +51,8 @@ def test_a_torch_without_cuda_is_told_to_be_replaced(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(torch.version, "cuda", None)
     failure = unusable(replace(DRIVER, capability=(7, 0)))
     assert "CPU only" in failure.message
-    assert "install torch before 2.15, built for CUDA 12.6" in failure.mend
-    assert unusable(DRIVER).mend == "ask for the CPU with --device cpu"
+    assert "install torch before 2.15, built for CUDA 12.6" in failure.hint
+    assert unusable(DRIVER).hint == "ask for the CPU with --device cpu"
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_the_build_for_a_gpu_follows_from_its_capability_and_driver(
 
 
 def test_a_container_without_gpu_support_is_told_how_to_get_it() -> None:
-    assert "--gpus all" in unusable(Driver(1)).mend
+    assert "--gpus all" in unusable(Driver(1)).hint
 
 
 def test_gpus_hidden_on_purpose_are_not_there(
@@ -158,7 +158,7 @@ def test_shared_memory_that_is_too_small_for_the_batches_is_refused(
     Batches(data, 4, 0, 0, cpu).check_shared_memory()
     with pytest.raises(EnvironmentFailure, match="3 batches of 4") as caught:
         Batches(data, 4, 1, 0, cpu).check_shared_memory()
-    assert "--shm-size" in caught.value.mend
+    assert "--shm-size" in caught.value.hint
 
 
 @pytest.mark.parametrize("dtype", ["tf32", "float16"])
@@ -175,12 +175,12 @@ def test_running_out_of_memory_names_the_batch_size() -> None:
     ):
         failure = translate(error, 256)
         assert failure.kind == "run"
-        assert "256" in failure.mend
+        assert "256" in failure.hint
 
 
 def test_a_bus_error_of_a_worker_names_shared_memory() -> None:
     text = "DataLoader worker (pid 7) is killed by signal: Bus error. It is possible that"
-    assert "/dev/shm" in translate(RuntimeError(text), 1).mend
+    assert "/dev/shm" in translate(RuntimeError(text), 1).hint
 
 
 def test_a_package_that_is_there_and_broken_is_not_called_missing() -> None:

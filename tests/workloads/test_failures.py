@@ -26,8 +26,8 @@ def refused(done: Report, kind: str, code: int) -> dict[str, str]:
     assert (error["kind"], done.code) == (kind, code)
     assert len(done.stderr.splitlines()) == 1
     assert "Traceback" not in done.stderr
-    assert error["mend"]
-    assert "\n" not in error["message"] + error["mend"]
+    assert error["hint"]
+    assert "\n" not in error["message"] + error["hint"]
     return error
 
 
@@ -59,7 +59,7 @@ def test_a_python_without_torch_is_told_how_to_get_it(archive: Path) -> None:
     )
     events, log = parse(done.stdout)
     error = refused(Report(events, done.returncode, log, done.stderr), "environment", 3)
-    assert error["mend"] == "PYTHON -m pip install torch torchvision"
+    assert error["hint"] == "PYTHON -m pip install torch torchvision"
 
 
 def test_the_list_is_json_lines_and_needs_no_torch(archive: Path) -> None:
@@ -109,7 +109,7 @@ def test_what_a_workload_cannot_do_is_refused(refuse: Run, arguments: str, word:
 @pytest.mark.torch
 def test_an_unknown_model_comes_with_those_that_are_close(refuse: Run) -> None:
     error = refused(refuse("torchvision:resnet5", "--device", "cpu"), "usage", 2)
-    assert "torchvision:resnet50" in error["mend"]
+    assert "torchvision:resnet50" in error["hint"]
 
 
 @pytest.mark.torch
@@ -123,7 +123,7 @@ def test_a_gpu_that_is_asked_for_and_not_there_is_an_environments_failure(
     run_workload: Run,
 ) -> None:
     error = refused(run_workload("mnist-cnn", "--device", "cuda"), "environment", 3)
-    assert "--device cpu" in error["mend"]
+    assert "--device cpu" in error["hint"]
 
 
 @pytest.mark.torch

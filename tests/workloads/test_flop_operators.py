@@ -248,7 +248,7 @@ def test_a_count_is_right_where_torchs_own_is_not(run: Run, right: int, torchs: 
         run()
     assert work_of(run).flop == right
     assert right != torchs
-    if torch.__version__.startswith("2.15."):  # another version may have mended it
+    if torch.__version__.startswith("2.15."):  # another version may have fixed it
         assert own.get_total_flops() == torchs
 
 

@@ -98,9 +98,9 @@ def test_a_value_that_cannot_be_is_refused(argv: str) -> None:
 def test_flags_that_contradict_each_other_are_told_with_a_mend(argv: str, word: str) -> None:
     found = conflict(parse(*argv.split()))
     assert found is not None
-    message, mend = found
+    message, hint = found
     assert word in message
-    assert "--" in mend
+    assert "--" in hint
 
 
 def test_flags_that_agree_have_no_conflict() -> None:

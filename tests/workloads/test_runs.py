@@ -310,5 +310,5 @@ def test_a_worker_killed_by_a_bus_error_is_told_with_the_mend(extended: Path) ->
     done = run_extended(extended, "new", "--workers", "1")
     assert done.code == 1
     assert done.one("error")["kind"] == "run"
-    assert "/dev/shm" in done.one("error")["mend"]
+    assert "/dev/shm" in done.one("error")["hint"]
     assert "Traceback" not in done.stderr

@@ -71,9 +71,9 @@ def _about(side: Side, width: int) -> list[Row]:
     label = clean(side.label)
     profile = side.profile
     if profile is None or not _has(side):
-        why, mend = side.why_none
+        why, hint = side.why_none
         rows = wrapped(f"{label}: no profile: {why}", width, mark="!", role="text")
-        return rows + (wrapped(mend, width, mark="→", role="text") if mend else [])
+        return rows + (wrapped(hint, width, mark="→", role="text") if hint else [])
     steps = "imported" if profile.steps is None else f"{profile.steps:,} steps"
     tool = " ".join(filter(None, (clean(profile.tool), clean(profile.version or ""))))
     return [((f"   {label}: {tool}, {steps}", "muted"),)]

@@ -82,7 +82,7 @@ class KernelDifferencesScreen(PageScreen):
                     meta = reader.meta()
                 found[path] = Side("", profile_of(meta), why_none(meta))
             except GpuwatchError as error:
-                found[path] = Side("", None, (error.message, error.mend))
+                found[path] = Side("", None, (error.message, error.hint))
         tell(ProfilesRead(found))
 
     def on_profiles_read(self, message: ProfilesRead) -> None:

@@ -81,7 +81,7 @@ class Feed:
             with reader:
                 self._follow(self._begun or Collector(reader, self._now_ns))
         except GpuwatchError as error:
-            self._post(Unreadable(Trouble(error.message, error.mend)))
+            self._post(Unreadable(Trouble(error.message, error.hint)))
         except OSError as error:
             text = f"the session cannot be read: {error.strerror or error}"
             self._post(Unreadable(Trouble(text, "see whether the file is still there")))

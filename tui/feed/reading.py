@@ -26,7 +26,7 @@ class ReadingFailed(Message):
 def trouble_of(error: Exception) -> Trouble:
     """What to say of an error, also of one that nobody foresaw."""
     if isinstance(error, GpuwatchError):
-        return Trouble(error.message, error.mend)
+        return Trouble(error.message, error.hint)
     return Trouble(f"reading failed: {type(error).__name__}: {clean(error, _LONGEST)}")
 
 

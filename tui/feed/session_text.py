@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from gpuwatch.core.models import with_hint
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.status import Status
 from gpuwatch.tui.feed.snapshot import Trouble
@@ -29,10 +30,10 @@ def no_gpu(reader: SessionReader) -> str | None:
 
 def trouble(meta: Mapping[str, Any], state: Status) -> Trouble | None:
     """The workload's own word first, then what the status says."""
-    error = meta.get("error")
-    if isinstance(error, dict) and error.get("message"):
-        mend = error.get("mend")
-        return Trouble(str(error["message"]), str(mend) if mend else None)
+    error = with_hint(meta.get("error"))
+    if error.get("message"):
+        hint = error.get("hint")
+        return Trouble(str(error["message"]), str(hint) if hint else None)
     if state.state.value in ("failed", "killed", "lost"):
         return Trouble(state.text)
     return None

@@ -105,10 +105,10 @@ class Work:
 
 @dataclass(frozen=True)
 class Trouble:
-    """What went wrong, and what mends it."""
+    """What went wrong, and how to fix it."""
 
     text: str
-    mend: str | None = None
+    hint: str | None = None
 
 
 @dataclass(frozen=True)

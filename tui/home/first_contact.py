@@ -23,7 +23,7 @@ class Found:
     name: str
     good: bool
     text: str
-    mend: str = ""
+    hint: str = ""
 
 
 async def look() -> tuple[Found, ...]:
@@ -48,7 +48,7 @@ def _gpus(report: Any) -> list[Found]:
         return [Found("GPU", True, f"{len(gpus)} × {names}" if len(gpus) > 1 else names)]
     why = mapping(report.get("gpu_unavailable"))
     text = _text(why.get("text")) or "no NVIDIA GPU is seen"
-    return [Found("GPU", False, f"workloads run on the CPU: {text}", _text(why.get("fix")))]
+    return [Found("GPU", False, f"workloads run on the CPU: {text}", _text(why.get("hint")))]
 
 
 def _torch(report: Any) -> list[Found]:
@@ -59,7 +59,7 @@ def _torch(report: Any) -> list[Found]:
     gpus = report.get("gpus")
     for gpu in map(mapping, gpus if isinstance(gpus, list) else ()):
         if refusal := mapping(gpu.get("torch")):
-            return [Found("torch", False, _text(refusal.get("text")), _text(refusal.get("fix")))]
+            return [Found("torch", False, _text(refusal.get("text")), _text(refusal.get("hint")))]
     if python.get("torch"):
         build = f" ({_text(python['torch_build'])} build)" if python.get("torch_build") else ""
         text = f"{_text(python['torch'])}{build}, not tried, in {path}"
@@ -87,7 +87,7 @@ def _environments(report: Any) -> list[Found]:
             found.append(Found(name, True, text))
         else:
             text = _text(first.get("text")) or "not ready"
-            found.append(Found(name, False, text, _text(first.get("fix"))))
+            found.append(Found(name, False, text, _text(first.get("hint"))))
     return found
 
 
@@ -109,7 +109,7 @@ def first_rows(
         Line(width).add(" No run was recorded yet.", "strong"),
         Line(width),
         *([] if read_only else [start]),
-        Line(width).add("  r", "key", press="r").add("  looks again, once something is mended"),
+        Line(width).add("  r", "key", press="r").add("  looks again, once something is fixed"),
         Line(width).add("  ?", "key", press="question_mark").add("  all keys"),
         Line(width),
     ]
@@ -122,24 +122,24 @@ def first_rows(
 
 
 def _lines(found: tuple[Found, ...], width: int, space: int) -> dict[Found, int]:
-    """How many lines each has for what mends it: the environments, which come last, before the
+    """How many lines each has for how to fix it: the environments, which come last, before the
     GPU, that cannot be had by a command."""
     left = space - len(found)
     given = dict.fromkeys(found, 0)
     for each in reversed(found):
-        wanted = len(wrap(each.mend, width - _INDENT, _MOST_LINES)) if each.mend else 0
+        wanted = len(wrap(each.hint, width - _INDENT, _MOST_LINES)) if each.hint else 0
         given[each] = max(0, min(wanted, left))
         left -= given[each]
     return given
 
 
 def _rows(each: Found, width: int, most: int) -> list[Line]:
-    """A mark, the name and what there is; below, in at most so many lines, what mends it."""
+    """A mark, the name and what there is; below, in at most so many lines, how to fix it."""
     mark, role = ("✓", "good") if each.good else ("✗", "warn")
     row = Line(width).add(f" {mark} ", role).add(f"{each.name:<13} ", "strong")
     rows = [row.add(each.text, "text")]
-    if each.mend and most:
-        for at, line in enumerate(wrap(each.mend, width - _INDENT, most)):
+    if each.hint and most:
+        for at, line in enumerate(wrap(each.hint, width - _INDENT, most)):
             below = Line(width).to(_INDENT - 2).add("→ " if not at else "  ", "key")
             rows.append(below.add(line, "muted"))
     return rows

@@ -101,11 +101,11 @@ def _cut(row: Line, width: int) -> Line:
 
 
 def trouble_rows(trouble: Trouble, width: int) -> list[Line]:
-    """The sentence of what went wrong, and its mend."""
+    """The sentence of what went wrong, and its hint."""
     rows = []
     for index, text in enumerate(wrap(clean(trouble.text), width - 4, 3)):
         rows.append(Line(width).add(" ✗ " if index == 0 else "   ", "bad").add(text, "bad"))
-    for index, text in enumerate(wrap(clean(trouble.mend or ""), width - 4, 2)):
+    for index, text in enumerate(wrap(clean(trouble.hint or ""), width - 4, 2)):
         rows.append(Line(width).add(" → " if index == 0 else "   ", "key").add(text))
     return rows
 

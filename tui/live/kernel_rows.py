@@ -76,9 +76,9 @@ def kernel_rows(seen: Seen, width: int) -> list[Row]:
     return rows
 
 
-def _absent(reason: str, mend: str | None, width: int) -> list[Row]:
+def _absent(reason: str, hint: str | None, width: int) -> list[Row]:
     rows = wrapped(reason, width, role="text")
-    return rows + (wrapped(mend, width, mark="→", role="text") if mend else [])
+    return rows + (wrapped(hint, width, mark="→", role="text") if hint else [])
 
 
 def _about(profile: Profile, width: int) -> list[Row]:

@@ -50,7 +50,7 @@ class KernelsScreen(PageScreen):
                 meta = reader.meta()
             found: Seen | Trouble = Seen(profile_of(meta), counters_of(meta), why_none(meta))
         except GpuwatchError as error:
-            found = Trouble(error.message, error.mend)
+            found = Trouble(error.message, error.hint)
         if not self._over.is_set():
             self.post_message(Read(found))
 
@@ -65,6 +65,6 @@ class KernelsScreen(PageScreen):
         if isinstance(found, Trouble):
             return [
                 ((f" ✗ {clean(found.text)}", "bad"),),
-                ((f" → {clean(found.mend or '')}", "text"),),
+                ((f" → {clean(found.hint or '')}", "text"),),
             ]
         return kernel_rows(found, width)

@@ -127,12 +127,12 @@ def _legend(mark: str, name: str, roofline: Roofline, width: int) -> Line:
 
 
 def _verdict(roofline: Roofline, width: int) -> list[Line]:
-    """The bound in a sentence, and what is missing with what mends it."""
+    """The bound in a sentence, and what is missing with how to fix it."""
     rows = []
     for index, line in enumerate(wrap(clean(roofline.verdict.text), width - 4, 4)):
         rows.append(Line(width).add(" = " if index == 0 else "   ", "key").add(line, "text"))
-    mends = dict.fromkeys(each for each in (roofline.verdict.mend, roofline.missing) if each)
-    for text in mends:
+    hints = dict.fromkeys(each for each in (roofline.verdict.hint, roofline.missing) if each)
+    for text in hints:
         for index, line in enumerate(wrap(clean(text), width - 4, 2)):
             rows.append(Line(width).add(" → " if index == 0 else "   ", "key").add(line, "muted"))
     return rows

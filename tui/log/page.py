@@ -107,7 +107,7 @@ class LogScreen(PaintedScreen):
         try:
             self._pager = await asyncio.to_thread(LogPager, self.path, self.upto_ns)
         except GpuwatchError as error:
-            self._trouble = Trouble(error.message, error.mend)
+            self._trouble = Trouble(error.message, error.hint)
         else:
             self._follow = self._pager.live
             self._to_end()

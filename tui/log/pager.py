@@ -91,7 +91,7 @@ class LogPager:
         except StorageError:
             return False  # its writer has it: what is drawn stays until the next look
         except GpuwatchError as error:
-            self.trouble = Trouble(error.message, error.mend)
+            self.trouble = Trouble(error.message, error.hint)
         for line in self.lines(self.last, 1) if self.last != before[0] else ():
             self.clock = max(4, len(clock_time(line.t / NS)))
         return before != (self.last, self.live, self.trouble, False)
@@ -113,7 +113,7 @@ class LogPager:
             self.late = True
             return []
         except GpuwatchError as error:
-            self.trouble, self.late = Trouble(error.message, error.mend), False
+            self.trouble, self.late = Trouble(error.message, error.hint), False
             return []
         self.trouble = None
         return found

@@ -21,10 +21,10 @@ DOCTOR_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class Refusal:
-    """Why something cannot run here, and what mends it."""
+    """Why something cannot run here, and how to fix it."""
 
     text: str
-    fix: str = ""
+    hint: str = ""
 
 
 @dataclass(frozen=True)
@@ -152,7 +152,7 @@ def _first(answer: JSON) -> Refusal | None:
 
 
 def _trouble(problem: Mapping[str, JSON]) -> Refusal:
-    return Refusal(clean(problem.get("text") or "it cannot"), clean(problem.get("fix") or ""))
+    return Refusal(clean(problem.get("text") or "it cannot"), clean(problem.get("hint") or ""))
 
 
 def _gpu(each: Mapping[str, JSON]) -> Gpu:

@@ -13,7 +13,7 @@ from gpuwatch.tui.widgets.cells import wrap
 from gpuwatch.tui.widgets.line import Line
 
 ROOMY = 36
-"""Rows from which on there is room for the order of a plan, and for what mends an environment."""
+"""Rows from which on there is room for the order of a plan, and for how to fix an environment."""
 _SMALL = 20
 
 
@@ -88,7 +88,7 @@ def _about(state: LaunchState, width: int, rows: int) -> list[Line]:
         mark = " ✗ " if text.startswith("✗") else " » "
         text = text.removeprefix("✗ ")
     elif why is not None:
-        text, role = f"{item.name}: {why.text}; {why.fix}".rstrip("; "), "muted"
+        text, role = f"{item.name}: {why.text}; {why.hint}".rstrip("; "), "muted"
     elif item.parameter is not None:
         flag = item.parameter.name.replace("_", "-")
         text = f"--{flag}: {item.parameter.help}; default: {shown_default(state, item)}"

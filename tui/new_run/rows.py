@@ -166,7 +166,7 @@ def _workload(state: LaunchState, item: Item, what: str, here: Item, width: int)
 def _place(
     state: LaunchState, item: Item, here: Item, width: int, name_width: int, roomy: bool
 ) -> list[Line]:
-    """One environment, and below it what mends it; the field of others, and whether to pull."""
+    """One environment, and below it how to fix it; the field of others, and whether to pull."""
     stands = item.key == here.key
     row = _start(stands, width)
     if item.key == "other":
@@ -186,9 +186,9 @@ def _place(
     if wrong_here is not None:
         row.add("✗ ", "bad" if ticked else "muted")
         row.add(wrong_here.text, "text" if ticked else "muted")
-        if roomy and wrong_here.fix:
-            mend = Line(width).to(_LABEL - 6).add(f"mend: {wrong_here.fix}", "muted")
-            return [row, mend]
+        if roomy and wrong_here.hint:
+            hint = Line(width).to(_LABEL - 6).add(f"Fix: {wrong_here.hint}", "muted")
+            return [row, hint]
     elif known := place(state, item.name):
         row.add("✓ ", "good").add(known.engine, "muted")
     return [row]

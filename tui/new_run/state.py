@@ -152,7 +152,7 @@ def trouble(state: LaunchState, text: str) -> Refusal | None:
     if not state.form.on_gpus or why.text not in of_gpus:
         return why
     way = "untick the GPUs" if state.form.own else "choose device cpu"
-    return replace(why, fix=f"{why.fix}, or {way}" if why.fix else way)
+    return replace(why, hint=f"{why.hint}, or {way}" if why.hint else way)
 
 
 def _torch(state: LaunchState) -> Refusal | None:
@@ -176,7 +176,7 @@ def obstacle(state: LaunchState) -> tuple[str, str] | None:
     for text in state.form.environments:
         if why := trouble(state, text):
             key = f"env={text}" if text in state.form.ticked else "other"
-            return key, f"{text}: {why.text}" + (f"; {why.fix}" if why.fix else "")
+            return key, f"{text}: {why.text}" + (f"; {why.hint}" if why.hint else "")
     if state.fresh is not None and state.fresh.complaint:
         return "other" if state.form.other.strip() else state.cursor, state.fresh.complaint
     return None

@@ -57,13 +57,13 @@ def warning_lines(alerts: Sequence[Alert], before: Sequence[Alert]) -> list[str]
 
 
 def end_lines(snapshot: Snapshot) -> list[str]:
-    """How a run ended, and what mends what went wrong."""
+    """How a run ended, and how to fix what went wrong."""
     after = clock_time(snapshot.t / NS)
     lines = [f"the run is over after {after}: {clean(snapshot.status.text)}"]
     if snapshot.trouble is not None:
         lines.append(f"error: {clean(snapshot.trouble.text)}")
-        if snapshot.trouble.mend:
-            lines.append(f"what mends it: {clean(snapshot.trouble.mend)}")
+        if snapshot.trouble.hint:
+            lines.append(f"Fix: {clean(snapshot.trouble.hint)}")
     return lines
 
 

@@ -119,7 +119,7 @@ def devices(interval: float = INTERVAL_SECONDS, *, say: Say = say_aloud) -> int:
         while True:
             found = _newest(news)
             if isinstance(found, Unreadable):
-                raise GpuwatchError(found.trouble.text, found.trouble.mend)
+                raise GpuwatchError(found.trouble.text, found.trouble.hint)
             if not named:
                 named = True
                 for device in found.devices:

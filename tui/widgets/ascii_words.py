@@ -15,7 +15,7 @@ from gpuwatch.tui.widgets.line import Line, Span
 _SIGNS = {"≤": "<=", "≥": ">="}
 _KEYS = {"←": "Left", "→": "Right", "↑": "Up", "↓": "Down"}
 _MEND = (" → ", "key")
-"""The mark before what mends something: no key."""
+"""The mark before how to fix something: no key."""
 _ANY = frozenset((*_SIGNS, *_KEYS))
 _WAYS: tuple[tuple[int, Mapping[str, str]], ...] = ((2, _KEYS), (1, _KEYS), (1, {}))
 """Blanks that stay in a gap, and the names that are written: the first way that fits."""

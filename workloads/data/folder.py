@@ -25,11 +25,11 @@ def contents(folder: Path) -> str:
     return ", ".join(names[:SHOWN]) + more
 
 
-def wrong_shape(folder: Path, expected: str, mend: str) -> UsageFailure:
+def wrong_shape(folder: Path, expected: str, hint: str) -> UsageFailure:
     """The refusal of a folder that does not hold what a workload reads."""
     return UsageFailure(
         f"--data {folder}: expected {expected}; found {contents(folder)}",
-        f"{mend}, or leave --data out for synthetic data",
+        f"{hint}, or leave --data out for synthetic data",
     )
 
 

@@ -28,7 +28,7 @@ def read_pictures(folder: Path, size: int, classes: int) -> tuple[Dataset[Any], 
 
     root = folder / "train" if (folder / "train").is_dir() else folder
     expected = "a folder of images for each class, in it or in its train/"
-    mend = "give an ImageNet-like folder or an unpacked tiny-imagenet-200"
+    hint = "give an ImageNet-like folder or an unpacked tiny-imagenet-200"
     augment = transforms.Compose(
         [
             transforms.RandomResizedCrop(size),
@@ -40,9 +40,9 @@ def read_pictures(folder: Path, size: int, classes: int) -> tuple[Dataset[Any], 
     try:
         found = datasets.ImageFolder(str(root), augment)
     except (FileNotFoundError, NotADirectoryError) as error:
-        raise wrong_shape(folder, expected, mend) from error
+        raise wrong_shape(folder, expected, hint) from error
     if len(found.classes) > classes:
-        raise wrong_shape(folder, f"at most {classes} classes, not {len(found.classes)}", mend)
+        raise wrong_shape(folder, f"at most {classes} classes, not {len(found.classes)}", hint)
     name = "tiny-imagenet-200" if (folder / "wnids.txt").is_file() else "image folder"
     text = f"{name}: {len(found)} images, {len(found.classes)} classes, cropped to {size} x {size}"
     return found, len(found), text

@@ -21,8 +21,6 @@ from gpuwatch.core.models import JSON
 from gpuwatch.session.study.plan import Plan
 from gpuwatch.session.study.study_folder import NotRun
 
-SCHEMA = 1
-
 
 class Kind(str, Enum):
     """A verdict in one word."""

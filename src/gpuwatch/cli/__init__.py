@@ -51,8 +51,8 @@ def _run(arguments: list[str]) -> int:
     from gpuwatch.core.text import clean
 
     if sys.stdout is None:  # closed by who started this: what follows a run would never end
-        mend = "send it to a file, or to /dev/null"
-        print(f"gpuwatch: error: standard output is closed; {mend}", file=sys.stderr)
+        hint = "send it to a file, or to /dev/null"
+        print(f"gpuwatch: error: standard output is closed; {hint}", file=sys.stderr)
         return ExitCode.USAGE
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -67,7 +67,7 @@ def _run(arguments: list[str]) -> int:
         return code
     except GpuwatchError as error:
         first_frame.withdraw()
-        # What mends it stands last, perhaps behind a path as long as a command line may be.
+        # How to fix it stands last, perhaps behind a path as long as a command line may be.
         print(f"gpuwatch: error: {clean(error, 1 << 17)}", file=sys.stderr)
         return error.exit_code
     except BrokenPipeError:

@@ -16,7 +16,7 @@ from pathlib import Path
 from gpuwatch.core import ceilings, units
 from gpuwatch.core.deferred import dataclass
 from gpuwatch.core.errors import GpuwatchError, NotAvailable, UsageError
-from gpuwatch.core.models import JSON, mapping, number
+from gpuwatch.core.models import JSON, mapping, number, with_hint
 from gpuwatch.recorder.given import resolve
 from gpuwatch.report.values import shown
 from gpuwatch.runners.interpreter import Interpreter, activation, choose
@@ -61,7 +61,7 @@ def targets(gpus: Sequence[str] | None, device: str | None) -> list[Target]:
     if isinstance(opened, Unavailable):
         if gpus is None and device is None:
             return cpu
-        raise NotAvailable(f"no NVIDIA GPU is seen: {opened.reason}", opened.mend)
+        raise NotAvailable(f"no NVIDIA GPU is seen: {opened.reason}", opened.hint)
     try:
         busy = _busy_gpus(opened)
         return [
@@ -173,7 +173,7 @@ def _run(
     if told.error is not None:
         kinds = {"usage": UsageError, "environment": NotAvailable}
         kind = kinds.get(str(told.error.get("kind")), GpuwatchError)
-        raise kind(str(told.error.get("message")), str(told.error.get("mend") or "") or None)
+        raise kind(str(told.error.get("message")), str(told.error.get("hint") or "") or None)
     if code or told.seconds is None:
         how = f"signal {-code}" if code < 0 else f"exit code {code}"
         last = f": {said[-1]}" if said else ""
@@ -200,7 +200,7 @@ def _take(line: str, told: _Told, say: Callable[[str], None]) -> None:
         elif event == "calibrated":
             told.seconds = number(body.get("seconds"))
         elif event == "error":
-            told.error = body
+            told.error = with_hint(body)
 
 
 def _busy_gpus(nvml: NvmlSource) -> dict[str, tuple[str, ...]]:

@@ -66,7 +66,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "gpuwatch.cli.commands.import_",
         "make a session of what nsys, ncu or nvprof printed",
     ),
-    "doctor": ("gpuwatch.cli.commands.doctor", "what can run here, and what mends the rest"),
+    "doctor": ("gpuwatch.cli.commands.doctor", "what can run here, and how to fix the rest"),
     "calibrate": (
         "gpuwatch.cli.commands.calibrate",
         "measure what this machine's GPUs or CPU reach",

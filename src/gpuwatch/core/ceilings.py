@@ -153,7 +153,7 @@ class Undecided:
     """Why a run gets no document although its device was measured."""
 
     reason: str
-    mend: str
+    hint: str
 
 
 def undecided(among: Iterable[Document], sought: Sought) -> Undecided | None:
@@ -184,12 +184,12 @@ def undecided(among: Iterable[Document], sought: Sought) -> Undecided | None:
     key = "driver" if sought.kind == "gpu" else "threads"
     has = sorted({str(document.get(key)) for document in known})
     runs = sought.driver if sought.kind == "gpu" else sought.threads
-    mend = "`gpuwatch calibrate`"
+    hint = "`gpuwatch calibrate`"
     if sought.kind == "cpu":
-        mend = f"`OMP_NUM_THREADS={runs} gpuwatch calibrate --device cpu`"
+        hint = f"`OMP_NUM_THREADS={runs} gpuwatch calibrate --device cpu`"
     return Undecided(
         f"{sought.name} is calibrated with {key} {', '.join(has)}, and the run has {runs}",
-        f"{mend} measures these ceilings",
+        f"{hint} measures these ceilings",
     )
 
 

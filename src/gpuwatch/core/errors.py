@@ -1,4 +1,4 @@
-"""What can go wrong in a way that the user can mend, and the exit codes."""
+"""What can go wrong in a way that the user can fix, and the exit codes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ REFUSED = {
     errno.EAGAIN: "end other programs, or allow more processes and threads: ulimit -u",
     errno.ENOMEM: "end other programs, or allow more memory",
 }
-"""What the system may be short of for any command, and what mends it."""
+"""What the system may be short of for any command, and how to fix it."""
 NO_THREAD = "can't start new thread"
 """What Python says with the ``RuntimeError`` of a thread that the system refuses."""
 
@@ -25,20 +25,20 @@ class ExitCode(IntEnum):
 
 
 class GpuwatchError(Exception):
-    """An error told in one line: what and why, then the mend.
+    """An error told in one line: what and why, then the hint.
 
-    ``mend`` is the command or action that helps, or ``None`` where there is none to name.
+    ``hint`` is the command or action that helps, or ``None`` where there is none to name.
     """
 
     exit_code = ExitCode.RUN_FAILED
 
-    def __init__(self, message: str, mend: str | None = None) -> None:
+    def __init__(self, message: str, hint: str | None = None) -> None:
         super().__init__(message)
         self.message = message
-        self.mend = mend
+        self.hint = hint
 
     def __str__(self) -> str:
-        return f"{self.message}; {self.mend}" if self.mend else self.message
+        return f"{self.message}; {self.hint}" if self.hint else self.message
 
 
 class UsageError(GpuwatchError):

@@ -21,6 +21,16 @@ def mapping(value: JSON) -> Mapping[str, JSON]:
     return value if isinstance(value, dict) else {}
 
 
+def with_hint(value: JSON) -> dict[str, JSON]:
+    """``value`` if it is a JSON object, else an empty one; what fixes the problem that it is of
+    stands under ``hint``, which was ``mend`` or ``fix`` up to version 0.1.0."""
+    found = dict(mapping(value))
+    for old in ("mend", "fix"):
+        if old in found:
+            found.setdefault("hint", found.pop(old))
+    return found
+
+
 def number(value: JSON) -> float | None:
     """``value`` if it is a finite number, else ``None``."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
@@ -140,11 +150,11 @@ class RunState(str, Enum):
 
 @dataclass(frozen=True)
 class Problem:
-    """Why an environment cannot run, and what mends it."""
+    """Why an environment cannot run, and how to fix it."""
 
     code: str
     text: str
-    fix: str | None = None
+    hint: str | None = None
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from gpuwatch.core.peak_tables import UNIFIED, Rates, is_virtual, rates_of, shee
 
 DATA_TYPES = ("float64", "float32", "tf32", "bfloat16", "float16", "fp8", "int8")
 MEASURE = "`gpuwatch calibrate` measures what it can do"
-"""How most reasons end: it mends the ceiling that a rate is held against, and no gauge."""
+"""How most reasons end: it fixes the ceiling that a rate is held against, and no gauge."""
 _WIDER = {"fp8": "float16", "bfloat16": "float32", "tf32": "float32"}
 _TENSOR_CLOCK = frozenset({"tf32", "bfloat16", "float16", "fp8", "int8"})
 

@@ -107,7 +107,7 @@ def load(path: str | os.PathLike[str]) -> Session | Study:
     '1'
 
     Raises:
-        GpuwatchError: there is no session, or the file is none; its message says what mends it.
+        GpuwatchError: there is no session, or the file is none; its message says how to fix it.
     """
     place = Path(path)
     return _study(place) if place.is_dir() else _session(place)

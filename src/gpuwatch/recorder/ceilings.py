@@ -18,7 +18,7 @@ from gpuwatch.telemetry.base import Device
 
 KEY = "ceilings"
 MISSING = "ceilings_missing"
-"""Why a device that was calibrated has no ceilings in this session: ``reason`` and ``mend``."""
+"""Why a device that was calibrated has no ceilings in this session: ``reason`` and ``hint``."""
 
 
 class RunCeilings:
@@ -55,7 +55,7 @@ class RunCeilings:
             without += [undecided] if undecided is not None else []
         missing = {
             "reason": "; ".join(dict.fromkeys(each.reason for each in without)),
-            "mend": "; ".join(dict.fromkeys(each.mend for each in without)),
+            "hint": "; ".join(dict.fromkeys(each.hint for each in without)),
         }
         return [
             *self._row(KEY, found[0] if len(found) == 1 else found or None),

@@ -154,8 +154,8 @@ def conclude(outcome: Outcome, say: Callable[[str], None]) -> ExitCode:
     if outcome.missing and (outcome.stopped or (result and result.code == 0)):
         say(outcome.missing)
     if outcome.error and result and result.code != 0:
-        mend = outcome.error.get("mend")
-        say(f"error: {outcome.error.get('message')}" + (f"; {mend}" if mend else ""))
+        hint = outcome.error.get("hint")
+        say(f"error: {outcome.error.get('message')}" + (f"; {hint}" if hint else ""))
         return exit_code_of(outcome.error)
     if result is None or result.code == 0 or outcome.stopped:
         return ExitCode.DONE

@@ -42,8 +42,8 @@ def take_up(
     code, stop = to_end(path, say=say, on_session=on_session, stopping=stopping, begun=hang_up)
     with stopping_signals(stop):
         why = "the recorder of the study died before its turn"
-        mend = to_paste("resume", path.parent.name)
-        study_folder.note_rest(path.parent, Problem(study_folder.STUDY_ENDED, why, mend))
+        hint = to_paste("resume", path.parent.name)
+        study_folder.note_rest(path.parent, Problem(study_folder.STUDY_ENDED, why, hint))
         summarise(path.parent, say)
     return ExitCode.INTERRUPTED if stop.number == signal.SIGINT else code
 

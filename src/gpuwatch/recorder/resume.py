@@ -90,7 +90,7 @@ def resumable(folder: Path, build_archive: Callable[[Path], str] | None, *, trus
     if waiting <= hopeless.keys():
         raise UsageError(
             f"what is missing of {folder} is not started again: {hopeless[rest[0].index].text}",
-            "mend that, and start a new study",
+            "fix that, and start a new study",
         )
     return plan
 

@@ -145,8 +145,8 @@ def refused(error: OSError, folder: Path | None) -> GpuwatchError:
             f"{room(folder.parent)}, or set XDG_STATE_HOME to another folder",
         )
     of = "" if error.filename is None else f": {os.fsdecode(error.filename)}"
-    mend = None if error.errno is None else REFUSED.get(error.errno)
-    return GpuwatchError(f"cannot start the run: {error.strerror or error}{of}", mend)
+    hint = None if error.errno is None else REFUSED.get(error.errno)
+    return GpuwatchError(f"cannot start the run: {error.strerror or error}{of}", hint)
 
 
 def _safety(machine: bool, *, throw_away: bool) -> Safety:

@@ -47,7 +47,7 @@ class Dcgm:
 
         trouble = check_dcgm(self.host)
         if trouble is not None:
-            raise NotAvailable(f"--dcgm: {trouble.reason}", trouble.mend)
+            raise NotAvailable(f"--dcgm: {trouble.reason}", trouble.hint)
 
 
 class Sources:
@@ -67,7 +67,7 @@ class Sources:
         self.notice: str | None = None
         """What a person should know of these sources before they are read, in one line."""
         if (out_of_order := self._out_of_order) is not None:
-            self.notice = f"{out_of_order.text}; {out_of_order.fix}"
+            self.notice = f"{out_of_order.text}; {out_of_order.hint}"
         gpus: Source | None = self._nvml
         if self._nvml is not None and dcgm is not None:
             gpus = with_dcgm = _with_dcgm(self._nvml, dcgm)
@@ -104,7 +104,7 @@ class Sources:
         """
         opened = _asked(gpus, lambda: open_nvml(gpus, interval_s=interval))
         if isinstance(opened, Unavailable) and dcgm is not None:
-            raise NotAvailable(f"--dcgm: {opened.reason}", opened.mend)
+            raise NotAvailable(f"--dcgm: {opened.reason}", opened.hint)
         return cls(opened, workload=workload, contained=contained, dcgm=dcgm)
 
     @staticmethod
@@ -127,10 +127,10 @@ class Sources:
 
     @property
     def no_gpu(self) -> Problem | None:
-        """Why no GPU is seen, and what mends it; ``None`` where there is one."""
+        """Why no GPU is seen, and how to fix it; ``None`` where there is one."""
         if self._no_gpu is None:
             return None
-        return Problem("no-gpu", f"no NVIDIA GPU is seen: {self._no_gpu.reason}", self._no_gpu.mend)
+        return Problem("no-gpu", f"no NVIDIA GPU is seen: {self._no_gpu.reason}", self._no_gpu.hint)
 
     @property
     def _out_of_order(self) -> Problem | None:
@@ -139,14 +139,14 @@ class Sources:
 
     def host_facts(self) -> dict[str, JSON]:
         """The fingerprint of this machine; ``gpu.unavailable`` says why there is no GPU, and
-        ``gpu.mend`` what mends it where there should be one."""
+        ``gpu.hint`` what fixes it where there should be one."""
         facts: dict[str, JSON] = dict(fingerprint_host(self._gpus()))
         facts["gpuwatch.version"] = __version__
         facts["python.recorder"] = platform.python_version()
         if self.no_gpu is not None:
             facts["gpu.unavailable"] = self.no_gpu.text
         if self._out_of_order is not None:
-            facts["gpu.mend"] = self._out_of_order.fix
+            facts["gpu.hint"] = self._out_of_order.hint
         return facts
 
     def process_facts(self, roots: Sequence[int], *, container: bool) -> Mapping[str, JSON]:
@@ -209,7 +209,7 @@ def _asked(
     except ValueError as error:
         raise NotAvailable(str(error), "see nvidia-smi -L") from None
     if isinstance(opened, Unavailable) and gpus is not None:
-        raise NotAvailable(f"--gpus: {opened.reason}", opened.mend)
+        raise NotAvailable(f"--gpus: {opened.reason}", opened.hint)
     return opened
 
 
@@ -220,5 +220,5 @@ def _with_dcgm(nvml: NvmlSource, dcgm: Dcgm) -> DcgmSource:
     opened = open_dcgm(nvml, dcgm.host, dcgm.interval)
     if isinstance(opened, Unavailable):
         nvml.close()
-        raise NotAvailable(f"--dcgm: {opened.reason}", opened.mend)
+        raise NotAvailable(f"--dcgm: {opened.reason}", opened.hint)
     return opened

@@ -29,7 +29,7 @@ reads all sessions, so that in a long study they would take more time than the r
 
 def unavailable(problems: Sequence[Problem]) -> NotAvailable:
     """The first of them as an error."""
-    return NotAvailable(problems[0].text, problems[0].fix)
+    return NotAvailable(problems[0].text, problems[0].hint)
 
 
 class StudyRun:
@@ -128,7 +128,7 @@ class StudyRun:
             self._no_room = error.message
             return ExitCode.RUN_FAILED
         except GpuwatchError as error:
-            found = [Problem("not-started", error.message, error.mend)]
+            found = [Problem("not-started", error.message, error.hint)]
             if not os.path.exists(path):
                 study_folder.note(self._folder, {run.index: found})
             if len(self._plan.runs) == 1:
@@ -212,10 +212,10 @@ class StudyRun:
         """After the last run, or a stop: what did not have its turn, and the summary."""
         if (self._stop.why or self._no_room) and len(self._plan.runs) > 1:
             text = f"the study was ended before its turn ({self._stop.why or self._no_room})"
-            mend = to_paste("resume", self._folder.name)
+            hint = to_paste("resume", self._folder.name)
             if self._no_room is not None:
-                mend = f"{room(self._folder)}, then {mend}"
-                self._say(f"{self._no_room}: the study ends here; {mend}")
-            study_folder.note_rest(self._folder, Problem(study_folder.STUDY_ENDED, text, mend))
+                hint = f"{room(self._folder)}, then {hint}"
+                self._say(f"{self._no_room}: the study ends here; {hint}")
+            study_folder.note_rest(self._folder, Problem(study_folder.STUDY_ENDED, text, hint))
             self._summary_is_old = True
         self._summarise()

@@ -8,11 +8,11 @@ from dataclasses import asdict
 
 from gpuwatch.core import units
 from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.json_schema import JSON_SCHEMA
 from gpuwatch.core.models import JSON, Environment, Problem
 from gpuwatch.core.text import clean, shell
 from gpuwatch.report.tables.plain import table
 
-SCHEMA = 1
 COLUMNS = 80
 _LONGEST_LABEL, _LONGEST_ENGINE = 30, 22
 
@@ -101,7 +101,7 @@ class Report:
 def as_json(report: Report, *, ready: bool) -> dict[str, JSON]:
     """Schema 1 of ``docs/json.md``; ``ready``: whether everything asked for can run."""
     return {
-        "schema": SCHEMA,
+        "schema": JSON_SCHEMA,
         "ready": ready,
         "gpuwatch": report.gpuwatch,
         "system": report.system,
@@ -163,14 +163,14 @@ def terminal(report: Report) -> str:
 
 
 def next_command(report: Report) -> str:
-    """What to do now: run where it can be run, else mend the first thing that is missing."""
+    """What to do now: run where it can be run, else fix the first thing that is missing."""
     able = [each for each in report.environments if each.ready]
     ready = [each for each in able if each.text not in report.offered] or able[:1]
     if not ready:
         cpu = [each for each in report.environments if not each.without_gpu]
         if not cpu:
-            fixes = [p.fix for each in report.environments for p in each.problems if p.fix]
-            return clean(fixes[0]) if fixes else "gpuwatch --help"
+            hints = [p.hint for each in report.environments for p in each.problems if p.hint]
+            return clean(hints[0]) if hints else "gpuwatch --help"
         return f"{_run(cpu)} --gpus none"
     reason = "" if report.gpu_reason is None else report.gpu_reason.code
     return _run(ready) + (" --gpus none" if reason in ("gpus-none", "gpus-unclear") else "")
@@ -244,9 +244,9 @@ def _counters(report: Report) -> list[str]:
 
 
 def _told(name: str, problem: Problem) -> list[str]:
-    """What is missing, and the command that mends it on a line of its own."""
+    """What is missing, and the command that fixes it on a line of its own."""
     lines = _wrapped(f"{name}: {problem.text}")
-    return [*lines, f"    mend: {clean(problem.fix)}"] if problem.fix else lines
+    return [*lines, f"    Fix: {clean(problem.hint)}"] if problem.hint else lines
 
 
 def _wrapped(text: str) -> list[str]:

@@ -129,8 +129,8 @@ def _command(table: Table) -> tuple[str, ...]:
     if not words or not words[0]:
         raise table.refuse("command is empty", f"write {example}")
     if operator := operator_in(value):
-        mend = f"write command = {json.dumps(in_bash(value))}, or quote it where it is a word"
-        raise table.refuse(f"{operator} in command is for a shell", mend)
+        hint = f"write command = {json.dumps(in_bash(value))}, or quote it where it is a word"
+        raise table.refuse(f"{operator} in command is for a shell", hint)
     return words
 
 

@@ -116,9 +116,9 @@ class Table:
         self._values = values
         self._asked: list[str] = []
 
-    def refuse(self, what: str, mend: str) -> UsageError:
+    def refuse(self, what: str, hint: str) -> UsageError:
         """An error about this table."""
-        return UsageError(f"{self.where}: {what}", mend)
+        return UsageError(f"{self.where}: {what}", hint)
 
     def text(self, key: str, longest: int) -> str | None:
         value = self.value(key)

@@ -40,11 +40,11 @@ def on_cpu(used: float, **extra: Any) -> dict[str, Any]:
 
 def test_a_program_that_sleeps_among_busy_ones_is_not_called_busy(tmp_path: Path) -> None:
     found = summary(tmp_path / "a.gpuwatch", **on_cpu(0.006)).efficiency.roofline.verdict
-    assert found.bound == "host" and found.mend is None
+    assert found.bound == "host" and found.hint is None
     assert "the program's processes used 0.3 % of the cores' time" in found.text
     busy = summary(tmp_path / "b.gpuwatch", **on_cpu(1.9)).efficiency.roofline.verdict
     assert busy.bound == "neither" and "used 95 % of the cores' time" in busy.text
-    assert busy.mend is None
+    assert busy.hint is None
 
 
 def test_less_cpu_time_than_a_tick_is_a_bound_and_never_zero(tmp_path: Path) -> None:
@@ -112,7 +112,7 @@ def test_steps_that_cover_a_part_of_the_window_are_told_with_both_times(tmp_path
 
 
 @pytest.mark.parametrize(
-    ("device", "reason", "mend"),
+    ("device", "reason", "hint"),
     [
         ("cpu", "the run was on the CPU", "--device cuda"),
         ("cuda", "ncu ended with code 1", "gpuwatch doctor"),
@@ -120,12 +120,12 @@ def test_steps_that_cover_a_part_of_the_window_are_told_with_both_times(tmp_path
     ],
 )
 def test_counters_that_were_asked_for_and_failed_are_a_note_with_reason_and_mend(
-    tmp_path: Path, device: str, reason: str, mend: str
+    tmp_path: Path, device: str, reason: str, hint: str
 ) -> None:
     extra = {"counters": {"tool": "ncu", "reason": reason}}
     found = summary(tmp_path / "a.gpuwatch", run={"device": device}, extra=extra)
     (note,) = [each for each in found.notes if "--counters" in each]
-    assert reason in note and mend in note
+    assert reason in note and hint in note
 
 
 def test_counters_that_never_came_are_told(tmp_path: Path) -> None:
@@ -139,7 +139,7 @@ def test_without_a_data_type_the_mend_is_a_run_line_and_not_calibration(tmp_path
     found = summary(
         tmp_path / "a.gpuwatch", devices=(CPU,), run={"device": "cpu", "dtype": None}, extra=known
     ).efficiency
-    assert "`dtype`" in (found.roofline.verdict.mend or "")
+    assert "`dtype`" in (found.roofline.verdict.hint or "")
     assert "calibrate" not in dict(efficiency_rows(summary(tmp_path / "b.gpuwatch", devices=(CPU,),
         run={"device": "cpu", "dtype": None}, extra=known)))["verdict"]  # fmt: skip
     assert "a CPU's peak is not known" in (found.mfu.reason or "")

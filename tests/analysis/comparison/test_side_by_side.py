@@ -212,7 +212,7 @@ def test_bytes_that_were_moved_are_in_powers_of_ten_and_those_held_are_not() -> 
 def test_the_json_is_strict_and_versioned(pair: tuple[Summary, Summary]) -> None:
     text = as_json.dumps(as_json.comparison(compare(pair)))
     found = json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
-    assert found["schema"] == 1 and found["sessions"][0]["schema"] == 1
+    assert found["schema"] == 2 and found["sessions"][0]["schema"] == 2
     assert found["sessions"][0]["flop"] == {
         "forward_per_sample": 5e6,
         "per_step": 1e9,

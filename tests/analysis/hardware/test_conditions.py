@@ -177,8 +177,8 @@ def test_the_verdict_says_why_there_are_no_measured_bytes(tmp_path: Path) -> Non
     values = [1e12] * 21 + [None] * 8 + [1e12] * 100
     count = {**COUNT, "bytes_per_step": 1.2e12}
     found = summary(tmp_path / "a.gpuwatch", gauges={BANDWIDTH: values}, count=count)
-    mend = found.efficiency.roofline.verdict.mend or ""
-    assert "samples cover only 65 % of the window" in mend and "Hopper" not in mend
+    hint = found.efficiency.roofline.verdict.hint or ""
+    assert "samples cover only 65 % of the window" in hint and "Hopper" not in hint
 
 
 def stair(watts: float, late: int = 0) -> list[float]:

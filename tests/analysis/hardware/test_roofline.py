@@ -86,18 +86,18 @@ def test_algorithmic_bytes_over_the_ceiling_are_cache_reuse_and_show_no_bound() 
 
 def test_without_ceilings_nothing_is_said_and_the_mend_is_named() -> None:
     found = roofline_of(Program("run"), Rates(flop=1e12, bytes=1e10), {}, "bfloat16").verdict
-    assert found.bound == "unknown" and "gpuwatch calibrate" in (found.mend or "")
+    assert found.bound == "unknown" and "gpuwatch calibrate" in (found.hint or "")
     assert "compute (bfloat16) and the bandwidth ceilings are not known" in found.text
     other = roofline_of(Program("run"), Rates(flop=1e12, bytes=1e10), CEILINGS, None).verdict
     assert "no data type is known of its products" in other.text
-    assert "`dtype`" in (other.mend or "") and "calibrate" not in (other.mend or "")
+    assert "`dtype`" in (other.hint or "") and "calibrate" not in (other.hint or "")
 
 
 def test_ceilings_that_could_not_be_chosen_are_told_with_what_helps() -> None:
     program = Program("run", no_ceilings=Missing("2 calibrations are stored", "`versions` helps"))
     found = roofline_of(program, Rates(flop=1e12, bytes=1e10), {}, "bfloat16")
     assert found.verdict.text.endswith("ceilings are not known: 2 calibrations are stored")
-    assert found.verdict.mend == found.missing == "`versions` helps"
+    assert found.verdict.hint == found.missing == "`versions` helps"
 
 
 def test_one_known_ceiling_is_enough_where_the_run_is_near_it() -> None:
@@ -132,8 +132,8 @@ def test_busy_cores_do_not_say_that_the_program_itself_was_busy() -> None:
 def test_kernels_are_the_mend_for_workloads_of_gpuwatch_alone() -> None:
     rates = Rates(flop=1e12, bytes=1e10, busy=1.0)
     own = roofline_of(Program("run", "command"), rates, CEILINGS, "bfloat16").verdict
-    assert own.bound == "neither" and own.mend is None
-    assert "gpuwatch kernels" in (of(flop=1e12, bytes=1e10, busy=1.0).verdict.mend or "")
+    assert own.bound == "neither" and own.hint is None
+    assert "gpuwatch kernels" in (of(flop=1e12, bytes=1e10, busy=1.0).verdict.hint or "")
 
 
 def measured(**doubts: str) -> dict[str, Ceiling]:
@@ -147,7 +147,7 @@ def test_a_run_over_a_measured_ceiling_shows_the_ceiling_wrong_and_no_bound() ->
     rates = Rates(flop=1.86e14, bytes=1e11)
     found = roofline_of(Program("run"), rates, measured(), "bfloat16").verdict
     assert found.bound == "unknown" and "measured too low" in found.text
-    assert "gpuwatch calibrate" in (found.mend or "")
+    assert "gpuwatch calibrate" in (found.hint or "")
     near = roofline_of(Program("run"), Rates(flop=1.04e14, bytes=1e11), measured(), "bfloat16")
     assert near.verdict.text.startswith("compute-bound: 104 %")
 
@@ -157,11 +157,11 @@ def test_a_doubtful_ceiling_makes_the_verdict_conditional() -> None:
     found = roofline_of(Program("run"), Rates(flop=6e13, bytes=1e11), doubted, "bfloat16").verdict
     assert found.bound == "compute"
     assert found.text.startswith("compute-bound, if the bfloat16 peak was not measured too low")
-    assert "gpuwatch calibrate" in (found.mend or "")
+    assert "gpuwatch calibrate" in (found.hint or "")
 
 
 @pytest.mark.parametrize(
-    ("program", "told", "mend"),
+    ("program", "told", "hint"),
     [
         (Program("a", "import"), "an imported profile has no roofline", None),
         (Program("a", "machine"), "the machine alone has no roofline", "gpuwatch run WORKLOAD"),
@@ -173,11 +173,11 @@ def test_a_doubtful_ceiling_makes_the_verdict_conditional() -> None:
     ],
 )
 def test_a_run_without_a_point_says_why_and_what_mends_it(
-    program: Program, told: str, mend: str | None
+    program: Program, told: str, hint: str | None
 ) -> None:
     found = roofline_of(program, Rates(), {}, None)
     assert told in (found.reason or "") and told in found.verdict.text
-    assert found.verdict.mend is None if mend is None else mend in (found.verdict.mend or "")
+    assert found.verdict.hint is None if hint is None else hint in (found.verdict.hint or "")
 
 
 def test_cores_that_other_programs_hold_are_not_called_idle() -> None:

@@ -1,4 +1,4 @@
-"""``gpuwatch doctor``: what can run here, what is missing, and the command that mends it."""
+"""``gpuwatch doctor``: what can run here, what is missing, and the command that fixes it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def asked(cli: Cli, *arguments: object, code: int | None = None) -> dict[str, An
     found: dict[str, Any] = json.loads(
         cli("doctor", "--format", "json", *arguments, code=code).stdout
     )
-    assert found["schema"] == 1
+    assert found["schema"] == 2
     return found
 
 
@@ -72,7 +72,7 @@ def test_what_is_not_ready_says_why_and_what_mends_it(cli: Cli) -> None:
         for answer in (each["without_gpu"], each["with_gpu"]):
             assert answer["ready"] is (None if answer.get("reason") else not answer["problems"])
             for problem in answer["problems"]:
-                assert problem["code"] and problem["text"] and problem["fix"]
+                assert problem["code"] and problem["text"] and problem["hint"]
 
 
 def test_the_table_fits_80_columns_and_needs_no_colour(cli: Cli) -> None:
@@ -81,7 +81,7 @@ def test_the_table_fits_80_columns_and_needs_no_colour(cli: Cli) -> None:
     assert lines[2].split() == ["environment", "engine", "without", "GPU", "with", "GPU"]
     assert "\x1b" not in "".join(lines)
     for line in lines:
-        command = line.startswith(("    mend: ", "next: "))  # stays whole to be copied
+        command = line.startswith(("    Fix: ", "next: "))  # stays whole to be copied
         assert len(line) <= 80 or command or len(line.split()) == 1, line
     assert lines[-1].startswith("next: ")
 
@@ -101,7 +101,7 @@ def test_without_a_gpu_the_second_column_gives_the_reason_and_is_no_no(
     with_gpu = row(found, "bare")["with_gpu"]
     assert with_gpu["ready"] is None and "driver is not loaded" in with_gpu["reason"]
     assert found["gpus"] == [] and found["driver"] is None
-    assert found["gpu_unavailable"]["code"] == "no-gpu" and found["gpu_unavailable"]["fix"]
+    assert found["gpu_unavailable"]["code"] == "no-gpu" and found["gpu_unavailable"]["hint"]
     told = cli("doctor", "--env", "bare").stdout
     assert "no GPU here" in told and "modprobe nvidia" in told
 
@@ -206,7 +206,7 @@ def test_a_torch_that_cannot_be_imported_is_no_torch_that_can_use_the_gpu(
     found = asked(cli, *bare, code=3)
     problem = found["gpus"][0]["torch"]
     assert problem["code"] == "torch-fails" and "cannot be imported" in problem["text"]
-    assert str(without_torch) in problem["fix"]
+    assert str(without_torch) in problem["hint"]
 
 
 def test_neither_the_home_screen_nor_the_form_for_a_run_imports_torch(
@@ -223,7 +223,7 @@ def test_neither_the_home_screen_nor_the_form_for_a_run_imports_torch(
     assert found["torch"].text == f"2.15.0 (CUDA 13.2 build), not tried, in {without_torch}"
     driver.set_machine(driver="575.57.08")
     torch = {each.name: each for each in asyncio.run(first_contact.look())}["torch"]
-    assert not torch.good and "needs driver 580" in torch.text and torch.mend
+    assert not torch.good and "needs driver 580" in torch.text and torch.hint
 
 
 def test_gpus_are_named_and_asked_for(cli: Cli, driver: FakeDriver, without_torch: Path) -> None:
@@ -288,7 +288,7 @@ def test_a_run_that_works_without_gpus_alone_is_told_apart(
     assert shy["with_gpu"]["ready"] is False and shy["ready"] is False
     assert uuid(0) in shy["with_gpu"]["problems"][0]["text"]
     done = cli("doctor", "--env", "shy", code=3)
-    assert "mend: shy --grow-up" in done.stdout
+    assert "Fix: shy --grow-up" in done.stdout
     assert done.stdout.endswith("next: gpuwatch run mnist-cnn --env shy --gpus none\n")
     assert asked(cli, "--env", "shy", "--gpus", "none", code=0)["ready"] is True
 
@@ -300,9 +300,9 @@ def test_an_engine_that_is_away_names_the_command_that_mends_it(cli: Cli) -> Non
     assert found["ready"] is False and docker["engine"] is None
     assert [problem["code"] for problem in docker["without_gpu"]["problems"]] == ["docker-absent"]
     done = cli("doctor", "--env", "docker=x", code=3)
-    assert "not here" in done.stdout and "    mend: " in done.stdout
-    fix = docker["without_gpu"]["problems"][0]["fix"]
-    assert done.stdout.endswith(f"next: {fix}\n")
+    assert "not here" in done.stdout and "    Fix: " in done.stdout
+    hint = docker["without_gpu"]["problems"][0]["hint"]
+    assert done.stdout.endswith(f"next: {hint}\n")
 
 
 @pytest.mark.docker
@@ -311,7 +311,7 @@ def test_an_engine_that_answers_is_named_although_an_image_is_missing(cli: Cli) 
     assert docker["engine"].startswith("Docker ")
     (problem,) = docker["without_gpu"]["problems"]
     assert problem["code"] == "image-missing"
-    assert "docker pull gpuwatch-no-such-image:1" in problem["fix"]
+    assert "docker pull gpuwatch-no-such-image:1" in problem["hint"]
     assert (
         "  no image  " in cli("doctor", "--env", "docker=gpuwatch-no-such-image:1", code=3).stdout
     )
@@ -328,18 +328,18 @@ def test_an_image_that_is_here_is_ready(cli: Cli, small_image: str) -> None:
 def test_apptainers_image_is_made_of_dockers_where_that_is(
     cli: Cli, docker_daemon: DockerDaemon, small_root: Path
 ) -> None:
-    def mend() -> str:
+    def hint() -> str:
         apptainer = row(asked(cli, "--gpus", "none"), "apptainer")
         (problem,) = apptainer["without_gpu"]["problems"]
         assert problem["code"] == "image-missing"
-        return str(problem["fix"])
+        return str(problem["hint"])
 
     cli.variables["DOCKER_HOST"] = docker_daemon.host
     docker = row(asked(cli, "--gpus", "none"), "docker")
-    assert "gpuwatch build docker --pull" in docker["without_gpu"]["problems"][0]["fix"]
-    assert mend().startswith("gpuwatch build apptainer --pull, or ")
+    assert "gpuwatch build docker --pull" in docker["without_gpu"]["problems"][0]["hint"]
+    assert hint().startswith("gpuwatch build apptainer --pull, or ")
     import_root(docker_daemon.host, small_root, "gpuwatch-workloads")
-    assert mend().startswith("gpuwatch build apptainer --base docker-daemon:gpuwatch-workloads")
+    assert hint().startswith("gpuwatch build apptainer --base docker-daemon:gpuwatch-workloads")
 
 
 @pytest.mark.docker
@@ -374,7 +374,7 @@ def test_a_python_without_torch_is_told_and_is_the_next_thing_to_mend(
 
 
 @pytest.mark.parametrize(
-    ("gpu", "torch", "code", "told", "mend"),
+    ("gpu", "torch", "code", "told", "hint"),
     [
         ({}, {"version": "2.9.0+cpu", "cuda": None}, "torch-without-cuda", "CPU alone", "default"),
         (
@@ -403,14 +403,14 @@ def test_a_torch_that_cannot_use_the_gpu_is_told_and_the_build_that_can(
     torch: dict[str, Any],
     code: str,
     told: str,
-    mend: str,
+    hint: str,
 ) -> None:
     driver.set_machine(driver=gpu.pop("driver", "580.65.06"))
     driver.set(gpu=1, **gpu)
     bare = with_torch(without_torch, **torch)
     problem = asked(cli, *bare, code=3)["gpus"][1]["torch"]
     assert problem["code"] == code and told in problem["text"] and "more" not in problem["text"]
-    assert mend in problem["fix"]
+    assert hint in problem["hint"]
     assert "with GPU" in cli("doctor", *bare, code=3).stdout
     assert cli("doctor", *bare, "--gpus", "none", code=0).stdout.endswith("--gpus none\n")
 
@@ -431,13 +431,13 @@ def test_what_measures_bandwidth_is_told_and_what_would(
     driver.set(gpu=1, compute_capability="8.0", name="NVIDIA A100-SXM4-40GB")
     gpu = asked(cli, *with_torch(without_torch), code=0)["gpus"][1]
     assert gpu["bandwidth_by"] is None and gpu["bandwidth"]["code"] == "no-counters"
-    assert "--dcgm" in gpu["bandwidth"]["fix"]
+    assert "--dcgm" in gpu["bandwidth"]["hint"]
     told = " ".join(cli("doctor", *with_torch(without_torch)).stdout.split())
     assert "memory bandwidth of gpu1: not measured: " in told
 
 
 @pytest.mark.parametrize(
-    ("gpu", "version", "fix", "never"),
+    ("gpu", "version", "hint", "never"),
     [
         (
             {"compute_capability": "8.9", "name": "NVIDIA GeForce RTX 4090"},
@@ -455,12 +455,12 @@ def test_what_measures_bandwidth_is_told_and_what_would(
     ],
 )
 def test_the_mend_for_no_counters_is_one_that_works_and_is_not_fulfilled(
-    cli: Cli, driver: FakeDriver, gpu: dict[str, str], version: str, fix: str, never: str
+    cli: Cli, driver: FakeDriver, gpu: dict[str, str], version: str, hint: str, never: str
 ) -> None:
     driver.set_machine(driver=version)
     driver.set(gpm=0, **gpu)
     told = asked(cli)["gpus"][0]["bandwidth"]
-    assert fix in told["fix"] and never not in told["fix"]
+    assert hint in told["hint"] and never not in told["hint"]
     assert f"run --{never}" not in told["text"]
 
 
@@ -479,7 +479,7 @@ def test_ncu_and_the_right_to_use_it_decide_about_executed_flop(
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     denied = counters.executed_flop(parameters)
     assert denied is not None and denied.code == "counters-restricted"
-    assert "NVreg_RestrictProfilingToAdminUsers=0" in (denied.fix or "")
+    assert "NVreg_RestrictProfilingToAdminUsers=0" in (denied.hint or "")
     parameters.write_text("RmProfilingAdminOnly: 0\n")
     assert counters.executed_flop(parameters) is None
 
@@ -488,7 +488,7 @@ def test_a_folder_that_cannot_be_written_is_told(cli: Cli) -> None:
     cli.variables["XDG_DATA_HOME"] = "/proc/1"
     found = asked(cli)
     assert found["studies"]["problem"]["code"] == "not-writable"
-    assert "XDG_DATA_HOME" in found["studies"]["problem"]["fix"]
+    assert "XDG_DATA_HOME" in found["studies"]["problem"]["hint"]
     assert found["runs"]["problem"] is None and found["runs"]["free_bytes"] > 0
     assert "/proc/1 is not writable" in " ".join(cli("doctor", code=None).stdout.split())
 
@@ -560,4 +560,4 @@ def test_a_command_is_asked_for_in_place_of_a_workload(cli: Cli, without_torch: 
     assert asked(cli, "--env", "bare", "--", "true", code=0)["ready"]
     found = row(asked(cli, "--env", "bare", "--", "no-such", code=3), "bare")
     (problem,) = found["without_gpu"]["problems"]
-    assert "no-such" in problem["text"] and problem["fix"]
+    assert "no-such" in problem["text"] and problem["hint"]

@@ -73,7 +73,7 @@ def test_the_kernels_are_shown_in_every_form_and_the_run_keeps_its_times(
     found: dict[str, Any] = json.loads(
         cli("kernels", recorded, "--format", "json", "--limit", 1).stdout
     )
-    assert found["schema"] == 1
+    assert found["schema"] == 2
     assert found["profile"]["steps"] == 4 and found["counters"]["flop_per_step"] == 3.4e9
     assert found["tables"]["cuda_gpu_kern_sum"]["rows_left_out"] == 3
     assert found["tables"]["cuda_gpu_kern_sum"]["rows_not_printed"] == 1

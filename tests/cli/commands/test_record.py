@@ -43,7 +43,7 @@ def test_any_program_that_prints_step_lines_is_measured(cli: Cli, tmp_path: Path
     (path,) = sessions(out)
     assert "recording to" in done.stderr and "step time, median" in done.stdout
     found = show(cli, path)
-    assert found["schema"] == 1
+    assert found["schema"] == 2
     assert found["session"]["status"] == "finished" and found["session"]["exit_code"] == 0
     assert found["workload"]["kind"] == "command"
     assert found["step"]["count"] == 60
@@ -58,7 +58,7 @@ def test_any_program_that_prints_step_lines_is_measured(cli: Cli, tmp_path: Path
     study = path.parent
     assert (study / "plan.json").exists()
     assert "step time, median" in (study / "summary.md").read_text()
-    assert json.loads((study / "summary.json").read_text())["schema"] == 1
+    assert json.loads((study / "summary.json").read_text())["schema"] == 2
 
 
 def test_an_operator_of_a_shell_that_is_an_argument_is_told_and_passed_on(

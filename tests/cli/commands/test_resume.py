@@ -141,7 +141,7 @@ def test_a_workload_that_still_runs_is_not_started_a_second_time(cli: Cli, tmp_p
     assert f"gpuwatch stop {path} ends it" in told
     cli("stop", path)
     (problem,) = planned(folder).problems[2]
-    assert problem.fix == f"gpuwatch resume {folder.name}"
+    assert problem.hint == f"gpuwatch resume {folder.name}"
     assert meta(path)["result"]["stopped"] == "stop"
 
 
@@ -197,15 +197,15 @@ def test_a_study_killed_between_two_runs_goes_on_in_the_background(
 
 
 def test_an_environment_that_could_not_run_is_tried_again(cli: Cli, tmp_path: Path) -> None:
-    mended, out = tmp_path / "mended", tmp_path / "out"
-    site = installed(tmp_path / "site", "late", "gw_late:Runner", LATE.format(flag=str(mended)))
+    fixed, out = tmp_path / "fixed", tmp_path / "out"
+    site = installed(tmp_path / "site", "late", "gw_late:Runner", LATE.format(flag=str(fixed)))
     cli.variables["PYTHONPATH"] = str(site)
     flags = ("--env", "bare", "--env", "late", "--out", out)
     cli("--record", "--quiet", *flags, *work(out), code=3)
     folder = only(out)
     assert [problem.code for problem in planned(folder).problems[2]] == ["not-yet"]
     assert "late: it is not ready" in cli("resume", folder, code=3).stderr
-    mended.write_text("")
+    fixed.write_text("")
     cli("resume", folder, "--quiet")
     complete(folder)
 

@@ -205,7 +205,7 @@ def test_a_stop_ends_the_rest_between_runs_at_once(cli: Cli, tmp_path: Path) -> 
     assert len(sessions(out)) == 1 and list(plan.problems) == [2, 3, 4, 5, 6]
     (problem,) = plan.problems[2]
     assert problem.text == "the study was ended before its turn (SIGTERM)"
-    assert problem.fix == f"gpuwatch resume {folder.name}"
+    assert problem.hint == f"gpuwatch resume {folder.name}"
 
 
 def test_stop_all_ends_a_study_between_two_runs(cli: Cli, tmp_path: Path) -> None:

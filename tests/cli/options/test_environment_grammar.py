@@ -24,7 +24,7 @@ def labelled(*texts: str, python: str | None = None) -> list[str]:
 def refused(*texts: str) -> str:
     with pytest.raises(UsageError) as error:
         environments(texts)
-    assert error.value.mend, "an error without what mends it"
+    assert error.value.hint, "an error without how to fix it"
     return str(error.value)
 
 

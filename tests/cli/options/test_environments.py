@@ -80,7 +80,7 @@ def test_one_that_cannot_run_is_a_row_everywhere_and_the_others_run(
     for text in (done.stderr, done.stdout, markdown):
         plain = text.replace("\\", "").replace("\u200b", "")
         assert problems[0]["text"] in " ".join(plain.split())
-        assert problems[0]["fix"] in plain
+        assert problems[0]["hint"] in plain
     assert "docker=x did not run: " in done.stdout and "sh (bare): finished" in done.stdout
     plan = json.loads((path.parent / "plan.json").read_text())
     assert list(plan["problems"]) == [str(order.index("docker=x") + 1)]
@@ -125,13 +125,15 @@ def test_what_turns_out_only_at_the_start_is_a_row_as_well(cli: Cli, tmp_path: P
     done = cli("--record", "--env", "empty", "--env", "bare", "--out", out, "--", "true", code=3)
     assert "gpuwatch: looking for the image" in done.stderr
     assert "gpuwatch: empty: the image is gone; empty pull" in done.stderr
-    assert "empty did not run: the image is gone\n    mend: empty pull\n" in done.stdout
+    assert "empty did not run: the image is gone\n    Fix: empty pull\n" in done.stdout
     found, markdown = summary(out)
     assert labels(found) == ["bare"] and "the image is gone" in markdown
     assert found["not_run"] == [
         {
             "label": "empty",
-            "problems": [{"code": "not-started", "text": "the image is gone", "fix": "empty pull"}],
+            "problems": [
+                {"code": "not-started", "text": "the image is gone", "hint": "empty pull"}
+            ],
             "index": 1,
         }
     ]

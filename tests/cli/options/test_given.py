@@ -133,8 +133,8 @@ def test_the_doctor_asks_for_the_callers_gpus(cli: Cli, driver: FakeDriver) -> N
     assert unavailable(uuid(1)) is None
     hidden, unclear = unavailable("-1"), unavailable("0")
     assert hidden is not None and unclear is not None
-    assert (hidden["code"], hidden["fix"]) == ("gpus-hidden", "unset CUDA_VISIBLE_DEVICES")
-    assert unclear["code"] == "gpus-unclear" and uuid(1) in unclear["fix"]
+    assert (hidden["code"], hidden["hint"]) == ("gpus-hidden", "unset CUDA_VISIBLE_DEVICES")
+    assert unclear["code"] == "gpus-unclear" and uuid(1) in unclear["hint"]
 
 
 def visible_to_bare(cli: Cli, tmp_path: Path, *arguments: str) -> str:

@@ -14,7 +14,7 @@ def asked(cli: Cli, *arguments: object) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(
         cli("--record", "--plan", "--format", "json", *arguments).stdout
     )
-    assert found["schema"] == 1
+    assert found["schema"] == 2
     return found
 
 
@@ -40,7 +40,7 @@ def test_what_cannot_run_says_why_at_its_run(cli: Cli) -> None:
     found = asked(cli, "--env", "bare", "--", "no-such-program")
     (run,) = found["runs"]
     (problem,) = run["problems"]
-    assert "no-such-program" in problem["text"] and problem["fix"] and not run["done"]
+    assert "no-such-program" in problem["text"] and problem["hint"] and not run["done"]
 
 
 def test_a_time_that_is_not_known_is_null_with_its_reason_and_then_known(cli: Cli) -> None:

@@ -81,7 +81,7 @@ def test_a_study_of_which_nothing_ran_says_why_and_what_mends_it(study: StudyRes
     nothing = replace(study, questions=(), sweeps=(), noise=(), sessions=())
     made = text_of(page(nothing, []))
     assert "Nothing to compare: 0 runs" in made
-    assert "ch-run is not on the PATH mend: install charliecloud" in made
+    assert "ch-run is not on the PATH Fix: install charliecloud" in made
 
 
 def test_runs_that_are_missing_for_the_same_reason_are_told_once(study: StudyResult) -> None:

@@ -1,4 +1,4 @@
-"""What stands against a run in Apptainer is told before it starts, with what mends it."""
+"""What stands against a run in Apptainer is told before it starts, with how to fix it."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_without_an_engine_the_mend_is_to_install_it(
     finally:
         engine.find.cache_clear()
     assert list(found) == ["apptainer-missing"]
-    assert "install" in str(found["apptainer-missing"].fix)
+    assert "install" in str(found["apptainer-missing"].hint)
 
 
 def test_an_engine_of_long_ago_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,17 +75,17 @@ def test_user_namespaces_that_are_off_are_told_with_the_switch(tmp_path: Path) -
     (tmp_path / "user/max_user_namespaces").write_text("0\n")
     found = user_namespaces.problem("Apptainer", tmp_path)
     assert found is not None
-    assert "sysctl -w user.max_user_namespaces" in str(found.fix)
+    assert "sysctl -w user.max_user_namespaces" in str(found.hint)
 
 
 @pytest.mark.apptainer
 def test_an_image_that_is_not_there_is_told_with_the_command_that_gets_it(tmp_path: Path) -> None:
-    assert "gpuwatch build apptainer --pull" in str(problems(tmp_path, None)["image-missing"].fix)
+    assert "gpuwatch build apptainer --pull" in str(problems(tmp_path, None)["image-missing"].hint)
     assert list(problems(tmp_path, "no.sif")) == ["image-missing"]
-    fix = str(problems(tmp_path, "docker://example.org/a/b:1")["image-missing"].fix)
-    assert "--pull" in fix
-    assert "pull" in fix
-    assert "docker://example.org/a/b:1" in fix
+    hint = str(problems(tmp_path, "docker://example.org/a/b:1")["image-missing"].hint)
+    assert "--pull" in hint
+    assert "pull" in hint
+    assert "docker://example.org/a/b:1" in hint
     assert not problems(tmp_path, "docker://example.org/a/b:1", pull=True)
     assert list(problems(tmp_path, "s3://bucket/a", pull=True)) == ["image-source"]
 

@@ -96,8 +96,8 @@ def test_a_file_without_fuse_is_told_with_the_way_around(place: Path, small_sif:
 
     def action() -> Any:
         spec = specification("apptainer", place / "small.sif", "true", where=place)
-        return [(each.code, each.fix) for each in ApptainerRunner().preflight(spec)]
+        return [(each.code, each.hint) for each in ApptainerRunner().preflight(spec)]
 
-    [[code, fix]] = as_nobody(place, action)
+    [[code, hint]] = as_nobody(place, action)
     assert code == "fuse-missing"
-    assert "build --sandbox" in fix
+    assert "build --sandbox" in hint

@@ -123,7 +123,7 @@ def test_a_mount_point_that_the_image_lacks_is_told_with_its_mend(
         (image / str(target).lstrip("/")).mkdir(parents=True)
     found = problems(tmp_path / "cwd", image, mounts=mounts)
     assert list(found) == ["mount-point-missing"]
-    subprocess.run(["sh", "-c", str(found["mount-point-missing"].fix)], check=True)
+    subprocess.run(["sh", "-c", str(found["mount-point-missing"].hint)], check=True)
     ended = ran(tmp_path, tmp_path / "cwd", image, "cat", "/data/file", mounts=mounts)
     assert ended.out == b"17", ended.err
 
@@ -136,7 +136,7 @@ def test_that_mounts_are_writable_is_told_as_it_is(where: Path, small_root: Path
 
 
 def test_images_that_are_none_are_told(tmp_path: Path, where: Path) -> None:
-    assert "--env charliecloud=FOLDER" in str(problems(where, None)["image-missing"].fix)
+    assert "--env charliecloud=FOLDER" in str(problems(where, None)["image-missing"].hint)
     assert "image-missing" in problems(where, tmp_path / "gone")
     (tmp_path / "file").touch()
     assert "image-invalid" in problems(where, tmp_path / "file")
@@ -147,12 +147,12 @@ def test_images_that_are_none_are_told(tmp_path: Path, where: Path) -> None:
 def test_the_mend_unpacks_an_image_of_dockers_and_leaves_no_container(
     tmp_path: Path, where: Path, small_image: str
 ) -> None:
-    fix = str(problems(where, None)["image-missing"].fix).partition("from Docker: ")[2]
+    hint = str(problems(where, None)["image-missing"].hint).partition("from Docker: ")[2]
     name = f"gpuwatch-test-{tmp_path.name}"
     for word, own in (("FOLDER", "root"), ("gpuwatch-tmp", name), ("IMAGE", small_image)):
-        assert word in fix
-        fix = fix.replace(word, own)
-    subprocess.run(["sh", "-c", fix], cwd=tmp_path, check=True, stdout=subprocess.DEVNULL)
+        assert word in hint
+        hint = hint.replace(word, own)
+    subprocess.run(["sh", "-c", hint], cwd=tmp_path, check=True, stdout=subprocess.DEVNULL)
     assert problems(where, tmp_path / "root") == {}
     left = ["docker", "ps", "--all", "--quiet", "--filter", f"name={name}"]
     assert subprocess.run(left, capture_output=True, check=True).stdout == b""
@@ -172,7 +172,7 @@ def test_what_it_cannot_do_is_refused(where: Path, small_root: Path) -> None:
 
 
 def test_a_gpu_needs_its_driver_in_the_image(where: Path, image: Path) -> None:
-    assert "ch-fromhost" in str(problems(where, image, gpus=("GPU-1",))["gpu-driver-missing"].fix)
+    assert "ch-fromhost" in str(problems(where, image, gpus=("GPU-1",))["gpu-driver-missing"].hint)
     (image / "usr/local/lib").mkdir(exist_ok=True)
     (image / "usr/local/lib/libcuda.so.1").touch()
     assert not problems(where, image, gpus=("GPU-1",))

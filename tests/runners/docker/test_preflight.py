@@ -1,4 +1,4 @@
-"""What stands against a run in a container is told before it, with what mends it."""
+"""What stands against a run in a container is told before it, with how to fix it."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def problems(image: str, *, gpus: tuple[str, ...] = (), **options: Any) -> list[
 
 
 def codes(found: list[Problem]) -> list[str]:
-    assert all(each.text and "\n" not in each.text and each.fix for each in found)
+    assert all(each.text and "\n" not in each.text and each.hint for each in found)
     return [each.code for each in found]
 
 
@@ -54,7 +54,7 @@ def test_an_image_that_is_not_here_is_never_fetched_silently(lab: Lab) -> None:
 
 @pytest.mark.docker
 @pytest.mark.parametrize(
-    ("image", "text", "fix"),
+    ("image", "text", "hint"),
     [
         ("MYLAB:1", "repository name must be lowercase", "write mylab:1"),
         ("/some/folder", "Docker runs images by name", "--env apptainer=DIR or charliecloud=DIR"),
@@ -62,10 +62,10 @@ def test_an_image_that_is_not_here_is_never_fetched_silently(lab: Lab) -> None:
         ("a b", "is no name of a Docker image", "write NAME, NAME:TAG"),
     ],
 )
-def test_what_cannot_be_an_images_name_is_told(image: str, text: str, fix: str) -> None:
+def test_what_cannot_be_an_images_name_is_told(image: str, text: str, hint: str) -> None:
     (problem,) = problems(image, pull=True)
     assert problem.code == "image-invalid"
-    assert text in problem.text and fix in str(problem.fix)
+    assert text in problem.text and hint in str(problem.hint)
 
 
 @pytest.mark.docker
@@ -90,7 +90,7 @@ def test_a_tmp_that_cannot_be_written_is_told(lab: Lab, tmp_path: Path) -> None:
     (tmp_path / "scratch").chmod(0o777)
     scratch = str(tmp_path / "scratch")
     found = problems(lab.image, mounts=(Mount(scratch, "/tmp"),), folder=Path("/opt"))
-    assert codes(found) == ["mount-hides-tmp"] and f"mount={scratch}:/tmp:rw" in str(found[0].fix)
+    assert codes(found) == ["mount-hides-tmp"] and f"mount={scratch}:/tmp:rw" in str(found[0].hint)
     assert codes(problems(lab.image, folder=Path("/tmp"))) == ["mount-hides-tmp"]
     writable = (Mount(scratch, "/tmp", writable=True),)
     assert problems(lab.image, mounts=writable, folder=Path("/opt")) == []
@@ -151,8 +151,8 @@ def test_gpus_need_nvidias_runtime_or_cdi(small_image: str) -> None:
             pytest.skip("this daemon can give GPUs")
     (problem,) = problems(small_image, gpus=(UUID,))
     assert problem.code == "gpu-runtime-missing"
-    assert problem.fix and "nvidia-ctk runtime configure" in problem.fix
-    assert "--gpus none" in problem.fix
+    assert problem.hint and "nvidia-ctk runtime configure" in problem.hint
+    assert "--gpus none" in problem.hint
 
 
 def test_a_runtime_or_a_specification_of_cdi_gives_gpus(tmp_path: Path) -> None:
@@ -161,7 +161,7 @@ def test_a_runtime_or_a_specification_of_cdi_gives_gpus(tmp_path: Path) -> None:
     spec = tmp_path / "nvidia.yaml"
     spec.write_text('kind: nvidia.com/gpu\ndevices:\n- name: "0"\n')
     problem = gpus.problem((UUID,), info)
-    assert problem and problem.fix and "--device-name-strategy=uuid" in problem.fix
+    assert problem and problem.hint and "--device-name-strategy=uuid" in problem.hint
     spec.write_text(f"kind: nvidia.com/gpu\ndevices:\n- name: {UUID}\n")
     assert gpus.problem((UUID,), info) is None
     given = gpus.gift((UUID,), info)
@@ -278,7 +278,7 @@ def test_a_socket_that_is_not_yours_names_the_group_to_join(
                     os.setgid(65534)
                     os.setuid(65534)
                     (problem,) = problems("image")
-                    os.write(write, f"{problem.code} {problem.fix}".encode())
+                    os.write(write, f"{problem.code} {problem.hint}".encode())
                 finally:
                     os._exit(0)
             os.waitpid(child, 0)

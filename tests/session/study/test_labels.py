@@ -156,7 +156,7 @@ def test_what_is_no_tag_says_all_that_a_tag_may_not_be() -> None:
 
 
 @pytest.mark.parametrize(
-    ("number", "mend"),
+    ("number", "hint"),
     [
         (errno.ENOSPC, "free some space"),
         (errno.ELOOP, "move it elsewhere"),
@@ -165,17 +165,17 @@ def test_what_is_no_tag_says_all_that_a_tag_may_not_be() -> None:
     ],
 )
 def test_trouble_with_the_file_names_what_mends_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, mend: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, hint: str
 ) -> None:
     def refused(*_: object, **__: object) -> int:
         raise OSError(number, os.strerror(number))
 
     with monkeypatch.context() as patched:
         patched.setattr(os, "open", refused)
-        with pytest.raises(StorageError, match=mend):
+        with pytest.raises(StorageError, match=hint):
             name(tmp_path, "", "x")
         problem = labels.looked_at(tmp_path)[1]
-    assert problem is not None and problem.endswith(mend)
+    assert problem is not None and problem.endswith(hint)
 
 
 def test_no_file_is_no_problem_and_a_damaged_one_is(tmp_path: Path) -> None:

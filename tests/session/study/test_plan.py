@@ -87,7 +87,7 @@ def test_a_plan_of_schema_1_is_one_part_without_blocks(tmp_path: Path) -> None:
         {"index": at, "file": f"0{at}-x.gpuwatch", "workload": workload, "environment": where}
         for at, where in enumerate(environments, 1)
     ]
-    problems = {"2": [{"code": "c", "text": "why", "fix": None}]}
+    problems = {"2": [{"code": "c", "text": "why", "hint": None}]}
     plan = read(written(tmp_path, {"schema": 1, "study": "s", "runs": runs, "problems": problems}))
     assert plan is not None
     (part,) = plan.parts

@@ -19,7 +19,7 @@ from gpuwatch.session.study.progress import Place, place, recorder_alive, tally
 from gpuwatch.session.study.study_folder import not_run
 from gpuwatch.session.writing.store import SessionStore, meta
 
-MISSING = [{"code": "image-missing", "text": "there is no image x", "fix": "docker pull x"}]
+MISSING = [{"code": "image-missing", "text": "there is no image x", "hint": "docker pull x"}]
 
 
 def planned(folder: Path, count: int, problems: dict[str, JSON] | None = None) -> list[Path]:

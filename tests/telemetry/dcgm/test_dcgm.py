@@ -13,7 +13,7 @@ import pytest
 from gpuwatch.core.metrics import Method
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.telemetry.base import Change, Channel, Device, Event, Value
-from gpuwatch.telemetry.dcgm.fields import FIELDS, gpu_ids, mend, row, trouble
+from gpuwatch.telemetry.dcgm.fields import FIELDS, gpu_ids, hint, row, trouble
 from gpuwatch.telemetry.dcgm.source import (
     LOCK,
     NOT_NEEDED,
@@ -114,7 +114,7 @@ def test_a_row_is_read_by_the_order_of_the_fields_that_were_asked_for(
 def test_what_dcgmi_says_comes_with_what_mends_it(lines: list[str], helps: str) -> None:
     said = trouble(lines)
     assert said is not None and not said.startswith("Error: ")
-    assert helps in mend(said)
+    assert helps in hint(said)
     assert trouble(["2 GPUs found.", "| GPU ID |"]) is None
 
 
@@ -368,7 +368,7 @@ def test_a_dcgm_that_gives_nothing_is_told_with_what_mends_it(
     gpus = _Gpus()
     told = open_dcgm(gpus, "localhost", 0.1)
     assert isinstance(told, Unavailable)
-    assert says in told.reason and helps in told.mend
+    assert says in told.reason and helps in told.hint
     assert not gpus.closed, "the GPUs' own source stays open"
     quick = check_dcgm("localhost")
     assert ("watches" in state) == (quick is None)
@@ -378,7 +378,7 @@ def test_a_missing_dcgmi_names_the_package(monkeypatch: pytest.MonkeyPatch, tmp_
     monkeypatch.setenv("PATH", str(tmp_path))
     for told in (check_dcgm("localhost"), open_dcgm(_Gpus(), "localhost", 0.5)):
         assert isinstance(told, Unavailable)
-        assert "datacenter-gpu-manager" in told.mend and "nv-hostengine" in told.mend
+        assert "datacenter-gpu-manager" in told.hint and "nv-hostengine" in told.hint
 
 
 def test_closing_ends_dcgmi_at_once(dcgm: FakeDcgm, watch: Watch) -> None:

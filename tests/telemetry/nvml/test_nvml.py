@@ -247,7 +247,7 @@ def test_a_gpu_lost_from_the_start_does_not_keep_the_others_from_being_watched(
 
 
 @pytest.mark.parametrize(
-    ("code", "reason", "mend"),
+    ("code", "reason", "hint"),
     [
         (DRIVER_NOT_LOADED, "driver is not loaded", "modprobe"),
         (VERSION_MISMATCH, "different versions", "reboot"),
@@ -257,13 +257,13 @@ def test_a_gpu_lost_from_the_start_does_not_keep_the_others_from_being_watched(
     ],
 )
 def test_a_driver_that_does_not_start_is_told_with_what_mends_it(
-    tmp_path: Path, remote: Start, code: int, reason: str, mend: str
+    tmp_path: Path, remote: Start, code: int, reason: str, hint: str
 ) -> None:
     driver = FakeDriver(tmp_path)
     driver.init(code)
     told = remote(driver).first["unavailable"]
     assert reason in told["reason"]
-    assert mend in told["mend"]
+    assert hint in told["hint"]
 
 
 def test_a_missing_library_is_told(remote: Start) -> None:

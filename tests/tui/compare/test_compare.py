@@ -159,7 +159,7 @@ async def test_runs_of_the_study_that_did_not_take_place_are_told_with_the_reaso
     session: Make,
 ) -> None:
     path = session(meta=finished(), alive=False)
-    missing = {"code": "image-missing", "text": "no [b]image[/] x", "fix": "docker pull x"}
+    missing = {"code": "image-missing", "text": "no [b]image[/] x", "hint": "docker pull x"}
     plan(path.parent, "01-bare", "02-docker=x", problems={"2": [missing]})
     async with live(path) as (app, pilot):
         await pilot.press("c")

@@ -465,7 +465,7 @@ async def test_a_list_that_is_being_read_is_not_begun_anew(
 
 REPORT = {
     "gpus": [],
-    "gpu_unavailable": {"text": "no NVIDIA GPU is seen", "fix": "install the NVIDIA driver"},
+    "gpu_unavailable": {"text": "no NVIDIA GPU is seen", "hint": "install the NVIDIA driver"},
     "python": {"path": "/usr/bin/python3", "torch": None},
     "environments": [
         {"env": "bare", "without_gpu": {"ready": True, "problems": []}},
@@ -474,7 +474,7 @@ REPORT = {
             "without_gpu": {
                 "ready": False,
                 "problems": [
-                    {"text": "no daemon answers\x1b[2J", "fix": "sudo systemctl start docker"}
+                    {"text": "no daemon answers\x1b[2J", "hint": "sudo systemctl start docker"}
                 ],
             },
         },

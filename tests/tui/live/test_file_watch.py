@@ -49,4 +49,4 @@ async def test_a_damaged_file_is_told_in_whole_sentences(session: Make) -> None:
         shown = "".join(screen_text(app).split())
         assert screen.trouble is not None
         told = screen.trouble.trouble
-        assert told.mend and "".join(told.mend.split()) in shown
+        assert told.hint and "".join(told.hint.split()) in shown

@@ -97,7 +97,7 @@ async def test_a_recording_of_the_machine_has_no_workload_part(session: Make) ->
 
 
 async def test_a_failed_run_shows_the_sentence_and_the_mend(session: Make) -> None:
-    error = {"kind": "run", "message": "CUDA out of memory", "mend": "use --batch-size 32"}
+    error = {"kind": "run", "message": "CUDA out of memory", "hint": "use --batch-size 32"}
     async with live(session(meta={**finished(1), "error": error}, alive=False)) as (app, _):
         text = screen_text(app)
     assert "✗ failed" in text and "✗ CUDA out of memory" in text
@@ -203,7 +203,7 @@ async def test_q_leaves_and_tells_how_to_come_back(session: Make) -> None:
     assert f"gpuwatch attach {path}" in "\n".join(app.farewell)
 
 
-MISSING = {"code": "image-missing", "text": "there is no image x", "fix": "docker pull x"}
+MISSING = {"code": "image-missing", "text": "there is no image x", "hint": "docker pull x"}
 STUDY = ("01-bare", "02-docker", "03-apptainer")
 
 
@@ -390,7 +390,7 @@ async def test_text_from_outside_is_shown_harmless(session: Make) -> None:
         environment=HOSTILE,
         log=[("stdout", HOSTILE), ("stderr", "progress 1\rprogress 2"), ("stdout", "x" * 5000)],
         events=[(3, HOSTILE, HOSTILE)],
-        meta={**finished(1), "error": {"message": HOSTILE, "mend": HOSTILE}},
+        meta={**finished(1), "error": {"message": HOSTILE, "hint": HOSTILE}},
         alive=False,
     )
     async with live(path) as (app, _):

@@ -95,7 +95,7 @@ def test_a_run_that_cannot_start_is_marked_and_named(session: Make, tmp_path: Pa
     folder = tmp_path / "study"
     path = under_way(session, folder)
     text = json.loads((folder / PLAN).read_text())
-    text["problems"] = {"4": [{"code": "no-engine", "text": "no engine", "fix": None}]}
+    text["problems"] = {"4": [{"code": "no-engine", "text": "no engine", "hint": None}]}
     (folder / PLAN).write_text(json.dumps(text))
     (row,) = texts(strip_rows(strip_of(path), 100, 1))
     assert "[▶]–" in row and "1 did not run" in row

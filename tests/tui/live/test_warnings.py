@@ -41,7 +41,7 @@ async def test_a_driver_that_did_not_start_is_told_with_its_mend(session: Make) 
     store = SessionStore.reopen(path)
     store.write([
         fact("host", "gpu.unavailable", "no NVIDIA GPU is seen: the NVIDIA driver is not loaded"),
-        fact("host", "gpu.mend", "load it with modprobe nvidia"),
+        fact("host", "gpu.hint", "load it with modprobe nvidia"),
     ])  # fmt: skip
     store.close()
     async with live(path, (120, 30)) as (app, _):

@@ -115,11 +115,11 @@ async def test_an_environment_that_cannot_run_says_why_and_what_mends_it(fake: F
     async with running(NewRunScreen) as (_, pilot):
         await says(pilot, "[ ] docker ✗ no Docker daemon answers")
         await pilot.press("tab", "down")
-        await shows(pilot, "docker: no Docker daemon answers; mend docker")
-        why = {"text": "no Docker daemon answers", "fix": "mend docker"}
+        await shows(pilot, "docker: no Docker daemon answers; fix docker")
+        why = {"text": "no Docker daemon answers", "hint": "fix docker"}
         plan_of(fake, "bare", "docker", runs=[{"environment": 1, "problems": [why]}])
         await pilot.press("space", "enter")
-        await shows(pilot, "✗ cannot start: docker: no Docker daemon answers; mend docker")
+        await shows(pilot, "✗ cannot start: docker: no Docker daemon answers; fix docker")
         assert started(fake) == []
         plan_of(fake, "bare", runs=[{"environment": 0}])
         await pilot.press("space")
@@ -127,7 +127,7 @@ async def test_an_environment_that_cannot_run_says_why_and_what_mends_it(fake: F
 
 
 async def test_what_the_plan_cannot_start_is_said_at_the_environment(fake: Fake) -> None:
-    why = {"text": "there is no command 'x'", "fix": "check its name"}
+    why = {"text": "there is no command 'x'", "hint": "check its name"}
     fake.plans(runs=[{"environment": 0, "problems": [why]}])
     async with running(NewRunScreen) as (app, pilot):
         await says(pilot, "[x] bare ✗ there is no command 'x'")

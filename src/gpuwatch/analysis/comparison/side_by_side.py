@@ -26,8 +26,6 @@ from gpuwatch.core.deferred import dataclass
 from gpuwatch.core.metrics import CATALOGUE, Kind, Method
 from gpuwatch.core.models import mapping, number
 
-SCHEMA = 1
-
 
 @dataclass(frozen=True)
 class Comparison:
@@ -82,7 +80,7 @@ _SHOWN_ELSEWHERE = frozenset({"gpuwatch.throughput"})
 """Its mean is the steps' throughput."""
 
 # Facts that differ between any two runs and explain nothing.
-_INCIDENTAL = frozenset({"gpu.unavailable", "gpu.mend", "host.boot.id"})
+_INCIDENTAL = frozenset({"gpu.unavailable", "gpu.hint", "gpu.mend", "host.boot.id"})
 _SHOWN_AS_ROWS = frozenset({"label", "kind", *(key for _, _, key in _IMAGE)})
 
 

@@ -45,7 +45,7 @@ class Verdict:
     without idle time that explains it) or ``unknown``."""
     text: str
     """One sentence, with the figures that show it."""
-    mend: str | None = None
+    hint: str | None = None
     """What would tell more, where something would."""
 
 
@@ -105,8 +105,8 @@ def verdict_of(
         return _bound(COMPUTE, shares, None, compute)
     if of_compute is None or of_bandwidth is None:
         known = f" ({shares})" if shares else ""
-        which, mend = _unknown_ceilings(data_type, compute, bandwidth, missing)
-        return Verdict(UNKNOWN, f"cannot tell what bounds the run: {which}{known}", mend)
+        which, hint = _unknown_ceilings(data_type, compute, bandwidth, missing)
+        return Verdict(UNKNOWN, f"cannot tell what bounds the run: {which}{known}", hint)
     where = "far below" if max(of_compute, of_bandwidth) < FAR else "under half of"
     return _below(f"{where} both ceilings", shares, rates, profiled=profiled)
 
@@ -133,15 +133,15 @@ def _at_clock(share: float | None, compute: Ceiling | None, rates: Rates) -> flo
 
 
 def _bound(
-    bound: str, shares: str, mend: str | None, ceiling: Ceiling | None, *conditions: str
+    bound: str, shares: str, hint: str | None, ceiling: Ceiling | None, *conditions: str
 ) -> Verdict:
     """Memory- or compute-bound, firmly only where nothing is doubtful."""
     doubtful = ceiling is not None and ceiling.doubt
     if doubtful and ceiling is not None:
         conditions = (*conditions, f"the {ceiling.text} was not measured too low")
     told = f", if {' and '.join(conditions)}" if conditions else ""
-    mends = [each for each in (mend, AGAIN if doubtful else None) if each]
-    return Verdict(bound, f"{bound}-bound{told}: {shares}", "; ".join(mends) or None)
+    hints = [each for each in (hint, AGAIN if doubtful else None) if each]
+    return Verdict(bound, f"{bound}-bound{told}: {shares}", "; ".join(hints) or None)
 
 
 def _unknown_ceilings(
@@ -156,7 +156,7 @@ def _unknown_ceilings(
         told = "no data type is known of its products, and so no compute ceiling"
         if bandwidth is None:
             text = f"{told}, nor the bandwidth ceiling{why}"
-            return text, f"{_DATA_TYPE}; {missing.mend}"
+            return text, f"{_DATA_TYPE}; {missing.hint}"
         return told, _DATA_TYPE
     names = [
         name
@@ -164,7 +164,7 @@ def _unknown_ceilings(
         if ceiling is None
     ]
     are = "s are" if len(names) > 1 else " is"
-    return f"the {' and the '.join(names)} ceiling{are} not known{why}", missing.mend
+    return f"the {' and the '.join(names)} ceiling{are} not known{why}", missing.hint
 
 
 def _shares(

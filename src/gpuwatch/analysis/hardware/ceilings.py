@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from gpuwatch.core.ceilings import warnings_of, when_of
 from gpuwatch.core.deferred import dataclass
-from gpuwatch.core.models import JSON, mapping, number
+from gpuwatch.core.models import JSON, mapping, number, with_hint
 from gpuwatch.core.peaks import Peak, peaks, sheet_peaks
 from gpuwatch.core.text import clean
 from gpuwatch.session.rows import DeviceRow
@@ -56,7 +56,7 @@ class Missing:
 
     reason: str | None = None
     """Why there is none although the device was calibrated; ``None``: that is not known."""
-    mend: str = MEND
+    hint: str = MEND
 
 
 NEVER_MEASURED = Missing()
@@ -69,11 +69,11 @@ def missing_of(meta: Mapping[str, JSON], devices: Sequence[DeviceRow]) -> Missin
     ceilings that it could not choose."""
     if gpus_unknown(devices):
         return Missing(UNKNOWN_GPUS, _TELL_GPUS)
-    told = mapping(meta.get("ceilings_missing"))
-    reason, mend = told.get("reason"), told.get("mend")
-    if not reason or not mend:
+    told = with_hint(meta.get("ceilings_missing"))
+    reason, hint = told.get("reason"), told.get("hint")
+    if not reason or not hint:
         return NEVER_MEASURED
-    return Missing(clean(reason), clean(mend))
+    return Missing(clean(reason), clean(hint))
 
 
 def ceilings_of(

@@ -54,7 +54,7 @@ class Roofline:
         known = [self.ceilings.get(name) for name in names]
         if not self.points or all(each and each.kind == MEASURED for each in known):
             return None
-        return self.no_ceilings.mend
+        return self.no_ceilings.hint
 
 
 def roofline_of(
@@ -63,8 +63,8 @@ def roofline_of(
     """Points, ceilings and the bound of a run, or of the last minute of one."""
     points = points_of(program.label, rates)
     if not points:
-        reason, mend = no_point(program, rates)
-        verdict = Verdict(UNKNOWN, f"cannot tell what bounds the run: {reason}", mend)
+        reason, hint = no_point(program, rates)
+        verdict = Verdict(UNKNOWN, f"cannot tell what bounds the run: {reason}", hint)
         return Roofline(program.label, (), dict(ceilings), data_type, verdict, reason)
     verdict = verdict_of(
         points[0],

@@ -42,7 +42,7 @@ _TOLD = {
 _FEW = 3
 _MOST_EVENTS = 100_000
 _MENDED = ("install ", "NVreg_RestrictProfilingToAdminUsers")
-"""Words of reasons that name their mend."""
+"""Words of reasons that name their hint."""
 _MENDS = {
     True: "run it on an NVIDIA GPU (--device cuda), or without --counters",
     False: "`gpuwatch doctor` says what ncu lacks; record it anew with --counters",
@@ -53,11 +53,10 @@ COVERED = 0.9
 
 
 def out_of_order(facts: Mapping[str, Mapping[str, JSON]]) -> list[str]:
-    """Why no GPU was seen, and what mends it, where the machine should have one."""
+    """Why no GPU was seen, and how to fix it, where the machine should have one."""
     host = mapping(facts.get("host"))
-    if "gpu.mend" not in host:
-        return []
-    return [f"{host.get('gpu.unavailable')}; {host['gpu.mend']}"]
+    hint = host.get("gpu.hint", host.get("gpu.mend"))
+    return [f"{host.get('gpu.unavailable')}; {hint}"] if hint else []
 
 
 def notes(reader: SessionReader, window: Window, steps: Sequence[StepLine]) -> tuple[str, ...]:
@@ -107,16 +106,16 @@ def _denominators(steps: Sequence[StepLine]) -> list[str]:
 
 
 def _no_counters(meta: Mapping[str, JSON]) -> list[str]:
-    """Why a run that was asked to read counters has none, and what mends it."""
+    """Why a run that was asked to read counters has none, and how to fix it."""
     reason = mapping(meta.get("counters")).get("reason")
     asked = mapping(mapping(meta.get("workload")).get("parameters")).get("counters")
     if not reason and asked and "counters" not in meta and "result" in meta:
         reason = "the run ended before it came to them"
     if not reason:
         return []
-    mend = _MENDS[mapping(meta.get("run")).get("device") == "cpu"]
+    hint = _MENDS[mapping(meta.get("run")).get("device") == "cpu"]
     known = any(word in str(reason) for word in _MENDED)
-    return [f"--counters gave nothing: {reason}" + ("" if known else f"; {mend}")]
+    return [f"--counters gave nothing: {reason}" + ("" if known else f"; {hint}")]
 
 
 def _sentence(row: EventRow) -> str:

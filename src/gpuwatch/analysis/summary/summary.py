@@ -24,15 +24,13 @@ from gpuwatch.analysis.summary.notes import notes
 from gpuwatch.analysis.summary.training import Training, training_of
 from gpuwatch.analysis.summary.training import notes as training_notes
 from gpuwatch.core.deferred import dataclass
-from gpuwatch.core.models import JSON, mapping, number
+from gpuwatch.core.models import JSON, mapping, number, with_hint
 from gpuwatch.core.uncollected import uncollected
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.status import Status, status
 from gpuwatch.session.rows import StepBucket, StepRow
 from gpuwatch.session.study import labels
 from gpuwatch.session.study.label import NONE, Label
-
-SCHEMA = 1
 
 
 @dataclass(frozen=True)
@@ -207,7 +205,7 @@ def summarise_from(reader: SessionReader, source: Source, series: Told | None = 
             for row in rows
         ),
         facts=facts,
-        error=mapping(meta.get("error")),
+        error=with_hint(meta.get("error")),
         notes=(
             *notes(reader, window, steps),
             *partly_sampled(statistics, window),

@@ -22,6 +22,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from gpuwatch.core.errors import ExitCode, GpuwatchError, UsageError
+from gpuwatch.core.json_schema import JSON_SCHEMA
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import binary
 from gpuwatch.runners.image_build import Built
@@ -102,7 +103,9 @@ def _tell(arguments: argparse.Namespace, built: Built) -> None:
 
         from gpuwatch.report.session.json import dumps
 
-        sys.stdout.write(dumps({"schema": 1, "engine": arguments.engine, **asdict(built)}))
+        sys.stdout.write(
+            dumps({"schema": JSON_SCHEMA, "engine": arguments.engine, **asdict(built)})
+        )
         return
     told = [built.image]
     if built.id:

@@ -18,6 +18,7 @@ import sys
 from collections.abc import Mapping, Sequence
 
 from gpuwatch.core.errors import ExitCode, NotAvailable, UsageError
+from gpuwatch.core.json_schema import JSON_SCHEMA
 from gpuwatch.core.models import JSON, mapping, number
 
 
@@ -65,7 +66,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     if arguments.format == "json":
         from gpuwatch.report.session.json import dumps
 
-        sys.stdout.write(dumps({"schema": 1, "measured": [each for _, each in measured]}))
+        sys.stdout.write(dumps({"schema": JSON_SCHEMA, "measured": [each for _, each in measured]}))
     else:
         print("\n".join(_table(document, target.attributes) for target, document in measured))
     for target, document in measured:
@@ -130,7 +131,7 @@ def _list(form: str) -> int:
     if form == "json":
         from gpuwatch.report.session.json import dumps
 
-        sys.stdout.write(dumps({"schema": 1, "measured": known}))
+        sys.stdout.write(dumps({"schema": JSON_SCHEMA, "measured": known}))
         return ExitCode.DONE
     if not known:
         _say(f"nothing is measured yet in {paths.ceilings_home()}; measure: gpuwatch calibrate")

@@ -90,10 +90,10 @@ def _target(text: str) -> tuple[Path, str]:
     if os.path.isdir(path) and not session_lookup.is_study(path):
         inside = session_lookup.resolved(session_lookup.sessions_under(path))
         studies = list(dict.fromkeys(each.parent for each in inside))
-        mend = f"name a study in it: {shell(studies[0])}" if studies else "see `gpuwatch sessions`"
+        hint = f"name a study in it: {shell(studies[0])}" if studies else "see `gpuwatch sessions`"
         if len(studies) == 1:
-            mend = f"the one in it: {to_paste('delete', studies[0])}"
-        raise UsageError(f"{text} is no study", mend)
+            hint = f"the one in it: {to_paste('delete', studies[0])}"
+        raise UsageError(f"{text} is no study", hint)
     return session_lookup.target(text)
 
 

@@ -1,4 +1,4 @@
-"""What can run here, with and without GPU; what is missing, and the command that mends it.
+"""What can run here, with and without GPU; what is missing, and the command that fixes it.
 
 It asks every environment that gpuwatch knows (or those of --env) whether a workload of gpuwatch's
 own, or the command behind --, could start in it now. Nothing is started, fetched or written. Where
@@ -171,7 +171,7 @@ def _given(gpus: tuple[str, ...] | None) -> tuple[Given, Problem | None]:
     except NotAvailable as error:
         if gpus is not None:
             raise
-        return Given(limits=limits()), Problem("gpus-unclear", error.message, error.mend)
+        return Given(limits=limits()), Problem("gpus-unclear", error.message, error.hint)
     if given.gpus or not given.gpus_chosen:
         return given, None
     if gpus == ():
@@ -234,17 +234,17 @@ def _with_dockers_image(found: Sequence[report.Checked]) -> tuple[report.Checked
     if not any(each.environment.kind == "docker" and not each.without_gpu for each in own):
         return tuple(found)
 
-    def mended(problems: Sequence[Problem]) -> tuple[Problem, ...]:
+    def fixed(problems: Sequence[Problem]) -> tuple[Problem, ...]:
         return tuple(
-            replace(each, fix=_FROM_DOCKER) if each.code == "image-missing" else each
+            replace(each, hint=_FROM_DOCKER) if each.code == "image-missing" else each
             for each in problems
         )
 
     return tuple(
         replace(
             each,
-            without_gpu=mended(each.without_gpu),
-            with_gpu=None if each.with_gpu is None else mended(each.with_gpu),
+            without_gpu=fixed(each.without_gpu),
+            with_gpu=None if each.with_gpu is None else fixed(each.with_gpu),
         )
         if each in own and each.environment.kind in ("apptainer", "singularity")
         else each

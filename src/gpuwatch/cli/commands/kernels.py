@@ -45,10 +45,10 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     profile, counters = profile_of(meta), counters_of(meta)
     tables = kernels.all_tables(profile, counters)
     if not tables and (counters is None or counters.reason):
-        reason, mend = why_none(meta)
+        reason, hint = why_none(meta)
         if counters is not None and counters.reason:
             reason += f"; nor has it counters: {counters.reason}"
-        raise UsageError(reason, mend)
+        raise UsageError(reason, hint)
     wanted = arguments.table
     if wanted == "all" or (wanted is None and arguments.format == "json"):
         shown = list(tables.values())

@@ -13,6 +13,7 @@ from pathlib import Path
 from gpuwatch.cli.selection import session_lookup
 from gpuwatch.core import output
 from gpuwatch.core.errors import NotAvailable, StorageError
+from gpuwatch.core.json_schema import JSON_SCHEMA
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -59,13 +60,13 @@ def render(found: list[Path], form: str) -> str:
         return roofline_text.text(rooflines)
     if form == "json":
         listed = [efficiency_json.roofline(each) for each in rooflines]
-        return json.dumps({"schema": 1, "rooflines": listed})
+        return json.dumps({"schema": JSON_SCHEMA, "rooflines": listed})
     picture = svg.svg(rooflines)
     if picture is None:
         reasons = dict.fromkeys(each.reason or each.verdict.text for each in rooflines)
-        mends = dict.fromkeys(each.verdict.mend for each in rooflines if each.verdict.mend)
+        hints = dict.fromkeys(each.verdict.hint for each in rooflines if each.verdict.hint)
         raise NotAvailable(
             f"there is no point to draw: {'; '.join(reasons)}",
-            "; ".join(mends) or "record a workload of gpuwatch's own",
+            "; ".join(hints) or "record a workload of gpuwatch's own",
         )
     return picture

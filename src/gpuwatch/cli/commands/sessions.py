@@ -16,6 +16,7 @@ from gpuwatch.cli.say import say
 from gpuwatch.cli.selection import session_lookup
 from gpuwatch.cli.selection.session_index import Listed, listed
 from gpuwatch.core.errors import StorageError
+from gpuwatch.core.json_schema import JSON_SCHEMA
 from gpuwatch.core.models import JSON
 
 _UNBOUNDED = 10_000
@@ -59,7 +60,9 @@ def _json(found: Listed) -> str:
         return f"[\n{inner}\n  ]" if rows else "[]"
 
     sessions, studies = lines(found.sessions), lines(found.studies)
-    return document(f'{{\n  "schema": 1,\n  "sessions": {sessions},\n  "studies": {studies}\n}}\n')
+    return document(
+        f'{{\n  "schema": {JSON_SCHEMA},\n  "sessions": {sessions},\n  "studies": {studies}\n}}\n'
+    )
 
 
 def _table(rows: list[dict[str, JSON]], columns: int) -> str:

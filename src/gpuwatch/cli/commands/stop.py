@@ -75,7 +75,7 @@ def _tell(ended: Sequence[str], troubles: Sequence[GpuwatchError], *, alone: boo
     if troubles and alone:
         raise troubles[-1]
     if troubles:
-        raise GpuwatchError(troubles[-1].message, troubles[-1].mend)
+        raise GpuwatchError(troubles[-1].message, troubles[-1].hint)
 
 
 def _each(

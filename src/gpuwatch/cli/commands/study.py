@@ -100,7 +100,7 @@ def parts(study: Study, arguments: argparse.Namespace) -> list[Part]:
             if arguments.env:
                 raise
             where = f"{study.name}, part {each.name!r}"
-            raise UsageError(f"{where}: {error.message}", error.mend) from None
+            raise UsageError(f"{where}: {error.message}", error.hint) from None
     return made
 
 

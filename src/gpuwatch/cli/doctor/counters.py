@@ -55,14 +55,14 @@ def _tier(device: Device, channel: Channel | None) -> Tier:
     if channel is not None and channel.method is Method.MEASURED:
         return Tier(device.id, channel.source, None)
     reason = (channel.reason if channel else None) or "no counter of memory traffic is read"
-    return Tier(device.id, None, Problem("no-counters", reason, _mend(device, reason)))
+    return Tier(device.id, None, Problem("no-counters", reason, _hint(device, reason)))
 
 
-def _mend(device: Device, reason: str) -> str:
+def _hint(device: Device, reason: str) -> str:
     """What would give the bandwidth; never what is fulfilled already."""
     permission = describe(NO_PERMISSION)
     if permission.reason in reason:
-        return permission.mend
+        return permission.hint
     if may_have_gpm(device) and driver_is_old(device):
         return f"update the driver to {GPM_DRIVER} or later"
     if may_have_gpm(device) and "says " not in reason and "peak" not in reason:

@@ -91,21 +91,21 @@ def verdict(
     pair = (int(major), int(minor)) if major.isdigit() and minor.isdigit() else None
     fitting = build_for(pair, driver)
     if fitting is None:
-        mend = "train on the CPU: --gpus none, or on a newer GPU"
+        hint = "train on the CPU: --gpus none, or on a newer GPU"
     else:
-        mend = f"install into {python}: {fitting}"
+        hint = f"install into {python}: {fitting}"
     if build.cuda is None:
         why = "is built for the CPU alone"
-        return Problem("torch-without-cuda", f"torch {build.version} {why}", mend)
+        return Problem("torch-without-cuda", f"torch {build.version} {why}", hint)
     if pair is not None and not runs_on(pair, build.architectures):
         why = f"has no code for compute capability {capability}, only for "
         why += " ".join(build.architectures)
-        return Problem("torch-without-architecture", f"torch {build.version} {why}", mend)
+        return Problem("torch-without-architecture", f"torch {build.version} {why}", hint)
     if is_too_old(driver, build.cuda):
         least = oldest_driver(build.cuda)
         why = f"is built for CUDA {build.cuda}, which needs driver {least} or later, not {driver}"
-        mend = f"update the driver to {least} or later, or {mend}"
-        return Problem("driver-too-old", f"torch {build.version} {why}", mend)
+        hint = f"update the driver to {least} or later, or {hint}"
+        return Problem("driver-too-old", f"torch {build.version} {why}", hint)
     if build.refusal is not None:
         why = f"cannot start CUDA: {clean(build.refusal, 300)}"
         return Problem(

@@ -41,7 +41,7 @@ def command_name(command: Sequence[str]) -> str:
 
 
 def _own_program(words: Sequence[str]) -> str | None:
-    """The mend for a program that was named like a workload."""
+    """The hint for a program that was named like a workload."""
     first = words[0]
     if shutil.which(first) or Path(first).exists() or Path(first).suffix in (".py", ".sh"):
         return f"a program of your own stands behind --: -- {' '.join(map(shell, words))}"

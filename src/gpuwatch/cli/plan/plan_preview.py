@@ -12,6 +12,7 @@ from gpuwatch.cli.plan.block_order import DONE, IMPOSSIBLE, lines
 from gpuwatch.cli.screen import terminal
 from gpuwatch.cli.selection import session_lookup
 from gpuwatch.core.errors import GpuwatchError, UsageError
+from gpuwatch.core.json_schema import JSON_SCHEMA
 from gpuwatch.core.models import JSON, Problem
 from gpuwatch.core.shell_line import in_bash, operator_among
 from gpuwatch.core.text import clean, document, shell
@@ -84,14 +85,14 @@ def _problems(request: Request, runs: Sequence[PlannedRun]) -> Mapping[int, Sequ
     try:
         return preflight(request, runs, given_to(request))
     except GpuwatchError as error:  # the GPUs that are asked for are not here
-        return {run.index: [Problem("gpus", error.message, error.mend)] for run in runs}
+        return {run.index: [Problem("gpus", error.message, error.hint)] for run in runs}
 
 
 def _cannot(plan: Plan, problems: Mapping[int, Sequence[Problem]]) -> list[str]:
     """Each reason once, with the environments that it is of."""
     found: dict[str, dict[str, None]] = {}
     for index, (first, *_) in problems.items():
-        why = f"{first.text}; {first.fix}" if first.fix else first.text
+        why = f"{first.text}; {first.hint}" if first.hint else first.text
         found.setdefault(why, {})[plan.runs[index - 1].environment.label] = None
     return [f"{', '.join(names)} cannot run here: {why}" for why, names in found.items()]
 
@@ -135,7 +136,7 @@ def as_json(request: Request) -> dict[str, JSON]:
     waiting = {run.index for run in rest}
     seconds, reason = _seconds(plan, request)
     return {
-        "schema": 1,
+        "schema": JSON_SCHEMA,
         "order_seed": plan.seed,
         "parts": [_part_json(part) for part in plan.parts],
         "runs": [

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 
 from gpuwatch.core.deferred import dataclass
-from gpuwatch.core.models import JSON, Output, mapping
+from gpuwatch.core.models import JSON, Output, mapping, with_hint
 from gpuwatch.core.units import significant
 from gpuwatch.recorder.output.kept_log import KeptLog, Line
 from gpuwatch.recorder.output.lines import LineAssembler
@@ -66,7 +66,7 @@ class Intake:
         self._late_epoch: list[Row] = []
         self.versions: Mapping[str, JSON] = {}
         """What the workload says of its torch and other libraries, once it has."""
-        self.error: dict[str, JSON] | None = known.get("error")
+        self.error = with_hint(known.get("error")) or None
         """The workload's own word on why it stops."""
         self.started = "started" in known
         """Whether the workload said that it runs: by any report, or a step."""
@@ -211,6 +211,8 @@ class Intake:
             self._profile = add_part(self._profile, {**body, "t": t})
             return [meta("profile", self._profile)]
         self.started = True
+        if report.event == "error":
+            body = with_hint(body)
         rows = [meta(report.event, {**body, "t": t})]
         if report.event == "run":
             self._run = {**body, "t": t}

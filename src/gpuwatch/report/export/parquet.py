@@ -8,7 +8,8 @@ from typing import Any, BinaryIO
 
 from gpuwatch import __version__
 from gpuwatch.core.errors import NotAvailable
-from gpuwatch.report.export.table import SCHEMA, Column, Export, Row, Value
+from gpuwatch.core.json_schema import JSON_SCHEMA
+from gpuwatch.report.export.table import Column, Export, Row, Value
 
 _GROUP = 50_000
 """Rows of a row group: what is held in memory at once."""
@@ -42,7 +43,7 @@ def write(file: BinaryIO, export: Export) -> None:
         arrow.field(_utf8(column.name), kinds[column.type], metadata=_metadata(column))
         for column in export.columns
     ]
-    about = json.dumps({"schema": SCHEMA, "version": __version__, "what": export.what})
+    about = json.dumps({"schema": JSON_SCHEMA, "version": __version__, "what": export.what})
     schema = arrow.schema(fields, metadata={"gpuwatch": about})
 
     with parquet.ParquetWriter(file, schema, compression="zstd") as writer:

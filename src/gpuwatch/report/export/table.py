@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Literal
 
 from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.json_schema import JSON_SCHEMA
 from gpuwatch.core.models import JSON
 from gpuwatch.core.text import spreadsheet
 
-SCHEMA = 1
 Value = float | int | bool | str | None
 Row = tuple[Value, ...]
 _LONGEST_TEXT = 64 * 1024
@@ -61,7 +61,7 @@ def as_json_lines(export: Export) -> Iterator[str]:
     """
     keys = [column.name for column in export.columns if column.key]
     columns = [_described(column) for column in export.columns if not column.key]
-    yield json.dumps({"schema": SCHEMA, "keys": keys, "columns": columns}) + "\n"
+    yield json.dumps({"schema": JSON_SCHEMA, "keys": keys, "columns": columns}) + "\n"
     for batch in export.batches():
         for row in batch:
             yield json.dumps([_finite(value) for value in row]) + "\n"

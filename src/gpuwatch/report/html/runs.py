@@ -63,11 +63,11 @@ def _line(session: Summary, run: Run | None, common: Sequence[str]) -> Row:
 
 
 def not_run(result: StudyResult) -> str:
-    """What did not take place, why, and what mends it; the same reason once."""
+    """What did not take place, why, and how to fix it; the same reason once."""
     return bullets(
         [
-            text(told, 1000) + (f"<br>mend: <code>{text(fix)}</code>" if fix else "")
-            for told, fix in rest.not_run(result)
+            text(told, 1000) + (f"<br>Fix: <code>{text(hint)}</code>" if hint else "")
+            for told, hint in rest.not_run(result)
         ]
     )
 

@@ -174,7 +174,7 @@ def _below(frame: Frame, rooflines: Sequence[Roofline]) -> list[str]:
     for each, of_run in list(zip(rooflines, frame.numbers, strict=True))[:_MOST_RUNS]:
         label = numbered(of_run if len(rooflines) > 1 else (), clean(each.label, 60))
         told += ["", f"{label}: {clean(each.verdict.text, 400)}"]
-        told += dict.fromkeys(mend for mend in (each.verdict.mend, each.missing) if mend)
+        told += dict.fromkeys(hint for hint in (each.verdict.hint, each.missing) if hint)
     return [part for line in told for part in textwrap.wrap(line, _LONGEST) or [""]]
 
 

@@ -108,8 +108,8 @@ def _figure(figure: Figure) -> str:
 
 def _verdict(of: Efficiency) -> str:
     verdict = of.roofline.verdict
-    mends = dict.fromkeys(each for each in (verdict.mend, of.roofline.missing) if each)
-    return "; ".join((verdict.text, *mends))
+    hints = dict.fromkeys(each for each in (verdict.hint, of.roofline.missing) if each)
+    return "; ".join((verdict.text, *hints))
 
 
 def _energy(of: Efficiency) -> str:

@@ -62,7 +62,7 @@ def roofline(of: Roofline) -> dict[str, JSON]:
         "ceilings": {name: _ceiling(each) for name, each in of.ceilings.items()},
         "bound": of.verdict.bound,
         "text": of.verdict.text,
-        "mend": of.verdict.mend,
+        "hint": of.verdict.hint,
         "reason": of.reason,
     }
 

@@ -8,10 +8,10 @@ from dataclasses import asdict
 
 from gpuwatch.analysis.comparison import side_by_side as comparing
 from gpuwatch.analysis.statistics.description import Statistic
-from gpuwatch.analysis.summary import summary as summarising
 from gpuwatch.analysis.summary.load import load_notes
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.analysis.summary.training import Reported
+from gpuwatch.core.json_schema import JSON_SCHEMA
 from gpuwatch.core.models import JSON, mapping
 from gpuwatch.core.text import document
 from gpuwatch.report.session import efficiency_json
@@ -52,7 +52,7 @@ def summary(session: Summary) -> dict[str, JSON]:
     steps = asdict(session.steps)
     throughput = steps.pop("samples_per_second")
     return {
-        "schema": summarising.SCHEMA,
+        "schema": JSON_SCHEMA,
         "session": {
             "id": session.id,
             "path": session.path,
@@ -136,7 +136,7 @@ def _reported(of: Reported) -> dict[str, JSON]:
 def comparison(compared: comparing.Comparison) -> dict[str, JSON]:
     """Sessions side by side: the answer of ``gpuwatch compare --format json``."""
     return {
-        "schema": comparing.SCHEMA,
+        "schema": JSON_SCHEMA,
         "baseline": None if compared.baseline is None else compared.sessions[compared.baseline].id,
         "notes": list(compared.notes),
         "rows": [

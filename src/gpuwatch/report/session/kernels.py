@@ -17,6 +17,7 @@ from gpuwatch.analysis.hardware.profile import (
     counters_table,
 )
 from gpuwatch.core import units
+from gpuwatch.core.json_schema import JSON_SCHEMA
 from gpuwatch.core.text import clean, markdown
 from gpuwatch.report.tables.plain import markdown_table, table
 from gpuwatch.report.values import ratio
@@ -108,7 +109,7 @@ def document(
     ``rows_left_out`` were not recorded, ``rows_not_printed`` are behind ``limit``.
     """
     return {
-        "schema": 1,
+        "schema": JSON_SCHEMA,
         "profile": None
         if profile is None
         else {

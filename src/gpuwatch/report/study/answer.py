@@ -61,8 +61,8 @@ def general(result: StudyResult) -> tuple[Said, ...]:
 
 
 def missing(result: StudyResult) -> tuple[Said, ...]:
-    """Runs that did not take place with what mends them, and how many are still to come."""
-    found = [Said("", why, fix) for why, fix in rest.not_run(result)]
+    """Runs that did not take place with how to fix them, and how many are still to come."""
+    found = [Said("", why, hint) for why, hint in rest.not_run(result)]
     if result.to_come:
         runs = "1 run is" if result.to_come == 1 else f"{result.to_come} runs are"
         found.append(Said("", f"{runs} still to come: this is what the others say so far"))

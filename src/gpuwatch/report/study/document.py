@@ -12,8 +12,8 @@ class Said:
 
     word: str
     text: str
-    mend: str | None = None
-    """The command that mends what the sentence says."""
+    hint: str | None = None
+    """The command that fixes what the sentence says."""
 
 
 @dataclass(frozen=True)

@@ -148,8 +148,8 @@ def _items(section: Section) -> list[str]:
 def _item(item: Item) -> list[str]:
     if isinstance(item, Said):
         word = f"**{markdown(item.word)}** " if item.word else ""
-        mend = f". Mend: {markdown(item.mend)}" if item.mend else ""
-        return [f"- {word}{markdown(clean(item.text, _LONGEST_TEXT))}{mend}"]
+        hint = f". Mend: {markdown(item.hint)}" if item.hint else ""
+        return [f"- {word}{markdown(clean(item.text, _LONGEST_TEXT))}{hint}"]
     if isinstance(item, Heading):
         return [f"**{markdown(item.text)}**"]
     if isinstance(item, Plot):

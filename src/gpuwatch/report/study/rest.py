@@ -13,12 +13,12 @@ from gpuwatch.session.study.study_folder import NotRun
 
 
 def not_run(result: StudyResult) -> list[tuple[str, str | None]]:
-    """``3 of 18 runs did not run (block 5): why`` and what mends it: once for each reason, with
+    """``3 of 18 runs did not run (block 5): why`` and how to fix it: once for each reason, with
     the environments where it is not that of all."""
     alike: dict[tuple[str, str | None], list[NotRun]] = {}
     for each in result.not_run:
-        alike.setdefault((each.problems[0].text, each.fix), []).append(each)
-    return [(f"{_which(of, result.plan)}: {why}", fix) for (why, fix), of in alike.items()]
+        alike.setdefault((each.problems[0].text, each.hint), []).append(each)
+    return [(f"{_which(of, result.plan)}: {why}", hint) for (why, hint), of in alike.items()]
 
 
 def _which(of: Sequence[NotRun], plan: Plan | None) -> str:

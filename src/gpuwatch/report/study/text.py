@@ -35,7 +35,7 @@ _BREAKS = re.compile(r"[\n\t]|[^\n\t]+")
 def terminal(result: StudyResult, *, columns: int = 80, short: bool = False) -> str:
     """Sentences, an interval plot, and per question its table, runs and explanation.
 
-    No line of a table is wider than ``columns``; only commands that mend something may be. Where
+    No line of a table is wider than ``columns``; only commands that hint something may be. Where
     every cell has one run, the sentences and the sessions side by side. ``short``: what it says
     and not what that rests on; of single runs their first figures.
     """
@@ -128,7 +128,7 @@ def _item(item: Item, width: int, columns: int) -> list[str]:
         fits = 0 < len(word) <= _LONGEST_WORD
         text = item.text if fits or not word else f"{word}: {item.text}"
         lines = _wrap(f"{word:{width}}  " if fits else "", text, columns)
-        return [*lines, f"    mend: {clean(item.mend)}"] if item.mend else lines
+        return [*lines, f"    Fix: {clean(item.hint)}"] if item.hint else lines
     if isinstance(item, Heading):
         return _wrap("", f"{item.text}:", columns)
     if isinstance(item, Plot):

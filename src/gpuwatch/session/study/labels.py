@@ -44,11 +44,11 @@ def looked_at(folder: Path) -> tuple[dict[str, Label], str | None]:
     except (FileNotFoundError, NotADirectoryError):
         return {}, None
     except OSError as error:
-        return {}, f"{path} cannot be read: {error.strerror}; {_mend(error)}"
+        return {}, f"{path} cannot be read: {error.strerror}; {_hint(error)}"
     try:
         return _parse(_content(fd)), None
     except OSError as error:
-        return {}, f"{path} cannot be read: {error.strerror}; {_mend(error)}"
+        return {}, f"{path} cannot be read: {error.strerror}; {_hint(error)}"
     except ValueError as error:
         return {}, f"{path} is not gpuwatch's: {error}; {_ELSEWHERE}"
     finally:
@@ -93,7 +93,7 @@ _MENDS = {
 }
 
 
-def _mend(error: OSError) -> str:
+def _hint(error: OSError) -> str:
     return _MENDS.get(error.errno or 0, "see who owns the folder")
 
 
@@ -125,7 +125,7 @@ def _alone(folder: Path) -> Iterator[dict[str, Label]]:
     except ValueError as error:
         raise StorageError(f"{path} is not gpuwatch's: {error}", _ELSEWHERE) from error
     except OSError as error:
-        raise StorageError(f"{path} cannot be written: {error.strerror}", _mend(error)) from error
+        raise StorageError(f"{path} cannot be written: {error.strerror}", _hint(error)) from error
     finally:
         if fd >= 0:
             os.close(fd)

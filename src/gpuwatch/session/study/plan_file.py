@@ -16,6 +16,7 @@ from gpuwatch.core.models import (
     Problem,
     Workload,
     number,
+    with_hint,
 )
 from gpuwatch.session.schema import SUFFIX
 from gpuwatch.session.study.plan import SCHEMA, Part, Plan, PlannedRun, unique
@@ -217,8 +218,8 @@ def _mount(text: str) -> Mount:
 
 
 def _problem(value: JSON) -> Problem:
-    found = _typed(value, dict)
-    return Problem(_text(found["code"]), _text(found["text"]), _words(found.get("fix")))
+    found = with_hint(_typed(value, dict))
+    return Problem(_text(found["code"]), _text(found["text"]), _words(found.get("hint")))
 
 
 def _file(value: JSON) -> str:

@@ -139,14 +139,14 @@ class NotRun:
         return f"{self.label} did not run: {self.problems[0].text}"
 
     @property
-    def fix(self) -> str | None:
-        """What mends it."""
-        return self.problems[0].fix
+    def hint(self) -> str | None:
+        """How to fix it."""
+        return self.problems[0].hint
 
     @property
     def text(self) -> str:
-        """One line: the first problem and what mends it."""
-        return f"{self.why}; {self.fix}" if self.fix else self.why
+        """One line: the first problem and how to fix it."""
+        return f"{self.why}; {self.hint}" if self.hint else self.why
 
 
 def not_run(folder: Path) -> list[NotRun]:

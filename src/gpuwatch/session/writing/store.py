@@ -87,7 +87,7 @@ class SessionStore:
         cannot be seen."""
         try:
             return _file(self.path) != self._file
-        except OSError:  # a folder that may not be entered: that can be mended
+        except OSError:  # a folder that may not be entered: that can be fixed
             return False
 
     @classmethod

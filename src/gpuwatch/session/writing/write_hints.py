@@ -1,4 +1,4 @@
-"""What mends a place that cannot be written."""
+"""How to fix a place that cannot be written."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LONGEST = 511 - len("-journal")
 
 def room(path: Path, error: Exception | None = None) -> str:
     """``make FOLDER writable``, or ``free some space`` where writing is allowed; where ``error``
-    says more, such as that the path is too long, what mends that.
+    says more, such as that the path is too long, how to fix that.
 
     Of a path that is not there the nearest folder above it counts, and of a file its folder too:
     a journal is made beside a session.

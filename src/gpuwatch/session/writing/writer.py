@@ -125,8 +125,8 @@ class SessionWriter:
             # A recorder that cannot take anything in is none. Dead, it can be replaced by another,
             # which finds everything that was not committed in the run's folder.
             if isinstance(error, OSError):
-                mend = "`gpuwatch attach --record` goes on with its run"
-                print(f"gpuwatch: error: the recorder ends: {error}; {mend}", file=sys.stderr)
+                hint = "`gpuwatch attach --record` goes on with its run"
+                print(f"gpuwatch: error: the recorder ends: {error}; {hint}", file=sys.stderr)
             else:
                 traceback.print_exc()
             os._exit(1)

@@ -77,7 +77,7 @@ def trouble(lines: Iterable[str]) -> str | None:
     return "; ".join(dict.fromkeys(said)) or None
 
 
-def mend(said: str) -> str:
+def hint(said: str) -> str:
     """What helps against a trouble of ``dcgmi``; by the words that its versions share."""
     known: Mapping[str, str] = {
         "root": "start nv-hostengine as root",

@@ -15,7 +15,7 @@ from gpuwatch.core.metrics import Method
 from gpuwatch.core.peaks import Peak, dram_peak
 from gpuwatch.telemetry.base import Change, Channel, Device, Event, Source, Value
 from gpuwatch.telemetry.counters import no_bandwidth
-from gpuwatch.telemetry.dcgm.fields import BASIC, DRAM_ACTIVE, FIELDS, gpu_ids, mend, trouble
+from gpuwatch.telemetry.dcgm.fields import BASIC, DRAM_ACTIVE, FIELDS, gpu_ids, hint, trouble
 from gpuwatch.telemetry.dcgm.stream import DcgmStream, Reading
 from gpuwatch.telemetry.nvml.errors import Unavailable
 
@@ -59,14 +59,14 @@ def check_dcgm(host: str) -> Unavailable | None:
         )  # fmt: skip
     except subprocess.TimeoutExpired:
         return Unavailable(
-            f"dcgmi discovery did not answer within {START_PATIENCE_S:g} s", mend("host engine")
+            f"dcgmi discovery did not answer within {START_PATIENCE_S:g} s", hint("host engine")
         )
     except OSError as error:
         return Unavailable(f"{program}: {error.strerror}", "see: dcgmi discovery -l")
     if gpu_ids(done.stdout):
         return None
     said = trouble(f"{done.stdout}\n{done.stderr}".splitlines()) or "DCGM's host engine has no GPU"
-    return Unavailable(said, mend(said))
+    return Unavailable(said, hint(said))
 
 
 def open_dcgm(inner: Source, host: str, interval_s: float) -> DcgmSource | Unavailable:
@@ -92,11 +92,11 @@ def open_dcgm(inner: Source, host: str, interval_s: float) -> DcgmSource | Unava
     if not stream.settled.wait(START_PATIENCE_S):
         stream.close()
         return Unavailable(
-            f"dcgmi gave no values within {START_PATIENCE_S:g} s", mend("host engine")
+            f"dcgmi gave no values within {START_PATIENCE_S:g} s", hint("host engine")
         )
     if stream.reason is not None:
         stream.close()
-        return Unavailable(stream.reason, mend(stream.reason))
+        return Unavailable(stream.reason, hint(stream.reason))
     return DcgmSource(inner, stream, gpus, period)
 
 

@@ -12,7 +12,7 @@ from itertools import islice
 from gpuwatch.core.deferred import dataclass
 from gpuwatch.core.tied import tied
 from gpuwatch.telemetry.base import Event
-from gpuwatch.telemetry.dcgm.fields import BASIC, FIELDS, gpu_ids, mend, row, trouble
+from gpuwatch.telemetry.dcgm.fields import BASIC, FIELDS, gpu_ids, hint, row, trouble
 
 RETRY_S = 5.0
 """Between two tries to reach a host engine that was lost, in seconds."""
@@ -91,7 +91,7 @@ class DcgmStream:
             if self.settled.is_set() and not self._lost:
                 self._lost = True
                 self.events.append(
-                    Event("dcgm-lost", f"DCGM gives no values: {said}; {mend(said)}")
+                    Event("dcgm-lost", f"DCGM gives no values: {said}; {hint(said)}")
                 )
             self.reason = said
             self.settled.set()

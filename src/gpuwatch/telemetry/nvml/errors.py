@@ -1,4 +1,4 @@
-"""What NVML's return codes mean for a person, and what mends them.
+"""What NVML's return codes mean for a person, and how to fix them.
 
 Codes are those of ``nvmlReturn_t`` in NVIDIA's ``nvml.h``.
 """
@@ -13,7 +13,7 @@ class Unavailable:
     """Why something cannot be had, and what a person can do about it."""
 
     reason: str
-    mend: str
+    hint: str
 
 
 PERMANENT = frozenset({2, 3, 13, 25, 26})

@@ -28,7 +28,7 @@ from gpuwatch.telemetry.nvml.gpm_metrics import (
     period,
     with_bandwidth,
 )
-from gpuwatch.telemetry.nvml.gpm_requirements import Owner, mend_of
+from gpuwatch.telemetry.nvml.gpm_requirements import Owner, hint_of
 from gpuwatch.telemetry.nvml.gpm_samples import NotOffered, Pair, Pairs
 from gpuwatch.telemetry.nvml.hung_calls import unanswered
 
@@ -265,7 +265,7 @@ class Gpm:
         self._retry_s = min(2 * self._retry_s, RETRY_LONGEST_S)
         self._well_since = math.inf
         self._tell(epoch, reason)
-        self._miss(f"{reason}; {mend_of(code)}")
+        self._miss(f"{reason}; {hint_of(code)}")
         self.settled.set()
 
     def _miss(self, why: str) -> None:

@@ -25,11 +25,11 @@ class Owner(Protocol):
         """Something happened that the session shall say."""
 
 
-def mend_of(code: int) -> str:
-    """What mends a GPM that failed during a run with this ``nvmlReturn_t``."""
-    mend = (
+def hint_of(code: int) -> str:
+    """How to fix a GPM that failed during a run with this ``nvmlReturn_t``."""
+    hint = (
         "record from outside containers, where it may be taken back, or ask the administrator"
         if code == NO_PERMISSION
-        else describe(code).mend
+        else describe(code).hint
     )
-    return f"{mend} (it is tried again by itself)"
+    return f"{hint} (it is tried again by itself)"

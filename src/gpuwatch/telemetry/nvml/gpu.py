@@ -182,7 +182,7 @@ class Gpu:
         if self.gpm is not None:
             self.gpm.rest()
         if first:
-            self.announce(Event("gpu-lost", f"{meaning.reason}; {meaning.mend}", self.id))
+            self.announce(Event("gpu-lost", f"{meaning.reason}; {meaning.hint}", self.id))
 
     def announce(self, event: Event) -> None:
         """Have an event told with the next sample."""
