@@ -130,7 +130,7 @@ def test_who_is_told_to_end_while_the_screen_loads_gives_the_terminal_back(
 def test_a_signal_before_the_app_began_leaves_the_frame_to_be_withdrawn(tmp_path: Path) -> None:
     source = (
         "from gpuwatch.cli import first_frame as f\nf.show()\ntry:\n"
-        "    with f.HandedOver(): raise SystemExit(143)\nfinally: f.withdraw()"
+        "    with f.handed_over(): raise SystemExit(143)\nfinally: f.withdraw()"
     )
     assert in_a_terminal("-c", source, home=tmp_path).endswith("\x1b[?1049l")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import gc
 from collections.abc import Sequence
 from importlib import import_module
 from typing import NoReturn, Protocol
@@ -129,14 +128,7 @@ def dispatch(arguments: Sequence[str]) -> int:
 
 def module_of(name: str) -> Command:
     """The module of a command; of :data:`HOME` the home screen's."""
-    collecting = gc.isenabled()
-    gc.disable()  # what is loaded now stays: nothing is to be found in it
-    try:
-        module: Command = import_module(COMMANDS[name][0] if name else "gpuwatch.cli.commands.home")
-    finally:
-        if collecting:
-            gc.freeze()
-            gc.enable()
+    module: Command = import_module(COMMANDS[name][0] if name else "gpuwatch.cli.commands.home")
     return module
 
 

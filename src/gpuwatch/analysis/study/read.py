@@ -18,7 +18,6 @@ from gpuwatch.analysis.study.study import study_result
 from gpuwatch.analysis.summary.summary import summarise_from
 from gpuwatch.core.errors import GpuwatchError
 from gpuwatch.core.text import clean, to_paste
-from gpuwatch.core.uncollected import uncollected
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.study import plan as plans
 from gpuwatch.session.study import progress, study_folder
@@ -51,9 +50,8 @@ def read_exactly(path: Path) -> Read:
 
 
 def _read(reader: SessionReader, source: Source) -> Read:
-    with uncollected():
-        series = series_of([row for row in source.steps() if not row.warmup])
-        return Read(summarise_from(reader, source, series), _steady(*series))
+    series = series_of([row for row in source.steps() if not row.warmup])
+    return Read(summarise_from(reader, source, series), _steady(*series))
 
 
 def _steady(times: Series, reason: str | None) -> Steady:

@@ -25,7 +25,6 @@ from gpuwatch.analysis.summary.training import Training, training_of
 from gpuwatch.analysis.summary.training import notes as training_notes
 from gpuwatch.core.deferred import dataclass
 from gpuwatch.core.models import JSON, mapping, number, with_hint
-from gpuwatch.core.uncollected import uncollected
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.status import Status, status
 from gpuwatch.session.rows import StepBucket, StepRow
@@ -131,8 +130,7 @@ def summarise(reader: SessionReader, *, exact: bool = False, aside: Aside | None
 
     ``aside``: of a long one with many channels it reads half of them.
     """
-    with uncollected():
-        return summarise_from(reader, source_of(reader, exact=exact, aside=aside))
+    return summarise_from(reader, source_of(reader, exact=exact, aside=aside))
 
 
 def summarise_from(reader: SessionReader, source: Source, series: Told | None = None) -> Summary:

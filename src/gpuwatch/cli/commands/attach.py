@@ -65,7 +65,7 @@ def _watch(arguments: argparse.Namespace, refresh: float) -> int:
         begun = opening.begin(path, look)
     from gpuwatch.tui.app import run_live
 
-    with first_frame.HandedOver():
+    with first_frame.handed_over():
         return run_live(path, follow=session is None, refresh=refresh, look=look, begun=begun)
 
 

@@ -46,5 +46,5 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
                 opening.give_way(_GIVEN_SECONDS)
         from gpuwatch.tui.app import run_home
 
-        with first_frame.HandedOver():
+        with first_frame.handed_over():
             return run_home(look, refresh=refresh, recorder=recorder, opening=opening)

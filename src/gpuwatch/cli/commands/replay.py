@@ -58,7 +58,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         begun = opening.begin(path, look)
     from gpuwatch.tui.app import run_live
 
-    with first_frame.HandedOver():
+    with first_frame.handed_over():
         return run_live(path, refresh=refresh, look=look, start=start, begun=begun)
 
 

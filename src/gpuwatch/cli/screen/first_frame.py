@@ -6,10 +6,9 @@ kernel and the folders tell at once. It imports next to nothing, and is plain AS
 
 from __future__ import annotations
 
-import gc
 import os
-import sys
 import time
+from contextlib import contextmanager
 
 from gpuwatch.cli.options.global_options import command_at
 
@@ -42,9 +41,6 @@ def fits(arguments: Sequence[str]) -> bool:
 def show() -> None:
     """Draw the frame on the terminal's other screen; what follows loads as fast as it goes."""
     global _up
-    gc.disable()
-    # asyncio does without it where it is not there; no screen speaks TLS.
-    sys.modules["ssl"] = None  # type: ignore[assignment]
     try:
         width, height = os.get_terminal_size(1)
         rows = list(_rows())[:height]
@@ -73,27 +69,24 @@ def withdraw() -> None:
             return
 
 
-class HandedOver:
+@contextmanager
+def handed_over() -> Iterator[None]:
     """While the app has the terminal: it takes the frame's screen over, and gives it back itself.
 
     An error of gpuwatch's own that comes out of it means that the app never began, and so does a
     signal that the app would have handled.
     """
+    global _up
+    from gpuwatch.core.errors import GpuwatchError
 
-    def __enter__(self) -> None:
-        # What was loaded stays: it need not be looked through for garbage again and again.
-        gc.freeze()
-        gc.enable()
-        if sys.modules.get("ssl", gc) is None:
-            del sys.modules["ssl"]
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        global _up
-        from gpuwatch.core.errors import GpuwatchError
-
-        never_began = (GpuwatchError, SystemExit, KeyboardInterrupt)
-        if kind is None or not issubclass(kind, never_began):
-            _up = False
+    try:
+        yield
+    except (GpuwatchError, SystemExit, KeyboardInterrupt):
+        raise
+    except BaseException:
+        _up = False
+        raise
+    _up = False
 
 
 def _give_back_when_told_to_end() -> None:
