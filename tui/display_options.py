@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 from collections.abc import Mapping
 
-from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.lazy_dataclass import dataclass
 
 LEAST = (40, 8)
 """Columns and rows below which no screen says anything."""

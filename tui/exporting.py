@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from gpuwatch.core import paths as places
-from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.text import shell
 from gpuwatch.session.study.plan import PLAN
 from gpuwatch.session.study.study_folder import sessions_in

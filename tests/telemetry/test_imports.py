@@ -10,13 +10,13 @@ import gpuwatch.telemetry
 ROOM = Path(gpuwatch.telemetry.__path__[0])
 ALLOWED = {"pynvml", "psutil"}
 COMMON = {
-    "gpuwatch.core.deferred",
+    "gpuwatch.core.lazy_dataclass",
     "gpuwatch.core.errors",
     "gpuwatch.core.metrics",
     "gpuwatch.core.models",
     "gpuwatch.core.peaks",
     "gpuwatch.core.processes",
-    "gpuwatch.core.tied",
+    "gpuwatch.core.parent_death",
 }
 
 

@@ -10,7 +10,7 @@ from rich.cells import cell_len
 
 from gpuwatch.analysis.comparison.comparison_row import Row
 from gpuwatch.analysis.results import Difference, TableRow
-from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import (

@@ -15,7 +15,7 @@ from pathlib import Path
 from gpuwatch.analysis.hardware.program import uncounted
 from gpuwatch.analysis.samples.gauges import POINTS, first_timed, run_series
 from gpuwatch.analysis.samples.rates import bytes_of, full_times, intervals
-from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import mapping
 from gpuwatch.core.units import NS
 from gpuwatch.session.reading.reader import SessionReader

@@ -13,7 +13,7 @@ from statistics import median
 
 from rich.cells import cell_len
 
-from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import UNKNOWN, loss, milliseconds, nice, significant
 from gpuwatch.tui.compare.curves import LOSS, METRICS, STEP_TIME, Curve, Curves, Metric

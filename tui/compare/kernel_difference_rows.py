@@ -14,7 +14,7 @@ from gpuwatch.analysis.hardware.profile import (
     Profile,
     Table,
 )
-from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import UNKNOWN, milliseconds
 from gpuwatch.tui.live.counter_rows import wrapped

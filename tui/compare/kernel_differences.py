@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, ClassVar
 from textual.binding import Binding, BindingType
 from textual.message import Message
 
-from gpuwatch.core.deferred import dataclass
 from gpuwatch.core.errors import GpuwatchError
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.tui.feed.reading import Reading, ReadingFailed, Tell
 from gpuwatch.tui.feed.snapshot import Trouble

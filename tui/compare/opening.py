@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from gpuwatch.core.deferred import dataclass
 from gpuwatch.core.errors import GpuwatchError
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON, number
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import clock_time, milliseconds

@@ -10,7 +10,7 @@ from gpuwatch.analysis.explain.kernels import nearest_profiled
 from gpuwatch.analysis.results import Cell, Contrast, Question, StudyResult
 from gpuwatch.analysis.study.notes import warnings
 from gpuwatch.analysis.summary.summary import Summary
-from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.text import clean
 from gpuwatch.tui.compare import cell_rows, rows
 from gpuwatch.tui.compare.cell_rows import baseline_of

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, MutableMapping
 from dataclasses import replace
 
 from gpuwatch.analysis.hardware.ceilings import BANDWIDTH, Ceiling
-from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.units import NS, nice
 from gpuwatch.tui.feed.series import Series, StepHistory

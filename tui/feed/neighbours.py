@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from gpuwatch.analysis.hardware.ceilings import devices_of_run, gpus_unknown
-from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import binary, percent

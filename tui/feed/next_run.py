@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gpuwatch.core.deferred import dataclass
 from gpuwatch.core.errors import GpuwatchError
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.status import status
 from gpuwatch.session.study.progress import Following, following, recorder_alive

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.session.rows import GpuProcessRow, Processes, ProcessRow
 from gpuwatch.session.schema import MOST_PROCESSES
 

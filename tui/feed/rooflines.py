@@ -13,7 +13,7 @@ from gpuwatch.analysis.hardware.program import Program
 from gpuwatch.analysis.hardware.roofline import roofline_of
 from gpuwatch.analysis.samples.channels import FULL
 from gpuwatch.analysis.samples.cpu_time import cpu_shares, resolution
-from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.units import NS
 from gpuwatch.tui.feed.series import Series
 from gpuwatch.tui.feed.snapshot import Rooflines

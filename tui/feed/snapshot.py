@@ -9,7 +9,7 @@ from typing import NamedTuple
 from gpuwatch.analysis.hardware.ceilings import Ceiling
 from gpuwatch.analysis.hardware.profile import Counters
 from gpuwatch.analysis.hardware.roofline import Roofline
-from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Method
 from gpuwatch.session.reading.status import Status
 from gpuwatch.session.rows import DeviceRow, EventRow, LogRow

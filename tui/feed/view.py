@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from gpuwatch.core.deferred import dataclass
 from gpuwatch.core.errors import UsageError
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.text import clean
 from gpuwatch.session.study.label import (
     LONGEST_NAME,

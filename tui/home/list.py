@@ -8,7 +8,7 @@ from dataclasses import field, replace
 from datetime import datetime
 from pathlib import Path
 
-from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.session.reading.status import State
 from gpuwatch.tui.commands import Entry, Listed, Study
 from gpuwatch.tui.home.filter import matches

@@ -10,7 +10,7 @@ import time
 from contextlib import suppress
 from dataclasses import replace
 
-from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.tui.commands import Listed, Outcome, listed_of
 from gpuwatch.tui.display_options import Look

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rich.cells import cell_len
 
-from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.text import clean
 from gpuwatch.tui.commands import Entry
 from gpuwatch.tui.feed.snapshot import Snapshot

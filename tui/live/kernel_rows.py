@@ -12,7 +12,7 @@ from gpuwatch.analysis.hardware.profile import (
     Table,
     counters_table,
 )
-from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import number
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import UNKNOWN, digits, milliseconds, si

@@ -7,7 +7,7 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
-from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.tui.display_options import Look
 from gpuwatch.tui.feed.collector import Collector

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpuwatch.analysis.hardware.ceilings import UNKNOWN_GPUS
-from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Method
 from gpuwatch.tui.feed.device_facts import name_of
 from gpuwatch.tui.feed.snapshot import Gauge, Snapshot

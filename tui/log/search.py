@@ -7,8 +7,8 @@ from array import array
 from collections.abc import Callable
 from pathlib import Path
 
-from gpuwatch.core.deferred import dataclass
 from gpuwatch.core.errors import GpuwatchError
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.tui.log.rows import is_hit, text_of
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from itertools import groupby
 
-from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON, mapping, number
 from gpuwatch.core.text import clean
 from gpuwatch.tui import commands

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 
-from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.workloads import names, options
 
 FIRST = ("steps", "batch_size", "dtype", "device")

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 
-from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.shell_line import operator_in
 from gpuwatch.core.text import shell
 from gpuwatch.tui.new_run import fields

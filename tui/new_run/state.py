@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import field, replace
 from functools import partial
 
-from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.shell_line import in_bash, operator_in
 from gpuwatch.tui.new_run.answers import Machine, Place, PlanNow, Refusal
 from gpuwatch.tui.new_run.fields import FIRST, Parameter, clash, taken

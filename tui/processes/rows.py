@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import NS, UNKNOWN, binary, clock_time, percent
 from gpuwatch.tui.feed.processes import ProcessNow, some_may_be_left_out

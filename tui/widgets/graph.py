@@ -7,7 +7,7 @@ from codecs import charmap_decode
 from collections.abc import Sequence
 from functools import lru_cache
 
-from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.units import NS, clock_time
 
 _BLOCKS = " ▁▂▃▄▅▆▇█"

@@ -15,7 +15,7 @@ from gpuwatch.analysis.samples.steady_state import Steady
 from gpuwatch.analysis.statistics.intervals import Interval
 from gpuwatch.analysis.statistics.power import Resolves
 from gpuwatch.analysis.summary.summary import Summary
-from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.models import JSON
 from gpuwatch.session.study.plan import Plan

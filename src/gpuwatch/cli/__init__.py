@@ -46,7 +46,7 @@ def _run(arguments: list[str]) -> int:
 
     from gpuwatch.cli.dispatch import dispatch
     from gpuwatch.cli.say import give_up_output
-    from gpuwatch.core import spare
+    from gpuwatch.core import resource_check
     from gpuwatch.core.errors import NO_THREAD, REFUSED, ExitCode, GpuwatchError
     from gpuwatch.core.text import clean
 
@@ -61,7 +61,7 @@ def _run(arguments: list[str]) -> int:
         # A session may hold any numbers; what comes of them is looked at where it is shown.
         warnings.simplefilter("ignore", RuntimeWarning)
     try:
-        spare.files()
+        resource_check.files()
         code = dispatch(arguments)
         sys.stdout.flush()
         return code

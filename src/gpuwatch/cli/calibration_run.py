@@ -14,8 +14,8 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from gpuwatch.core import ceilings, units
-from gpuwatch.core.deferred import dataclass
 from gpuwatch.core.errors import GpuwatchError, NotAvailable, UsageError
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON, mapping, number, with_hint
 from gpuwatch.recorder.given import resolve
 from gpuwatch.report.values import shown

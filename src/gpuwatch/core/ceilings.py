@@ -14,8 +14,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from gpuwatch.core import output, paths
-from gpuwatch.core.deferred import dataclass
 from gpuwatch.core.errors import StorageError
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON, mapping, number
 
 SCHEMA = 1

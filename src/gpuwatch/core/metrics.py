@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.lazy_dataclass import dataclass
 
 
 class Method(str, Enum):

@@ -8,7 +8,7 @@ from dataclasses import field
 from enum import Enum
 from typing import Any
 
-from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.lazy_dataclass import dataclass
 
 JSON = Any
 """A value that ``json`` can write: checked where it comes from outside."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON, number
 from gpuwatch.core.peak_tables import UNIFIED, Rates, is_virtual, rates_of, sheet_of
 

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from gpuwatch.analysis.results import StudyResult
 from gpuwatch.analysis.study.read import read_study
 from gpuwatch.analysis.summary.summary import summarise
-from gpuwatch.core.deferred import dataclass
 from gpuwatch.core.errors import UsageError
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.models import JSON
 from gpuwatch.notebook.table import Table, arrays, table

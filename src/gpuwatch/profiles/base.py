@@ -7,8 +7,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 
-from gpuwatch.core.deferred import dataclass
 from gpuwatch.core.errors import UsageError
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.text import clean
 
 MAKE = {

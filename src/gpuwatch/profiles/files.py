@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from gpuwatch.core.deferred import dataclass
 from gpuwatch.core.errors import StorageError, UsageError
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.paths import read_regular
 from gpuwatch.core.text import clean
 from gpuwatch.profiles import ncu, nsys, nvprof

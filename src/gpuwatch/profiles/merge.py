@@ -7,8 +7,8 @@ from dataclasses import replace
 from itertools import combinations
 
 from gpuwatch.core import units
-from gpuwatch.core.deferred import dataclass
 from gpuwatch.core.errors import UsageError
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON
 from gpuwatch.profiles.base import (
     COPY_SIZE,

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Sequence
 from itertools import pairwise
 
-from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.profiles.base import (
     API,
     COPY_SIZE,

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import field
 
-from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.profiles.base import (
     API,
     COPY_TIME,

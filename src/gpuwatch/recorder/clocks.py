@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.session.writing.store import Row, event
 
 _LEAST_NS = 1_000_000_000

@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-from gpuwatch.core.deferred import dataclass
 from gpuwatch.core.errors import ExitCode
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON
 from gpuwatch.core.processes import identify, when_ended
 from gpuwatch.core.text import to_paste

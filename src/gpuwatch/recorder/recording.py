@@ -13,8 +13,8 @@ from functools import partial
 from pathlib import Path
 
 from gpuwatch import __version__
-from gpuwatch.core.deferred import dataclass
 from gpuwatch.core.errors import GpuwatchError, StorageError
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON, LaunchSpec, Prepared, Result, RunState, mapping
 from gpuwatch.core.processes import boot_id, identify, when_ended
 from gpuwatch.recorder import run_folder

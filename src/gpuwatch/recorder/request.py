@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from gpuwatch import runners
-from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import Given, LaunchSpec, Problem, Workload
 from gpuwatch.recorder.given import limits, resolve
 from gpuwatch.recorder.sources import Dcgm, Sources

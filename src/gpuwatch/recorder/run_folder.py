@@ -17,8 +17,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from gpuwatch.core import output, paths
-from gpuwatch.core.deferred import dataclass
 from gpuwatch.core.errors import GpuwatchError, StorageError, UsageError
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON, mapping
 from gpuwatch.core.processes import ProcessId, identify
 from gpuwatch.session.reading.reader import SessionReader

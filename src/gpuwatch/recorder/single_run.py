@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from gpuwatch import runners
-from gpuwatch.core import paths, spare
+from gpuwatch.core import paths, resource_check
 from gpuwatch.core.errors import REFUSED, ExitCode, GpuwatchError, StorageError
 from gpuwatch.core.models import JSON, Given, Workload
 from gpuwatch.recorder import programs, run_folder
@@ -72,8 +72,8 @@ def record_one(
             interval=request.interval,
             dcgm=request.dcgm,
         )
-        spare.files()
-        spare.threads(_SPARE_THREADS)
+        resource_check.files()
+        resource_check.threads(_SPARE_THREADS)
         if sources.notice is not None and request.gpus != ():
             notice(sources.notice)
         facts = dict(sources.host_facts())

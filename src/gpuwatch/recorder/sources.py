@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from gpuwatch import __version__
-from gpuwatch.core.deferred import dataclass
 from gpuwatch.core.errors import NotAvailable
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON, LaunchSpec, Problem
 from gpuwatch.recorder.output.intake import Intake
 from gpuwatch.recorder.processes.watch import ProcessWatch

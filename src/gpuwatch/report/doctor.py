@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from gpuwatch.core import units
-from gpuwatch.core.deferred import dataclass
 from gpuwatch.core.json_schema import JSON_SCHEMA
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON, Environment, Problem
 from gpuwatch.core.text import clean, shell
 from gpuwatch.report.tables.plain import table

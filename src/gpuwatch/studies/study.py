@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field, replace
 
-from gpuwatch.core.deferred import dataclass
 from gpuwatch.core.errors import UsageError
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON, Workload
 from gpuwatch.core.text import to_paste
 from gpuwatch.studies import parameters

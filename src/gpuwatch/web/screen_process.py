@@ -13,7 +13,7 @@ from aiohttp import web
 from textual_serve.app_service import AppService
 from textual_serve.download_manager import DownloadManager
 
-from gpuwatch.core.tied import tied
+from gpuwatch.core.parent_death import ends_with_this
 
 _PATIENCE_SECONDS = 5.0
 _COLUMNS, _ROWS = (20, 400), (5, 150)
@@ -55,7 +55,7 @@ class ScreenProcess(AppService):
         environment.update(COLORTERM="truecolor", TERM="xterm-256color", TEXTUAL_FPS="30")
         environment.pop("NO_COLOR", None)
         process = await asyncio.create_subprocess_exec(
-            *tied(self._arguments, signal.SIGTERM),
+            *ends_with_this(self._arguments, signal.SIGTERM),
             stdin=PIPE,
             stdout=PIPE,
             stderr=PIPE,

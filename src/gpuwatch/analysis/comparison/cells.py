@@ -11,7 +11,7 @@ from gpuwatch.analysis.comparison.verdict import outliers
 from gpuwatch.analysis.results import Cell, Lack, Run
 from gpuwatch.analysis.samples.steady_state import Steady
 from gpuwatch.analysis.summary.summary import Summary
-from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import Workload
 from gpuwatch.core.text import clean
 from gpuwatch.session.reading.status import State

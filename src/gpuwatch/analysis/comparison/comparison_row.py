@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from gpuwatch.analysis.hardware.ceilings import BANDWIDTH, Ceiling
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core import units
-from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Method
 
 Value = Callable[[Summary], float | None]

@@ -10,7 +10,7 @@ from gpuwatch.analysis.statistics.intervals import ALPHA, Mean
 from gpuwatch.analysis.statistics.power import FEWEST, MOST, NOISE_GATE, NOISY_ALPHA
 from gpuwatch.analysis.statistics.rank_tests import Ranks
 from gpuwatch.core import units
-from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.lazy_dataclass import dataclass
 
 _IDENTICAL = 1e-9
 """Standard deviation of log-ratios under which they are one value, but for rounding."""

@@ -22,7 +22,7 @@ from gpuwatch.analysis.summary.identity import headings as headings
 from gpuwatch.analysis.summary.identity import used_gpus as used_gpus
 from gpuwatch.analysis.summary.load import load_notes
 from gpuwatch.analysis.summary.summary import Summary
-from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import CATALOGUE, Kind, Method
 from gpuwatch.core.models import mapping, number
 

@@ -10,7 +10,7 @@ from gpuwatch.analysis.comparison.verdict import FEWEST
 from gpuwatch.analysis.results import Cell, Evidence, Kind, Verdict
 from gpuwatch.analysis.statistics.intervals import Interval, lower_end
 from gpuwatch.core import units
-from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.lazy_dataclass import dataclass
 
 UNPAIRED = "not paired, so that drift between them is in the difference"
 _USUAL = 0.95

@@ -16,7 +16,7 @@ from gpuwatch.analysis.comparison.verdict import FEWEST, difference
 from gpuwatch.analysis.results import Cell, Run
 from gpuwatch.analysis.statistics.intervals import Interval, lower_end
 from gpuwatch.analysis.summary.summary import Summary
-from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.text import clean
 
 LEAST_POINTS = 0.003

@@ -25,7 +25,7 @@ from gpuwatch.analysis.hardware.ceilings import NEVER_MEASURED, PEAK, Ceiling, M
 from gpuwatch.analysis.hardware.limits import is_over
 from gpuwatch.analysis.hardware.points import ALGORITHMIC, EXECUTED, MEASURED, Point, Rates
 from gpuwatch.core import units
-from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.lazy_dataclass import dataclass
 
 NEAR = 0.5
 FAR = 0.2

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from gpuwatch.core.ceilings import warnings_of, when_of
-from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON, mapping, number, with_hint
 from gpuwatch.core.peaks import Peak, peaks, sheet_peaks
 from gpuwatch.core.text import clean

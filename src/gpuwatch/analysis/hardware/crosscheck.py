@@ -22,7 +22,7 @@ from gpuwatch.analysis.hardware.ceilings import Ceiling, peaks_of
 from gpuwatch.analysis.hardware.limits import is_over, limit_of
 from gpuwatch.analysis.hardware.profile import Counters
 from gpuwatch.core import units
-from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON, mapping, number
 from gpuwatch.session.rows import DeviceRow
 

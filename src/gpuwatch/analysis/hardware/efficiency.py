@@ -32,7 +32,7 @@ from gpuwatch.analysis.samples.cpu_time import cpu_shares, logical_cores
 from gpuwatch.analysis.samples.window import Window
 from gpuwatch.analysis.statistics.description import Statistic
 from gpuwatch.core import units
-from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.models import JSON, mapping
 from gpuwatch.session.rows import DeviceRow, GpuProcessRow

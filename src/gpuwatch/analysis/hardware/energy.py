@@ -13,7 +13,7 @@ from gpuwatch.analysis.samples.channels import FULL, Means, Samples, added, arra
 from gpuwatch.analysis.samples.window import Window
 from gpuwatch.analysis.statistics.description import Statistic, unavailable
 from gpuwatch.core import units
-from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Method
 
 COUNTER, POWER, CPU_POWER = "hw.gpu.energy", "hw.gpu.power", "hw.cpu.power"

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from gpuwatch.analysis.hardware.profile import KERNELS, MEMORY_TIME, OPERATORS, Profile, Table
-from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.lazy_dataclass import dataclass
 
 MOST = 12
 """Kernels that are told of a comparison: those with the largest share of time."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gpuwatch.analysis.hardware.ceilings import PEAK, Ceiling, peaks_of
-from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON
 from gpuwatch.core.peaks import computed_in
 from gpuwatch.session.rows import DeviceRow

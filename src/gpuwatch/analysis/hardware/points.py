@@ -6,7 +6,7 @@ import math
 
 from gpuwatch.analysis.hardware.ceilings import Ceiling
 from gpuwatch.analysis.hardware.limits import Clocks
-from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Method
 
 ALGORITHMIC, MEASURED, EXECUTED = "algorithmic", "measured", "executed"

@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from itertools import islice
 
-from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON, mapping, number
 
 Cell = float | int | str | None

@@ -7,7 +7,7 @@ from dataclasses import field
 
 from gpuwatch.analysis.hardware.ceilings import NEVER_MEASURED, Missing
 from gpuwatch.analysis.hardware.points import Rates
-from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON, number
 
 IMPORTED = "an imported profile has no roofline: it says nothing of rates"

@@ -19,7 +19,7 @@ from gpuwatch.analysis.hardware.ceilings import (
 )
 from gpuwatch.analysis.hardware.points import Point, Rates, points_of
 from gpuwatch.analysis.hardware.program import Program, no_point
-from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from gpuwatch.analysis.measured_value import Figure, divided, unknown
 from gpuwatch.analysis.samples.channels import FULL, Samples, integral
 from gpuwatch.analysis.samples.window import Window
 from gpuwatch.core import units
-from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Method
 
 METRIC = "hw.gpu.memory.bandwidth"

@@ -33,7 +33,7 @@ from gpuwatch.analysis.samples.long_window import (
 )
 from gpuwatch.analysis.samples.rates import StepLine
 from gpuwatch.analysis.samples.window import Window
-from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Kind
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.rows import ChannelRow

@@ -11,7 +11,7 @@ import numpy as np
 from gpuwatch.analysis.samples.channels import Pairs, Samples, integral
 from gpuwatch.analysis.samples.rates import StepLine
 from gpuwatch.analysis.samples.window import Window
-from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Kind
 from gpuwatch.session.reading.limits import EXACT_TICKS, TICKS
 from gpuwatch.session.reading.reader import CHUNK, SessionReader

@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import islice, pairwise
 
 from gpuwatch.analysis.samples.rates import StepLine, flop_of, intervals, rate_series, samples_of
-from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import CATALOGUE, Kind, Method
 from gpuwatch.core.models import JSON, mapping
 from gpuwatch.session.reading.limits import TICKS

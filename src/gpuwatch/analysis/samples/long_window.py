@@ -13,7 +13,7 @@ import numpy as np
 
 from gpuwatch.analysis.samples.every_sample import around, ticks_between, within
 from gpuwatch.analysis.samples.window import Window
-from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.schema import TIER_SECONDS
 

@@ -21,7 +21,7 @@ from gpuwatch.analysis.statistics.changepoints import (
     without_spikes,
 )
 from gpuwatch.core import units
-from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.lazy_dataclass import dataclass
 
 PENALTY = 3.0
 SHORTEST = 5

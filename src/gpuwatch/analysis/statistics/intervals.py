@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ import math
 import numpy as np
 
 from gpuwatch.analysis.statistics.intervals import ALPHA, relative
-from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True)

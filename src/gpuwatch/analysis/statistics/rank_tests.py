@@ -11,7 +11,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.lazy_dataclass import dataclass
 
 _MOST_TIED = 13
 """Values whose signs are all gone through where ranks are tied."""

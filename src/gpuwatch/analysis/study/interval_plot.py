@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from gpuwatch.analysis.comparison.wording import change_text, signed
 from gpuwatch.analysis.results import Verdict
 from gpuwatch.analysis.statistics.intervals import Interval, lower_end
-from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.text import clean
 
 _LABEL = 28

@@ -23,7 +23,7 @@ from gpuwatch.analysis.explain.explain import explain
 from gpuwatch.analysis.results import Cell, Contrast, Explanation, Kind, Question, Run, Verdict
 from gpuwatch.analysis.samples import steady_state
 from gpuwatch.analysis.study.table import table_of
-from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON
 
 _NOTHING = Explanation((), (), (), None)

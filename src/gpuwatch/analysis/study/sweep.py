@@ -12,7 +12,7 @@ from gpuwatch.analysis.explain.sides import median, step_seconds
 from gpuwatch.analysis.results import Cell, Kind, Run, Sweep, SweepPoint, Verdict
 from gpuwatch.analysis.study.sweep_wording import MEMORY, sentence
 from gpuwatch.analysis.summary.training import NAMES
-from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON, mapping, number
 
 _SAME_WORK = frozenset(

@@ -18,7 +18,7 @@ from gpuwatch.analysis.comparison.side_by_side import Row, compare
 from gpuwatch.analysis.results import Cell, Contrast, Kind, Run, TableRow
 from gpuwatch.analysis.summary.identity import sound
 from gpuwatch.analysis.summary.summary import Summary
-from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Method
 
 STEADY = "step time, steady"

@@ -24,7 +24,7 @@ from gpuwatch.analysis.samples.rates import (
 from gpuwatch.analysis.samples.window import Window
 from gpuwatch.analysis.statistics.description import Statistic, describe, unavailable
 from gpuwatch.core import units
-from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import CATALOGUE, DERIVED, Kind, Method
 from gpuwatch.core.models import JSON, mapping
 from gpuwatch.session.reading.reader import SessionReader

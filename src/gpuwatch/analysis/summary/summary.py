@@ -23,7 +23,7 @@ from gpuwatch.analysis.summary.metrics import partly_sampled, statistics_of
 from gpuwatch.analysis.summary.notes import notes
 from gpuwatch.analysis.summary.training import Training, training_of
 from gpuwatch.analysis.summary.training import notes as training_notes
-from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON, mapping, number, with_hint
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.status import Status, status

@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from gpuwatch.analysis.measured_value import Figure, unknown
-from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.models import JSON, mapping, number
 from gpuwatch.session.reading.reader import CHUNK, SessionReader

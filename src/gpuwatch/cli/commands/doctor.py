@@ -29,7 +29,7 @@ from gpuwatch.cli.doctor.images import images
 from gpuwatch.cli.options import launch
 from gpuwatch.cli.options.cases import command_name
 from gpuwatch.cli.options.environments import environments
-from gpuwatch.core import paths, spare
+from gpuwatch.core import paths, resource_check
 from gpuwatch.core.errors import ExitCode, NotAvailable
 from gpuwatch.core.models import Environment, Given, LaunchSpec, Problem, Workload
 from gpuwatch.core.text import document
@@ -113,7 +113,7 @@ def _report(
     *,
     quick: bool,
 ) -> report.Report:
-    spare.files(spare.FILES + _FILES_EACH * len(asked))
+    resource_check.files(resource_check.FILES + _FILES_EACH * len(asked))
     sources = Sources.open(gpus or None, workload=False)
     try:
         devices = [device for device in sources.devices if device.kind == "gpu"]

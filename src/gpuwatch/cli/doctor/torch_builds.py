@@ -8,7 +8,7 @@ import re
 import subprocess
 from pathlib import Path
 
-from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import Problem
 from gpuwatch.core.text import clean, shell
 from gpuwatch.workloads.architectures import build_for, is_too_old, oldest_driver, runs_on

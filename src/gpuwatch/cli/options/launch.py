@@ -13,8 +13,8 @@ from pathlib import Path
 from gpuwatch.cli.options.cases import long_enough, workloads
 from gpuwatch.cli.options.environments import environments
 from gpuwatch.core import paths
-from gpuwatch.core.deferred import dataclass
 from gpuwatch.core.errors import NotAvailable, UsageError
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import LONGEST_INTERVAL, SHORTEST_INTERVAL
 from gpuwatch.core.text import shell
 from gpuwatch.recorder.api import Request

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from gpuwatch import __version__
 from gpuwatch.core import output, paths
-from gpuwatch.core.deferred import dataclass
 from gpuwatch.core.errors import GpuwatchError, StorageError
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON
 from gpuwatch.session.study.label import NONE, Label
 from gpuwatch.session.study.labels import LABELS, looked_at

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gpuwatch.cli.dispatch import COMMANDS, HOME, parser_of
-from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.text import clean
 from gpuwatch.workloads import names
 

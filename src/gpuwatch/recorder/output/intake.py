@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON, Output, mapping, with_hint
 from gpuwatch.core.units import significant
 from gpuwatch.recorder.output.kept_log import KeptLog, Line

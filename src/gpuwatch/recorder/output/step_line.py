@@ -7,7 +7,7 @@ import math
 from array import array
 from collections.abc import Mapping
 
-from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON
 
 PREFIX = ":::GPUWATCH "

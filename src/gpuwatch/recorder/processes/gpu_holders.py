@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.session.writing.store import Row
 from gpuwatch.telemetry.nvml.fields import GpuProcess
 from gpuwatch.telemetry.nvml.process_utilization import ProcessShares

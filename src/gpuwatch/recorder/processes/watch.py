@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 
-from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.recorder.processes.gpu_holders import GpuHolders, Held, Holder, Key, held
 from gpuwatch.recorder.processes.own import OwnProcesses
 from gpuwatch.session.rows import MPS_SERVER

@@ -9,8 +9,8 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Literal
 
-from gpuwatch.core.deferred import dataclass
 from gpuwatch.core.json_schema import JSON_SCHEMA
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON
 from gpuwatch.core.text import spreadsheet
 

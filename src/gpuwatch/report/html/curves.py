@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from gpuwatch.analysis.results import Question, Run
 from gpuwatch.analysis.samples.gauges import RunSeries
-from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON
 from gpuwatch.core.text import clean
 from gpuwatch.report.html.axis import Axis, anchor, label

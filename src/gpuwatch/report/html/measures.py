@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from gpuwatch.analysis.samples.gauges import SHOWN, RunSeries
 from gpuwatch.core import units
-from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import number
 from gpuwatch.report.html.axis import Axis, from_zero
 

@@ -9,7 +9,7 @@ from gpuwatch.analysis.hardware.ceilings import Ceiling
 from gpuwatch.analysis.hardware.points import Point
 from gpuwatch.analysis.hardware.roofline import Roofline
 from gpuwatch.core import units
-from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.report.values import shown
 
 _MOST_DECADES = 12

@@ -10,7 +10,7 @@ from gpuwatch.analysis.comparison.side_by_side import compare
 from gpuwatch.analysis.results import Question, Run, StudyResult
 from gpuwatch.analysis.summary.identity import settings, told
 from gpuwatch.analysis.summary.summary import Summary
-from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.text import spreadsheet
 from gpuwatch.report.study.tables import order_of, orders

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gpuwatch.analysis.results import Verdict
-from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from array import array
 from collections.abc import Sequence
 from itertools import islice
 
-from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON, number
 from gpuwatch.session.reading import limits
 from gpuwatch.session.reading.validation import Suspicious, in_order, whole

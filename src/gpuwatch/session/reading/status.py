@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from enum import Enum
 from pathlib import Path
 
-from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON, mapping
 from gpuwatch.core.processes import ProcessId
 from gpuwatch.core.text import to_paste

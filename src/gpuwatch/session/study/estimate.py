@@ -9,8 +9,8 @@ from dataclasses import field
 from itertools import pairwise
 from pathlib import Path
 
-from gpuwatch.core.deferred import dataclass
 from gpuwatch.core.errors import GpuwatchError
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON, mapping, number
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.status import State, process_id, status

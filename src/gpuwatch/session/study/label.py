@@ -6,8 +6,8 @@ import re
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from gpuwatch.core.deferred import dataclass
 from gpuwatch.core.errors import UsageError
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON
 from gpuwatch.core.text import clean
 

@@ -8,7 +8,7 @@ from dataclasses import field
 from pathlib import Path
 from typing import TypeVar
 
-from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON, Environment, Problem, Workload
 from gpuwatch.core.paths import read_regular
 

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from gpuwatch.core.deferred import dataclass
 from gpuwatch.core.errors import GpuwatchError
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON, mapping, number
 from gpuwatch.core.processes import ProcessId
 from gpuwatch.session.reading.reader import SessionReader

@@ -9,8 +9,8 @@ import stat
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from gpuwatch.core.deferred import dataclass
 from gpuwatch.core.errors import StorageError
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.session.study import labels
 from gpuwatch.session.study.plan import PLAN, read
 from gpuwatch.session.study.study_folder import ROOFLINE, SUMMARY_JSON, SUMMARY_MARKDOWN, held

@@ -13,8 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from gpuwatch.core import output, paths
-from gpuwatch.core.deferred import dataclass
 from gpuwatch.core.errors import StorageError, UsageError
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import Problem
 from gpuwatch.core.processes import ProcessId, identify
 from gpuwatch.session.reading.open import roll_back

@@ -13,7 +13,7 @@ import sys
 from array import array
 from dataclasses import field
 
-from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.session.rows import StepRow
 from gpuwatch.session.schema import TIER_SECONDS
 

@@ -9,8 +9,8 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 
-from gpuwatch.core.deferred import dataclass
-from gpuwatch.core.tied import tied
+from gpuwatch.core.lazy_dataclass import dataclass
+from gpuwatch.core.parent_death import ends_with_this
 from gpuwatch.telemetry.base import Event
 from gpuwatch.telemetry.dcgm.fields import BASIC, FIELDS, gpu_ids, hint, row, trouble
 
@@ -133,7 +133,7 @@ class DcgmStream:
             if self._closing.is_set():
                 return
             child = subprocess.Popen(
-                tied(program),
+                ends_with_this(program),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,

@@ -6,7 +6,7 @@ import os
 import time
 from pathlib import Path
 
-from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.lazy_dataclass import dataclass
 
 SHORTEST_S = 0.1
 """The counters step about once a millisecond: over less than this a difference says too little."""

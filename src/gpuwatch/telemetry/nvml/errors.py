@@ -5,7 +5,7 @@ Codes are those of ``nvmlReturn_t`` in NVIDIA's ``nvml.h``.
 
 from __future__ import annotations
 
-from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.telemetry.nvml.errors import FUNCTION_NOT_FOUND
 
 Numbers = tuple[float | int, ...]

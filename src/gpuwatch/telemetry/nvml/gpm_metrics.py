@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.peaks import Peak
 from gpuwatch.telemetry.base import Value
 from gpuwatch.telemetry.counters import OF_THE_WHOLE_GPU

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.telemetry.nvml.errors import FUNCTION_NOT_FOUND
 from gpuwatch.telemetry.nvml.fields import call
 from gpuwatch.telemetry.nvml.gpm_metrics import WANTED

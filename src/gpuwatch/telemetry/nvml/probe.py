@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.telemetry.base import Change, Event
 from gpuwatch.telemetry.nvml.errors import LOST, describe
 from gpuwatch.telemetry.nvml.fields import Numbers, Reading

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any
 
-from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.telemetry.nvml.errors import NOT_FOUND, PERMANENT, describe
 from gpuwatch.telemetry.nvml.fields import call
 

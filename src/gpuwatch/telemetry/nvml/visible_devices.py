@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
-from gpuwatch.core.deferred import dataclass
 from gpuwatch.core.errors import NotAvailable
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.telemetry.nvml.errors import Unavailable
 from gpuwatch.telemetry.nvml.selection import Found, named, parts
 from gpuwatch.telemetry.nvml.start import ANSWER_S, begin, silent

@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterable
 from pathlib import Path
 
-from gpuwatch.core.deferred import dataclass
+from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.processes import parents
 from gpuwatch.telemetry.process.proc_files import PAGE_BYTES, TICKS_PER_S, Io, ProcFiles, Stat
 
