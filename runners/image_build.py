@@ -12,7 +12,7 @@ from gpuwatch.core.errors import GpuwatchError
 
 
 @dataclass(frozen=True)
-class Built:
+class BuiltImage:
     """An image that is there now."""
 
     image: str

@@ -17,7 +17,7 @@ from pathlib import Path
 from gpuwatch.core import paths
 from gpuwatch.core.errors import GpuwatchError
 from gpuwatch.core.models import JSON, Output, Result, RunState
-from gpuwatch.core.processes import ProcessId, Pulse, boot_id, identify, pid_namespace
+from gpuwatch.core.processes import LivenessCheck, ProcessId, boot_id, identify, pid_namespace
 from gpuwatch.runners import shim
 from gpuwatch.runners.spool import SpoolReader
 
@@ -62,7 +62,7 @@ class LocalRun:
         self._kind = kind
         self._folder = folder
         self._holder = holder
-        self._pulse = Pulse(holder)
+        self._pulse = LivenessCheck(holder)
         self._spool = SpoolReader(folder / "spool", cursor)
         self._blame = blame
         self._remark = remark

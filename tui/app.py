@@ -17,7 +17,7 @@ from textual.screen import Screen
 from gpuwatch.core.errors import ExitCode, GpuwatchError
 from gpuwatch.session.study.progress import place
 from gpuwatch.session.study.study_folder import not_run, sessions_in
-from gpuwatch.tui.display_options import USUAL, Look
+from gpuwatch.tui.display_options import USUAL, DisplayOptions
 from gpuwatch.tui.feed.feed import REFRESH_SECONDS
 from gpuwatch.tui.feed.machine_recorder import MachineRecorder
 from gpuwatch.tui.feed.next_run import goes_on
@@ -26,7 +26,7 @@ from gpuwatch.tui.feed.view import View
 from gpuwatch.tui.messages import farewell, farewell_stopped
 from gpuwatch.tui.widgets import palette
 from gpuwatch.tui.widgets.canvas import Canvas
-from gpuwatch.tui.widgets.canvas_screen import PaintedScreen
+from gpuwatch.tui.widgets.canvas_screen import CanvasScreen
 from gpuwatch.tui.widgets.keys import Keys, all_keys
 
 if TYPE_CHECKING:
@@ -50,7 +50,11 @@ class GpuwatchApp(App[int]):
     ]
 
     def __init__(
-        self, first: Callable[[], Screen[Any]], look: Look = USUAL, *, standing: bool = False
+        self,
+        first: Callable[[], Screen[Any]],
+        look: DisplayOptions = USUAL,
+        *,
+        standing: bool = False,
     ) -> None:
         """``standing``: the terminal shows its other screen already, and something on it."""
         # Without colours the terminal's own two are used, also by Textual's widgets.
@@ -89,7 +93,7 @@ class GpuwatchApp(App[int]):
             not isinstance(event, events.Key)
             or event.is_forwarded
             or self.focused is not None
-            or not isinstance(top, PaintedScreen)
+            or not isinstance(top, CanvasScreen)
         ):
             await super().on_event(event)
             return
@@ -216,7 +220,7 @@ def _live(path: Path) -> bool:
         return False
 
 
-def _run(first: Callable[[], Screen[Any]], look: Look, *, standing: bool = False) -> int:
+def _run(first: Callable[[], Screen[Any]], look: DisplayOptions, *, standing: bool = False) -> int:
     from gpuwatch.tui.terminal.terminal import signals_given_back
 
     app = GpuwatchApp(first, look, standing=standing)
@@ -231,7 +235,7 @@ def _run(first: Callable[[], Screen[Any]], look: Look, *, standing: bool = False
 
 
 def run_home(
-    look: Look = USUAL,
+    look: DisplayOptions = USUAL,
     *,
     refresh: float = REFRESH_SECONDS,
     recorder: MachineRecorder | None = None,
@@ -258,7 +262,7 @@ def run_live(
     session: Path,
     *,
     follow: bool = False,
-    look: Look = USUAL,
+    look: DisplayOptions = USUAL,
     refresh: float = REFRESH_SECONDS,
     start: View | None = None,
     begun: Begun | None = None,
@@ -291,7 +295,7 @@ def run_compare(
     margin: float | None = None,
     across_devices: bool = False,
     exact: bool = False,
-    look: Look = USUAL,
+    look: DisplayOptions = USUAL,
 ) -> int:
     """Show sessions side by side until it is left; returns the exit code.
 

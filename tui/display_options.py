@@ -23,7 +23,7 @@ _PLAIN_TERMINALS = frozenset(
 
 
 @dataclass(frozen=True)
-class Look:
+class DisplayOptions:
     """How the screens are drawn, and whether their keys may act."""
 
     ascii: bool = False
@@ -34,7 +34,7 @@ class Look:
     """One of :data:`THEMES`; ``None``: what the terminal is known to show."""
 
 
-USUAL = Look()
+USUAL = DisplayOptions()
 """What a screen is drawn with that nobody asked anything of."""
 
 

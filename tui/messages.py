@@ -6,7 +6,7 @@ from pathlib import Path
 
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.text import to_paste
-from gpuwatch.session.study.progress import Place
+from gpuwatch.session.study.progress import StudyPosition
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class Question:
     """The answers; ``no`` is the one that Enter alone gives."""
 
 
-def stop_question(place: Place | None) -> Question:
+def stop_question(place: StudyPosition | None) -> Question:
     """The question before a stop: it ends the study too."""
     to_come = 0 if place is None else place.to_come
     if not to_come:
@@ -34,7 +34,9 @@ LOST_QUESTION = Question("End what is left of this run?", "End it", "Leave it")
 """The question before a stop of a run without a recorder: it may be over already."""
 
 
-def farewell(path: Path, place: Place | None, *, live: bool, study_goes_on: bool) -> list[str]:
+def farewell(
+    path: Path, place: StudyPosition | None, *, live: bool, study_goes_on: bool
+) -> list[str]:
     """Lines for the terminal after the live screen: how to come back to what goes on.
 
     The path of a run that others follow is of no use for that: it is soon over.

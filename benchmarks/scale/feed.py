@@ -12,7 +12,7 @@ from pathlib import Path
 from gpuwatch.core.metrics import CATALOGUE, Method
 from gpuwatch.core.models import Output
 from gpuwatch.recorder.output.intake import Intake
-from gpuwatch.session.writing.store import Safety, SessionStore
+from gpuwatch.session.writing.store import Durability, SessionStore
 from gpuwatch.session.writing.writer import SessionWriter
 from gpuwatch.telemetry.base import Channel
 
@@ -31,7 +31,9 @@ def feed(gpus: int, hours: float) -> list[float]:
     ]  # fmt: skip
     found = []
     with tempfile.TemporaryDirectory(prefix="gpuwatch-scale-") as folder:
-        store = SessionStore.create(Path(folder) / "fed.gpuwatch", channels, safety=Safety.RECORDER)
+        store = SessionStore.create(
+            Path(folder) / "fed.gpuwatch", channels, safety=Durability.RECORDER
+        )
         writer = SessionWriter(store, len(channels), base_ns=0)
         intake = Intake(0)
         ticks = int(hours * 36_000)

@@ -18,7 +18,7 @@ from gpuwatch.core.errors import NotAvailable, UsageError
 from gpuwatch.core.text import to_paste
 from gpuwatch.runners import image_records
 from gpuwatch.runners.apptainer import images, spython_client
-from gpuwatch.runners.image_build import BuildFailed, Built, Progress, default_base, recipes
+from gpuwatch.runners.image_build import BuildFailed, BuiltImage, Progress, default_base, recipes
 
 COMPRESSIONS = {
     "gzip": "-comp gzip",
@@ -43,7 +43,7 @@ _GRACE_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
-class Base:
+class BaseImage:
     """Where an image comes from, in the words of a definition file."""
 
     bootstrap: str
@@ -66,7 +66,7 @@ def build(
     *,
     pull: bool = False,
     compression: str | None = None,
-) -> Built:
+) -> BuiltImage:
     """Build the SIF file ``out`` on ``base`` and note what it cost; an old one is there until then.
 
     An interrupt ends the engine and removes what it was at.
@@ -121,25 +121,25 @@ def build(
     image_records.remember(
         header.id, "build", seconds, bytes=size, base=f"{origin.bootstrap}:{origin.source}"
     )
-    return Built(str(target), header.id, seconds, size)
+    return BuiltImage(str(target), header.id, seconds, size)
 
 
-def parse(base: str) -> Base:
+def parse(base: str) -> BaseImage:
     """``--base``: a SIF or folder, ``docker-daemon:NAME``, ``docker-archive:FILE``, or an image of
     a registry, with ``docker://`` or without."""
     scheme, separator, rest = base.partition("://")
     if separator:
-        return Base(scheme, rest)
+        return BaseImage(scheme, rest)
     kind, _, rest = base.partition(":")
     if kind == "docker-daemon":
         tagged = ":" in rest.rpartition("/")[2] or "@" in rest
-        return Base(kind, rest if tagged else f"{rest}:latest")
+        return BaseImage(kind, rest if tagged else f"{rest}:latest")
     if kind in ("docker-archive", "oci", "oci-archive"):
-        return Base(kind, os.path.abspath(os.path.expanduser(rest)))
+        return BaseImage(kind, os.path.abspath(os.path.expanduser(rest)))
     path = Path(base).expanduser()
     if path.exists() or base.endswith(".sif") or base.startswith((".", "/", "~")):
-        return Base("localimage", str(path.absolute()))
-    return Base("docker", base)
+        return BaseImage("localimage", str(path.absolute()))
+    return BaseImage("docker", base)
 
 
 def _check_engine() -> None:
@@ -182,7 +182,7 @@ class _InDocker:
     prepared: bool
 
 
-def _docker(origin: Base) -> _InDocker | None:
+def _docker(origin: BaseImage) -> _InDocker | None:
     """The base as Docker knows it; ``None``: it comes from elsewhere."""
     if origin.bootstrap != "docker-daemon":
         return None
@@ -204,7 +204,7 @@ def _docker(origin: Base) -> _InDocker | None:
     return _InDocker(daemon.url, labels.get("org.opencontainers.image.title") == _PREPARED)
 
 
-def _check_base(origin: Base, pull: bool) -> None:
+def _check_base(origin: BaseImage, pull: bool) -> None:
     if origin.remote and not pull:
         raise NotAvailable(
             f"the base {origin.source} would have to be fetched",

@@ -17,7 +17,7 @@ from gpuwatch.core.text import clean, shell
 from gpuwatch.runners import image_records
 from gpuwatch.runners.docker import images
 from gpuwatch.runners.docker.client import AWAY, Daemon, connect, has_bridge, one_line
-from gpuwatch.runners.image_build import BuildFailed, Built, Progress, default_base, recipes
+from gpuwatch.runners.image_build import BuildFailed, BuiltImage, Progress, default_base, recipes
 
 _STEP = re.compile(r"Step \d+/\d+ : ")
 _NOISE = re.compile(r" ---> (Running in )?[0-9a-f]{12}$|Removing intermediate container ")
@@ -32,7 +32,7 @@ def build(
     *,
     pull: bool = False,
     cache: bool = True,
-) -> Built:
+) -> BuiltImage:
     """Build ``tag`` on ``base``, each of which has a default, and note what it cost.
 
     An interrupt ends the build; the daemon removes its container then.
@@ -83,7 +83,7 @@ def build(
     if made is None:
         raise _failed("the daemon does not have the image afterwards", daemon)
     layers = len((made.get("RootFS") or {}).get("Layers") or ())
-    built = Built(tag, str(made["Id"]), seconds, int(made["Size"]), layers, cached)
+    built = BuiltImage(tag, str(made["Id"]), seconds, int(made["Size"]), layers, cached)
     if not cached:
         image_records.remember(
             str(built.id), "build", seconds, layers=layers, bytes=built.bytes, base=base

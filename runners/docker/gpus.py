@@ -25,7 +25,7 @@ _INSTALL = (
 
 
 @dataclass(frozen=True)
-class Gift:
+class GpuRequest:
     """GPUs for one container."""
 
     text: str | None
@@ -33,15 +33,17 @@ class Gift:
     requests: tuple[DeviceRequest, ...] = ()
 
 
-def gift(uuids: Sequence[str], info: Mapping[str, JSON]) -> Gift:
+def gift(uuids: Sequence[str], info: Mapping[str, JSON]) -> GpuRequest:
     """What the daemon is asked for: CDI where it knows these GPUs so, else by NVIDIA's runtime."""
     if not uuids:
-        return Gift(None)
+        return GpuRequest(None)
     if by_cdi(uuids, info):
         names = [f"nvidia.com/gpu={uuid}" for uuid in uuids]
-        return Gift(f"cdi {' '.join(names)}", (DeviceRequest(driver="cdi", device_ids=names),))
+        return GpuRequest(
+            f"cdi {' '.join(names)}", (DeviceRequest(driver="cdi", device_ids=names),)
+        )
     request = DeviceRequest(device_ids=list(uuids), capabilities=[["gpu"]])
-    return Gift(f"device_ids {' '.join(uuids)}", (request,))
+    return GpuRequest(f"device_ids {' '.join(uuids)}", (request,))
 
 
 def variables(uuids: Sequence[str]) -> dict[str, str]:

@@ -30,7 +30,7 @@ _FOREIGN = re.compile(r"docker-daemon:(//)?|docker://")
 """What other engines write before the name of one of Docker's images."""
 
 
-class Misnamed(Refused):
+class InvalidImageName(Refused):
     """What was given is no name of an image."""
 
 
@@ -46,7 +46,7 @@ def find(api: docker.APIClient, image: str) -> dict[str, JSON] | None:
         DockerException, OSError: the daemon does not answer.
     """
     if _PATH.match(image):  # some daemons would take /NAME for NAME
-        raise Misnamed(
+        raise InvalidImageName(
             Problem(
                 "image-invalid",
                 f"{image} is a path, and Docker runs images by name",
@@ -61,7 +61,7 @@ def find(api: docker.APIClient, image: str) -> dict[str, JSON] | None:
     except APIError as error:
         if error.status_code != 400:
             raise
-        raise Misnamed(_misnamed(image, one_line(error))) from None
+        raise InvalidImageName(_misnamed(image, one_line(error))) from None
     return found
 
 

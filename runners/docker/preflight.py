@@ -26,7 +26,7 @@ def problems(spec: LaunchSpec) -> list[Problem]:
             image, has_image = None, True
             try:
                 has_image = images.find(api, images.reference(environment)) is not None
-            except images.Misnamed as misnamed:
+            except images.InvalidImageName as misnamed:
                 image = misnamed.problem
     except Refused as refused:
         return [refused.problem, *container_launch.problems(spec)]

@@ -10,14 +10,16 @@ from typing import Any
 import pytest
 
 from gpuwatch.core import ceilings, paths
-from gpuwatch.core.ceilings import Sought
+from gpuwatch.core.ceilings import CeilingQuery
 from gpuwatch.core.errors import StorageError
 
-GPU = Sought("gpu", "NVIDIA H100 80GB HBM3", "GPU-1", "node1", "575.57", "2.15.0")
-CPU = Sought("cpu", "AMD EPYC", None, "node1", None, "2.15.0", 8)
+GPU = CeilingQuery("gpu", "NVIDIA H100 80GB HBM3", "GPU-1", "node1", "575.57", "2.15.0")
+CPU = CeilingQuery("cpu", "AMD EPYC", None, "node1", None, "2.15.0", 8)
 
 
-def document(of: Sought, bandwidth: float = 3e12, when: str = "2026-11-21T13:00:00+00:00") -> Any:
+def document(
+    of: CeilingQuery, bandwidth: float = 3e12, when: str = "2026-11-21T13:00:00+00:00"
+) -> Any:
     entry = {"value": bandwidth, "unit": "By/s", "how": "copy", "spread": 0.01, "reason": None}
     return {
         "schema": 1,
@@ -116,7 +118,7 @@ def test_warnings_of_a_whole_document_are_those_of_its_ceilings() -> None:
         CPU,
     ],
 )
-def test_another_device_driver_or_torch_has_a_document_of_its_own(other: Sought) -> None:
+def test_another_device_driver_or_torch_has_a_document_of_its_own(other: CeilingQuery) -> None:
     ceilings.store(document(GPU, 3e12))
     ceilings.store(document(other, 4e12))
     known = ceilings.documents()
@@ -139,7 +141,7 @@ def test_another_device_driver_or_torch_has_a_document_of_its_own(other: Sought)
     ],
 )
 def test_a_document_of_something_else_is_no_ceiling_of_a_run(
-    measured: Sought, used: Sought
+    measured: CeilingQuery, used: CeilingQuery
 ) -> None:
     assert ceilings.matching([document(measured)], measured) is not None
     assert ceilings.matching([document(measured)], used) is None
@@ -157,7 +159,7 @@ def test_a_gpu_is_the_same_on_another_host_name() -> None:
     ],
 )
 def test_an_unknown_torch_takes_the_only_document_and_none_of_two(
-    one: Sought, other: Sought, unknown: Sought
+    one: CeilingQuery, other: CeilingQuery, unknown: CeilingQuery
 ) -> None:
     assert ceilings.matching([document(one)], unknown) == document(one)
     assert ceilings.matching([document(one), document(other)], unknown) is None
@@ -189,7 +191,7 @@ def test_a_program_that_tells_its_torch_and_no_threads_gets_none_of_two_document
     ],
 )
 def test_why_a_calibrated_cpu_has_no_ceilings_is_told_with_what_helps(
-    others: list[Sought], sought: Sought, reason: str, hint: str
+    others: list[CeilingQuery], sought: CeilingQuery, reason: str, hint: str
 ) -> None:
     found = ceilings.undecided([document(CPU), *map(document, others)], sought)
     assert found is not None

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import pytest
 
-from gpuwatch.core.processes import Pulse, identify, when_ended
+from gpuwatch.core.processes import LivenessCheck, identify, when_ended
 from tests.cli.commands.test_record import until
 
 
@@ -52,9 +52,12 @@ def test_a_pulse_is_there_until_the_process_ends(
     process = subprocess.Popen(["sleep", "60"])
     holder = identify(process.pid)
     assert holder is not None
-    pulse, another = Pulse(holder), Pulse(replace(holder, start_time=holder.start_time + 1))
+    pulse, another = (
+        LivenessCheck(holder),
+        LivenessCheck(replace(holder, start_time=holder.start_time + 1)),
+    )
     assert pulse.alive() and another.alive() is False
-    assert Pulse(replace(holder, host="elsewhere", boot_id="its own")).alive() is None
+    assert LivenessCheck(replace(holder, host="elsewhere", boot_id="its own")).alive() is None
     process.kill()
     while pulse.alive():
         time.sleep(0.01)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.recorder.processes.own import OwnProcesses
+from gpuwatch.recorder.processes.own import RunProcesses
 from gpuwatch.recorder.processes.watch import EVERY_SECONDS, LISTS_SECONDS, ProcessWatch
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.rows import GpuProcessRow, Processes, ProcessRow
@@ -198,7 +198,7 @@ def test_an_orphan_that_the_tree_never_saw_is_still_the_runs(
 ) -> None:
     top, child, orphan = family
     tree = WorkloadSource(NO_GPU, [top])
-    own = OwnProcesses(tree)
+    own = RunProcesses(tree)
     assert orphan not in tree.pids and child not in tree.pids, "nothing was sampled yet"
     assert [own.owns(pid) for pid in (top, child, orphan)] == [True, True, True]
     assert own.owns(stranger) is False and own.owns(os.getpid()) is False

@@ -18,7 +18,7 @@ from gpuwatch.analysis.results import (
     Verdict,
 )
 from gpuwatch.analysis.statistics.intervals import Interval
-from gpuwatch.analysis.statistics.power import Resolves
+from gpuwatch.analysis.statistics.power import DetectableChange
 from gpuwatch.core.models import Environment, Workload
 from gpuwatch.session.study.plan import Part, Plan, PlannedRun
 
@@ -56,7 +56,10 @@ def noise(verdict: Verdict, hostile: str) -> NoiseFloor:
         label=f"resnet50 in bare{hostile}",
         noise=verdict.noise,
         change=verdict.change,
-        resolves=(Resolves(7, 0.005, 0.016, True), Resolves(20, 0.002, 0.013, True)),
+        resolves=(
+            DetectableChange(7, 0.005, 0.016, True),
+            DetectableChange(20, 0.002, 0.013, True),
+        ),
         sentence=f"One run here varies by 0.3 %, drift taken out.{hostile}",
     )
 

@@ -15,7 +15,7 @@ from textual.screen import Screen
 from textual.strip import Strip
 
 from gpuwatch.tui.app import GpuwatchApp
-from gpuwatch.tui.display_options import USUAL, Look
+from gpuwatch.tui.display_options import USUAL, DisplayOptions
 from gpuwatch.tui.live.screen import LiveScreen
 
 from .sessions import NS, START_UNIX_NS
@@ -72,7 +72,7 @@ def colours(app: GpuwatchApp) -> set[str]:
 async def running(
     make: Callable[[], Screen[Any]],
     size: tuple[int, int] = (80, 24),
-    look: Look = USUAL,
+    look: DisplayOptions = USUAL,
     *,
     toasts: bool = False,
 ) -> AsyncIterator[tuple[GpuwatchApp, Pilot[int]]]:
@@ -87,7 +87,7 @@ async def live(
     path: Path,
     size: tuple[int, int] = (80, 24),
     seconds: float = 90.0,
-    look: Look = USUAL,
+    look: DisplayOptions = USUAL,
     *,
     toasts: bool = False,
 ) -> AsyncIterator[tuple[GpuwatchApp, Pilot[int]]]:

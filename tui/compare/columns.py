@@ -8,7 +8,7 @@ from itertools import groupby
 
 from rich.cells import cell_len
 
-from gpuwatch.analysis.comparison.comparison_row import Row
+from gpuwatch.analysis.comparison.comparison_row import ComparisonRow
 from gpuwatch.analysis.results import Difference, TableRow
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Method
@@ -122,7 +122,7 @@ def heading_rows(
     return tuple(rows)
 
 
-def quantity_rows(rows: Sequence[Row] | Sequence[TableRow], place: Layout) -> list[Line]:
+def quantity_rows(rows: Sequence[ComparisonRow] | Sequence[TableRow], place: Layout) -> list[Line]:
     """Quantities by group, of the columns that are shown; those of the steps first."""
     found: list[Line] = []
     seen = [row for row in rows if any(row.values[at] is not None for at in place.order)]
@@ -188,7 +188,7 @@ def told_rows(text: str, width: int, mark: str, role: str, *, head: str = "") ->
     return rows
 
 
-def _quantity(row: Row | TableRow, place: Layout) -> Line:
+def _quantity(row: ComparisonRow | TableRow, place: Layout) -> Line:
     line = Line(place.width).add(f" {pad(_label(row), place.name - 2)} ", "text")
     for at in place.order:
         value, ratio = row.values[at], row.ratios[at]
@@ -205,7 +205,7 @@ def _quantity(row: Row | TableRow, place: Layout) -> Line:
     return line.add("/".join(known) or Method.UNAVAILABLE.value, "muted")
 
 
-def _bound(row: Row | TableRow, at: int) -> str:
+def _bound(row: ComparisonRow | TableRow, at: int) -> str:
     """The direction of a value that is a bound: it is at most, or at least so much."""
     if row.values[at] is None:
         return ""
@@ -225,7 +225,7 @@ def _ratio(value: float) -> str:
     return f"×{value:,.0f}" if 999.5 <= value < 1e6 else f"×{value:.3g}"
 
 
-def _label(row: Row | TableRow) -> str:
+def _label(row: ComparisonRow | TableRow) -> str:
     name = clean(row.name)
     if name in _LABELS or "." not in name:
         return _LABELS.get(name, name)

@@ -14,7 +14,7 @@ from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.text import clean
 from gpuwatch.tui.feed.reading import Reading, ReadingFailed, Tell, trouble_of
 from gpuwatch.tui.feed.snapshot import Trouble
-from gpuwatch.tui.widgets.canvas_screen import PaintedScreen
+from gpuwatch.tui.widgets.canvas_screen import CanvasScreen
 from gpuwatch.tui.widgets.keys import keys_row
 from gpuwatch.tui.widgets.line import Line
 
@@ -51,7 +51,7 @@ class CurvesRead(Message):
         self.curves = curves
 
 
-class HistoriesScreen(PaintedScreen):
+class HistoriesScreen(CanvasScreen):
     """One metric of the runs of a case; the keys pick the metric, the case and the other runs."""
 
     KEYS: ClassVar[tuple[tuple[str, str], ...]] = (

@@ -20,7 +20,7 @@ from gpuwatch.tui.exporting import export_report
 from gpuwatch.tui.feed.reading import Reading, ReadingFailed, Tell
 from gpuwatch.tui.feed.snapshot import Trouble
 from gpuwatch.tui.live.head_rows import trouble_rows
-from gpuwatch.tui.widgets.canvas_screen import PaintedScreen
+from gpuwatch.tui.widgets.canvas_screen import CanvasScreen
 from gpuwatch.tui.widgets.cells import wrap
 from gpuwatch.tui.widgets.keys import keys_row
 from gpuwatch.tui.widgets.line import Line
@@ -49,7 +49,7 @@ class Compared(Message):
         self.result = result
 
 
-class CompareScreen(PaintedScreen):
+class CompareScreen(CanvasScreen):
     """Reads the sessions in a thread of its own and shows what they say.
 
     All sessions of a study's folder in its order are that study, with what did not run.

@@ -21,14 +21,14 @@ _LOSSES = ("nvml", "gpm", "dcgm")
 
 
 @dataclass
-class Happened:
+class LatestEvent:
     """The newest event of a kind on a device, and how many there were."""
 
     event: EventRow
     count: int = 1
 
 
-Happenings = Mapping[tuple[str, str | None], Happened]
+Happenings = Mapping[tuple[str, str | None], LatestEvent]
 
 TOLD = (
     *("throttle", "ecc", "xid", "gpu-lost", "gpu-back"),

@@ -16,7 +16,7 @@ from gpuwatch.core.models import mapping, number
 from gpuwatch.core.units import NS
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.rows import DeviceRow, EventRow
-from gpuwatch.tui.feed.alerts import TOLD, Happened, alerts_of
+from gpuwatch.tui.feed.alerts import TOLD, LatestEvent, alerts_of
 from gpuwatch.tui.feed.ceilings import CeilingsNow
 from gpuwatch.tui.feed.low_memory import low_memory
 from gpuwatch.tui.feed.neighbours import gpus_of_run, shared_now, shared_over
@@ -56,7 +56,7 @@ class Checks:
         self.ceilings = CeilingsNow()
         self._meta: Mapping[str, Any] = {}
         self._devices: tuple[DeviceRow, ...] = ()
-        self._happened: dict[tuple[str, str | None], Happened] = {}
+        self._happened: dict[tuple[str, str | None], LatestEvent] = {}
         self._stored: object = None
         self.counters: Counters | None = None
         self._threads: int | None = None
@@ -79,7 +79,7 @@ class Checks:
             if row.kind in TOLD:
                 before = self._happened.get((row.kind, row.device))
                 count = before.count + 1 if before is not None else 1
-                self._happened[row.kind, row.device] = Happened(row, count)
+                self._happened[row.kind, row.device] = LatestEvent(row, count)
 
     def rooflines(self) -> Rooflines:
         return rooflines_of(self._record(), self.ceilings.of(None), self.ceilings.data_type)

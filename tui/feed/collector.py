@@ -20,7 +20,7 @@ from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.reader_at import PastReader
 from gpuwatch.session.reading.status import State, Status
 from gpuwatch.session.rows import ChannelRow, DeviceRow, EventRow, LogRow, Processes
-from gpuwatch.session.study.progress import Place
+from gpuwatch.session.study.progress import StudyPosition
 from gpuwatch.tui.feed import checks
 from gpuwatch.tui.feed.alerts import TOLD
 from gpuwatch.tui.feed.gauges import Sources, algorithmic_bytes, gauges_of
@@ -254,7 +254,7 @@ class Collector:
         live = self._beside._status().live
         return Replay(self._now(self._status()), self._beside.end, view.playing, view.speed, live)
 
-    def _place(self) -> Place | None:
+    def _place(self) -> StudyPosition | None:
         place = self._study.place
         # How long the study still takes is known of now alone.
         return replace(place, seconds_left=None) if self._beside and place else place

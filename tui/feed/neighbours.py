@@ -9,7 +9,7 @@ from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import binary, percent
-from gpuwatch.session.rows import MPS_SERVER, DeviceRow, Presence
+from gpuwatch.session.rows import MPS_SERVER, DeviceRow, GpuPresence
 from gpuwatch.tui.feed.processes import ProcessNow
 
 _BUSY = 0.05
@@ -59,7 +59,9 @@ def shared_now(processes: Sequence[ProcessNow], gpus: frozenset[str]) -> dict[st
     return told
 
 
-def shared_over(presences: Sequence[Presence], gpus: frozenset[str], run_ns: int) -> dict[str, str]:
+def shared_over(
+    presences: Sequence[GpuPresence], gpus: frozenset[str], run_ns: int
+) -> dict[str, str]:
     """By GPU who else was on it, and for what share of ``run_ns``, the run's own time; of those
     with the same processes the same."""
     by_gpu: dict[str, list[tuple[float, _Neighbour]]] = {}

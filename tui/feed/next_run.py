@@ -13,7 +13,7 @@ from gpuwatch.session.study.study_folder import is_held
 
 
 @dataclass(frozen=True)
-class Ahead:
+class UpcomingRuns:
     """What the study has after a run."""
 
     newest: Path | None
@@ -27,7 +27,7 @@ def goes_on(folder: Path) -> bool:
     return is_held(folder) or recorder_alive(folder)
 
 
-def ahead(path: Path) -> Ahead | None:
+def ahead(path: Path) -> UpcomingRuns | None:
     """What comes after ``path``; ``None`` where nothing does."""
     newest = None
     coming = following(path)
@@ -38,7 +38,7 @@ def ahead(path: Path) -> Ahead | None:
         coming = following(newest)
     if newest is None and coming is None:
         return None
-    return Ahead(newest, None if newest is not None else coming)
+    return UpcomingRuns(newest, None if newest is not None else coming)
 
 
 def _over(path: Path) -> bool:

@@ -13,7 +13,7 @@ _UNSEEN = "its own numbers are not known: /proc did not show it"
 
 
 @dataclass(frozen=True)
-class OnGpu:
+class GpuUse:
     """What a process has of one GPU."""
 
     device: str
@@ -41,7 +41,7 @@ class ProcessNow:
     """Whether it belongs to the run; ``None``: the machine was recorded, or it cannot be told."""
     place: str | None
     """The run's environment for its own, else ``docker 3f2a9c1b4d5e``, ``slurm job 4711`` ..."""
-    gpus: tuple[OnGpu, ...]
+    gpus: tuple[GpuUse, ...]
     cores: float | None
     """CPU seconds per second of the process itself."""
     resident: int | None
@@ -135,9 +135,9 @@ def _listed(rows: Sequence[GpuProcessRow], environment: str, t: int, *, old: boo
     )
 
 
-def _on(rows: Sequence[GpuProcessRow]) -> tuple[OnGpu, ...]:
+def _on(rows: Sequence[GpuProcessRow]) -> tuple[GpuUse, ...]:
     found = [
-        OnGpu(row.device, row.bytes, row.share, row.reason, row.kind == "graphics") for row in rows
+        GpuUse(row.device, row.bytes, row.share, row.reason, row.kind == "graphics") for row in rows
     ]
     return tuple(sorted(found, key=lambda each: (len(each.device), each.device)))
 

@@ -13,9 +13,9 @@ from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Method
 from gpuwatch.session.reading.status import Status
 from gpuwatch.session.rows import DeviceRow, EventRow, LogRow
-from gpuwatch.session.study.progress import Place
+from gpuwatch.session.study.progress import StudyPosition
 from gpuwatch.session.study.summary import Contrast
-from gpuwatch.tui.feed.next_run import Ahead
+from gpuwatch.tui.feed.next_run import UpcomingRuns
 from gpuwatch.tui.feed.processes import ProcessNow
 from gpuwatch.tui.feed.view import Replay, View
 from gpuwatch.tui.widgets.graph import Window
@@ -220,7 +220,7 @@ class Snapshot:
     notice: str | None = None
     silent_seconds: float | None = None
     """Seconds without a record in a session that should be growing."""
-    place: Place | None = None
+    place: StudyPosition | None = None
     """Where the run stands in a study of several."""
     tally: str = ""
     """What became of all runs of the study, once it is over."""
@@ -244,7 +244,7 @@ class Snapshot:
     """``None`` outside a study of several runs."""
     panels: tuple[Panel, ...] = ()
     """Of every GPU, only while the grid is looked at."""
-    ahead: Ahead | None = None
+    ahead: UpcomingRuns | None = None
     """What the study has after this run, while a recorder goes through it."""
     events: tuple[EventRow, ...] = ()
     """Of the whole session in order of time, also those after ``t``; of very many the newest."""

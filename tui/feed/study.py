@@ -10,10 +10,10 @@ from gpuwatch.core.errors import GpuwatchError
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.status import status
 from gpuwatch.session.study.plan import Plan, case_label, read, unique
-from gpuwatch.session.study.progress import Place, place, tally
+from gpuwatch.session.study.progress import StudyPosition, place, tally
 from gpuwatch.session.study.study_folder import SUMMARY_JSON
 from gpuwatch.session.study.summary import Contrast, contrasts
-from gpuwatch.tui.feed.next_run import Ahead, ahead, goes_on
+from gpuwatch.tui.feed.next_run import UpcomingRuns, ahead, goes_on
 from gpuwatch.tui.feed.snapshot import StudyRun, StudyStrip
 
 _SECONDS = 30.0
@@ -32,7 +32,7 @@ class StudyNow:
     """The other sessions are read now and then while the run goes on, and once it is over."""
 
     def __init__(self, path: Path) -> None:
-        self.place: Place | None = None
+        self.place: StudyPosition | None = None
         self.tally = ""
         """Empty while the study goes on."""
         self.strip: StudyStrip | None = None
@@ -58,7 +58,7 @@ class StudyNow:
             if not self.tally and time.monotonic() >= self._after:
                 self._sum_up()
 
-    def ahead(self, *, live: bool) -> Ahead | None:
+    def ahead(self, *, live: bool) -> UpcomingRuns | None:
         """What comes after the session, once it is over and while a recorder goes through the
         study."""
         if live or self.place is None or not goes_on(self._path.parent):

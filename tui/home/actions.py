@@ -21,10 +21,10 @@ from gpuwatch.tui.home.list import items_of, stoppable
 from gpuwatch.tui.home.question import delete_question
 from gpuwatch.tui.home.rows import HomeState
 from gpuwatch.tui.messages import LOST_QUESTION, STUDY_QUESTION, stop_question
-from gpuwatch.tui.widgets.canvas_screen import PaintedScreen
+from gpuwatch.tui.widgets.canvas_screen import CanvasScreen
 
 
-class HomeActs(PaintedScreen):
+class HomeActs(CanvasScreen):
     """The keys that act; what is shown is the subclass's."""
 
     def __init__(self) -> None:

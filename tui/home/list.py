@@ -142,7 +142,7 @@ ORDERS = (
 
 
 @dataclass(frozen=True)
-class Arrangement:
+class ListOptions:
     """What the person asked of the list."""
 
     query: str = ""
@@ -158,7 +158,7 @@ class Arrangement:
         return ORDERS[self.order].falling != self.reverse
 
 
-def arranged(listed: Listed, how: Arrangement) -> tuple[Item, ...]:
+def arranged(listed: Listed, how: ListOptions) -> tuple[Item, ...]:
     """The rows: what goes on first, then studies and sessions that are alone, in the order asked
     for; below a study that is open its runs, in the plan's order unless another one was chosen."""
     studies = {study.path: study for study in listed.studies}
@@ -188,7 +188,7 @@ def arranged(listed: Listed, how: Arrangement) -> tuple[Item, ...]:
     return tuple(found)
 
 
-def _below(item: Item, how: Arrangement) -> list[Item]:
+def _below(item: Item, how: ListOptions) -> list[Item]:
     alike = len({run.workload for run in item.every}) == 1
     runs = [Item(entry=run, study=item.study, alike=alike) for run in item.runs]
     if how.order or how.reverse:
@@ -198,7 +198,7 @@ def _below(item: Item, how: Arrangement) -> list[Item]:
     return [*runs[:-1], replace(runs[-1], last=True)]
 
 
-def sorted_items(items: Sequence[Item], how: Arrangement) -> list[Item]:
+def sorted_items(items: Sequence[Item], how: ListOptions) -> list[Item]:
     """In the order asked for; unknown values last, equal ones as they were."""
     key = ORDERS[how.order].key
     valued = [(key(item), item) for item in items]

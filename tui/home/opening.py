@@ -13,7 +13,7 @@ from dataclasses import replace
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.tui.commands import Listed, Outcome, listed_of
-from gpuwatch.tui.display_options import Look
+from gpuwatch.tui.display_options import DisplayOptions
 from gpuwatch.tui.feed.collector import Collector
 from gpuwatch.tui.feed.machine_recorder import MachineRecorder
 from gpuwatch.tui.feed.snapshot import Snapshot
@@ -42,7 +42,9 @@ class ListRead:
 class HomeOpening:
     """Draws the screen as soon as more of it is known, until it is handed over."""
 
-    def __init__(self, recorder: MachineRecorder, listing: HomeListing, look: Look) -> None:
+    def __init__(
+        self, recorder: MachineRecorder, listing: HomeListing, look: DisplayOptions
+    ) -> None:
         self._recorder = recorder
         self._listing = listing
         self._look = look

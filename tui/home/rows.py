@@ -15,7 +15,7 @@ from gpuwatch.tui.home.devices import device_rows, on_gpu_rows
 from gpuwatch.tui.home.filter import no_field
 from gpuwatch.tui.home.first_contact import Found, first_rows
 from gpuwatch.tui.home.line_edit import Edit, edit_row
-from gpuwatch.tui.home.list import ORDERS, Arrangement, Item
+from gpuwatch.tui.home.list import ORDERS, Item, ListOptions
 from gpuwatch.tui.home.table import details, table
 from gpuwatch.tui.live.rows import rule
 from gpuwatch.tui.widgets.cells import fit, wrap
@@ -37,7 +37,7 @@ class HomeState:
     """All sessions; ``None`` while the list is being read."""
     items: tuple[Item, ...] = ()
     """The rows, as they were asked for."""
-    how: Arrangement = field(default_factory=Arrangement)
+    how: ListOptions = field(default_factory=ListOptions)
     complaint: str | None = None
     cursor: int = 0
     """Place in ``items``."""

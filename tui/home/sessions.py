@@ -11,7 +11,7 @@ from gpuwatch.tui import commands
 from gpuwatch.tui.commands import Listed
 from gpuwatch.tui.home import first_contact, watch
 from gpuwatch.tui.home.actions import HomeActs
-from gpuwatch.tui.home.list import Arrangement, arranged
+from gpuwatch.tui.home.list import ListOptions, arranged
 from gpuwatch.tui.home.opening import HomeOpening, ListRead
 
 
@@ -117,7 +117,7 @@ class HomeSessions(HomeActs):
             opened = self.state.how.opened | {path.parent}
             self.state = replace(self.state, how=replace(self.state.how, opened=opened))
 
-    def put_in_order(self, how: Arrangement, wanted: Path | None = None) -> None:
+    def put_in_order(self, how: ListOptions, wanted: Path | None = None) -> None:
         """Put the rows in order; the cursor stays on its row, or goes to ``wanted``."""
         current = self.state.current
         stand = wanted or (current.path if current is not None else None)

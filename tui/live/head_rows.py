@@ -8,7 +8,7 @@ from gpuwatch.core.text import clean
 from gpuwatch.core.units import NS, clock_time
 from gpuwatch.session.reading.status import State
 from gpuwatch.session.study.estimate import about
-from gpuwatch.session.study.progress import Place
+from gpuwatch.session.study.progress import StudyPosition
 from gpuwatch.tui.feed.snapshot import Snapshot, Trouble
 from gpuwatch.tui.live.time_rows import ago
 from gpuwatch.tui.widgets.cells import fit, wrap
@@ -65,7 +65,7 @@ def title_row(snapshot: Snapshot, width: int, *, paused: bool) -> Line:
     return row
 
 
-def _place(place: Place, width: int) -> list[tuple[str, str]]:
+def _place(place: StudyPosition, width: int) -> list[tuple[str, str]]:
     """Block, run and time left, as many words as fit, and what went wrong before it."""
     wrong = [(place.failed, "failed"), (place.not_run, "did not run")]
     told = [(f", {number} {word}", "bad") for number, word in wrong if number]
@@ -78,7 +78,7 @@ def _place(place: Place, width: int) -> list[tuple[str, str]]:
     return [(fitting, "strong"), *told, ("  ", "text")]
 
 
-def _place_texts(place: Place) -> list[str]:
+def _place_texts(place: StudyPosition) -> list[str]:
     """The same from long to short."""
     blocks = run = f"run {place.number} of {place.total}"
     if place.block is not None:

@@ -48,7 +48,7 @@ Cells = tuple[Cell, ...]
 
 
 @dataclass(frozen=True)
-class Seen:
+class SeenKernels:
     """What a session says of its kernels."""
 
     profile: Profile | None
@@ -57,7 +57,7 @@ class Seen:
     """Why there is no profile, and what would give one."""
 
 
-def kernel_rows(seen: Seen, width: int) -> list[Row]:
+def kernel_rows(seen: SeenKernels, width: int) -> list[Row]:
     """All tables, each sorted by its time or size; or the reason why there is none."""
     profile, counters = seen.profile, seen.counters
     known = profile is not None and bool(profile.tables or profile.reason)

@@ -13,14 +13,14 @@ from gpuwatch.core.errors import GpuwatchError
 from gpuwatch.core.text import clean
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.tui.feed.snapshot import Trouble
-from gpuwatch.tui.live.kernel_rows import Seen, kernel_rows
+from gpuwatch.tui.live.kernel_rows import SeenKernels, kernel_rows
 from gpuwatch.tui.widgets.page import PageScreen, Row
 
 
 class Read(Message):
     """The thread is done."""
 
-    def __init__(self, found: Seen | Trouble) -> None:
+    def __init__(self, found: SeenKernels | Trouble) -> None:
         super().__init__()
         self.found = found
 
@@ -48,7 +48,9 @@ class KernelsScreen(PageScreen):
         try:
             with SessionReader(self._path) as reader:
                 meta = reader.meta()
-            found: Seen | Trouble = Seen(profile_of(meta), counters_of(meta), why_none(meta))
+            found: SeenKernels | Trouble = SeenKernels(
+                profile_of(meta), counters_of(meta), why_none(meta)
+            )
         except GpuwatchError as error:
             found = Trouble(error.message, error.hint)
         if not self._over.is_set():

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.session.reading.reader import SessionReader
-from gpuwatch.tui.display_options import Look
+from gpuwatch.tui.display_options import DisplayOptions
 from gpuwatch.tui.feed.collector import Collector
 from gpuwatch.tui.feed.snapshot import Snapshot
 from gpuwatch.tui.feed.view import View
@@ -31,7 +31,7 @@ class Begun:
     view: View
 
 
-def begin(path: Path, look: Look) -> Begun | None:
+def begin(path: Path, look: DisplayOptions) -> Begun | None:
     """Draw the session on the terminal.
 
     ``None``: it cannot be drawn or read now; the screen waits for it, or says why.

@@ -11,13 +11,13 @@ from gpuwatch.tui import commands
 from gpuwatch.tui.display_options import READ_ONLY
 from gpuwatch.tui.feed.snapshot import Snapshot
 from gpuwatch.tui.messages import stop_question
-from gpuwatch.tui.widgets.canvas_screen import PaintedScreen
+from gpuwatch.tui.widgets.canvas_screen import CanvasScreen
 
 if TYPE_CHECKING:
     from textual.worker import Worker
 
 
-class Stopping(PaintedScreen):
+class Stopping(CanvasScreen):
     """The part of the live screen that stops a run."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

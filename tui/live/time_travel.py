@@ -15,7 +15,7 @@ from gpuwatch.tui.feed.snapshot import Snapshot
 from gpuwatch.tui.feed.view import View
 from gpuwatch.tui.live.gauge_rows import LABEL, value_width
 from gpuwatch.tui.live.time_rows import notable, slider, speed_text
-from gpuwatch.tui.widgets.canvas_screen import PaintedScreen
+from gpuwatch.tui.widgets.canvas_screen import CanvasScreen
 
 if TYPE_CHECKING:
     from textual.timer import Timer
@@ -26,7 +26,7 @@ FRAME_SECONDS = 0.25
 """Between two pictures while playing."""
 
 
-class TimeTravel(PaintedScreen):
+class TimeTravel(CanvasScreen):
     """The part of the live screen that moves in time.
 
     A screen made from it calls :meth:`arrived` with every snapshot that it shows,

@@ -13,10 +13,10 @@ from gpuwatch.tui.live.gauge_rows import graph_columns
 from gpuwatch.tui.live.page import Drawn, panel_columns
 from gpuwatch.tui.live.rows import ZOOMS, Options
 from gpuwatch.tui.widgets.canvas import Clicked
-from gpuwatch.tui.widgets.canvas_screen import PaintedScreen
+from gpuwatch.tui.widgets.canvas_screen import CanvasScreen
 
 
-class Views(PaintedScreen):
+class Views(CanvasScreen):
     """The part of the live screen that chooses what is drawn."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

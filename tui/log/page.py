@@ -19,9 +19,9 @@ from gpuwatch.tui.home.line_edit import Edit, edit_row, leaves
 from gpuwatch.tui.live.head_rows import trouble_rows
 from gpuwatch.tui.log.hits import Hits
 from gpuwatch.tui.log.pager import LogPager, Place
-from gpuwatch.tui.log.rows import STREAMS, LogLook, height_of, line_rows, told
+from gpuwatch.tui.log.rows import STREAMS, LogOptions, height_of, line_rows, told
 from gpuwatch.tui.log.search import Found
-from gpuwatch.tui.widgets.canvas_screen import PaintedScreen
+from gpuwatch.tui.widgets.canvas_screen import CanvasScreen
 from gpuwatch.tui.widgets.keys import keys_row
 from gpuwatch.tui.widgets.line import Line
 from gpuwatch.tui.widgets.narrow import send_only_changes
@@ -42,7 +42,7 @@ class Searched(Message):
         self.found = found
 
 
-class LogScreen(PaintedScreen):
+class LogScreen(CanvasScreen):
     """Shows what a run wrote; Esc closes it."""
 
     KEYS: ClassVar[tuple[tuple[str, str], ...]] = (
@@ -148,9 +148,9 @@ class LogScreen(PaintedScreen):
     # Drawing.
 
     @property
-    def _appearance(self) -> LogLook:
+    def _appearance(self) -> LogOptions:
         clock, hits = self._pager.clock if self._pager else 0, self._hits
-        return LogLook(self.app.size.width, clock, self._wrap, self._column, hits.query, hits.at)
+        return LogOptions(self.app.size.width, clock, self._wrap, self._column, hits.query, hits.at)
 
     @property
     def _room(self) -> int:

@@ -11,7 +11,7 @@ from gpuwatch.session.reading.log_lines import END, LogLine
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.tui.feed.session_text import text
 from gpuwatch.tui.feed.snapshot import Trouble
-from gpuwatch.tui.log.rows import LogLook, height_of
+from gpuwatch.tui.log.rows import LogOptions, height_of
 
 Place = tuple[int, int]
 """A line's number, and a row of it where it is wrapped."""
@@ -152,7 +152,7 @@ class LogPager:
         found = self.lines(-END, 1)
         return (found[0].n if found else 0, 0)
 
-    def end(self, look: LogLook, room: int) -> Place | None:
+    def end(self, look: LogOptions, room: int) -> Place | None:
         """The first row of the last page of ``room`` rows, as far as it is found; ``None``: not at
         all so far."""
         found = self.lines(END, room, back=True)
@@ -164,7 +164,7 @@ class LogPager:
                 return line.n, -room
         return (found[0].n, 0) if found else (0, 0)
 
-    def moved(self, place: Place, rows: int, look: LogLook, room: int) -> Place:
+    def moved(self, place: Place, rows: int, look: LogOptions, room: int) -> Place:
         """``rows`` down from there, or up; not behind the last page."""
         if rows < 0:
             left = -rows - place[1]

@@ -17,7 +17,7 @@ _WORDS = {"stdout": "out", "stderr": "err"}
 
 
 @dataclass(frozen=True)
-class LogLook:
+class LogOptions:
     """How the lines are drawn."""
 
     width: int
@@ -53,12 +53,12 @@ def told(title: Line, parts: Sequence[str]) -> Line:
     return title
 
 
-def height_of(line: LogLine, look: LogLook) -> int:
+def height_of(line: LogLine, look: LogOptions) -> int:
     """Rows that a line takes."""
     return len(_pieces(text_of(line), look)) if look.wrap else 1
 
 
-def line_rows(line: LogLine, look: LogLook) -> list[Line]:
+def line_rows(line: LogLine, look: LogOptions) -> list[Line]:
     """One line of the log: its time and stream, and its text with what was searched for."""
     text = text_of(line)
     hits = list(matches(text, look.query))
@@ -76,7 +76,7 @@ def line_rows(line: LogLine, look: LogLook) -> list[Line]:
     return rows
 
 
-def _pieces(text: str, look: LogLook) -> list[tuple[int, str]]:
+def _pieces(text: str, look: LogOptions) -> list[tuple[int, str]]:
     """The parts of a text that are seen, each in a row, and where they begin in it."""
     if not look.wrap:
         start = _skip(text, look.column)

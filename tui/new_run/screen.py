@@ -33,7 +33,7 @@ from gpuwatch.tui.new_run.state import (
     wrong,
 )
 from gpuwatch.tui.widgets.canvas import Clicked
-from gpuwatch.tui.widgets.canvas_screen import PaintedScreen
+from gpuwatch.tui.widgets.canvas_screen import CanvasScreen
 from gpuwatch.tui.widgets.keys import keys_row
 
 PLAN_AFTER_SECONDS = 0.25
@@ -43,7 +43,7 @@ _LARGEST_SEED = 9999
 Change = Callable[[LaunchState], LaunchState]
 
 
-class NewRunScreen(PaintedScreen):
+class NewRunScreen(CanvasScreen):
     """Asks what to run and where, tells what that will be, and starts it."""
 
     KEYS = (

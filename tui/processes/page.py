@@ -15,7 +15,7 @@ from gpuwatch.tui.feed.processes import ProcessNow, some_may_be_left_out
 from gpuwatch.tui.feed.snapshot import Snapshot
 from gpuwatch.tui.live.head_rows import title_row, warning_rows
 from gpuwatch.tui.processes.rows import process_rows, unknown_rows
-from gpuwatch.tui.widgets.canvas_screen import PaintedScreen
+from gpuwatch.tui.widgets.canvas_screen import CanvasScreen
 from gpuwatch.tui.widgets.cells import wrap
 from gpuwatch.tui.widgets.keys import keys_row
 from gpuwatch.tui.widgets.line import Line
@@ -33,7 +33,7 @@ _ORDERS: tuple[tuple[str, Callable[[ProcessNow], float | None] | None], ...] = (
 """Names of the columns and what they sort by; the first is the order of a snapshot."""
 
 
-class ProcessScreen(PaintedScreen):
+class ProcessScreen(CanvasScreen):
     """Who uses the GPUs and what the run's processes use; it scrolls, ``o`` sorts."""
 
     KEYS = (

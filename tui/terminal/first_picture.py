@@ -12,7 +12,7 @@ from contextlib import suppress
 from rich.color import ColorSystem
 
 from gpuwatch.core.errors import GpuwatchError
-from gpuwatch.tui.display_options import LEAST, Look
+from gpuwatch.tui.display_options import LEAST, DisplayOptions
 from gpuwatch.tui.widgets import palette
 from gpuwatch.tui.widgets.ascii import to_ascii
 from gpuwatch.tui.widgets.ascii_words import in_words
@@ -41,7 +41,7 @@ def size() -> tuple[int, int] | None:
     return None if width < columns or height < rows else (width, height)
 
 
-def draw(lines: Sequence[Line], look: Look) -> None:
+def draw(lines: Sequence[Line], look: DisplayOptions) -> None:
     """Draw a whole screen on standard output, over what stands there.
 
     Raises:
@@ -58,7 +58,7 @@ def color_system(environment: Mapping[str, str]) -> ColorSystem:
     return ColorSystem.EIGHT_BIT if many else ColorSystem.STANDARD
 
 
-def _picture(lines: Sequence[Line], look: Look) -> str:
+def _picture(lines: Sequence[Line], look: DisplayOptions) -> str:
     """All rows to their ends, as one sequence."""
     environment = dict(os.environ)
     no_color = environment.pop("NO_COLOR", None) is not None

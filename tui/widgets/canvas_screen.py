@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from gpuwatch.tui.messages import Question
 
 
-class PaintedScreen(Screen[None]):
+class CanvasScreen(Screen[None]):
     """Subclasses say what is drawn, in :meth:`paint`, and which keys they know."""
 
     KEYS: ClassVar[tuple[tuple[str, str], ...]] = ()

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 
-from gpuwatch.tui.widgets.canvas_screen import PaintedScreen
+from gpuwatch.tui.widgets.canvas_screen import CanvasScreen
 from gpuwatch.tui.widgets.cells import pad, wrap
 from gpuwatch.tui.widgets.keys import Keys, keys_row
 from gpuwatch.tui.widgets.line import Line, Span
@@ -44,7 +44,7 @@ def help_lines(keys: Keys, width: int) -> list[Row]:
     return rows
 
 
-class PageScreen(PaintedScreen):
+class PageScreen(CanvasScreen):
     """Rows that scroll; the keys that open such a page close it too."""
 
     KEYS: ClassVar[tuple[tuple[str, str], ...]] = (

@@ -40,7 +40,7 @@ _QUIET = "99"
 
 
 @dataclass(frozen=True)
-class Extent:
+class ProfileExtent:
     """How many steps are profiled, and how many before them are traced and thrown away."""
 
     steps: int
@@ -82,12 +82,12 @@ class Cost:
         }
 
 
-def extent(asked: int, step_seconds: float) -> Extent | None:
+def extent(asked: int, step_seconds: float) -> ProfileExtent | None:
     """How much of what is asked for fits the budget; None: steps are too long to profile any."""
     if step_seconds > LONGEST_STEP_SECONDS:
         return None
     fit = int(BUDGET_SECONDS / (SLOWDOWN * step_seconds)) if step_seconds > 0 else asked + 1
-    return Extent(max(1, min(asked, fit - 1)), int(fit > 1))
+    return ProfileExtent(max(1, min(asked, fit - 1)), int(fit > 1))
 
 
 def profile_steps(
@@ -169,7 +169,7 @@ def parts(rows: Sequence[Sequence[Any]], most: int) -> Iterator[Sequence[Sequenc
 
 
 def _trace(
-    step: Callable[[], None], device: torch.device, planned: Extent
+    step: Callable[[], None], device: torch.device, planned: ProfileExtent
 ) -> tuple[float, list[Table]]:
     """Mean seconds of a profiled step, and the tables of the steps."""
     os.environ.setdefault(_KINETO_LOG, _QUIET)

@@ -7,7 +7,7 @@ from gpuwatch.core.metrics import Method
 
 
 @dataclass(frozen=True)
-class Figure:
+class MeasuredValue:
     """A number, in ``unit``; ``None`` is unknown, and then ``method`` is unavailable."""
 
     value: float | None
@@ -19,16 +19,18 @@ class Figure:
     """Why it is unknown, or why only a bound follows."""
 
 
-def unknown(unit: str, reason: str, source: str = "") -> Figure:
+def unknown(unit: str, reason: str, source: str = "") -> MeasuredValue:
     """No number, and why."""
-    return Figure(None, unit, Method.UNAVAILABLE, source, reason)
+    return MeasuredValue(None, unit, Method.UNAVAILABLE, source, reason)
 
 
-def divided(figure: Figure, by: float | None, unit: str, of: str, reason: str) -> Figure:
+def divided(
+    figure: MeasuredValue, by: float | None, unit: str, of: str, reason: str
+) -> MeasuredValue:
     """``figure`` for each of ``by`` things, named ``of``; ``reason`` where there are none."""
     if figure.value is None:
         return unknown(unit, figure.reason or reason, figure.source)
     if not by or by <= 0:
         return unknown(unit, reason, figure.source)
     source = f"{figure.source}, over {of}"
-    return Figure(figure.value / by, unit, figure.method, source, figure.reason)
+    return MeasuredValue(figure.value / by, unit, figure.method, source, figure.reason)

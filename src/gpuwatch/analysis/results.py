@@ -13,7 +13,7 @@ from enum import Enum
 from gpuwatch.analysis.hardware.kernels import KernelRow
 from gpuwatch.analysis.samples.steady_state import Steady
 from gpuwatch.analysis.statistics.intervals import Interval
-from gpuwatch.analysis.statistics.power import Resolves
+from gpuwatch.analysis.statistics.power import DetectableChange
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Method
@@ -102,7 +102,7 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Lack:
+class MissingValues:
     """Judged runs of a cell that gave no value."""
 
     text: str
@@ -125,7 +125,7 @@ class Cell:
     spread: float | None
     """Relative standard deviation of the judged runs' values, drift included."""
     not_run: tuple[NotRun, ...] = ()
-    lack: Lack | None = None
+    lack: MissingValues | None = None
     """``None``: every judged run that is over gave a value."""
     setting: int | None = None
     """The same for environments of a plan that differ in their label alone; ``None``: there is no
@@ -301,7 +301,7 @@ class NoiseFloor:
     """Standard deviation of one run, relative, drift taken out."""
     change: Interval
     """Of the one against the other: no true difference."""
-    resolves: tuple[Resolves, ...]
+    resolves: tuple[DetectableChange, ...]
     sentence: str
     noise_low: float | None = None
     """Of ``noise``, its interval at 95 %: few blocks tell it roughly."""

@@ -26,7 +26,7 @@ Document = Mapping[str, JSON]
 
 
 @dataclass(frozen=True)
-class Sought:
+class CeilingQuery:
     """What a measurement must have been of. ``None`` is not known, and fits everything."""
 
     kind: str
@@ -123,7 +123,7 @@ def documents() -> list[Document]:
     return [each.document for each in stored() if each.document is not None]
 
 
-def matching(among: Iterable[Document], sought: Sought) -> Document | None:
+def matching(among: Iterable[Document], sought: CeilingQuery) -> Document | None:
     """The one document that fits; ``None`` where none does, or more than one.
 
     More than one fits only where something is not known: a program that does not tell its torch;
@@ -133,7 +133,7 @@ def matching(among: Iterable[Document], sought: Sought) -> Document | None:
     return fitting[0] if len(fitting) == 1 else None
 
 
-def of_another_torch(among: Iterable[Document], sought: Sought) -> Document | None:
+def of_another_torch(among: Iterable[Document], sought: CeilingQuery) -> Document | None:
     """The document that fits in all but its torch, with ``run_torch`` beside it, the last measured.
 
     A container seldom has the torch of the bare machine: its device reaches about the same, and a
@@ -149,14 +149,14 @@ def of_another_torch(among: Iterable[Document], sought: Sought) -> Document | No
 
 
 @dataclass(frozen=True)
-class Undecided:
+class AmbiguousCeilings:
     """Why a run gets no document although its device was measured."""
 
     reason: str
     hint: str
 
 
-def undecided(among: Iterable[Document], sought: Sought) -> Undecided | None:
+def undecided(among: Iterable[Document], sought: CeilingQuery) -> AmbiguousCeilings | None:
     """Why neither :func:`matching` nor :func:`of_another_torch` gave one of those of this device.
 
     ``None`` where the device was never measured.
@@ -175,7 +175,7 @@ def undecided(among: Iterable[Document], sought: Sought) -> Undecided | None:
         stored = "; ".join(
             ", ".join(f"{key} {document.get(key)}" for key in unknown) for document in fitting
         )
-        return Undecided(
+        return AmbiguousCeilings(
             f"{len(fitting)} calibrations of {sought.name} are stored ({stored}), and the run"
             f" does not tell its {keys}",
             f"a `versions` line with {' and '.join(f'`{key}`' for key in unknown)}"
@@ -187,13 +187,13 @@ def undecided(among: Iterable[Document], sought: Sought) -> Undecided | None:
     hint = "`gpuwatch calibrate`"
     if sought.kind == "cpu":
         hint = f"`OMP_NUM_THREADS={runs} gpuwatch calibrate --device cpu`"
-    return Undecided(
+    return AmbiguousCeilings(
         f"{sought.name} is calibrated with {key} {', '.join(has)}, and the run has {runs}",
         f"{hint} measures these ceilings",
     )
 
 
-def _unknown(documents: Iterable[Document], sought: Sought) -> list[str]:
+def _unknown(documents: Iterable[Document], sought: CeilingQuery) -> list[str]:
     """What the run does not tell and documents differ in."""
     several = list(documents)
     of_kind = ("driver", sought.driver) if sought.kind == "gpu" else ("threads", sought.threads)
@@ -204,7 +204,7 @@ def _unknown(documents: Iterable[Document], sought: Sought) -> list[str]:
     ]
 
 
-def _fits(document: Document, sought: Sought) -> bool:
+def _fits(document: Document, sought: CeilingQuery) -> bool:
     device = mapping(document.get("device"))
     if device.get("kind") != sought.kind:
         return False

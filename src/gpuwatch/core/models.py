@@ -102,7 +102,7 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Given:
+class Allocation:
     """What the caller was given of this machine, and every environment gets."""
 
     gpus: tuple[str, ...] = ()
@@ -127,7 +127,7 @@ class LaunchSpec:
     gpus: tuple[str, ...] = ()
     """UUIDs of the GPUs the run is to use; empty: none."""
     gpus_chosen: bool = False
-    """As of :class:`Given`."""
+    """As of :class:`Allocation`."""
     limits: Limits = Limits()
     """What the caller may use: a process of this machine has them from its caller, anything else
     must be given them."""

@@ -17,7 +17,9 @@ if os.getppid() == int(sys.argv[1]):
 """PR_SET_PDEATHSIG is 1. A ``preexec_fn`` would do the same but is not safe where threads run."""
 
 
-def ends_with_this(program: Sequence[str], number: signal.Signals = signal.SIGKILL) -> tuple[str, ...]:
+def ends_with_this(
+    program: Sequence[str], number: signal.Signals = signal.SIGKILL
+) -> tuple[str, ...]:
     """The command that becomes ``program``, which the kernel sends the signal when this ends.
 
     ``program`` begins with an absolute path. "This" is the thread that starts the command.

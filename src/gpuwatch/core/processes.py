@@ -69,7 +69,7 @@ def when_ended(process: ProcessId, call: Callable[[], None]) -> bool:
     return True
 
 
-class Pulse:
+class LivenessCheck:
     """Whether one process lives, for who asks often.
 
     The kernel is asked about a descriptor of the process, where that could be had: one call, and no

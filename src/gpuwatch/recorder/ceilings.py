@@ -10,7 +10,7 @@ import socket
 from collections.abc import Mapping, Sequence
 
 from gpuwatch.core import ceilings
-from gpuwatch.core.ceilings import Document, Sought, Undecided
+from gpuwatch.core.ceilings import AmbiguousCeilings, CeilingQuery, Document
 from gpuwatch.core.models import JSON
 from gpuwatch.recorder.output.intake import Intake
 from gpuwatch.session.writing.store import Row, meta
@@ -46,7 +46,7 @@ class RunCeilings:
         self._told = told
         known = ceilings.documents()
         found: list[Document] = []
-        without: list[Undecided] = []
+        without: list[AmbiguousCeilings] = []
         for device in self._chosen(intake):
             sought = _sought(device, intake.versions)
             document = ceilings.matching(known, sought) or ceilings.of_another_torch(known, sought)
@@ -80,10 +80,10 @@ class RunCeilings:
         return known
 
 
-def _sought(device: Device, versions: Mapping[str, JSON]) -> Sought:
+def _sought(device: Device, versions: Mapping[str, JSON]) -> CeilingQuery:
     driver = device.attributes.get("driver.version")
     torch, threads = versions.get("torch"), str(versions.get("threads") or "")
-    return Sought(
+    return CeilingQuery(
         device.kind,
         device.name,
         device.uuid,

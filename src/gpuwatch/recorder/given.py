@@ -6,14 +6,14 @@ import os
 from collections.abc import Mapping, Sequence
 
 from gpuwatch.core.errors import NotAvailable
-from gpuwatch.core.models import Given, Limits
+from gpuwatch.core.models import Allocation, Limits
 from gpuwatch.recorder.sources import Sources
 from gpuwatch.telemetry.host import affinity, cgroup
 from gpuwatch.telemetry.nvml.errors import Unavailable
 from gpuwatch.telemetry.nvml.visible_devices import VARIABLE, cards, visible
 
 
-def resolve(asked: Sequence[str] | None, variables: Mapping[str, str]) -> Given:
+def resolve(asked: Sequence[str] | None, variables: Mapping[str, str]) -> Allocation:
     """What runs get where ``--gpus`` asked for these GPUs (``None``: it was not given) and the
     caller's environment variables are these.
 
@@ -22,13 +22,13 @@ def resolve(asked: Sequence[str] | None, variables: Mapping[str, str]) -> Given:
             which are.
     """
     if asked is not None and not asked:
-        return Given((), True, limits())
+        return Allocation((), True, limits())
     there = cards() if VARIABLE in variables else None
     if there is None or isinstance(there, Unavailable):
-        return Given(Sources.gpu_uuids(asked), asked is not None, limits())
+        return Allocation(Sources.gpu_uuids(asked), asked is not None, limits())
     left = visible(variables, there)
     if asked is None:
-        return Given(left, True, limits())
+        return Allocation(left, True, limits())
     chosen = Sources.gpu_uuids(asked)
     parts = [part.uuid for card in there if card.gpu.uuid in left for part in card.parts]
     if beyond := [uuid for uuid in chosen if uuid not in (*left, *parts)]:
@@ -37,7 +37,7 @@ def resolve(asked: Sequence[str] | None, variables: Mapping[str, str]) -> Given:
             f"this command {', '.join(left) or 'no GPU'}",
             f"ask for what it leaves, or first: unset {VARIABLE}",
         )
-    return Given(chosen, True, limits())
+    return Allocation(chosen, True, limits())
 
 
 def limits() -> Limits:

@@ -30,7 +30,7 @@ from gpuwatch.runners import guarded
 from gpuwatch.runners.base import Run, Runner
 from gpuwatch.session import schema
 from gpuwatch.session.reading.status import process_id
-from gpuwatch.session.writing.store import Row, Safety, SessionStore, event, fact, meta
+from gpuwatch.session.writing.store import Durability, Row, SessionStore, event, fact, meta
 from gpuwatch.session.writing.write_hints import room
 from gpuwatch.session.writing.writer import COMMIT_SECONDS, MACHINE_COMMIT_SECONDS, SessionWriter
 
@@ -288,7 +288,7 @@ def begin(
     prepared: Prepared | None,
     folder: Path | None,
     on_trouble: Callable[[str], None],
-    safety: Safety = Safety.MACHINE,
+    safety: Durability = Durability.MACHINE,
 ) -> Recording:
     """Create the session file and start the workload; ``safety``: what its commits survive.
 
@@ -364,7 +364,7 @@ def begin(
         ceilings=RunCeilings(sources.devices, {"workload": header.workload}),
         container=header.environment.get("image") is not None,
         on_trouble=on_trouble,
-        commit_seconds=MACHINE_COMMIT_SECONDS if safety is Safety.NEARLY else COMMIT_SECONDS,
+        commit_seconds=MACHINE_COMMIT_SECONDS if safety is Durability.NEARLY else COMMIT_SECONDS,
     )
     # The workload runs: from here on a disk that is full is waited for.
     recording.note(started)

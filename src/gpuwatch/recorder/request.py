@@ -9,7 +9,7 @@ from pathlib import Path
 
 from gpuwatch import runners
 from gpuwatch.core.lazy_dataclass import dataclass
-from gpuwatch.core.models import Given, LaunchSpec, Problem, Workload
+from gpuwatch.core.models import Allocation, LaunchSpec, Problem, Workload
 from gpuwatch.recorder.given import limits, resolve
 from gpuwatch.recorder.sources import Dcgm, Sources
 from gpuwatch.session.study.blocks import plan_runs
@@ -68,7 +68,7 @@ class Request:
         )
 
 
-def given_to(request: Request) -> Given:
+def given_to(request: Request) -> Allocation:
     """What the runs are given; those of the machine alone, and on the CPU alone, use no GPU.
 
     Raises:
@@ -78,14 +78,14 @@ def given_to(request: Request) -> Given:
     if cases and all(case.kind == "machine" for case in cases):
         if request.gpus:
             Sources.gpu_uuids(request.gpus)
-        return Given()
+        return Allocation()
     if request.gpus is None and cases and all(map(_on_cpu, cases)):
-        return Given(limits=limits())
+        return Allocation(limits=limits())
     return resolve(request.gpus, os.environ)
 
 
 def preflight(
-    request: Request, runs: Sequence[PlannedRun], given: Given
+    request: Request, runs: Sequence[PlannedRun], given: Allocation
 ) -> dict[int, list[Problem]]:
     """Why runs cannot be started here, by index; those that can are left out."""
     asked: dict[object, list[Problem]] = {}
@@ -101,7 +101,7 @@ def preflight(
     return found
 
 
-def spec(request: Request, run: PlannedRun, archive: str | None, given: Given) -> LaunchSpec:
+def spec(request: Request, run: PlannedRun, archive: str | None, given: Allocation) -> LaunchSpec:
     """What the runner of ``run`` needs to know."""
     return LaunchSpec(
         workload=run.workload,

@@ -12,14 +12,14 @@ from pathlib import Path
 from gpuwatch import runners
 from gpuwatch.core import paths, resource_check
 from gpuwatch.core.errors import REFUSED, ExitCode, GpuwatchError, StorageError
-from gpuwatch.core.models import JSON, Given, Workload
+from gpuwatch.core.models import JSON, Allocation, Workload
 from gpuwatch.recorder import programs, run_folder
 from gpuwatch.recorder.control import Stop, conclude, run_to_end
 from gpuwatch.recorder.recording import Header, begin
 from gpuwatch.recorder.request import Request, spec
 from gpuwatch.recorder.sources import DCGM_HOST, Sources
 from gpuwatch.session.study.plan import PlannedRun
-from gpuwatch.session.writing.store import Safety
+from gpuwatch.session.writing.store import Durability
 from gpuwatch.session.writing.write_hints import room
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
@@ -31,7 +31,7 @@ def record_one(
     request: Request,
     planned: PlannedRun,
     folder: Path,
-    given: Given,
+    given: Allocation,
     stop: Stop,
     say: Callable[[str], None],
     notice: Callable[[str], None],
@@ -149,11 +149,11 @@ def refused(error: OSError, folder: Path | None) -> GpuwatchError:
     return GpuwatchError(f"cannot start the run: {error.strerror or error}{of}", hint)
 
 
-def _safety(machine: bool, *, throw_away: bool) -> Safety:
+def _safety(machine: bool, *, throw_away: bool) -> Durability:
     """A recording of the machine can be made again; the one behind a screen goes with it."""
     if not machine:
-        return Safety.MACHINE
-    return Safety.RECORDER if throw_away else Safety.NEARLY
+        return Durability.MACHINE
+    return Durability.RECORDER if throw_away else Durability.NEARLY
 
 
 def _archive(request: Request, workload: Workload, folder: Path) -> tuple[str | None, str | None]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from gpuwatch.core.errors import ExitCode, GpuwatchError, NotAvailable, StorageError
-from gpuwatch.core.models import Given, Problem
+from gpuwatch.core.models import Allocation, Problem
 from gpuwatch.core.text import to_paste
 from gpuwatch.recorder.control import Stop, Stopped, stopping_signals, summarise
 from gpuwatch.recorder.request import Request
@@ -40,7 +40,7 @@ class StudyRun:
         request: Request,
         plan: Plan,
         folder: Path,
-        given: Given,
+        given: Allocation,
         say: Callable[[str], None],
         on_session: Callable[[Path], None],
         on_turn: Callable[[str], None],

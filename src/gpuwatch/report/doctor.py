@@ -18,7 +18,7 @@ _LONGEST_LABEL, _LONGEST_ENGINE = 30, 22
 
 
 @dataclass(frozen=True)
-class Checked:
+class EnvironmentCheck:
     """One environment: what its runner said of a run of gpuwatch's own workloads in it."""
 
     text: str
@@ -84,7 +84,7 @@ class Folder:
 class Report:
     gpuwatch: str
     system: str
-    environments: tuple[Checked, ...]
+    environments: tuple[EnvironmentCheck, ...]
     gpus: tuple[Gpu, ...]
     driver: str | None
     gpu_reason: Problem | None
@@ -116,7 +116,7 @@ def as_json(report: Report, *, ready: bool) -> dict[str, JSON]:
     }
 
 
-def _environment(each: Checked, gpu_reason: Problem | None) -> dict[str, JSON]:
+def _environment(each: EnvironmentCheck, gpu_reason: Problem | None) -> dict[str, JSON]:
     with_gpu: dict[str, JSON] = {"ready": None, "problems": [], "reason": None}
     if each.with_gpu is not None:
         with_gpu |= _answer(each.with_gpu)
@@ -176,13 +176,13 @@ def next_command(report: Report) -> str:
     return _run(ready) + (" --gpus none" if reason in ("gpus-none", "gpus-unclear") else "")
 
 
-def _run(environments: Sequence[Checked]) -> str:
+def _run(environments: Sequence[EnvironmentCheck]) -> str:
     texts = [each.text for each in environments]
     chosen = "" if texts == ["bare"] else "".join(f" --env {shell(text)}" for text in texts)
     return f"gpuwatch run mnist-cnn{chosen}"
 
 
-def _with_gpu(each: Checked, reason: Problem | None) -> str:
+def _with_gpu(each: EnvironmentCheck, reason: Problem | None) -> str:
     if each.with_gpu is None and reason is None:
         return "not tried"
     if each.with_gpu is None:

@@ -180,7 +180,7 @@ class Processes:
 
 
 @dataclass(frozen=True)
-class Presence:
+class GpuPresence:
     """How long a process that is not the workload's was on a GPU."""
 
     device: str

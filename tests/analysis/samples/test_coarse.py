@@ -15,7 +15,7 @@ import pytest
 from gpuwatch.analysis.samples import coarse, long_window
 from gpuwatch.analysis.samples.coarse import source_of
 from gpuwatch.analysis.samples.steady_state import steady_series
-from gpuwatch.analysis.samples.step_series import Single, Together, series_of
+from gpuwatch.analysis.samples.step_series import Single, StepBuckets, series_of
 from gpuwatch.analysis.study.read import Read, read, read_exactly
 from gpuwatch.core.metrics import CATALOGUE, Kind
 from gpuwatch.session.reading.reader import SessionReader
@@ -242,9 +242,9 @@ def _line(n: int, seconds: list[float], partial: tuple[int, ...] = ()) -> StepRo
     )  # fmt: skip
 
 
-def _together(parts: list[tuple[np.ndarray, np.ndarray]]) -> Together:
+def _together(parts: list[tuple[np.ndarray, np.ndarray]]) -> StepBuckets:
     values, weights = (np.concatenate(each) for each in zip(*parts, strict=True))
-    return Together(values, weights, [times.size for times, _ in parts])
+    return StepBuckets(values, weights, [times.size for times, _ in parts])
 
 
 @pytest.mark.parametrize("shape", ["two speeds", "noise", "drift"])

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy.signal import lfilter
 
 from gpuwatch.analysis.samples.steady_state import Steady, steady_series, told
-from gpuwatch.analysis.samples.step_series import Single, Together
+from gpuwatch.analysis.samples.step_series import Single, StepBuckets
 from gpuwatch.analysis.statistics.changepoints import noise_of, partition
 
 STEP = 5e-3
@@ -55,7 +55,7 @@ def test_ten_steps_are_enough_and_nine_are_too_few() -> None:
 def test_steps_that_are_known_in_few_parts_have_no_steady_state(buckets: int) -> None:
     bucket = (np.array([STEP, 1.01 * STEP]), np.array([1000.0, 1000.0]))
     found = steady_series(
-        Together(*(np.tile(each, buckets) for each in bucket), [bucket[0].size] * buckets)
+        StepBuckets(*(np.tile(each, buckets) for each in bucket), [bucket[0].size] * buckets)
     )
     assert (found.seconds is None) == (buckets < 10)
     if buckets < 10:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuwatch.analysis.results import Cell, Lack, Sweep
+from gpuwatch.analysis.results import Cell, MissingValues, Sweep
 from gpuwatch.analysis.study.sweep import sweep_of
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core.models import JSON, Problem
@@ -127,7 +127,7 @@ def lacking(made: Point, *lost: int) -> Point:
         for run in of.runs
     )
     text = f"{len(lost)} of {len(runs)} runs of docker failed (out of memory)"
-    return value, replace(of, runs=runs, lack=Lack(text, len(lost) / len(runs))), why
+    return value, replace(of, runs=runs, lack=MissingValues(text, len(lost) / len(runs))), why
 
 
 def test_a_value_that_lost_most_of_its_runs_is_never_the_best(make: Make) -> None:

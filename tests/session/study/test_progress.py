@@ -15,7 +15,7 @@ from gpuwatch.core.processes import boot_id, identify
 from gpuwatch.session.study import study_folder
 from gpuwatch.session.study.blocks import plan_runs
 from gpuwatch.session.study.plan import Part, Plan, read
-from gpuwatch.session.study.progress import Place, place, recorder_alive, tally
+from gpuwatch.session.study.progress import StudyPosition, place, recorder_alive, tally
 from gpuwatch.session.study.study_folder import not_run
 from gpuwatch.session.writing.store import SessionStore, meta
 
@@ -49,7 +49,7 @@ def test_a_run_knows_its_place_what_failed_before_and_what_comes(tmp_path: Path)
     runs = planned(tmp_path, 5, {"1": MISSING, "4": MISSING})
     recorded(runs[1], {"code": 1})
     recorded(runs[2], None)
-    assert place(runs[2]) == Place(number=3, total=5, failed=1, not_run=1, to_come=1)
+    assert place(runs[2]) == StudyPosition(number=3, total=5, failed=1, not_run=1, to_come=1)
 
 
 def test_a_run_of_its_own_has_no_place(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from time import monotonic, sleep
 import pytest
 
 from gpuwatch.session.reading.reader import SessionReader
-from gpuwatch.session.writing.store import Row, Safety, SessionStore, event, meta
+from gpuwatch.session.writing.store import Durability, Row, SessionStore, event, meta
 from gpuwatch.session.writing.writer import SessionWriter
 from tests.cli.commands.test_record import until
 
@@ -40,7 +40,7 @@ class Store(SessionStore):
             assert self.changed.wait_for(lambda: len(self.commits) >= commits, 10)
 
 
-def made(tmp_path: Path, safety: Safety = Safety.NEARLY) -> Store:
+def made(tmp_path: Path, safety: Durability = Durability.NEARLY) -> Store:
     store = Store.create(tmp_path / "s.gpuwatch", (), safety=safety)
     assert isinstance(store, Store)
     store.commits.clear()
@@ -193,10 +193,11 @@ def test_of_what_is_to_be_done_after_a_commit_only_the_newest_waits_for_it(tmp_p
 
 
 @pytest.mark.parametrize(
-    ("safety", "synchronous"), [(Safety.MACHINE, 2), (Safety.NEARLY, 1), (Safety.RECORDER, 0)]
+    ("safety", "synchronous"),
+    [(Durability.MACHINE, 2), (Durability.NEARLY, 1), (Durability.RECORDER, 0)],
 )
 def test_a_store_waits_for_the_disk_as_far_as_it_is_asked_to(
-    tmp_path: Path, safety: Safety, synchronous: int
+    tmp_path: Path, safety: Durability, synchronous: int
 ) -> None:
     store = made(tmp_path, safety)
     ((found,),) = store._connection.execute("PRAGMA synchronous")

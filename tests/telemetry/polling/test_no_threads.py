@@ -12,8 +12,8 @@ from contextlib import contextmanager
 import pytest
 
 from gpuwatch.core.errors import NO_THREAD
-from gpuwatch.telemetry.polling.poller import PATIENCE_S, QUICK_S, Rounds
-from gpuwatch.telemetry.polling.worker import Lane
+from gpuwatch.telemetry.polling.poller import PATIENCE_S, QUICK_S, Poller
+from gpuwatch.telemetry.polling.worker import Worker
 from gpuwatch.telemetry.process.users import Users
 
 _MORE_THAN_THERE_IS = 1 << 46
@@ -44,7 +44,7 @@ def test_python_says_what_is_looked_for() -> None:
 
 def test_a_lane_leaves_rounds_out_until_there_is_a_thread() -> None:
     done: list[str] = []
-    lane = Lane("lane", done.append, patience_s=5)
+    lane = Worker("lane", done.append, patience_s=5)
     with refused():
         lane.run("ab")
     assert done == [] and lane.stuck == {}
@@ -62,7 +62,7 @@ def test_a_lane_whose_item_hangs_goes_on_once_there_is_a_thread() -> None:
             gate.wait(20)
         done.append(item)
 
-    lane = Lane("lane", work, patience_s=0.1)
+    lane = Worker("lane", work, patience_s=0.1)
     lane.run("c")
     with refused():
         lane.run("ab")  # a hangs, and b would be for another thread
@@ -87,7 +87,7 @@ def test_items_that_need_a_thread_of_their_own_stay_with_the_others_without_one(
         assert item == "slow"
         lonely.set()
 
-    rounds = Rounds(slow, alone, closing, lambda _: time.sleep(0.001))
+    rounds = Poller(slow, alone, closing, lambda _: time.sleep(0.001))
     rounds.add("quick")
     with refused():
         rounds.add("slow")
@@ -108,7 +108,7 @@ def test_what_hangs_is_relieved_once_there_is_a_thread() -> None:
         read.append(item)
         return True
 
-    rounds = Rounds(work, lambda item: None, closing, lambda _: time.sleep(0.001))
+    rounds = Poller(work, lambda item: None, closing, lambda _: time.sleep(0.001))
     rounds.add("hangs")
     rounds.add("other")
     with refused():

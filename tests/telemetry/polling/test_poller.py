@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from gpuwatch.telemetry.polling import poller
-from gpuwatch.telemetry.polling.poller import EverySecond, Rounds
+from gpuwatch.telemetry.polling.poller import EverySecond, Poller
 
 
 class Readings:
@@ -25,7 +25,7 @@ class Readings:
         self.alone: dict[str, int] = {}
         self._changed = threading.Condition()
         beat = EverySecond(self.closing)
-        self.rounds: Rounds[str] = Rounds(self._read, self._alone, self.closing, beat)
+        self.rounds: Poller[str] = Poller(self._read, self._alone, self.closing, beat)
 
     def _read(self, item: str) -> bool:
         if item in self.hangs:

@@ -3,12 +3,12 @@ from __future__ import annotations
 import threading
 import time
 
-from gpuwatch.telemetry.polling.worker import Lane
+from gpuwatch.telemetry.polling.worker import Worker
 
 
 def test_every_item_is_done_before_a_round_returns() -> None:
     done: list[str] = []
-    lane = Lane("lane", done.append, patience_s=5)
+    lane = Worker("lane", done.append, patience_s=5)
     for _ in range(100):
         lane.run("abc")
     assert "".join(done) == "abc" * 100
@@ -24,7 +24,7 @@ def test_an_item_that_hangs_is_left_behind_until_it_returns() -> None:
             gate.wait(10)
         done.append(item)
 
-    lane = Lane("lane", work, patience_s=0.1)
+    lane = Worker("lane", work, patience_s=0.1)
     start = time.monotonic()
     lane.run("abc")
     assert time.monotonic() - start < 2
@@ -44,7 +44,7 @@ def test_an_item_that_hangs_is_left_behind_until_it_returns() -> None:
 
 def test_a_lane_that_hangs_still_closes_and_says_so() -> None:
     gate = threading.Event()
-    lane: Lane[str] = Lane("lane", lambda item: gate.wait(10) and None, patience_s=0.05)
+    lane: Worker[str] = Worker("lane", lambda item: gate.wait(10) and None, patience_s=0.05)
     lane.run("a")
     assert not lane.close(0.1)
     gate.set()

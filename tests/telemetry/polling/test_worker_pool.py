@@ -3,7 +3,7 @@ from __future__ import annotations
 import threading
 import time
 
-from gpuwatch.telemetry.polling.worker_pool import LATE_ROUNDS, Lanes
+from gpuwatch.telemetry.polling.worker_pool import LATE_ROUNDS, WorkerPool
 
 
 def test_rounds_that_are_late_get_more_lanes_until_they_are_in_time() -> None:
@@ -13,7 +13,7 @@ def test_rounds_that_are_late_get_more_lanes_until_they_are_in_time() -> None:
         by[item].add(threading.get_ident())
         time.sleep(0.03)
 
-    lanes = Lanes("test", work, 5.0, 0.02)
+    lanes = WorkerPool("test", work, 5.0, 0.02)
     began, took = [], []
     for _ in range(6 * LATE_ROUNDS):
         start = time.monotonic()
@@ -27,7 +27,7 @@ def test_rounds_that_are_late_get_more_lanes_until_they_are_in_time() -> None:
 
 def test_rounds_in_time_stay_on_one_thread() -> None:
     threads: set[int] = set()
-    lanes = Lanes("test", lambda item: threads.add(threading.get_ident()), 5.0, 5.0)
+    lanes = WorkerPool("test", lambda item: threads.add(threading.get_ident()), 5.0, 5.0)
     for _ in range(20):
         lanes.run(range(8))
     assert len(threads) == len(lanes) == 1
@@ -43,7 +43,7 @@ def test_an_item_that_hangs_stays_left_behind_when_lanes_are_added() -> None:
             let_go.wait(30)
         done.append(item)
 
-    lanes = Lanes("test", work, 1.0, 0.0)
+    lanes = WorkerPool("test", work, 1.0, 0.0)
     for _ in range(4 * LATE_ROUNDS):
         lanes.run(range(4))
     assert len(lanes) == 4 and set(lanes.stuck) == {3} and 3 not in done

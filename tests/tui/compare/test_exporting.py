@@ -13,7 +13,7 @@ from gpuwatch.session.study.plan import PLAN
 from gpuwatch.session.study.plan_file import document
 from gpuwatch.tui.app import GpuwatchApp
 from gpuwatch.tui.compare.screen import CompareScreen
-from gpuwatch.tui.display_options import READ_ONLY, Look
+from gpuwatch.tui.display_options import READ_ONLY, DisplayOptions
 from gpuwatch.tui.exporting import Export, _shown, export_of, export_report
 
 from ..conftest import Fake
@@ -152,7 +152,7 @@ async def test_e_on_the_compare_screen_says_where_the_page_is(
 
 
 async def test_e_where_nothing_may_be_changed_says_so(pair: list[Path], fake: Fake) -> None:
-    app = GpuwatchApp(lambda: CompareScreen(pair), Look(read_only=True))
+    app = GpuwatchApp(lambda: CompareScreen(pair), DisplayOptions(read_only=True))
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.press("e")
         await shows(pilot, READ_ONLY)

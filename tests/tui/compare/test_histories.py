@@ -18,7 +18,7 @@ from gpuwatch.tui.app import GpuwatchApp
 from gpuwatch.tui.compare.curves import METRICS, STEP_TIME, Curve, Curves, Metric, read_curves
 from gpuwatch.tui.compare.history_rows import Series, View, _place, history_rows
 from gpuwatch.tui.compare.screen import CompareScreen
-from gpuwatch.tui.display_options import Look
+from gpuwatch.tui.display_options import DisplayOptions
 from gpuwatch.tui.widgets.ascii import to_ascii
 from gpuwatch.tui.widgets.overlay import Overlay
 from tests.report import results
@@ -255,7 +255,7 @@ async def test_of_a_study_each_cell_is_a_line_and_tab_takes_the_next_case(tmp_pa
 
 async def test_where_only_ascii_can_be_drawn_nothing_is_lost(session: Make) -> None:
     paths = many(session, 2)
-    app = GpuwatchApp(lambda: CompareScreen(paths), Look(ascii=True))
+    app = GpuwatchApp(lambda: CompareScreen(paths), DisplayOptions(ascii=True))
     async with app.run_test(size=(80, 24)) as pilot:
         await shows(pilot, "against")
         verdict = screen_text(app)

@@ -22,7 +22,7 @@ from gpuwatch.session.study.labels import Label
 from gpuwatch.tui import commands
 from gpuwatch.tui.app import GpuwatchApp
 from gpuwatch.tui.compare.screen import CompareScreen
-from gpuwatch.tui.display_options import READ_ONLY, Look
+from gpuwatch.tui.display_options import READ_ONLY, DisplayOptions
 from gpuwatch.tui.home.screen import HomeScreen
 from gpuwatch.tui.home.watch import fresh
 from gpuwatch.tui.live.screen import LiveScreen
@@ -59,7 +59,7 @@ def session(path: Path, **fields: object) -> None:
 
 @asynccontextmanager
 async def home(
-    look: Look = Look(),  # noqa: B008
+    look: DisplayOptions = DisplayOptions(),  # noqa: B008
     size: tuple[int, int] = (80, 24),
 ) -> AsyncIterator[tuple[HomeScreen, Pilot[int]]]:
     """The home screen once it has its list."""
@@ -386,7 +386,7 @@ async def test_the_wheel_goes_through_the_list(studies: Path) -> None:
 
 @pytest.mark.parametrize("key", ["n", "d", "R", "T", "N", "e"])
 async def test_a_screen_that_is_read_only_says_so_and_does_nothing(studies: Path, key: str) -> None:
-    async with home(Look(read_only=True), (120, 24)) as (screen, pilot):
+    async with home(DisplayOptions(read_only=True), (120, 24)) as (screen, pilot):
         await shows(pilot, "r refresh")
         foot = screen_text(screen.gpuwatch).splitlines()[-1]
         assert not set(foot.split()) & {"new", "delete", "name", "tags", "note", "export"}

@@ -9,7 +9,7 @@ import pytest
 
 from gpuwatch.tui.commands import Entry, Listed, Study
 from gpuwatch.tui.home.line_edit import Edit, edit_row
-from gpuwatch.tui.home.list import ORDERS, Arrangement, Item, arranged, first_start, took
+from gpuwatch.tui.home.list import ORDERS, Item, ListOptions, arranged, first_start, took
 from gpuwatch.tui.home.rows import HomeState, home_rows
 from gpuwatch.tui.home.table import details, table, verdict
 
@@ -47,16 +47,16 @@ LISTED = Listed(
 )
 
 
-def rows(how: Arrangement, listed: Listed = LISTED) -> list[str]:
+def rows(how: ListOptions, listed: Listed = LISTED) -> list[str]:
     return [str(item.path.relative_to("/s")) for item in arranged(listed, how)]
 
 
 def test_what_goes_on_is_first_then_the_newest_and_a_study_is_one_row() -> None:
-    assert rows(Arrangement()) == ["live/01", "new/01", "pair", "old/01"]
+    assert rows(ListOptions()) == ["live/01", "new/01", "pair", "old/01"]
 
 
 def test_the_runs_of_an_open_study_stand_below_it_in_the_plans_order() -> None:
-    opened = Arrangement(opened=frozenset({STUDY}))
+    opened = ListOptions(opened=frozenset({STUDY}))
     assert rows(opened)[2:5] == ["pair", "pair/01", "pair/02"]
     assert rows(replace(opened, reverse=True))[1:] == [
         "old/01",
@@ -68,7 +68,7 @@ def test_the_runs_of_an_open_study_stand_below_it_in_the_plans_order() -> None:
 
 
 def test_unknown_values_come_last_both_ways() -> None:
-    by_step = Arrangement(order=[order.name for order in ORDERS].index("step time"))
+    by_step = ListOptions(order=[order.name for order in ORDERS].index("step time"))
     assert rows(by_step) == ["live/01", "old/01", "new/01", "pair"]
     assert rows(replace(by_step, reverse=True)) == ["live/01", "old/01", "new/01", "pair"]
 
@@ -76,7 +76,7 @@ def test_unknown_values_come_last_both_ways() -> None:
 @pytest.mark.parametrize("order", range(len(ORDERS)), ids=[order.name for order in ORDERS])
 def test_every_order_keeps_all_rows(order: int) -> None:
     for reverse in (False, True):
-        assert len(rows(Arrangement(order=order, reverse=reverse))) == 4
+        assert len(rows(ListOptions(order=order, reverse=reverse))) == 4
 
 
 @pytest.mark.parametrize(
@@ -93,11 +93,11 @@ def test_every_order_keeps_all_rows(order: int) -> None:
     ],
 )
 def test_words_and_fields_find_sessions(query: str, found: list[str]) -> None:
-    assert rows(Arrangement(query=query)) == found
+    assert rows(ListOptions(query=query)) == found
 
 
 def test_of_a_study_the_filter_shows_only_the_runs_it_finds() -> None:
-    how = Arrangement(query="env:docker", opened=frozenset({STUDY}))
+    how = ListOptions(query="env:docker", opened=frozenset({STUDY}))
     assert rows(how) == ["pair", "pair/02"]
 
 
@@ -123,14 +123,14 @@ def test_a_study_says_what_became_of_its_runs(item: Item, told: tuple[str, str])
     assert item.state == told
 
 
-def text(listed: Listed, width: int, how: Arrangement = Arrangement()) -> list[str]:  # noqa: B008
+def text(listed: Listed, width: int, how: ListOptions = ListOptions()) -> list[str]:  # noqa: B008
     drawn, _ = table(arranged(listed, how), 0, (), width, 20)
     return ["".join(part for part, _ in row.spans()) for row in drawn]
 
 
 @pytest.mark.parametrize("width", [60, 80, 100, 120, 160, 200])
 def test_rows_fill_no_more_than_the_width(width: int) -> None:
-    for how in (Arrangement(), Arrangement(opened=frozenset({STUDY}))):
+    for how in (ListOptions(), ListOptions(opened=frozenset({STUDY}))):
         drawn = text(LISTED, width, how)
         assert all(len(row) <= width for row in drawn)
         assert any("+ mnist-cnn" in row or "- mnist-cnn" in row for row in drawn)
@@ -156,7 +156,7 @@ def test_a_name_takes_the_workloads_place_where_there_is_little_room() -> None:
 
 
 def test_places_stand_in_the_place_of_what_their_study_ran() -> None:
-    how = Arrangement(opened=frozenset({STUDY}))
+    how = ListOptions(opened=frozenset({STUDY}))
     drawn = text(LISTED, 80, how)
     assert any("│ w r1         bare" in row and "1,000" in row for row in drawn)
     assert any("╰ b1 r2        docker" in row for row in drawn)
@@ -178,7 +178,7 @@ def test_the_foot_tells_note_tags_and_sentences_in_the_lines_there_are() -> None
 
 def test_only_rows_in_sight_are_drawn_of_a_thousand() -> None:
     many = Listed(tuple(entry(f"s{n:04d}/01", workload=f"run-{n}") for n in range(1000)))
-    state = HomeState(entries=many.entries, items=arranged(many, Arrangement()), cursor=500)
+    state = HomeState(entries=many.entries, items=arranged(many, ListOptions()), cursor=500)
     drawn, layout = home_rows(state, 80, 23)
     assert len(drawn) == 23 and layout.count < 20
     at = layout.top + 500 - layout.first
@@ -198,7 +198,7 @@ def test_no_row_stays_blank_while_the_list_hides_some_and_it_says_which_are_show
 ) -> None:
     noted = {1: "n" * 100, 40: "short"}
     many = Listed(tuple(entry(f"s{n:04d}/01", note=noted.get(n, "")) for n in range(80)))
-    state = HomeState(entries=many.entries, items=arranged(many, Arrangement()), cursor=cursor)
+    state = HomeState(entries=many.entries, items=arranged(many, ListOptions()), cursor=cursor)
     drawn, layout = home_rows(state, 80, height)
     told = screen(state, 80, height)
     assert "" not in told[layout.top :]
@@ -208,12 +208,12 @@ def test_no_row_stays_blank_while_the_list_hides_some_and_it_says_which_are_show
 
 
 def test_a_list_that_is_shown_whole_says_nothing_of_rows() -> None:
-    state = HomeState(entries=LISTED.entries, items=arranged(LISTED, Arrangement()))
+    state = HomeState(entries=LISTED.entries, items=arranged(LISTED, ListOptions()))
     assert not any("rows " in line for line in screen(state, 80, 23))
 
 
 def test_a_study_started_with_its_first_run_and_took_until_the_last_one_ended() -> None:
-    (item,) = (item for item in arranged(LISTED, Arrangement()) if item.entry is None)
+    (item,) = (item for item in arranged(LISTED, ListOptions()) if item.entry is None)
     assert first_start(item) == "2026-01-02T03:04:05+00:00"
     # The second run starts 5:55 after the first and takes 1:30.
     assert took(item) == 5 * 60 + 55 + 90
@@ -238,7 +238,7 @@ def test_why_a_run_did_not_end_well_stands_in_the_foot(state: str) -> None:
 @pytest.mark.parametrize("size", [(60, 16), (80, 24), (120, 40), (160, 50), (200, 60), (10, 3)])
 def test_the_screen_has_its_size(size: tuple[int, int]) -> None:
     width, height = size
-    state = HomeState(entries=LISTED.entries, items=arranged(LISTED, Arrangement()))
+    state = HomeState(entries=LISTED.entries, items=arranged(LISTED, ListOptions()))
     drawn, _ = home_rows(state, width, height)
     assert len(drawn) == height and all(row.used <= width for row in drawn)
 

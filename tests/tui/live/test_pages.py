@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.tui.app import GpuwatchApp
-from gpuwatch.tui.display_options import READ_ONLY, Look
+from gpuwatch.tui.display_options import READ_ONLY, DisplayOptions
 from gpuwatch.tui.live.screen import LiveScreen
 from gpuwatch.tui.log.page import LogScreen
 from gpuwatch.tui.processes.page import ProcessScreen
@@ -70,7 +70,7 @@ async def test_where_the_screen_may_not_act_a_key_says_so_and_does_nothing(
     session: Make, fake: Fake, key: str
 ) -> None:
     path = session()
-    app = GpuwatchApp(lambda: LiveScreen(path, refresh=0.1), Look(read_only=True))
+    app = GpuwatchApp(lambda: LiveScreen(path, refresh=0.1), DisplayOptions(read_only=True))
     async with app.run_test(size=(100, 24)) as pilot:
         await shows(pilot, "GPU utilization")
         await pilot.press(key)

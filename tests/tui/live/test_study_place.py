@@ -12,7 +12,7 @@ import pytest
 from gpuwatch.core.models import Environment, Workload
 from gpuwatch.session.study.plan import PLAN, Part, Plan, PlannedRun
 from gpuwatch.session.study.plan_file import document
-from gpuwatch.session.study.progress import Place
+from gpuwatch.session.study.progress import StudyPosition
 from gpuwatch.tui.feed.snapshot import Snapshot
 from gpuwatch.tui.feed.study import StudyNow
 from gpuwatch.tui.live.head_rows import title_row
@@ -23,7 +23,7 @@ from ..sessions import finished
 
 Make = Callable[..., Path]
 BLOCKS = 3
-PLACE = Place(5, 24, 0, 0, 19, block=2, blocks=7, seconds_left=185.0)
+PLACE = StudyPosition(5, 24, 0, 0, 19, block=2, blocks=7, seconds_left=185.0)
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ async def snapshot(session: Make) -> Snapshot:
         return screen.snapshot
 
 
-def title(snapshot: Snapshot, place: Place, width: int) -> str:
+def title(snapshot: Snapshot, place: StudyPosition, width: int) -> str:
     row = title_row(replace(snapshot, place=place), width, paused=False)
     return "".join(text for text, _ in row.spans())
 

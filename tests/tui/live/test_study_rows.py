@@ -19,7 +19,7 @@ from gpuwatch.session.study.study_folder import SUMMARY_JSON
 from gpuwatch.session.study.summary import KINDS, Contrast
 from gpuwatch.tui.compare import verdict_rows
 from gpuwatch.tui.feed import study
-from gpuwatch.tui.feed.next_run import Ahead
+from gpuwatch.tui.feed.next_run import UpcomingRuns
 from gpuwatch.tui.feed.snapshot import StudyRun, StudyStrip
 from gpuwatch.tui.feed.study import StudyNow
 from gpuwatch.tui.live.study_rows import VERDICTS, strip_rows
@@ -196,7 +196,7 @@ async def test_what_comes_after_a_run_is_looked_for_in_the_feeds_thread(
     threads = []
     look = study.ahead
 
-    def noted(path: Path) -> Ahead | None:
+    def noted(path: Path) -> UpcomingRuns | None:
         threads.append(threading.current_thread().name)
         return look(path)
 

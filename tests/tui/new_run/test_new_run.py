@@ -12,7 +12,7 @@ from textual.pilot import Pilot
 
 from gpuwatch.tui import commands
 from gpuwatch.tui.app import GpuwatchApp
-from gpuwatch.tui.display_options import Look
+from gpuwatch.tui.display_options import DisplayOptions
 from gpuwatch.tui.home.screen import HomeScreen
 from gpuwatch.tui.live.screen import LiveScreen
 from gpuwatch.tui.new_run.answers import Machine, Place, PlanNow, Refusal, machine, plan
@@ -339,7 +339,7 @@ async def test_a_refusal_is_shown_and_the_form_stays(fake: Fake) -> None:
 
 
 async def test_read_only_starts_nothing(fake: Fake) -> None:
-    app = GpuwatchApp(NewRunScreen, Look(read_only=True))
+    app = GpuwatchApp(NewRunScreen, DisplayOptions(read_only=True))
     async with app.run_test(size=(80, 24)) as pilot:
         await shows(pilot, "$ gpuwatch run")
         await pilot.press("enter")

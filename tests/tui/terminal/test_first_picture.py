@@ -11,7 +11,7 @@ import pyte
 import pytest
 from rich.console import Console
 
-from gpuwatch.tui.display_options import USUAL, Look
+from gpuwatch.tui.display_options import USUAL, DisplayOptions
 from gpuwatch.tui.feed.machine_recorder import MachineRecorder
 from gpuwatch.tui.home.listing import HomeListing
 from gpuwatch.tui.home.opening import HomeOpening
@@ -143,7 +143,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The pictures, as text."""
     pictures: list[str] = []
 
-    def draw(lines: Sequence[Line], look: Look) -> None:
+    def draw(lines: Sequence[Line], look: DisplayOptions) -> None:
         pictures.append("\n".join("".join(text for text, _ in line.spans()) for line in lines))
 
     monkeypatch.setattr(first_picture, "size", lambda: SIZE)

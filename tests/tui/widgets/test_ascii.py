@@ -11,7 +11,7 @@ import pytest
 from rich.cells import cell_len
 
 from gpuwatch.core.text import clean
-from gpuwatch.tui.display_options import Look
+from gpuwatch.tui.display_options import DisplayOptions
 from gpuwatch.tui.live.gauge_rows import DIGITS
 from gpuwatch.tui.widgets.ascii import known, to_ascii
 from gpuwatch.tui.widgets.ascii_words import in_words
@@ -143,7 +143,7 @@ def test_words_keep_the_columns_of_a_row() -> None:
 
 async def test_the_screens_say_them_where_ascii_is_asked_for(session: Make) -> None:
     path = session(memory_busy=True, known_card=True, count=False)
-    async with live(path, (120, 40), look=Look(ascii=True)) as (app, pilot):
+    async with live(path, (120, 40), look=DisplayOptions(ascii=True)) as (app, pilot):
         await pilot.press("i")
         await shows(pilot, "<=1.34 TB/s  bound")
         await pilot.press("escape", "left")

@@ -3,12 +3,12 @@
 import asyncio
 
 from gpuwatch.tui.widgets.canvas import Canvas
-from gpuwatch.tui.widgets.canvas_screen import PaintedScreen
+from gpuwatch.tui.widgets.canvas_screen import CanvasScreen
 from gpuwatch.tui.widgets.line import Line
 from tests.tui.harness import running, shows, until
 
 
-class Waits(PaintedScreen):
+class Waits(CanvasScreen):
     """Paints what it waited for: it comes when the canvas is gone and the screen is not yet."""
 
     late = False
@@ -29,7 +29,7 @@ class Waits(PaintedScreen):
         self.show([Line(80).add("waits")])
 
 
-class Below(PaintedScreen):
+class Below(CanvasScreen):
     """The one underneath."""
 
     def paint(self) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from gpuwatch.tui.app import GpuwatchApp
 from gpuwatch.tui.compare.screen import CompareScreen
-from gpuwatch.tui.display_options import Look
+from gpuwatch.tui.display_options import DisplayOptions
 from gpuwatch.tui.home.screen import HomeScreen
 from gpuwatch.tui.widgets.ascii import to_ascii
 
@@ -23,7 +23,7 @@ from ..harness import check_snapshot, live, running, screen_styles, screen_text,
 from ..test_snapshots import LOG, MEASURED, SIZES, name_of
 
 Make = Callable[..., Path]
-Show = Callable[[tuple[int, int], Look], AbstractAsyncContextManager[GpuwatchApp]]
+Show = Callable[[tuple[int, int], DisplayOptions], AbstractAsyncContextManager[GpuwatchApp]]
 
 SCREENS = ("live", "home", "compare")
 
@@ -33,13 +33,13 @@ def show(request: pytest.FixtureRequest) -> Callable[[str], Show]:
     """The app on one of the screens, once that shows what it has."""
 
     @asynccontextmanager
-    async def on_live(size: tuple[int, int], look: Look) -> AsyncIterator[GpuwatchApp]:
+    async def on_live(size: tuple[int, int], look: DisplayOptions) -> AsyncIterator[GpuwatchApp]:
         session: Make = request.getfixturevalue("session")
         async with live(session(log=LOG, **MEASURED), size, look=look) as (app, _):
             yield app
 
     @asynccontextmanager
-    async def on_home(size: tuple[int, int], look: Look) -> AsyncIterator[GpuwatchApp]:
+    async def on_home(size: tuple[int, int], look: DisplayOptions) -> AsyncIterator[GpuwatchApp]:
         fake: Fake = request.getfixturevalue("fake")
         states = ("running", "finished", "failed", "stopped", "lost")
         listed = [Path(f"/home/user/studies/{number}.gpuwatch") for number in range(len(states))]
@@ -50,7 +50,7 @@ def show(request: pytest.FixtureRequest) -> Callable[[str], Show]:
             yield app
 
     @asynccontextmanager
-    async def on_compare(size: tuple[int, int], look: Look) -> AsyncIterator[GpuwatchApp]:
+    async def on_compare(size: tuple[int, int], look: DisplayOptions) -> AsyncIterator[GpuwatchApp]:
         paths = study(request.getfixturevalue("tmp_path"))
         async with running(lambda: CompareScreen(paths), size, look) as (app, pilot):
             await shows(pilot, "SLOWER")
@@ -66,7 +66,7 @@ def show(request: pytest.FixtureRequest) -> Callable[[str], Show]:
 async def test_styles(
     show: Callable[[str], Show], screen: str, theme: str, size: tuple[int, int]
 ) -> None:
-    async with show(screen)(size, Look(theme=theme)) as app:
+    async with show(screen)(size, DisplayOptions(theme=theme)) as app:
         check_snapshot(name_of(f"styles-{screen}-{theme}", size), screen_styles(app))
 
 
@@ -75,7 +75,7 @@ async def test_styles_without_colours(
     show: Callable[[str], Show], screen: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
-    async with show(screen)((80, 24), Look()) as app:
+    async with show(screen)((80, 24), DisplayOptions()) as app:
         styles = screen_styles(app)
         assert "#" not in styles, "no colour is sent"
         check_snapshot(name_of(f"styles-{screen}-no-color", (80, 24)), styles)
@@ -84,6 +84,6 @@ async def test_styles_without_colours(
 @pytest.mark.parametrize("size", SIZES, ids=str)
 @pytest.mark.parametrize("screen", SCREENS)
 async def test_ascii(show: Callable[[str], Show], screen: str, size: tuple[int, int]) -> None:
-    async with show(screen)(size, Look(ascii=True)) as app:
+    async with show(screen)(size, DisplayOptions(ascii=True)) as app:
         # What the terminal's driver makes of it; that it does is told by ``test_ascii``.
         check_snapshot(name_of(f"ascii-{screen}", size), to_ascii(screen_text(app)))

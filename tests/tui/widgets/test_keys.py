@@ -16,7 +16,7 @@ from textual.pilot import Pilot
 import gpuwatch.tui
 from gpuwatch.tui.app import GpuwatchApp
 from gpuwatch.tui.widgets.canvas import Canvas, Clicked, Scrolled
-from gpuwatch.tui.widgets.canvas_screen import PaintedScreen
+from gpuwatch.tui.widgets.canvas_screen import CanvasScreen
 from gpuwatch.tui.widgets.keys import EVERYWHERE, all_keys, keys_row, names_of
 from gpuwatch.tui.widgets.line import Line
 from gpuwatch.tui.widgets.palette_commands import Commands
@@ -26,11 +26,11 @@ from ..harness import colours, live, running, screen_text, shows, until
 Make = Callable[..., Path]
 
 
-def screens() -> list[type[PaintedScreen]]:
+def screens() -> list[type[CanvasScreen]]:
     """Every screen of the program that can be shown."""
     for module in pkgutil.iter_modules(gpuwatch.tui.__path__):
         import_module(f"gpuwatch.tui.{module.name}")
-    found, rest = [], [PaintedScreen]
+    found, rest = [], [CanvasScreen]
     while rest:
         each = rest.pop()
         rest += each.__subclasses__()
@@ -54,7 +54,7 @@ COMMON = {each.key for each in bindings(GpuwatchApp)}
 
 
 @pytest.mark.parametrize("screen", SCREENS, ids=lambda each: each.__name__)
-def test_every_key_that_is_told_is_bound(screen: type[PaintedScreen]) -> None:
+def test_every_key_that_is_told_is_bound(screen: type[CanvasScreen]) -> None:
     bound = {each.key for each in bindings(screen)} | COMMON
     told = {name for label, _ in all_keys(screen.KEYS) for name in names_of(label)}
     unbound = sorted(told - bound)
@@ -64,7 +64,7 @@ def test_every_key_that_is_told_is_bound(screen: type[PaintedScreen]) -> None:
 
 @pytest.mark.parametrize("screen", SCREENS, ids=lambda each: each.__name__)
 def test_every_action_that_is_bound_is_told_with_one_of_its_keys(
-    screen: type[PaintedScreen],
+    screen: type[CanvasScreen],
 ) -> None:
     told = {name for label, _ in all_keys(screen.KEYS) for name in names_of(label)}
     by_action: dict[str, set[str]] = {}
@@ -114,7 +114,7 @@ def test_clicks_move_with_the_row_that_is_joined() -> None:
     assert row.presses() == ((6, 8, "x"),)
 
 
-class Told(PaintedScreen):
+class Told(CanvasScreen):
     """Notes what it is told."""
 
     KEYS: ClassVar[tuple[tuple[str, str], ...]] = (("x", "note an x"), ("w", "write it down"))

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
 
 from gpuwatch.analysis.comparison.verdict import outliers
-from gpuwatch.analysis.results import Cell, Lack, Run
+from gpuwatch.analysis.results import Cell, MissingValues, Run
 from gpuwatch.analysis.samples.steady_state import Steady
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core.lazy_dataclass import dataclass
@@ -127,7 +127,7 @@ def valued(cell: Cell) -> list[Run]:
     return [run for run in cell.judged if run.value is not None]
 
 
-def _lack(cell: Cell, absent: int, to_come: int) -> Lack | None:
+def _lack(cell: Cell, absent: int, to_come: int) -> MissingValues | None:
     """What of the judged runs gave no value, ``absent`` ones included; of all that there will be,
     ``to_come`` included. A run that goes on may still give one."""
     over = [run for run in cell.judged if not run.session.status.live]
@@ -143,7 +143,9 @@ def _lack(cell: Cell, absent: int, to_come: int) -> Lack | None:
     first, *rest = [_clause(way, reasons) for way, reasons in ways.items()]
     count, _, what = first.partition(" ")
     of = f"of {total} {'run' if total == 1 else 'runs'} of {cell.label}"
-    return Lack(", ".join([f"{count} {of} {what}", *rest]), (len(lacking) + absent) / total)
+    return MissingValues(
+        ", ".join([f"{count} {of} {what}", *rest]), (len(lacking) + absent) / total
+    )
 
 
 def _clause(way: tuple[str, str], reasons: Sequence[str | None]) -> str:

@@ -17,7 +17,7 @@ _TRAFFIC = frozenset({"work per step", "profile, all of it", "efficiency", "over
 
 
 @dataclass(frozen=True)
-class Row:
+class ComparisonRow:
     """One quantity of every session, in the sessions' order."""
 
     group: str
@@ -47,14 +47,14 @@ def row_of(
     sessions: Sequence[Summary],
     value: Value,
     method: Method = Method.MEASURED,
-) -> Row:
+) -> ComparisonRow:
     """The row of what ``value`` says of each session."""
     values = tuple(value(session) for session in sessions)
     methods = tuple(Method.UNAVAILABLE if each is None else method for each in values)
-    return Row(group, name, unit, values, methods)
+    return ComparisonRow(group, name, unit, values, methods)
 
 
-def same_ceiling(row: Row, one: int, other: int) -> bool:
+def same_ceiling(row: ComparisonRow, one: int, other: int) -> bool:
     """Whether two values of a row are shares of one ceiling, or of none."""
     if not row.ceilings:
         return True
@@ -64,7 +64,7 @@ def same_ceiling(row: Row, one: int, other: int) -> bool:
     )
 
 
-def ceiling_notes(rows: Sequence[Row]) -> list[str]:
+def ceiling_notes(rows: Sequence[ComparisonRow]) -> list[str]:
     """Why shares of a row have no ratio."""
     found = []
     for row in rows:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from gpuwatch.analysis.comparison.comparison_row import Row, Value, row_of
+from gpuwatch.analysis.comparison.comparison_row import ComparisonRow, Value, row_of
 from gpuwatch.analysis.hardware.ceilings import BANDWIDTH, MEASURED, PEAK, SHEET, Ceiling
 from gpuwatch.analysis.hardware.efficiency import Efficiency, Share
 from gpuwatch.analysis.hardware.kernels import times_of
 from gpuwatch.analysis.hardware.points import KINDS
 from gpuwatch.analysis.hardware.profile import Counters
-from gpuwatch.analysis.measured_value import Figure
+from gpuwatch.analysis.measured_value import MeasuredValue
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.models import number
@@ -31,7 +31,7 @@ _PROFILED = (
     ("copies from host to device", "copies_to_device"),
     ("memset", "memset"),
 )
-_EFFICIENCY: tuple[tuple[str, str, Callable[[Efficiency], Figure]], ...] = (
+_EFFICIENCY: tuple[tuple[str, str, Callable[[Efficiency], MeasuredValue]], ...] = (
     ("energy per step", "J", lambda of: of.energy.gpu_per_step),
     ("energy per sample", "J", lambda of: of.energy.gpu_per_sample),
     ("CPU energy per step", "J", lambda of: of.energy.cpu_per_step),
@@ -39,7 +39,7 @@ _EFFICIENCY: tuple[tuple[str, str, Callable[[Efficiency], Figure]], ...] = (
 )
 
 
-def kernel_rows(sessions: Sequence[Summary]) -> list[Row]:
+def kernel_rows(sessions: Sequence[Summary]) -> list[ComparisonRow]:
     """Executed FLOP, DRAM bytes, and time in kernels, copies and memset.
 
     Of a step; in a group of its own of the whole profile, where that does not know its steps.
@@ -54,20 +54,20 @@ def kernel_rows(sessions: Sequence[Summary]) -> list[Row]:
 
 def _executed(
     group: str, quantities: Sequence[tuple[str, str, str]], sessions: Sequence[Summary]
-) -> list[Row]:
+) -> list[ComparisonRow]:
     return [
         row_of(group, name, unit, sessions, _from_counters(key)) for name, unit, key in quantities
     ]
 
 
-def _times(group: str, sessions: Sequence[Summary], *, per_step: bool) -> list[Row]:
+def _times(group: str, sessions: Sequence[Summary], *, per_step: bool) -> list[ComparisonRow]:
     return [
         row_of(group, name, "s", sessions, _profiled(key, per_step=per_step))
         for name, key in _PROFILED
     ]
 
 
-def efficiency_rows(sessions: Sequence[Summary]) -> list[Row]:
+def efficiency_rows(sessions: Sequence[Summary]) -> list[ComparisonRow]:
     """MFU, intensity, energy, traffic, and shares of ceilings of one kind."""
     return [
         _intensity_row(sessions),
@@ -111,15 +111,15 @@ def _profiled(key: str, *, per_step: bool) -> Value:
 
 
 def _figure_row(
-    name: str, unit: str, sessions: Sequence[Summary], figure: Callable[[Efficiency], Figure]
-) -> Row:
+    name: str, unit: str, sessions: Sequence[Summary], figure: Callable[[Efficiency], MeasuredValue]
+) -> ComparisonRow:
     found = [figure(session.efficiency) for session in sessions]
-    return Row(
+    return ComparisonRow(
         "efficiency", name, unit, tuple(e.value for e in found), tuple(e.method for e in found)
     )
 
 
-def _mfu_row(sessions: Sequence[Summary]) -> Row:
+def _mfu_row(sessions: Sequence[Summary]) -> ComparisonRow:
     """MFU, with the peaks that it is of."""
     row = _figure_row("MFU", "1", sessions, lambda of: of.mfu)
     shares = [session.efficiency.flop_shares for session in sessions]
@@ -128,7 +128,7 @@ def _mfu_row(sessions: Sequence[Summary]) -> Row:
     return replace(row, ceilings=tuple(None if value is None else peak for peak, value in known))
 
 
-def _intensity_row(sessions: Sequence[Summary]) -> Row:
+def _intensity_row(sessions: Sequence[Summary]) -> ComparisonRow:
     """By the most trustworthy bytes that every session with a point has."""
     points = [
         {point.bytes_kind: point for point in session.efficiency.roofline.points}
@@ -137,7 +137,7 @@ def _intensity_row(sessions: Sequence[Summary]) -> Row:
     kinds = [each for each in points if each]
     kind = next((kind for kind in KINDS if kinds and all(kind in each for each in kinds)), None)
     chosen = [each.get(kind or "") for each in points]
-    return Row(
+    return ComparisonRow(
         "efficiency",
         f"FLOP per byte, {kind}" if kind else "FLOP per byte",
         "FLOP/By",
@@ -148,7 +148,7 @@ def _intensity_row(sessions: Sequence[Summary]) -> Row:
 
 def _share_row(
     name: str, sessions: Sequence[Summary], shares: Callable[[Efficiency], Sequence[Share]]
-) -> Row:
+) -> ComparisonRow:
     """The share of the first kind of ceiling that every session which has one knows."""
     found = [shares(session.efficiency) for session in sessions]
     kinds = [{each.ceiling.kind for each in of} for of in found if of]
@@ -162,7 +162,7 @@ def _share_row(
         Method.UNAVAILABLE if value is None else _share_method(name, session)
         for value, session in zip(values, sessions, strict=True)
     )
-    return Row("efficiency", told, "1", values, methods, ceilings=tuple(known))
+    return ComparisonRow("efficiency", told, "1", values, methods, ceilings=tuple(known))
 
 
 def _kind(ceilings: Sequence[Ceiling | None]) -> str:

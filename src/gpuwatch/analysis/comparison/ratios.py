@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from gpuwatch.analysis.comparison.comparison_row import Row, same_ceiling
+from gpuwatch.analysis.comparison.comparison_row import ComparisonRow, same_ceiling
 from gpuwatch.analysis.comparison.training_rows import GROUP, trained_alike
 from gpuwatch.analysis.summary.identity import baseline, sound
 from gpuwatch.analysis.summary.summary import Summary
@@ -14,7 +14,7 @@ _SAMPLED = frozenset({"mean", "over the window", "maximum"})
 """Groups of rows that are over the session's window, whichever that is."""
 
 
-def with_ratios(row: Row, sessions: Sequence[Summary]) -> Row:
+def with_ratios(row: ComparisonRow, sessions: Sequence[Summary]) -> ComparisonRow:
     """``row`` with each value over that of the first session that did not fail."""
     base = baseline(sessions)
     if base is None:
@@ -23,7 +23,7 @@ def with_ratios(row: Row, sessions: Sequence[Summary]) -> Row:
     return replace(row, ratios=ratios)
 
 
-def ratio(row: Row, sessions: Sequence[Summary], base: int, at: int) -> float | None:
+def ratio(row: ComparisonRow, sessions: Sequence[Summary], base: int, at: int) -> float | None:
     """The value of ``at`` over that of ``base``; ``None`` where they are not of the same thing, as
     are losses of runs that were trained with other seeds or for other numbers of steps."""
     value, first = row.values[at], row.values[base]

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from gpuwatch.analysis.comparison.comparison_row import Row as Row
+from gpuwatch.analysis.comparison.comparison_row import ComparisonRow as ComparisonRow
 from gpuwatch.analysis.comparison.comparison_row import Value, ceiling_notes, row_of
 from gpuwatch.analysis.comparison.efficiency_rows import efficiency_rows, energy_notes, kernel_rows
 from gpuwatch.analysis.comparison.notes import session_notes
@@ -32,7 +32,7 @@ class Comparison:
     sessions: tuple[Summary, ...]
     baseline: int | None
     """Place of the session that ratios are against: the first that did not fail."""
-    rows: tuple[Row, ...]
+    rows: tuple[ComparisonRow, ...]
     differences: tuple[Difference, ...]
     notes: tuple[str, ...]
     """What a reader must know before believing a ratio."""
@@ -126,7 +126,7 @@ def _environment(key: str) -> Value:
     return lambda session: number(session.environment.get(key))
 
 
-def _time_row(name: str, key: str, sessions: Sequence[Summary]) -> Row:
+def _time_row(name: str, key: str, sessions: Sequence[Summary]) -> ComparisonRow:
     row = row_of("start-up and time", name, "s", sessions, _timing(key))
     if name not in ("user", "sys"):
         return row
@@ -160,7 +160,7 @@ def _metric_rows(
     value: Callable[[Statistic], float | None],
     *,
     counters: bool,
-) -> list[Row]:
+) -> list[ComparisonRow]:
     rows = []
     gpus = sorted({gpu.id for session in sessions for gpu in used_gpus(session)})
     for name in names:
@@ -184,11 +184,11 @@ def _statistic_row(
     unit: str,
     statistics: Sequence[Statistic | None],
     value: Callable[[Statistic], float | None],
-) -> Row:
+) -> ComparisonRow:
     values = tuple(None if each is None else value(each) for each in statistics)
     methods = tuple(Method.UNAVAILABLE if each is None else each.method for each in statistics)
     at_most = tuple(method is Method.BOUND for method in methods)
-    return Row(group, name, unit, values, methods, at_most=at_most)
+    return ComparisonRow(group, name, unit, values, methods, at_most=at_most)
 
 
 def _of_gpu(session: Summary, gpu: str, name: str) -> Statistic | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
-from gpuwatch.analysis.comparison.comparison_row import Row, row_of
+from gpuwatch.analysis.comparison.comparison_row import ComparisonRow, row_of
 from gpuwatch.analysis.summary.identity import training as settings_of
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.analysis.summary.training import NAMES, Reported, unit_of
@@ -23,7 +23,7 @@ def name_of(key: str, kind: str) -> str:
 _PLACES = {name_of(key, kind): (key, kind) for kind in (STEP, EPOCH) for key in NAMES}
 
 
-def training_rows(sessions: Sequence[Summary]) -> list[Row]:
+def training_rows(sessions: Sequence[Summary]) -> list[ComparisonRow]:
     """What the last step and the last epoch told, and which these are."""
     rows = []
     for kind in (STEP, EPOCH):
@@ -37,7 +37,7 @@ def training_rows(sessions: Sequence[Summary]) -> list[Row]:
     return rows
 
 
-def trained_alike(row: Row, one: Summary, other: Summary) -> bool:
+def trained_alike(row: ComparisonRow, one: Summary, other: Summary) -> bool:
     """Whether two values of a row of this group are of one seed and of as many steps or epochs:
     only then is a difference between them one of arithmetic."""
     if row.name not in _PLACES:

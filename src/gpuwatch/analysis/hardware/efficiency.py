@@ -26,7 +26,7 @@ from gpuwatch.analysis.hardware.profile import Counters
 from gpuwatch.analysis.hardware.program import Program
 from gpuwatch.analysis.hardware.roofline import Roofline, roofline_of
 from gpuwatch.analysis.hardware.traffic import METRIC, Traffic, traffic_of
-from gpuwatch.analysis.measured_value import Figure, unknown
+from gpuwatch.analysis.measured_value import MeasuredValue, unknown
 from gpuwatch.analysis.samples.channels import Samples
 from gpuwatch.analysis.samples.cpu_time import cpu_shares, logical_cores
 from gpuwatch.analysis.samples.window import Window
@@ -57,20 +57,20 @@ class Efficiency:
     """Ids of the devices that rates and ceilings are of: all GPUs of the run together, or the CPU.
     """
     data_type: str | None
-    flop_rate: Figure
+    flop_rate: MeasuredValue
     """Model FLOP/s over the timed steps."""
     flop_shares: tuple[Share, ...]
     """Of every compute ceiling of the run's data type: measured, peak, data sheet."""
-    mfu: Figure
+    mfu: MeasuredValue
     """Model FLOP utilization: forward and backward FLOP per second over the peak of the data type
     at the maximum clock."""
-    bytes_rate: Figure
+    bytes_rate: MeasuredValue
     """Algorithmic bytes per second over the timed steps."""
     bytes_shares: tuple[Share, ...]
-    bandwidth: Figure
+    bandwidth: MeasuredValue
     """Bytes to and from device memory per second, measured."""
     bandwidth_shares: tuple[Share, ...]
-    intensity: Figure
+    intensity: MeasuredValue
     """FLOP per byte, of the most trustworthy bytes."""
     traffic: Traffic
     energy: Energy
@@ -166,11 +166,11 @@ def efficiency_of(
     )
 
 
-def _rate(metrics: Metrics, name: str) -> Figure:
+def _rate(metrics: Metrics, name: str) -> MeasuredValue:
     found = metrics[name]
     if found.mean is None:
         return unknown(found.unit, found.reason or "not known", found.source)
-    return Figure(found.mean, found.unit, found.method, found.source)
+    return MeasuredValue(found.mean, found.unit, found.method, found.source)
 
 
 def _mean(metrics: Metrics, name: str) -> float | None:
@@ -196,11 +196,11 @@ def _shares(value: float | None, ceilings: Sequence[Ceiling]) -> tuple[Share, ..
 
 
 def _mfu(
-    flop: Figure,
+    flop: MeasuredValue,
     data_type: str | None,
     gpus: Sequence[DeviceRow],
     every: Mapping[str, Sequence[Ceiling]],
-) -> Figure:
+) -> MeasuredValue:
     if flop.value is None:
         return unknown("1", flop.reason or "no FLOP/s are known")
     if not gpus:
@@ -216,14 +216,14 @@ def _mfu(
         f"model FLOP (forward and backward) per second over the {peak.text}, "
         f"{units.si(peak.value, peak.unit)} ({peak.source})"
     )
-    return Figure(flop.value / peak.value, "1", Method.COUNTED, source)
+    return MeasuredValue(flop.value / peak.value, "1", Method.COUNTED, source)
 
 
-def _intensity(roofline: Roofline) -> Figure:
+def _intensity(roofline: Roofline) -> MeasuredValue:
     if not roofline.points:
         return unknown("FLOP/By", roofline.reason or "not known")
     point = roofline.points[0]
-    return Figure(point.intensity, "FLOP/By", point.method, point.text)
+    return MeasuredValue(point.intensity, "FLOP/By", point.method, point.text)
 
 
 def _step_rate(work: Work, window: Window) -> float | None:

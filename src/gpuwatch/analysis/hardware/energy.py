@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from gpuwatch.analysis.measured_value import Figure, divided, unknown
+from gpuwatch.analysis.measured_value import MeasuredValue, divided, unknown
 from gpuwatch.analysis.samples.channels import FULL, Means, Samples, added, arrays, integral, middle
 from gpuwatch.analysis.samples.window import Window
 from gpuwatch.analysis.statistics.description import Statistic, unavailable
@@ -32,14 +32,14 @@ _NEGLIGIBLE = 0.001
 class Energy:
     """Joules; nothing is said of windows under one second."""
 
-    gpu: Figure
+    gpu: MeasuredValue
     """Of all GPUs that the run used, over the timed steps."""
-    gpu_per_step: Figure
-    gpu_per_sample: Figure
-    cpu: Figure
+    gpu_per_step: MeasuredValue
+    gpu_per_sample: MeasuredValue
+    cpu: MeasuredValue
     """Of the CPU packages: the whole machine's, whoever used them."""
-    cpu_per_step: Figure
-    cpu_per_sample: Figure
+    cpu_per_step: MeasuredValue
+    cpu_per_sample: MeasuredValue
 
 
 def energy_of(
@@ -67,11 +67,11 @@ def energy_of(
     )  # fmt: skip
 
 
-def _per_step(energy: Figure, steps: int | None) -> Figure:
+def _per_step(energy: MeasuredValue, steps: int | None) -> MeasuredValue:
     return divided(energy, steps, "J", "the timed steps", "no timed step was reported")
 
 
-def _per_sample(energy: Figure, batch: float | None) -> Figure:
+def _per_sample(energy: MeasuredValue, batch: float | None) -> MeasuredValue:
     return divided(
         energy, batch, "J", "the timed steps' samples", "the workload reported no samples"
     )
@@ -108,7 +108,7 @@ def with_energy(
     return {**metrics, COUNTER: told}
 
 
-def gpu_energy(samples: Sequence[Samples], gpus: Sequence[str], window: Window) -> Figure:
+def gpu_energy(samples: Sequence[Samples], gpus: Sequence[str], window: Window) -> MeasuredValue:
     """Joules that all ``gpus`` together took in ``window``, with the error that is to be expected.
 
     By the integral of power in windows under :data:`COUNTER_FROM`, else by the energy counter; by
@@ -131,10 +131,10 @@ def gpu_energy(samples: Sequence[Samples], gpus: Sequence[str], window: Window) 
     source = "; ".join(dict.fromkeys(figure.source for figure in figures))
     if len(gpus) > 1:
         source += f"; sum over {len(gpus)} GPUs"
-    return Figure(total, "J", Method.MEASURED, source)
+    return MeasuredValue(total, "J", Method.MEASURED, source)
 
 
-def _gpu(samples: Sequence[Samples], gpu: str, window: Window) -> Figure:
+def _gpu(samples: Sequence[Samples], gpu: str, window: Window) -> MeasuredValue:
     of_gpu = {each.channel.metric: each for each in samples if each.channel.device == gpu}
     by_counter = (COUNTER, added, _dated, "energy counter")
     by_power = (POWER, integral, _scattered, "integral of power over time")
@@ -154,7 +154,7 @@ def _gpu(samples: Sequence[Samples], gpu: str, window: Window) -> Figure:
         else:
             source = f"{name} ({found.channel.source}){error(found.values, window)}"
             source += "".join(f"; {each}" for each in reasons if "did not move" in each)
-            return Figure(part.total / part.coverage, "J", Method.MEASURED, source)
+            return MeasuredValue(part.total / part.coverage, "J", Method.MEASURED, source)
     return unknown("J", "; ".join(reasons))
 
 
@@ -180,7 +180,7 @@ def _scattered(values: Sequence[tuple[int, float]], window: Window) -> str:
     return f", within {units.percent(error)} by the scatter of {inside.size} {each}"
 
 
-def _cpu(samples: Sequence[Samples], window: Window) -> Figure:
+def _cpu(samples: Sequence[Samples], window: Window) -> MeasuredValue:
     found = next((each for each in samples if each.channel.metric == CPU_POWER), None)
     if found is None:
         return unknown("J", "the power of the CPU packages was not sampled")
@@ -188,7 +188,7 @@ def _cpu(samples: Sequence[Samples], window: Window) -> Figure:
     if part.coverage < FULL:
         return unknown("J", found.channel.reason or _covers(part.coverage))
     source = f"integral of power over time ({found.channel.source})"
-    return Figure(part.total / part.coverage, "J", Method.MEASURED, source)
+    return MeasuredValue(part.total / part.coverage, "J", Method.MEASURED, source)
 
 
 def _covers(coverage: float) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gpuwatch.analysis.measured_value import Figure, divided, unknown
+from gpuwatch.analysis.measured_value import MeasuredValue, divided, unknown
 from gpuwatch.analysis.samples.channels import FULL, Samples, integral
 from gpuwatch.analysis.samples.window import Window
 from gpuwatch.core import units
@@ -21,14 +21,14 @@ Compute's documentation, "Memory Chart": a sector is 32 bytes)."""
 class Traffic:
     """What all used GPUs read from and wrote to their memory in the window."""
 
-    total: Figure
+    total: MeasuredValue
     """Bytes. Measured where samples cover 90 % of the window or more, then scaled to all of it;
     with less a bound: at least what the covered part moved."""
-    sectors: Figure
+    sectors: MeasuredValue
     """The same in sectors of 32 bytes."""
-    per_step: Figure
+    per_step: MeasuredValue
     """Bytes per timed step."""
-    rate: Figure
+    rate: MeasuredValue
     """Bytes per second, over the window."""
     coverage: float | None
     """Share of the window that samples cover, of the GPU with the least."""
@@ -69,11 +69,11 @@ def traffic_of(
     if coverage >= FULL:
         value = sum(each.total / each.coverage for each in integrals)
         source += f", scaled from the {known} of the window that its samples cover"
-        total = Figure(value, "By", Method.MEASURED, source)
+        total = MeasuredValue(value, "By", Method.MEASURED, source)
     else:
         reason = f"samples cover only {known} of the window"
         value = sum(each.total for each in integrals)
-        total = Figure(value, "By", Method.BOUND, source, reason)
+        total = MeasuredValue(value, "By", Method.BOUND, source, reason)
     return Traffic(
         total,
         divided(total, SECTOR, "{sector}", "32 bytes", ""),

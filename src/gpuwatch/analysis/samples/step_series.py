@@ -88,7 +88,7 @@ class Single:
         return float(self.times.mean())
 
 
-class Together:
+class StepBuckets:
     """Buckets of times with their weights; steps are known to the bucket."""
 
     def __init__(self, values: np.ndarray, weights: np.ndarray, sizes: Sequence[int]) -> None:
@@ -214,7 +214,7 @@ def series_of(timed: Sequence[StepLine]) -> Told:
     values = np.frombuffer(joined)
     if not any(isinstance(row, StepBucket) and row.weights is not None for row in timed):
         return Single(values), None
-    together = Together(values, np.frombuffer(weights, np.uint32).astype(float), sizes)
+    together = StepBuckets(values, np.frombuffer(weights, np.uint32).astype(float), sizes)
     if not together.good():
         return Single(np.array([])), "a step time that was reported is none that a step can take"
     return together, None

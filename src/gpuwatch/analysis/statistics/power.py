@@ -17,7 +17,7 @@ from gpuwatch.core.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True)
-class Resolves:
+class DetectableChange:
     """What so many blocks can tell at this noise, at a power of 80 %."""
 
     blocks: int
@@ -60,7 +60,7 @@ def blocks_to_decide(
     return int(blocks[enough[0]]) if enough.size else None
 
 
-def resolves(noise: float, margin: float, blocks: int) -> Resolves:
+def resolves(noise: float, margin: float, blocks: int) -> DetectableChange:
     """What ``blocks`` paired blocks can tell at ``noise`` (relative standard deviation of one run).
 
     Raises:
@@ -72,7 +72,9 @@ def resolves(noise: float, margin: float, blocks: int) -> Resolves:
     beyond = max(zero, math.log1p(margin) + _reach(noise, blocks, _stricter(noise, margin)))
     # No change at all is called different in one study of twenty, and SAME in the others.
     same = (1 - ALPHA) * float(power_within(0.0, noise, margin, np.array([blocks]))[0])
-    return Resolves(blocks, relative(zero), relative(beyond), blocks >= FEWEST and same >= POWER)
+    return DetectableChange(
+        blocks, relative(zero), relative(beyond), blocks >= FEWEST and same >= POWER
+    )
 
 
 def power_zero(change: float, noise: float, blocks: np.ndarray, level: float = ALPHA) -> np.ndarray:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from gpuwatch.analysis.comparison.verdict import FEWEST
 from gpuwatch.analysis.results import Contrast, NoiseFloor, Verdict
 from gpuwatch.analysis.statistics.intervals import Interval
-from gpuwatch.analysis.statistics.power import Resolves, resolves
+from gpuwatch.analysis.statistics.power import DetectableChange, resolves
 from gpuwatch.core import units
 
 BLOCKS = (5, 7, 10, 20)
@@ -55,7 +55,7 @@ def _range(low: float, high: float) -> str:
     return f"{units.percent(low).removesuffix(' %')} to {units.percent(high)}"
 
 
-def _found(told: Sequence[Resolves]) -> str:
+def _found(told: Sequence[DetectableChange]) -> str:
     usual = next(each for each in told if each.blocks == _USUAL)
     reach = next((each.blocks for each in told if each.same), None)
     same = (

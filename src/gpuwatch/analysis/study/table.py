@@ -11,10 +11,10 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 
 from gpuwatch.analysis.comparison.cells import STEP_TIME, ended_as_asked, valued
-from gpuwatch.analysis.comparison.comparison_row import ceiling_notes
+from gpuwatch.analysis.comparison.comparison_row import ComparisonRow, ceiling_notes
 from gpuwatch.analysis.comparison.efficiency_rows import energy_notes
 from gpuwatch.analysis.comparison.ratios import ratio
-from gpuwatch.analysis.comparison.side_by_side import Row, compare
+from gpuwatch.analysis.comparison.side_by_side import compare
 from gpuwatch.analysis.results import Cell, Contrast, Kind, Run, TableRow
 from gpuwatch.analysis.summary.identity import sound
 from gpuwatch.analysis.summary.summary import Summary
@@ -89,7 +89,7 @@ class _Value:
 
 
 def _row(
-    row: Row,
+    row: ComparisonRow,
     sessions: Sequence[Summary],
     of_cell: Sequence[_Places],
     against: Mapping[int, int],
@@ -119,7 +119,7 @@ def _row(
     )
 
 
-def _bound_of(row: Row, at: int) -> str | None:
+def _bound_of(row: ComparisonRow, at: int) -> str | None:
     if any(row.at_most[at : at + 1]):
         return AT_MOST
     return AT_LEAST if row.methods[at] is Method.BOUND else None

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from gpuwatch.analysis.measured_value import Figure, unknown
+from gpuwatch.analysis.measured_value import MeasuredValue, unknown
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.models import JSON, mapping, number
@@ -21,10 +21,10 @@ NAMES = {"loss": "loss", "acc1": "acc@1", "acc5": "acc@5"}
 
 
 @dataclass(frozen=True)
-class Last:
+class LastFigure:
     """A figure as it was printed last."""
 
-    figure: Figure
+    figure: MeasuredValue
     at: int | None
     """The number of the step or the epoch; ``None``: it never was."""
 
@@ -33,17 +33,17 @@ class Last:
 class Reported:
     """Of one kind of line."""
 
-    loss: Last
-    acc1: Last
-    acc5: Last
+    loss: LastFigure
+    acc1: LastFigure
+    acc5: LastFigure
 
     @property
-    def known(self) -> Mapping[str, Last]:
+    def known(self) -> Mapping[str, LastFigure]:
         """By its key each that has a value."""
         return {key: last for key, last in self.all.items() if last.figure.value is not None}
 
     @property
-    def all(self) -> Mapping[str, Last]:
+    def all(self) -> Mapping[str, LastFigure]:
         return {key: getattr(self, key) for key in NAMES}
 
     @property
@@ -85,26 +85,26 @@ def notes(training: Training) -> Sequence[str]:
     ]
 
 
-def _of_step(key: str, said: tuple[int, float] | None, reason: str) -> Last:
+def _of_step(key: str, said: tuple[int, float] | None, reason: str) -> LastFigure:
     if said is None:
-        return Last(unknown(unit_of(key), reason), None)
+        return LastFigure(unknown(unit_of(key), reason), None)
     step, value = said
-    return Last(_figure(key, value, f"step line of step {step}", f"at step {step}"), step)
+    return LastFigure(_figure(key, value, f"step line of step {step}", f"at step {step}"), step)
 
 
-def _of_epoch(key: str, epoch: Mapping[str, JSON], ended: float | None) -> Last:
+def _of_epoch(key: str, epoch: Mapping[str, JSON], ended: float | None) -> LastFigure:
     if ended is None or key not in epoch:
-        return Last(unknown(unit_of(key), "no epoch line tells it"), None)
+        return LastFigure(unknown(unit_of(key), "no epoch line tells it"), None)
     value = number(epoch.get(key))
     where = f"epoch {ended:.0f}"
     figure = _figure(key, math.nan if value is None else value, f"line of {where}", f"at {where}")
-    return Last(figure, int(ended))
+    return LastFigure(figure, int(ended))
 
 
-def _figure(key: str, value: float, source: str, where: str) -> Figure:
+def _figure(key: str, value: float, source: str, where: str) -> MeasuredValue:
     if not math.isfinite(value):
         return unknown(unit_of(key), f"{where} it was no finite number", source)
-    return Figure(value, unit_of(key), Method.MEASURED, source)
+    return MeasuredValue(value, unit_of(key), Method.MEASURED, source)
 
 
 def unit_of(key: str) -> str:

@@ -25,7 +25,7 @@ from gpuwatch.core.errors import ExitCode, GpuwatchError, UsageError
 from gpuwatch.core.json_schema import JSON_SCHEMA
 from gpuwatch.core.text import clean
 from gpuwatch.core.units import binary
-from gpuwatch.runners.image_build import Built
+from gpuwatch.runners.image_build import BuiltImage
 
 _LAST_LINES = 12
 
@@ -73,7 +73,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
     return ExitCode.DONE
 
 
-def _docker(arguments: argparse.Namespace, progress: PlainProgress) -> Built:
+def _docker(arguments: argparse.Namespace, progress: PlainProgress) -> BuiltImage:
     from gpuwatch.runners.docker.build import build
 
     return build(
@@ -85,7 +85,7 @@ def _docker(arguments: argparse.Namespace, progress: PlainProgress) -> Built:
     )
 
 
-def _apptainer(arguments: argparse.Namespace, progress: PlainProgress) -> Built:
+def _apptainer(arguments: argparse.Namespace, progress: PlainProgress) -> BuiltImage:
     from gpuwatch.runners.apptainer.build import build
 
     return build(
@@ -97,7 +97,7 @@ def _apptainer(arguments: argparse.Namespace, progress: PlainProgress) -> Built:
     )
 
 
-def _tell(arguments: argparse.Namespace, built: Built) -> None:
+def _tell(arguments: argparse.Namespace, built: BuiltImage) -> None:
     if arguments.format == "json":
         from dataclasses import asdict
 

@@ -31,7 +31,7 @@ from gpuwatch.cli.options.cases import command_name
 from gpuwatch.cli.options.environments import environments
 from gpuwatch.core import paths, resource_check
 from gpuwatch.core.errors import ExitCode, NotAvailable
-from gpuwatch.core.models import Environment, Given, LaunchSpec, Problem, Workload
+from gpuwatch.core.models import Allocation, Environment, LaunchSpec, Problem, Workload
 from gpuwatch.core.text import document
 from gpuwatch.recorder.given import limits, resolve
 from gpuwatch.recorder.sources import Sources
@@ -164,14 +164,14 @@ def _report(
     )
 
 
-def _given(gpus: tuple[str, ...] | None) -> tuple[Given, Problem | None]:
+def _given(gpus: tuple[str, ...] | None) -> tuple[Allocation, Problem | None]:
     """What a run would get, and why no GPU; of GPUs that --gpus names the error is the answer."""
     try:
         given = resolve(gpus, os.environ)
     except NotAvailable as error:
         if gpus is not None:
             raise
-        return Given(limits=limits()), Problem("gpus-unclear", error.message, error.hint)
+        return Allocation(limits=limits()), Problem("gpus-unclear", error.message, error.hint)
     if given.gpus or not given.gpus_chosen:
         return given, None
     if gpus == ():
@@ -181,10 +181,10 @@ def _given(gpus: tuple[str, ...] | None) -> tuple[Given, Problem | None]:
 
 
 def _ask(
-    asked: Sequence[tuple[str, Environment]], given: Given, workload: Workload
-) -> tuple[report.Checked, ...]:
+    asked: Sequence[tuple[str, Environment]], given: Allocation, workload: Workload
+) -> tuple[report.EnvironmentCheck, ...]:
     """All runners at once: one that hangs holds up nobody."""
-    answers: dict[int, report.Checked] = {}
+    answers: dict[int, report.EnvironmentCheck] = {}
 
     def ask(place: int, text: str, environment: Environment) -> None:
         answers[place] = _checked(text, environment, given, workload)
@@ -207,8 +207,8 @@ def _ask(
 
 
 def _checked(
-    text: str, environment: Environment, given: Given, workload: Workload
-) -> report.Checked:
+    text: str, environment: Environment, given: Allocation, workload: Workload
+) -> report.EnvironmentCheck:
     spec = LaunchSpec(
         workload=workload,
         environment=environment,
@@ -219,7 +219,7 @@ def _checked(
         limits=given.limits,
     )
     with_gpus = replace(spec, gpus=given.gpus)
-    return report.Checked(
+    return report.EnvironmentCheck(
         text,
         environment,
         runners.engine(environment.kind),
@@ -228,7 +228,9 @@ def _checked(
     )
 
 
-def _with_dockers_image(found: Sequence[report.Checked]) -> tuple[report.Checked, ...]:
+def _with_dockers_image(
+    found: Sequence[report.EnvironmentCheck],
+) -> tuple[report.EnvironmentCheck, ...]:
     """Where Docker has the workloads' image, Apptainer's is made of that one without fetching."""
     own = [each for each in found if each.environment.image is None]
     if not any(each.environment.kind == "docker" and not each.without_gpu for each in own):
@@ -252,18 +254,20 @@ def _with_dockers_image(found: Sequence[report.Checked]) -> tuple[report.Checked
     )
 
 
-def _silent(text: str, environment: Environment, with_gpu: bool) -> report.Checked:
+def _silent(text: str, environment: Environment, with_gpu: bool) -> report.EnvironmentCheck:
     problem = Problem(
         "no-answer",
         f"its engine did not answer within {PATIENCE_SECONDS:g} s",
         "see whether the engine is stuck, or choose another --env",
     )
-    return report.Checked(text, environment, None, (problem,), (problem,) if with_gpu else None)
+    return report.EnvironmentCheck(
+        text, environment, None, (problem,), (problem,) if with_gpu else None
+    )
 
 
 def _with_torch(
-    each: report.Checked, refusals: Sequence[Problem | None], *, tried: bool
-) -> report.Checked:
+    each: report.EnvironmentCheck, refusals: Sequence[Problem | None], *, tried: bool
+) -> report.EnvironmentCheck:
     """A bare run on GPUs is only ready where its torch can use them all."""
     if each.environment.kind != "bare" or each.with_gpu != ():
         return each

@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 
-from gpuwatch.tui.display_options import THEMES, Look, only_ascii
+from gpuwatch.tui.display_options import THEMES, DisplayOptions, only_ascii
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -28,7 +28,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--read-only", action="store_true", help=argparse.SUPPRESS)
 
 
-def look(arguments: argparse.Namespace) -> Look:
+def look(arguments: argparse.Namespace) -> DisplayOptions:
     """What was asked for, and what the terminal needs."""
     poor = only_ascii(os.environ, sys.stdout.encoding)
-    return Look(arguments.ascii or poor, arguments.read_only, arguments.theme)
+    return DisplayOptions(arguments.ascii or poor, arguments.read_only, arguments.theme)

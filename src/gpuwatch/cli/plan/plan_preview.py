@@ -18,7 +18,7 @@ from gpuwatch.core.shell_line import in_bash, operator_among
 from gpuwatch.core.text import clean, document, shell
 from gpuwatch.recorder.request import Request, given_to, preflight
 from gpuwatch.recorder.resume import missing
-from gpuwatch.session.study.estimate import Known, about, cell, history
+from gpuwatch.session.study.estimate import KnownTimes, about, cell, history
 from gpuwatch.session.study.plan import Part, Plan, PlannedRun, case_label, read, unique
 
 
@@ -200,7 +200,7 @@ def _seconds(plan: Plan, request: Request) -> tuple[float | None, str]:
     cells = [cell(run) for run in runs]
     known = history(session_lookup.known_sessions(), dict.fromkeys(cells))
     if request.duration is not None:
-        known = Known(
+        known = KnownTimes(
             {each: [min(t, request.duration) for t in times] for each, times in known.runs.items()},
             known.pauses,
         )

@@ -19,7 +19,7 @@ _NO_BYTES = "NVML does not say how much memory it holds"
 
 
 @dataclass(frozen=True)
-class Held:
+class GpuUsage:
     """What a process has of one GPU."""
 
     bytes: int | None
@@ -29,7 +29,7 @@ class Held:
 
 
 @dataclass(frozen=True)
-class Holder:
+class GpuHolder:
     """Who it is: as far as the rows of ``gpu_process`` say."""
 
     name: str | None
@@ -37,18 +37,18 @@ class Holder:
     reason: str | None = None
 
 
-def held(listed: Mapping[str, Sequence[GpuProcess] | None]) -> dict[Key, Held]:
+def held(listed: Mapping[str, Sequence[GpuProcess] | None]) -> dict[Key, GpuUsage]:
     """By device and PID; one that is listed for compute and for graphics is one process."""
-    found: dict[Key, Held] = {}
+    found: dict[Key, GpuUsage] = {}
     for device, processes in listed.items():
         for process in processes or ():
             before = found.get((device, process.pid))
             if before is None:
-                found[device, process.pid] = Held(process.used, process.kind)
+                found[device, process.pid] = GpuUsage(process.used, process.kind)
                 continue
             sizes = [size for size in (before.bytes, process.used) if size is not None]
             kinds = ", ".join(dict.fromkeys((before.kind, process.kind)))
-            found[device, process.pid] = Held(max(sizes) if sizes else None, kinds)
+            found[device, process.pid] = GpuUsage(max(sizes) if sizes else None, kinds)
     return found
 
 
@@ -56,9 +56,9 @@ class GpuHolders:
     """Remembers what was written, and says what is worth a row."""
 
     def __init__(self) -> None:
-        self._written: dict[Key, tuple[Holder, Held]] = {}
+        self._written: dict[Key, tuple[GpuHolder, GpuUsage]] = {}
 
-    def same(self, now: Mapping[Key, Held]) -> bool:
+    def same(self, now: Mapping[Key, GpuUsage]) -> bool:
         """Whether no process appeared, left or changed its memory."""
         return now.keys() == self._written.keys() and all(
             self._written[key][1].bytes == each.bytes for key, each in now.items()
@@ -67,8 +67,8 @@ class GpuHolders:
     def rows(
         self,
         t: int,
-        now: Mapping[Key, Held],
-        who: Mapping[int, Holder],
+        now: Mapping[Key, GpuUsage],
+        who: Mapping[int, GpuHolder],
         shares: Mapping[str, ProcessShares],
         *,
         restate: bool,
@@ -85,7 +85,7 @@ class GpuHolders:
         return rows
 
 
-def _with_share(each: Held, shares: ProcessShares | None, pid: int) -> Held:
+def _with_share(each: GpuUsage, shares: ProcessShares | None, pid: int) -> GpuUsage:
     """With its share of the GPU's time: a process that NVML has no sample of was idle."""
     missing = [_NO_BYTES] if each.bytes is None else []
     share = None
@@ -96,7 +96,7 @@ def _with_share(each: Held, shares: ProcessShares | None, pid: int) -> Held:
     return replace(each, share=share, reason="; ".join(missing) or None)
 
 
-def _differs(one: Held, other: Held) -> bool:
+def _differs(one: GpuUsage, other: GpuUsage) -> bool:
     if replace(one, share=None) != replace(other, share=None):
         return True
     if one.share is None or other.share is None:
@@ -104,7 +104,7 @@ def _differs(one: Held, other: Held) -> bool:
     return abs(one.share - other.share) >= _SHARE
 
 
-def _row(t: int, key: Key, holder: Holder, each: Held, *, running: bool) -> Row:
+def _row(t: int, key: Key, holder: GpuHolder, each: GpuUsage, *, running: bool) -> Row:
     return (
         "INSERT INTO gpu_process (t, device, pid, name, owned, bytes, running, kind, share, reason)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",

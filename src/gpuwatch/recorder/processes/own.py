@@ -12,7 +12,7 @@ _DEEPEST = 64
 """Ancestors that are looked at."""
 
 
-class OwnProcesses:
+class RunProcesses:
     """Knows the run's processes by their ancestors, their session and their container.
 
     The tree alone does not do: NVML may list a process before the tree has found it, and one whose

@@ -9,13 +9,13 @@ import time
 from collections.abc import Callable, Mapping
 
 from gpuwatch.core.lazy_dataclass import dataclass
-from gpuwatch.recorder.processes.gpu_holders import GpuHolders, Held, Holder, Key, held
-from gpuwatch.recorder.processes.own import OwnProcesses
+from gpuwatch.recorder.processes.gpu_holders import GpuHolder, GpuHolders, GpuUsage, Key, held
+from gpuwatch.recorder.processes.own import RunProcesses
 from gpuwatch.session.rows import MPS_SERVER
 from gpuwatch.session.schema import MOST_PROCESSES, RESTATED_SECONDS
 from gpuwatch.session.writing.store import Row
 from gpuwatch.telemetry.nvml.source import NvmlSource
-from gpuwatch.telemetry.process.identity import Whose, named, whose
+from gpuwatch.telemetry.process.identity import ProcessIdentity, named, whose
 from gpuwatch.telemetry.process.others import OtherProcesses
 from gpuwatch.telemetry.process.proc_files import TICKS_PER_S
 from gpuwatch.telemetry.process.tree import ProcessRow
@@ -40,7 +40,7 @@ class _Watched:
     """A process, as it was seen and as it was written last."""
 
     row: ProcessRow
-    whose: Whose
+    whose: ProcessIdentity
     owned: bool | None
     cores: float | None = None
     written: tuple[float | None, int] | None = None
@@ -60,12 +60,12 @@ class ProcessWatch:
         self._clock = clock
         self._nvml = nvml
         self._tree = tree
-        self._own = OwnProcesses(tree) if tree is not None else None
+        self._own = RunProcesses(tree) if tree is not None else None
         self._others = OtherProcesses()
         self._same_pids = sees_host_pids()
         self._holders = GpuHolders()
         self._watched: dict[int, _Watched] = {}
-        self._who: dict[int, Holder] = {}
+        self._who: dict[int, GpuHolder] = {}
         self._lists_due = self._use_due = self._restate_due = 0.0
         self.used_by_tree: set[str] = set()
         """The devices that a process of the workload has been on."""
@@ -111,7 +111,7 @@ class ProcessWatch:
         """Idempotent."""
         self._others.keep(())
 
-    def _look(self, t: int, on_gpus: Mapping[Key, Held], *, restate: bool) -> list[Row]:
+    def _look(self, t: int, on_gpus: Mapping[Key, GpuUsage], *, restate: bool) -> list[Row]:
         """Rows of what the processes are and use."""
         tree = {row.pid: row for row in self._tree.rows()} if self._tree is not None else {}
         chosen = self._chosen(tree, on_gpus)
@@ -138,7 +138,7 @@ class ProcessWatch:
                 rows.append(_use_row(t, known))
         return rows
 
-    def _chosen(self, tree: Mapping[int, ProcessRow], on_gpus: Mapping[Key, Held]) -> list[int]:
+    def _chosen(self, tree: Mapping[int, ProcessRow], on_gpus: Mapping[Key, GpuUsage]) -> list[int]:
         """Which processes to watch, those that are watched already before new ones like them."""
         size: dict[int, int] = {}
         for (_, pid), each in on_gpus.items() if self._same_pids else ():
@@ -172,16 +172,16 @@ class ProcessWatch:
     def _owns(self, pid: int) -> bool | None:
         return None if self._own is None else self._own.owns(pid)
 
-    def _holder(self, pid: int) -> Holder:
+    def _holder(self, pid: int) -> GpuHolder:
         if not self._same_pids:
-            return Holder(None, None, OTHER_PIDS)
+            return GpuHolder(None, None, OTHER_PIDS)
         known = self._watched.get(pid)
         if known is not None:
-            return Holder(known.whose.name, known.owned)
+            return GpuHolder(known.whose.name, known.owned)
         if pid in self._who:  # it has ended; NVML's list is up to a second old
             return self._who[pid]
         told = whose(pid)
-        return Holder(told.name, self._owns(pid), told.reason)
+        return GpuHolder(told.name, self._owns(pid), told.reason)
 
 
 def _moved(known: _Watched) -> bool:

@@ -8,7 +8,7 @@ from gpuwatch.analysis.hardware.bound import OVER
 from gpuwatch.analysis.hardware.ceilings import MEASURED, Ceiling
 from gpuwatch.analysis.hardware.efficiency import Efficiency, Share
 from gpuwatch.analysis.hardware.kernels import KernelRow, short_name
-from gpuwatch.analysis.measured_value import Figure
+from gpuwatch.analysis.measured_value import MeasuredValue
 from gpuwatch.analysis.summary.summary import Summary
 from gpuwatch.core import units
 from gpuwatch.core.metrics import Method
@@ -69,7 +69,7 @@ def _merged(rows: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
     return [(", ".join(of), text) for text, of in names.items()]
 
 
-def _rate(figure: Figure, shares: Sequence[Share], *, cached: bool = False) -> str:
+def _rate(figure: MeasuredValue, shares: Sequence[Share], *, cached: bool = False) -> str:
     if figure.value is None:
         return f"unavailable: {figure.reason}"
     text = f"{shown(figure.value, figure.unit)} {figure.method.value}"
@@ -100,7 +100,7 @@ def _mfu(of: Efficiency) -> str:
     return f"{units.percent(of.mfu.value)}{told} ({of.mfu.method.value})"
 
 
-def _figure(figure: Figure) -> str:
+def _figure(figure: MeasuredValue) -> str:
     if figure.value is None:
         return f"unavailable: {figure.reason}"
     return f"{shown(figure.value, figure.unit)} {figure.method.value}, by {figure.source}"
@@ -125,7 +125,7 @@ def _energy(of: Efficiency) -> str:
     return f"{text}; CPU packages {told} {energy.cpu.method.value}" if told else text
 
 
-def _per(figure: Figure, what: str) -> str:
+def _per(figure: MeasuredValue, what: str) -> str:
     return "" if figure.value is None else f"{shown(figure.value, 'J')} {what}"
 
 

@@ -10,7 +10,7 @@ from gpuwatch.analysis.hardware.efficiency import Efficiency, Share
 from gpuwatch.analysis.hardware.kernels import times_of
 from gpuwatch.analysis.hardware.profile import Counters, Profile
 from gpuwatch.analysis.hardware.roofline import Roofline
-from gpuwatch.analysis.measured_value import Figure
+from gpuwatch.analysis.measured_value import MeasuredValue
 from gpuwatch.core.models import JSON
 
 
@@ -97,7 +97,7 @@ def counters(of: Counters | None) -> dict[str, JSON] | None:
     return found
 
 
-def figure(of: Figure) -> dict[str, JSON]:
+def figure(of: MeasuredValue) -> dict[str, JSON]:
     return {**asdict(of), "method": of.method.value}
 
 

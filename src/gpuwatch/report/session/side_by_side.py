@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import groupby
 
-from gpuwatch.analysis.comparison.side_by_side import Comparison, Row, headings, used_gpus
+from gpuwatch.analysis.comparison.comparison_row import ComparisonRow
+from gpuwatch.analysis.comparison.side_by_side import Comparison, headings, used_gpus
 from gpuwatch.analysis.comparison.training_rows import GROUP, STEP, name_of
 from gpuwatch.analysis.summary.identity import device_names
 from gpuwatch.analysis.summary.missing import missing
@@ -230,7 +231,7 @@ def _grid(
 
 
 def _line(
-    row: Row, escape: Callable[[object], str], baseline: int | None, *, beside: bool
+    row: ComparisonRow, escape: Callable[[object], str], baseline: int | None, *, beside: bool
 ) -> list[str]:
     """``beside``: ratios have a column of their own."""
     cells = []
@@ -247,7 +248,7 @@ def _line(
     return [f"  {escape(row.name)}", *cells, "/".join(methods)]
 
 
-def _cell(row: Row, value: float | None) -> str:
+def _cell(row: ComparisonRow, value: float | None) -> str:
     return moved(value) if row.is_traffic else shown(value, row.unit)
 
 

@@ -11,7 +11,7 @@ from gpuwatch.analysis.summary.training import NAMES, unit_of
 from gpuwatch.core import units
 from gpuwatch.core.metrics import Method
 from gpuwatch.core.models import JSON
-from gpuwatch.report.study.document import Grid, Heading, Item, Said, Section
+from gpuwatch.report.study.document import Grid, Heading, Item, LabelledSentence, Section
 from gpuwatch.report.study.why import middle_runs
 from gpuwatch.report.values import shown
 
@@ -24,7 +24,9 @@ def sweeps(result: StudyResult) -> Section:
     for sweep in result.sweeps:
         items += [Heading(sweep.label), _points(sweep)]
         items += [
-            Said("", f"{_value(each.value)}: {each.why}") for each in sweep.points if each.why
+            LabelledSentence("", f"{_value(each.value)}: {each.why}")
+            for each in sweep.points
+            if each.why
         ]
     return Section("sweeps", tuple(items))
 
@@ -101,15 +103,15 @@ def notes(result: StudyResult) -> Section:
     found = list(
         dict.fromkeys([*study_notes.notes(result), *study_notes.warnings(result), *result.notices])
     )
-    items = [Said("", each) for each in found[:_MOST_NOTES]]
+    items = [LabelledSentence("", each) for each in found[:_MOST_NOTES]]
     if more := len(found) - len(items):
-        items.append(Said("", f"{more} more notes: summary.json has all of them"))
+        items.append(LabelledSentence("", f"{more} more notes: summary.json has all of them"))
     return Section("notes", tuple(items))
 
 
 def method(result: StudyResult) -> Section:
     """How the primary metric, the intervals and every sampled metric were obtained."""
-    items: list[Item] = [Said("", text) for text in _primary(result.questions)]
+    items: list[Item] = [LabelledSentence("", text) for text in _primary(result.questions)]
     sessions = [
         run.session for question in result.questions for run in middle_runs(question) if run
     ]
@@ -128,9 +130,9 @@ def method(result: StudyResult) -> Section:
     for one in evidence:
         how = f"{one.method.value if one.method else 'recorded'}: {one.source}"
         sources.setdefault(how, {})[one.rung] = None
-    items += [Said("", f"{how}: {', '.join(names)}") for how, names in sources.items()]
+    items += [LabelledSentence("", f"{how}: {', '.join(names)}") for how, names in sources.items()]
     items += [
-        Said("", f"unavailable: {', '.join(names)}: {why}")
+        LabelledSentence("", f"unavailable: {', '.join(names)}: {why}")
         for why, names in missing(sessions).items()
     ]
     return Section("how each number was obtained", tuple(items))

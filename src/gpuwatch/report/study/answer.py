@@ -16,7 +16,7 @@ from gpuwatch.analysis.results import (
 )
 from gpuwatch.report.ranges import between
 from gpuwatch.report.study import rest
-from gpuwatch.report.study.document import Heading, Item, Plot, Said, Section
+from gpuwatch.report.study.document import Heading, Item, LabelledSentence, Plot, Section
 from gpuwatch.report.values import shown
 
 
@@ -42,30 +42,34 @@ def answer(result: StudyResult) -> Section:
         items.append(Heading("over all"))
     items += over_all
     if not items and len(result.sessions) > 1:
-        items += [Said("", each) for each in result.notes[:1]]
+        items += [LabelledSentence("", each) for each in result.notes[:1]]
     plot = _plot(result.questions)
     return Section("", (*items, *([plot] if plot else []), *missing(result)))
 
 
-def general(result: StudyResult) -> tuple[Said, ...]:
+def general(result: StudyResult) -> tuple[LabelledSentence, ...]:
     """What is said of several cells at once: means over cases, sweeps, noise."""
     several = len(result.sweeps) > 1
     return (
-        *(Said("overall", each.sentence) for each in result.overall),
+        *(LabelledSentence("overall", each.sentence) for each in result.overall),
         *(
-            Said("sweep", f"{of_sweep(each)}: {each.sentence}" if several else each.sentence)
+            LabelledSentence(
+                "sweep", f"{of_sweep(each)}: {each.sentence}" if several else each.sentence
+            )
             for each in result.sweeps
         ),
-        *(Said("noise", each.sentence) for each in result.noise),
+        *(LabelledSentence("noise", each.sentence) for each in result.noise),
     )
 
 
-def missing(result: StudyResult) -> tuple[Said, ...]:
+def missing(result: StudyResult) -> tuple[LabelledSentence, ...]:
     """Runs that did not take place with how to fix them, and how many are still to come."""
-    found = [Said("", why, hint) for why, hint in rest.not_run(result)]
+    found = [LabelledSentence("", why, hint) for why, hint in rest.not_run(result)]
     if result.to_come:
         runs = "1 run is" if result.to_come == 1 else f"{result.to_come} runs are"
-        found.append(Said("", f"{runs} still to come: this is what the others say so far"))
+        found.append(
+            LabelledSentence("", f"{runs} still to come: this is what the others say so far")
+        )
     return tuple(found)
 
 
@@ -84,11 +88,11 @@ def said(contrast: Contrast) -> str:
     return contrast.sentence
 
 
-def _said(question: Question, *, alone: bool) -> list[Said]:
-    found = [Said(word(each.verdict), said(each)) for each in question.contrasts]
+def _said(question: Question, *, alone: bool) -> list[LabelledSentence]:
+    found = [LabelledSentence(word(each.verdict), said(each)) for each in question.contrasts]
     if not found and alone:
         cells = [cell for cell in question.cells if len(cell.judged) > 1]
-        found = [Said("", _of(cell, question.metric)) for cell in cells]
+        found = [LabelledSentence("", _of(cell, question.metric)) for cell in cells]
     return found
 
 

@@ -7,7 +7,7 @@ from gpuwatch.core.lazy_dataclass import dataclass
 
 
 @dataclass(frozen=True)
-class Said:
+class LabelledSentence:
     """A sentence behind a word, such as a verdict or a name."""
 
     word: str
@@ -41,7 +41,7 @@ class Plot:
     contrasts: tuple[tuple[str, Verdict], ...]
 
 
-Item = Said | Heading | Grid | Plot
+Item = LabelledSentence | Heading | Grid | Plot
 
 
 @dataclass(frozen=True)

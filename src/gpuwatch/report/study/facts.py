@@ -7,7 +7,7 @@ import re
 from gpuwatch.analysis.results import Cell, Question
 from gpuwatch.core import units
 from gpuwatch.core.models import mapping
-from gpuwatch.report.study.document import Grid, Heading, Item, Said, Section
+from gpuwatch.report.study.document import Grid, Heading, Item, LabelledSentence, Section
 
 _TITLE = "what differs around the runs"
 _SHORTEST, _ROOM = 20, 120
@@ -28,14 +28,16 @@ def listed(question: Question) -> Section:
     for scope, key, values in rows:
         group = next((name for name, pattern in _FOLDED if pattern.match(key)), None)
         if group is None:
-            items.append(Said(_name(scope, key), " | ".join(values)))
+            items.append(LabelledSentence(_name(scope, key), " | ".join(values)))
         else:
             folded[group] = folded.get(group, 0) + 1
     if folded:
         told = ", ".join(f"{count} of {name}" for name, count in folded.items())
         many = sum(folded.values())
         items.append(
-            Said("", f"{many} more ({told}): in summary.md, summary.html and summary.json")
+            LabelledSentence(
+                "", f"{many} more ({told}): in summary.md, summary.html and summary.json"
+            )
         )
     return Section(_TITLE, tuple(items) if rows else ())
 

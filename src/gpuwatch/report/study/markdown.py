@@ -23,7 +23,7 @@ from gpuwatch.report.study import (
     origin as study_origin,
 )
 from gpuwatch.report.study.compared import compared, one_run_each
-from gpuwatch.report.study.document import Heading, Item, Plot, Said, Section
+from gpuwatch.report.study.document import Heading, Item, LabelledSentence, Plot, Section
 from gpuwatch.report.tables.plain import markdown_table
 from gpuwatch.report.values import ratio, shown
 
@@ -139,14 +139,14 @@ def _items(section: Section) -> list[str]:
     lines: list[str] = []
     before: Item | None = None
     for item in section.items:
-        apart = not (isinstance(item, Said) and isinstance(before, Said))
+        apart = not (isinstance(item, LabelledSentence) and isinstance(before, LabelledSentence))
         lines += ["", *_item(item)] if apart and lines else _item(item)
         before = item
     return lines
 
 
 def _item(item: Item) -> list[str]:
-    if isinstance(item, Said):
+    if isinstance(item, LabelledSentence):
         word = f"**{markdown(item.word)}** " if item.word else ""
         hint = f". Mend: {markdown(item.hint)}" if item.hint else ""
         return [f"- {word}{markdown(clean(item.text, _LONGEST_TEXT))}{hint}"]

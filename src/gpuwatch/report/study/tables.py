@@ -16,7 +16,7 @@ from gpuwatch.core.metrics import Method
 from gpuwatch.report import changes
 from gpuwatch.report.ranges import below, between
 from gpuwatch.report.study.answer import word
-from gpuwatch.report.study.document import Grid, Item, Said, Section
+from gpuwatch.report.study.document import Grid, Item, LabelledSentence, Section
 from gpuwatch.report.values import bounded, moved, ratio, shown
 from gpuwatch.session.study.plan import Plan
 
@@ -48,7 +48,7 @@ def cells(question: Question) -> Section:
     badges = {method for row in question.table for method in row.methods}
     marks = [f"({mark}) {each.value}" for each, mark in _BADGES.items() if each in badges]
     told += f"; {', '.join(marks)}, all else measured" if marks else "; all measured"
-    items = (Grid(head, tuple(rows)), Said("", told))
+    items = (Grid(head, tuple(rows)), LabelledSentence("", told))
     return Section("what was measured", items if rows else ())
 
 
@@ -133,14 +133,16 @@ def runs(question: Question, order: Mapping[str, int]) -> Section:
         Grid(("number: value", *(cell.label for cell in question.cells)), tuple(rows))
     ]
     items += [
-        Said("", f"{cell.label}, run {_place(run, order)}: no {question.metric}: {run.reason}")
+        LabelledSentence(
+            "", f"{cell.label}, run {_place(run, order)}: no {question.metric}: {run.reason}"
+        )
         for cell in question.cells
         for run in cell.runs
         if run.value is None
     ]
     if any(run.outlier for cell in question.cells for run in cell.runs):
         far = "more than ten scaled median absolute deviations from its cell's median"
-        items.append(Said("", f"{_OUTLIER} outlier, {far}: shown and kept"))
+        items.append(LabelledSentence("", f"{_OUTLIER} outlier, {far}: shown and kept"))
     return Section("runs", tuple(items))
 
 

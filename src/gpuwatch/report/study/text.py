@@ -21,7 +21,7 @@ from gpuwatch.report.study import (
     why,
 )
 from gpuwatch.report.study.compared import compared, one_run_each
-from gpuwatch.report.study.document import Grid, Heading, Item, Plot, Said, Section
+from gpuwatch.report.study.document import Grid, Heading, Item, LabelledSentence, Plot, Section
 from gpuwatch.report.tables.fitted import fitted
 
 _NARROWEST, _WIDEST = 40, 100
@@ -118,12 +118,12 @@ def _items(section: Section, columns: int) -> list[str]:
 def _width(items: Sequence[Item]) -> int:
     """Columns of the words up to the next heading."""
     until = itertools.takewhile(lambda item: not isinstance(item, Heading), items)
-    words = [clean(item.word) for item in until if isinstance(item, Said)]
+    words = [clean(item.word) for item in until if isinstance(item, LabelledSentence)]
     return max((len(word) for word in words if len(word) <= _LONGEST_WORD), default=0)
 
 
 def _item(item: Item, width: int, columns: int) -> list[str]:
-    if isinstance(item, Said):
+    if isinstance(item, LabelledSentence):
         word = clean(item.word)
         fits = 0 < len(word) <= _LONGEST_WORD
         text = item.text if fits or not word else f"{word}: {item.text}"

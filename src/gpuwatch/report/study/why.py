@@ -5,7 +5,7 @@ from __future__ import annotations
 from gpuwatch.analysis.hardware.kernels import KernelRow
 from gpuwatch.analysis.results import Question, Run
 from gpuwatch.report.session.efficiency import kernel_grid
-from gpuwatch.report.study.document import Grid, Heading, Item, Said, Section
+from gpuwatch.report.study.document import Grid, Heading, Item, LabelledSentence, Section
 from gpuwatch.report.study.tables import baseline_of
 
 
@@ -16,7 +16,7 @@ def evidence(question: Question) -> Section:
     for contrast in question.contrasts:
         if of := contrast.explanation.evidence:
             items.append(Heading(f"{question.cells[contrast.other].label} against {base}"))
-            items += [Said(each.rung, each.text) for each in of]
+            items += [LabelledSentence(each.rung, each.text) for each in of]
     bound = _bounds(question)
     items += [Heading("what bounds a run in the middle of each cell"), *bound] if bound else []
     return Section("what goes with it", tuple(items))
@@ -28,7 +28,7 @@ def _bounds(question: Question) -> list[Item]:
         if run is not None and run.session.workload.get("kind") not in ("machine", "import"):
             text = run.session.efficiency.roofline.verdict.text
             labels.setdefault(text, []).append(cell.label)
-    return [Said(", ".join(of), text) for text, of in labels.items()]
+    return [LabelledSentence(", ".join(of), text) for text, of in labels.items()]
 
 
 def middle_runs(question: Question) -> list[Run | None]:

@@ -33,7 +33,7 @@ _NO_TEXT = "a name in it is no text"
 _NUMBERS = frozenset({int, float, type(None)})
 
 
-class Limited(sqlite3.Connection):
+class BoundedConnection(sqlite3.Connection):
     """Made by :func:`connect`."""
 
     effort: _Effort
@@ -116,14 +116,14 @@ class _Effort:
         return int(self._spent > _INSTRUCTIONS + _PER_BYTE * size)
 
 
-def connect(path: Path, mode: str, *, alone: bool = False) -> Limited:
+def connect(path: Path, mode: str, *, alone: bool = False) -> BoundedConnection:
     """Open a file that is there: ``mode`` is ``"ro"``, or ``"rw"`` to roll its journal back.
 
     ``alone``: whatever lies beside it, SQLite neither looks at it nor removes it.
     """
     uri = f"file:{quote(os.fsencode(path.absolute()))}?mode={mode}{'&immutable=1' * alone}"
     connection = sqlite3.connect(
-        uri, uri=True, timeout=_PATIENCE_SECONDS, check_same_thread=False, factory=Limited
+        uri, uri=True, timeout=_PATIENCE_SECONDS, check_same_thread=False, factory=BoundedConnection
     )
     connection.effort = _Effort(path)
     connection.set_progress_handler(connection.effort, _STRIDE)

@@ -14,7 +14,7 @@ from itertools import islice
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON, number
 from gpuwatch.session.reading import limits
-from gpuwatch.session.reading.validation import Suspicious, in_order, whole
+from gpuwatch.session.reading.validation import Validated, in_order, whole
 from gpuwatch.session.rows import StepRow, columns_of
 from gpuwatch.session.schema import TIER_SECONDS, TIER_STATS
 
@@ -52,7 +52,7 @@ class TierColumns:
     """Of known values, so many each mean is of."""
 
 
-class BulkReads(Suspicious):
+class BulkReads(Validated):
     """The part of the reader that reads by column."""
 
     left_out: dict[str, None]

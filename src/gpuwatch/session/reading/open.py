@@ -21,7 +21,7 @@ from gpuwatch.core.errors import GpuwatchError, NewerSchema, NotASession, Storag
 from gpuwatch.core.paths import read_regular
 from gpuwatch.core.text import shell
 from gpuwatch.session import schema
-from gpuwatch.session.reading.bounded_connection import Limited, connect
+from gpuwatch.session.reading.bounded_connection import BoundedConnection, connect
 from gpuwatch.session.reading.journal import check, is_movable, is_shared, journal_of
 from gpuwatch.session.reading.private_copy import copy
 
@@ -33,15 +33,15 @@ _RENEW_SECONDS, _REST = 1.0, 20
 copying took."""
 
 
-class Opened:
+class OpenedSession:
     """A read-only connection, what had to be done to get it, and how to clean up after it."""
 
     def __init__(
         self,
-        connection: Limited,
+        connection: BoundedConnection,
         notice: str | None = None,
         folder: str | None = None,
-        again: Callable[[], Opened | None] = lambda: None,
+        again: Callable[[], OpenedSession | None] = lambda: None,
     ) -> None:
         self.connection = connection
         self.notice = notice
@@ -75,10 +75,10 @@ CUT = (
     "transaction may be there in part"
 )
 """Of a file that was copied alone while it was written: SQLite cannot always see that."""
-WriterAlive = Callable[[Limited], bool]
+WriterAlive = Callable[[BoundedConnection], bool]
 
 
-def open_session(path: Path, writer_alive: WriterAlive) -> Opened:
+def open_session(path: Path, writer_alive: WriterAlive) -> OpenedSession:
     """Open ``path`` read-only and check that it is a session.
 
     After a recorder was killed in mid-transaction the file needs its journal rolled back. If the
@@ -99,7 +99,7 @@ def open_session(path: Path, writer_alive: WriterAlive) -> Opened:
     if journal is not None:
         check(journal, real, journal)
     try:
-        opened = _checked(Opened(connect(real, "ro", alone=shared)), path)
+        opened = _checked(OpenedSession(connect(real, "ro", alone=shared)), path)
         try:
             if journal is None and path.suffix == schema.SUFFIX and _is_cut(opened, writer_alive):
                 opened.notice = CUT
@@ -118,7 +118,7 @@ def open_session(path: Path, writer_alive: WriterAlive) -> Opened:
                 with contextlib.suppress(FileExistsError):
                     # SQLite removes it, and without it the file looks cut.
                     journal.touch(0o600, exist_ok=False)
-                return _checked(Opened(connect(real, "ro")), path)
+                return _checked(OpenedSession(connect(real, "ro")), path)
         return _open_copy(path, real, journal, writer_alive)
     if 0 < _lacking(real) <= _PADDING:
         return _open_copy(path, real, None, writer_alive)
@@ -145,7 +145,7 @@ def _beside(real: Path) -> tuple[Path | None, bool]:
         raise StorageError(f"cannot read {real}: {error.strerror}") from error
 
 
-def _is_cut(opened: Opened, writer_alive: WriterAlive) -> bool:
+def _is_cut(opened: OpenedSession, writer_alive: WriterAlive) -> bool:
     """Whether a file without a journal should have one, as all have from their first commit until
     they are closed."""
     known = {key for (key,) in opened.connection.rows("SELECT key FROM meta LIMIT 1000")}
@@ -191,7 +191,7 @@ def _check_header(real: Path, path: Path) -> None:
         )
 
 
-def _checked(opened: Opened, path: Path) -> Opened:
+def _checked(opened: OpenedSession, path: Path) -> OpenedSession:
     """Refuse every table, index, view or trigger that the schema does not name."""
     try:
         ((version,),) = opened.connection.rows("PRAGMA user_version")
@@ -247,7 +247,9 @@ def _recover(path: Path, writer_alive: WriterAlive) -> None:
         connection.close()
 
 
-def _open_copy(path: Path, real: Path, journal: Path | None, writer_alive: WriterAlive) -> Opened:
+def _open_copy(
+    path: Path, real: Path, journal: Path | None, writer_alive: WriterAlive
+) -> OpenedSession:
     """Read a private copy: its journal rolled back, or padded where there is none."""
     again = _Again(path, real, writer_alive)
     folder = tempfile.mkdtemp(prefix="gpuwatch-")
@@ -262,7 +264,7 @@ def _open_copy(path: Path, real: Path, journal: Path | None, writer_alive: Write
             os.truncate(copied, copied.stat().st_size + lacking)
         if torn:
             _recover(copied, lambda _: False)
-        opened = _checked(Opened(connect(copied, "ro"), None, folder, again), path)
+        opened = _checked(OpenedSession(connect(copied, "ro"), None, folder, again), path)
         if padded:
             opened.notice = "its journal is missing: the last transaction may be lost"
         elif torn and not writer_alive(opened.connection):
@@ -301,7 +303,7 @@ class _Again:
         now = time.monotonic()
         self._due = now + max(_RENEW_SECONDS, _REST * (now - self._began))
 
-    def __call__(self) -> Opened | None:
+    def __call__(self) -> OpenedSession | None:
         if time.monotonic() < self._due or self._now() in (None, self._mark):
             return None
         return open_session(self._path, self._writer_alive)

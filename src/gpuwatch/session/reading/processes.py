@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from gpuwatch.core.models import JSON, number
 from gpuwatch.session.reading.limits import STRANGERS
 from gpuwatch.session.reading.validation import in_order, whole
-from gpuwatch.session.rows import GpuProcessRow, Presence, Processes, ProcessRow, Query
+from gpuwatch.session.rows import GpuPresence, GpuProcessRow, Processes, ProcessRow, Query
 from gpuwatch.session.schema import RESTATED_SECONDS
 
 RowAt = Callable[[str, int], int]
@@ -61,7 +61,7 @@ def processes_at(query: Query, version: int, row_at: RowAt, upto: int | None) ->
 
 def presences(
     query: Query, version: int, start: int, end: int, leave_out: Callable[[str], None]
-) -> tuple[Presence, ...]:
+) -> tuple[GpuPresence, ...]:
     """Every process that was on a GPU and not the workload's, for how long of ``start`` to ``end``.
 
     Each is counted from its first row to the one that says that it left. ``leave_out`` is told
@@ -73,7 +73,7 @@ def presences(
 
     extra = "kind, share" if version >= 2 else "NULL, NULL"
     since: dict[tuple[str, int], int] = {}
-    found: dict[tuple[str, int], Presence] = {}
+    found: dict[tuple[str, int], GpuPresence] = {}
     after = -1
     while rows := query(
         f"SELECT n, {_GPU_COLUMNS}, {extra} FROM gpu_process WHERE n > ? AND owned = 0 "  # noqa: S608
@@ -88,12 +88,12 @@ def presences(
             if key not in found and len(found) >= STRANGERS:
                 leave_out(f"of the processes of others the first {STRANGERS:,} are read")
                 continue
-            before = found.get(key) or Presence(*key, None, None, None, None, None, None, 0)
+            before = found.get(key) or GpuPresence(*key, None, None, None, None, None, None, 0)
             begun = since.pop(key, None)
             here = 0 if begun is None else within(begun, t)
             if running:
                 since[key] = t
-            found[key] = Presence(
+            found[key] = GpuPresence(
                 *key,
                 _text(name) or before.name,
                 None,
@@ -105,7 +105,7 @@ def presences(
             )
     whose = _whose(query, {pid for _, pid in found}) if version >= 2 else {}
     return tuple(
-        Presence(
+        GpuPresence(
             device,
             pid,
             one.name,

@@ -17,7 +17,7 @@ from gpuwatch.session.reading import limits
 from gpuwatch.session.reading.bounded_connection import MOST_BYTES
 from gpuwatch.session.reading.bulk import BulkReads, floats
 from gpuwatch.session.reading.log_lines import END, LogLine, lines
-from gpuwatch.session.reading.open import Opened, open_session
+from gpuwatch.session.reading.open import OpenedSession, open_session
 from gpuwatch.session.reading.parsed import Documents, bytes_of, channels_of, devices_of, step_of
 from gpuwatch.session.reading.processes import gpu_process, presences, processes_at
 from gpuwatch.session.reading.status import Status, status, writer_alive
@@ -27,9 +27,9 @@ from gpuwatch.session.rows import (
     ChannelRow,
     DeviceRow,
     EventRow,
+    GpuPresence,
     GpuProcessRow,
     LogRow,
-    Presence,
     Processes,
     StepBucket,
     StepRow,
@@ -53,7 +53,7 @@ class SessionReader(BulkReads):
         NotASession, NewerSchema, StorageError
     """
 
-    def __init__(self, path: Path, opened: Opened | None = None) -> None:
+    def __init__(self, path: Path, opened: OpenedSession | None = None) -> None:
         """``opened``: the file, where it is open already."""
         self.path = path
         self.opened = opened if opened is not None else open_session(path, writer_alive)
@@ -419,6 +419,6 @@ class SessionReader(BulkReads):
             self._processes = newest, found
         return self._processes[1]
 
-    def presences(self, start: int, end: int) -> tuple[Presence, ...]:
+    def presences(self, start: int, end: int) -> tuple[GpuPresence, ...]:
         """How long, from ``start`` to ``end``, others than the workload were on GPUs."""
         return presences(self._rows, self._version, start, end, self.leave_out)

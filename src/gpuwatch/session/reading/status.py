@@ -15,7 +15,7 @@ from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON, mapping
 from gpuwatch.core.processes import ProcessId
 from gpuwatch.core.text import to_paste
-from gpuwatch.session.reading.bounded_connection import Limited
+from gpuwatch.session.reading.bounded_connection import BoundedConnection
 from gpuwatch.session.reading.parsed import json_of
 
 SILENT_SECONDS = 10.0
@@ -116,7 +116,7 @@ def goes_on_alone(meta: Mapping[str, JSON]) -> bool:
     return not recorded and holder is not None and holder.alive() is True
 
 
-def writer_alive(connection: Limited) -> bool:
+def writer_alive(connection: BoundedConnection) -> bool:
     """Whether the recorder that the file names still runs here."""
     rows = connection.rows("SELECT value FROM meta WHERE key = 'recorder' LIMIT 1")
     recorder = process_id(json_of(rows[0][0])) if rows else None

@@ -14,7 +14,7 @@ _WRONG = (ArithmeticError, LookupError, TypeError, ValueError)
 """What making rows of values raises where these are not what a recorder writes."""
 
 
-class Suspicious:
+class Validated:
     """A reader whose public methods, also those of its subclasses, raise :class:`NotASession`
     where the file holds values that no recorder writes."""
 
@@ -29,7 +29,7 @@ class Suspicious:
 
 def _told(method: Callable[..., JSON]) -> Callable[..., JSON]:
     @wraps(method)
-    def read(self: Suspicious, *values: JSON, **named: JSON) -> JSON:
+    def read(self: Validated, *values: JSON, **named: JSON) -> JSON:
         try:
             return method(self, *values, **named)
         except _WRONG as error:

@@ -42,7 +42,7 @@ class Timing:
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownTimes:
     """What is known of how long things take, in seconds."""
 
     runs: Mapping[Cell, Sequence[float]] = field(default_factory=dict)
@@ -99,16 +99,16 @@ def of_session(meta: Mapping[str, JSON], path: Path) -> Timing | None:
     )
 
 
-def of_study(timings: Iterable[Timing]) -> Known:
+def of_study(timings: Iterable[Timing]) -> KnownTimes:
     """What the runs of one study tell of those that it has still to come, failed ones included."""
     ordered = sorted(timings, key=lambda each: each.start)
     runs: dict[Cell, list[float]] = {}
     for each in ordered:
         runs.setdefault(each.cell, []).append(each.seconds)
-    return Known(runs, [after.start - before.end for before, after in _neighbours(ordered)])
+    return KnownTimes(runs, [after.start - before.end for before, after in _neighbours(ordered)])
 
 
-def history(paths: Iterable[Path], cells: Iterable[Cell]) -> Known:
+def history(paths: Iterable[Path], cells: Iterable[Cell]) -> KnownTimes:
     """What earlier sessions on this host that finished tell of ``cells``; pauses without the
     cool-down. At most the hundred newest of ``paths`` are opened."""
     runs: dict[Cell, list[float]] = {each: [] for each in cells}
@@ -127,7 +127,7 @@ def history(paths: Iterable[Path], cells: Iterable[Cell]) -> Known:
         for before, after in _neighbours(sorted(seen, key=lambda each: each.start))
         if (rest := _cool_down(after)) is not None
     ]
-    return Known({each: times for each, times in runs.items() if times}, pauses)
+    return KnownTimes({each: times for each, times in runs.items() if times}, pauses)
 
 
 def about(seconds: float) -> str:

@@ -24,7 +24,7 @@ _BAD = frozenset({"failed", "killed", "lost", _UNREADABLE})
 
 
 @dataclass(frozen=True)
-class Place:
+class StudyPosition:
     """Where a run stands among the several of its study."""
 
     number: int
@@ -59,7 +59,7 @@ class Following:
     """Its session, there once it has begun."""
 
 
-def place(path: Path) -> Place | None:
+def place(path: Path) -> StudyPosition | None:
     """Where ``path`` stands in its study; ``None`` without a plan that has it among several."""
     plan = read(path.parent)
     run = _run(plan, path.name)
@@ -70,7 +70,7 @@ def place(path: Path) -> Place | None:
     ends = _ends(path.parent, before, metas)
     rest = [each for each in plan.runs[run.index :] if each.index not in plan.problems]
     part = plan.parts[run.part]
-    return Place(
+    return StudyPosition(
         number=run.index,
         total=len(plan.runs),
         failed=sum(ends[end] for end in _BAD),

@@ -43,7 +43,7 @@ class Contrast:
 
 
 @dataclass(frozen=True)
-class Saying:
+class SummarySentence:
     """A sentence of the summary."""
 
     kind: str
@@ -57,12 +57,12 @@ def contrasts(folder: Path) -> tuple[Contrast, ...]:
     return tuple(_contrasts(_part(content, "questions")))[:MOST_CONTRASTS]
 
 
-def sayings(folder: Path) -> tuple[Saying, ...]:
+def sayings(folder: Path) -> tuple[SummarySentence, ...]:
     """The sentences of verdicts, then of sweeps and of the noise; empty without a summary that can
     be read."""
     content = _content(folder / SUMMARY_JSON)
     said = (
-        Saying(clean(kind, 20), clean(text, _LONGEST_SAYING))
+        SummarySentence(clean(kind, 20), clean(text, _LONGEST_SAYING))
         for kind, text in _said(content)
         if isinstance(text, str) and text
     )

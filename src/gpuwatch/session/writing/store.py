@@ -26,7 +26,7 @@ _CACHE_KIB = 512
 """Of pages that a writer keeps; it goes back to few, and SQLite's own 2 MiB fill up in hours."""
 
 
-class Safety(enum.Enum):
+class Durability(enum.Enum):
     """What a commit survives beside the end of its recorder, which all survive."""
 
     MACHINE = "PRAGMA synchronous=FULL"
@@ -96,7 +96,7 @@ class SessionStore:
         path: Path,
         channels: Sequence[tuple[Channel, str, str]],
         rows: Iterable[Row] = (),
-        safety: Safety = Safety.MACHINE,
+        safety: Durability = Durability.MACHINE,
     ) -> SessionStore:
         """Make a new file, readable by its owner alone, that holds ``rows`` from the start.
 
@@ -140,7 +140,7 @@ class SessionStore:
         return cls.reopen(path, safety)
 
     @classmethod
-    def reopen(cls, path: Path, safety: Safety = Safety.MACHINE) -> SessionStore:
+    def reopen(cls, path: Path, safety: Durability = Durability.MACHINE) -> SessionStore:
         """Open an existing file to go on writing; a broken transaction is rolled back.
 
         A file of an older schema becomes one of the present schema.
@@ -271,7 +271,7 @@ def _file(path: Path) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
-def _connect(path: Path, safety: Safety) -> sqlite3.Connection:
+def _connect(path: Path, safety: Durability) -> sqlite3.Connection:
     connection = sqlite3.connect(
         path, timeout=0.5, isolation_level=None, check_same_thread=False, cached_statements=64
     )

@@ -32,7 +32,7 @@ class Field:
 
 
 @dataclass(frozen=True)
-class Way:
+class NvmlCall:
     """One call that gives the values of a reading, in the metrics' units."""
 
     source: str
@@ -46,7 +46,7 @@ class Reading:
     """Metrics that one call gives together, with the ways to get them, the best first."""
 
     metrics: tuple[str, ...]
-    ways: tuple[Way, ...]
+    ways: tuple[NvmlCall, ...]
     of_a_part: bool = False
     """A MIG device has one of its own; the others are the whole GPU's."""
     slow: bool = False
@@ -78,14 +78,14 @@ def _memory_v1(nvml: Any, handle: Any) -> Numbers:
     return (int(nvml.nvmlDeviceGetMemoryInfo(handle).used),)
 
 
-def field_way(source: str, number: int, per_unit: float) -> Way:
+def field_way(source: str, number: int, per_unit: float) -> NvmlCall:
     """A way that reads one field of NVML; ``per_unit`` of its unit are one."""
     field = Field(number, per_unit)
 
     def read(nvml: Any, handle: Any) -> Numbers:
         return field.taken(nvml, nvml.nvmlDeviceGetFieldValues(handle, [number])[0])
 
-    return Way(source, read, field)
+    return NvmlCall(source, read, field)
 
 
 def _power_usage(nvml: Any, handle: Any) -> Numbers:
@@ -130,13 +130,15 @@ follows the performance state; and of the PCIe traffic, whose calls block for 20
 READINGS = (
     Reading(
         ("hw.gpu.utilization", "hw.gpu.memory.busy"),
-        (Way("NVML nvmlDeviceGetUtilizationRates", _utilization),),
+        (NvmlCall("NVML nvmlDeviceGetUtilizationRates", _utilization),),
     ),
     Reading(
         ("hw.gpu.memory.usage",),
         (
-            Way("NVML nvmlDeviceGetMemoryInfo_v2", _memory_v2),
-            Way("NVML nvmlDeviceGetMemoryInfo (v1: the driver's reserve included)", _memory_v1),
+            NvmlCall("NVML nvmlDeviceGetMemoryInfo_v2", _memory_v2),
+            NvmlCall(
+                "NVML nvmlDeviceGetMemoryInfo (v1: the driver's reserve included)", _memory_v1
+            ),
         ),
         of_a_part=True,
     ),
@@ -144,25 +146,25 @@ READINGS = (
         ("hw.gpu.power",),
         (
             field_way("NVML field 186 (instant power)", 186, 1000),
-            Way(
+            NvmlCall(
                 "NVML nvmlDeviceGetPowerUsage (1 s average on Ampere and later except GA100)",
                 _power_usage,
             ),
             field_way("NVML field 185 (average power)", 185, 1000),
         ),
     ),
-    Reading(("hw.gpu.clock.sm",), (Way("NVML nvmlDeviceGetClockInfo SM", _clock(_SM)),)),
+    Reading(("hw.gpu.clock.sm",), (NvmlCall("NVML nvmlDeviceGetClockInfo SM", _clock(_SM)),)),
     Reading(
         ("hw.gpu.clock.memory",),
-        (Way("NVML nvmlDeviceGetClockInfo MEM", _clock(_MEMORY)),),
+        (NvmlCall("NVML nvmlDeviceGetClockInfo MEM", _clock(_MEMORY)),),
         slow=True,
         every_s=STEADY_S,
     ),
     Reading(
         ("hw.gpu.temperature",),
         (
-            Way("NVML nvmlDeviceGetTemperature", _temperature),
-            Way("NVML nvmlDeviceGetTemperatureV", _temperature_v),
+            NvmlCall("NVML nvmlDeviceGetTemperature", _temperature),
+            NvmlCall("NVML nvmlDeviceGetTemperatureV", _temperature_v),
         ),
         slow=True,
         every_s=STEADY_S,
@@ -171,19 +173,19 @@ READINGS = (
         ("hw.gpu.energy",),
         (
             field_way("NVML field 83 (total energy)", 83, 1000),
-            Way("NVML nvmlDeviceGetTotalEnergyConsumption", _energy),
+            NvmlCall("NVML nvmlDeviceGetTotalEnergyConsumption", _energy),
         ),
         slow=True,
     ),
     Reading(
         ("hw.gpu.pcie.transmit",),
-        (Way("NVML nvmlDeviceGetPcieThroughput TX (20 ms window)", _pcie(0)),),
+        (NvmlCall("NVML nvmlDeviceGetPcieThroughput TX (20 ms window)", _pcie(0)),),
         slow=True,
         every_s=STEADY_S,
     ),
     Reading(
         ("hw.gpu.pcie.receive",),
-        (Way("NVML nvmlDeviceGetPcieThroughput RX (20 ms window)", _pcie(1)),),
+        (NvmlCall("NVML nvmlDeviceGetPcieThroughput RX (20 ms window)", _pcie(1)),),
         slow=True,
         every_s=STEADY_S,
     ),

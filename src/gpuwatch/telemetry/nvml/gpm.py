@@ -29,7 +29,7 @@ from gpuwatch.telemetry.nvml.gpm_metrics import (
     with_bandwidth,
 )
 from gpuwatch.telemetry.nvml.gpm_requirements import Owner, hint_of
-from gpuwatch.telemetry.nvml.gpm_samples import NotOffered, Pair, Pairs
+from gpuwatch.telemetry.nvml.gpm_samples import GpmSamples, GpmUnsupported, Pair
 from gpuwatch.telemetry.nvml.hung_calls import unanswered
 
 RETRY_S, RETRY_LONGEST_S = 1.0, 10.0
@@ -68,7 +68,7 @@ class Gpm:
         self._peak = peak
         self._device = device
         self._no_peak = no_bandwidth(device, peak)
-        self._pairs = Pairs(nvml, self._watched, is_mig(device))
+        self._pairs = GpmSamples(nvml, self._watched, is_mig(device))
         self._wake = wake
         self._closing = False
         self._lock = threading.Lock()
@@ -177,7 +177,7 @@ class Gpm:
                 if not self._pairs.aimed:
                     self._pairs.aim(self._owner.handle)
                 self._took(epoch, self._pairs.take())
-            except NotOffered:
+            except GpmUnsupported:
                 self._refuse(epoch, not_offered(self._device))
             except self._nvml.NVMLError as error:
                 self._failed(epoch, error.value)

@@ -41,7 +41,7 @@ _MOST_MIB = 1e13 / _MIB
 
 
 @dataclass(frozen=True)
-class Wanted:
+class GpmMetric:
     """A metric of GPM and what gpuwatch calls it."""
 
     number: int
@@ -65,17 +65,17 @@ class Reading:
 
 
 WANTED = (
-    Wanted(2, "SM_UTIL", "hw.gpu.sm.activity", _PERCENT),
-    Wanted(3, "SM_OCCUPANCY", "hw.gpu.sm.occupancy", _PERCENT),
-    Wanted(5, "ANY_TENSOR_UTIL", "hw.gpu.tensor.activity", _PERCENT),
-    Wanted(10, "DRAM_BW_UTIL", DRAM_ACTIVITY, _PERCENT),
-    Wanted(11, "FP64_UTIL", "hw.gpu.fp64.activity", _PERCENT),
-    Wanted(12, "FP32_UTIL", "hw.gpu.fp32.activity", _PERCENT),
-    Wanted(13, "FP16_UTIL", "hw.gpu.fp16.activity", _PERCENT),
-    Wanted(20, "PCIE_TX_PER_SEC", PCIE[0], _MIB),
-    Wanted(21, "PCIE_RX_PER_SEC", PCIE[1], _MIB),
-    Wanted(61, "NVLINK_TOTAL_TX_PER_SEC", "hw.gpu.nvlink.transmit", _MIB),
-    Wanted(60, "NVLINK_TOTAL_RX_PER_SEC", "hw.gpu.nvlink.receive", _MIB),
+    GpmMetric(2, "SM_UTIL", "hw.gpu.sm.activity", _PERCENT),
+    GpmMetric(3, "SM_OCCUPANCY", "hw.gpu.sm.occupancy", _PERCENT),
+    GpmMetric(5, "ANY_TENSOR_UTIL", "hw.gpu.tensor.activity", _PERCENT),
+    GpmMetric(10, "DRAM_BW_UTIL", DRAM_ACTIVITY, _PERCENT),
+    GpmMetric(11, "FP64_UTIL", "hw.gpu.fp64.activity", _PERCENT),
+    GpmMetric(12, "FP32_UTIL", "hw.gpu.fp32.activity", _PERCENT),
+    GpmMetric(13, "FP16_UTIL", "hw.gpu.fp16.activity", _PERCENT),
+    GpmMetric(20, "PCIE_TX_PER_SEC", PCIE[0], _MIB),
+    GpmMetric(21, "PCIE_RX_PER_SEC", PCIE[1], _MIB),
+    GpmMetric(61, "NVLINK_TOTAL_TX_PER_SEC", "hw.gpu.nvlink.transmit", _MIB),
+    GpmMetric(60, "NVLINK_TOTAL_RX_PER_SEC", "hw.gpu.nvlink.receive", _MIB),
 )
 METRICS = (*(wanted.metric for wanted in WANTED), BANDWIDTH)
 """Every metric that GPM may give."""
@@ -92,7 +92,7 @@ def source_of(metric: str, peak: Peak) -> str:
     return f"{share} x peak DRAM bandwidth {peak.value / 1e9:.0f} GB/s ({peak.basis})"
 
 
-def judged(wanted: Wanted, code: int, raw: float, mig: bool = False) -> Reading:
+def judged(wanted: GpmMetric, code: int, raw: float, mig: bool = False) -> Reading:
     """What one metric's own return code and value (percent or MiB/s) are worth.
 
     PCIe and NVLink are no MIG device's own: ``nvml.h`` calls them the traffic of the GPU.

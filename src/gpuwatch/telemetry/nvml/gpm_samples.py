@@ -18,7 +18,7 @@ Watched = Callable[..., Any]
 """Calls ``function(*arguments)`` for ``watched(name, function, *arguments)``."""
 
 
-class NotOffered(Exception):
+class GpmUnsupported(Exception):
     """``nvmlGpmQueryDeviceSupport`` says that the GPU has no GPM."""
 
 
@@ -32,7 +32,7 @@ class Pair:
     raw: tuple[tuple[int, float], ...]
 
 
-class Pairs:
+class GpmSamples:
     """The samples of one GPU or GPU instance; belongs to one thread.
 
     Two samples are held and used in turn: the later one of a pair is the next pair's first.
@@ -66,14 +66,14 @@ class Pairs:
     def aim(self, handle: Any) -> None:
         """Ask whether the GPU has GPM and get two samples; a MIG device is read through its GPU.
 
-        Raises ``NotOffered`` where it has not.
+        Raises ``GpmUnsupported`` where it has not.
         """
         target, instance = handle, 0
         if self._mig:
             target = self._call("nvmlDeviceGetDeviceHandleFromMigDeviceHandle", handle)
             instance = int(self._call("nvmlDeviceGetGpuInstanceId", handle))
         if not self._call("nvmlGpmQueryDeviceSupport", target).isSupportedDevice:
-            raise NotOffered
+            raise GpmUnsupported
         while len(self._samples) < 2:
             self._samples.append(self._call("nvmlGpmSampleAlloc"))
         self._request = self._new_request()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from gpuwatch.telemetry.nvml.fields import Numbers, Reading, Way, call, field_way
+from gpuwatch.telemetry.nvml.fields import Numbers, NvmlCall, Reading, call, field_way
 
 QUIET_S = 5.0
 """Shortest time in seconds between two events about one GPU's clocks."""
@@ -88,12 +88,12 @@ class ErrorWatch:
         ]
 
 
-def _reasons(function: str) -> Way:
+def _reasons(function: str) -> NvmlCall:
     def read(nvml: Any, handle: Any) -> Numbers:
         reasons = int(call(nvml, function, handle))
         return int(by_power(reasons)), int(by_heat(reasons)), reasons
 
-    return Way(f"NVML {function}", read)
+    return NvmlCall(f"NVML {function}", read)
 
 
 def _errors(nvml: Any, handle: Any) -> Numbers:
@@ -120,7 +120,7 @@ HEALTH = (
     ),
     Reading(
         ("hw.gpu.ecc.corrected", "hw.gpu.ecc.uncorrected"),
-        (Way("NVML nvmlDeviceGetTotalEccErrors (volatile; only with ECC on)", _errors),),
+        (NvmlCall("NVML nvmlDeviceGetTotalEccErrors (volatile; only with ECC on)", _errors),),
         slow=True,
         every_s=ECC_S,
         watch=ErrorWatch,

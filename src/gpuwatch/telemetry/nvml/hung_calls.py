@@ -18,7 +18,7 @@ def unanswered(name: str) -> str:
     return f"{name} has not answered for over {FRESH_S:g} s"
 
 
-class Silences:
+class HungCalls:
     """Turns the calls in progress into events: one when a call hangs, one when it returned."""
 
     def __init__(self) -> None:

@@ -22,15 +22,15 @@ from gpuwatch.telemetry.nvml.fields import GpuProcess, facts
 from gpuwatch.telemetry.nvml.gpm import Gpm, wait_for_any
 from gpuwatch.telemetry.nvml.gpm_metrics import HASTE_S
 from gpuwatch.telemetry.nvml.gpu import RETRY_S, Gpu
-from gpuwatch.telemetry.nvml.hung_calls import Call, Place, Silences, unanswered
+from gpuwatch.telemetry.nvml.hung_calls import Call, HungCalls, Place, unanswered
 from gpuwatch.telemetry.nvml.probe import FRESH_S, Journal
 from gpuwatch.telemetry.nvml.process_utilization import ProcessShares
 from gpuwatch.telemetry.nvml.selection import Found
 from gpuwatch.telemetry.nvml.start import ANSWER_S, begin, silent
 from gpuwatch.telemetry.nvml.xid import XidWatch
-from gpuwatch.telemetry.polling.poller import PATIENCE_S, EverySecond, Rounds
+from gpuwatch.telemetry.polling.poller import PATIENCE_S, EverySecond, Poller
 from gpuwatch.telemetry.polling.worker import within
-from gpuwatch.telemetry.polling.worker_pool import Lanes
+from gpuwatch.telemetry.polling.worker_pool import WorkerPool
 
 __all__ = ["GpuProcess", "NvmlSource", "Unavailable", "open_nvml"]
 
@@ -110,17 +110,17 @@ class NvmlSource:
             for one, device in zip(chosen, self._devices, strict=True)
         ]
         round_s = SAMPLE_PATIENCE_S if interval_s is None else interval_s * ROUND_SHARE
-        self._lane = Lanes("gpuwatch-nvml", Gpu.read_fast, SAMPLE_PATIENCE_S, round_s)
+        self._lane = WorkerPool("gpuwatch-nvml", Gpu.read_fast, SAMPLE_PATIENCE_S, round_s)
         self._closing = threading.Event()
         self._revival = threading.Lock()
-        self._silences = Silences()
+        self._silences = HungCalls()
         self._restarted = time.monotonic()
         ready = [threading.Event() for _ in self._gpus]
         beat = EverySecond(self._closing)
-        self._rounds = Rounds(_read_slow, self._look_after, self._closing, beat)
+        self._rounds = Poller(_read_slow, self._look_after, self._closing, beat)
         self._gpms = [gpu.gpm for gpu in self._gpus if gpu.gpm is not None]
         wait = partial(wait_for_any, wake=self._gpm_wake)
-        self._gpm_rounds = Rounds(Gpm.turn, Gpm.run, self._closing, wait)
+        self._gpm_rounds = Poller(Gpm.turn, Gpm.run, self._closing, wait)
         self._threads = [
             threading.Thread(
                 target=self._begin, args=(gpu, done), name=f"gpuwatch-{gpu.id}", daemon=True

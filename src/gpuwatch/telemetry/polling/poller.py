@@ -23,7 +23,7 @@ PATIENCE_S = 0.25
 
 
 class EverySecond:
-    """Waits for the next round of :class:`Rounds` on a beat; for ``closing`` at most so long."""
+    """Waits for the next round of :class:`Poller` on a beat; for ``closing`` at most so long."""
 
     def __init__(self, closing: threading.Event) -> None:
         self._closing = closing
@@ -35,7 +35,7 @@ class EverySecond:
         self._closing.wait(self._due - now)
 
 
-class Rounds(Generic[Item]):
+class Poller(Generic[Item]):
     """Calls ``read(item)`` for each item that was added; ``read`` must not raise.
 
     It says whether the item may stay; one that may not, or was not quick, goes to ``alone(item)``

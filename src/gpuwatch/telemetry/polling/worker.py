@@ -68,7 +68,7 @@ class _Worker(Generic[Item]):
             self._done.release()
 
 
-class Lane(Generic[Item]):
+class Worker(Generic[Item]):
     """Runs ``work(item)`` for items in turn on another thread.
 
     An item that takes longer than ``patience_s`` is left behind with its thread and skipped until

@@ -7,23 +7,25 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Generic
 
-from gpuwatch.telemetry.polling.worker import Item, Lane
+from gpuwatch.telemetry.polling.worker import Item, Worker
 
 LATE_ROUNDS = 3
 """So many rounds, one after the other, must have been late for there to be more lanes."""
 
 
-class Lanes(Generic[Item]):
+class WorkerPool(Generic[Item]):
     """Runs ``work(item)`` for all items in rounds that shall be over within ``round_s`` seconds.
 
-    There is one :class:`Lane` at first, and twice as many whenever that was not enough.
+    There is one :class:`Worker` at first, and twice as many whenever that was not enough.
     """
 
     def __init__(
         self, name: str, work: Callable[[Item], None], patience_s: float, round_s: float
     ) -> None:
         self._stuck: dict[Item, float] = {}
-        self._make: Callable[[], Lane[Item]] = partial(Lane, name, work, patience_s, self._stuck)
+        self._make: Callable[[], Worker[Item]] = partial(
+            Worker, name, work, patience_s, self._stuck
+        )
         self._lanes = [self._make()]
         self._round_s = round_s
         self._late = 0

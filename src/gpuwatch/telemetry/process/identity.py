@@ -29,7 +29,7 @@ _WITH_VALUE = re.compile(r"-(?!-)[^cmWX]*([cmWX])(.*)", re.DOTALL)
 
 
 @dataclass(frozen=True)
-class Whose:
+class ProcessIdentity:
     """What is known of a process besides its numbers."""
 
     name: str | None
@@ -43,12 +43,12 @@ class Whose:
     """The user's number: its name may be told later, see :func:`named`."""
 
 
-def whose(pid: int, proc: Path = Path("/proc"), users: Users = USERS) -> Whose:
+def whose(pid: int, proc: Path = Path("/proc"), users: Users = USERS) -> ProcessIdentity:
     """Describe a process; raises nothing. Of one that is gone everything is ``None``."""
     folder = proc / str(pid)
     program = _read(folder / "comm")
     if program is None:
-        return Whose(
+        return ProcessIdentity(
             None, None, None, "/proc does not show it: another user's (hidepid), or just ended"
         )
     name = program.decode("utf-8", "replace").strip()
@@ -57,10 +57,10 @@ def whose(pid: int, proc: Path = Path("/proc"), users: Users = USERS) -> Whose:
     user = None if uid is None else users.name(uid)
     place = place_of((_read(folder / "cgroup") or b"").decode("utf-8", "replace"))
     reason = None if user is not None else "/proc/PID/status does not tell its user"
-    return Whose(_script(words) or name, user, place, reason, uid)
+    return ProcessIdentity(_script(words) or name, user, place, reason, uid)
 
 
-def named(told: Whose, users: Users = USERS) -> Whose:
+def named(told: ProcessIdentity, users: Users = USERS) -> ProcessIdentity:
     """``told`` with the name of the user as it is known by now."""
     if told.uid is None or (user := users.name(told.uid)) == told.user:
         return told
