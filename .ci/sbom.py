@@ -205,7 +205,7 @@ def _bill() -> dict[str, Any]:
 
 def _broken(parts: Iterable[Needed]) -> list[str]:
     """Complaints of ``pip check`` about these parts; others' packages may be seen as well."""
-    names = {part.name for part in parts} | {"gpuwatch"}
+    names = {part.name for part in parts} | {"gpuwatch-tui"}
     lines = _run("-m", "pip", "check", "--disable-pip-version-check").splitlines()
     return [line for line in lines if canonicalize_name(line.partition(" ")[0]) in names]
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from gpuwatch.core.installation import update_command
 from gpuwatch.session import schema
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.writing.store import SessionStore
@@ -95,6 +96,6 @@ def test_a_newer_gpuwatchs_file_is_refused_with_the_command_that_upgrades(
         assert said.stderr == (
             f"gpuwatch: error: {path} has session schema {schema.VERSION + 1}; this gpuwatch "
             f"reads up to {schema.VERSION}; read it with a newer one: "
-            "pip install --upgrade gpuwatch\n"
+            f"{update_command()}\n"
         )
     assert path.read_bytes() == before

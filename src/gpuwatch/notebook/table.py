@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpuwatch.core.installation import install_command
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.report.export.table import Column, Export, Row
 
@@ -55,7 +56,7 @@ class Table(Mapping[str, Array]):
         try:
             import pandas
         except ImportError as error:
-            raise ImportError("to_pandas() needs pandas: pip install pandas") from error
+            raise ImportError(f"to_pandas() needs pandas: {install_command('pandas')}") from error
         return pandas.DataFrame({name: array.copy() for name, array in self.columns.items()})
 
 

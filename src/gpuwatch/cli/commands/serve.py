@@ -17,6 +17,7 @@ import sys
 
 from gpuwatch.cli.say import say
 from gpuwatch.core.errors import ExitCode, NotAvailable, UsageError
+from gpuwatch.core.installation import install_command
 from gpuwatch.own_command import OWN_COMMAND
 
 DEFAULT_PORT = 8000
@@ -39,7 +40,7 @@ def run(arguments: argparse.Namespace, command: tuple[str, ...]) -> int:
         from gpuwatch.web.server import serve
     except ImportError as error:
         raise NotAvailable(
-            f"the package {error.name} is not installed", "pip install textual-serve"
+            f"the package {error.name} is not installed", install_command("textual-serve")
         ) from error
     shown = [*OWN_COMMAND]
     if arguments.session is not None:

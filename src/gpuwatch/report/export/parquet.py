@@ -8,6 +8,7 @@ from typing import Any, BinaryIO
 
 from gpuwatch import __version__
 from gpuwatch.core.errors import NotAvailable
+from gpuwatch.core.installation import install_command
 from gpuwatch.core.json_schema import JSON_SCHEMA
 from gpuwatch.report.export.table import Column, Export, Row, Value
 
@@ -31,7 +32,7 @@ def write(file: BinaryIO, export: Export) -> None:
     except ImportError as error:
         raise NotAvailable(
             "Parquet is written by pyarrow, which is not installed",
-            "pip install 'gpuwatch[parquet]'",
+            install_command("pyarrow"),
         ) from error
     kinds = {
         "float": arrow.float64(),

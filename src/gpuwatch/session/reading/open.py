@@ -18,6 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from gpuwatch.core.errors import GpuwatchError, NewerSchema, NotASession, StorageError
+from gpuwatch.core.installation import update_command
 from gpuwatch.core.paths import read_regular
 from gpuwatch.core.text import shell
 from gpuwatch.session import schema
@@ -187,7 +188,7 @@ def _check_header(real: Path, path: Path) -> None:
     if version > schema.VERSION:
         raise NewerSchema(
             f"{path} has session schema {version}; this gpuwatch reads up to {schema.VERSION}",
-            "read it with a newer one: pip install --upgrade gpuwatch",
+            f"read it with a newer one: {update_command()}",
         )
 
 
