@@ -202,3 +202,15 @@ def test_data_classes_are_made_when_they_are_needed() -> None:
 def test_the_version_is_the_same_everywhere() -> None:
     text = (Path(__file__).parent.parent / "pyproject.toml").read_text()
     assert f'\nversion = "{gpuwatch.__version__}"\n' in text
+
+
+def test_sql_stands_in_the_session_room_alone() -> None:
+    statement = re.compile(r"\"(SELECT|INSERT|UPDATE|DELETE|REPLACE|CREATE|PRAGMA|ATTACH) ")
+    elsewhere = [
+        str(path.relative_to(ROOT))
+        for room in MAY
+        if room != "session"
+        for path, _ in files(room)
+        if statement.search(path.read_text())
+    ]
+    assert elsewhere == []

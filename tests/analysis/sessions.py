@@ -12,7 +12,8 @@ from gpuwatch.core.metrics import CATALOGUE, Method
 from gpuwatch.core.models import Output
 from gpuwatch.recorder.output.intake import Intake
 from gpuwatch.session.reading.reader import SessionReader
-from gpuwatch.session.writing.store import SessionStore, device_row, event, fact, meta
+from gpuwatch.session.writing.statements import device_row, event, fact, meta
+from gpuwatch.session.writing.store import SessionStore
 from gpuwatch.session.writing.writer import SessionWriter
 from gpuwatch.telemetry.base import Channel, Device
 

@@ -85,13 +85,13 @@ def test_it_ends_with_the_block_whether_or_not_it_was_asked_for_what_it_read(
 _READS = """
 import os, sys, time
 from pathlib import Path
-from gpuwatch.cli import beside
-beside._LONG = 0
+from gpuwatch.cli import parallel_read
+parallel_read._LONG = 0
 os.cpu_count = lambda: 2
 def reading(path):
     print(os.getpid(), flush=True)
     time.sleep(300)
-with beside.read_beside([Path(path) for path in sys.argv[1:]], reading):
+with parallel_read.read_beside([Path(path) for path in sys.argv[1:]], reading):
     time.sleep(300)
 """
 

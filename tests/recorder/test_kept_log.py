@@ -21,7 +21,8 @@ from gpuwatch.recorder.output.kept_log import (
     MOST_LOG_LINES,
     KeptLog,
 )
-from gpuwatch.session.writing.store import Row, SessionStore
+from gpuwatch.session.writing.statements import Row
+from gpuwatch.session.writing.store import SessionStore
 
 SECOND = 1_000_000_000
 UNREADABLE = "\ufffd"

@@ -16,7 +16,7 @@ from gpuwatch.recorder.processes.watch import EVERY_SECONDS, LISTS_SECONDS, Proc
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.rows import GpuProcessRow, Processes, ProcessRow
 from gpuwatch.session.schema import MOST_PROCESSES, RESTATED_SECONDS
-from gpuwatch.session.writing.store import Row
+from gpuwatch.session.writing.statements import Row
 from gpuwatch.telemetry.nvml.errors import Unavailable
 from gpuwatch.telemetry.process.users import USERS
 from gpuwatch.telemetry.process.workload import WorkloadSource

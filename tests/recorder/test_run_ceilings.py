@@ -15,7 +15,7 @@ from gpuwatch.core.models import Output
 from gpuwatch.recorder.ceilings import RunCeilings
 from gpuwatch.recorder.output.intake import Intake
 from gpuwatch.recorder.output.step_line import PREFIX
-from gpuwatch.session.writing.store import Row
+from gpuwatch.session.writing.statements import Row
 from gpuwatch.telemetry.base import Device
 
 CPU = Device("cpu", "cpu", "Processor 9000")

@@ -16,7 +16,8 @@ import pytest
 from gpuwatch.core import paths
 from gpuwatch.core.processes import ProcessId, identify
 from gpuwatch.recorder import run_folder
-from gpuwatch.session.writing.store import SessionStore, meta
+from gpuwatch.session.writing.statements import meta
+from gpuwatch.session.writing.store import SessionStore
 
 
 @pytest.fixture

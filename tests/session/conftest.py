@@ -11,7 +11,8 @@ import pytest
 
 from gpuwatch.core.metrics import CATALOGUE, Method
 from gpuwatch.core.processes import identify
-from gpuwatch.session.writing.store import SessionStore, meta
+from gpuwatch.session.writing.statements import meta
+from gpuwatch.session.writing.store import SessionStore
 from gpuwatch.session.writing.writer import SessionWriter
 from gpuwatch.telemetry.base import Channel
 

@@ -22,7 +22,8 @@ from gpuwatch.session import schema
 from gpuwatch.session.reading.open import CUT
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.status import State, status
-from gpuwatch.session.writing.store import SessionStore, event, meta
+from gpuwatch.session.writing.statements import event, meta
+from gpuwatch.session.writing.store import SessionStore
 from gpuwatch.session.writing.writer import SessionWriter
 
 from .conftest import SECOND, create
@@ -218,7 +219,8 @@ WRITE_FOREVER = """
 import sys
 sys.path[:0] = {path!r}
 from pathlib import Path
-from gpuwatch.session.writing.store import SessionStore, event
+from gpuwatch.session.writing.statements import event
+from gpuwatch.session.writing.store import SessionStore
 store = SessionStore.reopen(Path(sys.argv[1]))
 n = 0
 while True:
@@ -263,7 +265,8 @@ sys.path[:0] = {path!r}
 from dataclasses import asdict
 from pathlib import Path
 from gpuwatch.core.processes import identify
-from gpuwatch.session.writing.store import SessionStore, meta
+from gpuwatch.session.writing.statements import meta
+from gpuwatch.session.writing.store import SessionStore
 from gpuwatch.session.writing.writer import SessionWriter
 rows = [meta("recorder", asdict(identify(os.getpid())))]
 store = SessionStore.create(Path(sys.argv[1]), (), rows)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from gpuwatch.session.writing.store import Row, SessionStore
+from gpuwatch.session.writing.statements import Row
+from gpuwatch.session.writing.store import SessionStore
 
 from .sessions import GIB, NS
 

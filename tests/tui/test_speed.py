@@ -20,7 +20,8 @@ from textual.screen import Screen
 from textual.strip import Strip
 
 from gpuwatch.cli.screen import first_frame
-from gpuwatch.session.writing.store import SessionStore, insert
+from gpuwatch.session.writing.statements import insert
+from gpuwatch.session.writing.store import SessionStore
 from gpuwatch.tui.app import GpuwatchApp
 from gpuwatch.tui.live.screen import LiveScreen
 from gpuwatch.tui.widgets.canvas import Canvas

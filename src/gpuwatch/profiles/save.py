@@ -16,7 +16,8 @@ from gpuwatch.session import schema
 from gpuwatch.session.study import study_folder
 from gpuwatch.session.study.blocks import plan_runs
 from gpuwatch.session.study.plan import PLAN, Part, Plan
-from gpuwatch.session.writing.store import SessionStore, device_row, meta
+from gpuwatch.session.writing.statements import device_row, meta
+from gpuwatch.session.writing.store import SessionStore
 from gpuwatch.telemetry.base import Device
 
 NAME = "imported profile"

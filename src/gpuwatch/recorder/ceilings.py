@@ -13,7 +13,7 @@ from gpuwatch.core import ceilings
 from gpuwatch.core.ceilings import AmbiguousCeilings, CeilingQuery, Document
 from gpuwatch.core.models import JSON
 from gpuwatch.recorder.output.intake import Intake
-from gpuwatch.session.writing.store import Row, meta
+from gpuwatch.session.writing.statements import Row, meta, without_meta
 from gpuwatch.telemetry.base import Device
 
 KEY = "ceilings"
@@ -66,7 +66,7 @@ class RunCeilings:
         if value == self._written[key]:
             return []
         self._written[key] = value
-        return [("DELETE FROM meta WHERE key = ?", (key,)) if value is None else meta(key, value)]
+        return [without_meta(key) if value is None else meta(key, value)]
 
     def _chosen(self, intake: Intake) -> Sequence[Device]:
         """The devices that the run says it uses; all where it does not say."""

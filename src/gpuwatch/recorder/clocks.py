@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from gpuwatch.core.lazy_dataclass import dataclass
-from gpuwatch.session.writing.store import Row, event
+from gpuwatch.session.writing.statements import Row, event
 
 _LEAST_NS = 1_000_000_000
 """A smaller step is not told: keeping a clock right takes steps of milliseconds."""

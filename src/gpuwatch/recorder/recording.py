@@ -30,7 +30,8 @@ from gpuwatch.runners import guarded
 from gpuwatch.runners.base import Run, Runner
 from gpuwatch.session import schema
 from gpuwatch.session.reading.status import process_id
-from gpuwatch.session.writing.store import Durability, Row, SessionStore, event, fact, meta
+from gpuwatch.session.writing.statements import Row, event, fact, meta
+from gpuwatch.session.writing.store import Durability, SessionStore
 from gpuwatch.session.writing.write_hints import room
 from gpuwatch.session.writing.writer import COMMIT_SECONDS, MACHINE_COMMIT_SECONDS, SessionWriter
 

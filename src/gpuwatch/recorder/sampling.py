@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from gpuwatch.core.metrics import CATALOGUE, Method
 from gpuwatch.recorder.sched_slice import short_slices
-from gpuwatch.session.writing.store import Row, event
+from gpuwatch.session.writing.statements import Row, change, event
 from gpuwatch.session.writing.writer import SessionWriter
 from gpuwatch.telemetry.base import Channel, Source, Value
 
@@ -54,10 +54,10 @@ class Sampler:
             for value, column in zip(source.sample(), place, strict=False):
                 values[column] = value
             changes, events = source.drain()
-            for change in changes:
-                channel = change.channel
+            for changed in changes:
+                channel = changed.channel
                 column = self._index[channel.device, channel.metric]
-                writer.put(_change(now, column, _state(channel)))
+                writer.put(change(now, column, *_state(channel)))
             for happened in events:
                 writer.put(event(now, happened.kind, happened.text, happened.device))
         writer.tick(tick, now, values)
@@ -107,19 +107,12 @@ def changes(
         gone = (Method.UNAVAILABLE.value, source, reason or _NOT_SAMPLED)
         state = states.get(key, gone)
         if state != (method, source, reason):
-            rows.append(_change(now, column, state))
+            rows.append(change(now, column, *state))
     return rows
 
 
 def _state(channel: Channel) -> ChannelState:
     return channel.method.value, channel.source, channel.reason
-
-
-def _change(now: int, column: int, state: ChannelState) -> Row:
-    return (
-        "INSERT INTO change (t, channel, method, source, reason) VALUES (?, ?, ?, ?, ?)",
-        (now, column, *state),
-    )
 
 
 def described(channels: Sequence[Channel]) -> list[tuple[Channel, str, str]]:

@@ -12,7 +12,7 @@ from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON, LaunchSpec, Problem
 from gpuwatch.recorder.output.intake import Intake
 from gpuwatch.recorder.processes.watch import ProcessWatch
-from gpuwatch.session.writing.store import Row, device_row
+from gpuwatch.session.writing.statements import Row, device_row, device_used
 from gpuwatch.telemetry.base import Channel, Device, Source
 from gpuwatch.telemetry.host.cpu import CpuSource
 from gpuwatch.telemetry.host.fingerprint import fingerprint_host, fingerprint_process
@@ -189,7 +189,7 @@ class Sources:
             used = {only}  # nothing will ever tell, and it is no other one
         new = [gpu.id for gpu in gpus if self._used.get(gpu.id) is not (gpu.id in used)]
         self._used |= {id_: id_ in used for id_ in new}
-        return [("UPDATE device SET used = ? WHERE id = ?", (id_ in used, id_)) for id_ in new]
+        return [device_used(id_, id_ in used) for id_ in new]
 
     def close(self) -> None:
         self._processes.close()

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from gpuwatch.recorder.sources import Sources
-from gpuwatch.session.writing.store import Row, fact
+from gpuwatch.session.writing.statements import Row, fact, without_facts
 
 _LOOKS_SECONDS = (0.0, 0.1, 0.5, 2.0, 5.0, 15.0, 60.0)
 """After the start: a shell or an engine needs a moment to become the workload, on a busy machine
@@ -39,5 +39,5 @@ class ProcessFacts:
         facts = self._sources.process_facts(top, container=self._container)
         if not facts:
             return []
-        rows: list[Row] = [("DELETE FROM fact WHERE scope = 'process'", ())]
-        return [*rows, *(fact("process", key, value) for key, value in facts.items())]
+        rows = (fact("process", key, value) for key, value in facts.items())
+        return [without_facts("process"), *rows]

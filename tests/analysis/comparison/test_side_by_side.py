@@ -21,7 +21,8 @@ from gpuwatch.report.session import json as as_json
 from gpuwatch.report.session import side_by_side
 from gpuwatch.report.values import moved, ratio, shown
 from gpuwatch.session.reading.reader import SessionReader
-from gpuwatch.session.writing.store import SessionStore, device_row, fact, meta
+from gpuwatch.session.writing.statements import device_row, fact, meta
+from gpuwatch.session.writing.store import SessionStore
 from gpuwatch.session.writing.writer import SessionWriter
 from gpuwatch.telemetry.base import Channel, Device
 

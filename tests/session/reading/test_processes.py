@@ -13,7 +13,8 @@ from gpuwatch.session import schema
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.reader_at import PastReader
 from gpuwatch.session.reading.status import State, status
-from gpuwatch.session.writing.store import Row, SessionStore
+from gpuwatch.session.writing.statements import Row
+from gpuwatch.session.writing.store import SessionStore
 
 from ..conftest import SECOND, create
 

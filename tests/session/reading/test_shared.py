@@ -17,7 +17,8 @@ from gpuwatch.core.errors import NotASession, StorageError
 from gpuwatch.session.reading import private_copy
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.study.study_folder import set_aside
-from gpuwatch.session.writing.store import SessionStore, event
+from gpuwatch.session.writing.statements import event
+from gpuwatch.session.writing.store import SessionStore
 from tests.fuzz import bases
 from tests.fuzz.swaps import NOBODY
 from tests.session.conftest import create

@@ -13,7 +13,8 @@ from gpuwatch.session.study.blocks import plan_runs
 from gpuwatch.session.study.estimate import about, cell, history, of_study, timing
 from gpuwatch.session.study.plan import Part, Plan, PlannedRun
 from gpuwatch.session.study.progress import seconds_to_go
-from gpuwatch.session.writing.store import SessionStore, meta
+from gpuwatch.session.writing.statements import meta
+from gpuwatch.session.writing.store import SessionStore
 
 BARE, DOCKER = Environment("bare", "bare"), Environment("docker", "docker")
 PARTS = (

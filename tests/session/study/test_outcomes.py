@@ -10,7 +10,8 @@ from gpuwatch.core.models import JSON, Environment, Workload
 from gpuwatch.session.study.blocks import plan_runs
 from gpuwatch.session.study.outcomes import FAILED_TWICE, OUT_OF_MEMORY, End, end_of, given_up
 from gpuwatch.session.study.plan import Part, Plan
-from gpuwatch.session.writing.store import SessionStore, meta
+from gpuwatch.session.writing.statements import meta
+from gpuwatch.session.writing.store import SessionStore
 
 BARE, DOCKER = Environment("bare", "bare"), Environment("docker", "docker")
 

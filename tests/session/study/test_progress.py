@@ -17,7 +17,8 @@ from gpuwatch.session.study.blocks import plan_runs
 from gpuwatch.session.study.plan import Part, Plan, read
 from gpuwatch.session.study.progress import StudyPosition, place, recorder_alive, tally
 from gpuwatch.session.study.study_folder import not_run
-from gpuwatch.session.writing.store import SessionStore, meta
+from gpuwatch.session.writing.statements import meta
+from gpuwatch.session.writing.store import SessionStore
 
 MISSING = [{"code": "image-missing", "text": "there is no image x", "hint": "docker pull x"}]
 

@@ -18,7 +18,8 @@ from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.study import study_folder
 from gpuwatch.session.study.blocks import plan_runs
 from gpuwatch.session.study.plan import LARGEST, PLAN, Part, Plan, read
-from gpuwatch.session.writing.store import SessionStore, meta
+from gpuwatch.session.writing.statements import meta
+from gpuwatch.session.writing.store import SessionStore
 
 ENVIRONMENTS = (Environment("bare", "bare"), Environment("docker", "docker=a/b:c", "a/b:c"))
 ONE = (Workload("mnist-cnn", "workload"),)

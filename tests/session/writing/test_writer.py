@@ -13,7 +13,8 @@ from time import monotonic, sleep
 import pytest
 
 from gpuwatch.session.reading.reader import SessionReader
-from gpuwatch.session.writing.store import Durability, Row, SessionStore, event, meta
+from gpuwatch.session.writing.statements import Row, event, meta
+from gpuwatch.session.writing.store import Durability, SessionStore
 from gpuwatch.session.writing.writer import SessionWriter
 from tests.cli.commands.test_record import until
 

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from gpuwatch.session.study.study_folder import held
-from gpuwatch.session.writing.store import SessionStore, meta
+from gpuwatch.session.writing.statements import meta
+from gpuwatch.session.writing.store import SessionStore
 from gpuwatch.tui.app import GpuwatchApp
 from gpuwatch.tui.compare.screen import CompareScreen
 from gpuwatch.tui.live.screen import LiveScreen

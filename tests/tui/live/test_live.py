@@ -10,7 +10,8 @@ import pytest
 
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.reading.status import State
-from gpuwatch.session.writing.store import SessionStore, meta
+from gpuwatch.session.writing.statements import meta
+from gpuwatch.session.writing.store import SessionStore
 from gpuwatch.tui.feed.collector import Collector
 from gpuwatch.tui.feed.view import View
 from gpuwatch.tui.home.screen import HomeScreen

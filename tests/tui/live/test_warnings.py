@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from gpuwatch.session.writing.store import SessionStore, fact
+from gpuwatch.session.writing.statements import fact
+from gpuwatch.session.writing.store import SessionStore
 
 from ..harness import live, screen_text, shows
 from ..sessions import finished

@@ -12,7 +12,8 @@ import pytest
 
 from gpuwatch.session.rows import GpuProcessRow, Processes, ProcessRow
 from gpuwatch.session.schema import MOST_PROCESSES
-from gpuwatch.session.writing.store import SessionStore, meta
+from gpuwatch.session.writing.statements import meta
+from gpuwatch.session.writing.store import SessionStore
 from gpuwatch.tui.feed.alerts import told_of
 from gpuwatch.tui.feed.processes import ProcessNow, processes_of
 from gpuwatch.tui.feed.view import View

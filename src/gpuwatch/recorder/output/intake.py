@@ -13,8 +13,9 @@ from gpuwatch.recorder.output.lines import LineAssembler
 from gpuwatch.recorder.output.profile_parts import add_part
 from gpuwatch.recorder.output.step_line import PREFIX, Malformed, Report, Step, pack, parse
 from gpuwatch.session.rows import StepRow
+from gpuwatch.session.writing import statements
+from gpuwatch.session.writing.statements import Row, event, fact, meta
 from gpuwatch.session.writing.step_tier import StepTier
-from gpuwatch.session.writing.store import Row, event, fact, meta
 
 _MOST_COMPLAINTS = 20
 _MOST_FACTS = 200
@@ -191,13 +192,7 @@ class Intake:
                 bytes=step.bytes,
             )
         )
-        rows.append(
-            (
-                "INSERT INTO step (t, step, count, warmup, samples, seconds, loss, acc1, acc5, "
-                "phases, partial, flop, bytes) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                values,
-            )
-        )
+        rows.append(statements.step(*values))
         return rows
 
     def _report(self, t: int, report: Report) -> list[Row]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Sequence
 
-from gpuwatch.session.writing.store import Row, event
+from gpuwatch.session.writing.statements import Row, event, log_line, without_log
 
 MOST_LOG_BYTES = 32 << 20
 MOST_LOG_LINES = 200_000
@@ -73,7 +73,7 @@ class KeptLog:
         self._lines_left -= 1
         size = _size(text)
         self._bytes_left -= size
-        rows: list[Row] = [("INSERT INTO log VALUES (?, ?, ?, ?)", (self._last, t, stream, text))]
+        rows = [log_line(self._last, t, stream, text)]
         self._count(size)
         if self._tail_bytes > MOST_LOG_BYTES or len(self._tail) > MOST_LOG_LINES:
             rows.extend(self._shorten(t))
@@ -107,7 +107,7 @@ class KeptLog:
             self._tail_bytes -= self._tail[gone]
             gone += 1
         del self._tail[:gone]
-        rows: list[Row] = [("DELETE FROM log WHERE n >= ? AND n < ?", (first, first + gone))]
+        rows = [without_log(first, first + gone)]
         if first == self._head_lines:
             text = "the log is long: only its start and end are kept"
             rows.append(event(t, "log-shortened", text))

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from gpuwatch.core.lazy_dataclass import dataclass
-from gpuwatch.session.writing.store import Row
+from gpuwatch.session.writing.statements import Row, gpu_process
 from gpuwatch.telemetry.nvml.fields import GpuProcess
 from gpuwatch.telemetry.nvml.process_utilization import ProcessShares
 
@@ -105,18 +105,14 @@ def _differs(one: GpuUsage, other: GpuUsage) -> bool:
 
 
 def _row(t: int, key: Key, holder: GpuHolder, each: GpuUsage, *, running: bool) -> Row:
-    return (
-        "INSERT INTO gpu_process (t, device, pid, name, owned, bytes, running, kind, share, reason)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            t,
-            *key,
-            holder.name,
-            None if holder.owned is None else int(holder.owned),
-            each.bytes,
-            int(running),
-            each.kind,
-            each.share,
-            "; ".join(text for text in (holder.reason, each.reason) if text) or None,
-        ),
+    return gpu_process(
+        t,
+        *key,
+        holder.name,
+        holder.owned,
+        each.bytes,
+        running,
+        each.kind,
+        each.share,
+        "; ".join(text for text in (holder.reason, each.reason) if text) or None,
     )

@@ -13,7 +13,7 @@ from gpuwatch.recorder.processes.gpu_holders import GpuHolder, GpuHolders, GpuUs
 from gpuwatch.recorder.processes.own import RunProcesses
 from gpuwatch.session.rows import MPS_SERVER
 from gpuwatch.session.schema import MOST_PROCESSES, RESTATED_SECONDS
-from gpuwatch.session.writing.store import Row
+from gpuwatch.session.writing.statements import Row, process, process_use
 from gpuwatch.telemetry.nvml.source import NvmlSource
 from gpuwatch.telemetry.process.identity import ProcessIdentity, named, whose
 from gpuwatch.telemetry.process.others import OtherProcesses
@@ -199,26 +199,19 @@ def _moved(known: _Watched) -> bool:
 def _process_row(t: int, known: _Watched, *, running: bool) -> Row:
     age_s = time.clock_gettime(time.CLOCK_BOOTTIME) - known.row.started / TICKS_PER_S
     told = known.whose
-    return (
-        "INSERT INTO process (t, pid, started, name, user, place, owned, running, reason) "
-        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            t,
-            known.row.pid,
-            t - int(age_s * 1e9),
-            told.name,
-            told.user,
-            told.place,
-            None if known.owned is None else int(known.owned),
-            int(running),
-            told.reason,
-        ),
+    return process(
+        t,
+        known.row.pid,
+        t - int(age_s * 1e9),
+        told.name,
+        told.user,
+        told.place,
+        known.owned,
+        running,
+        told.reason,
     )
 
 
 def _use_row(t: int, known: _Watched) -> Row:
     cores = None if known.cores is None else round(known.cores, 3)
-    return (
-        "INSERT INTO process_use (t, pid, cores, resident) VALUES (?, ?, ?, ?)",
-        (t, known.row.pid, cores, known.row.resident),
-    )
+    return process_use(t, known.row.pid, cores, known.row.resident)

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 from functools import cache
 
-from gpuwatch.session.writing.store import Row
+from gpuwatch.session.writing.statements import Row
 
 MOST_SAMPLES = 200_000
 """Ticks and rows of processes."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import enum
 import errno
-import json
 import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,14 +12,11 @@ from pathlib import Path
 
 from gpuwatch.core import output
 from gpuwatch.core.errors import StorageError
-from gpuwatch.core.models import JSON
 from gpuwatch.session import schema
 from gpuwatch.session.rows import NOT_KNOWN
+from gpuwatch.session.writing.statements import Row
 from gpuwatch.session.writing.write_hints import room
-from gpuwatch.telemetry.base import Channel, Device
-
-Row = tuple[str, tuple[object, ...]]
-"""One statement and its parameters."""
+from gpuwatch.telemetry.base import Channel
 
 _CACHE_KIB = 512
 """Of pages that a writer keeps; it goes back to few, and SQLite's own 2 MiB fill up in hours."""
@@ -35,41 +31,6 @@ class Durability(enum.Enum):
     """That too, but for the last commit before it."""
     RECORDER = "PRAGMA synchronous=OFF"
     """Nothing else: of a recording that nobody keeps."""
-
-
-def meta(key: str, value: JSON) -> Row:
-    """A row of ``meta``: written once or replaced."""
-    return "INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, json.dumps(value))
-
-
-def fact(scope: str, key: str, value: JSON) -> Row:
-    """A fact of the fingerprint: ``scope`` is ``host``, ``process`` or ``workload``."""
-    return "INSERT OR REPLACE INTO fact VALUES (?, ?, ?)", (scope, key, json.dumps(value))
-
-
-def event(t: int, kind: str, text: str, device: str | None = None) -> Row:
-    """An event ``t`` nanoseconds after the session's start."""
-    return "INSERT INTO event (t, kind, device, text) VALUES (?, ?, ?, ?)", (t, kind, device, text)
-
-
-def device_row(device: Device, used: bool | None) -> Row:
-    return (
-        "INSERT OR REPLACE INTO device VALUES (?, ?, ?, ?, ?, ?)",
-        (
-            device.id,
-            device.kind,
-            device.name,
-            device.uuid,
-            NOT_KNOWN if used is None else int(used),
-            json.dumps(dict(device.attributes)),
-        ),
-    )
-
-
-def insert(table: str, columns: int, *leading: object) -> str:
-    """``INSERT`` into a wide table whose columns behind ``leading`` are the channels."""
-    marks = ", ".join("?" for _ in range(len(leading) + columns))
-    return f"INSERT OR REPLACE INTO {table} VALUES ({marks})"  # noqa: S608
 
 
 class SessionStore:

@@ -12,7 +12,8 @@ import traceback
 from collections.abc import Callable, Sequence
 
 from gpuwatch.session.writing.backlog import thinned
-from gpuwatch.session.writing.store import Row, SessionStore, event, insert
+from gpuwatch.session.writing.statements import Row, event, insert
+from gpuwatch.session.writing.store import SessionStore
 from gpuwatch.session.writing.tier import Tier, Value
 
 COMMIT_SECONDS = 0.5

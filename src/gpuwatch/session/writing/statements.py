@@ -1,0 +1,134 @@
+"""Every statement that writes a row of a session file, with its parameters."""
+
+from __future__ import annotations
+
+import json
+
+from gpuwatch.core.models import JSON
+from gpuwatch.session.rows import NOT_KNOWN
+from gpuwatch.telemetry.base import Device
+
+Row = tuple[str, tuple[object, ...]]
+"""One statement and its parameters."""
+
+
+def meta(key: str, value: JSON) -> Row:
+    """A row of ``meta``: written once or replaced."""
+    return "INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, json.dumps(value))
+
+
+def fact(scope: str, key: str, value: JSON) -> Row:
+    """A fact of the fingerprint: ``scope`` is ``host``, ``process`` or ``workload``."""
+    return "INSERT OR REPLACE INTO fact VALUES (?, ?, ?)", (scope, key, json.dumps(value))
+
+
+def event(t: int, kind: str, text: str, device: str | None = None) -> Row:
+    """An event ``t`` nanoseconds after the session's start."""
+    return "INSERT INTO event (t, kind, device, text) VALUES (?, ?, ?, ?)", (t, kind, device, text)
+
+
+def device_row(device: Device, used: bool | None) -> Row:
+    return (
+        "INSERT OR REPLACE INTO device VALUES (?, ?, ?, ?, ?, ?)",
+        (
+            device.id,
+            device.kind,
+            device.name,
+            device.uuid,
+            NOT_KNOWN if used is None else int(used),
+            json.dumps(dict(device.attributes)),
+        ),
+    )
+
+
+def insert(table: str, columns: int, *leading: object) -> str:
+    """``INSERT`` into a wide table whose columns behind ``leading`` are the channels."""
+    marks = ", ".join("?" for _ in range(len(leading) + columns))
+    return f"INSERT OR REPLACE INTO {table} VALUES ({marks})"  # noqa: S608
+
+
+def without_meta(key: str) -> Row:
+    """Removes a row of ``meta``."""
+    return "DELETE FROM meta WHERE key = ?", (key,)
+
+
+def without_facts(scope: str) -> Row:
+    """Removes all facts of one scope."""
+    return "DELETE FROM fact WHERE scope = ?", (scope,)
+
+
+def device_used(device: str, used: bool) -> Row:
+    """Whether the run uses a device."""
+    return "UPDATE device SET used = ? WHERE id = ?", (used, device)
+
+
+def change(t: int, channel: int, method: str, source: str, reason: str | None) -> Row:
+    """How a channel is obtained from ``t`` on."""
+    values = (t, channel, method, source, reason)
+    return "INSERT INTO change (t, channel, method, source, reason) VALUES (?, ?, ?, ?, ?)", values
+
+
+def step(*values: object) -> Row:
+    """One step line: the columns of ``step`` but its number, in their order."""
+    return (
+        "INSERT INTO step (t, step, count, warmup, samples, seconds, loss, acc1, acc5, "
+        "phases, partial, flop, bytes) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        values,
+    )
+
+
+def log_line(n: int, t: int, stream: str, text: str) -> Row:
+    """Line ``n`` of the log."""
+    return "INSERT INTO log VALUES (?, ?, ?, ?)", (n, t, stream, text)
+
+
+def without_log(first: int, end: int) -> Row:
+    """Removes the lines from ``first`` up to, not including, ``end``."""
+    return "DELETE FROM log WHERE n >= ? AND n < ?", (first, end)
+
+
+def process(
+    t: int,
+    pid: int,
+    started: int,
+    name: str | None,
+    user: str | None,
+    place: str | None,
+    owned: bool | None,
+    running: bool,
+    reason: str | None,
+) -> Row:
+    """A process that appeared or ended at ``t``; ``owned``: it belongs to the run."""
+    own = None if owned is None else int(owned)
+    return (
+        "INSERT INTO process (t, pid, started, name, user, place, owned, running, reason) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (t, pid, started, name, user, place, own, int(running), reason),
+    )
+
+
+def process_use(t: int, pid: int, cores: float | None, resident: int) -> Row:
+    """What a process uses: processors, and bytes of memory."""
+    statement = "INSERT INTO process_use (t, pid, cores, resident) VALUES (?, ?, ?, ?)"
+    return statement, (t, pid, cores, resident)
+
+
+def gpu_process(
+    t: int,
+    device: str,
+    pid: int,
+    name: str | None,
+    owned: bool | None,
+    bytes_: int | None,
+    running: bool,
+    kind: str | None,
+    share: float | None,
+    reason: str | None,
+) -> Row:
+    """What a process has of one GPU; ``share`` of the GPU's time, from 0 to 1."""
+    own = None if owned is None else int(owned)
+    return (
+        "INSERT INTO gpu_process (t, device, pid, name, owned, bytes, running, kind, share, reason)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (t, device, pid, name, own, bytes_, int(running), kind, share, reason),
+    )
