@@ -1,4 +1,7 @@
-# make run    set up, record mnist-cnn and show it        make test   the whole suite
+# make run    set up, record mnist-cnn and show it
+# make test   what needs nothing but Python: rules, screens, one run from end to end; some minutes
+# make test-all  that and real engines, faults, a browser, samples of fuzz and simulations; what CI runs
+# make deep   fuzz by the ten thousand, every fault as often as documented, the soak: hours
 # make lint   ruff, mypy --strict                         make bench  what reporting costs a workload
 # make bench-tui  what the screens cost beside nvitop, nvtop and gpustat; bench-recorder, the recorder;
 #      bench-overhead, a workload's slowdown; bench-scale, a day's session and 1,000 of them
@@ -15,14 +18,20 @@ SOAK_MINUTES ?= 30
 
 has_torch = -c "import importlib.util as u, sys; sys.exit(any(u.find_spec(n) is None for n in ('torch', 'torchvision')))"
 
-.PHONY: run test lint format bench bench-tui bench-recorder bench-overhead bench-scale faults fuzz soak sbom screenshots clean
+.PHONY: run test test-all deep lint format bench bench-tui bench-recorder bench-overhead bench-scale faults fuzz soak sbom screenshots clean
 
 run: $(VENV)/.run
 	$(BIN)/gpuwatch run mnist-cnn --steps 500 $$($(PYTHON) $(has_torch) && echo --python $(PYTHON))
 
 test: $(VENV)/.test
+	$(BIN)/python -m pytest -n auto --dist loadfile -m "not system"
+
+test-all: $(VENV)/.test
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile -m "not alone"
 	$(BIN)/python -m pytest -m alone
+
+deep: fuzz faults soak
+	$(BIN)/python -m tests.fuzz.traced
 
 faults: $(VENV)/.test
 	rows=$$(mktemp -d) && trap 'rm -r "$$rows"' EXIT && GPUWATCH_FAULT_ROWS=$$rows $(BIN)/python -m pytest --timeout 1800 tests/faults \

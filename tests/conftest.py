@@ -27,12 +27,15 @@ from .engines.fixtures import (  # noqa: F401 (fixtures of every test)
     torch_root,
 )
 from .fake_nvml import FakeDriver
+from .tiers import every_size, is_system, programs, simulations  # noqa: F401 (fixtures)
 
 HAS_TORCH = all(importlib.util.find_spec(name) for name in ("torch", "torchvision"))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
+        if is_system(item):
+            item.add_marker(pytest.mark.system)
         if item.get_closest_marker("torch") and not HAS_TORCH:
             item.add_marker(pytest.mark.skip(reason="torch and torchvision are not installed"))
     try:
@@ -132,7 +135,17 @@ def _state_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None
 
 
 @pytest.fixture
+def end_to_end(tmp_path: Path) -> Iterator[Cli]:
+    """As ``cli``, for the one run from end to end that ``make test`` has."""
+    yield from _cli(tmp_path)
+
+
+@pytest.fixture
 def cli(tmp_path: Path) -> Iterator[Cli]:
+    yield from _cli(tmp_path)
+
+
+def _cli(tmp_path: Path) -> Iterator[Cli]:
     home = tmp_path / "home"
     home.mkdir()
     cli = Cli(home)

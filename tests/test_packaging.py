@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.usefixtures("programs")
+
 ROOT = Path(__file__).parent.parent
 ROOMS = ("tui", "runners", "workloads", "recipes")
 

@@ -11,6 +11,8 @@ import pytest
 
 from gpuwatch.core import paths
 
+pytestmark = pytest.mark.usefixtures("programs")
+
 _REMEMBER = """
 import os, resource, sys
 from pathlib import Path

@@ -39,3 +39,8 @@ def place(request: pytest.FixtureRequest, cli: Cli, tmp_path: Path) -> Place:
 def mark(tmp_path: Path) -> str:
     """What is in the command line of every process of this test's workload."""
     return f"gw-{os.getpid()}-{tmp_path.name[-40:]}"
+
+
+@pytest.fixture(autouse=True)
+def _programs(programs: None) -> None:
+    """Every test of this folder starts programs."""

@@ -13,6 +13,8 @@ from tests.fuzz import claims, traced
 from tests.fuzz.campaign import corpus, run, tasks
 from tests.fuzz.holes import HOLES
 
+pytestmark = pytest.mark.usefixtures("programs")
+
 FIXED = "1"
 COUNTS = {"session": 200, "claims": 100, "folder": 8, "study": 60, "profile": 30, "output": 20}
 """Of each kind, by the fixed seed and by a fresh one."""

@@ -10,7 +10,10 @@ import pytest
 from tests.conftest import TOLD
 from tests.fuzz import swaps
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root reads what others may not")
+pytestmark = [
+    pytest.mark.usefixtures("programs"),
+    pytest.mark.skipif(os.geteuid() != 0, reason="only root reads what others may not"),
+]
 
 
 @pytest.mark.parametrize("every", [False, True], ids=["journal", "all that lies there"])

@@ -65,3 +65,8 @@ def builder(cli: Cli) -> Cli:
     if os.geteuid() == 0 and has != (2 << last) - 1:
         return Builder(cli.home, cli.variables)
     return cli
+
+
+@pytest.fixture(autouse=True)
+def _programs(programs: None) -> None:
+    """Every test of this folder starts programs."""

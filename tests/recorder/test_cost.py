@@ -10,10 +10,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 from gpuwatch.session.reading.reader import SessionReader
 from tests.cli.commands.test_record import sessions, until
 from tests.conftest import Cli
 from tests.fake_nvml import FakeDriver
+
+pytestmark = pytest.mark.usefixtures("programs")
 
 GPUS = 8
 

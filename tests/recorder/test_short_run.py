@@ -13,6 +13,8 @@ import pytest
 from tests.cli.commands.test_record import sessions
 from tests.conftest import Cli
 
+pytestmark = pytest.mark.usefixtures("programs")
+
 NOTING = """
 import atexit, json, os, sys
 

@@ -17,6 +17,8 @@ from gpuwatch.runners import shim
 from gpuwatch.runners.local import LocalRun
 from gpuwatch.runners.spool import SpoolReader
 
+pytestmark = pytest.mark.usefixtures("programs")
+
 PYTHON = sys.executable
 
 

@@ -12,6 +12,8 @@ from .conftest import ROOT
 from .harness import live
 from .picture import picture
 
+pytestmark = pytest.mark.usefixtures("programs")
+
 Make = Callable[..., Path]
 
 

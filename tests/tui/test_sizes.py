@@ -23,6 +23,8 @@ from .hostile import check_screen
 from .sessions import START_UNIX_NS, finished
 from .vision import contrast
 
+pytestmark = pytest.mark.usefixtures("every_size")
+
 Make = Callable[..., Path]
 SIZES = ((200, 60), (10, 3), (1, 1), (60, 16), (300, 2), (40, 8), (80, 24))
 LOG = [("stdout", "epoch 1"), ("stderr", "a warning")]

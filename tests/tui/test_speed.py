@@ -32,6 +32,8 @@ from .harness import live, shows, until
 from .sessions import NS, Script, write
 from .test_imports import loaded_by
 
+pytestmark = pytest.mark.usefixtures("programs")
+
 Make = Callable[..., Path]
 
 SIZE = (120, 40)

@@ -61,3 +61,8 @@ def serve(cli: Cli) -> Iterator[Serve]:
     for each in started:
         each.process.terminate()
         each.process.communicate(timeout=20)
+
+
+@pytest.fixture(autouse=True)
+def _programs(programs: None) -> None:
+    """Every test of this folder starts programs."""

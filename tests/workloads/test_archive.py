@@ -8,8 +8,12 @@ import sys
 import zipfile
 from pathlib import Path
 
+import pytest
+
 import gpuwatch.workloads
 from gpuwatch.workloads.archive import build
+
+pytestmark = pytest.mark.usefixtures("programs")
 
 SOURCE = Path(gpuwatch.workloads.__file__).resolve().parent
 

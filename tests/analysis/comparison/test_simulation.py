@@ -17,6 +17,8 @@ from gpuwatch.analysis.results import Kind, Verdict
 
 from ..studies import BLOCKS, MARGIN, log_times, places, verdicts
 
+pytestmark = pytest.mark.usefixtures("simulations")
+
 NOISES = (0.001, 0.003, 0.01, 0.03)
 
 

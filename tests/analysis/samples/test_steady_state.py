@@ -16,6 +16,8 @@ from gpuwatch.analysis.samples.steady_state import Steady, steady_series, told
 from gpuwatch.analysis.samples.step_series import Single, StepBuckets
 from gpuwatch.analysis.statistics.changepoints import noise_of, partition
 
+pytestmark = pytest.mark.usefixtures("simulations")
+
 STEP = 5e-3
 
 

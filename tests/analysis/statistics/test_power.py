@@ -15,6 +15,8 @@ from gpuwatch.analysis.statistics.power import (
     resolves,
 )
 
+pytestmark = pytest.mark.usefixtures("simulations")
+
 MARGIN = 0.01
 STUDIES = 400
 NEAR = 0.08

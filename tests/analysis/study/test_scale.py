@@ -13,6 +13,8 @@ from benchmarks.opening import Long, write
 from gpuwatch.analysis.study.read import read
 from tests.session.counted import counted
 
+pytestmark = pytest.mark.usefixtures("programs")
+
 ROOT = Path(__file__).parents[3]
 
 

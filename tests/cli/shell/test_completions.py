@@ -29,6 +29,8 @@ from tests.tui.sessions import Script, finished, write
 
 from ..test_errors import one_line
 
+pytestmark = pytest.mark.usefixtures("programs")
+
 Ask = Callable[[str], list[str]]
 
 _BASH = r"""

@@ -18,6 +18,8 @@ from tests.tui import process_sessions as processes
 from tests.tui.hostile import WRONG, columns_of, spoil
 from tests.tui.sessions import NS, Script, finished, write
 
+pytestmark = pytest.mark.usefixtures("programs")
+
 _TABLES = ("device", "channel", "event", "gpu_process", "log", "process", "step", "tick", "tier")
 _LENIENT = ("device", "channel", "gpu_process", "process", "tier")
 """Tables of texts, and those whose rows are left out where they make no sense."""

@@ -20,6 +20,8 @@ from tests.cli.commands.test_record import sessions
 from tests.conftest import Cli
 from tests.fake_nvml import NO_PERMISSION, NOT_SUPPORTED, FakeDriver
 
+pytestmark = pytest.mark.usefixtures("programs")
+
 Start = Callable[..., Any]
 
 RATES = {

@@ -9,6 +9,8 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+import pytest
+
 from gpuwatch.analysis.comparison.side_by_side import compare
 from gpuwatch.analysis.results import Difference, TableRow
 from gpuwatch.core.metrics import Method
@@ -33,6 +35,8 @@ from tests.report import results
 from ..conftest import Fake, entry
 from ..harness import live, running, screen_text, shows, until
 from ..sessions import finished, plan
+
+pytestmark = pytest.mark.usefixtures("every_size")
 
 Make = Callable[..., Path]
 

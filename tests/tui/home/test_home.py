@@ -24,6 +24,8 @@ from ..conftest import ROOT, Fake, entry
 from ..harness import live, running, screen_text, shows, until
 from ..sessions import finished, plan
 
+pytestmark = pytest.mark.usefixtures("programs")
+
 Make = Callable[..., Path]
 
 

@@ -22,6 +22,8 @@ from ..hostile import EVERYTHING, fields, not_shown, poison
 from ..sessions import finished
 from ..test_imports import loaded_by
 
+pytestmark = pytest.mark.usefixtures("programs")
+
 Make = Callable[..., Path]
 STEPS = [sys.executable, str(ROOT / "tests" / "cli" / "steps.py")]
 GPUWATCH = [sys.executable, "-m", "gpuwatch"]

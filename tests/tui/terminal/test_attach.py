@@ -6,8 +6,12 @@ import json
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.conftest import Cli
 from tests.terminal import Pty
+
+pytestmark = pytest.mark.usefixtures("programs")
 
 STEPS = Path(__file__).parents[2] / "cli" / "steps.py"
 

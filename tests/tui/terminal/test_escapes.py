@@ -12,6 +12,8 @@ from textual._xterm_parser import XTermParser
 from gpuwatch.tui.terminal.terminal import Escapes
 from tests.terminal import Pty
 
+pytestmark = pytest.mark.usefixtures("programs")
+
 
 def keys(*pieces: str) -> list[str]:
     """The keys that a terminal's pieces of text are; an empty one: nothing came for a while."""

@@ -20,6 +20,8 @@ from ..harness import live, running, screen_text, shows, until
 from ..hostile import EVERYTHING, LONGEST, SEQUENCES, check_screen, fields, not_shown, poison, spoil
 from ..sessions import finished
 
+pytestmark = pytest.mark.usefixtures("every_size")
+
 Make = Callable[..., Path]
 
 NUL = "\x00"

@@ -12,6 +12,8 @@ import pytest
 
 from tests.terminal import Pty
 
+pytestmark = pytest.mark.usefixtures("programs")
+
 Make = Callable[..., Path]
 
 

@@ -7,7 +7,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from tests.terminal import Pty
+
+pytestmark = pytest.mark.usefixtures("programs")
 
 SLOW = 3000
 """Bytes a second."""

@@ -19,7 +19,10 @@ from ..conftest import ROOT
 
 Make = Callable[..., Path]
 
-pytestmark = pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed")
+pytestmark = [
+    pytest.mark.usefixtures("programs"),
+    pytest.mark.skipif(shutil.which("tmux") is None, reason="tmux is not installed"),
+]
 
 
 @pytest.mark.parametrize(("width", "height"), [(80, 24), (160, 50)])

@@ -22,6 +22,8 @@ from ..conftest import Fake, entry
 from ..harness import check_snapshot, live, running, screen_styles, screen_text, shows
 from ..test_snapshots import LOG, MEASURED, SIZES, name_of
 
+pytestmark = pytest.mark.usefixtures("every_size")
+
 Make = Callable[..., Path]
 Show = Callable[[tuple[int, int], DisplayOptions], AbstractAsyncContextManager[GpuwatchApp]]
 
