@@ -40,7 +40,7 @@ from benchmarks.compiled import compile_gpuwatch
 from gpuwatch.core.metrics import CATALOGUE, Method
 from gpuwatch.session.rows import StepRow
 from gpuwatch.session.schema import VERSION
-from gpuwatch.session.writing import store
+from gpuwatch.session.writing import statements, store
 from gpuwatch.session.writing.step_tier import StepTier
 from gpuwatch.session.writing.tier import Tier
 from gpuwatch.telemetry.base import Channel, Device
@@ -119,23 +119,23 @@ def write(path: Path, long: Long) -> None:
     new = path.with_name(f"{path.name}.part")
     new.unlink(missing_ok=True)
     out = store.SessionStore.create(new, described)
-    out.write([store.device_row(device, used=True) for device in devices])
-    out.write([store.meta(key, value) for key, value in meta.items()])
+    out.write([statements.device_row(device, used=True) for device in devices])
+    out.write([statements.meta(key, value) for key, value in meta.items()])
     out.write(_ticks(long, channels))
     out.write(_steps(long))
     out.write(_log(long))
     out.write(
-        store.event(int(n * 97 * NS), "epoch" if n % 9 else "throttle", f"event {n}")
+        statements.event(int(n * 97 * NS), "epoch" if n % 9 else "throttle", f"event {n}")
         for n in range(1, int(long.seconds // 97))
     )
     out.close()
     new.rename(path)
 
 
-def _ticks(long: Long, channels: list[Channel]) -> Iterator[store.Row]:
+def _ticks(long: Long, channels: list[Channel]) -> Iterator[statements.Row]:
     tier = Tier(len(channels))
-    tick_sql = store.insert("tick", len(channels), "n", "t")
-    tier_sql = store.insert("tier", len(channels), "n", "stat")
+    tick_sql = statements.insert("tick", len(channels), "n", "t")
+    tier_sql = statements.insert("tier", len(channels), "n", "stat")
     described = [CATALOGUE[channel.metric] for channel in channels]
     scale = [(each.kind.value == "counter", _TYPICAL.get(each.unit, 1.0)) for each in described]
     for n in range(long.ticks):
@@ -149,7 +149,7 @@ def _ticks(long: Long, channels: list[Channel]) -> Iterator[store.Row]:
         yield tier_sql, row
 
 
-def _steps(long: Long) -> Iterator[store.Row]:
+def _steps(long: Long) -> Iterator[statements.Row]:
     tier = StepTier()
     noise = random.Random(1)
     # A line's times are a stretch of these: making each would take longer than all the rest.
@@ -173,7 +173,7 @@ def _steps(long: Long) -> Iterator[store.Row]:
     yield from tier.flush()
 
 
-def _log(long: Long) -> Iterator[store.Row]:
+def _log(long: Long) -> Iterator[statements.Row]:
     for n in range(_LOG_LINES):
         t = int(n / _LOG_LINES * long.seconds * NS)
         stream = "stderr" if n % 50 == 0 else "stdout"

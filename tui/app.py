@@ -271,7 +271,7 @@ def run_live(
 
     ``follow``: the runs after it in its study come by themselves, also where it is over already.
     ``refresh``: seconds between two pictures. ``start``: what is looked at first. ``begun``: of
-    :mod:`.live_opening`.
+    :mod:`gpuwatch.tui.live.opening`.
 
     Raises:
         NotASession, NewerSchema, StorageError: the file is no session that can be read.

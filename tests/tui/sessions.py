@@ -13,7 +13,7 @@ from typing import Any
 from gpuwatch.core.metrics import CATALOGUE, Method
 from gpuwatch.core.processes import boot_id, identify
 from gpuwatch.session.rows import StepRow
-from gpuwatch.session.writing import store
+from gpuwatch.session.writing import statements, store
 from gpuwatch.session.writing.step_tier import StepTier
 from gpuwatch.session.writing.tier import Tier
 from gpuwatch.telemetry.base import Channel, Device
@@ -103,17 +103,19 @@ def write(path: Path, script: Script) -> Path:
     out = store.SessionStore.create(path, described)
     used = ("gpu0", "gpu1", "cpu", "workload")
     rows = [
-        store.device_row(d, used=None if script.gpus_unknown and d.kind == "gpu" else d.id in used)
+        statements.device_row(
+            d, used=None if script.gpus_unknown and d.kind == "gpu" else d.id in used
+        )
         for d in devices
     ]
-    rows += [store.meta(key, value) for key, value in _meta(path, script).items()]
+    rows += [statements.meta(key, value) for key, value in _meta(path, script).items()]
     rows += _ticks(script, channels)
     if script.steps and script.kind != "machine":
         rows += _steps(script)
     for n, (stream, text) in enumerate(script.log):
         t = int(n / max(1, len(script.log)) * script.seconds * NS)
         rows.append(("INSERT INTO log VALUES (?, ?, ?, ?)", (n, t, stream, text)))
-    rows += [store.event(int(t * NS), kind, text) for t, kind, text in script.events]
+    rows += [statements.event(int(t * NS), kind, text) for t, kind, text in script.events]
     out.write(rows)
     out.close()
     return path
@@ -208,11 +210,11 @@ def _meta(path: Path, script: Script) -> dict[str, Any]:
     return {**meta, **script.meta}
 
 
-def _ticks(script: Script, channels: list[Channel]) -> list[store.Row]:
-    rows: list[store.Row] = []
+def _ticks(script: Script, channels: list[Channel]) -> list[statements.Row]:
+    rows: list[statements.Row] = []
     tier = Tier(len(channels))
-    tick_sql = store.insert("tick", len(channels), "n", "t")
-    tier_sql = store.insert("tier", len(channels), "n", "stat")
+    tick_sql = statements.insert("tick", len(channels), "n", "t")
+    tier_sql = statements.insert("tier", len(channels), "n", "stat")
     for n in range(int(script.seconds / script.interval) + 1):
         t = int(n * script.interval * NS)
         values = [_value(script, channel, n * script.interval) for channel in channels]
@@ -261,9 +263,9 @@ def _value(script: Script, channel: Channel, s: float) -> float | int | None:
     return given[channel.metric]
 
 
-def _steps(script: Script) -> list[store.Row]:
+def _steps(script: Script) -> list[statements.Row]:
     """Ten lines a second of equal batches, from the fifth second on."""
-    rows: list[store.Row] = []
+    rows: list[statements.Row] = []
     tier = StepTier()
     seconds = STEP_SECONDS * script.pace
     count = max(1, round(0.1 / seconds))

@@ -13,7 +13,7 @@ from textual.pilot import Pilot
 
 from gpuwatch.core.errors import ExitCode
 from gpuwatch.session.reading.reader import SessionReader
-from gpuwatch.session.writing import store
+from gpuwatch.session.writing import statements, store
 from gpuwatch.tui.app import GpuwatchApp
 from gpuwatch.tui.feed.collector import Collector
 from gpuwatch.tui.feed.past_view import PastView
@@ -434,7 +434,7 @@ async def test_the_end_of_a_run_lets_a_held_view_go(going: Path) -> None:
         await pilot.press("space", "o")
         await shows(pilot, "Space go on")
         with sqlite3.connect(going) as file:
-            file.execute(*store.meta("result", finished()["result"]))
+            file.execute(*statements.meta("result", finished()["result"]))
         file.close()
         await until(pilot, lambda: "go on" not in screen_text(app))
         await pilot.press("o")

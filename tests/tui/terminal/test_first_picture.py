@@ -50,7 +50,7 @@ def cells(sent: bytes, size: tuple[int, int] = SIZE) -> list[list[tuple[object, 
     ]
 
 
-@pytest.mark.parametrize("module", ["live_opening", "home_opening", "home_listing"])
+@pytest.mark.parametrize("module", ["live.opening", "home.opening", "home.listing"])
 def test_it_needs_no_textual(module: str) -> None:
     loaded = loaded_by(f"gpuwatch.tui.{module}")
     assert not [name for name in loaded if name.partition(".")[0] in ("textual", "asyncio")]

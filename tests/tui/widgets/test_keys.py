@@ -28,8 +28,8 @@ Make = Callable[..., Path]
 
 def screens() -> list[type[CanvasScreen]]:
     """Every screen of the program that can be shown."""
-    for module in pkgutil.iter_modules(gpuwatch.tui.__path__):
-        import_module(f"gpuwatch.tui.{module.name}")
+    for module in pkgutil.walk_packages(gpuwatch.tui.__path__, "gpuwatch.tui."):
+        import_module(module.name)
     found, rest = [], [CanvasScreen]
     while rest:
         each = rest.pop()
