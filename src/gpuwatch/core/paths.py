@@ -142,7 +142,7 @@ def open_regular(path: Path, *, links: bool = True) -> int:
 
 
 def _not_regular(path: Path) -> OSError:
-    return OSError(errno.EINVAL, "it is no regular file", str(path))
+    return OSError(errno.EINVAL, "it is not a regular file", str(path))
 
 
 def read_regular(path: Path, most: int) -> bytes:
