@@ -184,14 +184,14 @@ def test_a_trap_in_the_temporary_folder_is_named_and_not_used(
     cli.variables |= {"TMPDIR": str(shared), "XDG_STATE_HOME": "/proc/nowhere"}
     done = cli("--record", "--", "true", code=None)
     assert done.returncode != 0
-    assert f"{planted} is a link, or others may look into it" in done.stderr + done.stdout
+    assert f"{planted} is a link, or open to other users" in done.stderr + done.stdout
     assert f"rm -r {planted}" in done.stderr + done.stdout
     assert list(elsewhere.iterdir()) == [] and list(planted.iterdir()) == []
 
 
 def test_a_folder_in_the_way_of_a_private_one_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(StorageError, match="cannot make the folder"):
+    with pytest.raises(StorageError, match="cannot create the folder"):
         paths.private_folder(tmp_path / "file")
-    with pytest.raises(StorageError, match="cannot make the folder"):
+    with pytest.raises(StorageError, match="cannot create the folder"):
         paths.private_folder(tmp_path / "file/deeper")

@@ -119,7 +119,7 @@ def test_other_products_reach_their_sheet_at_its_clock(
         ({"compute.capability": "13.0"}, "are not known to gpuwatch"),
         ({"compute.capability": None}, "compute capability"),
         ({"core.count": None}, "number of cores"),
-        ({"core.count": 100}, "no multiple of 128"),
+        ({"core.count": 100}, "not a multiple of 128"),
         ({"clock.sm.max": None}, "maximum clock"),
         ({"mig.parent": "GPU-1"}, "MIG"),
     ],

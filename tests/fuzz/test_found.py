@@ -160,7 +160,7 @@ def test_an_answer_that_is_too_large_is_told_and_a_log_comes_in_pieces(session: 
         with pytest.raises(NotASession, match="too large"):
             reader._rows("SELECT value FROM fact")
         reader.facts()
-        assert "of the table fact the first 2 rows are read" in reader.left_out
+        assert "only the first 2 rows of the table fact are read" in reader.left_out
         assert sum(1 for row in reader.all_steps() if row.step >= 10**6) == 10
 
 

@@ -136,7 +136,7 @@ def test_a_file_in_the_place_of_a_folder_is_no_lack_of_space(cli: Cli, tmp_path:
     (tmp_path / "file").touch()
     for out in (tmp_path / "file", tmp_path / "file" / "deeper"):
         done = cli("--record", "--out", out, "--", "true", code=2)
-        assert "no folder" in done.stderr and "free some space" not in done.stderr
+        assert "not a folder" in done.stderr and "free some space" not in done.stderr
 
 
 _COMMAND = re.compile(r"(gpuwatch ([a-z]+ )?(--[a-z]+ )?|docker pull |chmod |rm -|mkdir |scp )")

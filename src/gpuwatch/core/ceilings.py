@@ -1,8 +1,8 @@
-"""What `gpuwatch calibrate` measured on this machine: stored, looked up, matched to a run.
+"""Stores and looks up the ceilings that `gpuwatch calibrate` measured, and matches them to runs.
 
-One JSON document for each device, driver and torch (`docs/calibration.md` has its keys), in
-``$XDG_DATA_HOME/gpuwatch/ceilings``. Of two measurements of the same the higher ceilings stay:
-disturbances only ever slow down.
+One JSON document for each device, driver and torch (keys in `docs/calibration.md`), in
+``$XDG_DATA_HOME/gpuwatch/ceilings``. A repeated measurement keeps the higher ceilings:
+disturbances only ever slow a device down.
 """
 
 from __future__ import annotations
@@ -20,30 +20,30 @@ from gpuwatch.core.models import JSON, mapping, number
 
 SCHEMA = 1
 _LARGEST = 1 << 20
-"""Bytes of a file that is still taken for a document."""
+"""Bytes; a larger file is not read."""
 
 Document = Mapping[str, JSON]
 
 
 @dataclass(frozen=True)
 class CeilingQuery:
-    """What a measurement must have been of. ``None`` is not known, and fits everything."""
+    """What a measurement must match. ``None``: not known, matches everything."""
 
     kind: str
     """``gpu`` or ``cpu``."""
     name: str
     uuid: str | None = None
     host: str | None = None
-    """Of a CPU, and of a GPU without UUID: homes may be shared by machines."""
+    """For a CPU, and a GPU without UUID: several machines may share a home."""
     driver: str | None = None
     torch: str | None = None
     threads: int | None = None
-    """Of a CPU."""
+    """For a CPU."""
 
 
 @dataclass(frozen=True)
 class Stored:
-    """A file of the folder: its document, or why it has none."""
+    """A file in the folder: its document, or why there is none."""
 
     path: Path
     document: Document | None
@@ -51,9 +51,9 @@ class Stored:
 
 
 def store(document: Document, *, fresh: bool = False) -> Document:
-    """Keep a document, :func:`merged` with an older one of the same device, driver and torch.
+    """Store a document, :func:`merged` with the older one for the same device, driver and torch.
 
-    ``fresh``: the older one is forgotten. Returns what is stored now.
+    ``fresh``: discard the older one. Returns the stored document.
 
     Raises:
         StorageError: the folder cannot be written.
@@ -73,10 +73,10 @@ def store(document: Document, *, fresh: bool = False) -> Document:
 
 
 def merged(older: Document, newer: Document) -> Document:
-    """The newer document with the higher one of each ceiling: what was reached can be reached.
+    """The newer document with the higher value of each ceiling: what was reached once can be again.
 
-    Each keeps its ``when``, ``how`` and ``warnings``. A ceiling loses its warnings where the other
-    measurement was not disturbed and did not give more.
+    Each ceiling keeps its ``when``, ``how`` and ``warnings``. It loses the warnings if the other
+    measurement was undisturbed and not higher.
     """
     entries = {}
     of_older, of_newer = mapping(older.get("ceilings")), mapping(newer.get("ceilings"))
@@ -97,47 +97,47 @@ def merged(older: Document, newer: Document) -> Document:
 
 
 def warnings_of(entry: Document, document: Document) -> list[str]:
-    """What disturbed the measurement of one ceiling; what its document says where it has none."""
-    told = entry.get("warnings", document.get("warnings"))
-    return [str(each) for each in told if each] if isinstance(told, list) else []
+    """What disturbed the measurement of a ceiling; by default the warnings of its document."""
+    warnings = entry.get("warnings", document.get("warnings"))
+    return [str(warning) for warning in warnings if warning] if isinstance(warnings, list) else []
 
 
 def when_of(entry: Document, document: Document) -> JSON:
-    """When a ceiling was measured; when its document was where it does not say."""
+    """When a ceiling was measured; by default the time of its document."""
     return entry.get("when") or document.get("when")
 
 
 def stored() -> list[Stored]:
-    """Every file of the folder, the document measured last first; damaged ones at the end."""
+    """Every file in the folder, newest measurement first, damaged files last."""
     try:
         files = sorted(paths.ceilings_home().glob("*.json"))
     except OSError:
         return []
-    found = [_read(path) for path in files]
-    found.sort(key=lambda each: str((each.document or {}).get("when") or ""), reverse=True)
-    return found
+    files_read = [_read(path) for path in files]
+    files_read.sort(key=lambda file: str((file.document or {}).get("when") or ""), reverse=True)
+    return files_read
 
 
 def documents() -> list[Document]:
-    """The documents that can be read, the one measured last first."""
-    return [each.document for each in stored() if each.document is not None]
+    """The readable documents, newest measurement first."""
+    return [file.document for file in stored() if file.document is not None]
 
 
 def matching(among: Iterable[Document], sought: CeilingQuery) -> Document | None:
-    """The one document that fits; ``None`` where none does, or more than one.
+    """The only document that matches; ``None`` if there is none, or several.
 
-    More than one fits only where something is not known: a program that does not tell its torch;
-    see :func:`undecided`.
+    Several match only if something is unknown, such as the torch of a program that does not report
+    it; see :func:`undecided`.
     """
     fitting = [document for document in among if _fits(document, sought)]
     return fitting[0] if len(fitting) == 1 else None
 
 
 def of_another_torch(among: Iterable[Document], sought: CeilingQuery) -> Document | None:
-    """The document that fits in all but its torch, with ``run_torch`` beside it, the last measured.
+    """The newest document that matches in everything but torch, with ``run_torch`` added.
 
-    A container seldom has the torch of the bare machine: its device reaches about the same, and a
-    reader is told whose torch measured it. ``None`` where documents differ in what is not known.
+    A container seldom has the torch of the bare machine, but its device reaches about the same;
+    ``run_torch`` shows readers the difference. ``None`` if documents differ in an unknown property.
     """
     if sought.torch is None:
         return None
@@ -150,16 +150,16 @@ def of_another_torch(among: Iterable[Document], sought: CeilingQuery) -> Documen
 
 @dataclass(frozen=True)
 class AmbiguousCeilings:
-    """Why a run gets no document although its device was measured."""
+    """Why a run gets no ceilings although its device was measured."""
 
     reason: str
     hint: str
 
 
 def undecided(among: Iterable[Document], sought: CeilingQuery) -> AmbiguousCeilings | None:
-    """Why neither :func:`matching` nor :func:`of_another_torch` gave one of those of this device.
+    """Why neither :func:`matching` nor :func:`of_another_torch` finds a document for this device.
 
-    ``None`` where the device was never measured.
+    ``None`` if the device was never measured.
     """
     known = [
         document
@@ -172,11 +172,11 @@ def undecided(among: Iterable[Document], sought: CeilingQuery) -> AmbiguousCeili
     unknown = _unknown(fitting, sought)
     if unknown:
         keys = " and ".join(unknown)
-        stored = "; ".join(
+        choices = "; ".join(
             ", ".join(f"{key} {document.get(key)}" for key in unknown) for document in fitting
         )
         return AmbiguousCeilings(
-            f"{len(fitting)} calibrations of {sought.name} are stored ({stored}), and the run"
+            f"{len(fitting)} calibrations of {sought.name} are stored ({choices}), and the run"
             f" does not tell its {keys}",
             f"a `versions` line with {' and '.join(f'`{key}`' for key in unknown)}"
             " tells which (docs/step-lines.md)",
@@ -194,13 +194,13 @@ def undecided(among: Iterable[Document], sought: CeilingQuery) -> AmbiguousCeili
 
 
 def _unknown(documents: Iterable[Document], sought: CeilingQuery) -> list[str]:
-    """What the run does not tell and documents differ in."""
-    several = list(documents)
+    """Keys that the run does not report and in which the documents differ."""
+    listed = list(documents)
     of_kind = ("driver", sought.driver) if sought.kind == "gpu" else ("threads", sought.threads)
     return [
         key
-        for key, told in (("torch", sought.torch), of_kind)
-        if told is None and len({str(document.get(key)) for document in several}) > 1
+        for key, known in (("torch", sought.torch), of_kind)
+        if known is None and len({str(document.get(key)) for document in listed}) > 1
     ]
 
 
@@ -213,12 +213,12 @@ def _fits(document: Document, sought: CeilingQuery) -> bool:
             return False
     elif device.get("name") != sought.name or document.get("host") != sought.host:
         return False
-    known: list[tuple[JSON, JSON]] = [(document.get("torch"), sought.torch)]
+    pairs: list[tuple[JSON, JSON]] = [(document.get("torch"), sought.torch)]
     if sought.kind == "gpu":
-        known.append((document.get("driver"), sought.driver))
+        pairs.append((document.get("driver"), sought.driver))
     else:
-        known.append((document.get("threads"), sought.threads))
-    return all(wanted is None or has == wanted for has, wanted in known)
+        pairs.append((document.get("threads"), sought.threads))
+    return all(wanted is None or measured == wanted for measured, wanted in pairs)
 
 
 def _read(path: Path) -> Stored:
@@ -230,20 +230,20 @@ def _read(path: Path) -> Stored:
     except (OSError, ValueError, RecursionError) as error:
         return Stored(path, None, f"cannot be read: {error}")
     if not isinstance(document, dict) or not isinstance(document.get("ceilings"), dict):
-        return Stored(path, None, "holds no ceilings")
+        return Stored(path, None, "contains no ceilings")
     if document.get("schema") != SCHEMA:
         return Stored(path, None, f"has schema {document.get('schema')!r}, not {SCHEMA}")
     return Stored(path, document)
 
 
 def _file_name(document: Document) -> str:
-    """The device's name for people, and a digest of what tells this document from others."""
+    """A readable device name and a digest of what identifies the document."""
     device = mapping(document.get("device"))
     kind, uuid, name = device.get("kind"), device.get("uuid"), str(device.get("name"))
-    of = [kind, uuid] if uuid else [kind, name, document.get("host")]
-    of += [document.get(key) for key in ("driver", "torch", "threads")]
-    from hashlib import sha256  # with it come 3 MiB of OpenSSL, which a recorder needs not
+    identity = [kind, uuid] if uuid else [kind, name, document.get("host")]
+    identity += [document.get(key) for key in ("driver", "torch", "threads")]
+    from hashlib import sha256  # loads 3 MiB of OpenSSL, which a recorder does not need
 
-    digest = sha256(json.dumps(of).encode()).hexdigest()[:12]
+    digest = sha256(json.dumps(identity).encode()).hexdigest()[:12]
     slug = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:40]
     return f"{slug or 'device'}-{digest}.json"

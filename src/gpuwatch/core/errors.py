@@ -1,4 +1,4 @@
-"""What can go wrong in a way that the user can fix, and the exit codes."""
+"""Errors that the user can fix, and the exit codes."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ REFUSED = {
     errno.EAGAIN: "end other programs, or allow more processes and threads: ulimit -u",
     errno.ENOMEM: "end other programs, or allow more memory",
 }
-"""What the system may be short of for any command, and how to fix it."""
+"""Hints for resources that the system refuses, by error number."""
 NO_THREAD = "can't start new thread"
-"""What Python says with the ``RuntimeError`` of a thread that the system refuses."""
+"""Message of the ``RuntimeError`` that Python raises when the system refuses a thread."""
 
 
 class ExitCode(IntEnum):
@@ -25,9 +25,9 @@ class ExitCode(IntEnum):
 
 
 class GpuwatchError(Exception):
-    """An error told in one line: what and why, then the hint.
+    """An error in one line: what and why, then the hint.
 
-    ``hint`` is the command or action that helps, or ``None`` where there is none to name.
+    ``hint`` is the command or action that helps; ``None`` if there is none.
     """
 
     exit_code = ExitCode.RUN_FAILED

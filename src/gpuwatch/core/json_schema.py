@@ -1,3 +1,3 @@
-"""The schema of the JSON that commands print; ``docs/json.md`` lists what each number changed."""
+"""Schema number of the JSON that commands print; ``docs/json.md`` lists the changes."""
 
 JSON_SCHEMA = 2

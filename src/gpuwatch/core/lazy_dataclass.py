@@ -1,8 +1,8 @@
-"""``dataclass`` as in :mod:`dataclasses`; a class gets its methods when its first instance is made.
+"""``dataclass`` as in :mod:`dataclasses`, but methods are generated for the first instance only.
 
-To get them is to compile them, which was two thirds of the screens' imports, and most of these
-classes are of pages and commands that a start does not come to. Until then a class, other than an
-instance, is none to :func:`dataclasses.fields`. ``slots`` is not for such a class.
+Compiling the methods took two thirds of the screens' import time, and a start uses few of these
+classes. :func:`dataclasses.fields` of a class fails until its first instance exists. ``slots`` is
+not supported.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 else:
 
     def dataclass(cls: type | None = None, /, **options: Any) -> Any:
-        """The class itself, or with options a decorator of it."""
+        """The class itself, or with options a decorator."""
         if cls is None:
             return lambda decorated: _defer(decorated, options)
         return _defer(cls, options)

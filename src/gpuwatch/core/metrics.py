@@ -17,13 +17,13 @@ class Method(str, Enum):
     """How a number was obtained. Shown as a badge beside every number."""
 
     MEASURED = "measured"
-    """A hardware counter or sensor, or the kernel's own accounting, read it."""
+    """Read from a hardware counter or sensor, or from the kernel's accounting."""
     COUNTED = "counted"
     """Work counted once per step, times the measured step rate."""
     BOUND = "bound"
-    """Only a bound follows from what was read."""
+    """Only a bound follows from the readings."""
     UNAVAILABLE = "unavailable"
-    """Nothing honest can be said; a reason goes with it."""
+    """No honest number; comes with a reason."""
 
 
 class Kind(str, Enum):
@@ -101,7 +101,7 @@ _ALL = (
 )
 
 CATALOGUE: dict[str, Metric] = {metric.name: metric for metric in _ALL}
-"""Every metric by name, in the order in which people read them."""
+"""Every metric by name, in display order."""
 
 DERIVED = ("gpuwatch.flop.rate", "gpuwatch.bytes.rate", "gpuwatch.throughput")
-"""Metrics that readers compute from recorded steps; they are never sampled."""
+"""Metrics that readers compute from recorded steps; never sampled."""

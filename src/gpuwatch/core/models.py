@@ -1,4 +1,4 @@
-"""What passes between the command line, the recorder, the runners and the readers."""
+"""Data that the command line, the recorder, the runners and the readers exchange."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 from gpuwatch.core.lazy_dataclass import dataclass
 
 JSON = Any
-"""A value that ``json`` can write: checked where it comes from outside."""
+"""A value that ``json`` can write; checked if it comes from outside."""
 SHORTEST_INTERVAL, LONGEST_INTERVAL = 0.01, 60.0
 """Seconds between two samples."""
 
@@ -22,45 +22,45 @@ def mapping(value: JSON) -> Mapping[str, JSON]:
 
 
 def with_hint(value: JSON) -> dict[str, JSON]:
-    """``value`` if it is a JSON object, else an empty one; what fixes the problem that it is of
-    stands under ``hint``, which was ``mend`` or ``fix`` up to version 0.1.0."""
-    found = dict(mapping(value))
+    """``value`` if it is a JSON object, else an empty one, with the key ``hint`` for ``mend`` or
+    ``fix``, its names up to version 0.1.0."""
+    renamed = dict(mapping(value))
     for old in ("mend", "fix"):
-        if old in found:
-            found.setdefault("hint", found.pop(old))
-    return found
+        if old in renamed:
+            renamed.setdefault("hint", renamed.pop(old))
+    return renamed
 
 
 def number(value: JSON) -> float | None:
     """``value`` if it is a finite number, else ``None``."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
-    # A whole number of JSON may be larger than any float: it can be compared, but not converted.
+    # A JSON integer may exceed every float: it can be compared, but not converted.
     return value if -sys.float_info.max <= value <= sys.float_info.max else None
 
 
 @dataclass(frozen=True)
 class Workload:
-    """What to run: one of ours, a command of the user's, or nothing but the machine."""
+    """What to run: a built-in workload, a user's command, or nothing (the machine alone)."""
 
     name: str
     """``mnist-cnn``, the name of the command's script or program, or ``machine``."""
     kind: str
     """``workload``, ``command`` or ``machine``."""
     arguments: tuple[str, ...] = ()
-    """For ours: the flags behind the name. For a command: the whole command."""
+    """Built-in workload: the flags after its name. Command: the full command."""
     parameters: Mapping[str, JSON] = field(default_factory=dict)
-    """The flags that were given, by name, as far as they are known before the start."""
+    """The given flags by name, as far as they are known before the start."""
 
 
 @dataclass(frozen=True)
 class Mount:
-    """A file or folder of this machine that a container sees; read-only unless asked otherwise."""
+    """A file or folder of this machine mounted into a container, by default read-only."""
 
     source: str
-    """Absolute."""
+    """Absolute path."""
     target: str
-    """Absolute, in the container."""
+    """Absolute path in the container."""
     writable: bool = False
 
     def __str__(self) -> str:
@@ -69,44 +69,44 @@ class Mount:
 
 @dataclass(frozen=True)
 class Environment:
-    """Where to run it: ``KIND[=IMAGE][,option...]`` of ``--env``."""
+    """Where to run it: ``--env KIND[=IMAGE][,option...]``."""
 
     kind: str
     label: str
-    """The kind and image, the options in which it differs from others of the same, and ``#1``,
-    ``#2`` where the same environment was given more than once."""
+    """Kind and image, the options in which it differs from others of the same kind and image, and
+    ``#1``, ``#2`` if the same environment was given more than once."""
     image: str | None = None
     python: str | None = None
-    """The interpreter for a workload of ours: of this machine (bare) or of the image."""
+    """The interpreter for a built-in workload: of this machine (bare) or of the image."""
     mounts: tuple[Mount, ...] = ()
     shm_bytes: int | None = None
     memory_bytes: int | None = None
-    """Limit of the container's memory."""
+    """Memory limit of the container."""
     network: str | None = None
-    """``host``, ``bridge`` or ``none``; ``None``: what the kind does by itself."""
+    """``host``, ``bridge`` or ``none``; ``None``: the default of the kind."""
     pull: bool = False
-    """An image that is not here may be fetched."""
+    """Whether a missing image may be pulled."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What the caller may use of this machine, where that is less than all; ``None``: no limit."""
+    """The caller's limits on this machine; ``None``: no limit."""
 
     cpus: str | None = None
-    """By number, in the kernel's list format: ``0-3,8``."""
+    """CPU numbers in the kernel's list format: ``0-3,8``."""
     memory_nodes: str | None = None
-    """Likewise."""
+    """In the same format."""
     cpu_time: float | None = None
-    """CPU time per time: 1.5 is one and a half cores."""
+    """CPU seconds per second: 1.5 is one and a half cores."""
     memory_bytes: int | None = None
 
 
 @dataclass(frozen=True)
 class Allocation:
-    """What the caller was given of this machine, and every environment gets."""
+    """The resources that the caller has on this machine, passed on to every environment."""
 
     gpus: tuple[str, ...] = ()
-    """UUIDs of the GPUs that runs are to use; empty: none."""
+    """UUIDs of the GPUs for the runs; empty: none."""
     gpus_chosen: bool = False
     """Whether ``--gpus`` or the caller's ``CUDA_VISIBLE_DEVICES`` named them: they may be fewer
     than the machine has."""
@@ -115,37 +115,36 @@ class Allocation:
 
 @dataclass(frozen=True)
 class LaunchSpec:
-    """Everything a runner needs to know to start one run."""
+    """Everything a runner needs to start one run."""
 
     workload: Workload
     environment: Environment
     archive: str | None
-    """Path of ``workloads.pyz`` for a workload of ours."""
+    """Path of ``workloads.pyz`` for a built-in workload."""
     working_directory: str
     variables: Mapping[str, str]
     """The environment variables of the caller."""
     gpus: tuple[str, ...] = ()
-    """UUIDs of the GPUs the run is to use; empty: none."""
+    """UUIDs of the GPUs for the run; empty: none."""
     gpus_chosen: bool = False
-    """As of :class:`Allocation`."""
+    """As in :class:`Allocation`."""
     limits: Limits = Limits()
-    """What the caller may use: a process of this machine has them from its caller, anything else
-    must be given them."""
+    """The caller's limits: a local process inherits them, anything else needs them set."""
 
 
 class RunState(str, Enum):
-    """Where a run stands, as its runner sees it."""
+    """The state of a run, as its runner sees it."""
 
     QUEUED = "queued"
-    """A scheduler has it and has not started it."""
+    """Its scheduler has not started it yet."""
     STARTING = "starting"
-    """It was launched; its first process is not there yet."""
+    """Launched, but without a first process yet."""
     RUNNING = "running"
     PAUSED = "paused"
-    """Somebody else holds all of it still, as ``docker pause`` does."""
+    """Stopped by somebody else, as by ``docker pause``."""
     EXITED = "exited"
     LOST = "lost"
-    """It cannot be followed just now, and its end was not seen. It may come back."""
+    """Out of contact, its end not seen. It may come back."""
 
 
 @dataclass(frozen=True)
@@ -159,26 +158,26 @@ class Problem:
 
 @dataclass(frozen=True)
 class Prepared:
-    """The exact command of a run, ready to be started."""
+    """The exact command of a run, ready to start."""
 
     command: tuple[str, ...]
     variables: Mapping[str, str] = field(default_factory=dict)
     """Environment variables to set beyond the caller's."""
     facts: Mapping[str, JSON] = field(default_factory=dict)
-    """What is known of the environment, by the names in ``docs/session-format.md``."""
+    """Facts about the environment, by the names in ``docs/session-format.md``."""
 
 
 @dataclass(frozen=True)
 class Output:
-    """Bytes a run wrote: arbitrary pieces, not lines."""
+    """Bytes of a run's output, in arbitrary pieces, not lines."""
 
     t: int
-    """``CLOCK_MONOTONIC`` in nanoseconds when they were read from the pipe."""
+    """``CLOCK_MONOTONIC`` in nanoseconds at the read from the pipe."""
     stream: str
     """``stdout`` or ``stderr``."""
     data: bytes
     lost: int = 0
-    """Bytes that were dropped before these because nobody read them in time."""
+    """Bytes dropped before these because nobody read them in time."""
 
 
 @dataclass(frozen=True)
@@ -186,23 +185,23 @@ class Result:
     """How a run ended."""
 
     code: int | None
-    """Exit code; ``None`` when a signal ended it."""
+    """Exit code; ``None`` if a signal ended it."""
     signal: int | None
     t: int
-    """``CLOCK_MONOTONIC`` in nanoseconds of the end."""
+    """``CLOCK_MONOTONIC`` in nanoseconds at the end."""
     user_seconds: float | None = None
     sys_seconds: float | None = None
     out_of_memory: bool | None = None
     cpu_is_bound: bool = False
-    """The CPU seconds were read shortly before the end: at least these."""
+    """The CPU seconds are a lower bound, read shortly before the end."""
     launcher_failed: bool = False
-    """The environment could not start the workload at all."""
+    """The environment could not start the workload."""
     lost: bool = False
-    """The end was not seen and will not be: code and signal are unknown."""
+    """The end was missed for good: code and signal are unknown."""
     text: str | None = None
-    """What the launcher said, or what else should be known."""
+    """The launcher's message, or another remark."""
     output_until: int | None = None
-    """``CLOCK_MONOTONIC`` in nanoseconds of the last output that was kept, where later output is
-    missing; ``text`` says why. ``None``: none is missing, or that was told by ``Output.lost``."""
+    """``CLOCK_MONOTONIC`` in nanoseconds of the last output kept, if later output is missing;
+    ``text`` says why. ``None``: none is missing, or ``Output.lost`` counts it."""
     left_behind: int = 0
-    """Processes the workload left running, ended with it."""
+    """Processes that the workload left running; they were ended."""

@@ -1,4 +1,4 @@
-"""Programs that do not outlive the one that started them, however that ends."""
+"""Starts programs that end with their parent, however it ends."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ ctypes.CDLL(None).prctl(1, int(sys.argv[2]))
 if os.getppid() == int(sys.argv[1]):
     os.execv(sys.argv[3], sys.argv[3:])
 """
-"""PR_SET_PDEATHSIG is 1. A ``preexec_fn`` would do the same but is not safe where threads run."""
+"""1 is PR_SET_PDEATHSIG. A ``preexec_fn`` does the same, but is not safe with threads."""
 
 
 def ends_with_this(
     program: Sequence[str], number: signal.Signals = signal.SIGKILL
 ) -> tuple[str, ...]:
-    """The command that becomes ``program``, which the kernel sends the signal when this ends.
+    """A command that replaces itself with ``program`` and gets the signal when its parent ends.
 
-    ``program`` begins with an absolute path. "This" is the thread that starts the command.
+    ``program`` begins with an absolute path. The parent is the thread that starts the command.
     """
     return (sys.executable, "-I", "-S", "-c", _BECOME, str(os.getpid()), str(int(number)), *program)

@@ -19,13 +19,13 @@ from gpuwatch.core.text import shell
 
 _MOST_REMEMBERED = 200
 _BOOT = "boot"
-"""File of a run's folder that names the machine and its boot."""
+"""File in a run's folder that names the machine and its boot."""
 
 RUN_SESSION = "session"
 """The file in a run's folder that names its session file."""
 
 _GOING = ".going-"
-"""What the name of a run's folder begins with while it is being removed."""
+"""Prefix of a run's folder while it is being removed."""
 
 
 def _xdg(variable: str, default: str) -> Path:
@@ -36,30 +36,30 @@ def _xdg(variable: str, default: str) -> Path:
 
 
 def data_home() -> Path:
-    """The folder of studies when ``--out`` is not given."""
+    """The default folder of studies, without ``--out``."""
     return _xdg("XDG_DATA_HOME", ".local/share") / "gpuwatch" / "studies"
 
 
 def ceilings_home() -> Path:
-    """The folder of what `gpuwatch calibrate` measured."""
+    """The folder of the ceilings that `gpuwatch calibrate` measured."""
     return data_home().parent / "ceilings"
 
 
 def cache_home() -> Path:
-    """The folder of what can be read again: it may be removed at any time."""
+    """The cache folder: it may be removed at any time."""
     return _xdg("XDG_CACHE_HOME", ".cache") / "gpuwatch"
 
 
 def runs_home() -> Path:
-    """The folder with one private folder per run that is going on: its spool, notes and lock.
+    """The folder with one private folder for each current run: its spool, notes and lock.
 
-    Not ``$XDG_RUNTIME_DIR``: it is emptied when the last SSH connection closes; runs outlive that.
+    Not ``$XDG_RUNTIME_DIR``, which is emptied when the last SSH connection closes: runs go on.
     """
     return _xdg("XDG_STATE_HOME", ".local/state") / "gpuwatch" / "runs"
 
 
 def signing_key() -> Path:
-    """The file of the key that this user's plans are signed with."""
+    """The file with the key that signs this user's plans."""
     return runs_home().with_name("plans.key")
 
 
@@ -68,7 +68,7 @@ def _studies_elsewhere() -> Path:
 
 
 def remember_study(folder: Path) -> None:
-    """Note a study outside the default folder, so that lists find it. Best effort."""
+    """Remember a study outside the default folder, so that lists find it. Best effort."""
     if data_home() in folder.parents or "\n" in str(folder):
         return
     with contextlib.suppress(OSError, StorageError):
@@ -93,10 +93,10 @@ def studies_elsewhere() -> list[Path]:
 
 
 def private_folder(path: Path) -> Path:
-    """Make ``path`` (and parents) readable by its owner alone, and return it.
+    """Create ``path`` and its missing parents, mode 0700, and return it.
 
     Raises:
-        StorageError: the folder cannot be made or is not ours.
+        StorageError: the folder cannot be created or belongs to another user.
     """
     try:
         make_private(path)
@@ -104,30 +104,32 @@ def private_folder(path: Path) -> Path:
             raise StorageError(f"{path} belongs to another user", "choose another folder")
     except OSError as error:
         raise StorageError(
-            f"cannot make the folder {path}: {error.strerror}", "choose a writable one"
+            f"cannot create the folder {path}: {error.strerror}", "choose a writable folder"
         ) from error
     return path
 
 
 def make_private(path: Path) -> None:
-    """Make ``path`` and those of its parents that are missing, whatever the umask, mode 0700.
+    """Create ``path`` and its missing parents, mode 0700, whatever the umask.
 
     Raises:
-        OSError: it cannot be made.
+        OSError: it cannot be created.
     """
-    missing = [each for each in (path, *path.parents) if not each.exists()]
-    for each in reversed(missing):
-        each.mkdir(mode=0o700, exist_ok=True)
+    missing = [folder for folder in (path, *path.parents) if not folder.exists()]
+    for folder in reversed(missing):
+        folder.mkdir(mode=0o700, exist_ok=True)
     if not path.is_dir():
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path))
 
 
 def open_regular(path: Path, *, links: bool = True) -> int:
-    """A descriptor to read a file with. A pipe is not waited for and a device not opened, whatever
-    is put in the file's place meanwhile. ``links``: whether one in its place is followed.
+    """Open a file for reading and return the descriptor.
+
+    Never waits for a pipe or opens a device, even if one takes the file's place in between.
+    ``links``: whether to follow a link.
 
     Raises:
-        OSError: it cannot be read, or is no regular file.
+        OSError: it cannot be read, or is not a regular file.
     """
     flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | (0 if links else os.O_NOFOLLOW)
     if not stat.S_ISREG(os.stat(path, follow_symlinks=links).st_mode):
@@ -140,22 +142,22 @@ def open_regular(path: Path, *, links: bool = True) -> int:
 
 
 def _not_regular(path: Path) -> OSError:
-    return OSError(errno.EINVAL, "it is no regular file", str(path))
+    return OSError(errno.EINVAL, "it is not a regular file", str(path))
 
 
 def read_regular(path: Path, most: int) -> bytes:
-    """What is in a file, as :func:`open_regular` opens it; one byte more than ``most`` where there
-    is more.
+    """Read a file opened with :func:`open_regular`, up to ``most`` + 1 bytes: the extra byte shows
+    that it is too long.
 
     Raises:
-        OSError: it cannot be read, or is no regular file.
+        OSError: it cannot be read, or is not a regular file.
     """
     with open(open_regular(path), "rb") as file:
         return file.read(most + 1)
 
 
 def session_of(folder: Path) -> Path | None:
-    """The session file that the run is recorded to, whether it is still there or not."""
+    """The session file that the run is recorded to; it may be gone."""
     try:
         text = os.fsdecode((folder / RUN_SESSION).read_bytes().strip())
     except OSError:
@@ -164,25 +166,25 @@ def session_of(folder: Path) -> Path | None:
 
 
 def _temporary_home() -> Path:
-    """The folder of runs where the home cannot be written."""
+    """The folder of runs if the home is not writable."""
     return Path(tempfile.gettempdir()) / f"gpuwatch-{os.geteuid()}"
 
 
 def _is_private(path: Path) -> bool:
-    """Whether ``path`` is a folder of ours, and no link, that nobody else may look into.
+    """Whether ``path`` is our own folder, not a link, and closed to everybody else.
 
-    Anybody may make a name in the temporary folder, and before us.
+    In the temporary folder anybody could have created it before us.
     """
     return _is_own_folder(path) and not path.lstat().st_mode & 0o077
 
 
 def new_run_folder(run_id: str) -> Path:
-    """A fresh private folder for one run; under the temporary folder if the home is read-only.
+    """Create a private folder for one run; in the temporary folder if the home is read-only.
 
-    Folders of runs that a restart of the machine ended are removed on the way.
+    Also removes the folders of runs from before the machine's last restart.
 
     Raises:
-        StorageError: neither can be made and written.
+        StorageError: neither place is writable.
     """
     _forget_before_boot()
     try:
@@ -191,8 +193,8 @@ def new_run_folder(run_id: str) -> Path:
         fallback = private_folder(_temporary_home())
         if not _is_private(fallback):
             raise StorageError(
-                f"{fallback} is a link, or others may look into it",
-                f"see what it is, then: rm -r {shell(fallback)}",
+                f"{fallback} is a link, or open to other users",
+                f"check what it is, then: rm -r {shell(fallback)}",
             ) from None
         folder = private_folder(fallback / run_id)
     try:
@@ -212,23 +214,24 @@ def _forget_before_boot() -> None:
             host, boot, *machine = (folder / _BOOT).read_text().split(" ")
         except (OSError, ValueError):
             continue
-        # Homes may be shared by machines: only this one's runs can be known to be over.
+        # Machines may share a home: only for this machine's runs a restart proves the end.
         if is_this_machine(host, "".join(machine)) and boot != boot_id():
             remove_run_folder(folder)
 
 
 def run_folders() -> list[Path]:
-    """The folders of runs that may still be going on, oldest first."""
-    found = (each for each in _in_homes_of_runs() if not each.name.startswith(_GOING))
-    return sorted(found, key=_changed)
+    """The folders of runs that may still go on, oldest first."""
+    folders = (folder for folder in _in_homes_of_runs() if not folder.name.startswith(_GOING))
+    return sorted(folders, key=_changed)
 
 
 def remove_run_folder(folder: Path) -> None:
-    """Remove a run's folder. What is left of it where this process dies meanwhile bears another
-    name, and :func:`remove_the_rest` removes that.
+    """Remove the folder of one of this user's runs.
+
+    It is renamed first: if this process dies halfway, :func:`remove_the_rest` finds the remains.
 
     Raises:
-        ValueError: it is not the folder of a run of this user.
+        ValueError: it is not the folder of one of this user's runs.
     """
     if not os.path.lexists(folder):
         return
@@ -242,17 +245,17 @@ def remove_run_folder(folder: Path) -> None:
 
 
 def remove_the_rest() -> None:
-    """Remove what :func:`remove_run_folder` was not given the time to."""
+    """Remove what an interrupted :func:`remove_run_folder` left."""
     for folder in _in_homes_of_runs():
         if folder.name.startswith(_GOING):
             shutil.rmtree(folder, ignore_errors=True)
 
 
 def _homes_of_runs() -> list[Path]:
-    """The folders that this user's runs have theirs in."""
-    kept, passing = runs_home(), _temporary_home()
-    homes = [kept] if kept.is_dir() and kept.stat().st_uid == os.geteuid() else []
-    return [*homes, passing] if _is_private(passing) else homes
+    """The parent folders of this user's run folders."""
+    home, temporary = runs_home(), _temporary_home()
+    homes = [home] if home.is_dir() and home.stat().st_uid == os.geteuid() else []
+    return [*homes, temporary] if _is_private(temporary) else homes
 
 
 def _in_homes_of_runs() -> list[Path]:
@@ -261,16 +264,16 @@ def _in_homes_of_runs() -> list[Path]:
 
 
 def _is_own_folder(path: Path) -> bool:
-    """Whether ``path`` is a folder of this user's, and no link to one."""
+    """Whether ``path`` is a folder that belongs to this user, not a link to one."""
     try:
-        found = path.lstat()
+        status = path.lstat()
     except OSError:
         return False
-    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.geteuid()
 
 
 def _changed(path: Path) -> float:
-    """When a folder last changed; one whose run ended just now may be gone."""
+    """Modification time of a folder, Unix seconds; 0 if its run just ended and it is gone."""
     try:
         return path.stat().st_mtime
     except FileNotFoundError:

@@ -1,9 +1,10 @@
-"""What NVIDIA publishes about its cards: arithmetic per clock, and the clocks of data sheets.
+"""What NVIDIA publishes about its cards: arithmetic per clock, and data-sheet clocks.
 
-Rates are dense (no sparsity) floating-point operations per clock and multiprocessor, a
-multiplication with its addition being two, sums in FP32 where the type is smaller; for ``int8``
-operations. Sources: the white papers of the architectures (Volta WP-08608, Turing WP-09183, Ampere
-GA100 and GA102, Ada, Hopper, Blackwell RTX), the data sheets of the products, and the table
+Rates are dense (no sparsity) floating-point operations per clock and multiprocessor; a multiply-add
+counts as two, and smaller types accumulate in FP32. ``int8`` counts integer operations.
+
+Sources: the white papers of the architectures (Volta WP-08608, Turing WP-09183, Ampere GA100 and
+GA102, Ada, Hopper, Blackwell RTX), the data sheets of the products, and the table
 "Throughput of Native Arithmetic Instructions" of the CUDA programming guide.
 """
 
@@ -22,9 +23,9 @@ class Rates:
     """Arithmetic of one multiprocessor in one clock."""
 
     cores: int
-    """FP32 lanes: NVML's count of cores over this is the count of multiprocessors."""
+    """FP32 lanes: NVML's core count divided by this is the number of multiprocessors."""
     per_clock: Mapping[str, int | None]
-    """By data type; absent: no such arithmetic; ``None``: not published."""
+    """By data type; absent: not supported; ``None``: not published."""
 
 
 def _rates(cores: int, **per_clock: int | None) -> Rates:
@@ -56,7 +57,7 @@ RATES: dict[str, dict[str, Rates]] = {
     },
     "9.0": {
         FULL: _rates(128, float64=256, tf32=2048, bfloat16=4096, float16=4096, fp8=8192, int8=8192),
-        # Cut by an unpublished factor, so that only FP32 follows from cores and clock.
+        # Reduced by an unpublished factor: only FP32 follows from cores and clock.
         "H20": _rates(
             128, float64=None, tf32=None, bfloat16=None, float16=None, fp8=None, int8=None
         ),
@@ -76,8 +77,8 @@ RATES: dict[str, dict[str, Rates]] = {
     },
     "12.0": {FULL: _ADA_FULL, HALF: _ADA_HALF},
 }
-"""By compute capability and variant. ``float64`` of 8.0 and 9.0 is that of the tensor cores, twice
-that of the other cores; ``half``: sums in FP32 go at half the speed of sums in FP16."""
+"""By compute capability and variant. ``float64`` of 8.0 and 9.0 is the tensor cores' rate, twice
+that of the other cores; ``half``: FP32 accumulation runs at half the speed of FP16."""
 
 _VARIANTS: dict[str, tuple[tuple[str, str], ...]] = {
     "7.5": (
@@ -98,10 +99,10 @@ _VARIANTS: dict[str, tuple[tuple[str, str], ...]] = {
     "9.0": ((r"H20\b.*", "H20"), (r"H800.*", "H800"), (r".*", FULL)),
     "12.0": ((r"GeForce RTX .*", HALF), (r"RTX PRO .*", FULL)),
 }
-"""Which variant a product is, by its name without maker; the first that fits the whole name."""
+"""Variant by product name without maker; the first pattern that matches the full name counts."""
 
 UNIFIED = frozenset({"5.3", "6.2", "7.2", "8.7", "10.1", "11.0", "12.1"})
-"""Compute capabilities of parts whose memory is the host's: Jetson, DRIVE, Thor, GB10."""
+"""Compute capabilities of chips that share the host's memory: Jetson, DRIVE, Thor, GB10."""
 
 
 @dataclass(frozen=True)
@@ -113,9 +114,9 @@ class Sheet:
     bandwidth: float
     """GB/s."""
     tensor: int | None = None
-    """MHz: the clock of tensor-core figures (FP64 excepted) where the maker quotes another."""
+    """MHz: the clock of tensor-core figures (except FP64), if the maker quotes a different one."""
     implied: bool = False
-    """The maker prints no clock: these follow from the sheet's FLOP/s."""
+    """The maker gives no clock: these follow from the sheet's FLOP/s."""
 
 
 SHEETS: tuple[tuple[str, Sheet], ...] = (
@@ -145,20 +146,20 @@ SHEETS: tuple[tuple[str, Sheet], ...] = (
 
 
 def product_of(name: str) -> str:
-    """The product's name without its maker and old family: ``V100-SXM2-16GB``, ``GeForce ...``."""
+    """The product name without maker and old family: ``V100-SXM2-16GB``, ``GeForce ...``."""
     return re.sub(r"^(NVIDIA\s+)?(Tesla\s+)?", "", name.strip(), flags=re.IGNORECASE)
 
 
 def is_virtual(name: str) -> bool:
-    """Whether the name is of a vGPU (``GRID T4-16C``, ``NVIDIA A40-8Q``): a share of a card."""
+    """Whether this is a vGPU, a share of a card: ``GRID T4-16C``, ``NVIDIA A40-8Q``."""
     product = product_of(name)
     return product.startswith("GRID ") or re.search(r"-\d+[ABCQ]$", product) is not None
 
 
 def rates_of(capability: str, name: str) -> Rates | None:
-    """Arithmetic per clock of a product; only its FP32 and FP64 where its variant is not known.
+    """Arithmetic per clock of a product; FP32 and FP64 only if its variant is unknown.
 
-    ``None``: the architecture is not in the table, or the card's rates are cut for a use (CMP).
+    ``None``: the architecture is not in the table, or a mining card (CMP) has reduced rates.
     """
     product = product_of(name)
     variants = RATES.get(capability)
@@ -167,10 +168,11 @@ def rates_of(capability: str, name: str) -> Rates | None:
     for pattern, variant in _VARIANTS.get(capability, ((r".*", FULL),)):
         if re.fullmatch(pattern, product):
             return variants[variant]
-    known = variants[FULL]
-    same = {"float32", "float64"}
+    full = variants[FULL]
+    variant_free = {"float32", "float64"}
     return Rates(
-        known.cores, {key: rate if key in same else None for key, rate in known.per_clock.items()}
+        full.cores,
+        {key: rate if key in variant_free else None for key, rate in full.per_clock.items()},
     )
 
 

@@ -1,9 +1,8 @@
-"""What a GPU could do at most: arithmetic on its cores, clocks and memory bus.
+"""Theoretical peaks of a GPU, from its cores, clocks and memory bus.
 
-Dense, sums in FP32. ``peaks`` are at the maximum clocks that NVML tells, which cards reach only
-while power and heat allow; ``sheet_peaks`` are at the clock of the data sheet. A peak that does not
-follow from what is known is unknown and says why. Measured ceilings (``gpuwatch.core.ceilings``)
-are better than both.
+Dense, accumulating in FP32. ``peaks`` are at the maximum clocks that NVML reports, which cards
+reach only while power and heat allow; ``sheet_peaks`` are at the data-sheet clock. A peak that
+cannot be derived is unknown and says why. Prefer measured ceilings (``gpuwatch.core.ceilings``).
 """
 
 from __future__ import annotations
@@ -16,14 +15,14 @@ from gpuwatch.core.peak_tables import UNIFIED, Rates, is_virtual, rates_of, shee
 
 DATA_TYPES = ("float64", "float32", "tf32", "bfloat16", "float16", "fp8", "int8")
 MEASURE = "`gpuwatch calibrate` measures what it can do"
-"""How most reasons end: it fixes the ceiling that a rate is held against, and no gauge."""
+"""The end of most reasons: calibration supplies the missing ceiling, but no gauge."""
 _WIDER = {"fp8": "float16", "bfloat16": "float32", "tf32": "float32"}
 _TENSOR_CLOCK = frozenset({"tf32", "bfloat16", "float16", "fp8", "int8"})
 
 
 @dataclass(frozen=True)
 class Peak:
-    """The most of one thing per second, or why it is not known."""
+    """A theoretical maximum per second, or why it is not known."""
 
     name: str
     """``bandwidth`` or a data type of :data:`DATA_TYPES`."""
@@ -31,7 +30,7 @@ class Peak:
     """``By/s`` or ``FLOP/s``; ``OP/s`` for ``int8``."""
     value: float | None
     basis: str
-    """The clock it is at: ``maximum clock 1980 MHz``, ``data-sheet clock 1830 MHz``."""
+    """The clock it holds at: ``maximum clock 1980 MHz``, ``data-sheet clock 1830 MHz``."""
     source: str
     """Where each figure comes from."""
     reason: str | None
@@ -39,14 +38,17 @@ class Peak:
 
 
 def dram_peak(attributes: Mapping[str, JSON], name: str = "") -> Peak:
-    """Peak bandwidth of device memory [By/s] at the maximum memory clock, both directions together.
+    """Peak bandwidth of device memory [By/s] at the maximum memory clock, both directions added.
 
-    Maximum memory clock x 2 x bus width / 8. NVML gives the clock of every kind of memory (HBM,
-    GDDR5 to GDDR7) so that the 2 reproduces the data sheet. The current clock is never used.
+    Maximum memory clock x 2 x bus width / 8. For every kind of memory (HBM, GDDR5 to
+    GDDR7) NVML scales the clock so that the factor 2 gives the data-sheet value. The current clock
+    is never used.
     """
     reason = _not_a_whole_gpu(attributes, name)
     if reason is None and str(attributes.get("compute.capability")) in UNIFIED:
-        reason = f"this GPU shares the host's memory, whose bandwidth NVML does not tell; {MEASURE}"
+        reason = (
+            f"this GPU shares the host's memory, whose bandwidth NVML does not report; {MEASURE}"
+        )
     clock, width = number(attributes.get("clock.memory.max")), _width(attributes)
     if reason is None and not clock:
         reason = f"NVML does not give the maximum memory clock; {MEASURE}"
@@ -67,20 +69,20 @@ def dram_peak(attributes: Mapping[str, JSON], name: str = "") -> Peak:
 def peaks(attributes: Mapping[str, JSON], name: str) -> dict[str, Peak]:
     """Peaks at the maximum clocks, by name: ``bandwidth`` and each data type.
 
-    ``attributes`` are a GPU's as ``docs/telemetry.md`` lists them, ``name`` its product name by
-    NVML: professional cards and GeForce of one architecture differ.
+    ``attributes`` are those of a GPU in ``docs/telemetry.md``, ``name`` its product name in NVML:
+    professional and GeForce cards of one architecture differ.
     """
     clock = number(attributes.get("clock.sm.max"))
     reason = None if clock else f"NVML does not give the maximum clock; {MEASURE}"
-    found = {"bandwidth": dram_peak(attributes, name)}
+    by_name = {"bandwidth": dram_peak(attributes, name)}
     for data_type in DATA_TYPES:
         basis = f"maximum clock {_mhz(clock)}" if clock else ""
-        found[data_type] = _compute(data_type, attributes, name, clock, basis, "NVML", reason)
-    return found
+        by_name[data_type] = _compute(data_type, attributes, name, clock, basis, "NVML", reason)
+    return by_name
 
 
 def computed_in(data_type: str, attributes: Mapping[str, JSON], name: str) -> str:
-    """The data type whose arithmetic a GPU uses for ``data_type``: a wider one where it has none.
+    """The data type in which a GPU computes ``data_type``: a wider one if it lacks the type.
 
     bfloat16 and TF32 are computed in float32 before Ampere, FP8 in float16 before Ada.
     """
@@ -93,27 +95,27 @@ def computed_in(data_type: str, attributes: Mapping[str, JSON], name: str) -> st
 
 
 def sheet_peaks(attributes: Mapping[str, JSON], name: str) -> dict[str, Peak]:
-    """Peaks as the product's data sheet has them, by name; unknown where no sheet is known.
+    """Peaks from the product's data sheet, by name; unknown without a data sheet.
 
-    Compute: at the sheet's boost clock, for tensor cores at the lower one where the maker quotes
+    Compute: at the sheet's boost clock, for tensor cores at the lower clock if the maker quotes
     one (H100, H200). Bandwidth: the sheet's own figure.
     """
     sheet = sheet_of(name)
     if sheet is None:
-        reason = f"gpuwatch knows no data sheet of {name or 'a GPU without a name'}"
-        return {each: _unknown(each, reason) for each in ("bandwidth", *DATA_TYPES)}
-    whole = _not_a_whole_gpu(attributes, name)
-    found = {
-        "bandwidth": _unknown("bandwidth", whole)
-        if whole
+        reason = f"gpuwatch has no data sheet for {name or 'a GPU without a name'}"
+        return {key: _unknown(key, reason) for key in ("bandwidth", *DATA_TYPES)}
+    not_whole = _not_a_whole_gpu(attributes, name)
+    by_name = {
+        "bandwidth": _unknown("bandwidth", not_whole)
+        if not_whole
         else Peak("bandwidth", "By/s", sheet.bandwidth * 1e9, "data sheet", "data sheet", None)
     }
     for data_type in DATA_TYPES:
         mhz = sheet.tensor if sheet.tensor and data_type in _TENSOR_CLOCK else sheet.boost
         basis = f"data-sheet clock {mhz} MHz"
         source = "data sheet: implied by its FLOP/s" if sheet.implied else "data sheet"
-        found[data_type] = _compute(data_type, attributes, name, mhz * 1e6, basis, source, None)
-    return found
+        by_name[data_type] = _compute(data_type, attributes, name, mhz * 1e6, basis, source, None)
+    return by_name
 
 
 def _compute(
@@ -166,17 +168,17 @@ def _not_computed(
         return f"NVML does not give the number of cores; {MEASURE}"
     if cores % rates.cores:
         return (
-            f"{cores:g} cores are no multiple of {rates.cores}, which a multiprocessor of compute"
-            f" capability {capability} has; {MEASURE}"
+            f"{cores:g} cores are not a multiple of {rates.cores}, the cores of a multiprocessor of"
+            f" compute capability {capability}; {MEASURE}"
         )
     return None
 
 
 def _not_a_whole_gpu(attributes: Mapping[str, JSON], name: str) -> str | None:
     if attributes.get("mig.parent"):
-        return f"NVML does not tell which part of the GPU a MIG device has; {MEASURE}"
+        return f"NVML does not report which part of the GPU a MIG device has; {MEASURE}"
     if is_virtual(name):
-        return f"{name} is a virtual GPU, a share of a card that is not told; {MEASURE}"
+        return f"{name} is a virtual GPU, an unknown share of a card; {MEASURE}"
     return None
 
 

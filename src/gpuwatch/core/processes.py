@@ -1,4 +1,4 @@
-"""Telling a process apart from another that got its number later."""
+"""Identifies processes beyond their PIDs, which the kernel reuses."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from gpuwatch.core.lazy_dataclass import dataclass
 
 @dataclass(frozen=True)
 class ProcessId:
-    """A process for all time: host, boot, number, start in clock ticks since boot."""
+    """A unique process: host, boot, PID, and start in clock ticks since boot."""
 
     host: str
     boot_id: str
     pid: int
     start_time: int
     pid_namespace: int | None = None
-    """In which the number counts, see pid_namespaces(7); ``None``: not noted."""
+    """The PID's namespace, see pid_namespaces(7); ``None``: not recorded."""
     machine: str = ""
-    """See :func:`machine_id`; empty: not noted, or there is none."""
+    """See :func:`machine_id`; empty: not recorded, or there is none."""
 
     def alive(self) -> bool | None:
-        """Whether it still runs; ``None`` where that cannot be known: on another host, or in a
-        container with process numbers of its own."""
+        """Whether it still runs; ``None`` if that cannot be known: on another host, or in a
+        container with its own PID namespace."""
         if self.boot_id != boot_id():
             return False if is_this_machine(self.host, self.machine) else None
         if self.pid_namespace is None:
@@ -40,7 +40,7 @@ class ProcessId:
 
     @property
     def place(self) -> str:
-        """Where it runs, as a person on this machine would say it."""
+        """Where it runs, as seen from this machine."""
         if self.host != socket.gethostname():
             return self.host
         if self.boot_id != boot_id():
@@ -49,9 +49,9 @@ class ProcessId:
 
 
 def when_ended(process: ProcessId, call: Callable[[], None]) -> bool:
-    """Have a thread make ``call`` once the process has ended, without a look in between.
+    """Start a thread that makes ``call`` when the process ends, without polling.
 
-    ``False``: nobody will, for it is none of this machine's living ones, or the kernel cannot tell
+    Returns ``False``, and starts none, if no such process lives here or the kernel has no pidfd
     (Linux before 5.3, some sandboxes).
     """
     fd = _descriptor(process)
@@ -70,10 +70,9 @@ def when_ended(process: ProcessId, call: Callable[[], None]) -> bool:
 
 
 class LivenessCheck:
-    """Whether one process lives, for who asks often.
+    """A cheap repeated check whether one process lives.
 
-    The kernel is asked about a descriptor of the process, where that could be had: one call, and no
-    file of ``/proc`` to open, read and parse.
+    With a pidfd it takes one system call, instead of opening and parsing a file in ``/proc``.
     """
 
     def __init__(self, process: ProcessId) -> None:
@@ -93,8 +92,8 @@ class LivenessCheck:
 
 
 def _descriptor(process: ProcessId) -> int | None:
-    """A descriptor that can be read from once the process has ended; ``None`` where it is none of
-    this machine's living ones, or the kernel has no such thing."""
+    """A pidfd, readable when the process has ended; ``None`` if no such process lives here, or the
+    kernel has no pidfd."""
     try:
         fd = os.pidfd_open(process.pid)
     except OSError:
@@ -106,7 +105,7 @@ def _descriptor(process: ProcessId) -> int | None:
 
 
 def identify(pid: int) -> ProcessId | None:
-    """The process that has this number now; ``None`` when there is none."""
+    """The process that has this PID now, or ``None``."""
     started = start_time(pid)
     if started is None:
         return None
@@ -115,7 +114,7 @@ def identify(pid: int) -> ProcessId | None:
 
 @cache
 def boot_id() -> str:
-    """This boot of this machine; empty where the kernel does not tell."""
+    """The ID of the current boot; empty if the kernel has none."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:
@@ -124,8 +123,7 @@ def boot_id() -> str:
 
 @cache
 def machine_id() -> str:
-    """What tells this machine from another of its name, see machine-id(5); empty where there is
-    none."""
+    """Tells apart machines of the same name, see machine-id(5); empty if there is none."""
     try:
         return Path("/etc/machine-id").read_text().strip()
     except OSError:
@@ -133,13 +131,13 @@ def machine_id() -> str:
 
 
 def is_this_machine(host: str, machine: str) -> bool:
-    """Whether what was noted of a machine is of this one; of an older file, by its name alone."""
+    """Whether a recorded host and machine ID mean this machine; older files have the name alone."""
     return host == socket.gethostname() and machine in ("", machine_id())
 
 
 @cache
 def pid_namespace() -> int | None:
-    """The inode of this process's PID namespace; ``None`` where the kernel has none."""
+    """The inode of this process's PID namespace; ``None`` if the kernel has none."""
     try:
         return os.stat("/proc/self/ns/pid").st_ino
     except OSError:
@@ -147,7 +145,7 @@ def pid_namespace() -> int | None:
 
 
 def start_time(pid: int) -> int | None:
-    """Start in clock ticks since boot, of a process that is neither gone nor a zombie."""
+    """Start in clock ticks since boot; ``None`` if the process is gone or a zombie."""
     try:
         file = os.open(f"/proc/{pid}/stat", os.O_RDONLY)
     except OSError:
@@ -163,8 +161,8 @@ def start_time(pid: int) -> int | None:
 
 
 def parents(proc: Path = Path("/proc")) -> dict[int, int]:
-    """Every process's parent, from a scan of all of ``/proc``."""
-    found: dict[int, int] = {}
+    """The parent PID of every process, from a scan of ``/proc``."""
+    by_pid: dict[int, int] = {}
     for name in os.listdir(proc):
         if not name.isdecimal():
             continue
@@ -173,5 +171,5 @@ def parents(proc: Path = Path("/proc")) -> dict[int, int]:
                 text = file.read(512)
         except OSError:
             continue
-        found[int(name)] = int(text[text.rindex(b")") + 4 :].split(None, 1)[0])
-    return found
+        by_pid[int(name)] = int(text[text.rindex(b")") + 4 :].split(None, 1)[0])
+    return by_pid

@@ -1,26 +1,26 @@
-"""What a process may still open and start: asked before work that would be wrong without it."""
+"""Checks, before work begins, that this process can open enough files and start enough threads."""
 
 from __future__ import annotations
 
 import os
 
 FILES = 16
-"""Descriptors that any command has use for: with fewer, a library or engine counts as missing."""
+"""Descriptors that any command needs: with fewer, a library or engine would look missing."""
 
 
 def files(count: int = FILES) -> None:
-    """Raises ``OSError`` (EMFILE, ENFILE) where ``count`` more descriptors cannot be had."""
-    held: list[int] = []
+    """Raises ``OSError`` (EMFILE, ENFILE) unless ``count`` more descriptors can be opened."""
+    descriptors: list[int] = []
     try:
-        while len(held) < count:
-            held += os.pipe()
+        while len(descriptors) < count:
+            descriptors += os.pipe()
     finally:
-        for each in held:
-            os.close(each)
+        for descriptor in descriptors:
+            os.close(descriptor)
 
 
 def threads(count: int) -> None:
-    """Raises ``OSError`` (EAGAIN) where ``count`` more threads cannot be started."""
+    """Raises ``OSError`` (EAGAIN) unless ``count`` more threads can be started."""
     import errno
     import threading
 

@@ -1,4 +1,4 @@
-"""Commands that were meant for a shell, which alone knows pipes, lists and redirections."""
+"""Detects commands that need a shell, for pipes, lists or redirections."""
 
 from __future__ import annotations
 
@@ -13,17 +13,16 @@ _A_WORD = re.compile(r"\|\|?|&&?|;|\d?>>?(&\d)?|<")
 
 
 def operator_in(line: str) -> str | None:
-    """The first operator of a shell that stands in ``line`` without quotes; ``None``: there is
-    none."""
-    found = _IN_A_LINE.search(_QUOTED.sub("x", line))
-    return found[0] if found else None
+    """The first unquoted shell operator in ``line``, or ``None``."""
+    match = _IN_A_LINE.search(_QUOTED.sub("x", line))
+    return match[0] if match else None
 
 
 def operator_among(words: Sequence[str]) -> str | None:
-    """The first of ``words`` that is an operator by itself, as someone wrote it in quotes."""
+    """The first of ``words`` that is itself a shell operator, because it was quoted."""
     return next((word for word in words if _A_WORD.fullmatch(word)), None)
 
 
 def in_bash(line: str) -> str:
-    """The command that has ``line`` run by a shell."""
+    """The command that runs ``line`` in bash."""
     return f"bash -c {shell(line)}"

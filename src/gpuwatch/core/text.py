@@ -1,4 +1,4 @@
-"""Text from outside made harmless: for a terminal, a shell, Markdown, spreadsheets and in JSON."""
+"""Makes text from outside safe for terminals, shells, Markdown, spreadsheets and JSON."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _ESCAPES = re.compile(
     r"|[\x90\x98\x9d-\x9f].*?(?:\x07|\x9c|\x1b\\|$)"  # the same in one character
 )
 _LONGEST = 4096
-"""No line on a screen needs more characters."""
+"""Characters; no line on a screen needs more."""
 
 
 def clean(text: object, longest: int = _LONGEST) -> str:
     """One line without escape sequences, control, format or direction-changing characters.
 
-    A carriage return rewrites a line: what stands behind the last one is what a terminal shows.
+    A carriage return rewrites a line: only the text after the last one is kept, as on a terminal.
     """
     line = str(text).rstrip("\r\n").rpartition("\r")[2][:longest]
     line = _ESCAPES.sub("", line).expandtabs(4)
@@ -32,10 +32,9 @@ def clean(text: object, longest: int = _LONGEST) -> str:
 
 
 def shell(word: str | os.PathLike[str]) -> str:
-    """``word`` as it can be pasted into a shell, quoted where it has to be.
+    """``word`` quoted for pasting into a shell, if it needs quotes.
 
-    What no terminal shows, and bytes that are no text, stand in ``$'...'``, which bash, zsh and
-    ksh take.
+    Invisible characters and invalid UTF-8 are escaped in ``$'...'``, for bash, zsh and ksh.
     """
     text = os.fspath(word)
     if text == clean(text, len(text)):
@@ -48,51 +47,53 @@ def shell(word: str | os.PathLike[str]) -> str:
 
 
 _IN_QUOTES = {byte: chr(byte) for byte in range(0x20, 0x7F)} | {0x27: "\\'", 0x5C: "\\\\"}
-"""Bytes that stand for themselves, or behind a backslash, between ``$'`` and ``'``."""
+"""Bytes that need no escape, or only a backslash, between ``$'`` and ``'``."""
 
 
 def to_paste(what: str, *operands: str | os.PathLike[str]) -> str:
-    """``gpuwatch WHAT OPERAND ...`` to be pasted into a shell, whatever the operands hold.
+    """``gpuwatch WHAT OPERAND ...`` for pasting into a shell, safe for any operands.
 
-    ``what`` is a command with its flags; none of the operands, which come from outside, is taken
-    for a flag.
+    ``what`` is a command with its flags. Operands come from outside: none is taken for a flag.
     """
-    words = [os.fspath(each) for each in operands]
+    words = [os.fspath(operand) for operand in operands]
     quoted = [shell(f"./{word}" if word.startswith("-") else word) for word in words]
     return " ".join([f"gpuwatch {what}", *quoted])
 
 
 _REFERENCES = re.compile(r"[@#](?=\w)|\b(?:www(?=\.)|GH(?=-\d))|:(?=//)", re.IGNORECASE)
-"""After which an invisible space keeps GitHub from making a mention, a reference or a link: it
-looks for these after it has taken the backslashes away."""
+"""An invisible space after these keeps GitHub from making a mention, a reference or a link, which
+it does after it removes backslashes."""
 
 
 def markdown(text: object) -> str:
     """``text`` for a cell of a Markdown table: no markup, mention, reference, link or formula."""
-    apart = _REFERENCES.sub(lambda found: f"{found[0]}\u200b", clean(text).strip())
-    escaped = "".join("\\" + c if c in "\\`*_{}[]<>|#!&~" else c for c in apart)
+    separated = _REFERENCES.sub(lambda match: f"{match[0]}\u200b", clean(text).strip())
+    escaped = "".join(
+        "\\" + character if character in "\\`*_{}[]<>|#!&~" else character
+        for character in separated
+    )
     return escaped.replace("$", "&#36;")
 
 
 _FORMULA = ("=", "+", "-", "@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
-"""How a formula begins; some take the full-width signs for the same."""
+"""How a formula begins; some spreadsheets accept the full-width signs too."""
 
 
 def spreadsheet(text: object, longest: int = _LONGEST) -> str:
-    """``text`` for a cell of CSV that no spreadsheet takes for a formula; empty for ``None``."""
+    """``text`` for a CSV cell that no spreadsheet takes for a formula; empty for ``None``."""
     cleaned = clean("" if text is None else text, longest)
     return f"'{cleaned}" if cleaned.startswith(_FORMULA) else cleaned
 
 
 def document(text: str) -> str:
-    """Lines of JSON with an escape in place of what a terminal would act on, or not show."""
+    """JSON text with escapes for characters that a terminal would act on, or not show."""
     if text.isascii() and "\x7f" not in text:
         return text
     return "".join(c if c == "\n" or c.isprintable() else json.dumps(c)[1:-1] for c in text)
 
 
 _WIDTHLESS = re.compile("[\u115f-\u11ff\ud7b0-\ud7fb\u3164\uffa0]")
-"""Parts of Korean syllables that join what stands before, and blanks that pass for letters."""
+"""Korean syllable parts that join the previous character, and blanks that count as letters."""
 
 
 def _safe(character: str) -> str:

@@ -15,7 +15,7 @@ _BINARY = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
 def plain_unit(unit: str) -> str:
-    """A catalogue's unit as people write it: ``B/s`` of ``By/s``, ``errors`` of ``{error}``."""
+    """A UCUM unit as people write it: ``B/s`` for ``By/s``, ``errors`` for ``{error}``."""
     return _ANNOTATIONS.sub(r"\1s", unit).replace("By", "B")
 
 
@@ -30,8 +30,10 @@ def digits(value: float) -> str:
 
 
 def significant(value: float, figures: int = 3) -> str:
-    """So many significant figures: ``0.0123``, ``15.2``; from a thousand on whole, up to a million
-    without an exponent: ``1,000`` of 999.7 too."""
+    """``figures`` significant figures: ``0.0123``, ``15.2``.
+
+    From 1,000 (999.7 included) to a million whole, without an exponent: ``1,234``.
+    """
     if 10**figures - 0.5 <= abs(value) < 1e6:
         return f"{value:,.0f}"
     return f"{value:.{figures}g}"
@@ -44,7 +46,7 @@ def si(value: float | None, unit: str) -> str:
 
 
 def si_parts(value: float | None, unit: str) -> tuple[str, str]:
-    """The number and the prefixed unit; the dash and no unit for unknown."""
+    """The number and the prefixed unit; a dash and no unit if unknown."""
     if value is None or not math.isfinite(value):
         return UNKNOWN, ""
     if value == 0:
@@ -56,7 +58,7 @@ def si_parts(value: float | None, unit: str) -> tuple[str, str]:
 
 
 def scale_label(value: float, unit: str) -> str:
-    """A short label of a scale's end: ``500 T``, ``100 %``."""
+    """A short label for the end of a scale: ``500T``, ``100%``."""
     if unit == "1":
         return f"{value * 100:.0f}%"
     if value == 0:
@@ -72,7 +74,7 @@ def binary(value: float | None) -> str:
 
 
 def joules(value: float) -> str:
-    """Energy with the prefix that people know: ``44.1 mJ``, ``123 J``, ``4.92 kJ``."""
+    """Energy in the usual units: ``44.1 mJ``, ``123 J``, ``4.92 kJ``."""
     if 0 < abs(value) < 0.9995e-3:
         return f"{value * 1e6:.3g} µJ"
     return f"{value * 1e3:.3g} mJ" if 0 < abs(value) < 0.9995 else si(value, "J")
@@ -113,17 +115,17 @@ def number(value: float | None, unit: str, spec: str = ".0f") -> str:
 
 def clock_time(seconds: float) -> str:
     """``2:31``, ``1:02:31``, ``2d 03:10``."""
-    whole = max(0, int(seconds))
-    days, rest = divmod(whole, 86400)
+    total = max(0, int(seconds))
+    days, rest = divmod(total, 86400)
     hours, rest = divmod(rest, 3600)
-    minutes, left = divmod(rest, 60)
+    minutes, remaining = divmod(rest, 60)
     if days:
         return f"{days}d {hours:02d}:{minutes:02d}"
-    return f"{hours}:{minutes:02d}:{left:02d}" if hours else f"{minutes}:{left:02d}"
+    return f"{hours}:{minutes:02d}:{remaining:02d}" if hours else f"{minutes}:{remaining:02d}"
 
 
 def milliseconds(seconds: float | None) -> str:
-    """A step's time: ``5.12 ms``, ``1.32 s``, ``812 µs``."""
+    """A step time: ``5.12 ms``, ``1.32 s``, ``812 µs``."""
     if seconds is None:
         return UNKNOWN
     if seconds >= 1:
@@ -144,7 +146,7 @@ def accuracy(share: float | None) -> str:
 
 
 def nice(value: float) -> float:
-    """The smallest of 1, 2, 5 times a power of ten that is not below ``value``."""
+    """The smallest of 1, 2 or 5 times a power of ten that is at least ``value``."""
     if value <= 0 or not math.isfinite(value):
         return 1.0
     power: float = 10.0 ** math.floor(math.log10(value))
@@ -158,7 +160,7 @@ _BYTES_OF_FACTS = re.compile(r"_bytes$|\.shm\.size$|memory\.(total|limit)$|\.swa
 
 
 def fact(key: str, value: object) -> str:
-    """A fact of the fingerprint or the environment: lists with commas, bytes with a unit."""
+    """Format a fact of the fingerprint or the environment: lists with commas, bytes with a unit."""
     if value is None:
         return UNKNOWN
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""Recording the runs of one command, one after the other, into one study."""
+"""Records the runs of one command, one after another, into one study."""
 
 from __future__ import annotations
 
@@ -29,15 +29,14 @@ def record(
     on_turn: Callable[[str], None] = lambda text: None,
     on_summary: Callable[[str], None] = lambda text: None,
 ) -> ExitCode:
-    """Run and record everything asked for; returns the exit code of the command.
+    """Run and record everything requested; returns the exit code of the command.
 
-    ``say`` gets one-line notices for people, ``on_study`` the folder of the study once it is
-    there, ``on_session`` the path of each new session, ``on_turn`` a line before each of several
-    runs, ``on_summary`` what each new summary says in short.
+    ``say`` gets one-line notices for people, ``on_study`` the study's folder once it exists,
+    ``on_session`` the path of each new session, ``on_turn`` a line before each of several runs,
+    ``on_summary`` the short form of each new summary.
 
     Raises:
-        NotAvailable: there is one environment and it cannot run, or DCGM is asked for and is not
-            there.
+        NotAvailable: the only environment cannot run, or requested DCGM is missing.
         StorageError: the study cannot be written.
     """
     if request.resume is not None:
@@ -63,7 +62,7 @@ def record(
 
 
 def _throw_away(folder: Path) -> None:
-    """Remove a recording whose only reader is gone, and the folder that was made for it."""
+    """Remove a recording whose only reader is gone, and the folder created for it."""
     with contextlib.suppress(OSError, GpuwatchError):
         remove(removal(folder, None))
         folder.parent.rmdir()

@@ -1,7 +1,7 @@
 """The measured ceilings of a run's devices, copied into its session.
 
-A session is read on other machines and after a new calibration, so it holds what was measured on
-its own devices, with its own driver and torch. Where nothing fits, nothing is written.
+Sessions are read on other machines and after a new calibration, so each holds the ceilings of its
+own devices, driver and torch. Nothing is written if nothing matches.
 """
 
 from __future__ import annotations
@@ -18,48 +18,50 @@ from gpuwatch.telemetry.base import Device
 
 KEY = "ceilings"
 MISSING = "ceilings_missing"
-"""Why a device that was calibrated has no ceilings in this session: ``reason`` and ``hint``."""
+"""Why a calibrated device has no ceilings in this session: ``reason`` and ``hint``."""
 
 
 class RunCeilings:
-    """Looks for the documents of a recording's devices whenever the run tells more of itself."""
+    """Looks up the ceilings of a recording's devices whenever the run reports more about itself."""
 
     def __init__(self, devices: Sequence[Device], known: Mapping[str, JSON]) -> None:
-        """``known`` is the session's meta, also as a recorder before this one left it."""
+        """``known``: the session's meta, perhaps left by an earlier recorder."""
         self._devices = devices
         self._waits = (known.get("workload") or {}).get("kind") == "workload"
         self._written = {key: known.get(key) for key in (KEY, MISSING)}
-        self._told: object = None
+        self._reported: object = None
 
     def rows(self, intake: Intake) -> list[Row]:
-        """The row of the session's ``ceilings`` when they are known, and when they change.
+        """Rows for the session's ``ceilings``, when they become known or change.
 
-        One of our workloads always tells its torch and device, and they are waited for. Other
-        programs may tell less: then every device counts, and a document that alone fits what is
+        A built-in workload always reports its torch and device, so wait for them. Other programs
+        may report less: then all devices count, each with the only document that matches what is
         known.
         """
-        told = (intake.versions, intake.device_type, tuple(intake.device_uuids))
-        if told == self._told or (self._waits and not (told[0] and told[1])):
+        reported = (intake.versions, intake.device_type, tuple(intake.device_uuids))
+        if reported == self._reported or (self._waits and not (reported[0] and reported[1])):
             return []
         if not intake.versions and self._written[KEY] is not None:
             return []
-        self._told = told
-        known = ceilings.documents()
-        found: list[Document] = []
-        without: list[AmbiguousCeilings] = []
+        self._reported = reported
+        stored = ceilings.documents()
+        documents: list[Document] = []
+        ambiguous: list[AmbiguousCeilings] = []
         for device in self._chosen(intake):
             sought = _sought(device, intake.versions)
-            document = ceilings.matching(known, sought) or ceilings.of_another_torch(known, sought)
-            undecided = None if document is not None else ceilings.undecided(known, sought)
-            found += [document] if document is not None else []
-            without += [undecided] if undecided is not None else []
+            document = ceilings.matching(stored, sought) or ceilings.of_another_torch(
+                stored, sought
+            )
+            ambiguity = None if document is not None else ceilings.undecided(stored, sought)
+            documents += [document] if document is not None else []
+            ambiguous += [ambiguity] if ambiguity is not None else []
         missing = {
-            "reason": "; ".join(dict.fromkeys(each.reason for each in without)),
-            "hint": "; ".join(dict.fromkeys(each.hint for each in without)),
+            "reason": "; ".join(dict.fromkeys(problem.reason for problem in ambiguous)),
+            "hint": "; ".join(dict.fromkeys(problem.hint for problem in ambiguous)),
         }
         return [
-            *self._row(KEY, found[0] if len(found) == 1 else found or None),
-            *self._row(MISSING, missing if without else None),
+            *self._row(KEY, documents[0] if len(documents) == 1 else documents or None),
+            *self._row(MISSING, missing if ambiguous else None),
         ]
 
     def _row(self, key: str, value: JSON) -> list[Row]:
@@ -69,7 +71,7 @@ class RunCeilings:
         return [without_meta(key) if value is None else meta(key, value)]
 
     def _chosen(self, intake: Intake) -> Sequence[Device]:
-        """The devices that the run says it uses; all where it does not say."""
+        """The devices that the run reports to use; all if it reports none."""
         known = [device for device in self._devices if device.kind in ("cpu", "gpu")]
         if intake.device_type == "cpu":
             return [device for device in known if device.kind == "cpu"]

@@ -1,4 +1,4 @@
-"""What else the machine's clocks did: it slept, or its wall clock was set."""
+"""Detects that the machine slept, or that its wall clock was set."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.session.writing.statements import Row, event
 
 _LEAST_NS = 1_000_000_000
-"""A smaller step is not told: keeping a clock right takes steps of milliseconds."""
+"""Smaller steps are ignored: time synchronisation makes steps of milliseconds."""
 
 
 _MOMENT_NS = 100_000_000
@@ -19,15 +19,15 @@ class Reading:
     """The three clocks at one moment, in nanoseconds."""
 
     monotonic: int
-    """Stands still while the machine sleeps; all times of a session are of it."""
+    """Stops while the machine sleeps; all session times come from it."""
     boot: int
-    """Goes on while the machine sleeps."""
+    """Continues while the machine sleeps."""
     wall: int
-    """May be set."""
+    """May be set at any time."""
 
 
 def read() -> Reading:
-    """Of one moment: anew where the process stood still in between, which would look like sleep."""
+    """Read the clocks; again if the process paused in between, which would look like sleep."""
     while True:
         start = time.monotonic_ns()
         now = Reading(start, time.clock_gettime_ns(time.CLOCK_BOOTTIME), time.time_ns())
@@ -36,13 +36,13 @@ def read() -> Reading:
 
 
 class Clocks:
-    """Compares the clocks with each other from one look to the next."""
+    """Compares the clocks from one look to the next."""
 
     def __init__(self, now: Reading) -> None:
         self._before = now
 
     def look(self, t: int, now: Reading) -> list[Row]:
-        """What happened since the look before, as events ``t`` nanoseconds after the start."""
+        """Events since the previous look, at session time ``t`` in nanoseconds."""
         before, self._before = self._before, now
         slept = (now.boot - before.boot) - (now.monotonic - before.monotonic)
         stepped = (now.wall - before.wall) - (now.boot - before.boot)

@@ -1,4 +1,4 @@
-"""Running a recording to its end: signals, time limits, and what the end means for the caller."""
+"""Runs a recording to its end: signals, time limits, and the resulting exit code."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from gpuwatch.session.study.outcomes import TIME_LIMIT
 from gpuwatch.session.writing.write_hints import room
 
 ONE_REQUEST_SECONDS = 1.0
-"""Signals that follow the first one so soon ask for nothing new, whoever sends them."""
+"""Signals that follow the first one within this time count as the same request."""
 _LOOK_SECONDS = 0.05
 _EXIT_BY_ERROR = {"usage": ExitCode.USAGE, "environment": ExitCode.NOT_AVAILABLE}
 
 
 class Stopped(BaseException):
-    """A stop was asked for before the run began. No error of a runner: nothing may handle it as
-    one."""
+    """A stop was requested before the run began. A ``BaseException``, so that nothing handles it as
+    an error of a runner."""
 
 
 @dataclass
 class Stop:
-    """A stop asked for by a signal, a time limit or another process; shared with handlers."""
+    """A stop requested by a signal, a time limit or another process; shared with handlers."""
 
     why: str | None = None
     number: int | None = None
@@ -49,7 +49,7 @@ class Stop:
     """``CLOCK_MONOTONIC`` of the first request."""
 
     def ask(self, why: str, number: int | None = None) -> None:
-        """End the run; at once where this was asked for over a second ago."""
+        """End the run; at once if the first request is more than a second old."""
         now = time.monotonic()
         self._asked = self._asked or now
         self.why = self.why or why
@@ -62,11 +62,10 @@ class Stop:
 
     @contextmanager
     def preparing(self) -> Iterator[None]:
-        """A stop breaks off what is done meanwhile, on the main thread: fetching an image can take
-        as long as it likes.
+        """Let a stop interrupt the block, on the main thread: pulling an image may take long.
 
         Raises:
-            Stopped: it was asked for.
+            Stopped: a stop was requested.
         """
         if self.why is not None:
             raise Stopped
@@ -77,9 +76,9 @@ class Stop:
             self._preparing = False
 
     def rest(self, seconds: float) -> bool:
-        """Wait so long; whether no stop was asked for meanwhile."""
+        """Wait for ``seconds``; returns ``False`` if a stop was requested."""
         end = time.monotonic() + seconds
-        # A stop comes by a signal, whose handler may not touch a lock that is waited on.
+        # A stop comes from a signal handler, which must not touch a lock that we wait on.
         while self.why is None and (left := end - time.monotonic()) > 0:
             time.sleep(min(left, _LOOK_SECONDS))
         return self.why is None
@@ -87,7 +86,7 @@ class Stop:
 
 @contextmanager
 def stopping_signals(stop: Stop) -> Iterator[None]:
-    """SIGINT, SIGTERM and SIGHUP stop the run cleanly; one more, over a second later, at once."""
+    """SIGINT, SIGTERM and SIGHUP stop the run cleanly; another, over a second later, at once."""
 
     def on_signal(number: int, _: object) -> None:
         stop.ask(signal.Signals(number).name, number)
@@ -108,7 +107,7 @@ def run_to_end(
 ) -> Outcome:
     """Run a recording until its end, a stop, the time limit, or the end of another process.
 
-    The time limit is that of this run; a stop is for all that would come after it as well.
+    The time limit ends this run only; a stop also cancels all later runs.
     """
     stop.recording = recording
     if stop.why is not None:
@@ -136,19 +135,19 @@ def run_to_end(
 
 
 def exit_code_of(error: Mapping[str, JSON]) -> ExitCode:
-    """The exit code that goes with a workload's own word on why it stopped."""
+    """The exit code for the error that a workload reported."""
     return _EXIT_BY_ERROR.get(str(error.get("kind")), ExitCode.RUN_FAILED)
 
 
 def conclude(outcome: Outcome, say: Callable[[str], None]) -> ExitCode:
-    """Tell how a recording ended; returns its exit code."""
+    """Tell the user how a recording ended; returns its exit code."""
     if outcome.unsaved:
         again = (
             f"; {room(outcome.path)}, then `{to_paste('attach --record', outcome.path)}` "
             "writes the rest"
         )
-        told = "" if _is_gone(outcome.path) else again
-        say(f"the end of the session could not be saved: {outcome.unsaved}{told}")
+        recovery = "" if _is_gone(outcome.path) else again
+        say(f"the end of the session could not be saved: {outcome.unsaved}{recovery}")
         return ExitCode.RUN_FAILED
     result = outcome.result
     if outcome.missing and (outcome.stopped or (result and result.code == 0)):
@@ -165,18 +164,18 @@ def conclude(outcome: Outcome, say: Callable[[str], None]) -> ExitCode:
     if result.out_of_memory:
         say("error: the kernel ended processes of the workload: out of memory")
         return ExitCode.RUN_FAILED
-    why = f": {result.text}" if result.text else ""
+    reason = f": {result.text}" if result.text else ""
     if result.signal is not None:
-        say(f"error: the workload was ended by {signal_name(result.signal)}{why}")
+        say(f"error: the workload was ended by {signal_name(result.signal)}{reason}")
     elif result.code is None:
-        say(f"error: the end of the workload was not seen{why}")
+        say(f"error: the end of the workload was not seen{reason}")
     else:
-        say(f"error: the workload ended with exit code {result.code}{why}")
+        say(f"error: the workload ended with exit code {result.code}{reason}")
     return ExitCode.RUN_FAILED
 
 
 def _is_gone(path: Path) -> bool:
-    """``False`` where it cannot be seen."""
+    """Whether the file was deleted; ``False`` if that cannot be checked."""
     try:
         path.stat()
     except OSError as error:
@@ -185,29 +184,29 @@ def _is_gone(path: Path) -> bool:
 
 
 def summarise(folder: Path, say: Callable[[str], None]) -> str:
-    """Rewrite the study's summary, in a process of its own: it needs more than recording does.
+    """Rewrite the study's summary in a separate process, as it imports more than a recorder.
 
-    Returns what it says in short, as wide as the terminal; empty where it could not be made.
+    Returns its short form, as wide as the terminal; empty if it could not be written.
     """
-    told = ""
+    short = ""
     width = str(shutil.get_terminal_size((80, 24)).columns)
     try:
         done = subprocess.run(
             [*OWN_COMMAND, "report", "--short", str(folder)],
-            # More threads would only spin beside the next run.
+            # More threads would only compete with the next run.
             env={**os.environ, "COLUMNS": width, "OPENBLAS_NUM_THREADS": "1"},
             capture_output=True,
             text=True,
             check=False,
         )
-        told = done.stdout
-        why = done.stderr.strip()[-500:] if done.returncode != 0 else None
+        short = done.stdout
+        error_text = done.stderr.strip()[-500:] if done.returncode != 0 else None
     except OSError as error:
-        why = error.strerror
-    if why is not None:
-        say(f"the summary could not be written: {why}")
+        error_text = error.strerror
+    if error_text is not None:
+        say(f"the summary could not be written: {error_text}")
         say(f"write it afterwards: {to_paste('report', folder)}")
-    return told
+    return short
 
 
 def _look_for(pid: int, ended: Callable[[], None]) -> None:

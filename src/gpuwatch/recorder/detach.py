@@ -1,4 +1,4 @@
-"""A recorder in a session of its own, which no hang-up of the terminal reaches."""
+"""Runs a recorder in its own process session, where a terminal hang-up does not reach it."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ LOG = "recorder.log"
 def detach(record: Callable[[Callable[[Path], None]], int]) -> tuple[ExitCode, str]:
     """Run ``record`` in the background and wait until it has its first session.
 
-    ``record`` is given a function to call with that session's path. Returns ``DONE`` and the path,
-    or the exit code of a recorder that did not get so far and, where it could not say it itself,
-    its error. Until there is a session it talks on this process's standard error. Must be called
-    before any thread was started.
+    ``record`` gets a function to call with the session's path. Returns ``DONE`` and the path; if
+    the recorder ends before that, its exit code and the error that it could not print itself.
+    Until the session exists it writes to this process's standard error. Call it before any thread
+    starts.
     """
     sys.stdout.flush()
     sys.stderr.flush()
@@ -49,13 +49,13 @@ def _child(record: Callable[[Callable[[Path], None]], int], tell: int) -> int:
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)
     os.dup2(null, 1)
-    told = False
+    reported = False
 
     def on_session(path: Path) -> None:
-        nonlocal told
-        if told:
+        nonlocal reported
+        if reported:
             return
-        told = True
+        reported = True
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
         log = output.private_file(str(path.parent / LOG), flags)
         os.dup2(log, 2)
@@ -69,6 +69,6 @@ def _child(record: Callable[[Callable[[Path], None]], int], tell: int) -> int:
         code = error.exit_code
         print(f"gpuwatch: error: {error}", file=sys.stderr)
     sys.stderr.flush()
-    if not told:
+    if not reported:
         os.write(tell, f"{int(code) or 1} ".encode())
     return int(code)

@@ -1,4 +1,4 @@
-"""What the caller was given of this machine: found once, and the same for every environment."""
+"""Finds the caller's GPUs and limits on this machine, once for all environments."""
 
 from __future__ import annotations
 
@@ -14,12 +14,10 @@ from gpuwatch.telemetry.nvml.visible_devices import VARIABLE, cards, visible
 
 
 def resolve(asked: Sequence[str] | None, variables: Mapping[str, str]) -> Allocation:
-    """What runs get where ``--gpus`` asked for these GPUs (``None``: it was not given) and the
-    caller's environment variables are these.
+    """The allocation for runs, from ``--gpus`` (``None``: not given) and environment variables.
 
     Raises:
-        NotAvailable: GPUs are asked for that are not here or not the caller's, or it is not known
-            which are.
+        NotAvailable: requested GPUs are missing or not the caller's, or that is unknown.
     """
     if asked is not None and not asked:
         return Allocation((), True, limits())
@@ -35,13 +33,13 @@ def resolve(asked: Sequence[str] | None, variables: Mapping[str, str]) -> Alloca
         raise NotAvailable(
             f"--gpus asks for {', '.join(beyond)}, and {VARIABLE}={variables[VARIABLE]} leaves "
             f"this command {', '.join(left) or 'no GPU'}",
-            f"ask for what it leaves, or first: unset {VARIABLE}",
+            f"choose from these, or first: unset {VARIABLE}",
         )
     return Allocation(chosen, True, limits())
 
 
 def limits() -> Limits:
-    """The caller's other limits, which are this process's."""
+    """The caller's other limits, which this process inherits."""
     own = os.getpid()
     cpus, nodes, group = affinity.cpus(own), affinity.memory_nodes(own), cgroup.limits()
     return Limits(

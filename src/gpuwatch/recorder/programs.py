@@ -1,4 +1,4 @@
-"""The files that a command is made of: so that a study does not go on with another program."""
+"""Digests of the files in a command, so that a study never continues with a changed program."""
 
 from __future__ import annotations
 
@@ -14,38 +14,37 @@ from gpuwatch.session.study.plan import Plan
 
 ARCHIVE = "workloads.pyz"
 LARGEST = 64 << 20
-"""Bytes of a file; what is larger is taken for data."""
+"""Bytes; a larger file counts as data."""
 _SOURCES = frozenset({".py", ".sh", ".yaml", ".yml", ".toml", ".ini", ".cfg", ".conf"})
-"""What a run reads and does not write, as it may a log, a table or a checkpoint."""
+"""Files that a run reads but does not write, unlike logs, tables or checkpoints."""
 
 
 def digests(arguments: Sequence[str], folder: Path) -> dict[str, str]:
-    """SHA-256 in hex of each file in ``folder`` that the command ``arguments`` names, by its name.
+    """Hex SHA-256 of each file in ``folder`` that the command ``arguments`` names, by name.
 
-    Scripts, modules behind ``-m``, configurations (``--config=a.yaml``), and what stands in the
-    line of ``bash -c``. A program that is found by the ``PATH`` is not among them, nor is what a
-    script imports.
+    Covers scripts, modules after ``-m``, configurations (``--config=a.yaml``), and the files in a
+    ``bash -c`` line; but neither programs found through ``PATH`` nor what a script imports.
     """
-    found = {}
+    by_name = {}
     for name in _named(arguments):
         if (digest := _digest(folder / name)) is not None:
-            found[name] = digest
-    return found
+            by_name[name] = digest
+    return by_name
 
 
 def with_programs(plan: Plan, build_archive: Callable[[Path], str] | None) -> Plan:
-    """``plan`` with the digests of what it is going to run, from the present folder."""
-    found: dict[str, JSON] = {}
+    """``plan`` with the digests of the programs that it will run from the current folder."""
+    digests_by_name: dict[str, JSON] = {}
     for run in plan.runs:
         if run.workload.kind == "command":
-            found |= digests(run.workload.arguments, Path.cwd())
-        elif run.workload.kind == "workload" and ARCHIVE not in found:
-            found[ARCHIVE] = _archive(build_archive)
-    return replace(plan, settings={**plan.settings, "programs": found})
+            digests_by_name |= digests(run.workload.arguments, Path.cwd())
+        elif run.workload.kind == "workload" and ARCHIVE not in digests_by_name:
+            digests_by_name[ARCHIVE] = _archive(build_archive)
+    return replace(plan, settings={**plan.settings, "programs": digests_by_name})
 
 
 def changed(plan: Plan, build_archive: Callable[[Path], str] | None) -> list[str]:
-    """The files of ``plan`` that are not what they were when its study was started."""
+    """The files of ``plan`` that have changed since its study was started."""
     folder = Path(str(plan.settings["working_directory"]))
     known = mapping(plan.settings.get("programs"))
     return [
@@ -93,13 +92,13 @@ def _joined(argument: str) -> str:
 
 
 def _digest(path: Path) -> str | None:
-    """``None`` where there is no such file, none that can be read, or one of data."""
-    from hashlib import sha256  # with it come 3 MiB of OpenSSL
+    """``None`` if the file is missing, unreadable or data."""
+    from hashlib import sha256  # loads 3 MiB of OpenSSL
 
     try:
-        known = path.stat()
-        source = path.suffix in _SOURCES or bool(known.st_mode & 0o111)
-        if not path.is_file() or not source or known.st_size > LARGEST:
+        status = path.stat()
+        is_source = path.suffix in _SOURCES or bool(status.st_mode & 0o111)
+        if not path.is_file() or not is_source or status.st_size > LARGEST:
             return None
         return sha256(path.read_bytes()).hexdigest()
     except (OSError, ValueError):  # a name with a NUL, or one that is too long

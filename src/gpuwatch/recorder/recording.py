@@ -1,4 +1,4 @@
-"""Recording one run, from its launch (or from where a dead recorder left it) to its end."""
+"""Records one run, from its launch (or where a dead recorder left it) to its end."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ from gpuwatch.session.writing.write_hints import room
 from gpuwatch.session.writing.writer import COMMIT_SECONDS, MACHINE_COMMIT_SECONDS, SessionWriter
 
 CATCH_UP_SECONDS = 0.3
-"""How long one look at the output may take when more of it is waiting."""
+"""Longest time to read output in one go while more is waiting."""
 _MUCH = 1 << 20
-"""Bytes of output after which the next look comes soon."""
+"""Bytes of output after which the next read comes soon."""
 
 
 @dataclass(frozen=True)
 class Header:
-    """What a session says of itself before anything was recorded."""
+    """The data of a session that is known before recording begins."""
 
     session: Mapping[str, JSON]
     interval: float
@@ -64,7 +64,7 @@ class Outcome:
     unsaved: str | None
     """Why the end of the session could not be written."""
     missing: str | None = None
-    """Up to when the workload's output is known and why, where what it wrote later is missing."""
+    """If later output is missing: until when it is known, and why."""
 
 
 class Recording:
@@ -95,20 +95,20 @@ class Recording:
         self._wake = threading.Event()
         self._result: Result | None = None
         self._state = state
-        """Where the run stands, as the file says."""
+        """The state of the run in the file."""
         self._over = False
         self._stopped: str | None = None
         self._asked = threading.Lock()
-        """Taken by the first request to end."""
+        """Acquired by the first stop request."""
         self._often = False
-        """Whether the end of the run has to be looked for, or is near."""
+        """Whether to poll often: the end of the run is near, or not signalled."""
         known = store.channels()
         self._writer = SessionWriter(
             store,
             len(known),
             base_ns=base_ns,
             pump=self._pump,
-            # Without a workload there is no output to drain: no wake between two samples.
+            # Without a workload there is no output to read, so no wake-up between samples.
             pump_seconds=None if run is None else COMMIT_SECONDS,
             commit_seconds=commit_seconds,
             on_trouble=on_trouble,
@@ -125,8 +125,10 @@ class Recording:
                 self._often = True
 
     def stop(self, why: str, *, at_once: bool = False) -> None:
-        """End the workload, and with it the recording; asked before and ``at_once``: without the
-        time that it was given. Safe in a signal handler."""
+        """End the workload, and with it the recording. Safe in a signal handler.
+
+        ``at_once``: a repeated request cuts the workload's grace period short.
+        """
         self._stopped = self._stopped or why
         first = self._asked.acquire(blocking=False)
         if self._run is None:
@@ -136,12 +138,12 @@ class Recording:
         self._wake.set()
 
     def _end(self) -> None:
-        """Whoever held the workload has ended: what is left of its output is taken in soon."""
+        """The holder of the workload has ended: read the rest of its output soon."""
         self._often = True
         self._writer.look()
 
     def note(self, rows: Sequence[Row]) -> None:
-        """Put rows before the recording runs; they are in the file at once if it can be written."""
+        """Write rows before the recording runs; at once if the file is writable."""
         self._writer.put(*rows)
         self._writer.commit()
 
@@ -168,7 +170,7 @@ class Recording:
         )
 
     def _missing(self) -> str | None:
-        """As of an :class:`Outcome`."""
+        """As ``missing`` of :class:`Outcome`."""
         result = self._result
         if result is None or result.output_until is None:
             return None
@@ -211,7 +213,7 @@ class Recording:
         return None if cursor is None else partial(run.release, cursor)
 
     def _note_state(self, state: RunState) -> None:
-        """Keep where the run stands; that it was lost and came back is worth an event."""
+        """Store the state of the run, with an event if it was lost, came back or was paused."""
         if state is self._state:
             return
         t = time.monotonic_ns() - self._base_ns
@@ -248,7 +250,7 @@ class Recording:
             until = result.output_until - self._base_ns
             text = f"nothing is known of what the workload wrote after this: {result.text}"
             rows.append(event(until, "output-missing", text))
-        said = self._intake.error or {}
+        error = self._intake.error or {}
         folder = Path(str(self._run.handle()["folder"]))
         rows.append(
             meta(
@@ -263,7 +265,7 @@ class Recording:
                     "cpu_is_bound": result.cpu_is_bound,
                     "out_of_memory": result.out_of_memory,
                     "launcher_failed": result.launcher_failed,
-                    "text": missing or result.text or said.get("message"),
+                    "text": missing or result.text or error.get("message"),
                     "output_until": until,
                     "stopped": run_folder.why_stopped(folder, self._stopped),
                 },
@@ -272,7 +274,7 @@ class Recording:
         return rows
 
     def _rebuild_tier(self, store: SessionStore) -> None:
-        """After a crash: ticks that are in the file, but not in the tier, count there too."""
+        """After a crash: add the ticks in the file that the tier lacks."""
         bucket = store.last("tier")
         start = (bucket + 1) * schema.TIER_SECONDS * 1_000_000_000
         for t, values in store.ticks_since(start):
@@ -291,11 +293,11 @@ def begin(
     on_trouble: Callable[[str], None],
     safety: Durability = Durability.MACHINE,
 ) -> Recording:
-    """Create the session file and start the workload; ``safety``: what its commits survive.
+    """Create the session file and start the workload; ``safety``: what commits survive.
 
     Raises:
-        StorageError: the file cannot be written; nothing was started then.
-        OSError: the run's folder cannot be written; nothing was started then.
+        StorageError: the file cannot be written; nothing was started.
+        OSError: the run's folder cannot be written; nothing was started.
         GpuwatchError: the workload could not be started; the session says why.
     """
     base_ns = time.monotonic_ns()
@@ -340,7 +342,7 @@ def begin(
                 whole = True
             store.close(whole=whole)
             raise
-        with contextlib.suppress(OSError):  # a full disk: the first note is enough to find it
+        with contextlib.suppress(OSError):  # a full disk: the first handle is enough
             run_folder.note_handle(folder, run.handle())
         spawned = run.spawned_ns()
         launch = {
@@ -367,7 +369,7 @@ def begin(
         on_trouble=on_trouble,
         commit_seconds=MACHINE_COMMIT_SECONDS if safety is Durability.NEARLY else COMMIT_SECONDS,
     )
-    # The workload runs: from here on a disk that is full is waited for.
+    # The workload runs: from here on, wait if the disk is full.
     recording.note(started)
     return recording
 
@@ -381,7 +383,7 @@ def resume(
     interval: float,
     on_trouble: Callable[[str], None],
 ) -> Recording:
-    """Go on with a session whose recorder died; ``known`` is its meta.
+    """Continue a session whose recorder died; ``known`` is its meta.
 
     Raises:
         StorageError: the file cannot be written.
@@ -418,7 +420,7 @@ def resume(
 
 
 def _noted(known: Mapping[str, JSON]) -> RunState | None:
-    """Where the recorder that died saw the run stand."""
+    """The state of the run that the dead recorder stored."""
     name = mapping(known.get("run_state")).get("state")
     return next((state for state in RunState if state.value == name), None)
 

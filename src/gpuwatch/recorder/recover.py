@@ -1,4 +1,4 @@
-"""Taking up a run whose recorder died."""
+"""Takes over a run whose recorder died."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ def take_up(
 ) -> ExitCode:
     """Become the recorder of a run whose own recorder died, until the run ends.
 
-    A hang-up of the terminal does not stop it; SIGINT and SIGTERM stop the run. ``stopping`` says
-    why it is to be stopped at once, if it still runs.
+    A hang-up of the terminal has no effect; SIGINT and SIGTERM stop the run. ``stopping``: the
+    reason to stop the run at once, if it still goes on.
 
     Raises:
         UsageError: the session needs no recorder.
-        StorageError: the file cannot be written, or another recorder has it.
+        StorageError: the file cannot be written, or the run has another recorder.
     """
     hang_up = partial(signal.signal, signal.SIGHUP, signal.SIG_IGN)
     code, stop = to_end(path, say=say, on_session=on_session, stopping=stopping, begun=hang_up)
     with stopping_signals(stop):
-        why = "the recorder of the study died before its turn"
+        reason = "the recorder of the study died before its turn"
         hint = to_paste("resume", path.parent.name)
-        study_folder.note_rest(path.parent, Problem(study_folder.STUDY_ENDED, why, hint))
+        study_folder.note_rest(path.parent, Problem(study_folder.STUDY_ENDED, reason, hint))
         summarise(path.parent, say)
     return ExitCode.INTERRUPTED if stop.number == signal.SIGINT else code
 
@@ -56,9 +56,9 @@ def to_end(
     stopping: str | None = None,
     begun: Callable[[], object] = lambda: None,
 ) -> tuple[ExitCode, Stop]:
-    """As :func:`take_up`, but of the run alone; also gives the stop that was asked for, if any.
+    """As :func:`take_up`, but for this run alone; also returns the stop request.
 
-    ``begun`` is called once it is sure that there is something to take up.
+    ``begun`` is called as soon as it is certain that there is a run to take over.
     """
     with SessionReader(path) as reader:
         known = reader.meta()
@@ -72,11 +72,11 @@ def to_end(
         raise _nothing_left(path, known)
     run_folder.check_is_here(folder, path)
     if mapping(known.get("clock")).get("boot_id") != boot_id():
-        raise UsageError(f"{path} is from before this machine's last start", "its run is gone")
+        raise UsageError(f"{path} is from before this machine's last restart", "its run is gone")
     if state.live:
         raise UsageError(f"{path} needs no recorder: {state.text}", to_paste("attach", path))
     with run_folder.held(folder):
-        # Another recorder may have taken it up, and gone, since it was read.
+        # Meanwhile another recorder may have completed it.
         with SessionReader(path) as reader:
             known = reader.meta()
         if "result" in known:
@@ -96,15 +96,15 @@ def to_end(
 
 
 def _nothing_left(path: Path, known: Mapping[str, JSON]) -> UsageError:
-    """Why the run of a session cannot be taken up: this user has no folder of it."""
+    """Why a run cannot be taken over if this user has no folder of it."""
     recorder = process_id(known.get("recorder"))
     if recorder is not None and recorder.alive() is None:
         return run_folder.RecordedElsewhere(path, recorder)
     if status(known, path).live or goes_on_alone(known):
         return run_folder.NotYours(path)
     return UsageError(
-        f"nothing is left of the run of {path}: no folder in {paths.runs_home()} is of it",
-        f"what it has: {to_paste('show', path)}",
+        f"nothing is left of the run of {path}: it has no folder in {paths.runs_home()}",
+        f"see what was recorded: {to_paste('show', path)}",
     )
 
 
@@ -120,7 +120,7 @@ def _to_end(
     stopping: str | None,
     begun: Callable[[], object],
 ) -> tuple[ExitCode, Stop]:
-    """Of a run whose folder is held, and says ``handle`` and ``settings``."""
+    """The rest of :func:`to_end`, with the run's folder locked."""
     at = mapping(known.get("cursor")).get("at")
     runner = load(str(handle["kind"]))
     run = runner.attach(handle, at)
@@ -130,7 +130,7 @@ def _to_end(
     dcgm = Dcgm(settings.dcgm, interval) if settings.dcgm else None
     try:
         sources = open_sources(uuids or None, dcgm=dcgm)
-    except NotAvailable as error:  # what is still there is worth recording
+    except NotAvailable as error:  # record the devices that are still there
         say(f"{error.message}; going on without it")
         try:
             sources = open_sources(uuids or None)

@@ -1,4 +1,4 @@
-"""What a recorder was asked for, and whether it can be done here."""
+"""The request to a recorder, and whether this machine can fulfil it."""
 
 from __future__ import annotations
 
@@ -19,35 +19,34 @@ from gpuwatch.session.study.plan import Part, Plan, PlannedRun
 
 @dataclass(frozen=True)
 class Request:
-    """What ``gpuwatch --record`` was asked for."""
+    """What to record: the options of ``gpuwatch --record``."""
 
     parts: tuple[Part, ...]
     out: Path
     interval: float = 0.5
     gpus: tuple[str, ...] | None = None
-    """By index or UUID; ``()``: use none; ``None``: all there are."""
+    """By index or UUID; ``()``: none; ``None``: all."""
     duration: float | None = None
     """Seconds after which each run is stopped."""
     while_pid: int | None = None
     build_archive: Callable[[Path], str] | None = None
-    """Writes ``workloads.pyz`` and returns its SHA-256; needed for workloads of ours."""
+    """Writes ``workloads.pyz`` and returns its SHA-256; needed for built-in workloads."""
     dcgm: Dcgm | None = None
-    """Read GPUs through DCGM where GPM cannot; ``None``: do not."""
+    """Read GPUs through DCGM where GPM cannot; ``None``: without DCGM."""
     seed: int | None = None
-    """Of the order within blocks; needed where a part has blocks."""
+    """Seed of the order within blocks; needed if a part has blocks."""
     title: str | None = None
     question: str | None = None
     preset: str | None = None
     afterwards: str | None = None
-    """What to say when all runs are over."""
+    """A message for the end of all runs."""
     resume: Path | None = None
-    """Folder of a study whose plan, the rest of this request, is gone on with."""
-
+    """Folder of a study to resume, whose plan is the rest of this request."""
     trusted: bool = False
-    """Go on with it whoever started it."""
+    """Resume it even if somebody else started it."""
 
     def plan(self) -> Plan:
-        """What it sets out to do; without the name, which is the folder's."""
+        """The plan of the request; the study's folder gives it its name."""
         return Plan(
             study="" if self.resume is None else self.resume.name,
             parts=self.parts,
@@ -69,10 +68,10 @@ class Request:
 
 
 def given_to(request: Request) -> Allocation:
-    """What the runs are given; those of the machine alone, and on the CPU alone, use no GPU.
+    """The resources of the runs; recordings of the machine and CPU runs use no GPU.
 
     Raises:
-        NotAvailable: GPUs are asked for that are not here, or not the caller's.
+        NotAvailable: requested GPUs are missing, or not the caller's.
     """
     cases = [case for part in request.parts for case in part.workloads]
     if cases and all(case.kind == "machine" for case in cases):
@@ -87,22 +86,22 @@ def given_to(request: Request) -> Allocation:
 def preflight(
     request: Request, runs: Sequence[PlannedRun], given: Allocation
 ) -> dict[int, list[Problem]]:
-    """Why runs cannot be started here, by index; those that can are left out."""
-    asked: dict[object, list[Problem]] = {}
-    found = {}
+    """Why runs cannot be started here, by index; empty if all can."""
+    by_case: dict[object, list[Problem]] = {}
+    problems = {}
     for run in runs:
         if run.workload.kind == "machine":
             continue
         key = (cell(run), run.environment)
-        if key not in asked:
-            asked[key] = runners.check(spec(request, run, None, given))
-        if asked[key]:
-            found[run.index] = asked[key]
-    return found
+        if key not in by_case:
+            by_case[key] = runners.check(spec(request, run, None, given))
+        if by_case[key]:
+            problems[run.index] = by_case[key]
+    return problems
 
 
 def spec(request: Request, run: PlannedRun, archive: str | None, given: Allocation) -> LaunchSpec:
-    """What the runner of ``run`` needs to know."""
+    """The launch data for the runner of ``run``."""
     return LaunchSpec(
         workload=run.workload,
         environment=run.environment,

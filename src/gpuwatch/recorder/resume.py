@@ -1,4 +1,4 @@
-"""Going on with a study that broke off: what is missing of it, in the order of its plan."""
+"""Resumes an interrupted study: executes its missing runs in planned order."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from gpuwatch.session.writing.write_hints import room
 
 
 def resumable(folder: Path, build_archive: Callable[[Path], str] | None, *, trusted: bool) -> Plan:
-    """The plan of the study in ``folder``, if it can be gone on with here and now.
+    """The plan of the study in ``folder``, if it can be resumed here and now.
 
-    ``trusted``: whoever started it.
+    ``trusted``: even if somebody else started it.
 
     Raises:
-        NotOwn: this user did not start it, or not so.
-        UsageError: it cannot be gone on with; why, and what helps.
+        NotOwn: this user did not start it, or its plan was changed.
+        UsageError: it cannot be resumed; with the reason and a hint.
     """
     plan = read(folder)
     if plan is None or not plan.runs:
@@ -39,7 +39,7 @@ def resumable(folder: Path, build_archive: Callable[[Path], str] | None, *, trus
             f"{folder} has no plan that can be read", "name the folder of a study of several runs"
         )
     if any(run.workload.kind not in ("workload", "command") for run in plan.runs):
-        raise UsageError(f"{folder} is no study of a workload", "start it again")
+        raise UsageError(f"{folder} is not a study of a workload", "start it again")
     host, working = plan.settings.get("host"), plan.settings.get("working_directory")
     if host is None or working is None:
         raise UsageError(
@@ -49,21 +49,21 @@ def resumable(folder: Path, build_archive: Callable[[Path], str] | None, *, trus
     if host != socket.gethostname():
         raise UsageError(
             f"{folder} was recorded on {host}, and this is {socket.gethostname()}",
-            f"go on with it there: {to_paste('resume', folder)}",
+            f"resume it there: {to_paste('resume', folder)}",
         )
     if not trusted and not is_own(plan):
         raise NotOwn(folder, plan)
     if not Path(str(working)).is_dir():
         raise UsageError(
-            f"the folder that {folder} was started in is gone: {working}", "make it again"
+            f"the folder that {folder} was started in is gone: {working}", "create it again"
         )
     if recorder_of(folder) is not None:  # before its first session :func:`study.held` tells
         raise UsageError(f"{folder} is being recorded now", "watch it: gpuwatch attach")
     if names := changed(plan, build_archive):
         raise UsageError(
             f"{', '.join(names)} {'was' if len(names) == 1 else 'were'} changed since {folder} was "
-            "started: its runs would not be of one program",
-            f"put back what was there, or start a new study: {_anew(plan)}",
+            "started: its runs would mix different programs",
+            f"restore the old files, or start a new study: {_anew(plan)}",
         )
     for run in plan.runs:
         path = folder / run.file
@@ -89,14 +89,14 @@ def resumable(folder: Path, build_archive: Callable[[Path], str] | None, *, trus
     hopeless = given_up(plan, ends)
     if waiting <= hopeless.keys():
         raise UsageError(
-            f"what is missing of {folder} is not started again: {hopeless[rest[0].index].text}",
+            f"the missing runs of {folder} are not started again: {hopeless[rest[0].index].text}",
             "fix that, and start a new study",
         )
     return plan
 
 
 class NotOwn(UsageError):
-    """A study that this user did not start, or whose plan was changed since."""
+    """This user did not start the study, or its plan was changed since."""
 
     def __init__(self, folder: Path, plan: Plan) -> None:
         super().__init__(
@@ -107,7 +107,7 @@ class NotOwn(UsageError):
 
 
 def _anew(plan: Plan) -> str:
-    """The command that starts such a study again, as far as one line can say it."""
+    """The command that starts the study anew, if it fits on one line."""
     if plan.preset is not None:
         return to_paste("study", plan.preset)
     (part, *others), design = plan.parts, []
@@ -123,7 +123,7 @@ def _anew(plan: Plan) -> str:
 
 
 def missing(folder: Path, plan: Plan) -> tuple[PlannedRun, ...]:
-    """The runs of ``plan`` without a session of a run that ended by itself or by its time limit."""
+    """The runs of ``plan`` without a session that ended by itself or by its time limit."""
     return tuple(run for run in plan.runs if not _done(folder / run.file))
 
 
@@ -136,13 +136,13 @@ def go_on(
     on_turn: Callable[[str], None],
     on_summary: Callable[[str], None],
 ) -> ExitCode:
-    """Do what is missing of the study in ``folder``; see :func:`gpuwatch.recorder.api.record`.
+    """Execute the missing runs of a study; see :func:`gpuwatch.recorder.api.record`.
 
-    A session whose recorder died is completed where its run left everything that it takes. Others
-    that broke off, and those that were stopped, are set aside, and their runs done again.
+    A session whose recorder died is completed if its run left enough for that. Other unfinished or
+    stopped sessions are set aside, and their runs repeated.
 
     Raises:
-        UsageError: it cannot be gone on with.
+        UsageError: it cannot be resumed.
         StorageError: the study cannot be written.
     """
     with study_folder.held(folder):
@@ -164,7 +164,7 @@ def _settle(path: Path, say: Callable[[str], None]) -> None:
     """Complete a session whose recorder died, or set it aside.
 
     Raises:
-        StorageError: what its run left is there, and cannot be saved.
+        StorageError: the rest of its run exists, but cannot be saved.
     """
     again = f"{room(path)}, then {to_paste('resume', path.parent.name)}"
     try:
@@ -191,7 +191,7 @@ def _done(path: Path) -> bool:
 
 
 def _meta(path: Path) -> dict[str, JSON] | None:
-    """``None`` where there is no session, or none that can be read."""
+    """``None`` if there is no readable session."""
     if not path.exists():
         return None
     try:

@@ -1,7 +1,7 @@
-"""A run's private folder: the only thing that says what may be stopped, called or removed.
+"""A run's private folder: the only authority on what may be stopped, called or removed.
 
-A session file may come from anybody, and may have been replaced by anybody who can write its
-folder. What is in it is shown, never acted on.
+A session file may come from anybody, or be replaced by anyone who can write to its folder. Its
+content is shown, but never acted on.
 """
 
 from __future__ import annotations
@@ -27,31 +27,31 @@ from gpuwatch.session.writing.write_hints import room
 
 _LOCK, _HANDLE, _SETTINGS, _STOP = "recorder.lock", "handle.json", "settings.json", "stop"
 _LAUNCHED = "started.json"
-"""The shim's note, there before its recorder knows of it."""
+"""The shim's note, which exists before the recorder knows of the start."""
 _IN_THE_MAKING = 60.0
-"""Seconds: a folder that names no recorder yet may get one for so long."""
+"""Seconds for which a new folder may still lack its recorder."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What another recorder of a run needs to know, and takes from no session file."""
+    """What another recorder of the run needs, and never takes from a session file."""
 
     interval: float = 0.5
     """Seconds between two samples."""
     dcgm: str | None = None
-    """Where DCGM's host engine is asked; ``None``: it is not."""
+    """Address of DCGM's host engine; ``None``: DCGM is not used."""
 
 
 STOP_COMMAND = "stop"
-"""Why a run was stopped that ``gpuwatch stop`` ended."""
+"""Stop reason of a run ended by ``gpuwatch stop``."""
 
 
 @contextlib.contextmanager
 def held(folder: Path) -> Iterator[None]:
-    """Be the run's recorder until the end of the block or of this process, and name it there.
+    """Be the run's recorder until the end of the block or of this process; its lock names us.
 
     Raises:
-        StorageError: another recorder has it, or the folder cannot be written.
+        StorageError: the run has another recorder, or the folder cannot be written.
     """
     try:
         fd = os.open(folder / _LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
@@ -76,9 +76,9 @@ def held(folder: Path) -> Iterator[None]:
 
 
 def sweep() -> None:
-    """Remove the folders that recorders which died left of runs that nothing more is to be read of.
+    """Remove the folders that dead recorders left, if nothing more can be read from them.
 
-    Those are runs whose end is in their session, and runs that never began.
+    That holds for runs whose end is in their session, and for runs that never began.
     """
     paths.remove_the_rest()
     for folder in paths.run_folders():
@@ -96,7 +96,7 @@ def _is_over(folder: Path) -> bool:
         return False
     session = paths.session_of(folder)
     if session is None or not session.exists():
-        # Of a session that was deleted, or whose disk is away, the run may still go on.
+        # The run may go on although its session was deleted or its disk is unmounted.
         begun = handle_of(folder).get("holder") or (folder / _LAUNCHED).exists()
         return not begun and (session is None or session.parent.is_dir())
     try:
@@ -111,7 +111,7 @@ def _is_over(folder: Path) -> bool:
 
 
 def note_session(folder: Path, session: Path) -> None:
-    """Keep which file the run is recorded to.
+    """Store the path of the run's session.
 
     Raises:
         OSError: it cannot be written.
@@ -120,7 +120,7 @@ def note_session(folder: Path, session: Path) -> None:
 
 
 def note_handle(folder: Path, handle: Mapping[str, JSON]) -> None:
-    """Keep what the run is found by again.
+    """Store the handle by which the run is found again.
 
     Raises:
         OSError: it cannot be written.
@@ -129,7 +129,7 @@ def note_handle(folder: Path, handle: Mapping[str, JSON]) -> None:
 
 
 def note_settings(folder: Path, settings: Settings) -> None:
-    """Keep what another recorder of the run needs to know.
+    """Store what another recorder of the run needs.
 
     Raises:
         OSError: it cannot be written.
@@ -138,51 +138,51 @@ def note_settings(folder: Path, settings: Settings) -> None:
 
 
 def note_stop(folder: Path) -> None:
-    """Keep that the signal which the recorder gets now is ``gpuwatch stop``'s. Best effort."""
+    """Note that the recorder's next signal comes from ``gpuwatch stop``. Best effort."""
     with contextlib.suppress(OSError):
         (folder / _STOP).touch()
 
 
 def why_stopped(folder: Path, why: str | None) -> str | None:
-    """``why`` as the recorder knows it, or that it was ``gpuwatch stop``."""
+    """``why``, or :data:`STOP_COMMAND` if the signal came from ``gpuwatch stop``."""
     return STOP_COMMAND if why == "SIGTERM" and (folder / _STOP).exists() else why
 
 
 def recorder_of(folder: Path) -> ProcessId | None:
-    """The process that records the run, or did."""
+    """The process that records or recorded the run."""
     return process_id(_read(folder / _LOCK))
 
 
 def handle_of(folder: Path) -> dict[str, JSON]:
-    """What the run is found by again, in this folder; empty where that was not kept."""
+    """The handle by which the run is found again; empty if none was stored."""
     value = _read(folder / _HANDLE)
     return {**value, "folder": str(folder)} if isinstance(value, dict) else {}
 
 
 def settings_of(folder: Path) -> Settings:
-    """What :func:`note_settings` kept; the defaults where it kept nothing."""
+    """The settings stored by :func:`note_settings`, or the defaults."""
     value = _read(folder / _SETTINGS)
     return Settings(**value) if isinstance(value, dict) else Settings()
 
 
 def folders_of(session: Path) -> list[Path]:
-    """The folders of the runs that are recorded to a file, or to files in a study's folder."""
+    """Folders of the runs recorded to a session, or to sessions in a study's folder."""
     whole = session.resolve()
     named = ((folder, paths.session_of(folder)) for folder in paths.run_folders())
     return [folder for folder, path in named if path is not None and whole in (path, path.parent)]
 
 
 def folder_of(session: Path, run_id: str) -> Path | None:
-    """The folder of the run ``run_id`` that is recorded to this very file; ``None``: this user has
-    none here."""
+    """The folder of run ``run_id``, if it is recorded to this file; ``None``: this user has none
+    here."""
     return next((folder for folder in folders_of(session) if folder.name == run_id), None)
 
 
 def check_is_here(folder: Path, session: Path) -> None:
-    """Leave a run that may be recorded elsewhere to those who can see it.
+    """Refuse a run that may be recorded elsewhere.
 
     Raises:
-        UsageError: it cannot be known here whether its recorder lives.
+        UsageError: it is impossible to know here whether its recorder lives.
     """
     recorder = recorder_of(folder)
     if recorder is not None and recorder.alive() is None:
@@ -190,23 +190,23 @@ def check_is_here(folder: Path, session: Path) -> None:
 
 
 class NotYours(UsageError):
-    """A session says that its run goes on, and no folder of this user's is of that run."""
+    """A session claims that its run goes on, but this user has no folder for that run."""
 
     def __init__(self, session: Path) -> None:
         super().__init__(
-            f"no run of yours here is recorded to {session}, which says that it goes on",
+            f"no run of yours here is recorded to {session}, although it claims to go on",
             "if it is another user's, do it as that user",
         )
 
 
 class RecordedElsewhere(UsageError):
-    """A run is on another host, or in a container: nothing is done to what cannot be seen."""
+    """A run on another host or in a container: nothing is done to what cannot be seen."""
 
     def __init__(self, what: Path, recorder: ProcessId) -> None:
         super().__init__(
             f"{what} is recorded on {recorder.place}, and this is {socket.gethostname()}: whether "
             "its run goes on cannot be known here",
-            "do it there",
+            "run the command there",
         )
 
 

@@ -1,4 +1,4 @@
-"""The clock of a recording: when to sample, what was missed."""
+"""The clock of a recording: takes samples on time and counts missed ones."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NOT_SAMPLED = "the recorder that took the run up could not sample it"
 
 
 class Sampler:
-    """Samples all sources together, on ticks that never drift: a missed tick stays a gap."""
+    """Samples all sources together on ticks that never drift; a missed tick stays a gap."""
 
     def __init__(self, sources: Sequence[Source], interval: float, base_ns: int) -> None:
         self._sources = sources
@@ -26,7 +26,7 @@ class Sampler:
         self._taken = 0
 
     def run(self, writer: SessionWriter, wake: threading.Event, over: Callable[[], bool]) -> None:
-        """Sample until ``over()``; ``wake`` makes it look at once."""
+        """Sample until ``over()``, which setting ``wake`` checks at once."""
         tick = (time.monotonic_ns() - self._base_ns) // self._interval_ns
         with short_slices():
             while not over():
@@ -46,7 +46,7 @@ class Sampler:
         self._index = place
 
     def _take(self, tick: int, writer: SessionWriter) -> int:
-        """One sample now; returns the number of the next tick that is not past already."""
+        """Take one sample now; returns the number of the next tick still in the future."""
         values: list[Value] = [None] * self._width
         now = time.monotonic_ns() - self._base_ns
         place = iter(self._place)
@@ -77,7 +77,7 @@ class Sampler:
 
     def _miss(self, count: int, now: int, writer: SessionWriter) -> None:
         before, self._missed = self._missed, self._missed + count
-        # Told when it begins and at every tenfold, not at every tick.
+        # One event for the first miss and one for each power of ten, not one per tick.
         if before == 0 or len(str(before)) < len(str(self._missed)):
             writer.put(
                 event(
@@ -99,8 +99,11 @@ def changes(
     sampled: Sequence[Channel],
     now: int,
 ) -> list[Row]:
-    """What is different in a file's ``columns``, given as (device, metric), since a recorder left
-    them as ``before``: another one has ``sampled`` from ``now`` nanoseconds after the start on."""
+    """Rows of ``change`` for a recorder that takes over a file.
+
+    ``columns``: (device, metric) of each column; ``before``: their states, in the same order, left
+    by the previous recorder; ``sampled``: the channels from session time ``now`` (ns) on.
+    """
     states = {(channel.device, channel.metric): _state(channel) for channel in sampled}
     rows = []
     for column, (key, (method, source, reason)) in enumerate(zip(columns, before, strict=True)):
@@ -116,7 +119,7 @@ def _state(channel: Channel) -> ChannelState:
 
 
 def described(channels: Sequence[Channel]) -> list[tuple[Channel, str, str]]:
-    """Channels with their metric's unit and kind, as the session file wants them."""
+    """Channels with their metric's unit and kind, in the form that a session file takes."""
     return [
         (channel, CATALOGUE[channel.metric].unit, CATALOGUE[channel.metric].kind.value)
         for channel in channels

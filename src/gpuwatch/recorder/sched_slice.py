@@ -1,8 +1,8 @@
-"""Short turns for the threads that sample, so that they run on time beside a busy workload.
+"""Short scheduler slices for sampling threads, so that they run on time beside a busy workload.
 
-Linux 6.12 and later gives a thread that asks for short slices its turn sooner, and no more of the
-processor in all (sched(7), ``sched_setattr``: ``sched_runtime`` under ``SCHED_OTHER``). It takes no
-privilege. Older kernels ignore it.
+Linux 6.12 and later schedules a thread with short slices sooner, without giving it more CPU time
+(sched(7), ``sched_setattr``: ``sched_runtime`` under ``SCHED_OTHER``). It needs no privilege. Older
+kernels ignore it.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ _CALLS = {"x86_64": (314, 315), "aarch64": (274, 275)}
 _SHORT_NS = 100_000
 _OTHER = 0
 _SWITCH_S = 0.0005
-"""How long a thread that holds Python's lock keeps another waiting, in seconds; usually ten times
-as much."""
+"""Seconds for which a thread that holds the GIL keeps another waiting; a tenth of the default."""
 
 
 class _Attributes(ctypes.Structure):
@@ -39,9 +38,9 @@ class _Attributes(ctypes.Structure):
 
 @contextlib.contextmanager
 def short_slices() -> Iterator[None]:
-    """Inside, this thread and those that it starts ask for short slices; afterwards it does not.
+    """In the block, this thread and those that it starts ask for short slices.
 
-    Python's own lock changes hands sooner too.
+    The GIL also changes hands sooner.
     """
     usual = sys.getswitchinterval()
     sys.setswitchinterval(_SWITCH_S)

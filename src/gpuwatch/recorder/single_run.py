@@ -1,4 +1,4 @@
-"""Recording one run of a study, from preparing its environment to its end."""
+"""Records one run of a study, from the preparation of its environment to its end."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from gpuwatch.session.writing.write_hints import room
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO)
 _SPARE_THREADS = 4
-"""That it needs for its writer, and for calls of the driver that hang."""
+"""Threads for the writer, and for driver calls that hang."""
 
 
 def record_one(
@@ -37,31 +37,31 @@ def record_one(
     notice: Callable[[str], None],
     on_session: Callable[[Path], None],
 ) -> ExitCode:
-    """Run and record ``planned`` into its session in ``folder``; returns its exit code.
+    """Run ``planned`` and record it to its session in ``folder``; returns its exit code.
 
-    ``notice`` takes what is said once, however many runs it is true of.
+    ``notice`` shows a message once, however many runs it applies to.
 
     Raises:
         StorageError: the session or the run's folder cannot be written.
-        GpuwatchError: the run could not be started; where there is a session, that says why.
-        Stopped: a stop was asked for while it was prepared.
+        GpuwatchError: the run could not be started; its session, if any, says why.
+        Stopped: a stop was requested during the preparation.
     """
     path = folder / planned.file
     run_id = uuid.uuid4().hex[:12]
     machine = planned.workload.kind == "machine"
     runner = None if machine else runners.load(planned.environment.kind)
     run_folder.sweep()
-    own: Path | None = None
+    run_path: Path | None = None
     sources: Sources | None = None
-    holding = contextlib.ExitStack()
+    run_lock = contextlib.ExitStack()
     try:
         launch = prepared = None
         if runner is not None:
-            own = paths.new_run_folder(run_id)
-            holding.enter_context(run_folder.held(own))
-            # From here on it can be stopped by name, however long an image takes to come.
-            run_folder.note_session(own, path)
-            archive, digest = _archive(request, planned.workload, own)
+            run_path = paths.new_run_folder(run_id)
+            run_lock.enter_context(run_folder.held(run_path))
+            # From here on the run can be stopped by name, however long an image pull takes.
+            run_folder.note_session(run_path, path)
+            archive, digest = _archive(request, planned.workload, run_path)
             launch = spec(request, planned, archive, given)
             with stop.preparing(), runners.guarded(planned.environment.kind):
                 prepared = runner.prepare(launch, say)
@@ -85,7 +85,7 @@ def record_one(
             "image": planned.environment.image,
         }
         if runner is not None:
-            assert own is not None and prepared is not None and launch is not None
+            assert run_path is not None and prepared is not None and launch is not None
             if digest:
                 facts["gpuwatch.workloads.sha256"] = digest
             if planned.workload.kind == "command":
@@ -119,38 +119,38 @@ def record_one(
             runner=runner,
             spec=launch,
             prepared=prepared,
-            folder=own,
+            folder=run_path,
             on_trouble=say,
             safety=_safety(machine, throw_away=request.while_pid is not None),
         )
     except BaseException as error:
         if sources is not None:
             sources.close()
-        if own is not None:
-            paths.remove_run_folder(own)
-        holding.close()
+        if run_path is not None:
+            paths.remove_run_folder(run_path)
+        run_lock.close()
         if isinstance(error, OSError):
-            raise refused(error, own) from error
+            raise refused(error, run_path) from error
         raise
-    with holding:
+    with run_lock:
         on_session(path)
         return conclude(run_to_end(recording, stop, request.duration, request.while_pid), say)
 
 
 def refused(error: OSError, folder: Path | None) -> GpuwatchError:
-    """What the system refused to a start: room in the run's ``folder``, or anything else."""
+    """The error for a refused start: no room in the run's ``folder``, or another cause."""
     if error.errno in _NO_ROOM and folder is not None:
         return StorageError(
             f"cannot write to {folder.parent}: {error.strerror}",
             f"{room(folder.parent)}, or set XDG_STATE_HOME to another folder",
         )
-    of = "" if error.filename is None else f": {os.fsdecode(error.filename)}"
+    file_note = "" if error.filename is None else f": {os.fsdecode(error.filename)}"
     hint = None if error.errno is None else REFUSED.get(error.errno)
-    return GpuwatchError(f"cannot start the run: {error.strerror or error}{of}", hint)
+    return GpuwatchError(f"cannot start the run: {error.strerror or error}{file_note}", hint)
 
 
 def _safety(machine: bool, *, throw_away: bool) -> Durability:
-    """A recording of the machine can be made again; the one behind a screen goes with it."""
+    """Lower for a recording of the machine, and lowest if it is deleted with its screen."""
     if not machine:
         return Durability.MACHINE
     return Durability.RECORDER if throw_away else Durability.NEARLY

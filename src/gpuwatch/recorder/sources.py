@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _Opened = TypeVar("_Opened")
 
 DCGM_HOST = "gpuwatch.dcgm.host"
-"""The fact of a session that DCGM was read, and where."""
+"""Fact of a session: the address at which DCGM was read."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Dcgm:
     """Seconds between samples."""
 
     def check(self) -> None:
-        """Raises ``NotAvailable`` where no host engine can be asked; quick."""
+        """Raises ``NotAvailable`` if no host engine answers; quick."""
         from gpuwatch.telemetry.dcgm.source import check_dcgm
 
         trouble = check_dcgm(self.host)
@@ -65,7 +65,7 @@ class Sources:
         self._no_gpu = nvml if isinstance(nvml, Unavailable) else None
         self._tree: WorkloadSource | None = None
         self.notice: str | None = None
-        """What a person should know of these sources before they are read, in one line."""
+        """A one-line notice about these sources for the user, if any."""
         if (out_of_order := self._out_of_order) is not None:
             self.notice = f"{out_of_order.text}; {out_of_order.hint}"
         gpus: Source | None = self._nvml
@@ -82,7 +82,7 @@ class Sources:
             self.all.append(self._tree)
         self._processes = ProcessWatch(self._nvml, self._tree)
         self._used: dict[str, bool | None] = {}
-        """By GPU what the session says of its use."""
+        """Whether the run uses each GPU, as the session says."""
 
     @classmethod
     def open(
@@ -94,13 +94,13 @@ class Sources:
         interval: float = 0.5,
         dcgm: Dcgm | None = None,
     ) -> Sources:
-        """Open what there is, to be sampled every ``interval`` seconds.
+        """Open the available sources, to be sampled every ``interval`` seconds.
 
-        ``gpus`` asks for some by index or UUID. ``contained``: the workload's processes have a
-        control group of their own. ``dcgm``: fill from DCGM what NVML cannot measure.
+        ``gpus``: only these, by index or UUID. ``contained``: the workload has its own control
+        group. ``dcgm``: fill from DCGM what NVML cannot measure.
 
         Raises:
-            NotAvailable: GPUs, or DCGM, are asked for and are not there.
+            NotAvailable: requested GPUs or DCGM are missing.
         """
         opened = _asked(gpus, lambda: open_nvml(gpus, interval_s=interval))
         if isinstance(opened, Unavailable) and dcgm is not None:
@@ -109,10 +109,10 @@ class Sources:
 
     @staticmethod
     def gpu_uuids(gpus: Sequence[str] | None) -> tuple[str, ...]:
-        """The UUIDs of these GPUs, by index or UUID; of all there are for ``None``.
+        """The UUIDs of these GPUs, given by index or UUID; ``None``: of all.
 
         Raises:
-            NotAvailable: GPUs are asked for and are not there.
+            NotAvailable: requested GPUs are missing.
         """
         found = _asked(gpus, lambda: gpu_uuids(gpus))
         return () if isinstance(found, Unavailable) else found
@@ -127,19 +127,19 @@ class Sources:
 
     @property
     def no_gpu(self) -> Problem | None:
-        """Why no GPU is seen, and how to fix it; ``None`` where there is one."""
+        """Why no GPU is visible, and how to fix it; ``None`` if there is one."""
         if self._no_gpu is None:
             return None
         return Problem("no-gpu", f"no NVIDIA GPU is seen: {self._no_gpu.reason}", self._no_gpu.hint)
 
     @property
     def _out_of_order(self) -> Problem | None:
-        """As :attr:`no_gpu`, where NVIDIA's library is there: the machine should have a GPU."""
+        """As :attr:`no_gpu`, but only if NVIDIA's library exists, so that a GPU is expected."""
         return None if self._no_gpu == NO_LIBRARY else self.no_gpu
 
     def host_facts(self) -> dict[str, JSON]:
         """The fingerprint of this machine; ``gpu.unavailable`` says why there is no GPU, and
-        ``gpu.hint`` what fixes it where there should be one."""
+        ``gpu.hint`` how to fix that if one is expected."""
         facts: dict[str, JSON] = dict(fingerprint_host(self._gpus()))
         facts["gpuwatch.version"] = __version__
         facts["python.recorder"] = platform.python_version()
@@ -150,43 +150,43 @@ class Sources:
         return facts
 
     def process_facts(self, roots: Sequence[int], *, container: bool) -> Mapping[str, JSON]:
-        """What holds for the workload's own process: limits, seccomp ...; empty without it."""
+        """Facts on the workload's own process (limits, seccomp ...); empty without one."""
         pid = innermost(roots, container=container)
         return {} if pid is None else fingerprint_process(pid)
 
     def watch(self, roots: Sequence[int]) -> None:
-        """The processes at the top of the workload's tree; before sampling begins."""
+        """Set the top processes of the workload's tree, before sampling begins."""
         if self._tree is not None:
             self._tree.set_roots(roots)
 
     def process_rows(self, t: int) -> list[Row]:
-        """Processes that appeared, changed what they use, or left; ``t``: the session's time."""
+        """Rows for processes that appeared, changed or left; ``t``: session time in ns."""
         return self._processes.rows(t)
 
     def device_rows(self, spec: LaunchSpec | None) -> list[Row]:
-        """Every device, with what is known of its use before the run begins."""
+        """Rows for all devices, with what is known of their use before the run begins."""
         before = True if spec is None else None if spec.gpus else False
         self._used = {gpu.id: before for gpu in self._gpus()}
         return [device_row(each, self._used.get(each.id, True)) for each in self.devices]
 
     def go_on(self, used: dict[str, bool | None], seen: set[str]) -> None:
-        """What a recorder before this one knew of the run's GPUs; on ``seen`` it saw processes."""
+        """Take over what an earlier recorder knew: use by GPU, and the GPUs with processes seen."""
         self._used = used
         self._processes.used_by_tree |= seen
 
     def used_rows(self, intake: Intake, *, over: bool = False) -> list[Row]:
-        """Which GPUs are the run's, as soon as and whenever its word or its processes tell anew.
+        """Rows for the GPUs that the run uses, whenever its reports or processes show a change.
 
-        ``over``: it has ended, and GPUs on which no process of it was seen are not its.
+        ``over``: the run has ended, so GPUs without any of its processes were not used.
         """
         gpus = self._gpus() if self._tree is not None else ()
-        told, tells = set(intake.device_uuids), self._processes.tells
-        used = {gpu.id for gpu in gpus if gpu.uuid in told} | self._processes.used_by_tree
+        reported, tells = set(intake.device_uuids), self._processes.tells
+        used = {gpu.id for gpu in gpus if gpu.uuid in reported} | self._processes.used_by_tree
         if not used and intake.device_type != "cpu" and not (over and tells):
             only = gpus[0].id if len(gpus) == 1 else None
             if only is None or tells is not False or self._used.get(only) is not None:
                 return []
-            used = {only}  # nothing will ever tell, and it is no other one
+            used = {only}  # nothing will ever show it, and there is no other GPU
         new = [gpu.id for gpu in gpus if self._used.get(gpu.id) is not (gpu.id in used)]
         self._used |= {id_: id_ in used for id_ in new}
         return [device_used(id_, id_ in used) for id_ in new]
@@ -203,7 +203,7 @@ class Sources:
 def _asked(
     gpus: Sequence[str] | None, opening: Callable[[], _Opened | Unavailable]
 ) -> _Opened | Unavailable:
-    """What ``opening`` gives; raises ``NotAvailable`` where that is not what ``gpus`` names."""
+    """The result of ``opening``; raises ``NotAvailable`` if the GPUs in ``gpus`` are missing."""
     try:
         opened = opening()
     except ValueError as error:
@@ -214,7 +214,7 @@ def _asked(
 
 
 def _with_dcgm(nvml: NvmlSource, dcgm: Dcgm) -> DcgmSource:
-    """Raises ``NotAvailable`` where DCGM gives nothing; NVML is closed then."""
+    """Raises ``NotAvailable``, and closes NVML, if DCGM gives nothing."""
     from gpuwatch.telemetry.dcgm.source import open_dcgm
 
     opened = open_dcgm(nvml, dcgm.host, dcgm.interval)

@@ -1,4 +1,4 @@
-"""Going through the runs of a plan: rest, run, note how it ended, rewrite the summary."""
+"""Executes the runs of a plan: rest, run, note the end, rewrite the summary."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from gpuwatch.session.study.progress import place_words, seconds_to_go
 from gpuwatch.session.writing.write_hints import room
 
 SLOW_SUMMARY = 3.0
-"""Seconds: after a summary that took longer, the next one waits for the end of the block. Each one
-reads all sessions, so that in a long study they would take more time than the runs."""
+"""Seconds: if a summary took longer, the next one waits for the end of the block. Each one reads
+all sessions, so in a long study summaries could take longer than the runs."""
 
 
 def unavailable(problems: Sequence[Problem]) -> NotAvailable:
-    """The first of them as an error."""
+    """The first problem as an error."""
     return NotAvailable(problems[0].text, problems[0].hint)
 
 
 class StudyRun:
-    """The runs of a study that are still to be done, or to be done again."""
+    """Executes the remaining runs of a study."""
 
     def __init__(
         self,
@@ -54,21 +54,21 @@ class StudyRun:
         self._ends: dict[int, End] = {}
         self._timings: list[Timing] = []
         self._before: Timing | None = None
-        """Of the last run that this recorder did."""
+        """Timing of the last run by this recorder."""
         self._given_up: set[int] = set()
         self._told: set[str] = set()
         self._summary_is_old = False
         self._summary_took = 0.0
         self._no_room: str | None = None
-        """Why a session could not be saved, and no later one could be."""
+        """Why a session could not be saved, which ends the study."""
 
     def through(
         self, todo: Sequence[PlannedRun], problems: Mapping[int, Sequence[Problem]]
     ) -> ExitCode:
-        """Do ``todo`` in order; ``problems`` say which of them cannot be started at all.
+        """Execute ``todo`` in order; ``problems``: why some runs cannot start, by index.
 
-        A run that fails is kept, and the others go on, unless its session could not be saved.
-        Returns the highest exit code.
+        After a failed run the others go on, unless its session could not be saved. Returns the
+        highest exit code.
 
         Raises:
             StorageError: the session of the only run of the plan cannot be written.
@@ -104,7 +104,7 @@ class StudyRun:
         return ExitCode.INTERRUPTED if self._stop.number == signal.SIGINT else code
 
     def _one(self, run: PlannedRun) -> ExitCode:
-        """Do one run, of which the summary does not know then."""
+        """Execute one run; the summary is outdated then."""
         path = self._folder / run.file
         try:
             code = record_one(
@@ -118,9 +118,11 @@ class StudyRun:
                 self._on_session,
             )
         except Stopped:
-            why = f"it was stopped before it began ({self._stop.why})"
-            found = [Problem(study_folder.STUDY_ENDED, why, to_paste("resume", self._folder.name))]
-            study_folder.note(self._folder, {run.index: found})
+            reason = f"it was stopped before it began ({self._stop.why})"
+            problems = [
+                Problem(study_folder.STUDY_ENDED, reason, to_paste("resume", self._folder.name))
+            ]
+            study_folder.note(self._folder, {run.index: problems})
             return ExitCode.DONE
         except StorageError as error:
             if len(self._plan.runs) == 1:
@@ -128,23 +130,23 @@ class StudyRun:
             self._no_room = error.message
             return ExitCode.RUN_FAILED
         except GpuwatchError as error:
-            found = [Problem("not-started", error.message, error.hint)]
+            problems = [Problem("not-started", error.message, error.hint)]
             if not os.path.exists(path):
-                study_folder.note(self._folder, {run.index: found})
+                study_folder.note(self._folder, {run.index: problems})
             if len(self._plan.runs) == 1:
                 self._on_summary(summarise(self._folder, self._say))
                 raise
-            code = self._pass_over(run, found)
+            code = self._pass_over(run, problems)
         if self._stop.unsaved is not None and "locked" not in self._stop.unsaved:
             self._no_room = self._stop.unsaved
         self._learn(run, started=True)
         if self._ends.get(run.index) is End.OUT_OF_MEMORY and self._plan.parts[run.part].sweep:
-            code = ExitCode.DONE  # where memory ends is what a sweep is to find
+            code = ExitCode.DONE  # a sweep is meant to find the memory limit
         self._summary_is_old = True
         return code
 
     def _summarise(self) -> None:
-        """Rewrite the summary, if there is anything new to say."""
+        """Rewrite the summary if it is outdated."""
         if not self._summary_is_old or self._plan.runs[0].workload.kind == "machine":
             return
         begun = time.monotonic()
@@ -153,7 +155,7 @@ class StudyRun:
         self._summary_is_old = False
 
     def _learn(self, run: PlannedRun, *, started: bool = False) -> None:
-        """Take note of how a run ended, and of the time it took."""
+        """Note how a run ended and how long it took."""
         path = self._folder / run.file
         if not os.path.exists(path):
             if started:
@@ -167,27 +169,27 @@ class StudyRun:
             self._before = found if started else self._before
 
     def _give_up(self) -> None:
-        """Find the runs that are not worth starting any more, write it into the plan, tell it."""
-        found = {
+        """Find the runs not worth starting; note them in the plan and tell the user."""
+        problems = {
             index: [problem]
             for index, problem in given_up(self._plan, self._ends).items()
             if index not in self._given_up
             and not os.path.exists(self._folder / self._plan.runs[index - 1].file)
         }
-        self._given_up |= found.keys()
-        study_folder.note(self._folder, found)
-        self._summary_is_old |= bool(found)
-        for (problem,) in found.values():
+        self._given_up |= problems.keys()
+        study_folder.note(self._folder, problems)
+        self._summary_is_old |= bool(problems)
+        for (problem,) in problems.values():
             self._tell(f"{problem.text}: not started again")
 
     def _pass_over(self, run: PlannedRun, problems: Sequence[Problem]) -> ExitCode:
         self._summary_is_old = True
-        why = unavailable(problems)
-        self._tell(f"{self._labels[run.index - 1]}: {why}")
-        return why.exit_code
+        error = unavailable(problems)
+        self._tell(f"{self._labels[run.index - 1]}: {error}")
+        return error.exit_code
 
     def _tell(self, text: str) -> None:
-        """Say it once, however many runs it is true of."""
+        """Say ``text`` once, however many runs it applies to."""
         if text not in self._told:
             self._told.add(text)
             self._say(text)
@@ -209,7 +211,7 @@ class StudyRun:
         self._on_turn(f"{where}: {name}{tail}")
 
     def _end(self) -> None:
-        """After the last run, or a stop: what did not have its turn, and the summary."""
+        """After the last run or a stop: note the runs without a turn, write the summary."""
         if (self._stop.why or self._no_room) and len(self._plan.runs) > 1:
             text = f"the study was ended before its turn ({self._stop.why or self._no_room})"
             hint = to_paste("resume", self._folder.name)

@@ -1,4 +1,4 @@
-"""The fingerprint of the workload's own process, taken once it is there."""
+"""Takes the fingerprint of the workload's own process once it exists."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from gpuwatch.recorder.sources import Sources
 from gpuwatch.session.writing.statements import Row, fact, without_facts
 
 _LOOKS_SECONDS = (0.0, 0.1, 0.5, 2.0, 5.0, 15.0, 60.0)
-"""After the start: a shell or an engine needs a moment to become the workload, on a busy machine
-more than a moment."""
+"""Times after the start: a shell or an engine takes a moment to become the workload, and longer on
+a busy machine."""
 
 
 class ProcessFacts:
-    """Looks a few times, and a last time when the workload says that it has started."""
+    """Looks a few times, and one last time when the workload reports its start."""
 
     def __init__(self, sources: Sources, *, container: bool) -> None:
         self._sources = sources
@@ -23,9 +23,9 @@ class ProcessFacts:
         self._due = list(_LOOKS_SECONDS)
 
     def look(self, roots: Callable[[], Sequence[int]], *, started: bool) -> list[Row]:
-        """Rows that replace those of an earlier look; none where there is nothing to see.
+        """Rows that replace those of an earlier look; empty if there is nothing to see.
 
-        ``roots`` gives the processes at the top of the workload's tree; asked only when due.
+        ``roots`` returns the top processes of the workload's tree; called only when a look is due.
         """
         if not self._due or not (started or time.monotonic() - self._begun >= self._due[0]):
             return []

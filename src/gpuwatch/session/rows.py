@@ -1,4 +1,4 @@
-"""The rows that a session file gives, frozen.
+"""Frozen row types of a session file.
 
 Times ``t`` are nanoseconds since the session's start; values are in their metric's unit; ``None``
 is unknown.
@@ -14,18 +14,18 @@ from gpuwatch.core.metrics import Method
 from gpuwatch.core.models import JSON
 
 NOT_KNOWN = -1
-"""In the column ``used`` of ``device``."""
+"""Unknown, in the column ``used`` of ``device``."""
 
 MPS_SERVER = "mps-server"
-"""In the name of NVIDIA's MPS, which runs the kernels of its clients, whose processes NVML does not
+"""Part of the name of NVIDIA's MPS server. It runs the kernels of its clients, which NVML does not
 list."""
 
 Query = Callable[[str, Sequence[object]], list[tuple[JSON, ...]]]
-"""Runs one statement and gives its rows."""
+"""Runs one statement and returns its rows."""
 
 
 def columns_of(channels: Sequence[int]) -> str:
-    """The columns of these channels in ``tick`` and ``tier``, for a statement."""
+    """The columns of these channels in ``tick`` and ``tier``, as SQL with a leading comma."""
     return "".join(f", c{int(channel)}" for channel in channels)
 
 
@@ -38,13 +38,13 @@ class DeviceRow:
     uuid: str | None
     used: bool | None
     """Whether the run used this device; without a workload every device counts as used.
-    ``None``: that is not known (yet), then of no GPU."""
+    ``None``: not known (yet), and then for no GPU of the session."""
     attributes: Mapping[str, JSON]
 
 
 @dataclass(frozen=True)
 class ChannelRow:
-    """One sampled number as it stands now, after all changes."""
+    """A sampled quantity, with its state after all changes."""
 
     id: int
     device: str
@@ -56,7 +56,7 @@ class ChannelRow:
     source: str
     reason: str | None
     sampled_as: Method
-    """The method of what was sampled so far, even if the channel is unavailable by now."""
+    """The method of the samples so far, even if the channel is unavailable now."""
 
 
 @dataclass(frozen=True)
@@ -81,10 +81,10 @@ class StepRow:
 
 @dataclass(frozen=True)
 class StepBucket:
-    """The step lines of ten seconds, all of the warm-up or all not; sums, as far as known."""
+    """The step lines of ten seconds, all in the warm-up or all after it; sums, if known."""
 
     n: int
-    """Of its last line."""
+    """Number of its last line."""
     lines: int
     t: int
     """When its last step ended."""
@@ -99,13 +99,13 @@ class StepBucket:
     taken: float
     """Seconds of all its steps; 0 where ``times`` is ``None``."""
     times: array[float] | None
-    """Seconds of the full steps in their order; or, with ``weights``, means of times that hardly
-    differ, the smallest first. ``None``: not every line has times that steps can take. As the
-    file has them: of one from elsewhere they may be anything."""
+    """Seconds of the full steps in order, shape (steps,); or, with ``weights``, means of nearly
+    equal times, smallest first. ``None``: some line has no valid times. Unchecked: a file from
+    elsewhere may hold any values."""
     weights: array[int] | None
-    """How many steps each of ``times`` is the mean of."""
+    """The number of steps behind each of ``times``, in the same shape."""
     loss: tuple[float, ...] | None
-    """The first and the last."""
+    """The first and the last loss."""
     phases: Mapping[str, float]
     flop: float | None
     bytes: float | None
@@ -137,7 +137,7 @@ class GpuProcessRow:
     pid: int
     name: str | None
     owned: bool | None
-    """It belongs to the recorded workload; ``None``: that cannot be told."""
+    """Whether it belongs to the recorded workload; ``None``: unknown."""
     bytes: int | None
     running: bool
     kind: str | None = None
@@ -145,35 +145,35 @@ class GpuProcessRow:
     share: float | None = None
     """Share of the GPU's time, 0 to 1, over about the last second."""
     reason: str | None = None
-    """Why the bytes, the share or the name are not known."""
+    """Why the bytes, the share or the name are unknown."""
 
 
 @dataclass(frozen=True)
 class ProcessRow:
-    """A process on a watched GPU or of the workload's tree, as last seen."""
+    """A process on a watched GPU or in the workload's tree, as last seen."""
 
     t: int
     pid: int
     started: int | None
-    """Negative: before the session's start."""
+    """Session time in nanoseconds; negative: before the session's start."""
     name: str | None
     user: str | None
     place: str | None
-    """The container or job that it runs in: ``docker 3f2a9c1b4d5e``."""
+    """Its container or job: ``docker 3f2a9c1b4d5e``."""
     owned: bool | None
-    """It belongs to the workload; ``None``: there is none, or it cannot be told."""
+    """Whether it belongs to the workload; ``None``: unknown, or there is no workload."""
     running: bool
     reason: str | None
-    """Why something of it is not known."""
+    """Why something about it is unknown."""
     cores: float | None
-    """CPU seconds per second of the process itself."""
+    """CPU seconds per second, without its children."""
     resident: int | None
-    """Bytes."""
+    """Resident memory in bytes."""
 
 
 @dataclass(frozen=True)
 class Processes:
-    """What ran at one moment, and what ended in the minute before."""
+    """The processes at one moment, and those that ended in the minute before."""
 
     all: tuple[ProcessRow, ...] = ()
     on_gpus: tuple[GpuProcessRow, ...] = ()
@@ -181,7 +181,7 @@ class Processes:
 
 @dataclass(frozen=True)
 class GpuPresence:
-    """How long a process that is not the workload's was on a GPU."""
+    """How long a foreign process was on a GPU."""
 
     device: str
     pid: int
@@ -190,7 +190,7 @@ class GpuPresence:
     place: str | None
     kind: str | None
     bytes: int | None
-    """The most it held."""
+    """The most memory that it held."""
     share: float | None
     """The largest share of the GPU's time."""
     ns: int

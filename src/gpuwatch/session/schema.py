@@ -8,15 +8,15 @@ APPLICATION_ID = 0x67707577
 """``gpuw``: marks the SQLite file as a gpuwatch session."""
 
 VERSION = 3
-"""``user_version``: raised when a table changes; every older one stays readable."""
+"""``user_version``: incremented when a table changes; older versions stay readable."""
 
 SUFFIX = ".gpuwatch"
 
 TIER_SECONDS = 10
-"""Length of one bucket of the coarse tier."""
+"""Length of a bucket in the coarse tier."""
 
 TIER_STATS = ("count", "min", "mean", "max")
-"""What the tier keeps of each channel and bucket; ``stat`` is the index."""
+"""Statistics that the tier keeps for each channel and bucket; ``stat`` is the index."""
 
 TABLES: dict[str, str] = {
     "meta": "CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
@@ -72,7 +72,7 @@ TABLES: dict[str, str] = {
         "flop REAL, bytes REAL)"
     ),
 }
-"""Tables whose shape never depends on the machine."""
+"""Tables whose columns do not depend on the machine."""
 
 _GPU_PROCESS_1 = (
     "CREATE TABLE gpu_process (n INTEGER PRIMARY KEY, t INTEGER NOT NULL, "
@@ -80,7 +80,7 @@ _GPU_PROCESS_1 = (
     "bytes INTEGER, running INTEGER NOT NULL)"
 )
 _SINCE = {"process": 2, "process_use": 2, "step_tier": 3}
-"""Tables that older schemas lack."""
+"""Tables that older schemas lack, with their first version."""
 
 UPGRADES: dict[int, tuple[str, ...]] = {
     1: (
@@ -96,13 +96,13 @@ UPGRADES: dict[int, tuple[str, ...]] = {
     ),
     2: (TABLES["step_tier"], f"PRAGMA user_version={VERSION}"),
 }
-"""By schema: statements that make a file one of the present schema, in one transaction."""
+"""By schema version: statements that upgrade a file to the present one, in one transaction."""
 
 RESTATED_SECONDS = 60
-"""A recorder writes every process that runs at least this often: what ran at a moment is in the
-rows of the minute before it."""
+"""A recorder writes every running process at least this often, so that the rows of one minute show
+all processes at its end."""
 MOST_PROCESSES = 64
-"""That a recorder watches: those on GPUs first, then those with the most memory."""
+"""Most processes that a recorder watches: those on GPUs first, then those with the most memory."""
 
 _WIDE = {
     "tick": "CREATE TABLE tick (n INTEGER PRIMARY KEY, t INTEGER NOT NULL{columns})",
@@ -112,7 +112,7 @@ _WIDE = {
     ),
 }
 
-# ALTER TABLE ADD COLUMN writes the new column behind the table's constraints.
+# ALTER TABLE ADD COLUMN puts the new column after the table's constraints.
 _WIDE_PATTERNS = {
     "tick": r"CREATE TABLE tick \(n INTEGER PRIMARY KEY, t INTEGER NOT NULL(, c\d+)*\)",
     "tier": (
@@ -123,7 +123,7 @@ _WIDE_PATTERNS = {
 
 
 def wide_table(name: str, channels: int) -> str:
-    """``CREATE TABLE`` of ``tick`` or ``tier`` with a column ``cI`` for channel ``I``."""
+    """``CREATE TABLE`` for ``tick`` or ``tier``, with a column ``cI`` for channel ``I``."""
     return _WIDE[name].format(columns="".join(f", c{index}" for index in range(channels)))
 
 
@@ -134,7 +134,7 @@ def tables(version: int) -> dict[str, str]:
 
 
 def is_expected(name: str, sql: str, version: int = VERSION) -> bool:
-    """Whether a table of that name and definition belongs into a file of that schema."""
+    """Whether a table of this name and definition belongs to this schema version."""
     known = tables(version)
     if name in known:
         return sql == known[name]

@@ -251,7 +251,7 @@ def test_what_a_study_has_to_say_afterwards_is_said_when_it_was_gone_on_with(
         ({"host": "elsewhere"}, "was recorded on elsewhere, and this is"),
         ({"host": None}, "did not note all it takes"),
         ({"working_directory": None}, "did not note all it takes"),
-        ({"working_directory": "/nowhere/at/all"}, "is gone: /nowhere/at/all; make it again"),
+        ({"working_directory": "/nowhere/at/all"}, "is gone: /nowhere/at/all; create it again"),
     ],
 )
 def test_a_study_that_cannot_go_on_here_is_refused(
@@ -277,7 +277,7 @@ def test_a_plan_that_cannot_be_read_is_refused(begun: Path, tmp_path: Path) -> N
 def test_a_recording_of_the_machine_is_not_gone_on_with(tmp_path: Path) -> None:
     part = Part("p", (Workload("machine", "machine"),), (Environment("bare", "bare"),))
     folder = study_folder.create(tmp_path, Request((part,), tmp_path).plan())
-    with pytest.raises(UsageError, match="is no study of a workload"):
+    with pytest.raises(UsageError, match="is not a study of a workload"):
         dispatch(["resume", str(folder)])
 
 

@@ -161,7 +161,7 @@ def test_what_takes_the_place_of_a_journal_is_refused(tmp_path: Path, what: str)
     else:
         journal.mkdir()
     given_away(theirs)
-    with pytest.raises(NotASession, match="no regular file"):
+    with pytest.raises(NotASession, match="not a regular file"):
         SessionReader(path)
 
 

@@ -161,7 +161,7 @@ def test_what_is_no_tag_says_all_that_a_tag_may_not_be() -> None:
         (errno.ENOSPC, "free some space"),
         (errno.ELOOP, "move it elsewhere"),
         (errno.EISDIR, "move it elsewhere"),
-        (errno.EACCES, "see who owns the folder"),
+        (errno.EACCES, "check who owns the folder"),
     ],
 )
 def test_trouble_with_the_file_names_what_mends_it(

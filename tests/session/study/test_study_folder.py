@@ -57,7 +57,7 @@ def test_a_plan_that_could_not_be_read_again_is_refused_before_there_is_a_folder
     tmp_path: Path,
 ) -> None:
     long = Workload("long", "command", ("sh", "-c", "x" * LARGEST))
-    with pytest.raises(UsageError, match=r"plan of 2 runs takes 4\.\d MiB; at most 4 MiB"):
+    with pytest.raises(UsageError, match=r"plan of 2 runs takes 4\.\d MiB; the limit is 4 MiB"):
         made(tmp_path / "out", (long,))
     assert not (tmp_path / "out").exists()
 
@@ -163,14 +163,14 @@ def test_only_one_recorder_goes_through_a_study(tmp_path: Path) -> None:
 _HOLDS = """
 import os, sys, threading
 from pathlib import Path
-from gpuwatch.session import study
+from gpuwatch.session.study import study_folder
 others = [os.open(os.devnull, os.O_RDONLY) for _ in range(64)]
 def churn():
     while True:
         for fd in others:
             os.close(fd)
         others[:] = [os.open(os.devnull, os.O_RDONLY) for _ in others]
-with study.held(Path(sys.argv[1])):
+with study_folder.held(Path(sys.argv[1])):
     threading.Thread(target=churn, daemon=True).start()
     print("held", flush=True)
     sys.stdin.read()

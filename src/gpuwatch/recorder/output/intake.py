@@ -1,4 +1,4 @@
-"""What a workload wrote, turned into rows: step lines, reports, log."""
+"""Turns a workload's output into rows: step lines, reports, log."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _OF_EPOCH = ("epoch", "loss", "acc1", "acc5")
 
 @dataclass(frozen=True)
 class _Found:
-    """What a line gave: rows, and whether it is log as well."""
+    """The result of a line: rows, and whether it also goes to the log."""
 
     rows: Sequence[Row] = ()
     log: bool = False
@@ -37,7 +37,7 @@ _LOG = _Found(log=True)
 class Intake:
     """Consumes a run's output in order.
 
-    After a crash another one goes on: with the session's ``meta`` as it was, and with its log.
+    After a crash another recorder continues with the session's ``meta`` (``known``) and ``log``.
     """
 
     def __init__(
@@ -66,29 +66,31 @@ class Intake:
         self._profile: dict[str, JSON] = dict(known.get("profile") or {})
         self._late_epoch: list[Row] = []
         self.versions: Mapping[str, JSON] = {}
-        """What the workload says of its torch and other libraries, once it has."""
+        """Versions of torch and other libraries, once the workload has reported them."""
         self.error = with_hint(known.get("error")) or None
-        """The workload's own word on why it stops."""
+        """The error that the workload reported, if any."""
         self.started = "started" in known
-        """Whether the workload said that it runs: by any report, or a step."""
+        """Whether the workload has sent a report or a step."""
 
     @property
     def state(self) -> dict[str, JSON]:
         """The unfinished lines, for the session's cursor."""
         return {
-            "pending": {name: of.pending.decode("latin-1") for name, of in self._lines.items()},
-            "given": [name for name, of in self._lines.items() if of.given],
+            "pending": {
+                name: assembler.pending.decode("latin-1") for name, assembler in self._lines.items()
+            },
+            "given": [name for name, assembler in self._lines.items() if assembler.given],
         }
 
     @property
     def device_uuids(self) -> Sequence[str]:
-        """The GPUs that the workload says it uses."""
+        """UUIDs of the GPUs that the workload reports to use."""
         listed = self._run.get("device_uuid")
         return [str(uuid) for uuid in listed] if isinstance(listed, list) else []
 
     @property
     def device_type(self) -> str | None:
-        """``cpu`` or ``cuda``, if the workload says so."""
+        """``cpu`` or ``cuda``, if the workload reports it."""
         device = self._run.get("device")
         return str(device).partition(":")[0] if device else None
 
@@ -99,28 +101,38 @@ class Intake:
             t = output.t - self._base_ns
             if output.lost:
                 rows.extend(self._lose(t, output.lost))
-                # What comes next is no end of what stands here: together they would be made up.
-                log += [(t, name, line) for name, of in self._lines.items() for line in of.finish()]
+                # The next bytes do not continue the unfinished lines: never join them.
+                log += [
+                    (t, name, line)
+                    for name, assembler in self._lines.items()
+                    for line in assembler.finish()
+                ]
             for line in self._lines[output.stream].feed(output.data, t):
-                found = self._line(t, output.stream, line)
-                rows.extend(found.rows)
-                if found.log:
+                result = self._line(t, output.stream, line)
+                rows.extend(result.rows)
+                if result.log:
                     log.append((t, output.stream, line))
         return rows + self._log.take(log)
 
     def standing(self, t: int) -> list[Row]:
-        """Lines without an end that nothing was added to for long, ``t`` nanoseconds after the
-        session's start; each is given once."""
-        lines = [(n, line) for n, of in self._lines.items() for line in of.standing(t)]
+        """Rows for unfinished lines that have not grown for a while, at session time ``t`` (ns).
+
+        Each is given once.
+        """
+        lines = [
+            (name, line)
+            for name, assembler in self._lines.items()
+            for line in assembler.standing(t)
+        ]
         return [row for stream, line in lines for row in self._log.add(t, stream, line)]
 
     def finish(self, t: int) -> list[Row]:
-        """The last lines, at the end of the run ``t`` nanoseconds after the session's start."""
+        """Rows for the last lines, at the end of the run, session time ``t`` (ns)."""
         rows: list[Row] = []
         for stream, lines in self._lines.items():
             for line in lines.finish():
-                found = self._line(t, stream, line)
-                rows += [*found.rows, *(self._log.add(t, stream, line) if found.log else ())]
+                result = self._line(t, stream, line)
+                rows += [*result.rows, *(self._log.add(t, stream, line) if result.log else ())]
         rows += self._tier.flush()
         rows += self._tell_lost(t) if self._lost != self._lost_told else ()
         return [*rows, *self._late_epoch]
@@ -134,16 +146,16 @@ class Intake:
             if isinstance(parsed, Step):
                 return _Found(self._step(t, parsed))
             if parsed.known:
-                told = [
+                complaints = [
                     row
-                    for wrong in parsed.wrong
-                    for row in self._complain(t, f"{parsed.event}: {wrong}: unknown")
+                    for problem in parsed.wrong
+                    for row in self._complain(t, f"{parsed.event}: {problem}: unknown")
                 ]
-                return _Found([*self._report(t, parsed), *told], log=bool(told))
+                return _Found([*self._report(t, parsed), *complaints], log=bool(complaints))
         return _LOG
 
     def _lose(self, t: int, lost: int) -> list[Row]:
-        """Told when it begins and at every tenfold: a flood loses something all the time."""
+        """An event for the first loss and each power of ten: a flood loses data all the time."""
         before, self._lost = self._lost, self._lost + lost
         if before and len(str(before)) == len(str(self._lost)):
             return []
@@ -217,8 +229,8 @@ class Intake:
         return rows
 
     def _epoch(self, t: int, body: Mapping[str, JSON]) -> list[Row]:
-        """An event, and the newest one whole; but at most once a second, and the last: small data
-        gives many epochs."""
+        """Rows for an epoch: an event and its figures. At most one a second, plus the last epoch:
+        small data gives many epochs."""
         figures = (
             f"{key} {significant(value, 4)}" if isinstance(value, float) else f"{key} {value}"
             for key, value in body.items()

@@ -1,4 +1,4 @@
-"""Which lines of a run's log are kept, so that no output fills a disk or the memory."""
+"""Limits a run's log, so that no output fills the disk or the memory."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from gpuwatch.session.writing.statements import Row, event, log_line, without_lo
 MOST_LOG_BYTES = 32 << 20
 MOST_LOG_LINES = 200_000
 HEAD_LINES, HEAD_BYTES = 2_000, 4 << 20
-"""What is kept from the start when the log outgrows its limits; then the oldest go."""
+"""Kept from the start if the log outgrows its limits; after these, the oldest lines are dropped."""
 
 MOST_LINES_AT_ONCE = 4_000
-"""Log lines kept of one look at the output; the time goes into step lines first."""
+"""Log lines kept from one read of the output; step lines have priority."""
 MOST_LINES_PER_SECOND, MOST_BYTES_PER_SECOND = 20_000, 8 << 20
-"""What is kept of one second of output: it waits in memory until the next commit."""
+"""Kept from one second of output, which waits in memory until the next commit."""
 LEAST_LINES, LEAST_BYTES = 100, 32 << 10
-"""What is kept of each look all the same: its end may be the workload's last word."""
+"""Always kept from each read: its end may be the workload's last words."""
 
 _LINE_COST = 32
-"""Bytes a log line takes beside its text."""
+"""Bytes that a log line takes besides its text."""
 _SECOND_NS = 1_000_000_000
 
 Line = tuple[int, str, str]
@@ -28,10 +28,10 @@ Line = tuple[int, str, str]
 
 
 class KeptLog:
-    """Numbers the lines and drops what is too much: the middle of a flood, the old of a long log.
+    """Numbers the lines, and drops the middle of a flood and old lines of a long log.
 
-    After a crash another one goes on, with number and length of every line that is in the file,
-    and with the last number.
+    After a crash another recorder continues, with number and length of every line in the file
+    (``lengths``), and the ``last`` number.
     """
 
     def __init__(self, lengths: Iterable[tuple[int, int]] = (), last: int = -1) -> None:
@@ -39,7 +39,7 @@ class KeptLog:
         self._head_lines = self._head_bytes = 0
         self._head_open = True
         self._tail = array("I")
-        """The cost of each line behind the head; their numbers follow one another."""
+        """The cost of each line after the head; their numbers are consecutive."""
         self._tail_bytes = 0
         for n, length in lengths:
             self._head_open = self._head_open and n == self._head_lines
@@ -49,7 +49,7 @@ class KeptLog:
         self._lines_left, self._bytes_left = MOST_LINES_PER_SECOND, MOST_BYTES_PER_SECOND
 
     def take(self, lines: Sequence[Line]) -> list[Row]:
-        """The lines of one look at the output; of a flood only their start and end."""
+        """Rows for the lines of one read of the output; only the start and end of a flood."""
         if not lines:
             return []
         most_lines, most_bytes = self._left(lines[-1][0])
@@ -58,8 +58,8 @@ class KeptLog:
         if dropped:
             first, last = kept
             t, stream, _ = lines[len(first)]
-            told = f"[gpuwatch: {dropped} lines left out here: they came too fast]"
-            rows = [row for line in (*first, (t, stream, told), *last) for row in self.add(*line)]
+            marker = f"[gpuwatch: {dropped} lines left out here: they came too fast]"
+            rows = [row for line in (*first, (t, stream, marker), *last) for row in self.add(*line)]
             if not self._flooded:
                 self._flooded = True
                 text = "lines came too fast: some are left out"
@@ -68,7 +68,7 @@ class KeptLog:
         return [row for line in lines for row in self.add(*line)]
 
     def add(self, t: int, stream: str, text: str) -> list[Row]:
-        """One line, however many came."""
+        """Rows for one line, whatever the rate."""
         self._last += 1
         self._lines_left -= 1
         size = _size(text)
@@ -91,7 +91,7 @@ class KeptLog:
             self._tail_bytes += size
 
     def _left(self, t: int) -> tuple[int, int]:
-        """Lines and bytes that may still be kept of the second of ``t``."""
+        """Lines and bytes that may still be kept in the second of ``t`` (ns)."""
         if t // _SECOND_NS != self._second:
             self._second = t // _SECOND_NS
             self._lines_left, self._bytes_left = MOST_LINES_PER_SECOND, MOST_BYTES_PER_SECOND
@@ -99,7 +99,7 @@ class KeptLog:
         return max(LEAST_LINES, lines), max(LEAST_BYTES, self._bytes_left)
 
     def _shorten(self, t: int) -> list[Row]:
-        """Drop the oldest tenth of the tail at once, so that it happens rarely."""
+        """Drop the oldest tenth of the tail at once, so that this is rare."""
         first = self._last - len(self._tail) + 1
         bytes_, lines = MOST_LOG_BYTES * 9 // 10, MOST_LOG_LINES * 9 // 10
         most, gone = len(self._tail), 0
@@ -117,7 +117,7 @@ class KeptLog:
 def _ends(
     lines: Sequence[Line], most_lines: int, most_bytes: int
 ) -> tuple[tuple[Sequence[Line], Sequence[Line]], int]:
-    """The start and the end of ``lines`` that are within both limits, and how many are between."""
+    """The start and the end of ``lines`` within both limits, and the number of lines between."""
     if len(lines) <= most_lines and sum(_size(text) for _, _, text in lines) <= most_bytes:
         return (lines, ()), 0
     first = _fitting(lines, most_lines // 2, most_bytes // 2)
@@ -127,7 +127,7 @@ def _ends(
 
 
 def _fitting(lines: Sequence[Line], most_lines: int, most_bytes: int) -> int:
-    """How many of ``lines``, from the first one on, are within both limits."""
+    """How many of the first ``lines`` are within both limits."""
     count = 0
     for _, _, text in lines[:most_lines]:
         most_bytes -= _size(text)
@@ -138,5 +138,5 @@ def _fitting(lines: Sequence[Line], most_lines: int, most_bytes: int) -> int:
 
 
 def _size(text: str) -> int:
-    """Bytes in the file, where it is UTF-8."""
+    """Bytes in the file, as UTF-8."""
     return len(text) if text.isascii() else len(text.encode())

@@ -1,4 +1,4 @@
-"""From arbitrary pieces of bytes to lines of text."""
+"""Assembles lines of text from arbitrary pieces of bytes."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ LONGEST_LINE = 64 * 1024
 """Longer lines are cut into pieces of this many bytes."""
 
 STANDING_NS = 1_000_000_000
-"""So long a line without an end stands before it is given as it is; and of the lines that a
-carriage return overwrites one is given in so long."""
+"""Time after which an unfinished line is given as it is; also the shortest time between two lines
+that a carriage return overwrites."""
 
 _LONGEST_STEP_LINE = 1024 * 1024
 
 
 class LineAssembler:
-    """Collects one stream.
+    """Collects the lines of one stream.
 
-    A carriage return overwrites, as on a terminal: a progress bar gives a line a second. Bytes that
-    are no UTF-8 are replaced. ``given``: what stood before ``pending`` on its line was given.
+    A carriage return overwrites, as on a terminal: a progress bar gives a line a second. Invalid
+    UTF-8 is replaced. ``given``: the text before ``pending`` on its line was already given.
     """
 
     def __init__(self, prefix: bytes, pending: bytes = b"", *, given: bool = False) -> None:
@@ -28,16 +28,16 @@ class LineAssembler:
 
     @property
     def pending(self) -> bytes:
-        """The unfinished line so far, without what was given of it."""
+        """The unfinished line so far, without the part already given."""
         return bytes(self._buffer)
 
     @property
     def given(self) -> bool:
-        """Whether a part of the unfinished line was given."""
+        """Whether part of the unfinished line was already given."""
         return self._given
 
     def feed(self, data: bytes, t: int) -> list[str]:
-        """The lines that ``data``, written at ``t`` nanoseconds, finishes, without their ends."""
+        """The lines finished by ``data``, written at ``t`` nanoseconds, without their ends."""
         lines = self.standing(t)
         self._moved_ns = t
         if self._told_ns is None:
@@ -59,9 +59,9 @@ class LineAssembler:
         return lines
 
     def standing(self, t: int) -> list[str]:
-        """The unfinished line, once, if nothing was added to it for long at ``t`` nanoseconds.
+        """The unfinished line, once, if it has not grown for :data:`STANDING_NS` at ``t`` (ns).
 
-        A step line is given whole or not at all.
+        A step line is given complete or not at all.
         """
         if not self._buffer:
             return []
@@ -78,7 +78,7 @@ class LineAssembler:
         return self._pieces(shown)
 
     def finish(self) -> list[str]:
-        """The last line, if it had no end."""
+        """The last line, if it has no end."""
         rest, self._buffer = bytes(self._buffer), bytearray()
         shown = _overwrite(rest)
         if not rest or (self._given and not shown.strip()):
@@ -86,7 +86,7 @@ class LineAssembler:
         return self._pieces(shown)
 
     def _overwritten(self, t: int) -> list[str]:
-        """Forget what is overwritten, which must not grow for ever; the newest of it, if due."""
+        """Drop overwritten text, to bound the memory; returns the newest of it, if due."""
         at = self._buffer.rstrip(b"\r").rfind(b"\r")
         if at < 0:
             return []

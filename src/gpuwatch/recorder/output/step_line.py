@@ -1,4 +1,4 @@
-"""Reading the lines by which a workload reports; ``docs/step-lines.md`` is the contract."""
+"""Parses the lines by which a workload reports; ``docs/step-lines.md`` is the contract."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PREFIX = ":::GPUWATCH "
 _MOST_STEPS = 1_000_000
 _LAST_STEP = 2**53
 _MOST = {"seconds": 1e8, "flop": 1e27, "bytes": 1e24}
-"""What no line can mean: three years, and more work or traffic than there is a machine for."""
+"""Implausible values: three years, and more work or traffic than any machine can do."""
 _MOST_COUNTED = 1e15
 _AMOUNTS = {
     "run": ("batch_size", "total_steps", "warmup_steps", "steps_per_epoch", "trainable_parameters"),
@@ -36,20 +36,20 @@ _AMOUNTS = {
     ),
     "end": ("steps", "real_seconds", "user_seconds", "sys_seconds", "seconds_reporting"),
 }
-"""By event: the keys whose numbers are of something, so from 0 on."""
+"""By event: the keys with non-negative amounts."""
 _KEPT = {"started", "run", "startup", "count", "counters", "end", "error"}
-"""Events kept as a whole, under their own name, in the session's meta table."""
+"""Events stored unchanged, under their own name, in the session's meta table."""
 _MERGED = {"versions", "epoch", "profile"}
-"""Events that become something else, or are put together from several."""
+"""Events that are converted, or combined with others."""
 
 
 class Malformed(ValueError):
-    """A line that starts like a step line and cannot be read as one."""
+    """A line that starts like a step line but is not valid."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """A ``step`` event, checked."""
+    """A checked ``step`` event."""
 
     step: int
     count: int
@@ -69,12 +69,12 @@ class Step:
 
 @dataclass(frozen=True)
 class Report:
-    """Any other event: its name, and all that it says."""
+    """Any other event: its name and content."""
 
     event: str
     body: Mapping[str, JSON]
     wrong: tuple[str, ...] = ()
-    """What its numbers cannot mean; those are unknown (``None``) in ``body``."""
+    """Messages on impossible numbers, which are ``None`` in ``body``."""
 
     @property
     def kept(self) -> bool:
@@ -82,15 +82,15 @@ class Report:
 
     @property
     def known(self) -> bool:
-        """Whether a recorder makes anything of it; else it is log."""
+        """Whether a recorder uses it; otherwise it goes to the log."""
         return self.kept or self.event in _MERGED
 
 
 def parse(line: str) -> Step | Report:
-    """Read one line that starts with :data:`PREFIX`.
+    """Parse one line that starts with :data:`PREFIX`.
 
     Raises:
-        Malformed: it is no JSON object, has no event, or a step's values make no sense.
+        Malformed: it is not a JSON object, has no event, or a step has invalid values.
     """
     try:
         body = json.loads(line[len(PREFIX) :])
@@ -117,7 +117,7 @@ def _report(name: str, body: dict[str, JSON]) -> Report:
 
 
 def _check_amount(value: float, key: str) -> None:
-    """Raises ``Malformed`` if there cannot be so many seconds, FLOP, bytes or things."""
+    """Raise ``Malformed`` for impossible amounts of seconds, FLOP, bytes or items."""
     if value < 0:
         raise Malformed(f'"{key}" must not be negative')
     most = next((most for unit, most in _MOST.items() if unit in key), _MOST_COUNTED)
@@ -126,7 +126,7 @@ def _check_amount(value: float, key: str) -> None:
 
 
 def _strict(value: JSON) -> JSON:
-    """``value`` as strict JSON can hold it: Python's parser lets NaN and Infinity pass."""
+    """``value`` as strict JSON: Python's parser accepts NaN and Infinity, which become ``None``."""
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, dict):
@@ -137,7 +137,7 @@ def _strict(value: JSON) -> JSON:
 
 
 def pack(values: tuple[float, ...] | None) -> bytes | None:
-    """Numbers as they are stored: little-endian doubles."""
+    """Encode numbers for storage, as little-endian doubles."""
     if values is None:
         return None
     packed = array("d", values)
@@ -160,7 +160,7 @@ def _step(body: Mapping[str, JSON]) -> Step:
     seconds = _numbers(body, "seconds", count)
     if seconds is not None:
         if count > 1 and len(seconds) == 1:
-            seconds = None  # one time for many steps says nothing of each
+            seconds = None  # one time for many steps says nothing about each
         elif not all(math.isfinite(value) for value in seconds):
             raise Malformed('"seconds" must be finite')
         else:
@@ -223,7 +223,7 @@ def _numbers(body: Mapping[str, JSON], key: str, count: int) -> tuple[float, ...
     listed = value if isinstance(value, list) else [value]
     if len(listed) not in (1, count):
         raise Malformed(f'"{key}" has {len(listed)} values for {count} steps')
-    # JSON has no NaN: a loss that is none is null.
+    # JSON has no NaN: an invalid loss is null.
     unknown = math.nan if key != "seconds" else None
     return tuple(_float(unknown if each is None else each, key) for each in listed)
 

@@ -1,4 +1,4 @@
-"""The rows of ``gpu_process``: which process holds how much of which GPU."""
+"""Makes the rows of ``gpu_process``: which process holds how much of which GPU."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ Key = tuple[str, int]
 """Device and PID."""
 
 _SHARE = 0.02
-"""A change of the share of a GPU's time that is worth a row."""
+"""Smallest change of a process's share of GPU time that is worth a row."""
 _NO_BYTES = "NVML does not say how much memory it holds"
 
 
 @dataclass(frozen=True)
 class GpuUsage:
-    """What a process has of one GPU."""
+    """What a process uses of one GPU."""
 
     bytes: int | None
     kind: str
@@ -30,7 +30,7 @@ class GpuUsage:
 
 @dataclass(frozen=True)
 class GpuHolder:
-    """Who it is: as far as the rows of ``gpu_process`` say."""
+    """Identity of a process in the rows of ``gpu_process``."""
 
     name: str | None
     owned: bool | None
@@ -38,22 +38,22 @@ class GpuHolder:
 
 
 def held(listed: Mapping[str, Sequence[GpuProcess] | None]) -> dict[Key, GpuUsage]:
-    """By device and PID; one that is listed for compute and for graphics is one process."""
-    found: dict[Key, GpuUsage] = {}
+    """Usage by device and PID; merges the compute and graphics entries of a process."""
+    usage: dict[Key, GpuUsage] = {}
     for device, processes in listed.items():
         for process in processes or ():
-            before = found.get((device, process.pid))
-            if before is None:
-                found[device, process.pid] = GpuUsage(process.used, process.kind)
+            previous = usage.get((device, process.pid))
+            if previous is None:
+                usage[device, process.pid] = GpuUsage(process.used, process.kind)
                 continue
-            sizes = [size for size in (before.bytes, process.used) if size is not None]
-            kinds = ", ".join(dict.fromkeys((before.kind, process.kind)))
-            found[device, process.pid] = GpuUsage(max(sizes) if sizes else None, kinds)
-    return found
+            sizes = [size for size in (previous.bytes, process.used) if size is not None]
+            kinds = ", ".join(dict.fromkeys((previous.kind, process.kind)))
+            usage[device, process.pid] = GpuUsage(max(sizes) if sizes else None, kinds)
+    return usage
 
 
 class GpuHolders:
-    """Remembers what was written, and says what is worth a row."""
+    """Remembers the written rows and decides which changes are worth a new one."""
 
     def __init__(self) -> None:
         self._written: dict[Key, tuple[GpuHolder, GpuUsage]] = {}
@@ -73,20 +73,20 @@ class GpuHolders:
         *,
         restate: bool,
     ) -> list[Row]:
-        """What appeared, changed or left; ``restate``: everything. ``who``: by PID."""
+        """Rows for processes that appeared, changed or left; ``restate``: all. ``who``: by PID."""
         gone = [key for key in self._written if key not in now]
         rows = [_row(t, key, *self._written.pop(key), running=False) for key in gone]
         for key, each in now.items():
-            holder, told = who[key[1]], _with_share(each, shares.get(key[0]), key[1])
-            before = self._written.get(key)
-            if restate or before is None or before[0] != holder or _differs(before[1], told):
-                self._written[key] = holder, told
-                rows.append(_row(t, key, holder, told, running=True))
+            holder, usage = who[key[1]], _with_share(each, shares.get(key[0]), key[1])
+            previous = self._written.get(key)
+            if restate or previous is None or previous[0] != holder or _differs(previous[1], usage):
+                self._written[key] = holder, usage
+                rows.append(_row(t, key, holder, usage, running=True))
         return rows
 
 
 def _with_share(each: GpuUsage, shares: ProcessShares | None, pid: int) -> GpuUsage:
-    """With its share of the GPU's time: a process that NVML has no sample of was idle."""
+    """Add the share of GPU time; a process without a sample in NVML was idle."""
     missing = [_NO_BYTES] if each.bytes is None else []
     share = None
     if shares is not None and shares.reason is None:

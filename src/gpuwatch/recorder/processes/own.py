@@ -1,4 +1,4 @@
-"""Which processes belong to the run: nobody is called a stranger who is not."""
+"""Decides which processes belong to the run; never reports the run's own process as foreign."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from gpuwatch.telemetry.process.proc_files import Stat, parse_stat
 from gpuwatch.telemetry.process.workload import WorkloadSource
 
 _DEEPEST = 64
-"""Ancestors that are looked at."""
+"""Most ancestors to check."""
 
 
 class RunProcesses:
     """Knows the run's processes by their ancestors, their session and their container.
 
-    The tree alone does not do: NVML may list a process before the tree has found it, and one whose
-    parent has ended hangs below the shim, or in its container below another process.
+    The tree alone is not enough: NVML may list a process before the tree has found it, and an
+    orphan moves below the shim, or below another process in its container.
     """
 
     def __init__(self, tree: WorkloadSource, proc: Path = Path("/proc")) -> None:
@@ -28,7 +28,7 @@ class RunProcesses:
         self._known: set[tuple[int, int]] = set()
 
     def owns(self, pid: int) -> bool | None:
-        """Whether a process is the run's. One that was stays so until it ends.
+        """Whether a process belongs to the run; if so, it does until it ends.
 
         ``None``: it has ended, or ``/proc`` does not show it.
         """
@@ -60,7 +60,7 @@ class RunProcesses:
         return False
 
     def _look_at_roots(self) -> None:
-        """The container of the run, where it has one of its own, and the shim above the run."""
+        """Find the run's own container, if any, and the shim above the run."""
         roots = self._tree.roots
         if roots == self._roots:
             return

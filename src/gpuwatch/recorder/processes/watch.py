@@ -1,6 +1,6 @@
-"""Every process on a watched GPU and of the workload's tree: whose it is and what it uses.
+"""Watches every process on a GPU or in the workload's tree: its owner and what it uses.
 
-Off the tick: the writing thread asks ten times a second, and the answer is empty nearly always.
+Runs apart from the sampling: the writing thread asks ten times a second, mostly in vain.
 """
 
 from __future__ import annotations
@@ -22,22 +22,21 @@ from gpuwatch.telemetry.process.tree import ProcessRow
 from gpuwatch.telemetry.process.workload import OTHER_PIDS, WorkloadSource, sees_host_pids
 
 LISTS_SECONDS = 0.5
-"""Between two looks at NVML's lists of processes, which are read once a second."""
+"""Seconds between two looks at NVML's process lists, which are read once a second."""
 EVERY_SECONDS = 2.0
-"""Between two looks at what each process uses."""
+"""Seconds between two looks at what each process uses."""
 _FEW_LOOKS, _MANY_LOOKS = 3, 6
-"""At complete lists, after which a process on a GPU would have been seen; at lists of which none
-was complete, after which none will be."""
+"""Number of complete lists after which a process on a GPU would have been seen; number of
+incomplete lists after which no complete one is expected."""
 _OLD_ENOUGH_SECONDS = 1.0
-"""A process of the tree that is on no GPU and younger than this may be gone in a moment."""
+"""A younger process that uses no GPU may be gone in a moment and is ignored."""
 _CORES, _PART = 0.1, 0.01
-"""A change of the cores, in cores and as a part of them, and one of the memory, as a part, that
-are worth a row."""
+"""Smallest changes worth a row: CPU use, both in cores and relative; memory, relative."""
 
 
 @dataclass
 class _Watched:
-    """A process, as it was seen and as it was written last."""
+    """A process as last seen, and its use as last written."""
 
     row: ProcessRow
     whose: ProcessIdentity
@@ -56,7 +55,7 @@ class ProcessWatch:
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """``clock`` gives the seconds by which looks are due."""
+        """``clock`` returns seconds, for the times at which looks are due."""
         self._clock = clock
         self._nvml = nvml
         self._tree = tree
@@ -68,12 +67,12 @@ class ProcessWatch:
         self._who: dict[int, GpuHolder] = {}
         self._lists_due = self._use_due = self._restate_due = 0.0
         self.used_by_tree: set[str] = set()
-        """The devices that a process of the workload has been on."""
+        """Devices that a process of the workload has used."""
         self._looks = self._complete = 0
         self._served = False
 
     def rows(self, t: int) -> list[Row]:
-        """What appeared, changed or left since the last call; ``t`` is the session's time now."""
+        """Rows for what appeared, changed or left since the last call; ``t``: session time, ns."""
         now = self._clock()
         if now < self._lists_due:
             return []
@@ -99,8 +98,8 @@ class ProcessWatch:
 
     @property
     def tells(self) -> bool | None:
-        """Whether a process of the workload on a GPU would have been seen by now; ``None``: it is
-        too early to say."""
+        """Whether a process of the workload on a GPU would have been seen by now; ``None``: too
+        early to tell."""
         if not self._same_pids or self._served:
             return False
         if self._complete >= _FEW_LOOKS:
@@ -112,7 +111,7 @@ class ProcessWatch:
         self._others.keep(())
 
     def _look(self, t: int, on_gpus: Mapping[Key, GpuUsage], *, restate: bool) -> list[Row]:
-        """Rows of what the processes are and use."""
+        """Rows on the identity and use of the processes."""
         tree = {row.pid: row for row in self._tree.rows()} if self._tree is not None else {}
         chosen = self._chosen(tree, on_gpus)
         self._others.keep(chosen)
@@ -139,7 +138,7 @@ class ProcessWatch:
         return rows
 
     def _chosen(self, tree: Mapping[int, ProcessRow], on_gpus: Mapping[Key, GpuUsage]) -> list[int]:
-        """Which processes to watch, those that are watched already before new ones like them."""
+        """PIDs to watch; among equals, those already watched come first."""
         size: dict[int, int] = {}
         for (_, pid), each in on_gpus.items() if self._same_pids else ():
             size[pid] = size.get(pid, 0) + (each.bytes or 0)
@@ -154,20 +153,20 @@ class ProcessWatch:
         return [*on, *(row.pid for row in others)][:MOST_PROCESSES]
 
     def _follow(self, known: _Watched, seen: ProcessRow) -> bool:
-        """Take in what it used since the last look; whether what it is has changed."""
+        """Update the use since the last look; returns whether its identity has changed."""
         if seen.at > known.row.at:
             known.cores = max(0.0, seen.cpu_s - known.row.cpu_s) / (seen.at - known.row.at)
         renamed, known.row = seen.name != known.row.name, seen
         if renamed:
             known.whose = whose(seen.pid)
-        told = named(known.whose)
-        found_out = told is not known.whose
-        known.whose = told
-        # A stranger may turn out to be the run's once its parents are known.
-        taken = known.owned is False and self._owns(seen.pid) is True
-        if taken:
+        identity = named(known.whose)
+        identified = identity is not known.whose
+        known.whose = identity
+        # A foreign process may turn out to be the run's once its parents are known.
+        newly_owned = known.owned is False and self._owns(seen.pid) is True
+        if newly_owned:
             known.owned = True
-        return renamed or taken or found_out
+        return renamed or newly_owned or identified
 
     def _owns(self, pid: int) -> bool | None:
         return None if self._own is None else self._own.owns(pid)
@@ -180,8 +179,8 @@ class ProcessWatch:
             return GpuHolder(known.whose.name, known.owned)
         if pid in self._who:  # it has ended; NVML's list is up to a second old
             return self._who[pid]
-        told = whose(pid)
-        return GpuHolder(told.name, self._owns(pid), told.reason)
+        identity = whose(pid)
+        return GpuHolder(identity.name, self._owns(pid), identity.reason)
 
 
 def _moved(known: _Watched) -> bool:
@@ -198,17 +197,17 @@ def _moved(known: _Watched) -> bool:
 
 def _process_row(t: int, known: _Watched, *, running: bool) -> Row:
     age_s = time.clock_gettime(time.CLOCK_BOOTTIME) - known.row.started / TICKS_PER_S
-    told = known.whose
+    identity = known.whose
     return process(
         t,
         known.row.pid,
         t - int(age_s * 1e9),
-        told.name,
-        told.user,
-        told.place,
+        identity.name,
+        identity.user,
+        identity.place,
         known.owned,
         running,
-        told.reason,
+        identity.reason,
     )
 
 

@@ -1,4 +1,4 @@
-"""A connection to a file that may be anybody's: what SQLite does for it, and gives, is bounded."""
+"""An SQLite connection with bounds on time and size, for files that may come from anybody."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from gpuwatch.core.models import JSON
 _LONGEST_VALUE = 16 << 20
 """Bytes of a text or blob."""
 MOST_BYTES = 128 << 20
-"""Of all texts and blobs of one answer."""
+"""Total bytes of texts and blobs in one result."""
 _PIECE = 8
-"""Rows that are taken before their size is looked at."""
+"""Rows fetched between two checks of their size."""
 _STRIDE = 100_000
-"""Instructions of SQLite's machine between two looks at how many there were."""
+"""SQLite instructions between two calls of the progress handler."""
 _INSTRUCTIONS, _PER_BYTE = 20_000_000, 10
-"""A statement may take so many, and so many more for each byte of the file. Reading a whole table
-takes less than two for a byte; pages that lead in a circle take any number."""
+"""Instructions that a statement may take: a base, and an addition for each byte of the file. A full
+table scan takes less than two a byte; pages that form a loop never end."""
 _PATIENCE_SECONDS = 10.0
-"""For a file that is locked: a recorder locks it until its commit is on the disk, which takes
-seconds where others write to that disk as well."""
-_NO_TEXT = "a name in it is no text"
-"""Of a name that SQLite has words about, which Python cannot read."""
+"""Longest wait for a lock: a recorder holds it until its commit is on the disk, which takes
+seconds on a busy disk."""
+_NO_TEXT = "it contains a name that is not valid text"
+"""For an SQLite error message with a name that Python cannot decode."""
 _NUMBERS = frozenset({int, float, type(None)})
 
 
@@ -39,7 +39,7 @@ class BoundedConnection(sqlite3.Connection):
     effort: _Effort
 
     def execute(self, sql: str, values: Any = (), /) -> sqlite3.Cursor:
-        """As SQLite's, and of the same errors alone."""
+        """As in ``sqlite3``; raises ``sqlite3`` errors only."""
         try:
             return super().execute(sql, values)
         except UnicodeDecodeError:
@@ -53,50 +53,54 @@ class BoundedConnection(sqlite3.Connection):
         cut: bool = False,
         most: int = MOST_BYTES,
     ) -> list[tuple[JSON, ...]]:
-        """The rows of one statement; with ``cut`` the first of them, one at least, where their
-        texts and blobs have more than ``most`` bytes.
+        """The rows of one statement.
+
+        If their texts and blobs exceed ``most`` bytes, ``cut`` returns only the first rows, at
+        least one; otherwise that is an error.
 
         Raises:
-            sqlite3.Error: whatever SQLite finds; an answer that is too large, or takes too long.
+            sqlite3.Error: SQLite failed, or the result is too large or takes too long.
         """
         self.effort.begin()
         try:
             return self._found(sql, values, cut=cut, most=most)
-        except MemoryError:  # SQLite asked for as much as a damaged length says
-            raise sqlite3.DataError("a value is larger than the memory") from None
+        except MemoryError:  # a damaged length made SQLite allocate too much
+            raise sqlite3.DataError("a value does not fit into memory") from None
         except UnicodeDecodeError:
             raise sqlite3.DatabaseError(_NO_TEXT) from None
 
     def _found(
         self, sql: str, values: Sequence[object], *, cut: bool, most: int
     ) -> list[tuple[JSON, ...]]:
-        found: list[tuple[JSON, ...]] = []
+        result: list[tuple[JSON, ...]] = []
         size = 0
         # Closed at once: a statement that is not done keeps the file open.
         with closing(self.execute(sql, tuple(values))) as cursor:
             while piece := cursor.fetchmany(_PIECE):
-                found += piece
+                result += piece
                 if _numbers(piece):
                     continue
-                size += sum(len(v) for row in piece for v in row if isinstance(v, (str, bytes)))
+                size += sum(
+                    len(value) for row in piece for value in row if isinstance(value, (str, bytes))
+                )
                 if size > most:
                     if not cut:
-                        raise sqlite3.DataError("what stands in a table is too large")
+                        raise sqlite3.DataError("the rows of a table are too large")
                     break
-        return found
+        return result
 
 
 def _numbers(rows: list[tuple[JSON, ...]]) -> bool:
-    """Whether nothing else stands in them."""
+    """Whether the rows hold nothing but numbers and NULL."""
     try:
-        sum(chain.from_iterable(rows))  # a third of the time of looking at each type
+        sum(chain.from_iterable(rows))  # three times as fast as checking each type
     except TypeError:
         return _NUMBERS.issuperset(map(type, chain.from_iterable(rows)))
     return True
 
 
 class _Effort:
-    """SQLite's progress handler: ends a statement that does more than its file has room for."""
+    """SQLite's progress handler: aborts a statement that takes too long for its file size."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -117,9 +121,9 @@ class _Effort:
 
 
 def connect(path: Path, mode: str, *, alone: bool = False) -> BoundedConnection:
-    """Open a file that is there: ``mode`` is ``"ro"``, or ``"rw"`` to roll its journal back.
+    """Open an existing file; ``mode`` is ``"ro"``, or ``"rw"`` to roll back its journal.
 
-    ``alone``: whatever lies beside it, SQLite neither looks at it nor removes it.
+    ``alone``: SQLite neither reads nor removes the files beside it.
     """
     uri = f"file:{quote(os.fsencode(path.absolute()))}?mode={mode}{'&immutable=1' * alone}"
     connection = sqlite3.connect(

@@ -1,6 +1,6 @@
-"""Many rows at once, by column: what histories and very long sessions are read with.
+"""Reads many rows at once, by column, for histories and very long sessions.
 
-Every call reads a bounded stretch, so that it never holds the writer up for long.
+Each call reads a bounded range, so that it never blocks the writer for long.
 """
 
 from __future__ import annotations
@@ -21,42 +21,44 @@ from gpuwatch.session.schema import TIER_SECONDS, TIER_STATS
 NAN = math.nan
 _BUCKET_NS = TIER_SECONDS * 1_000_000_000
 _PIECE = 4001
-"""Rows of the tier that are read at once: an odd number ends within a bucket."""
+"""Rows of the tier per statement; an odd number, so that a full piece ends within a bucket."""
 _PICKED = 100
-"""Numbers of ticks of one statement: what it gives stays in the processor's memory."""
+"""Tick numbers per statement, so that the result fits into the processor's cache."""
 _OF_ONE = 500
-"""Columns of one statement."""
+"""Columns per statement."""
 _TIMED = ("tick", "step", "log", "event", "gpu_process", "process", "process_use")
-"""Tables whose rows are in order of time."""
+"""Tables whose rows are in time order."""
 
 
 @dataclass(frozen=True)
 class TickColumns:
-    """Ticks in order; a NaN is a value that is not known."""
+    """Ticks in order; NaN is an unknown value."""
 
     n: Sequence[int]
+    """Shape (ticks,)."""
     t: Sequence[int]
+    """Session time in nanoseconds, shape (ticks,)."""
     values: tuple[array[float], ...]
-    """One for each channel that was asked for."""
+    """One array of shape (ticks,) for each requested channel, in the metric's unit."""
 
 
 @dataclass(frozen=True)
 class TierColumns:
-    """Finished buckets of ten seconds in order."""
+    """Finished ten-second buckets in order."""
 
     n: Sequence[int]
-    """``t`` over the bucket's length, rounded down."""
+    """``t`` divided by the bucket's length, rounded down; shape (buckets,)."""
     means: tuple[array[float], ...]
-    """One for each channel that was asked for; 0 where nothing is known."""
+    """One array of shape (buckets,) for each requested channel; 0 if nothing is known."""
     counts: tuple[array[float], ...]
-    """Of known values, so many each mean is of."""
+    """The number of known values behind each mean, in the same shape."""
 
 
 class BulkReads(Validated):
     """The part of the reader that reads by column."""
 
     left_out: dict[str, None]
-    """What was too much to be read, in sentences."""
+    """Sentences on what was too much to read."""
 
     def leave_out(self, sentence: str) -> None:
         self.left_out[sentence] = None
@@ -73,9 +75,9 @@ class BulkReads(Validated):
         raise NotImplementedError
 
     def row_at(self, table: str, t: int) -> int:
-        """The number ``n`` of the table's last row up to the time ``t``, else -1.
+        """The number ``n`` of the table's last row up to time ``t`` (session nanoseconds), or -1.
 
-        Found by halving: about forty single rows are read.
+        A binary search: reads about forty single rows.
         """
         if table not in _TIMED:
             raise AssertionError(f"no table in order of time: {table}")
@@ -89,20 +91,20 @@ class BulkReads(Validated):
         before = f"SELECT n, t FROM {table} WHERE n <= ? ORDER BY n DESC LIMIT 1"  # noqa: S608
         while high - low > 1:
             middle = (low + high) // 2
-            found = self._rows(before, (middle,))
-            if found and whole(found[0][0]) > middle:
+            row = self._rows(before, (middle,))
+            if row and whole(row[0][0]) > middle:
                 raise ValueError("rows that are not in order")
-            if found and whole(found[0][1]) > t:
-                high = int(found[0][0])
+            if row and whole(row[0][1]) > t:
+                high = int(row[0][0])
             else:
                 low = middle
-        found = self._rows(before, (low,))
-        return int(found[0][0]) if found else -1
+        row = self._rows(before, (low,))
+        return int(row[0][0]) if row else -1
 
     def tick_columns(
         self, channels: Sequence[int], after: int, upto: int, limit: int = -1
     ) -> TickColumns:
-        """The ticks with ``after < n <= upto``, the first ``limit`` of them; -1: all."""
+        """The first ``limit`` ticks with ``after < n <= upto``; -1: all of them."""
         rows = self._rows(
             f"SELECT n, t{columns_of(channels)} FROM tick "  # noqa: S608
             "WHERE n > ? AND n <= ? ORDER BY n LIMIT ?",
@@ -117,35 +119,35 @@ class BulkReads(Validated):
         )
 
     def ticks_at(self, channels: Sequence[int], numbers: Sequence[int]) -> TickColumns:
-        """The ticks of these numbers, which rise; those that were left out are left out."""
+        """The ticks with these rising numbers; missing ticks are left out."""
         n, t, values = array("q"), array("q"), tuple(array("d") for _ in channels)
         for begin in range(0, len(numbers), _PICKED):
-            asked = numbers[begin : begin + _PICKED]
+            batch = numbers[begin : begin + _PICKED]
             rows = self._rows(
                 f"SELECT n, t{columns_of(channels)} FROM tick "  # noqa: S608
-                f"WHERE n IN ({', '.join('?' for _ in asked)}) ORDER BY n",
-                asked,
+                f"WHERE n IN ({', '.join('?' for _ in batch)}) ORDER BY n",
+                batch,
             )
             if rows:
-                some_n, some_t, *columns = zip(*rows, strict=True)
-                n.extend(some_n)
-                t.extend(some_t)
-                for whole_, part in zip(values, columns, strict=True):
-                    whole_.extend(doubles(part))
+                batch_n, batch_t, *batch_columns = zip(*rows, strict=True)
+                n.extend(batch_n)
+                t.extend(batch_t)
+                for column, batch_column in zip(values, batch_columns, strict=True):
+                    column.extend(doubles(batch_column))
         return TickColumns(n, t, values)
 
     def tier_highest(self, channels: Sequence[int], first: int, end: int) -> list[float]:
-        """The highest value of each channel in the finished buckets from ``first`` up to ``end``,
-        which does not count; NaN where nothing is known."""
-        found: list[float] = []
+        """The highest value of each channel in the finished buckets ``first <= n < end``; NaN if
+        nothing is known. Shape (channels,)."""
+        highest: list[float] = []
         for begin in range(0, len(channels), _OF_ONE):
-            of = ", ".join(f"max(c{int(each)})" for each in channels[begin : begin + _OF_ONE])
-            sql = f"SELECT {of} FROM tier WHERE stat = ? AND n >= ? AND n < ?"  # noqa: S608
-            found.extend(doubles(self._rows(sql, (TIER_STATS.index("max"), first, end))[0]))
-        return found
+            maxima = ", ".join(f"max(c{int(each)})" for each in channels[begin : begin + _OF_ONE])
+            sql = f"SELECT {maxima} FROM tier WHERE stat = ? AND n >= ? AND n < ?"  # noqa: S608
+            highest.extend(doubles(self._rows(sql, (TIER_STATS.index("max"), first, end))[0]))
+        return highest
 
     def tier_columns(self, channels: Sequence[int], after: int = -1) -> TierColumns:
-        """The finished buckets behind ``after``: count and mean of these channels."""
+        """Count and mean of these channels in the finished buckets with ``n > after``."""
         n, means, counts = (
             array("q"),
             [array("d") for _ in channels],
@@ -155,13 +157,13 @@ class BulkReads(Validated):
         rows = self.bucket_rows(len(channels))
         while begin is not None:
             if len(n) >= rows:
-                self.leave_out(f"of the tier the first {len(n):,} buckets are read")
+                self.leave_out(f"only the first {len(n):,} buckets of the tier are read")
                 break
-            numbers, found, more = self._buckets(channels, begin)
+            numbers, pairs, more = self._buckets(channels, begin)
             in_order(numbers, begin)
             begin = more
             n.extend(numbers)
-            for index, (average, weight) in enumerate(found):
+            for index, (average, weight) in enumerate(pairs):
                 means[index].extend(average)
                 counts[index].extend(weight)
         return TierColumns(n, tuple(means), tuple(counts))
@@ -169,7 +171,7 @@ class BulkReads(Validated):
     def _buckets(
         self, channels: Sequence[int], after: int
     ) -> tuple[list[int], list[tuple[array[float], array[float]]], int | None]:
-        """A piece of the tier: numbers, means and counts, and where the next one begins."""
+        """A piece of the tier: numbers, means and counts by channel, and the next ``after``."""
         count, mean = TIER_STATS.index("count"), TIER_STATS.index("mean")
         rows = self._rows(
             f"SELECT n, stat{columns_of(channels)} FROM tier "  # noqa: S608
@@ -188,12 +190,12 @@ class BulkReads(Validated):
         return numbers, found, numbers[-1] if more else None
 
     def step_groups(self, after: int, upto: int) -> list[StepRow]:
-        """The step lines with ``after < n <= upto``, those of ten seconds in one row or a few.
+        """The step lines with ``after < n <= upto``, combined to one or a few rows per ten seconds.
 
-        Such a row has the sums of their steps, samples and work, as far as these are known of each;
-        number, time, step times and loss are those of its newest line.
+        A row has the sums of steps, samples and work, if every line reports them; number, time,
+        step times and loss are those of its newest line.
         """
-        # With one maximum SQLite takes the other columns from its row.
+        # With a single max(), SQLite takes the other columns from the row of the maximum.
         rows = self._rows(
             "SELECT max(n), t, step, sum(count), warmup, sum(samples), seconds, loss, sum(flop), "
             "sum(bytes) FROM step WHERE n > ? AND n <= ? "
@@ -221,13 +223,13 @@ class BulkReads(Validated):
         ]
 
     def first_timed_step(self) -> int | None:
-        """The number ``n`` of the first step line behind the warm-up, ``None``: there is none."""
+        """The number ``n`` of the first step line after the warm-up, or ``None``."""
         rows = self._rows("SELECT n FROM step WHERE warmup = 0 ORDER BY n LIMIT 1")
         return int(rows[0][0]) if rows else None
 
 
 def floats(blob: object) -> tuple[float, ...] | None:
-    """A blob of little-endian doubles; ``None`` when there is none, or no recorder writes it."""
+    """Decode a blob of little-endian doubles; ``None`` if it is missing or invalid."""
     if not isinstance(blob, bytes) or len(blob) % 8 or len(blob) > limits.OF_A_LINE:
         return None
     values = array("d", blob)
@@ -237,14 +239,14 @@ def floats(blob: object) -> tuple[float, ...] | None:
 
 
 def doubles(column: Sequence[JSON]) -> array[float]:
-    """Numbers as doubles; NaN for what is none."""
+    """Numbers as doubles; NaN for anything else. Shape (rows,)."""
     if _finite(column):
         return array("d", column)
-    return array("d", [NAN if (value := number(each)) is None else value for each in column])
+    return array("d", [NAN if (value := number(item)) is None else value for item in column])
 
 
 def _finite(column: Sequence[JSON]) -> bool:
-    """Whether they are numbers, all of them finite, and so is their sum."""
+    """Whether all values are finite numbers, with a finite sum."""
     try:
         return math.isfinite(sum(column))
     except TypeError:
@@ -252,7 +254,7 @@ def _finite(column: Sequence[JSON]) -> bool:
 
 
 def _weighted(means: Sequence[JSON], counts: Sequence[JSON]) -> tuple[array[float], array[float]]:
-    """Means and their counts; both 0 where one is not known."""
+    """Means and their counts as arrays of shape (buckets,); both 0 where one is unknown."""
     if _finite(means) and _finite(counts):
         return array("d", means), array("d", counts)
     averages, weights = doubles(means), doubles(counts)

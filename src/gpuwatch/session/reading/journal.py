@@ -1,9 +1,9 @@
-"""What lies beside a session file, looked at before SQLite acts on it.
+"""Checks the files beside a session before SQLite acts on them.
 
-SQLite believes a journal: it gives the file the length that the journal tells, and removes another
-file whose name stands at the journal's end. It opens a pipe, and waits. Whoever may write to the
-file, its journal or their folder can swap them after the look, so a look counts only where nobody
-else may, or for a private copy (``session.copied``).
+SQLite trusts a journal: it sets the file to the length in the journal, and removes another
+file that the journal names at its end. It opens a pipe, and waits. Anyone who can write to the
+file, its journal or their folder can swap them after the check, so it counts only if nobody else
+can, or for a private copy (``session.reading.private_copy``).
 """
 
 from __future__ import annotations
@@ -16,40 +16,41 @@ from gpuwatch.core.errors import NotASession, StorageError
 
 _MAGIC = bytes.fromhex("d9d505f920a163d7")
 _MORE = 64 << 20
-"""Bytes that a session may have had more than it has now: a copy may have been cut off."""
+"""Bytes by which a session may have been longer than now: a copy may be truncated."""
 _FLAGS = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW
 _OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
 def journal_of(real: Path) -> Path | None:
-    """The rollback journal of a session; ``None``: there is none. ``real`` is the session's own
-    path: links are followed to the session, not to its journal.
+    """The rollback journal of a session, or ``None``.
+
+    ``real`` is the session's path with links resolved; a journal is never reached through a link.
 
     Raises:
-        NotASession: what lies there no recorder writes.
-        StorageError: it cannot be looked at.
+        NotASession: no recorder writes the file found there.
+        StorageError: it cannot be read.
     """
     ahead, journal = (real.with_name(f"{real.name}-{end}") for end in ("wal", "journal"))
     if os.path.lexists(ahead):
         raise NotASession(f"no recorder writes {ahead}", "move it elsewhere")
     try:
-        found = journal.lstat()
+        status = journal.lstat()
     except FileNotFoundError:
         return None
     except OSError as error:
         raise _unreadable(journal, error) from error
-    if not stat.S_ISREG(found.st_mode):
-        raise NotASession(f"{journal} is no regular file", "move it elsewhere")
+    if not stat.S_ISREG(status.st_mode):
+        raise NotASession(f"{journal} is not a regular file", "move it elsewhere")
     return journal
 
 
 def check(journal: Path, session: Path, name: Path) -> bool:
     """Refuse a journal that no recorder writes; returns whether SQLite would roll it back.
 
-    ``name`` is what it is called in errors.
+    Errors call the journal ``name``.
 
     Raises:
-        NotASession: it names another file, or promises a length that the file never had.
+        NotASession: it names another file, or a length that the session never had.
         StorageError: it cannot be read.
     """
     try:
@@ -69,32 +70,32 @@ def check(journal: Path, session: Path, name: Path) -> bool:
 
 
 def is_shared(real: Path, journal: Path | None) -> bool:
-    """Whether another user may write to a session, its journal or their folder. Root may anywhere,
-    and is no other user.
+    """Whether another user can write to a session, its journal or their folder.
+
+    Root, who can write anywhere, does not count.
 
     Raises:
         FileNotFoundError: one of them is gone by now.
     """
     return any(
-        _is_anothers(each.lstat()) for each in (real, real.parent, journal) if each is not None
+        _is_anothers(path.lstat()) for path in (real, real.parent, journal) if path is not None
     )
 
 
 def is_movable(real: Path) -> bool:
-    """Whether another user may put something else in the place of a session's folder, or of one
-    above it."""
-    above = [each.lstat() for each in real.parent.parents]
-    return any(_is_anothers(each) and not _keeps(each) for each in above)
+    """Whether another user can replace a session's folder or one of its parents."""
+    above = [folder.lstat() for folder in real.parent.parents]
+    return any(_is_anothers(folder) and not _keeps(folder) for folder in above)
 
 
-def _is_anothers(found: os.stat_result) -> bool:
-    return found.st_uid not in (0, os.geteuid()) or bool(found.st_mode & _OTHERS)
+def _is_anothers(status: os.stat_result) -> bool:
+    return status.st_uid not in (0, os.geteuid()) or bool(status.st_mode & _OTHERS)
 
 
 def _keeps(folder: os.stat_result) -> bool:
-    """Whether what is in the folder is renamed by its owner alone, as in ``/tmp``."""
+    """Whether only owners can rename files in the folder (sticky bit), as in ``/tmp``."""
     return folder.st_uid in (0, os.geteuid()) and bool(folder.st_mode & stat.S_ISVTX)
 
 
 def _unreadable(journal: Path, error: OSError) -> StorageError:
-    return StorageError(f"cannot read {journal}: {error.strerror}", "see who owns the folder")
+    return StorageError(f"cannot read {journal}: {error.strerror}", "check who owns the folder")

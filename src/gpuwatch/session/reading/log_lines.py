@@ -1,4 +1,4 @@
-"""Lines of a log by pages, so that hundreds of thousands are never in memory together."""
+"""Reads log lines by pages, so that hundreds of thousands are never in memory at once."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from gpuwatch.session.reading.validation import whole
 from gpuwatch.session.rows import Query
 
 LONGEST = 64 * 1024
-"""Characters of a line that are read; a file of someone else's may hold longer ones."""
+"""Characters read of a line; a file from elsewhere may hold longer ones."""
 END = 2**62
-"""Behind every line."""
+"""A line number after every line."""
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class LogLine:
     """``stdout`` or ``stderr``."""
     text: str
     length: int
-    """Characters of the whole line: more than ``text`` has where it was cut."""
+    """Characters of the full line; more than in ``text`` if that was cut."""
 
 
 def lines(
@@ -34,23 +34,23 @@ def lines(
     back: bool = False,
     least: int = -END,
 ) -> list[LogLine]:
-    """At most ``limit`` lines from number ``at`` on, in order; ``back``: those before it.
+    """At most ``limit`` lines from number ``at`` on, in order; ``back``: those before ``at``.
 
-    ``stream``: of one stream alone; ``least`` and ``upto``: the numbers of the first and of the
-    last line that is looked at.
+    ``stream``: only lines of this stream; ``least`` and ``upto``: the first and last line number
+    to consider.
     """
-    which = "n >= ? AND n < min(?, ? + 1) " if back else "n >= max(?, ?) AND n <= ? "
+    condition = "n >= ? AND n < min(?, ? + 1) " if back else "n >= max(?, ?) AND n <= ? "
     values: list[object] = [least, at, min(upto, END)]
     if stream is not None:
-        which += "AND stream = ? "
+        condition += "AND stream = ? "
         values.append(stream)
     rows = query(
         f"SELECT n, t, stream, substr(text, 1, {LONGEST}), length(text) FROM log "  # noqa: S608
-        f"WHERE {which}ORDER BY n {'DESC' if back else ''} LIMIT ?",
+        f"WHERE {condition}ORDER BY n {'DESC' if back else ''} LIMIT ?",
         (*values, limit),
     )
-    found = [
-        LogLine(whole(n), whole(t), str(of), str(text), int(length))
-        for n, t, of, text, length in rows
+    page = [
+        LogLine(whole(n), whole(t), str(line_stream), str(text), int(length))
+        for n, t, line_stream, text, length in rows
     ]
-    return found[::-1] if back else found
+    return page[::-1] if back else page

@@ -1,7 +1,7 @@
-"""Opening a session file for reading, whatever state its writer left it in.
+"""Opens a session file for reading, whatever state its writer left it in.
 
-A file from elsewhere is hostile until checked: it is opened read-only, its tables must be exactly
-those of the schema, and sizes are limited.
+A file from elsewhere counts as hostile until checked: it is opened read-only, its tables must match
+the schema exactly, and sizes are limited.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from gpuwatch.session.reading.private_copy import copy
 
 _HEADER = b"SQLite format 3\x00"
 _PADDING = 64 << 20
-"""Bytes that a copy may lack of what its header promises."""
+"""Bytes by which a copy may be shorter than its header says."""
 _RENEW_SECONDS, _REST = 1.0, 20
-"""A private copy of a session that goes on is used for so long, and for so many times as long as
-copying took."""
+"""How long a private copy of a growing session is used: at least the seconds, and at least this
+multiple of the time that copying took."""
 
 
 class OpenedSession:
-    """A read-only connection, what had to be done to get it, and how to clean up after it."""
+    """A read-only connection, a notice on how it was obtained, and its cleanup."""
 
     def __init__(
         self,
@@ -48,13 +48,13 @@ class OpenedSession:
         self.notice = notice
         self._folder = folder
         self._again = again
-        """Opens a private copy anew where the file was written since."""
+        """Makes a new private copy if the file has changed since."""
 
     def renew(self) -> None:
-        """Go over to a new copy where this is one, and the file was written since.
+        """If this is a private copy and the file has changed since, switch to a new copy.
 
         Raises:
-            NotASession, NewerSchema, StorageError: as of :func:`open_session`.
+            NotASession, NewerSchema, StorageError: as :func:`open_session`.
         """
         newer = None if self.connection.in_transaction else self._again()
         if newer is not None:
@@ -75,22 +75,22 @@ CUT = (
     "never closed, and no journal lies beside it: unless SQLite's backup copied it, its last "
     "transaction may be there in part"
 )
-"""Of a file that was copied alone while it was written: SQLite cannot always see that."""
+"""For a file copied without its journal during recording; SQLite cannot always detect that."""
 WriterAlive = Callable[[BoundedConnection], bool]
 
 
 def open_session(path: Path, writer_alive: WriterAlive) -> OpenedSession:
     """Open ``path`` read-only and check that it is a session.
 
-    After a recorder was killed in mid-transaction the file needs its journal rolled back. If the
-    file is ours and its writer dead, that is done in place; otherwise in a private copy.
+    If a recorder was killed during a transaction, the journal must be rolled back: in place if the
+    file is ours and its writer dead, otherwise in a private copy.
 
-    What another user may write to is copied first if it has a journal, and the copy checked and
-    read. Without one it is read in place, and nothing beside it looked at; root, who may open any
-    device that is put there meanwhile, copies that too.
+    A file that another user can write to is copied first if it has a journal, and the copy is
+    checked and read. Without a journal it is read in place, ignoring the files beside it; root
+    copies that too, since root could open any device put in its place.
 
     Raises:
-        NotASession, NewerSchema, StorageError: with what the file is and what helps.
+        NotASession, NewerSchema, StorageError: with what the file is and a hint.
     """
     real = _real(path)
     _check_header(real, path)
@@ -117,7 +117,7 @@ def open_session(path: Path, writer_alive: WriterAlive) -> OpenedSession:
             with contextlib.suppress(sqlite3.Error):
                 _recover(real, writer_alive)
                 with contextlib.suppress(FileExistsError):
-                    # SQLite removes it, and without it the file looks cut.
+                    # SQLite removes the journal, and without one the file looks cut.
                     journal.touch(0o600, exist_ok=False)
                 return _checked(OpenedSession(connect(real, "ro")), path)
         return _open_copy(path, real, journal, writer_alive)
@@ -127,7 +127,7 @@ def open_session(path: Path, writer_alive: WriterAlive) -> OpenedSession:
 
 
 def _real(path: Path) -> Path:
-    """Where a path leads. Raises StorageError where a link in it was just taken away."""
+    """Resolve all links. Raises StorageError if one disappears meanwhile."""
     try:
         return Path(os.path.realpath(path))
     except OSError as error:
@@ -135,7 +135,7 @@ def _real(path: Path) -> Path:
 
 
 def _beside(real: Path) -> tuple[Path | None, bool]:
-    """The journal of a session, and whether another user may write to one of them."""
+    """The journal of a session, and whether another user can write to either of them."""
     try:
         journal = journal_of(real)
         try:
@@ -147,10 +147,9 @@ def _beside(real: Path) -> tuple[Path | None, bool]:
 
 
 def _is_cut(opened: OpenedSession, writer_alive: WriterAlive) -> bool:
-    """Whether a file without a journal should have one, as all have from their first commit until
-    they are closed."""
-    known = {key for (key,) in opened.connection.rows("SELECT key FROM meta LIMIT 1000")}
-    return "recorder" in known and "closed" not in known and not writer_alive(opened.connection)
+    """Whether a journal is missing: a session has one from its first commit until it is closed."""
+    keys = {key for (key,) in opened.connection.rows("SELECT key FROM meta LIMIT 1000")}
+    return "recorder" in keys and "closed" not in keys and not writer_alive(opened.connection)
 
 
 def _damaged(path: Path, reason: str) -> NotASession:
@@ -161,13 +160,13 @@ def _damaged(path: Path, reason: str) -> NotASession:
 
 
 def _check_header(real: Path, path: Path) -> None:
-    """``path`` is what the file is called in errors."""
+    """Check type, size, format and version; errors name the file ``path``."""
     try:
         mode = os.lstat(real).st_mode
         if stat.S_ISDIR(mode):
             raise NotASession(f"{path} is a folder", "name a session file in it")
         if not stat.S_ISREG(mode):
-            raise NotASession(f"{path} is no regular file", "see `gpuwatch sessions`")
+            raise NotASession(f"{path} is not a regular file", "see `gpuwatch sessions`")
         head = read_regular(real, 99)
     except FileNotFoundError as error:
         raise StorageError(f"no such file: {path}", "see `gpuwatch sessions`") from error
@@ -193,22 +192,22 @@ def _check_header(real: Path, path: Path) -> None:
 
 
 def _checked(opened: OpenedSession, path: Path) -> OpenedSession:
-    """Refuse every table, index, view or trigger that the schema does not name."""
+    """Refuse any table, index, view or trigger that is not in the schema."""
     try:
         ((version,),) = opened.connection.rows("PRAGMA user_version")
-        most = len(schema.tables(version)) + 2
+        expected = len(schema.tables(version)) + 2
         rows = opened.connection.rows(
-            "SELECT type, name, sql FROM sqlite_master LIMIT ?", (most + 1,)
+            "SELECT type, name, sql FROM sqlite_master LIMIT ?", (expected + 1,)
         )
     except BaseException:
         opened.close()
         raise
-    good = (
-        len(rows) == most
+    matches = (
+        len(rows) == expected
         and all(kind == "table" for kind, _, _ in rows)
         and all(schema.is_expected(str(name), str(sql), version) for _, name, sql in rows)
     )
-    if not good:
+    if not matches:
         opened.close()
         raise NotASession(
             f"{path} does not have the tables of a gpuwatch session",
@@ -218,15 +217,16 @@ def _checked(opened: OpenedSession, path: Path) -> OpenedSession:
 
 
 def roll_back(path: Path) -> None:
-    """Undo what a writer that is gone left half written; nothing where ``path`` is no session, or
-    another user may write to it.
+    """Roll back the unfinished transaction of a dead writer.
+
+    Does nothing if ``path`` is not a session, or another user can write to it.
 
     Raises:
         OSError: it cannot be written.
     """
     try:
         real = _real(path)
-        _check_header(real, path)  # of anything else SQLite would throw the journal away
+        _check_header(real, path)  # for any other file SQLite would delete the journal
         journal, shared = _beside(real)
         if journal is not None and not shared and not is_movable(real):
             check(journal, real, journal)
@@ -238,7 +238,7 @@ def roll_back(path: Path) -> None:
 
 
 def _recover(path: Path, writer_alive: WriterAlive) -> None:
-    """Let SQLite roll the journal back, unless a living writer will do so itself."""
+    """Let SQLite roll back the journal, unless its writer lives and will do so itself."""
     connection = connect(path, "rw")
     try:
         if not writer_alive(connection):
@@ -251,14 +251,14 @@ def _recover(path: Path, writer_alive: WriterAlive) -> None:
 def _open_copy(
     path: Path, real: Path, journal: Path | None, writer_alive: WriterAlive
 ) -> OpenedSession:
-    """Read a private copy: its journal rolled back, or padded where there is none."""
+    """Open a private copy, with its journal rolled back, or padded if it has none."""
     again = _Again(path, real, writer_alive)
     folder = tempfile.mkdtemp(prefix="gpuwatch-")
     opened = None
     try:
-        copied, beside = copy(real, journal, Path(folder))
+        copied, copied_journal = copy(real, journal, Path(folder))
         _check_header(copied, path)
-        torn = beside is not None and check(beside, copied, journal or path)
+        torn = copied_journal is not None and check(copied_journal, copied, journal or path)
         lacking = _lacking(copied) if journal is None else 0
         padded = 0 < lacking <= _PADDING
         if padded:
@@ -292,7 +292,7 @@ def _open_copy(
 
 
 class _Again:
-    """Opens a session that was copied once more, when it is due and the file has changed."""
+    """Copies and opens a session again when a copy is due and the file has changed."""
 
     def __init__(self, path: Path, real: Path, writer_alive: WriterAlive) -> None:
         self._path, self._real, self._writer_alive = path, real, writer_alive
@@ -300,7 +300,7 @@ class _Again:
         self._began = self._due = time.monotonic()
 
     def copied(self) -> None:
-        """Copying is done: the next one is due after many times as long."""
+        """Copying is done: schedule the next copy after a multiple of the time it took."""
         now = time.monotonic()
         self._due = now + max(_RENEW_SECONDS, _REST * (now - self._began))
 
@@ -310,18 +310,18 @@ class _Again:
         return open_session(self._path, self._writer_alive)
 
     def _now(self) -> tuple[int, int, int] | None:
-        """By which a file that changed is known; ``None``: there is none."""
+        """Identifies the state of the file: mtime, size, inode; ``None`` if it is gone."""
         try:
-            found = self._real.lstat()
+            status = self._real.lstat()
         except OSError:
             return None
-        return found.st_mtime_ns, found.st_size, found.st_ino
+        return status.st_mtime_ns, status.st_size, status.st_ino
 
 
 def _lacking(path: Path) -> int:
-    """Bytes that a file lacks of the length that its header promises."""
+    """Bytes by which a file is shorter than its header says."""
     with path.open("rb") as file:
         head = file.read(100)
-    size = int.from_bytes(head[16:18], "big")
-    page = 65536 if size == 1 else size
+    page_field = int.from_bytes(head[16:18], "big")
+    page = 65536 if page_field == 1 else page_field
     return page * int.from_bytes(head[28:32], "big") - path.stat().st_size

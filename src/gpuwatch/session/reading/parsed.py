@@ -1,6 +1,6 @@
-"""Rows of a session file as SQLite gives them, made into what readers are given.
+"""Turns SQLite rows of a session file into the row types of the reader.
 
-A file from elsewhere may hold anything: what has the wrong type is unknown, or raises.
+A file from elsewhere may hold anything: values of a wrong type become unknown, or raise.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from gpuwatch.session.rows import NOT_KNOWN, ChannelRow, DeviceRow, StepRow
 Read = Callable[[JSON], JSON]
 _SIZED = frozenset({str, bytes})
 _LONGEST = 4096
-"""Characters of a name or a reason; a recorder's have some hundred."""
+"""Characters of a name or a reason; a recorder writes at most a few hundred."""
 
 
 def devices_of(rows: Sequence[tuple[JSON, ...]], read: Read) -> tuple[DeviceRow, ...]:
     """Rows ``(id, kind, name, uuid, used, attributes)``, in the natural order of their ids;
-    ``read`` reads JSON."""
+    ``read`` parses JSON."""
     devices = [
         DeviceRow(
             _text(id_),
@@ -41,16 +41,16 @@ def devices_of(rows: Sequence[tuple[JSON, ...]], read: Read) -> tuple[DeviceRow,
 def channels_of(
     rows: Sequence[tuple[JSON, ...]], changes: Sequence[tuple[JSON, ...]]
 ) -> tuple[ChannelRow, ...]:
-    """Rows of ``channel``, each with the last of ``changes``: ``(id, method, source, reason)``."""
-    stated = {row[0]: [row[5:]] for row in rows}
+    """Rows of ``channel``, each updated with its last change ``(id, method, source, reason)``."""
+    states = {row[0]: [row[5:]] for row in rows}
     for id_, *change in changes:
-        stated.get(id_, []).append(tuple(change))
-    found = []
+        states.get(id_, []).append(tuple(change))
+    channels = []
     for id_, device, metric, unit, kind, *_ in rows:
-        method, source, reason = stated[id_][-1]
-        methods = [_method(each) for each, _, _ in stated[id_]]
+        method, source, reason = states[id_][-1]
+        methods = [_method(each) for each, _, _ in states[id_]]
         available = [each for each in methods if each is not Method.UNAVAILABLE]
-        found.append(
+        channels.append(
             ChannelRow(
                 int(id_),
                 _text(device),
@@ -63,11 +63,11 @@ def channels_of(
                 available[-1] if available else Method.UNAVAILABLE,
             )
         )
-    return tuple(found)
+    return tuple(channels)
 
 
 def step_of(row: tuple[JSON, ...]) -> StepRow:
-    """A row of ``step`` in the order of :class:`StepRow`."""
+    """Parse a row of ``step``, with the columns in the order of :class:`StepRow`."""
     n, t, step, count, warmup, samples, *lists, phases, partial, flop, size = row
     phases = phases_of(phases)
     partial = partial if bytes_of((partial,)) <= limits.OF_A_LINE else None
@@ -91,23 +91,23 @@ def step_of(row: tuple[JSON, ...]) -> StepRow:
 
 
 def phases_of(text: JSON) -> dict[str, float]:
-    """The seconds of phases that a text of JSON holds, by name; none where it is too long."""
+    """Seconds of phases by name, from a JSON text; empty if it is too long."""
     if bytes_of((text,)) > limits.OF_PHASES:
         return {}
-    known = {str(name): number(value) for name, value in mapping(json_of(text)).items()}
-    return {name: value for name, value in known.items() if value is not None}
+    seconds = {str(name): number(value) for name, value in mapping(json_of(text)).items()}
+    return {name: value for name, value in seconds.items() if value is not None}
 
 
 class Documents:
-    """JSON of the rows of one table, until there are too many values in it."""
+    """Parses the JSON of one table, up to a total number of values."""
 
     def __init__(self) -> None:
         self._left = limits.CELLS
         self.left_out = 0
-        """Documents that were not read."""
+        """Number of documents left out."""
 
     def read(self, text: JSON) -> JSON:
-        """What a text of JSON holds; ``None`` where it is none, or too large."""
+        """Parse a JSON text; ``None`` if it is invalid or exceeds the limit."""
         self._left -= _cells(text)
         if self._left >= 0:
             return json_of(text)
@@ -116,12 +116,12 @@ class Documents:
 
 
 def _cells(text: JSON) -> int:
-    """Values in a text of JSON, or more."""
+    """Upper bound on the number of values in a JSON text."""
     return sum(map(text.count, ",[{")) if isinstance(text, str) else 0
 
 
 def bytes_of(row: tuple[JSON, ...]) -> int:
-    """Of the texts and blobs of a row."""
+    """Total size of the texts and blobs in a row."""
     return sum(len(value) for value in row if type(value) in _SIZED)
 
 
@@ -135,7 +135,7 @@ def _natural(text: str) -> tuple[str, int]:
 
 
 def json_of(text: object) -> JSON:
-    """What a text of JSON holds; ``None`` where it is none, or has too many values."""
+    """Parse a JSON text; ``None`` if it is invalid or has too many values."""
     if text is None or _cells(text) > limits.CELLS:
         return None
     try:

@@ -1,4 +1,4 @@
-"""A private copy of a session and its journal, for what its owner may change meanwhile."""
+"""Copies a session and its journal, so that nobody can change them while they are read."""
 
 from __future__ import annotations
 
@@ -12,76 +12,77 @@ from gpuwatch.core.errors import StorageError
 from gpuwatch.core.paths import open_regular
 
 MOST = 4 << 30
-"""Bytes that are copied of one file: a day of eight GPUs, sampled ten times a second, has 2 GB."""
+"""Most bytes to copy from one file: a day of eight GPUs at ten samples a second takes 2 GB."""
 _PIECE = 1 << 20
 _SHARED, _SHARED_LENGTH = 0x40000002, 510
-"""The bytes of a file that stand for SQLite's lock of readers."""
+"""Offset and length of the bytes that SQLite locks for its readers."""
 _PATIENCE, _AGAIN = 10.0, 0.02
-"""Seconds that a commit is waited for, and between two looks."""
+"""Seconds: longest wait for a commit, and between two attempts."""
 
 
 def copy(real: Path, journal: Path | None, into: Path) -> tuple[Path, Path | None]:
-    """Copy a session and its journal into a folder of our own, between two commits of its
-    recorder; returns the copies. The journal may be gone by now.
+    """Copy a session and its journal into ``into``, between two commits of the recorder.
+
+    Returns the copies; ``None`` for a journal that has disappeared.
 
     Raises:
-        StorageError: they are too large, or locked for too long.
+        StorageError: a file is too large, or locked for too long.
         OSError: they cannot be read, or the copies cannot be written.
     """
-    session, beside = into / "session.gpuwatch", into / "session.gpuwatch-journal"
+    session_copy, journal_copy = into / "session.gpuwatch", into / "session.gpuwatch-journal"
     fd = open_regular(real, links=False)
     try:
         _hold(fd, real)
-        copy_file(fd, session)
+        copy_file(fd, session_copy)
         if journal is None:
-            return session, None
+            return session_copy, None
         try:
-            other = open_regular(journal, links=False)
+            journal_fd = open_regular(journal, links=False)
         except FileNotFoundError:
-            return session, None
+            return session_copy, None
         try:
-            copy_file(other, beside)
+            copy_file(journal_fd, journal_copy)
         finally:
-            os.close(other)
+            os.close(journal_fd)
     finally:
         os.close(fd)
-    return session, beside
+    return session_copy, journal_copy
 
 
 def copy_file(source: int, target: Path) -> None:
-    """Copy what is in an open file; where it has holes, so has the copy.
+    """Copy an open file, with its holes.
 
     Raises:
-        StorageError: there is more in it than :data:`MOST`.
+        StorageError: it is larger than :data:`MOST`.
         OSError: it cannot be read, or the copy cannot be written.
     """
-    left = MOST
+    allowance = MOST
     with target.open("xb") as new:
-        size, at = os.fstat(source).st_size, 0
-        while at < size:
+        size, offset = os.fstat(source).st_size, 0
+        while offset < size:
             try:
-                at = os.lseek(source, at, os.SEEK_DATA)
+                offset = os.lseek(source, offset, os.SEEK_DATA)
             except OSError as error:
                 if error.errno != errno.ENXIO:
                     raise
                 break  # nothing but a hole is left
-            end = min(os.lseek(source, at, os.SEEK_HOLE), size)
-            while at < end and (piece := os.pread(source, min(_PIECE, end - at), at)):
-                left -= len(piece)
-                if left < 0:
+            end = min(os.lseek(source, offset, os.SEEK_HOLE), size)
+            while offset < end and (piece := os.pread(source, min(_PIECE, end - offset), offset)):
+                allowance -= len(piece)
+                if allowance < 0:
                     raise StorageError(
-                        f"more than {MOST >> 30} GiB would have to be copied to read it",
+                        f"reading it takes a copy of more than {MOST >> 30} GiB",
                         "read it as its owner",
                     )
-                os.pwrite(new.fileno(), piece, at)
-                at += len(piece)
-            if at < end:
+                os.pwrite(new.fileno(), piece, offset)
+                offset += len(piece)
+            if offset < end:
                 break  # it became shorter meanwhile
         new.truncate(size)
 
 
 def _hold(fd: int, name: Path) -> None:
-    """Keep the recorder from committing, as any reader does, until ``fd`` is closed."""
+    """Hold SQLite's reader lock, so that the recorder cannot commit until ``fd`` is closed."""
     deadline = time.monotonic() + _PATIENCE
     while True:
         try:

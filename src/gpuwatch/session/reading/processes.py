@@ -1,4 +1,4 @@
-"""Which processes ran at a moment of a session, read from the rows of the minute before it."""
+"""Finds the processes at a moment of a session, in the rows of the minute before it."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from gpuwatch.session.rows import GpuPresence, GpuProcessRow, Processes, Process
 from gpuwatch.session.schema import RESTATED_SECONDS
 
 RowAt = Callable[[str, int], int]
-"""The number of a table's last row up to a time."""
+"""Gives the number of a table's last row up to a time."""
 
 _WINDOW_NS = (RESTATED_SECONDS + 5) * 1_000_000_000
 _CHUNK = 500
 _MOST = 20_000
-"""Rows that are looked at; a file of someone else's may hold any number."""
+"""Most rows to read; a file from elsewhere may hold any number."""
 _SANE = "typeof(t) = 'integer' AND typeof(pid) = 'integer'"
 _GPU_COLUMNS = "t, device, pid, name, owned, bytes, running"
 
@@ -30,16 +30,16 @@ def processes_at(query: Query, version: int, row_at: RowAt, upto: int | None) ->
         below = 2**62 if upto is None else row_at(table, upto) + 1
         return _recent(query, table, columns, below)
 
-    use: dict[int, tuple[JSON, ...]] = {}
+    use_by_pid: dict[int, tuple[JSON, ...]] = {}
     for _, t, pid, cores, resident in recent("process_use", "pid, cores, resident"):
-        use.setdefault(pid, (t, number(cores), _whole(resident)))
-    found: dict[int, ProcessRow] = {}
+        use_by_pid.setdefault(pid, (t, number(cores), _whole(resident)))
+    by_pid: dict[int, ProcessRow] = {}
     columns = "pid, started, name, user, place, owned, running, reason"
     for _, t, pid, started, name, user, place, owned, running, reason in recent("process", columns):
-        if pid in found:
+        if pid in by_pid:
             continue
-        _, cores, resident = use.get(pid, (0, None, None))
-        found[pid] = ProcessRow(
+        _, cores, resident = use_by_pid.get(pid, (0, None, None))
+        by_pid[pid] = ProcessRow(
             t,
             pid,
             _whole(started),
@@ -52,20 +52,20 @@ def processes_at(query: Query, version: int, row_at: RowAt, upto: int | None) ->
             cores,
             resident,
         )
-    on: dict[tuple[str, int], GpuProcessRow] = {}
+    on_gpus: dict[tuple[str, int], GpuProcessRow] = {}
     for _, *row in recent("gpu_process", f"{_GPU_COLUMNS[3:]}, kind, share, reason"):
         gpu = gpu_process(row)
-        on.setdefault((gpu.device, gpu.pid), gpu)
-    return Processes(tuple(found.values()), tuple(on.values()))
+        on_gpus.setdefault((gpu.device, gpu.pid), gpu)
+    return Processes(tuple(by_pid.values()), tuple(on_gpus.values()))
 
 
 def presences(
     query: Query, version: int, start: int, end: int, leave_out: Callable[[str], None]
 ) -> tuple[GpuPresence, ...]:
-    """Every process that was on a GPU and not the workload's, for how long of ``start`` to ``end``.
+    """How long each foreign process was on a GPU between ``start`` and ``end`` (session ns).
 
-    Each is counted from its first row to the one that says that it left. ``leave_out`` is told
-    where there are too many.
+    A process counts from its first row to the row in which it left. ``leave_out`` gets a sentence
+    if there are too many.
     """
 
     def within(begun: int, left: int) -> int:
@@ -73,7 +73,7 @@ def presences(
 
     extra = "kind, share" if version >= 2 else "NULL, NULL"
     since: dict[tuple[str, int], int] = {}
-    found: dict[tuple[str, int], GpuPresence] = {}
+    by_key: dict[tuple[str, int], GpuPresence] = {}
     after = -1
     while rows := query(
         f"SELECT n, {_GPU_COLUMNS}, {extra} FROM gpu_process WHERE n > ? AND owned = 0 "  # noqa: S608
@@ -85,42 +85,42 @@ def presences(
             in_order((n,), after)
             after = n
             key = str(device), int(pid)
-            if key not in found and len(found) >= STRANGERS:
-                leave_out(f"of the processes of others the first {STRANGERS:,} are read")
+            if key not in by_key and len(by_key) >= STRANGERS:
+                leave_out(f"only the first {STRANGERS:,} foreign processes are read")
                 continue
-            before = found.get(key) or GpuPresence(*key, None, None, None, None, None, None, 0)
+            previous = by_key.get(key) or GpuPresence(*key, None, None, None, None, None, None, 0)
             begun = since.pop(key, None)
-            here = 0 if begun is None else within(begun, t)
+            present_ns = 0 if begun is None else within(begun, t)
             if running:
                 since[key] = t
-            found[key] = GpuPresence(
+            by_key[key] = GpuPresence(
                 *key,
-                _text(name) or before.name,
+                _text(name) or previous.name,
                 None,
                 None,
-                _text(kind) or before.kind,
-                _largest(before.bytes, _whole(size)),
-                _largest(before.share, number(share)),
-                before.ns + here,
+                _text(kind) or previous.kind,
+                _largest(previous.bytes, _whole(size)),
+                _largest(previous.share, number(share)),
+                previous.ns + present_ns,
             )
-    whose = _whose(query, {pid for _, pid in found}) if version >= 2 else {}
+    owners = _whose(query, {pid for _, pid in by_key}) if version >= 2 else {}
     return tuple(
         GpuPresence(
             device,
             pid,
-            one.name,
-            *whose.get(pid, (None, None)),
-            one.kind,
-            one.bytes,
-            one.share,
-            one.ns + within(since.get((device, pid), end), end),
+            presence.name,
+            *owners.get(pid, (None, None)),
+            presence.kind,
+            presence.bytes,
+            presence.share,
+            presence.ns + within(since.get((device, pid), end), end),
         )
-        for (device, pid), one in found.items()
+        for (device, pid), presence in by_key.items()
     )
 
 
 def gpu_process(row: Sequence[JSON]) -> GpuProcessRow:
-    """A row of ``gpu_process`` from ``t`` on; one of schema 1 ends with ``running``."""
+    """Parse a row of ``gpu_process`` from column ``t`` on; in schema 1 it ends with ``running``."""
     t, device, pid, name, owned, size, running, *rest = row
     kind, share, reason = rest if rest else (None, None, None)
     return GpuProcessRow(
@@ -147,7 +147,7 @@ def _on_gpus_1(query: Query, upto: int | None) -> list[GpuProcessRow]:
 
 
 def _recent(query: Query, table: str, columns: str, below: int) -> Iterator[tuple[JSON, ...]]:
-    """Rows ``(n, t, ...)`` with a lower ``n``, the newest first, of one minute."""
+    """Rows ``(n, t, ...)`` with ``n < below`` of one minute, newest first."""
     oldest: int | None = None
     for _ in range(_MOST // _CHUNK):
         rows = query(
@@ -167,18 +167,18 @@ def _recent(query: Query, table: str, columns: str, below: int) -> Iterator[tupl
 
 def _whose(query: Query, pids: set[int]) -> dict[int, tuple[str | None, str | None]]:
     """User and place by PID."""
-    found = {}
+    owners = {}
     for pid in list(pids)[:100]:
         rows = query(
             "SELECT user, place FROM process WHERE pid = ? ORDER BY n DESC LIMIT 1", (pid,)
         )
         for user, place in rows:
-            found[pid] = _text(user), _text(place)
-    return found
+            owners[pid] = _text(user), _text(place)
+    return owners
 
 
 def _largest(one: JSON, other: JSON) -> JSON:
-    known = [each for each in (one, other) if each is not None]
+    known = [value for value in (one, other) if value is not None]
     return max(known) if known else None
 
 

@@ -1,7 +1,7 @@
-"""Reading one session file: frozen rows, in short chunks, never writing.
+"""Reads one session file as frozen rows, in short chunks, and never writes.
 
-Everything a person sees is made from what this module gives. Times ``t`` are nanoseconds since the
-session's start; values are in their metric's unit (``gpuwatch.core.metrics``); ``None`` is unknown.
+All output for people is made from these rows. Times ``t`` are nanoseconds since the session's
+start; values are in their metric's unit (``gpuwatch.core.metrics``); ``None`` is unknown.
 """
 
 from __future__ import annotations
@@ -37,37 +37,37 @@ from gpuwatch.session.rows import (
 )
 
 CHUNK = 5000
-"""Rows a reader takes at once, so that it never holds the writer up."""
+"""Rows per read, so that a reader never blocks the writer for long."""
 
 _OF_PROCESSES = ("gpu_process", "process", "process_use")
 _GROWING = ("step", "log", "event", "change", *_OF_PROCESSES)
-"""Tables whose rows are numbered and never change; the last two since schema 2."""
+"""Tables with numbered rows that never change; the last two exist since schema 2."""
 
 _LONGEST_TEXT = 64 * 1024
 
 
 class SessionReader(BulkReads):
-    """A session file open for reading. Not for use by several threads at once.
+    """A session file open for reading. Not thread-safe.
 
     Raises on opening:
         NotASession, NewerSchema, StorageError
     """
 
     def __init__(self, path: Path, opened: OpenedSession | None = None) -> None:
-        """``opened``: the file, where it is open already."""
+        """``opened``: the file, if it is already open."""
         self.path = path
         self.opened = opened if opened is not None else open_session(path, writer_alive)
         self.notice = self.opened.notice
-        """What had to be done to read a file whose writer died, if anything."""
+        """How the file of a dead writer was made readable, if that was necessary."""
         self.left_out = {}
         self._version = int(self._rows("PRAGMA user_version")[0][0])
-        # What was read last, with what it follows from: a screen asks once a second.
+        # Last results with the rows behind them: a screen asks once a second.
         self._meta: tuple[list[tuple[JSON, ...]], dict[str, JSON]] = [], {}
         self._devices: tuple[list[tuple[JSON, ...]], tuple[DeviceRow, ...]] = [], ()
         self._channels: tuple[object, tuple[ChannelRow, ...]] = None, ()
         self._channels_at: tuple[JSON, JSON] | None = None
         self._newest: dict[str, JSON] = {}
-        """By table the number of its last row, inside of :meth:`at_once`."""
+        """Last row number by table, within :meth:`at_once`."""
         self._processes: tuple[tuple[JSON, ...], Processes] | None = None
 
     def __enter__(self) -> SessionReader:
@@ -100,9 +100,9 @@ class SessionReader(BulkReads):
 
     @contextmanager
     def at_once(self) -> Iterator[None]:
-        """What is read inside is of one moment, and the file is locked once instead of each time.
+        """Make all reads in the block see one state of the file, with a single lock.
 
-        Short, since the recorder waits for its end.
+        Keep it short: the recorder waits for its end.
         """
         self._rows("BEGIN")
         try:
@@ -114,49 +114,49 @@ class SessionReader(BulkReads):
                 self.opened.connection.execute("COMMIT")
 
     def _last_numbers(self) -> dict[str, JSON]:
-        """Read in one statement: most tables have nothing new, and need not be asked one by one."""
+        """Read in one statement: most tables have nothing new and need no query of their own."""
         tables = _GROWING if self._version >= 2 else _GROWING[:-2]
-        # SQLite finds the maximum of a rowid at once only where it is asked alone.
-        asked = ", ".join(f"(SELECT max(n) FROM {table})" for table in tables)  # noqa: S608
-        (numbers,) = self._rows(f"SELECT {asked}, (SELECT count(id) FROM channel)")  # noqa: S608
+        # SQLite finds max(rowid) quickly only in a query of its own.
+        subqueries = ", ".join(f"(SELECT max(n) FROM {table})" for table in tables)  # noqa: S608
+        (numbers,) = self._rows(f"SELECT {subqueries}, (SELECT count(id) FROM channel)")  # noqa: S608
         return dict(zip((*tables, "channel"), numbers, strict=True))
 
     def _none_behind(self, table: str, after: int) -> bool:
-        """Whether it is known that ``table`` has no row with a number above ``after``."""
+        """Whether ``table`` is known to have no row with a number above ``after``."""
         if table not in self._newest:
             return False
         newest = self._newest[table]
         return newest is None or whole(newest) <= after
 
     def wait_at_most(self, seconds: float) -> None:
-        """How long a file that is locked is waited for, before :class:`StorageError` is raised."""
+        """Set how long to wait for a locked file before raising :class:`StorageError`."""
         self._rows(f"PRAGMA busy_timeout = {int(seconds * 1000)}")
 
     def meta(self) -> dict[str, JSON]:
-        """Everything known of the session as a whole; ``docs/session-format.md`` lists the keys."""
+        """What is known of the session as a whole; ``docs/session-format.md`` lists the keys."""
         rows = self._table("meta", "key, value", limits.KEYS)
-        before, parsed = self._meta
-        if rows != before:
-            known = set(before)
+        previous_rows, parsed = self._meta
+        if rows != previous_rows:
+            known_rows = set(previous_rows)
             with self._documents("meta") as read:
                 parsed = {
-                    str(row[0]): parsed[str(row[0])] if row in known else read(row[1])
+                    str(row[0]): parsed[str(row[0])] if row in known_rows else read(row[1])
                     for row in rows
                 }
             self._meta = rows, parsed
         return dict(parsed)
 
     def status(self, meta: Mapping[str, JSON]) -> Status:
-        """The state of the session whose :meth:`meta` that is."""
+        """The status that follows from this :meth:`meta`."""
         return status(meta, self.path)
 
     def facts(self) -> dict[str, dict[str, JSON]]:
         """The fingerprint by scope: ``host``, ``process``, ``workload``."""
-        found: dict[str, dict[str, JSON]] = {}
+        by_scope: dict[str, dict[str, JSON]] = {}
         with self._documents("fact") as read:
             for scope, key, value in self._table("fact", "scope, key, value", limits.FACTS):
-                found.setdefault(str(scope), {})[str(key)] = read(value)
-        return found
+                by_scope.setdefault(str(scope), {})[str(key)] = read(value)
+        return by_scope
 
     def devices(self) -> tuple[DeviceRow, ...]:
         rows = self._table("device", "id, kind, name, uuid, used, attributes", limits.DEVICES)
@@ -166,32 +166,32 @@ class SessionReader(BulkReads):
         return self._devices[1]
 
     def _table(self, name: str, columns: str, limit: int) -> list[tuple[JSON, ...]]:
-        """The rows of a small table."""
+        """Rows of a small table, up to the limits on number and size."""
         sql = f"SELECT {columns} FROM {name} LIMIT ?"  # noqa: S608
         rows = self._rows(sql, (limit + 1,), cut=True, most_bytes=limits.TEXT)
-        left, size = limits.TEXT, 0
+        bytes_left, size = limits.TEXT, 0
         for row in rows[:limit]:
-            left -= bytes_of(row)
-            if left < 0:
+            bytes_left -= bytes_of(row)
+            if bytes_left < 0:
                 break
             size += 1
         if size < len(rows):
-            self.leave_out(f"of the table {name} the first {size:,} rows are read")
+            self.leave_out(f"only the first {size:,} rows of the table {name} are read")
         return rows[:size]
 
     @contextmanager
     def _documents(self, table: str) -> Iterator[Callable[[JSON], JSON]]:
-        """Reads the JSON of a table, as far as there are not too many values in it."""
+        """Give a parser for the JSON of a table, limited in the total number of values."""
         documents = Documents()
         yield documents.read
         if documents.left_out:
             self.leave_out(
-                f"{documents.left_out:,} values of the table {table} are left out: they hold more "
-                f"than {limits.CELLS:,} together"
+                f"{documents.left_out:,} values of the table {table} are left out: its JSON holds "
+                f"more than {limits.CELLS:,} items"
             )
 
     def channels(self) -> tuple[ChannelRow, ...]:
-        """All channels by id, with the method and reason of their last change."""
+        """All channels by ID, with the method and reason of their last change."""
         at = (self._newest["channel"], self._newest["change"]) if self._newest else None
         if at is not None and at == self._channels_at:
             return self._channels[1]
@@ -204,7 +204,7 @@ class SessionReader(BulkReads):
                 (limits.CHANNELS,),
             )
             if int(count) > len(rows):
-                self.leave_out(f"of {int(count):,} channels the first {len(rows):,} are read")
+                self.leave_out(f"only the first {len(rows):,} of {int(count):,} channels are read")
             self._channels = known, channels_of(rows, known[1])
         self._channels_at = at
         return self._channels[1]
@@ -221,7 +221,7 @@ class SessionReader(BulkReads):
         )
         if len(rows) > limits.CHANGES:
             del rows[-1]
-            self.leave_out(f"of the changes of channels the last {len(rows):,} are read")
+            self.leave_out(f"only the last {len(rows):,} changes of channels are read")
         return rows[::-1]
 
     def last_tick(self) -> tuple[int, int] | None:
@@ -232,7 +232,7 @@ class SessionReader(BulkReads):
     def ticks(
         self, channels: Sequence[int], after: int = -1, limit: int = CHUNK
     ) -> list[tuple[JSON, ...]]:
-        """Rows ``(n, t, value, ...)`` with ``n > after`` in order, one value for each channel."""
+        """Rows ``(n, t, value, ...)`` with ``n > after`` in order, with one value per channel."""
         rows = self._rows(
             f"SELECT n, t{columns_of(channels)} FROM tick WHERE n > ? ORDER BY n LIMIT ?",  # noqa: S608
             (after, limit),
@@ -241,7 +241,7 @@ class SessionReader(BulkReads):
         return [(row[0], whole(row[1]), *map(number, row[2:])) for row in rows]
 
     def all_ticks(self, channels: Sequence[int], after: int = -1) -> Iterator[tuple[JSON, ...]]:
-        """Every tick behind ``after``, read in chunks."""
+        """Every tick with ``n > after``, read in chunks."""
         while rows := self.ticks(channels, after):
             yield from rows
             after = rows[-1][0]
@@ -258,7 +258,7 @@ class SessionReader(BulkReads):
         ]
 
     def steps(self, after: int = -1, limit: int = CHUNK) -> list[StepRow]:
-        """Step lines with ``n > after`` in order; fewer than ``limit`` where they are long."""
+        """Step lines with ``n > after`` in order; fewer than ``limit`` if they are long."""
         if self._none_behind("step", after):
             return []
         return [step_of(row) for row in self._step_rows(after, limit)]
@@ -275,7 +275,7 @@ class SessionReader(BulkReads):
         return rows
 
     def step_count(self) -> int | None:
-        """Timed steps so far; ``None`` where no step was reported."""
+        """Number of timed steps so far; ``None`` if no step was reported."""
         rows = self._rows("SELECT count(*), sum(count * (warmup = 0)) FROM step")
         return int(rows[0][1]) if rows[0][0] else None
 
@@ -285,9 +285,9 @@ class SessionReader(BulkReads):
             after = rows[-1].n
 
     def last_reported(self, keys: Sequence[str]) -> dict[str, tuple[int, float]]:
-        """The newest ``loss``, ``acc1`` or ``acc5`` of a timed step with the step's number, NaN
-        where it was none; of those that stand in the last :data:`CHUNK` step lines."""
-        found: dict[str, tuple[int, float]] = {}
+        """The newest ``loss``, ``acc1`` or ``acc5`` of a timed step in the last :data:`CHUNK` step
+        lines, as ``(step, value)`` by key; NaN if the value was not a number."""
+        newest: dict[str, tuple[int, float]] = {}
         first = self.last_step() - CHUNK
         for key in keys:
             rows = self._rows(
@@ -297,26 +297,25 @@ class SessionReader(BulkReads):
             )
             for step, blob in rows:
                 if values := floats(blob):
-                    found[key] = whole(step), values[-1]
-        return found
+                    newest[key] = whole(step), values[-1]
+        return newest
 
     def some_steps(self, *, exact: bool = False) -> list[StepRow]:
-        """Every step line, as far as there are not too many, or too much in them; ``exact``: of
-        ten times as much."""
+        """All step lines, up to the limits on number and size; ``exact``: up to ten times these."""
         lines = limits.EXACT_LINES if exact else limits.LINES
-        left = limits.EXACT_OF_LINES if exact else limits.OF_LINES
-        found: list[StepRow] = []
-        while rows := self._step_rows(found[-1].n if found else -1, CHUNK):
+        bytes_left = limits.EXACT_OF_LINES if exact else limits.OF_LINES
+        steps: list[StepRow] = []
+        while rows := self._step_rows(steps[-1].n if steps else -1, CHUNK):
             for row in rows:
-                left -= bytes_of(row[6:12])
-                if len(found) >= lines or (left < 0 and found):
-                    self.leave_out(f"of the step lines the first {len(found):,} are read")
-                    return found
-                found.append(step_of(row))
-        return found
+                bytes_left -= bytes_of(row[6:12])
+                if len(steps) >= lines or (bytes_left < 0 and steps):
+                    self.leave_out(f"only the first {len(steps):,} step lines are read")
+                    return steps
+                steps.append(step_of(row))
+        return steps
 
     def step_tier(self) -> list[StepBucket]:
-        """The lines of steps by ten seconds; see ``step_buckets.buckets``."""
+        """Step lines in ten-second buckets; see ``step_buckets.buckets``."""
         return buckets(self._rows) if self._version >= 3 else []
 
     def steps_folded(self, after: int, upto: int) -> list[StepRow | StepBucket]:
@@ -324,12 +323,12 @@ class SessionReader(BulkReads):
         return list(folded(self._rows, after, upto, self.leave_out))
 
     def last_step(self) -> int:
-        """The number ``n`` of the newest step line, -1 when there is none."""
+        """The number ``n`` of the newest step line, or -1."""
         rows = self._rows("SELECT max(n) FROM step")
         return -1 if rows[0][0] is None else int(rows[0][0])
 
     def log(self, after: int = -1, limit: int = CHUNK) -> list[LogRow]:
-        """Log lines with ``n > after`` in order; fewer than ``limit`` where they are long."""
+        """Log lines with ``n > after`` in order; fewer than ``limit`` if they are long."""
         if self._none_behind("log", after):
             return []
         rows = self._rows(
@@ -355,12 +354,12 @@ class SessionReader(BulkReads):
         return lines(self._rows, at, limit, stream=stream, upto=upto, back=back, least=least)
 
     def last_log(self) -> int:
-        """The number of the newest log line, -1 when there is none."""
+        """The number of the newest log line, or -1."""
         rows = self._rows("SELECT max(n) FROM log")
         return -1 if rows[0][0] is None else int(rows[0][0])
 
     def events(self, after: int = -1, limit: int = CHUNK) -> list[EventRow]:
-        """Events with ``n > after`` in order; fewer than ``limit`` where they are long."""
+        """Events with ``n > after`` in order; fewer than ``limit`` if they are long."""
         if self._none_behind("event", after):
             return []
         rows = self._events("n > ? ORDER BY n LIMIT ?", (after, limit))
@@ -376,7 +375,7 @@ class SessionReader(BulkReads):
         return rows[::-1]
 
     def last_event(self) -> int:
-        """The number of the newest event, -1 when there is none."""
+        """The number of the newest event, or -1."""
         rows = self._rows("SELECT max(n) FROM event")
         return -1 if rows[0][0] is None else int(rows[0][0])
 
@@ -394,7 +393,7 @@ class SessionReader(BulkReads):
         ]
 
     def gpu_processes(self) -> list[GpuProcessRow]:
-        """The newest row of each process and GPU, those that left long ago too."""
+        """The newest row of each process and GPU, including processes that left long ago."""
         ((last,),) = self._rows("SELECT max(n) FROM gpu_process")
         before = whole(last or 0) - limits.ON_GPUS_ROWS
         rows = self._rows(
@@ -403,22 +402,25 @@ class SessionReader(BulkReads):
             (before, limits.ON_GPUS),
         )
         if self._rows("SELECT n FROM gpu_process WHERE n <= ? LIMIT 1", (before,)):
-            self.leave_out(f"of processes on GPUs the last {limits.ON_GPUS_ROWS:,} rows are read")
+            self.leave_out(
+                f"only the last {limits.ON_GPUS_ROWS:,} rows of processes on GPUs are read"
+            )
         if len(rows) == limits.ON_GPUS:
-            self.leave_out(f"of the processes on GPUs {len(rows):,} are read")
+            self.leave_out(f"only {len(rows):,} processes on GPUs are read")
         return [gpu_process(row) for row in rows]
 
     def processes(self, upto: int | None = None) -> Processes:
-        """What ran at the time ``upto``, and what ended in the minute before; ``None``: the end."""
+        """Processes at session time ``upto`` in nanoseconds (``None``: the end of the session), and
+        those that ended in the minute before."""
         if upto is not None:
             return processes_at(self._rows, self._version, self.row_at, upto)
         numbers = self._newest or self._last_numbers()
         newest = tuple(numbers.get(table) for table in _OF_PROCESSES)
         if self._processes is None or self._processes[0] != newest:
-            found = processes_at(self._rows, self._version, self.row_at, None)
-            self._processes = newest, found
+            processes = processes_at(self._rows, self._version, self.row_at, None)
+            self._processes = newest, processes
         return self._processes[1]
 
     def presences(self, start: int, end: int) -> tuple[GpuPresence, ...]:
-        """How long, from ``start`` to ``end``, others than the workload were on GPUs."""
+        """How long foreign processes were on GPUs between two session times, in nanoseconds."""
         return presences(self._rows, self._version, start, end, self.leave_out)

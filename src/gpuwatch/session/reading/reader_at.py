@@ -18,10 +18,10 @@ _STARTING = Status(State.STARTING, "starting", None, live=True)
 
 
 class PastReader(SessionReader):
-    """What ``reader`` would have given ``t_ns`` nanoseconds after the session's start.
+    """What ``reader`` would have returned ``t_ns`` nanoseconds after the session's start.
 
-    It reads through the connection of ``reader``, which must stay open. What the file does not
-    date (facts, devices, ceilings) is as it is in the file.
+    Reads through the connection of ``reader``, which must stay open. Data without a time (facts,
+    devices, ceilings) is returned as it is in the file.
     """
 
     def __init__(self, reader: SessionReader, t_ns: int) -> None:
@@ -31,10 +31,10 @@ class PastReader(SessionReader):
         self.advance(t_ns)
 
     def close(self) -> None:
-        """Nothing: the file is closed by the reader that opened it."""
+        """Does nothing: the reader that opened the file closes it."""
 
     def advance(self, t_ns: int) -> None:
-        """Go to another moment: what was read of one before stays what it was."""
+        """Move to another time; results read before stay valid."""
         self.t_ns = t_ns
         self._upto = {table: super(PastReader, self).row_at(table, t_ns) for table in _TABLES}
 
@@ -42,23 +42,23 @@ class PastReader(SessionReader):
         return super().row_at(table, min(t, self.t_ns))
 
     def meta(self) -> dict[str, JSON]:
-        """Without what was written later, as far as it says when it was."""
-        found = super().meta()
-        result = found.get("result")
+        """The meta without values dated later than this time."""
+        values = super().meta()
+        result = values.get("result")
         if isinstance(result, dict) and not self._later(result):
-            return found
-        found.pop("run_state", None)
-        kept = {key: value for key, value in found.items() if not self._later(value)}
-        kept.pop("result", None)
-        kept.pop("closed", None)
-        return kept
+            return values
+        values.pop("run_state", None)
+        past = {key: value for key, value in values.items() if not self._later(value)}
+        past.pop("result", None)
+        past.pop("closed", None)
+        return past
 
     def _later(self, value: JSON) -> bool:
         t = value.get("t") if isinstance(value, dict) else None
         return isinstance(t, (int, float)) and t > self.t_ns
 
     def status(self, meta: Mapping[str, JSON]) -> Status:
-        """Of a run that was not over: running, or starting before its launch."""
+        """The status at this time: running, or starting before the launch, unless it had ended."""
         if "result" in meta:
             return status(meta, self.path)
         return _STARTING if meta.get("handle") and "launch" not in meta else _RUNNING
@@ -83,18 +83,18 @@ class PastReader(SessionReader):
         return super().tick_columns(channels, after, min(upto, self._upto["tick"]), limit)
 
     def tier(self, channels: Sequence[int], stat: int) -> list[tuple[JSON, ...]]:
-        """Of the buckets that were finished."""
+        """Only the buckets finished by then."""
         last = self.t_ns // _BUCKET_NS
         return [row for row in super().tier(channels, stat) if row[0] < last]
 
     def tier_columns(self, channels: Sequence[int], after: int = -1) -> TierColumns:
-        found = super().tier_columns(channels, after)
+        columns = super().tier_columns(channels, after)
         last = self.t_ns // _BUCKET_NS
-        size = sum(1 for n in found.n if n < last)
+        size = sum(1 for n in columns.n if n < last)
         return TierColumns(
-            found.n[:size],
-            tuple(each[:size] for each in found.means),
-            tuple(each[:size] for each in found.counts),
+            columns.n[:size],
+            tuple(column[:size] for column in columns.means),
+            tuple(column[:size] for column in columns.counts),
         )
 
     def steps(self, after: int = -1, limit: int = CHUNK) -> list[StepRow]:

@@ -1,6 +1,6 @@
-"""What became of a run, derived from what its session says and what still lives.
+"""Derives the status of a run from its session and from the processes that still live.
 
-Nothing in the file claims "running": a recorder that was killed could not take it back.
+The file never says "running": a killed recorder could not correct it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from gpuwatch.session.reading.bounded_connection import BoundedConnection
 from gpuwatch.session.reading.parsed import json_of
 
 SILENT_SECONDS = 10.0
-"""A session that is recorded elsewhere and was not written for so long is shown as lost."""
+"""A session recorded elsewhere counts as lost if it was not written for this long."""
 
 
 class State(str, Enum):
@@ -37,11 +37,11 @@ class State(str, Enum):
 class Status:
     state: State
     text: str
-    """One sentence: what happened and, where something can be done, the command."""
+    """One sentence: what happened and, if something can be done, the command."""
     exit_code: int | None
-    """The workload's own exit code, 128 + N after signal N; ``None`` while it is not known."""
+    """The workload's exit code, 128 + N after signal N; ``None`` while unknown."""
     live: bool = False
-    """A recorder writes it, so more may come."""
+    """A recorder is writing it, so more may come."""
 
 
 _RUNNING = Status(State.RUNNING, "running", None, live=True)
@@ -93,7 +93,7 @@ def status(meta: Mapping[str, JSON], path: Path) -> Status:
 
 
 def process_id(value: JSON) -> ProcessId | None:
-    """The process that a session names, ``None`` if it names none in the right form."""
+    """The process that a session names; ``None`` if it is missing or malformed."""
     try:
         namespace = value.get("pid_namespace")
         return ProcessId(
@@ -109,7 +109,7 @@ def process_id(value: JSON) -> ProcessId | None:
 
 
 def goes_on_alone(meta: Mapping[str, JSON]) -> bool:
-    """Whether the workload still runs here although the recorder is gone."""
+    """Whether the workload still runs here without its recorder."""
     recorder = process_id(meta.get("recorder"))
     holder = process_id(mapping(meta.get("handle")).get("holder"))
     recorded = "result" in meta or (recorder is not None and recorder.alive() is not False)
@@ -117,7 +117,7 @@ def goes_on_alone(meta: Mapping[str, JSON]) -> bool:
 
 
 def writer_alive(connection: BoundedConnection) -> bool:
-    """Whether the recorder that the file names still runs here."""
+    """Whether the recorder named in the file still runs here."""
     rows = connection.rows("SELECT value FROM meta WHERE key = 'recorder' LIMIT 1")
     recorder = process_id(json_of(rows[0][0])) if rows else None
     return recorder is not None and recorder.alive() is True
@@ -128,27 +128,29 @@ def _ended(result: Mapping[str, JSON]) -> Status:
     if number is None and code is not None and code > 128 and _is_signal(code - 128):
         number = code - 128
     exit_code = 128 + number if number is not None else code
-    partly = f"; {result.get('text')}" if _int(result.get("output_until")) is not None else ""
+    output_note = f"; {result.get('text')}" if _int(result.get("output_until")) is not None else ""
     if result.get("stopped"):
-        return Status(State.STOPPED, _stopped(str(result["stopped"])) + partly, exit_code)
-    memory = " (out of memory)" if result.get("out_of_memory") else ""
-    why = f": {result['text']}" if result.get("text") else ""
+        return Status(State.STOPPED, _stopped(str(result["stopped"])) + output_note, exit_code)
+    memory_note = " (out of memory)" if result.get("out_of_memory") else ""
+    reason = f": {result['text']}" if result.get("text") else ""
     if number is not None:
-        return Status(State.KILLED, f"ended by {signal_name(number)}{memory}{why}", exit_code)
+        return Status(
+            State.KILLED, f"ended by {signal_name(number)}{memory_note}{reason}", exit_code
+        )
     if code == 0:
-        return Status(State.FINISHED, f"finished{partly}", 0)
+        return Status(State.FINISHED, f"finished{output_note}", 0)
     if result.get("launcher_failed"):
-        return Status(State.FAILED, f"could not be started{why}", None)
+        return Status(State.FAILED, f"could not be started{reason}", None)
     if code is None:
-        return Status(State.LOST, f"the end of the workload was not seen{why}", None)
-    return Status(State.FAILED, f"exit code {code}{memory}{why}", exit_code)
+        return Status(State.LOST, f"the end of the workload was not seen{reason}", None)
+    return Status(State.FAILED, f"exit code {code}{memory_note}{reason}", exit_code)
 
 
-def _stopped(why: str) -> str:
-    """Who stopped it, where that is known."""
-    if why == "stop":
+def _stopped(reason: str) -> str:
+    """Who or what stopped it."""
+    if reason == "stop":
         return "stopped by `gpuwatch stop`"
-    return f"stopped by {why}" if why.startswith("SIG") else f"stopped: {why}"
+    return f"stopped by {reason}" if reason.startswith("SIG") else f"stopped: {reason}"
 
 
 def _elsewhere(path: Path, place: str) -> Status:
@@ -183,7 +185,7 @@ def _is_signal(number: int) -> bool:
 
 
 def signal_name(number: int) -> str:
-    """Such as ``SIGKILL``; ``signal 37`` of one that has no name, as most real-time signals."""
+    """Such as ``SIGKILL``, or ``signal 37`` for one without a name, like most real-time signals."""
     try:
         return signal.Signals(number).name
     except ValueError:

@@ -1,4 +1,4 @@
-"""Step lines by ten seconds: from the tier that ``step_tier.py`` writes, and without one."""
+"""Step lines in ten-second buckets, from the tier that ``step_tier.py`` writes or computed here."""
 
 from __future__ import annotations
 
@@ -18,48 +18,51 @@ from gpuwatch.session.schema import TIER_SECONDS
 _BUCKET_NS = TIER_SECONDS * 1_000_000_000
 _PIECE = 1000
 _MOST_TOGETHER = 20_000
-"""Lines of one row."""
+"""Most lines in one bucket."""
 
 
 def buckets(rows: Query, after: int = -1) -> list[StepBucket]:
-    """The rows of the tier behind the step line ``after``, in order.
+    """The rows of the tier after step line ``after``, in order.
 
-    Lines may be in none: those since the last row, and where one recorder followed another.
+    Some lines are in no row: those since the last row, and those between two recorders.
     """
-    found: list[StepBucket] = []
-    while len(found) < limits.BUCKETS and (
-        read := rows(
+    result: list[StepBucket] = []
+    while len(result) < limits.BUCKETS and (
+        batch := rows(
             "SELECT n, lines, t, start, step, count, warmup, partial, samples, taken, times, "
             "weights, loss, phases, flop, bytes FROM step_tier WHERE n > ? ORDER BY n LIMIT ?",
             (after, _PIECE),
         )
     ):
-        for row in read:
+        for row in batch:
             bucket = _bucket(row)
             if bucket.lines < 1 or bucket.n - bucket.lines < after:
-                raise ValueError("a row of the tier covers lines of another one")
-            found.append(bucket)
+                raise ValueError("two rows of the tier cover the same lines")
+            result.append(bucket)
             after = bucket.n
-    return found
+    return result
 
 
 def folded(
     rows: Query, after: int, upto: int, leave_out: Callable[[str], None]
 ) -> Iterator[StepRow | StepBucket]:
-    """The step lines with ``after < n <= upto``, those of ten seconds as one with the time of every
-    full step; a line that does not have a time for each of its steps stays a line. ``leave_out``
-    is told where there are too many, or too much in them."""
+    """The step lines with ``after < n <= upto``, combined into ten-second buckets with the time of
+    every full step.
+
+    A line without a time for each of its steps stays a line. ``leave_out`` gets a sentence if the
+    lines are too many or too large.
+    """
     group: list[tuple[JSON, ...]] = []
-    lines, left = 0, limits.OF_LINES
-    while read := rows(
+    lines, bytes_left = 0, limits.OF_LINES
+    while batch := rows(
         "SELECT n, t, step, count, warmup, samples, seconds, loss, acc1, acc5, phases, partial, "
         "flop, bytes FROM step WHERE n > ? AND n <= ? ORDER BY n LIMIT ?",
         (after, upto, _PIECE),
     ):
-        for row in read:
-            lines, left = lines + 1, left - bytes_of(row[6:12])
-            if lines > limits.LINES or (left < 0 and lines > 1):
-                leave_out(f"of the step lines in no tier the first {lines - 1:,} are read")
+        for row in batch:
+            lines, bytes_left = lines + 1, bytes_left - bytes_of(row[6:12])
+            if lines > limits.LINES or (bytes_left < 0 and lines > 1):
+                leave_out(f"only the first {lines - 1:,} step lines outside the tier are read")
                 yield from _together(group)
                 return
             seconds = row[6]
@@ -76,7 +79,7 @@ def folded(
                 group.append(row)
             else:
                 yield step_of(row)
-        after = whole(read[-1][0])
+        after = whole(batch[-1][0])
     yield from _together(group)
 
 
@@ -84,21 +87,21 @@ def _together(group: list[tuple[JSON, ...]]) -> Iterable[StepRow | StepBucket]:
     times = array("d")
     if not group or not _read(b"".join(row[6] for row in group), times) or not _are_times(times):
         return map(step_of, group)
-    first, last, at = group[0], group[-1], 0
+    first, last, offset = group[0], group[-1], 0
     full = times
     partial: set[int] = set()
     phases: dict[str, float] = {}
     if any(row[11] is not None for row in group):
         full = array("d")
         for line in map(step_of, group):
-            begin = line.step - line.count + 1
+            first_step = line.step - line.count + 1
             full.extend(
-                each
-                for step, each in enumerate(times[at : at + line.count], begin)
+                seconds
+                for step, seconds in enumerate(times[offset : offset + line.count], first_step)
                 if step not in line.partial
             )
             partial.update(line.partial)
-            at += line.count
+            offset += line.count
     for row in group:
         for name, value in phases_of(row[10]).items() if row[10] is not None else ():
             phases[name] = phases.get(name, 0.0) + value
@@ -132,12 +135,12 @@ def _sum(values: Sequence[float | None]) -> float | None:
 def _bucket(row: tuple[JSON, ...]) -> StepBucket:
     n, lines, t, start, step, count, warmup, partial, samples, taken, *rest = row
     times, weights, loss, phases, flop, size = rest
-    together, single, several = number(taken), array("d"), array("I")
-    told = (
-        together is not None
-        and _read(times, single)
-        and (weights is None or _read(weights, several))
-        and (weights is None or len(several) == len(single))
+    total, step_times, step_counts = number(taken), array("d"), array("I")
+    valid = (
+        total is not None
+        and _read(times, step_times)
+        and (weights is None or _read(weights, step_counts))
+        and (weights is None or len(step_counts) == len(step_times))
     )
     return StepBucket(
         n=whole(n),
@@ -149,9 +152,9 @@ def _bucket(row: tuple[JSON, ...]) -> StepBucket:
         warmup=bool(warmup),
         partial=max(0, whole(partial)),
         samples=number(samples),
-        taken=together if together is not None and told else 0.0,
-        times=single if told else None,
-        weights=several if told and weights is not None else None,
+        taken=total if total is not None and valid else 0.0,
+        times=step_times if valid else None,
+        weights=step_counts if valid and weights is not None else None,
         loss=floats(loss),
         phases=phases_of(phases),
         flop=number(flop),
@@ -160,7 +163,7 @@ def _bucket(row: tuple[JSON, ...]) -> StepBucket:
 
 
 def _read(blob: object, into: array[float] | array[int]) -> bool:
-    """Whether these are little-endian numbers, which are then in ``into``."""
+    """Decode little-endian numbers into ``into``; returns whether the blob is valid."""
     if not isinstance(blob, bytes) or len(blob) % into.itemsize or len(blob) > limits.OF_LINES:
         return False
     into.frombytes(blob)

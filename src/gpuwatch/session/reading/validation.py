@@ -1,4 +1,4 @@
-"""What a reader says of a file that holds values of the wrong type: one error, in one place."""
+"""Raises one error, in one place, for files with values of a wrong type."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from gpuwatch.core.errors import NotASession
 from gpuwatch.core.models import JSON
 
 _WRONG = (ArithmeticError, LookupError, TypeError, ValueError)
-"""What making rows of values raises where these are not what a recorder writes."""
+"""Errors from building rows out of values that no recorder writes."""
 
 
 class Validated:
-    """A reader whose public methods, also those of its subclasses, raise :class:`NotASession`
-    where the file holds values that no recorder writes."""
+    """Base of readers: all public methods, also of subclasses, raise :class:`NotASession` if the
+    file holds values that no recorder writes."""
 
     path: Path
 
@@ -24,10 +24,10 @@ class Validated:
         super().__init_subclass__(**options)
         for name, method in list(vars(cls).items()):
             if isfunction(method) and not name.startswith("_"):
-                setattr(cls, name, _told(method))
+                setattr(cls, name, _validated(method))
 
 
-def _told(method: Callable[..., JSON]) -> Callable[..., JSON]:
+def _validated(method: Callable[..., JSON]) -> Callable[..., JSON]:
     @wraps(method)
     def read(self: Validated, *values: JSON, **named: JSON) -> JSON:
         try:
@@ -43,15 +43,15 @@ def _told(method: Callable[..., JSON]) -> Callable[..., JSON]:
 
 
 def whole(value: JSON) -> int:
-    """An integer as it is; whatever else is none raises ``TypeError``."""
+    """Return an integer unchanged; raise ``TypeError`` for anything else."""
     if not isinstance(value, int):
-        raise TypeError(f"no integer: {type(value).__name__}")
+        raise TypeError(f"not an integer: {type(value).__name__}")
     return value
 
 
 def in_order(numbers: Iterable[JSON], after: int) -> None:
-    """Raises ``ValueError`` unless each is larger than the one before it, the first than ``after``:
-    what is read piece by piece would never end."""
+    """Raise ``ValueError`` unless the numbers rise, starting above ``after``: reading
+    piece by piece would never end otherwise."""
     for n in numbers:
         if whole(n) <= after:
             raise ValueError("rows that are not in order")

@@ -1,4 +1,4 @@
-"""The order of a study's runs: block by block, counterbalanced and random."""
+"""Orders the runs of a study in blocks, counterbalanced and randomised."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _Pair = tuple[Workload, Environment]
 
 
 def plan_runs(parts: Sequence[Part], seed: int) -> tuple[PlannedRun, ...]:
-    """Every run of ``parts``, in the order in which they are to be run; the same for one ``seed``.
+    """Every run of ``parts`` in execution order, reproducible by ``seed``.
 
-    The parts come one after the other. A part without blocks runs each case in each environment
-    once, as they were asked for. In a block the cases stand in random order, the environments of a
-    case next to each other, and over the blocks of a case each environment stands at each place
-    equally often, as far as their number allows. The warm-up block, and a part without blocks,
-    go through the sizes of a sweep over ``batch_size`` upwards, so that the one that does not fit
-    into memory is met before those above it.
+    The parts follow one another. A part without blocks runs each case once in each environment, in
+    the given order. Within a block the cases are in random order, with the environments of a case
+    next to each other; over the blocks of a case each environment takes each place equally often,
+    as far as the number of blocks allows. The warm-up block, and a part without blocks, sweep
+    ``batch_size`` upwards, so that the first size too large for memory comes before the larger
+    ones.
     """
     rng = random.Random(seed)  # noqa: S311 (an order, no secret)
     listed: list[tuple[int, int | None, _Pair]] = []
@@ -47,7 +47,7 @@ def plan_runs(parts: Sequence[Part], seed: int) -> tuple[PlannedRun, ...]:
 
 
 def _asked(part: Part) -> list[_Pair]:
-    """Every case in every environment, as they were asked for."""
+    """Every case in every environment, in the given order."""
     cases = list(part.workloads)
     if "batch_size" in part.sweep:
         cases.sort(key=lambda case: case.parameters.get("batch_size") or 0)
@@ -57,24 +57,23 @@ def _asked(part: Part) -> list[_Pair]:
 def _blocks(part: Part, blocks: int, rng: random.Random) -> list[list[_Pair]]:
     places = range(len(part.workloads))
     orders = [_orders(len(part.environments), blocks, rng) for _ in places]
-    found = []
+    result = []
     for block in range(blocks):
         cases = rng.sample(places, len(places))
-        found.append(
+        result.append(
             [
                 (part.workloads[case], part.environments[environment])
                 for case in cases
                 for environment in orders[case][block]
             ]
         )
-    return found
+    return result
 
 
 def _orders(count: int, blocks: int, rng: random.Random) -> list[list[int]]:
-    """For each block an order of ``count`` environments: the rows of Latin squares.
+    """An order of ``count`` environments for each block: the rows of cyclic Latin squares.
 
-    The rows of a square stand in random order, its symbols are given out at random, and of the last
-    square only as many rows are taken as are needed.
+    Each square has random symbols and its rows in random order; the last square may be cut.
     """
     rows: list[list[int]] = []
     while len(rows) < blocks:

@@ -1,4 +1,4 @@
-"""How long runs take, from those that were recorded before."""
+"""Estimates how long runs take, from earlier recordings."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from gpuwatch.session.study.plan import PlannedRun, read
 
 _MOST_FILES, _ENOUGH = 100, 3
 Cell = tuple[str, str, tuple[str, ...], str]
-"""A workload with its flags in an environment: name, kind, arguments, label."""
+"""A workload in an environment: name, kind and arguments of the workload, label."""
 
 
 @dataclass(frozen=True)
 class Timing:
-    """When a recording that ended was made, and what of."""
+    """Time, duration and content of a finished recording."""
 
     cell: Cell
     path: Path
@@ -32,7 +32,7 @@ class Timing:
     seconds: float
     """From the start of the recording to its end."""
     index: int
-    """Place in its study, from 1; 0: not known."""
+    """Position in its study, from 1; 0: not known."""
     host: str | None
     finished: bool
 
@@ -43,30 +43,32 @@ class Timing:
 
 @dataclass(frozen=True)
 class KnownTimes:
-    """What is known of how long things take, in seconds."""
+    """Known durations, in seconds."""
 
     runs: Mapping[Cell, Sequence[float]] = field(default_factory=dict)
     pauses: Sequence[float] = ()
     """Between the end of a run and the start of the next one."""
 
     def left(self, cells: Sequence[Cell], pauses: int) -> float | None:
-        """Of runs of these cells with so many pauses, in seconds; ``None``: one is not known."""
+        """Seconds for runs of these cells with ``pauses`` pauses; ``None`` if one is unknown."""
         if any(cell not in self.runs for cell in cells) or (pauses and not self.pauses):
             return None
-        from statistics import median  # brings decimal and fractions, which a recorder needs not
+        from statistics import (
+            median,
+        )  # imports decimal and fractions, which a recorder does not need
 
         rest = pauses * median(self.pauses) if pauses else 0.0
         return sum(median(self.runs[cell]) for cell in cells) + rest
 
 
 def cell(run: PlannedRun) -> Cell:
-    """What the durations of ``run`` are looked up by."""
+    """The key for the durations of ``run``."""
     workload = run.workload
     return workload.name, workload.kind, workload.arguments, run.environment.label
 
 
 def timing(path: Path) -> Timing | None:
-    """Of a session; ``None`` where it did not end, or cannot be read."""
+    """Timing of a session; ``None`` if it did not end or cannot be read."""
     try:
         with SessionReader(path) as reader:
             meta = reader.meta()
@@ -76,7 +78,7 @@ def timing(path: Path) -> Timing | None:
 
 
 def of_session(meta: Mapping[str, JSON], path: Path) -> Timing | None:
-    """Of a session whose meta was read already; see :func:`timing`."""
+    """As :func:`timing`, for a session whose meta is already read."""
     workload, clock = mapping(meta.get("workload")), mapping(meta.get("clock"))
     start, closed = number(clock.get("unix_ns")), number(mapping(meta.get("closed")).get("t"))
     if start is None or closed is None:
@@ -100,7 +102,7 @@ def of_session(meta: Mapping[str, JSON], path: Path) -> Timing | None:
 
 
 def of_study(timings: Iterable[Timing]) -> KnownTimes:
-    """What the runs of one study tell of those that it has still to come, failed ones included."""
+    """Durations from the runs of one study, failed runs included."""
     ordered = sorted(timings, key=lambda each: each.start)
     runs: dict[Cell, list[float]] = {}
     for each in ordered:
@@ -109,19 +111,21 @@ def of_study(timings: Iterable[Timing]) -> KnownTimes:
 
 
 def history(paths: Iterable[Path], cells: Iterable[Cell]) -> KnownTimes:
-    """What earlier sessions on this host that finished tell of ``cells``; pauses without the
-    cool-down. At most the hundred newest of ``paths`` are opened."""
+    """Durations of ``cells`` from finished sessions on this host; pauses without the cool-down.
+
+    Opens at most the hundred newest of ``paths``.
+    """
     runs: dict[Cell, list[float]] = {each: [] for each in cells}
     seen: list[Timing] = []
     for path in sorted(dict.fromkeys(paths), key=_changed, reverse=True)[:_MOST_FILES]:
         if all(len(each) >= _ENOUGH for each in runs.values()):
             break
-        found = timing(path)
-        if found is None or not found.finished or found.host != socket.gethostname():
+        earlier = timing(path)
+        if earlier is None or not earlier.finished or earlier.host != socket.gethostname():
             continue
-        seen.append(found)
-        if len(runs.get(found.cell, [0.0] * _ENOUGH)) < _ENOUGH:
-            runs[found.cell].append(found.seconds)
+        seen.append(earlier)
+        if len(runs.get(earlier.cell, [0.0] * _ENOUGH)) < _ENOUGH:
+            runs[earlier.cell].append(earlier.seconds)
     pauses = [
         max(0.0, after.start - before.end - rest)
         for before, after in _neighbours(sorted(seen, key=lambda each: each.start))
@@ -131,7 +135,7 @@ def history(paths: Iterable[Path], cells: Iterable[Cell]) -> KnownTimes:
 
 
 def about(seconds: float) -> str:
-    """A time that is not known better: ``about 40 s``, ``about 12 min``, ``about 2.5 h``."""
+    """A rough time: ``about 40 s``, ``about 12 min``, ``about 2.5 h``."""
     if seconds < 95:
         return f"about {max(10, round(seconds, -1)):.0f} s"
     if seconds < 95 * 60:
@@ -140,7 +144,7 @@ def about(seconds: float) -> str:
 
 
 def _neighbours(ordered: Sequence[Timing]) -> list[tuple[Timing, Timing]]:
-    """Runs that followed each other in one study."""
+    """Pairs of consecutive runs of one study."""
     return [
         (before, after)
         for before, after in pairwise(ordered)

@@ -1,4 +1,4 @@
-"""What a person writes of a session or a study, and what of it is taken."""
+"""Labels that people give to sessions and studies, and their limits."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _TAG = re.compile(r"[^\s,:+\-][^\s,:]*")
 
 @dataclass(frozen=True)
 class Label:
-    """What a person wrote about a session or a study; all of it may be empty."""
+    """A name, tags and a note for a session or a study; each may be empty."""
 
     name: str = ""
     tags: tuple[str, ...] = ()
     note: str = ""
-    """Lines joined by newlines."""
+    """Lines, joined by newlines."""
 
     def before(self, what: str) -> str:
-        """``what`` behind the name, where there is one: ``low lr (bare)``."""
+        """``what`` in brackets after the name, if there is one: ``low lr (bare)``."""
         return f"{self.name} ({what})" if self.name else what
 
 
@@ -33,10 +33,10 @@ NONE = Label()
 
 
 def named(name: str) -> str:
-    """``name`` as a label holds it.
+    """Clean and check a name.
 
     Raises:
-        UsageError: commands would take it for something else, or it is too long.
+        UsageError: it is too long, or commands would take it for something else.
     """
     text = _one_line(name)
     if len(text) > LONGEST_NAME:
@@ -56,7 +56,7 @@ def named(name: str) -> str:
 
 
 def tagged(text: str) -> str:
-    """``text`` as a tag.
+    """Clean and check a tag.
 
     Raises:
         UsageError: it has blanks, commas or colons, begins with a sign, or is too long.
@@ -72,12 +72,12 @@ def tagged(text: str) -> str:
 
 
 def noted(text: str) -> str:
-    """``text`` as a note: its lines cleaned.
+    """Clean and check a note, line by line.
 
     Raises:
         UsageError: it is too long.
     """
-    # Counted whole: a cut would be told as the length.
+    # Not cut, so that the error gives the true length.
     lines = (clean(line, len(line)).rstrip() for line in text.splitlines())
     note = "\n".join(lines).strip("\n")
     if len(note) > LONGEST_NOTE:
@@ -88,15 +88,15 @@ def noted(text: str) -> str:
 
 
 def _one_line(text: str) -> str:
-    """``text`` cleaned, whole: a cut would be told as its length."""
+    """Clean ``text`` without cutting it, so that errors give the true length."""
     return clean(" ".join(text.splitlines()), len(text)).strip()
 
 
 def retagged(label: Label, add: Collection[str], remove: Collection[str]) -> Label:
-    """``label`` with tags added at the end, and without those to remove.
+    """``label`` with the tags ``add`` appended and the tags ``remove`` removed.
 
     Raises:
-        UsageError: too many.
+        UsageError: too many tags.
     """
     tags = [tag for tag in dict.fromkeys([*label.tags, *add]) if tag not in remove]
     if len(tags) > MOST_TAGS:
@@ -105,7 +105,7 @@ def retagged(label: Label, add: Collection[str], remove: Collection[str]) -> Lab
 
 
 def from_elsewhere(value: Mapping[str, JSON]) -> Label:
-    """A label as a file holds it, cleaned and limited; what is in no form for it is left out."""
+    """A label from a file, cleaned and limited; malformed parts are left out."""
     name, tags, note = value.get("name"), value.get("tags"), value.get("note")
     texts = [clean(tag) for tag in tags if isinstance(tag, str)] if isinstance(tags, list) else []
     good = [tag for tag in texts if len(tag) <= LONGEST_TAG and _TAG.fullmatch(tag)]

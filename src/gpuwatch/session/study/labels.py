@@ -1,7 +1,7 @@
-"""Names, tags and notes of sessions and studies: beside them, for a finished session never changes.
+"""Stores names, tags and notes of sessions and studies in a file beside them.
 
-One file for each study's folder. It may come from elsewhere: what is read is limited and cleaned,
-and what is not in its form counts as nothing.
+A finished session never changes, so its label is kept outside: one file for each study's folder. It
+may come from elsewhere: content is limited and cleaned, and malformed entries are ignored.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from gpuwatch.session.study.label import NONE, Label, from_elsewhere
 LABELS = "labels.json"
 KIND, SCHEMA = "gpuwatch-labels", 1
 LARGEST = 1 << 20
-"""Bytes of the file."""
+"""Most bytes of the file."""
 _PATIENCE = 5.0
-"""Seconds to wait for another one who writes."""
+"""Seconds to wait for another writer."""
 
 
 def read(folder: Path) -> dict[str, Label]:
-    """The labels in a folder by the session's file name, ``""`` for the study itself.
+    """The labels in a folder by the session's file name; ``""`` stands for the study itself.
 
-    Empty where there are none, and where the file is not one that can be read.
+    Empty if there are none, or the file cannot be read.
     """
     return looked_at(folder)[0]
 
 
 def looked_at(folder: Path) -> tuple[dict[str, Label], str | None]:
-    """As :func:`read`, and why a file that is there says nothing: names in it would be missed."""
+    """As :func:`read`, with the reason why an existing file cannot be used, if so."""
     path = folder / LABELS
     try:
         fd = os.open(path, _FLAGS | os.O_RDONLY)
@@ -58,10 +58,10 @@ def looked_at(folder: Path) -> tuple[dict[str, Label], str | None]:
 def change(folder: Path, key: str, how: Callable[[Label], Label]) -> Label:
     """Replace the label of a session (its file name) or of the study (``""``); returns the new one.
 
-    Written in one piece, mode 0600, one writer at a time.
+    Writes atomically, mode 0600, one writer at a time.
 
     Raises:
-        StorageError: it cannot be written, or what is there is none of gpuwatch's making.
+        StorageError: it cannot be written, or the existing file is not gpuwatch's.
     """
     with _alone(folder) as known:
         known[key] = how(known.get(key, NONE))
@@ -70,7 +70,7 @@ def change(folder: Path, key: str, how: Callable[[Label], Label]) -> Label:
 
 
 def forget(folder: Path, keys: Collection[str]) -> None:
-    """Drop the labels of sessions that are gone; nothing where there are none.
+    """Drop the labels of removed sessions, if they have any.
 
     Raises:
         StorageError: it cannot be written.
@@ -82,19 +82,19 @@ def forget(folder: Path, keys: Collection[str]) -> None:
 
 
 _ELSEWHERE = "move it elsewhere"
-_MENDS = {
+_HINTS = {
     errno.ENOSPC: "free some space",
     errno.EDQUOT: "free some space",
     errno.ELOOP: _ELSEWHERE,  # a link is not followed
     errno.EISDIR: _ELSEWHERE,
     errno.ENXIO: _ELSEWHERE,
-    errno.EROFS: "copy the study to a folder that can be written",
+    errno.EROFS: "copy the study to a writable folder",
     errno.ENOENT: "see `gpuwatch sessions`",
 }
 
 
 def _hint(error: OSError) -> str:
-    return _MENDS.get(error.errno or 0, "see who owns the folder")
+    return _HINTS.get(error.errno or 0, "check who owns the folder")
 
 
 _FLAGS = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
@@ -102,9 +102,9 @@ _FLAGS = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 
 @contextlib.contextmanager
 def _alone(folder: Path) -> Iterator[dict[str, Label]]:
-    """The labels, while nobody else writes them.
+    """The labels, locked against other writers.
 
-    The lock is on the file itself. Who waited for one that was replaced meanwhile waits anew.
+    The lock is on the file itself: if the file was replaced while waiting, wait again.
     """
     path = folder / LABELS
     deadline = time.monotonic() + _PATIENCE
@@ -132,7 +132,7 @@ def _alone(folder: Path) -> Iterator[dict[str, Label]]:
 
 
 def _locked(fd: int, path: Path, deadline: float) -> bool:
-    """Lock ``fd``; ``False``: the name is of another file by now."""
+    """Lock ``fd``; ``False`` if the path names another file by now."""
     while True:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -150,14 +150,14 @@ def _locked(fd: int, path: Path, deadline: float) -> bool:
 
 
 def _content(fd: int) -> bytes:
-    """What is in an open file.
+    """Read an open file.
 
     Raises:
-        ValueError: it is no regular file, or too large.
+        ValueError: it is not a regular file, or too large.
     """
-    known = os.fstat(fd)
-    if not stat.S_ISREG(known.st_mode):
-        raise ValueError("it is no regular file")
+    status = os.fstat(fd)
+    if not stat.S_ISREG(status.st_mode):
+        raise ValueError("it is not a regular file")
     content = os.pread(fd, LARGEST + 1, 0)
     if len(content) > LARGEST:
         raise ValueError("it is too large")
@@ -165,22 +165,22 @@ def _content(fd: int) -> bytes:
 
 
 def _parse(content: bytes) -> dict[str, Label]:
-    """The labels that a file holds; none of an empty one.
+    """Parse the content of a file; an empty file has no labels.
 
     Raises:
-        ValueError: it holds something else.
+        ValueError: it does not hold labels.
     """
     if not content:
         return {}
     try:
-        found = json.loads(content)
+        document = json.loads(content)
     except (ValueError, RecursionError) as error:
         raise ValueError("it does not hold labels") from error
-    if not isinstance(found, dict) or found.get("kind") != KIND:
+    if not isinstance(document, dict) or document.get("kind") != KIND:
         raise ValueError("it does not hold labels")
-    if found.get("schema") != SCHEMA:
+    if document.get("schema") != SCHEMA:
         raise ValueError("it was written by another version")
-    listed = found.get("labels")
+    listed = document.get("labels")
     if not isinstance(listed, dict):
         raise ValueError("it does not hold labels")
     return {

@@ -1,4 +1,4 @@
-"""How the runs of a study ended, and which of the others need not be tried any more."""
+"""How the runs of a study ended, and which of the rest are not worth trying."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from gpuwatch.session.study.plan import Plan, PlannedRun, case_label
 FAILED_TWICE = "failed-twice"
 OUT_OF_MEMORY = "out-of-memory"
 TIME_LIMIT = "--duration"
-"""How the reason begins for which a run was stopped that had a time limit."""
+"""Prefix of the stop reason of a run that reached its time limit."""
 GIVEN_UP = frozenset({FAILED_TWICE, OUT_OF_MEMORY})
-"""Codes of the problems that :func:`given_up` finds."""
+"""Problem codes that :func:`given_up` returns."""
 _ENOUGH = 2
 _BATCH_SIZE = "batch_size"
 
@@ -35,7 +35,7 @@ _BAD = (End.FAILED, End.OUT_OF_MEMORY)
 
 
 def end_of(path: Path) -> End | None:
-    """How the run of a session ended; ``None`` while it is not known.
+    """How the run of a session ended; ``None`` while unknown.
 
     Raises:
         NotASession, NewerSchema, StorageError: the session cannot be read.
@@ -49,23 +49,23 @@ def end_of(path: Path) -> End | None:
         return End.STOPPED
     if state not in (State.FAILED, State.KILLED):
         return None
-    said = str(mapping(meta.get("error")).get("message"))
+    message = str(mapping(meta.get("error")).get("message"))
     killed = mapping(meta.get("result")).get("out_of_memory") is True
-    return End.OUT_OF_MEMORY if killed or said.startswith("out of memory") else End.FAILED
+    return End.OUT_OF_MEMORY if killed or message.startswith("out of memory") else End.FAILED
 
 
 def interrupted(meta: Mapping[str, JSON]) -> bool:
-    """Whether a run was stopped, and not by its time limit: it has not done what it was to do."""
-    why = mapping(meta.get("result")).get("stopped")
-    return bool(why) and not str(why).startswith(TIME_LIMIT)
+    """Whether a run was stopped before its time limit, so that it is incomplete."""
+    reason = mapping(meta.get("result")).get("stopped")
+    return bool(reason) and not str(reason).startswith(TIME_LIMIT)
 
 
 def given_up(plan: Plan, ends: Mapping[int, End]) -> dict[int, Problem]:
-    """Why runs that did not take place are not worth starting, by index.
+    """Why some of the remaining runs are not worth starting, by index.
 
-    ``ends`` are those of the runs that did. A case that failed twice in an environment and never
-    succeeded there is left alone, and so is, in a sweep over ``batch_size``, every size from the
-    smallest one on that ran out of memory, all else being equal.
+    ``ends``: the ends of the other runs, by index. Skips a case that failed twice in an environment
+    and never succeeded there, and, in a sweep over ``batch_size``, all sizes from the smallest that
+    ran out of memory on, everything else being equal.
     """
     cells: dict[object, list[End]] = {}
     too_large: dict[object, int] = {}
@@ -76,18 +76,18 @@ def given_up(plan: Plan, ends: Mapping[int, End]) -> dict[int, Problem]:
         size = _size(plan, run)
         if size is not None and ends[run.index] is End.OUT_OF_MEMORY:
             too_large[_sweep(run)] = min(size, too_large.get(_sweep(run), size))
-    found: dict[int, Problem] = {}
+    problems: dict[int, Problem] = {}
     for run in plan.runs:
         if run.index in ends:
             continue
         size, limit = _size(plan, run), too_large.get(_sweep(run))
         if size is not None and limit is not None and size >= limit:
-            found[run.index] = _out_of_memory(run, limit)
+            problems[run.index] = _out_of_memory(run, limit)
             continue
-        bad = cells.get((run.part, cell(run)), [])
-        if len(bad) >= _ENOUGH and all(end in _BAD for end in bad):
-            found[run.index] = _failed(plan, run, len(bad))
-    return found
+        past = cells.get((run.part, cell(run)), [])
+        if len(past) >= _ENOUGH and all(end in _BAD for end in past):
+            problems[run.index] = _failed(plan, run, len(past))
+    return problems
 
 
 def _failed(plan: Plan, run: PlannedRun, times: int) -> Problem:
@@ -102,13 +102,13 @@ def _out_of_memory(run: PlannedRun, size: int) -> Problem:
 
 
 def _size(plan: Plan, run: PlannedRun) -> int | None:
-    """The batch size of a run of a sweep over it."""
+    """The batch size of a run, if its part sweeps over it."""
     size = run.workload.parameters.get(_BATCH_SIZE)
     return size if _BATCH_SIZE in plan.parts[run.part].sweep and isinstance(size, int) else None
 
 
 def _sweep(run: PlannedRun) -> object:
-    """What runs have in common that differ in nothing but the batch size."""
+    """A key shared by runs that differ only in batch size."""
     workload = run.workload
     others = [item for item in sorted(workload.parameters.items()) if item[0] != _BATCH_SIZE]
     return run.part, run.environment.label, workload.name, repr(others)

@@ -1,4 +1,4 @@
-"""The plan of a study: which runs, in which order, in which blocks; ``plan.json``."""
+"""The plan of a study (``plan.json``): its runs, their order and their blocks."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ from gpuwatch.core.paths import read_regular
 PLAN = "plan.json"
 SCHEMA = 2
 MARGIN = 0.01
-"""Relative change of the step time under which two environments count as the same."""
+"""Relative change of the step time below which two environments count as equal."""
 LARGEST = 4 << 20
-"""Bytes of ``plan.json``."""
+"""Most bytes of ``plan.json``."""
 WARM_UP = 0
-"""Number of the block whose runs are shown and never judged."""
+"""Number of the block whose runs are shown but never judged."""
 
 
 @dataclass(frozen=True)
 class Part:
-    """Workloads and environments that are compared with each other, in blocks of their own."""
+    """Workloads and environments that are compared with each other, with their own blocks."""
 
     name: str
     workloads: tuple[Workload, ...]
     """The cases: one for each workload and set of parameters."""
     environments: tuple[Environment, ...]
-    """The first is what the others are compared with."""
+    """The first is the baseline."""
     blocks: int | None = None
-    """Judged blocks, each with every case in every environment once; ``None``: each once, and
-    described only."""
+    """Judged blocks, each with every case once in every environment; ``None``: each once, described
+    but not judged."""
     warmup_blocks: int = 0
-    """0 or 1: a block before the others, which is discarded."""
+    """0 or 1: a block before the others that is not judged."""
     margin: float = MARGIN
     cool_down: float = 0.0
     """Seconds of rest before every run but the first."""
     sweep: Mapping[str, tuple[JSON, ...]] = field(default_factory=dict)
-    """Parameters that the part goes through, by the workload's flag (``batch_size``)."""
+    """Values of the swept parameters, by the workload's flag (``batch_size``)."""
 
 
 @dataclass(frozen=True)
@@ -52,9 +52,9 @@ class PlannedRun:
     workload: Workload
     environment: Environment
     part: int = 0
-    """Place of its part in the plan."""
+    """Position of its part in the plan, from 0."""
     block: int | None = None
-    """``WARM_UP``, or from 1 on; ``None`` where there are no blocks."""
+    """``WARM_UP``, or from 1; ``None`` without blocks."""
 
 
 @dataclass(frozen=True)
@@ -65,40 +65,39 @@ class Plan:
     """The folder's name."""
     parts: tuple[Part, ...]
     runs: tuple[PlannedRun, ...]
-    """In the order in which they are to be run."""
+    """In execution order."""
     seed: int | None = None
-    """Of the order within the blocks."""
+    """Seed of the order within the blocks."""
     title: str | None = None
     question: str | None = None
-    """What a preset or a study file says that it asks."""
+    """The question that a preset or a study file asks."""
     preset: str | None = None
     settings: Mapping[str, JSON] = field(default_factory=dict)
     """``interval_seconds``, ``duration_seconds``, ``gpus``, ``dcgm``, ``afterwards`` (what to say
     when all runs are over), ``working_directory``, ``host``, ``programs`` (SHA-256 by file)."""
     problems: Mapping[int, tuple[Problem, ...]] = field(default_factory=dict)
-    """Why runs, by their index, were not or cannot be started."""
+    """Why runs were not or cannot be started, by index."""
     signature: str | None = None
-    """By which whoever started the study is known, see :mod:`gpuwatch.session.study.signature`."""
+    """Proves who started the study, see :mod:`gpuwatch.session.study.signature`."""
 
 
 def case_label(case: Workload, cases: Iterable[Workload]) -> str:
-    """What tells ``case`` from the others: ``mnist-cnn``, ``mnist-cnn, batch size 64``.
+    """A label that tells ``case`` from the others: ``mnist-cnn``, ``mnist-cnn, batch size 64``.
 
-    Parameters are named where cases of the same name differ in them.
+    It names the parameters in which cases of the same name differ.
     """
-    alike = [each for each in cases if each.name == case.name]
-    names = dict.fromkeys(name for each in alike for name in each.parameters)
-    told = [
+    same_name = [each for each in cases if each.name == case.name]
+    names = dict.fromkeys(name for each in same_name for name in each.parameters)
+    differences = [
         f"{name.replace('_', ' ')} {case.parameters.get(name, 'default')}"
         for name in names
-        if any(each.parameters.get(name) != case.parameters.get(name) for each in alike)
+        if any(each.parameters.get(name) != case.parameters.get(name) for each in same_name)
     ]
-    return ", ".join([case.name, *told])
+    return ", ".join([case.name, *differences])
 
 
 def labels(runs: Sequence[PlannedRun]) -> tuple[str, ...]:
-    """What tells each of ``runs`` from the others: its environment, and its case where there are
-    several."""
+    """A label for each of ``runs``: its environment, and its case if there are several."""
     cases = unique(each.workload for each in runs)
     if len(cases) == 1:
         return tuple(run.environment.label for run in runs)
@@ -111,18 +110,18 @@ Item = TypeVar("Item")
 
 def unique(items: Iterable[Item]) -> tuple[Item, ...]:
     """Each of ``items`` once, in order; they need not be hashable."""
-    found: list[Item] = []
+    distinct: list[Item] = []
     for item in items:
-        if item not in found:
-            found.append(item)
-    return tuple(found)
+        if item not in distinct:
+            distinct.append(item)
+    return tuple(distinct)
 
 
 def read(folder: Path) -> Plan | None:
-    """The plan in ``folder``; ``None`` where there is none that can be read.
+    """The plan in ``folder``; ``None`` if there is no valid one.
 
-    A plan of schema 1 is one part without blocks. Files from elsewhere are hostile: at most 4 MiB,
-    names of runs are plain file names, unknown kinds and values of a wrong type make it unreadable.
+    A plan of schema 1 is one part without blocks. Files from elsewhere count as hostile: a valid
+    plan has at most 4 MiB, plain file names for runs, known kinds and values of the right types.
     """
     from gpuwatch.session.study.plan_file import parse
 

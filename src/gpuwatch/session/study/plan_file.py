@@ -1,4 +1,4 @@
-"""A plan as the document of ``plan.json``, and back; ``docs/json.md`` explains every key."""
+"""Converts a plan to and from ``plan.json``; ``docs/json.md`` explains every key."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from gpuwatch.session.study.plan import SCHEMA, Part, Plan, PlannedRun, unique
 
 MOST_BLOCKS = 1000
 SMALLEST_MARGIN, LARGEST_MARGIN = 0.001, 0.5
-"""What a design may ask for, on the command line and in a plan from elsewhere."""
+"""Limits for a design, on the command line and in plans from elsewhere."""
 
 
 def document(plan: Plan) -> dict[str, JSON]:
-    """``plan`` as what ``plan.json`` holds."""
+    """``plan`` as the document for ``plan.json``."""
     return {
         "schema": SCHEMA,
         "study": plan.study,
@@ -73,36 +73,36 @@ def document(plan: Plan) -> dict[str, JSON]:
 
 
 def parse(value: JSON) -> Plan:
-    """The plan that a document of ``plan.json`` describes.
+    """Parse the document of a ``plan.json``.
 
     Raises:
-        ValueError, TypeError, LookupError, OverflowError: it describes none.
+        ValueError, TypeError, LookupError, OverflowError: it is not a valid plan.
     """
     plan = _typed(value, dict)
     schema = _typed(plan.get("schema"), int)
     if schema not in (1, SCHEMA):
         raise ValueError(f"schema {schema}")
-    listed = [_typed(each, dict) for each in _typed(plan.get("runs"), list)]
+    listed = [_typed(item, dict) for item in _typed(plan.get("runs"), list)]
     if schema == 1:
-        both = [(_workload(run["workload"]), _environment(run["environment"])) for run in listed]
+        pairs = [(_workload(run["workload"]), _environment(run["environment"])) for run in listed]
         parts: tuple[Part, ...] = (
             Part(
                 "",
-                unique(workload for workload, _ in both),
-                unique(environment for _, environment in both),
+                unique(workload for workload, _ in pairs),
+                unique(environment for _, environment in pairs),
             ),
         )
         runs = tuple(
             PlannedRun(_typed(run["index"], int), _file(run["file"]), workload, environment)
-            for run, (workload, environment) in zip(listed, both, strict=True)
+            for run, (workload, environment) in zip(listed, pairs, strict=True)
         )
     else:
-        parts = tuple(_part(each) for each in _typed(plan.get("parts"), list))
-        runs = tuple(_run(each, parts) for each in listed)
+        parts = tuple(_part(item) for item in _typed(plan.get("parts"), list))
+        runs = tuple(_run(item, parts) for item in listed)
     if [run.index for run in runs] != list(range(1, len(runs) + 1)):
-        raise ValueError("runs are not counted from 1 on")
+        raise ValueError("runs are not numbered from 1")
     if len({run.file for run in runs}) < len(runs):
-        raise ValueError("two runs have one file")
+        raise ValueError("two runs have the same file")
     return Plan(
         study=_text(plan.get("study", "")),
         parts=parts,
@@ -113,7 +113,7 @@ def parse(value: JSON) -> Plan:
         preset=_words(plan.get("preset")),
         settings=_settings(plan),
         problems={
-            int(index): tuple(_problem(each) for each in _typed(found, list))
+            int(index): tuple(_problem(item) for item in _typed(found, list))
             for index, found in _typed(plan.get("problems", {}), dict).items()
             if found and 1 <= int(index) <= len(runs)
         },
@@ -125,7 +125,7 @@ def _settings(plan: Mapping[str, JSON]) -> dict[str, JSON]:
     gpus = _maybe(plan.get("gpus"), list)
     interval = _number(plan.get("interval_seconds"))
     if interval is not None and not SHORTEST_INTERVAL <= interval <= LONGEST_INTERVAL:
-        raise ValueError("no such interval")
+        raise ValueError("invalid interval")
     return {
         "interval_seconds": interval,
         "duration_seconds": _number(plan.get("duration_seconds")),
@@ -147,11 +147,11 @@ def _part(value: JSON) -> Part:
     warmup, margin = _typed(part.get("warmup_blocks"), int), _number(part.get("margin"))
     cool_down = _number(part.get("cool_down_seconds"))
     if blocks is not None and not 1 <= blocks <= MOST_BLOCKS:
-        raise ValueError("no such number of blocks")
+        raise ValueError("invalid number of blocks")
     if warmup not in (0, 1) or margin is None or not SMALLEST_MARGIN <= margin <= LARGEST_MARGIN:
-        raise ValueError("no such design")
+        raise ValueError("invalid design")
     if cool_down is None or cool_down < 0:
-        raise ValueError("no such cool-down")
+        raise ValueError("invalid cool-down")
     sweep = _typed(part.get("sweep"), dict)
     return Part(
         name=_text(part.get("name")),
@@ -173,7 +173,7 @@ def _run(run: Mapping[str, JSON], parts: Sequence[Part]) -> PlannedRun:
         raise ValueError("places count from 0")
     part = parts[place]
     if block is not None and block > (part.blocks or 0):
-        raise ValueError("a block that the part does not have")
+        raise ValueError("the part has no such block")
     return PlannedRun(
         index=_typed(run.get("index"), int),
         file=_file(run.get("file")),
@@ -185,47 +185,47 @@ def _run(run: Mapping[str, JSON], parts: Sequence[Part]) -> PlannedRun:
 
 
 def _workload(value: JSON) -> Workload:
-    found = _typed(value, dict)
-    parameters = _typed(found.get("parameters", {}), dict)
+    workload = _typed(value, dict)
+    parameters = _typed(workload.get("parameters", {}), dict)
     return Workload(
-        name=_text(found.get("name")),
-        kind=_text(found.get("kind", "workload")),
-        arguments=tuple(_text(each) for each in _typed(found.get("arguments", []), list)),
-        parameters={name: _plain(each) for name, each in parameters.items()},
+        name=_text(workload.get("name")),
+        kind=_text(workload.get("kind", "workload")),
+        arguments=tuple(_text(item) for item in _typed(workload.get("arguments", []), list)),
+        parameters={name: _plain(item) for name, item in parameters.items()},
     )
 
 
 def _environment(value: JSON) -> Environment:
-    found = _typed(value, dict)
+    environment = _typed(value, dict)
     return Environment(
-        kind=_text(found.get("kind")),
-        label=_text(found.get("label")),
-        image=_words(found.get("image")),
-        python=_words(found.get("python")),
-        mounts=tuple(_mount(_text(each)) for each in _typed(found.get("mounts", []), list)),
-        shm_bytes=_maybe(found.get("shm_bytes"), int),
-        memory_bytes=_maybe(found.get("memory_bytes"), int),
-        network=_words(found.get("network")),
-        pull=_typed(found.get("pull", False), bool),
+        kind=_text(environment.get("kind")),
+        label=_text(environment.get("label")),
+        image=_words(environment.get("image")),
+        python=_words(environment.get("python")),
+        mounts=tuple(_mount(_text(item)) for item in _typed(environment.get("mounts", []), list)),
+        shm_bytes=_maybe(environment.get("shm_bytes"), int),
+        memory_bytes=_maybe(environment.get("memory_bytes"), int),
+        network=_words(environment.get("network")),
+        pull=_typed(environment.get("pull", False), bool),
     )
 
 
 def _mount(text: str) -> Mount:
     source, target, *mode = text.split(":")
     if mode not in ([], ["rw"]):
-        raise ValueError("no mount")
+        raise ValueError("invalid mount")
     return Mount(source, target, bool(mode))
 
 
 def _problem(value: JSON) -> Problem:
-    found = with_hint(_typed(value, dict))
-    return Problem(_text(found["code"]), _text(found["text"]), _words(found.get("hint")))
+    problem = with_hint(_typed(value, dict))
+    return Problem(_text(problem["code"]), _text(problem["text"]), _words(problem.get("hint")))
 
 
 def _file(value: JSON) -> str:
     name = _text(value)
     if name != Path(name).name or not name.endswith(SUFFIX) or "\0" in name:
-        raise ValueError("no plain file name")
+        raise ValueError("not a plain file name")
     return name
 
 
@@ -233,9 +233,9 @@ Kind = TypeVar("Kind")
 
 
 def _typed(value: JSON, kind: type[Kind]) -> Kind:
-    """``value`` of exactly that type: a truth value is no integer."""
+    """Return ``value`` if it has exactly this type: a bool is not an int."""
     if type(value) is not kind:
-        raise TypeError(f"{value!r:.50} is no {kind.__name__}")
+        raise TypeError(f"{value!r:.50} is not of type {kind.__name__}")
     return value
 
 
@@ -245,7 +245,7 @@ def _maybe(value: JSON, kind: type[Kind]) -> Kind | None:
 
 def _text(value: JSON) -> str:
     text = _typed(value, str)
-    text.encode()  # a lone surrogate is no text
+    text.encode()  # refuses lone surrogates
     return text
 
 
@@ -255,11 +255,11 @@ def _words(value: JSON) -> str | None:
 
 def _number(value: JSON) -> float | None:
     if value is not None and number(value) is None:
-        raise TypeError("no number")
+        raise TypeError("not a number")
     return None if value is None else float(value)
 
 
 def _plain(value: JSON) -> JSON:
     if value is None or isinstance(value, (str, bool)) or number(value) is not None:
         return value
-    raise TypeError("no plain value")
+    raise TypeError("not a plain value")

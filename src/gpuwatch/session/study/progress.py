@@ -1,4 +1,4 @@
-"""How far a study is: where a run stands in it, what comes after, what became of all of it."""
+"""Progress of a study: the position of a run, the next run, and how all runs ended."""
 
 from __future__ import annotations
 
@@ -25,42 +25,43 @@ _BAD = frozenset({"failed", "killed", "lost", _UNREADABLE})
 
 @dataclass(frozen=True)
 class StudyPosition:
-    """Where a run stands among the several of its study."""
+    """Position of a run in a study of several runs."""
 
     number: int
-    """Counts from 1, among ``total`` runs."""
+    """From 1 to ``total``."""
     total: int
     failed: int
-    """Runs before it that failed, were killed or lost."""
+    """Earlier runs that failed, were killed, lost or cannot be read."""
     not_run: int
-    """Runs before it that could not be started."""
+    """Earlier runs that could not be started."""
     to_come: int
-    """Runs after it that are to be started; those known to be impossible are left out."""
+    """Later runs still to be started, without those known to be impossible."""
     block: int | None = None
-    """Its block: 0 is the warm-up block; ``None``: the study has none."""
+    """Its block; 0 is the warm-up block. ``None``: its part has no blocks."""
     blocks: int | None = None
     """Judged blocks of its part."""
     part: str | None = None
-    """The name of its part, where the study has several."""
+    """The name of its part, if the study has several."""
     seconds_left: float | None = None
-    """Until the last run of the study has ended, from what its runs took so far; ``None``: not
-    known, or nothing is running."""
+    """Until the end of the study's last run, estimated from its earlier runs; ``None``: not known,
+    or nothing is running."""
 
 
 @dataclass(frozen=True)
 class Following:
-    """The run that a study has after another one."""
+    """The next run of a study."""
 
     place: int
-    """Counts from 1, among ``total`` runs."""
+    """From 1 to ``total``."""
     total: int
     label: str
     path: Path
-    """Its session, there once it has begun."""
+    """Its session, which exists once it has begun."""
 
 
 def place(path: Path) -> StudyPosition | None:
-    """Where ``path`` stands in its study; ``None`` without a plan that has it among several."""
+    """The position of session ``path`` in its study; ``None`` unless it is one of several planned
+    runs."""
     plan = read(path.parent)
     run = _run(plan, path.name)
     if plan is None or run is None or len(plan.runs) < 2:
@@ -68,18 +69,18 @@ def place(path: Path) -> StudyPosition | None:
     metas = {each.name: _meta(each) for each in sessions_in(path.parent)}
     before = plan.runs[: run.index - 1]
     ends = _ends(path.parent, before, metas)
-    rest = [each for each in plan.runs[run.index :] if each.index not in plan.problems]
+    to_come = [each for each in plan.runs[run.index :] if each.index not in plan.problems]
     part = plan.parts[run.part]
     return StudyPosition(
         number=run.index,
         total=len(plan.runs),
         failed=sum(ends[end] for end in _BAD),
         not_run=ends[_DID_NOT_RUN],
-        to_come=len(rest),
+        to_come=len(to_come),
         block=run.block,
         blocks=part.blocks,
         part=part.name if len(plan.parts) > 1 else None,
-        seconds_left=_left(path, run, rest, metas),
+        seconds_left=_left(path, run, to_come, metas),
     )
 
 
@@ -95,9 +96,9 @@ def place_words(plan: Plan, run: PlannedRun) -> str:
 def seconds_to_go(
     runs: Sequence[PlannedRun], timings: Sequence[Timing], pause: float | None = None
 ) -> float | None:
-    """How long ``runs`` will take, from the others of their study; ``None``: it is not known.
+    """How long ``runs`` will take, estimated from other runs of the study; ``None``: not known.
 
-    ``pause`` is one between two runs that no timing shows yet, in seconds.
+    ``pause``: an additional observed pause between two runs, in seconds, not in ``timings`` yet.
     """
     known = of_study(timings)
     if pause is not None:
@@ -106,20 +107,20 @@ def seconds_to_go(
 
 
 def tally(folder: Path) -> str | None:
-    """``3 runs: 1 finished, 1 failed, 1 did not run``; ``None`` while the study goes on, and
-    without a plan of several runs."""
+    """``3 runs: 1 finished, 1 failed, 1 did not run``; ``None`` while the study goes on, or if its
+    plan has fewer than two runs."""
     plan = read(folder)
     if plan is None or len(plan.runs) < 2 or recorder_alive(folder):
         return None
     ends = _ends(folder, plan.runs, {each.name: _meta(each) for each in sessions_in(folder)})
     if any(ends[state.value] for state in (State.QUEUED, State.STARTING, State.RUNNING)):
         return None
-    told = ", ".join(f"{ends[end]} {end}" for end in _ENDS if ends[end])
-    return f"{len(plan.runs)} runs: {told}"
+    counts = ", ".join(f"{ends[end]} {end}" for end in _ENDS if ends[end])
+    return f"{len(plan.runs)} runs: {counts}"
 
 
 def following(path: Path) -> Following | None:
-    """The next run of the study that ``path`` belongs to; one that cannot run is left out."""
+    """The run after session ``path`` in its study, skipping runs that cannot start."""
     plan = read(path.parent)
     run = _run(plan, path.name)
     if plan is None or run is None:
@@ -132,14 +133,12 @@ def following(path: Path) -> Following | None:
 
 
 def recorder_alive(folder: Path) -> bool:
-    """Whether a recorder of the study still runs here, before its first session as well: more may
-    come."""
+    """Whether a recorder of the study still runs here, also before its first session."""
     return recorder_of(folder) is not None or is_held(folder)
 
 
 def recorder_of(folder: Path) -> ProcessId | None:
-    """The process that records the study here, from its first session on, between two runs as
-    well."""
+    """The process that records the study here, from its first session on, also between runs."""
     for path in reversed(sessions_in(folder)):
         recorder = process_id((_meta(path) or {}).get("recorder"))
         if recorder is not None and recorder.alive():
@@ -157,7 +156,7 @@ def _left(
     rest: Sequence[PlannedRun],
     metas: Mapping[str, Mapping[str, JSON] | None],
 ) -> float | None:
-    """Seconds until ``run``, which goes on, and ``rest`` after it have ended."""
+    """Seconds until the current ``run`` and the ``rest`` after it have ended."""
     meta = metas.get(path.name)
     if meta is None or not status(meta, path).live:
         return None
@@ -167,16 +166,16 @@ def _left(
         if each is not None and (found := of_session(each, path.with_name(name))) is not None
     ]
     started = number(mapping(meta.get("clock")).get("unix_ns"))
-    this, later = seconds_to_go([run], timings), seconds_to_go([run, *rest], timings)
-    if this is None or later is None or started is None:
+    current, all_left = seconds_to_go([run], timings), seconds_to_go([run, *rest], timings)
+    if current is None or all_left is None or started is None:
         return None
-    return later - min(this, max(0.0, time.time() - started / 1e9))
+    return all_left - min(current, max(0.0, time.time() - started / 1e9))
 
 
 def _ends(
     folder: Path, runs: Sequence[PlannedRun], metas: Mapping[str, Mapping[str, JSON] | None]
 ) -> Counter[str]:
-    """How many of ``runs`` ended how, as their sessions tell."""
+    """Count the ends of ``runs``, according to their sessions."""
     ends: Counter[str] = Counter()
     for run in runs:
         if run.file not in metas:
@@ -189,7 +188,7 @@ def _ends(
 
 
 def _meta(path: Path) -> dict[str, JSON] | None:
-    """``None`` where the session cannot be read."""
+    """``None`` if the session cannot be read."""
     try:
         with SessionReader(path) as reader:
             return reader.meta()

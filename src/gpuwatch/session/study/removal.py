@@ -1,4 +1,4 @@
-"""Removing sessions and studies: what gpuwatch wrote in a folder, and nothing else."""
+"""Removes sessions and studies: only files that gpuwatch wrote, and nothing else."""
 
 from __future__ import annotations
 
@@ -26,56 +26,60 @@ OF_A_STUDY = frozenset(
         "recorder.log",
     }
 )
-"""Files that gpuwatch writes beside the sessions of a study that it planned."""
+"""Files that gpuwatch writes beside the sessions of a planned study."""
 _SESSION = re.compile(r"\.gpuwatch(\.lost-\d+)?(-journal)?$")
 _HALF_WRITTEN = re.compile(r"\.(?P<name>.+)\.(\d+|new(-journal)?)")
 
 
 @dataclass(frozen=True)
 class Removal:
-    """What goes of one folder."""
+    """What to remove from one folder."""
 
     folder: Path
     sessions: tuple[str, ...]
-    """File names of the sessions that go."""
+    """File names of the sessions to remove."""
     files: tuple[str, ...]
-    """All files that go: sessions, their journals, of a whole study what is beside them."""
+    """All files to remove: sessions and journals; for a whole study also the other files."""
     bytes: int
     whole: bool
-    """No session stays."""
+    """Whether no session stays."""
     kept: tuple[str, ...] = ()
-    """What stays of a whole study's folder: not of gpuwatch's making, or links."""
+    """What stays of a whole study's folder: files not from gpuwatch, and links."""
     ours: bool = False
-    """gpuwatch made the folder, for a study; it goes when it is empty."""
+    """Whether gpuwatch created the folder for a study, so that it is removed when empty."""
 
 
 def removal(folder: Path, sessions: Collection[str] | None) -> Removal:
-    """What goes with ``sessions`` (file names) of a folder, or, for ``None``, with all of them.
+    """What to remove with ``sessions`` (file names; ``None``: all) of a folder.
 
     Raises:
         StorageError: the folder cannot be read.
     """
     try:
         with os.scandir(folder) as entries:
-            found = {entry.name: entry.stat(follow_symlinks=False) for entry in entries}
+            by_name = {entry.name: entry.stat(follow_symlinks=False) for entry in entries}
     except OSError as error:
-        raise StorageError(f"cannot read {folder}: {error.strerror}", "see who owns it") from error
-    files = {name: known.st_size for name, known in found.items() if stat.S_ISREG(known.st_mode)}
-    there = [name for name in files if name.endswith(".gpuwatch")]
-    going = sorted(there if sessions is None else set(there) & set(sessions))
-    whole = len(going) == len(there)
+        raise StorageError(
+            f"cannot read {folder}: {error.strerror}", "check who owns it"
+        ) from error
+    files = {
+        name: status.st_size for name, status in by_name.items() if stat.S_ISREG(status.st_mode)
+    }
+    existing = [name for name in files if name.endswith(".gpuwatch")]
+    going = sorted(existing if sessions is None else set(existing) & set(sessions))
+    whole = len(going) == len(existing)
     ours = PLAN in files and read(folder) is not None
     if whole:
-        gone = [name for name in files if _is_own(name, folder, planned=ours)]
+        removed = [name for name in files if _is_own(name, folder, planned=ours)]
     else:
-        gone = [each for name in going for each in (name, f"{name}-journal") if each in files]
+        removed = [each for name in going for each in (name, f"{name}-journal") if each in files]
     return Removal(
         folder,
         tuple(going),
-        tuple(sorted(gone)),
-        sum(files[name] for name in gone),
+        tuple(sorted(removed)),
+        sum(files[name] for name in removed),
         whole,
-        tuple(sorted(found.keys() - set(gone))) if whole else (),
+        tuple(sorted(by_name.keys() - set(removed))) if whole else (),
         ours,
     )
 
@@ -89,27 +93,27 @@ def _is_own(name: str, folder: Path, *, planned: bool) -> bool:
 
 
 def remove(what: Removal) -> None:
-    """Carry it out, while no recorder can go through the study; links are never followed.
+    """Carry out a removal while holding the study's lock; never follows links.
 
     Raises:
-        UsageError: a recorder goes through the study.
-        StorageError: something cannot be removed; what was removed before is gone.
+        UsageError: a recorder is running the study.
+        StorageError: something cannot be removed; files removed before that are gone.
     """
     try:
         with held(what.folder), _opened(what.folder) as fd:
-            # The plan last: without it the rest would be nobody's.
+            # The plan last: without it the rest would not count as gpuwatch's.
             for name in sorted(what.files, key=lambda name: name == PLAN):
                 with contextlib.suppress(FileNotFoundError):
                     os.unlink(name, dir_fd=fd)
     except OSError as error:
         raise StorageError(
             f"cannot remove {error.filename} in {what.folder}: {error.strerror}",
-            "see who owns the folder",
+            "check who owns the folder",
         ) from error
     if not what.whole:
         labels.forget(what.folder, what.sessions)
     elif what.ours and not what.kept:
-        with contextlib.suppress(OSError):  # somebody put a file there just now
+        with contextlib.suppress(OSError):  # somebody just put a file there
             what.folder.rmdir()
 
 

@@ -1,8 +1,8 @@
-"""Whether a plan is this user's own: a study's folder may come from anybody, and may be writable by
-others, while `gpuwatch resume` runs what its plan says.
+"""Signs plans, so that `gpuwatch resume` runs commands only from this user's own plans.
 
-A plan is signed when its study is started, with a key in the user's state folder (HMAC-SHA-256).
-What is learned later, why runs could not be started, is not signed.
+A study's folder may come from anybody, or be writable by others. A plan is signed when its study
+starts, with a key in the user's state folder (HMAC-SHA-256). Problems added later, which say why
+runs could not be started, are not signed.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ _BYTES = 32
 
 
 def sign(plan: Plan) -> str | None:
-    """The signature of ``plan``; ``None`` where no key can be kept."""
+    """The signature of ``plan``; ``None`` if no key can be stored."""
     with contextlib.suppress(OSError, StorageError):
         _make_key()
     key = _key()
-    # As it is read again, where a whole number has become a decimal one.
+    # Signed in the form read back from JSON, where some integers have become floats.
     return None if key is None else _signature(parse(json.loads(json.dumps(document(plan)))), key)
 
 
 def is_own(plan: Plan) -> bool:
-    """Whether ``plan``, as it was read, is what this user started."""
+    """Whether ``plan``, as read, is what this user started."""
     import hmac
 
     key = _key()
@@ -40,7 +40,7 @@ def is_own(plan: Plan) -> bool:
 
 
 def _signature(plan: Plan, key: bytes) -> str:
-    import hmac  # with it come 3 MiB of OpenSSL, which a recording of the machine needs not
+    import hmac  # loads 3 MiB of OpenSSL, which a recording of the machine does not need
 
     signed = {
         name: value
@@ -51,20 +51,20 @@ def _signature(plan: Plan, key: bytes) -> str:
 
 
 def _key() -> bytes | None:
-    """The key; ``None`` where there is none that only this user can have made and read."""
+    """The key; ``None`` unless it exists and only this user could have written and read it."""
     try:
         fd = os.open(paths.signing_key(), os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
         return None
     with open(fd, "rb") as file:
-        found = os.fstat(fd)
-        private = found.st_uid == os.geteuid() and not found.st_mode & 0o077
-        key = file.read(_BYTES) if stat.S_ISREG(found.st_mode) and private else b""
+        status = os.fstat(fd)
+        private = status.st_uid == os.geteuid() and not status.st_mode & 0o077
+        key = file.read(_BYTES) if stat.S_ISREG(status.st_mode) and private else b""
     return key if len(key) == _BYTES else None
 
 
 def _make_key() -> None:
-    """Make the key, unless there is one.
+    """Create the key if it does not exist.
 
     Raises:
         OSError, StorageError: it cannot be written.

@@ -1,4 +1,4 @@
-"""A study on disk: the folder of one command, with its plan, its sessions and its summary."""
+"""A study on disk: one folder with its plan, its sessions and its summary."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ def slug(text: str) -> str:
 
 
 def create(out: Path, plan: Plan) -> Path:
-    """Make ``out/STUDY`` with ``plan``, whose name becomes the folder's; returns the new folder.
+    """Create the folder ``out/STUDY`` with ``plan`` and return it; the plan gets the folder's name.
 
     Raises:
         StorageError: the folder or the plan cannot be written.
-        UsageError: the plan is larger than what is read again.
+        UsageError: the plan is larger than readers accept.
     """
     names = dict.fromkeys(slug(run.workload.name) for run in plan.runs)
     stem = f"{slug(plan.preset or '+'.join(names))[:80]}-{time.strftime('%Y%m%d-%H%M%S')}"
@@ -62,16 +62,16 @@ def create(out: Path, plan: Plan) -> Path:
 
 
 def _signed(plan: Plan) -> str | None:
-    """The signature of a plan that can be gone on with: not of a recording of the machine."""
+    """The signature of a plan that can be resumed; ``None`` for a recording of the machine."""
     return None if plan.runs[0].workload.kind == "machine" else sign(plan)
 
 
 def write(folder: Path, plan: Plan) -> None:
-    """Replace the plan in ``folder``; it is on the disk then.
+    """Replace the plan in ``folder`` and flush it to the disk.
 
     Raises:
         OSError: it cannot be written.
-        UsageError: it is larger than what is read again.
+        UsageError: it is larger than readers accept.
     """
     output.write_text(folder / PLAN, _text(plan), flush=True)
     _flush(folder)
@@ -79,17 +79,17 @@ def write(folder: Path, plan: Plan) -> None:
 
 def _text(plan: Plan) -> str:
     text = json.dumps(document(plan), indent=1) + "\n"
-    if len(text) > LARGEST:  # all of it is ASCII
+    if len(text) > LARGEST:  # characters are bytes: it is ASCII
         size, limit = len(text) / (1 << 20), LARGEST >> 20
         raise UsageError(
-            f"the plan of {len(plan.runs)} runs takes {size:.1f} MiB; at most {limit} MiB are read",
+            f"the plan of {len(plan.runs)} runs takes {size:.1f} MiB; the limit is {limit} MiB",
             "ask for fewer runs or cases, or put a long command into a script",
         )
     return text
 
 
 def _flush(folder: Path) -> None:
-    """Bring the names in ``folder`` to the disk, where its file system can."""
+    """Flush the file names in ``folder`` to the disk, if the file system supports it."""
     with contextlib.suppress(OSError):
         fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
@@ -99,29 +99,31 @@ def _flush(folder: Path) -> None:
 
 
 def note(folder: Path, problems: Mapping[int, Sequence[Problem]]) -> None:
-    """Write into the plan why runs of it, by index, are not started; an empty list takes it back.
+    """Write into the plan why runs, by index, are not started; an empty list clears the entry.
 
     Best effort: a plan that cannot be read or written stays as it is.
     """
-    known = read(folder) if problems else None
-    if known is not None:
-        told = {**known.problems, **{index: tuple(found) for index, found in problems.items()}}
+    plan = read(folder) if problems else None
+    if plan is not None:
+        merged = {**plan.problems, **{index: tuple(found) for index, found in problems.items()}}
         with contextlib.suppress(OSError, UsageError):
-            write(folder, replace(known, problems={i: told[i] for i in sorted(told) if told[i]}))
+            write(
+                folder, replace(plan, problems={i: merged[i] for i in sorted(merged) if merged[i]})
+            )
 
 
 def note_rest(folder: Path, problem: Problem) -> None:
-    """Write into the plan why the runs that never had their turn did not run. Best effort."""
-    known = read(folder)
-    if known is not None:
-        rest = [run for run in known.runs if not os.path.exists(folder / run.file)]
-        note(folder, {run.index: [problem] for run in rest if run.index not in known.problems})
+    """Write ``problem`` into the plan for all runs that never had their turn. Best effort."""
+    plan = read(folder)
+    if plan is not None:
+        waiting = [run for run in plan.runs if not os.path.exists(folder / run.file)]
+        note(folder, {run.index: [problem] for run in waiting if run.index not in plan.problems})
 
 
 _A_LOOK = 0.5
-"""Seconds for which :func:`is_held`, in another process, cannot keep a recorder from starting."""
+"""Seconds to retry the lock: a brief :func:`is_held` elsewhere must not block a recorder."""
 STUDY_ENDED = "study-ended"
-"""Code of the problem of a run that never had its turn."""
+"""Problem code of a run that never had its turn."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +133,7 @@ class NotRun:
     label: str
     problems: tuple[Problem, ...]
     index: int | None = None
-    """Its place in the plan, from 1 on."""
+    """Its position in the plan, from 1."""
 
     @property
     def why(self) -> str:
@@ -140,7 +142,7 @@ class NotRun:
 
     @property
     def hint(self) -> str | None:
-        """How to fix it."""
+        """How to fix the first problem."""
         return self.problems[0].hint
 
     @property
@@ -150,20 +152,22 @@ class NotRun:
 
 
 def not_run(folder: Path) -> list[NotRun]:
-    """The runs of the plan that did not take place; empty where the plan cannot be read."""
-    known = read(folder)
-    if known is None or not known.problems:
+    """The runs of the plan that did not take place; empty if the plan cannot be read."""
+    plan = read(folder)
+    if plan is None or not plan.problems:
         return []
-    told = labels(known.runs)
-    return [NotRun(told[index - 1], problems, index) for index, problems in known.problems.items()]
+    run_labels = labels(plan.runs)
+    return [
+        NotRun(run_labels[index - 1], problems, index) for index, problems in plan.problems.items()
+    ]
 
 
 @contextlib.contextmanager
 def held(folder: Path) -> Iterator[None]:
-    """Be the only recorder that goes through the study, for as long as this process lives.
+    """Be the only recorder of the study, until the end of the block or of this process.
 
     Raises:
-        UsageError: another one does.
+        UsageError: the study has another recorder.
     """
     fd, plan = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC), -1
     try:
@@ -171,12 +175,13 @@ def held(folder: Path) -> Iterator[None]:
         while not _locked(fd, fcntl.LOCK_EX):
             if time.monotonic() > deadline:
                 raise UsageError(
-                    f"another recorder goes through {folder}", "watch it: gpuwatch attach"
+                    f"another recorder is already running the study {folder}",
+                    "watch it: gpuwatch attach",
                 )
             time.sleep(_A_LOOK / 10)
-        with contextlib.suppress(OSError):  # what :func:`holder` knows a recorder by
+        with contextlib.suppress(OSError):  # by which :func:`holder` recognises a recorder
             plan = os.open(folder / PLAN, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
-        with contextlib.suppress(OSError):  # half-made by recorders that were killed
+        with contextlib.suppress(OSError):  # left by killed recorders
             for unfinished in folder.glob(f".{PLAN}.*"):
                 unfinished.unlink()
         yield
@@ -187,8 +192,7 @@ def held(folder: Path) -> Iterator[None]:
 
 
 def is_held(folder: Path) -> bool:
-    """Whether a recorder goes through the study; unknown, and so ``False``, where the file system
-    has no locks."""
+    """Whether the study has a recorder; ``False`` also on file systems without locks."""
     try:
         fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError:
@@ -200,8 +204,8 @@ def is_held(folder: Path) -> bool:
 
 
 def holder(folder: Path, session: Path | None = None) -> ProcessId | None:
-    """The recorder that goes through the study, by its lock, and has ``session`` open; ``None``:
-    none of this user's here."""
+    """This user's recorder of the study, found by its lock, that has ``session`` open; ``None`` if
+    there is none here."""
     try:
         inode = str(folder.stat().st_ino)
         locks = [line.split() for line in Path("/proc/locks").read_text().splitlines()]
@@ -209,15 +213,15 @@ def holder(folder: Path, session: Path | None = None) -> ProcessId | None:
         return None
     for _, kind, _, access, pid, place, *_ in (line for line in locks if len(line) >= 8):
         locked = (kind, access) == ("FLOCK", "WRITE") and place.rpartition(":")[2] == inode
-        # Inodes have the same number on several file systems, and anybody may lock a folder.
+        # Inode numbers repeat across file systems, and anybody can lock a folder.
         if locked and _goes_through(pid, folder, session):
             return identify(int(pid))
     return None
 
 
 def _goes_through(pid: str, folder: Path, session: Path | None) -> bool:
-    """Whether a process of this user has the folder and a plan open, as :func:`held` has them, and
-    the session."""
+    """Whether a process of this user has the folder and a plan open, as in :func:`held`, and the
+    session."""
     try:
         if os.stat(f"/proc/{pid}").st_uid != os.geteuid():
             return False
@@ -226,17 +230,17 @@ def _goes_through(pid: str, folder: Path, session: Path | None) -> bool:
         return False
     has_folder = has_plan = False
     has_session = session is None
-    for each in opened:
+    for descriptor in opened:
         with contextlib.suppress(OSError):  # closed since
-            has_folder |= each.samefile(folder)
-            has_session |= session is not None and each.samefile(session)
-            name = os.path.basename(os.readlink(each))
+            has_folder |= descriptor.samefile(folder)
+            has_session |= session is not None and descriptor.samefile(session)
+            name = os.path.basename(os.readlink(descriptor))
             has_plan |= name.removesuffix(" (deleted)") == PLAN
     return has_folder and has_plan and has_session
 
 
 def _locked(fd: int, how: int) -> bool:
-    """Take a lock until ``fd`` is closed; ``False``: somebody else's is in the way."""
+    """Take a lock until ``fd`` is closed; ``False`` if somebody else holds it."""
     try:
         fcntl.flock(fd, how | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -247,10 +251,10 @@ def _locked(fd: int, how: int) -> bool:
 
 
 def set_aside(path: Path) -> Path:
-    """Rename a session that broke off, so that its run can be done again; its new path.
+    """Rename an unfinished session, so that its run can be repeated; returns the new path.
 
-    It stays readable under its new name, and is none of the study's any more. Its journal is rolled
-    back first: from there on it is one file.
+    It stays readable under the new name, but no longer belongs to the study. Its journal is rolled
+    back first, so that only one file remains.
 
     Raises:
         OSError: it cannot be rolled back or renamed.
@@ -261,13 +265,13 @@ def set_aside(path: Path) -> Path:
         number += 1
     new = path.with_name(f"{path.name}.lost-{number}")
     journal = path.with_name(f"{path.name}-journal")
-    if journal.exists():  # of what is no session; it must never lie beside another one
+    if journal.exists():  # not a session's; it must never end up beside another session
         journal.rename(f"{new}-journal")
     return path.rename(new)
 
 
 def sessions_in(folder: Path) -> list[Path]:
-    """The session files of a study, in the order of their numbers."""
+    """The session files of a study, in order of their numbers."""
     return sorted(folder.glob(f"*{SUFFIX}"))
 
 
@@ -279,4 +283,6 @@ def _fresh(out: Path, stem: str) -> Path:
         except FileExistsError:
             continue
         return folder
-    raise StorageError(f"{out} is full of studies named {stem}", "choose another folder with --out")
+    raise StorageError(
+        f"{out} has too many studies named {stem}", "choose another folder with --out"
+    )

@@ -1,7 +1,7 @@
-"""What the summary in a study's folder says, for lists and for screens that follow the study.
+"""Reads a study's summary, for lists and for screens that follow the study.
 
-The file may be anybody's: its size is limited, and values of a wrong type are left out. Only the
-parts that are asked for are parsed: what stands around them, all figures of all runs, is large.
+The file may come from anybody: its size is limited, and values of a wrong type are left out. Only
+the requested parts are parsed, because the rest, all figures of all runs, is large.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from gpuwatch.core.text import clean
 from gpuwatch.session.study.study_folder import SUMMARY_JSON
 
 KINDS = ("same", "slower", "faster", "small", "can't tell", "invalid", "described")
-"""A verdict in one word."""
+"""One word for each verdict."""
 LARGEST = 32 << 20
-"""Bytes of the file."""
+"""Most bytes of the file."""
 MOST_CONTRASTS, MOST_SAYINGS = 32, 12
 _LONGEST_NAME, _LONGEST_SAYING = 200, 400
 _MOST_PAIRS = 1e6
@@ -27,7 +27,7 @@ _MOST_PAIRS = 1e6
 
 @dataclass(frozen=True)
 class Contrast:
-    """What a study says of one environment against its baseline."""
+    """The verdict of a study on one environment against its baseline."""
 
     case: str
     baseline: str
@@ -39,7 +39,7 @@ class Contrast:
     low: float | None
     high: float | None
     pairs: int
-    """Blocks (unpaired: runs of a side) that it rests on."""
+    """Blocks behind it (unpaired: runs per side)."""
 
 
 @dataclass(frozen=True)
@@ -52,25 +52,24 @@ class SummarySentence:
 
 
 def contrasts(folder: Path) -> tuple[Contrast, ...]:
-    """Every contrast that has a verdict; empty without a summary that can be read."""
+    """Every contrast with a verdict; empty without a readable summary."""
     content = _content(folder / SUMMARY_JSON)
     return tuple(_contrasts(_part(content, "questions")))[:MOST_CONTRASTS]
 
 
 def sayings(folder: Path) -> tuple[SummarySentence, ...]:
-    """The sentences of verdicts, then of sweeps and of the noise; empty without a summary that can
-    be read."""
+    """The sentences on verdicts, then on sweeps and noise; empty without a readable summary."""
     content = _content(folder / SUMMARY_JSON)
-    said = (
+    sentences = (
         SummarySentence(clean(kind, 20), clean(text, _LONGEST_SAYING))
-        for kind, text in _said(content)
+        for kind, text in _sentences(content)
         if isinstance(text, str) and text
     )
-    return tuple(each for each, _ in zip(said, range(MOST_SAYINGS), strict=False))
+    return tuple(sentence for sentence, _ in zip(sentences, range(MOST_SAYINGS), strict=False))
 
 
 def _content(path: Path) -> bytes:
-    """What is in the file; nothing of one that is too large, or no regular file."""
+    """Content of the file; empty if it is too large or not a regular file."""
     try:
         content = read_regular(path, LARGEST)
     except OSError:
@@ -79,16 +78,16 @@ def _content(path: Path) -> bytes:
 
 
 def _part(content: bytes, key: str) -> JSON:
-    """A value of the document, found by how ``report.session.json.dumps`` begins each: on a
-    line of its own, two blanks in. No string of JSON holds a line's end."""
-    begin = f'\n  "{key}": '.encode()
-    at = content.find(begin)
-    if at < 0:
+    """A top-level value, found without parsing the rest: ``report.session.json.dumps`` puts each
+    key on its own line, indented by two, and JSON strings contain no line breaks."""
+    marker = f'\n  "{key}": '.encode()
+    start = content.find(marker)
+    if start < 0:
         return None
-    at += len(begin)
-    ends = [end for mark in (b'\n  "', b"\n}") if (end := content.find(mark, at)) >= 0]
+    start += len(marker)
+    ends = [end for mark in (b'\n  "', b"\n}") if (end := content.find(mark, start)) >= 0]
     try:
-        return json.loads(content[at : min(ends, default=at)].rstrip().removesuffix(b","))
+        return json.loads(content[start : min(ends, default=start)].rstrip().removesuffix(b","))
     except (ValueError, RecursionError):
         return None
 
@@ -117,7 +116,7 @@ def _contrasts(questions: JSON) -> Iterator[Contrast]:
             )
 
 
-def _said(content: bytes) -> Iterator[tuple[JSON, JSON]]:
+def _sentences(content: bytes) -> Iterator[tuple[JSON, JSON]]:
     for question in _dicts(_part(content, "questions")):
         for contrast in _dicts(question.get("contrasts")):
             yield mapping(contrast.get("verdict")).get("kind"), contrast.get("sentence")
@@ -135,5 +134,5 @@ def _name(value: JSON) -> str | None:
 
 
 def _at(labels: list[str | None], place: JSON) -> str | None:
-    whole = isinstance(place, int) and not isinstance(place, bool)
-    return labels[place] if whole and 0 <= place < len(labels) else None
+    is_index = isinstance(place, int) and not isinstance(place, bool)
+    return labels[place] if is_index and 0 <= place < len(labels) else None

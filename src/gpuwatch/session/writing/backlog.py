@@ -1,4 +1,4 @@
-"""What waits in memory while a session file cannot be written, kept within bounds."""
+"""Bounds the rows that wait in memory while a session file cannot be written."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from functools import cache
 from gpuwatch.session.writing.statements import Row
 
 MOST_SAMPLES = 200_000
-"""Ticks and rows of processes."""
+"""Ticks and process rows."""
 MOST_LINES, MOST_LINE_BYTES = 200_000, 64 << 20
-"""Lines of the log, and the memory of their texts."""
+"""Log lines, and the memory of their texts."""
 
 _KINDS = {
     "meta": ("INSERT OR REPLACE INTO meta ",),
@@ -26,12 +26,12 @@ _KINDS = {
 
 
 def thinned(rows: Sequence[Row]) -> tuple[list[Row], int]:
-    """What is kept of ``rows``, in their order, and how many that nothing replaces are lost.
+    """Thin out ``rows``, in order; returns the rows kept and the number lost for good.
 
-    Of a key of ``meta`` the newest row is kept, of log lines and samples the newest within their
-    limits. All else is: without its steps and events a run is another one.
+    Keeps the newest row of each key in ``meta``, the newest log lines and samples within their
+    limits, and everything else: steps and events are the essence of a run.
     """
-    samples, lines, bytes_ = MOST_SAMPLES, MOST_LINES, MOST_LINE_BYTES
+    samples_left, lines_left, bytes_left = MOST_SAMPLES, MOST_LINES, MOST_LINE_BYTES
     keys: set[object] = set()
     kept: list[Row] = []
     lost = 0
@@ -43,13 +43,13 @@ def thinned(rows: Sequence[Row]) -> tuple[list[Row], int]:
                 continue
             keys.add(values[0])
         elif kind == "line":
-            lines, bytes_ = lines - 1, bytes_ - sys.getsizeof(values[-1])
-            if lines < 0 or bytes_ < 0:
+            lines_left, bytes_left = lines_left - 1, bytes_left - sys.getsizeof(values[-1])
+            if lines_left < 0 or bytes_left < 0:
                 lost += 1
                 continue
         elif kind == "sample":
-            samples -= 1
-            if samples < 0:
+            samples_left -= 1
+            if samples_left < 0:
                 lost += 1
                 continue
         kept.append(row)

@@ -1,8 +1,8 @@
-"""The tier of steps: the step lines of ten seconds in one row, however many there are.
+"""The step tier: combines the step lines of ten seconds into one row, however many there are.
 
-Up to 256 step times of ten seconds are kept one by one, in their order. Of more those within one
-part in 2,048 of each other are kept as their mean and their number, so that a quantile is off by
-less than that; the shortest and the longest stay what they are.
+Up to 256 step times per bucket are kept one by one, in order. Beyond that, times within one part in
+2,048 of each other are kept as a mean and a count, so that quantiles are off by less than that; the
+shortest and the longest time stay exact.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from gpuwatch.session.rows import StepRow
 from gpuwatch.session.schema import TIER_SECONDS
 
 MOST_SINGLE = 256
-"""Times of a bucket that are kept one by one."""
+"""Most times of a bucket that are kept one by one."""
 RESOLUTION = 1 / 2048
-"""Relative: what times may differ by and be kept as their mean; the most a quantile is off by."""
+"""Relative width within which times are merged, and the largest error of a quantile."""
 
 _BUCKET_NS = TIER_SECONDS * 1_000_000_000
 _PER_LOG = 1 / math.log1p(RESOLUTION)
@@ -30,7 +30,7 @@ SQL = (
     "times, weights, loss, phases, flop, bytes) VALUES "
     "((SELECT max(n) FROM step), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
-"""Written before the next bucket's first line: what it is of are the newest lines of the file."""
+"""Written before the first line of the next bucket, so that it covers the file's newest lines."""
 
 
 @dataclass
@@ -47,11 +47,11 @@ class _Bucket:
     flop: float | None = 0.0
     bytes: float | None = 0.0
     taken: float = 0.0
-    told: bool = True
-    """Every line so far has times that a step can take."""
+    timed: bool = True
+    """Whether every line so far has valid times."""
     times: array[float] = field(default_factory=lambda: array("d"))
     merged: dict[int, list[float]] | None = None
-    """By the logarithm of the time: the sum, and how many."""
+    """``[sum, count]`` of times by the rounded logarithm of the time."""
     shortest: float = math.inf
     longest: float = 0.0
     phases: dict[str, float] = field(default_factory=dict)
@@ -74,14 +74,14 @@ class _Bucket:
 
     def _take(self, line: StepRow) -> None:
         seconds = line.seconds
-        if not seconds or not all(0 < each < math.inf for each in seconds):
-            self.told = False
-        if not self.told or seconds is None:
+        if not seconds or not all(0 < time < math.inf for time in seconds):
+            self.timed = False
+        if not self.timed or seconds is None:
             return
         self.taken += sum(seconds)
         if line.partial:
             first, partial = line.step - len(seconds) + 1, set(line.partial)
-            full = [each for at, each in enumerate(seconds, first) if at not in partial]
+            full = [time for at, time in enumerate(seconds, first) if at not in partial]
         else:
             full = list(seconds)
         if full:
@@ -92,13 +92,13 @@ class _Bucket:
             if len(self.times) <= MOST_SINGLE:
                 return
             full, self.merged = self.times.tolist(), {}
-        for each in full:
-            pair = self.merged.setdefault(_key(each), [0.0, 0.0])
-            pair[0] += each
+        for time in full:
+            pair = self.merged.setdefault(_key(time), [0.0, 0.0])
+            pair[0] += time
             pair[1] += 1
 
     def _pairs(self, merged: dict[int, list[float]]) -> list[tuple[float, float]]:
-        """Sums and numbers, by rising time; the shortest and the longest stand alone."""
+        """``(sum, count)`` by rising time, with the shortest and the longest time on their own."""
         inner = {key: list(pair) for key, pair in merged.items()}
         for extreme in (self.shortest, self.longest):
             pair = inner[_key(extreme)]
@@ -110,14 +110,14 @@ class _Bucket:
     def row(self) -> tuple[object, ...]:
         times: bytes | None = None
         weights: bytes | None = None
-        if self.told and self.merged is None:
+        if self.timed and self.merged is None:
             times = _bytes(self.times)
-        elif self.told and self.merged is not None:
+        elif self.timed and self.merged is not None:
             pairs = self._pairs(self.merged)
             times = _bytes(array("d", [total / count for total, count in pairs]))
             weights = _bytes(array("I", [int(count) for _, count in pairs]))
         loss = self.first_loss, self.last_loss
-        known = [each for each in loss if each is not None]
+        losses = [value for value in loss if value is not None]
         return (
             self.lines,
             self.last.t,
@@ -130,7 +130,7 @@ class _Bucket:
             self.taken,
             times,
             weights,
-            _bytes(array("d", known)) if known else None,
+            _bytes(array("d", losses)) if losses else None,
             json.dumps(self.phases) if self.phases else None,
             self.flop,
             self.bytes,
@@ -138,9 +138,9 @@ class _Bucket:
 
 
 class StepTier:
-    """Collects step lines and gives a bucket's row when the next one begins.
+    """Collects step lines and returns the row of a bucket when the next one begins.
 
-    A bucket has neighbouring lines of ten seconds that are all of the warm-up, or all not.
+    A bucket holds consecutive lines of ten seconds, all in the warm-up or all after it.
     """
 
     def __init__(self) -> None:
@@ -148,7 +148,7 @@ class StepTier:
         self._before: int | None = None
 
     def add(self, line: StepRow) -> list[tuple[str, tuple[object, ...]]]:
-        """Take one line; returns the row now finished, to be written before the line is."""
+        """Add a line; returns the rows now finished, to be written before this line."""
         done, bucket = [], self._bucket
         if bucket is None or not (
             bucket.first.t // _BUCKET_NS == line.t // _BUCKET_NS
@@ -161,7 +161,7 @@ class StepTier:
         return done
 
     def flush(self) -> list[tuple[str, tuple[object, ...]]]:
-        """The row of the bucket under way, which is then empty."""
+        """The row of the current bucket; starts an empty one."""
         bucket, self._bucket = self._bucket, None
         return [] if bucket is None else [(SQL, bucket.row())]
 
@@ -171,7 +171,7 @@ def _key(seconds: float) -> int:
 
 
 def _start(line: StepRow, before: int | None) -> int:
-    """When its first step began, nanoseconds: as of a line among others."""
+    """When the first step of a line began, nanoseconds; not before the previous line."""
     taken = sum(line.seconds) if line.seconds else 0.0
     start = line.t - int(taken * 1e9) if math.isfinite(taken) else line.t
     return min(line.t, start if before is None else max(start, before))

@@ -1,4 +1,4 @@
-"""Writing one session file: creation, transactions, and nothing of threads."""
+"""Creates a session file and writes transactions to it; knows nothing of threads."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from gpuwatch.session.writing.write_hints import room
 from gpuwatch.telemetry.base import Channel
 
 _CACHE_KIB = 512
-"""Of pages that a writer keeps; it goes back to few, and SQLite's own 2 MiB fill up in hours."""
+"""SQLite's page cache: a writer rereads few pages, and the default 2 MiB fill up within hours."""
 
 
 class Durability(enum.Enum):
-    """What a commit survives beside the end of its recorder, which all survive."""
+    """What a commit survives besides the death of its recorder."""
 
     MACHINE = "PRAGMA synchronous=FULL"
-    """A failure of the machine."""
+    """A crash of the machine."""
     NEARLY = "PRAGMA synchronous=NORMAL"
-    """That too, but for the last commit before it."""
+    """A crash of the machine, except for the last commit before it."""
     RECORDER = "PRAGMA synchronous=OFF"
-    """Nothing else: of a recording that nobody keeps."""
+    """Nothing else; for a recording that nobody keeps."""
 
 
 class SessionStore:
-    """A session file open for writing. Used by one thread at a time."""
+    """A session file open for writing. One thread at a time may use it."""
 
     def __init__(self, path: Path, connection: sqlite3.Connection) -> None:
         self.path = path
@@ -44,11 +44,10 @@ class SessionStore:
 
     @property
     def gone(self) -> bool:
-        """Whether the file was deleted, or another one has its name by now; ``False`` while that
-        cannot be seen."""
+        """Whether the file was deleted or replaced; ``False`` if that cannot be checked."""
         try:
             return _file(self.path) != self._file
-        except OSError:  # a folder that may not be entered: that can be fixed
+        except OSError:  # no permission to enter the folder: that can be fixed
             return False
 
     @classmethod
@@ -59,13 +58,13 @@ class SessionStore:
         rows: Iterable[Row] = (),
         safety: Durability = Durability.MACHINE,
     ) -> SessionStore:
-        """Make a new file, readable by its owner alone, that holds ``rows`` from the start.
+        """Create a file, mode 0600, that holds ``rows`` from the start.
 
-        ``channels`` gives each channel with its unit and kind; their order is that of the columns.
-        The file appears under its name only once it is a session.
+        ``channels``: each channel with its unit and kind, in the order of the columns. The file
+        gets its name only when it is a valid session.
 
         Raises:
-            StorageError: the file exists, or cannot be made or written.
+            StorageError: the file exists, or cannot be created or written.
         """
         new, journal = path.with_name(f".{path.name}.new"), path.with_name(f"{path.name}-journal")
         statements: list[Row] = [(sql, ()) for sql in schema.TABLES.values()]
@@ -75,25 +74,25 @@ class SessionStore:
         try:
             if path.exists():
                 raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST))
-            new.unlink(missing_ok=True)  # of one that crashed
+            new.unlink(missing_ok=True)  # left by a crash
             os.close(output.private_file(str(new), os.O_CREAT | os.O_EXCL))
-            making = cls(new, _connect(new, safety))
+            store = cls(new, _connect(new, safety))
             try:
-                making._connection.execute(f"PRAGMA application_id={schema.APPLICATION_ID}")
-                making._connection.execute(f"PRAGMA user_version={schema.VERSION}")
-                making.write([*statements, *rows])
+                store._connection.execute(f"PRAGMA application_id={schema.APPLICATION_ID}")
+                store._connection.execute(f"PRAGMA user_version={schema.VERSION}")
+                store.write([*statements, *rows])
             finally:
-                making.close()
-            # Without a journal beside it a file that is not closed looks like a copy.
+                store.close()
+            # A file that was never closed and has no journal looks like a lone copy.
             os.close(output.private_file(str(journal), os.O_CREAT))
             new.rename(path)
         except (OSError, sqlite3.Error) as error:
-            left = [new, Path(f"{new}-journal")]
-            if not os.path.exists(path):  # else the journal is of the session that is there
-                left.append(journal)
-            for each in left:
+            leftovers = [new, Path(f"{new}-journal")]
+            if not os.path.exists(path):  # else the journal belongs to the existing session
+                leftovers.append(journal)
+            for leftover in leftovers:
                 with contextlib.suppress(OSError):
-                    each.unlink()
+                    leftover.unlink()
             raise StorageError(
                 f"cannot write {path}: {getattr(error, 'strerror', None) or error}",
                 f"{room(path, error)} or choose another --out",
@@ -102,9 +101,9 @@ class SessionStore:
 
     @classmethod
     def reopen(cls, path: Path, safety: Durability = Durability.MACHINE) -> SessionStore:
-        """Open an existing file to go on writing; a broken transaction is rolled back.
+        """Open an existing file to go on writing; rolls back an unfinished transaction.
 
-        A file of an older schema becomes one of the present schema.
+        Upgrades a file of an older schema.
         """
         try:
             store = cls(path, _connect(path, safety))
@@ -120,7 +119,7 @@ class SessionStore:
         return list(self._connection.execute("SELECT device, metric FROM channel ORDER BY id"))
 
     def channel_states(self) -> list[tuple[str, str, str | None]]:
-        """Method, source and reason of every column, in order, as the last change left them."""
+        """Current method, source and reason of every column, in order."""
         sql = (
             "SELECT coalesce(change.method, channel.method), "
             "coalesce(change.source, channel.source), "
@@ -131,7 +130,7 @@ class SessionStore:
         return list(self._connection.execute(sql))
 
     def add_channels(self, start: int, channels: Sequence[tuple[Channel, str, str]]) -> None:
-        """Append columns, the first numbered ``start``."""
+        """Append columns, numbered from ``start`` on."""
         rows: list[Row] = []
         for index, (channel, unit, kind) in enumerate(channels, start):
             rows.append((f"ALTER TABLE tick ADD COLUMN c{index}", ()))
@@ -140,17 +139,17 @@ class SessionStore:
         self.write(rows)
 
     def last(self, table: str) -> int:
-        """The highest ``n`` of a table, -1 when it is empty."""
+        """The highest ``n`` of a table; -1 if it is empty."""
         value = self._connection.execute(f"SELECT max(n) FROM {table}").fetchone()[0]  # noqa: S608
         return -1 if value is None else int(value)
 
     def gpus_used(self) -> dict[str, bool | None]:
-        """Of each GPU what is known of its use."""
+        """Whether the run uses each GPU, by its ID; ``None``: not known."""
         rows = self._connection.execute("SELECT id, used FROM device WHERE kind = 'gpu'")
         return {id_: None if used == NOT_KNOWN else bool(used) for id_, used in rows}
 
     def gpus_seen(self) -> set[str]:
-        """The GPUs on which a process of the run was listed."""
+        """The GPUs on which a process of the run was seen."""
         sql = "SELECT DISTINCT device FROM gpu_process WHERE owned = 1"
         return {device for (device,) in self._connection.execute(sql)}
 
@@ -160,21 +159,21 @@ class SessionStore:
         return self._connection.execute(sql).fetchall()
 
     def ticks_since(self, t: int) -> Iterator[tuple[int, list[int | float | None]]]:
-        """``(t, values)`` of the ticks from ``t`` nanoseconds on: what the tier still lacks."""
+        """``(t, values)`` of the ticks from ``t`` nanoseconds on."""
         rows = self._connection.execute("SELECT * FROM tick WHERE t >= ? ORDER BY n", (t,))
         return ((row[1], list(row[2:])) for row in rows.fetchall())
 
     def write(self, rows: Iterable[Row]) -> None:
-        """One transaction: all of ``rows`` or none.
+        """Write ``rows`` in one transaction, all or none.
 
-        From the first one on the lock that readers share is held: SQLite keeps the journal open
-        then, and saves a look at the file and a wait for its folder in each transaction.
+        After the first one, a shared lock is held: SQLite then keeps the journal open, which saves
+        a check of the file and a sync of its folder in each transaction.
 
         Raises:
-            sqlite3.Error: the rows are not in the file and may be written again later.
+            sqlite3.Error: none of the rows is in the file; they may be written again later.
         """
         execute = self._connection.execute
-        if self.gone:  # SQLite looks for that only where it opens a journal
+        if self.gone:  # SQLite checks that only when it opens a journal
             raise sqlite3.OperationalError("the file was deleted or replaced")
         execute("BEGIN IMMEDIATE")
         try:
@@ -184,15 +183,15 @@ class SessionStore:
         except BaseException:
             with contextlib.suppress(sqlite3.Error):
                 execute("ROLLBACK")
-            self._release()  # SQLite gets over a full disk only once nothing reads any more
+            self._release()  # SQLite recovers from a full disk only if nobody reads
             raise
         if self._held is None:
             self._held = execute("SELECT 1 FROM sqlite_master")
 
     def close(self, *, whole: bool = True) -> None:
-        """Close it; a finished session is one file, without a journal beside it.
+        """Close the file; a complete session has no journal beside it.
 
-        One that is not ``whole`` keeps its journal, by which it is known from a lone copy.
+        One that is not ``whole`` keeps its journal, which tells it from a lone copy.
         """
         self._release()
         if whole:
@@ -224,12 +223,12 @@ def _channel_row(index: int, channel: Channel, unit: str, kind: str) -> Row:
 
 
 def _file(path: Path) -> tuple[int, int] | None:
-    """What tells the file from another of its name; ``None`` where there is none."""
+    """Device and inode, to detect a replaced file; ``None`` if there is none."""
     try:
-        found = path.stat()
+        status = path.stat()
     except (FileNotFoundError, NotADirectoryError):
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 def _connect(path: Path, safety: Durability) -> sqlite3.Connection:

@@ -9,13 +9,13 @@ from gpuwatch.session.schema import TIER_SECONDS, TIER_STATS
 _BUCKET_NS = TIER_SECONDS * 1_000_000_000
 
 _HELD = 20
-"""Ticks that are counted together: a column of them costs little more than one value."""
+"""Ticks counted together: a column of them costs little more than one value."""
 
 Value = float | int | None
 
 
 class Tier:
-    """Collects ticks and gives a finished bucket's rows when the next one begins."""
+    """Collects ticks and returns the rows of a bucket when the next one begins."""
 
     def __init__(self, columns: int) -> None:
         self._columns = columns
@@ -30,7 +30,8 @@ class Tier:
         self._max: list[Value] = [None] * self._columns
 
     def add(self, t: int, values: Sequence[Value]) -> list[tuple[Value, ...]]:
-        """Take one tick at ``t`` ns; returns the rows ``(n, stat, c0, ...)`` now finished."""
+        """Add a tick at ``t`` ns, one value per column; returns the finished rows ``(n, stat, c0,
+        ...)``."""
         bucket = t // _BUCKET_NS
         done = self.flush() if self._bucket not in (None, bucket) else []
         self._bucket = bucket
@@ -40,7 +41,7 @@ class Tier:
         return done
 
     def _take(self) -> None:
-        """Count the ticks that are held."""
+        """Add the held ticks to the statistics."""
         for index, column in enumerate(zip(*self._held, strict=True)):
             known = [value for value in column if value is not None] if None in column else column
             if not known:
@@ -53,7 +54,7 @@ class Tier:
         self._held = []
 
     def flush(self) -> list[tuple[Value, ...]]:
-        """The rows of the bucket under way, which is then empty."""
+        """The rows of the current bucket; starts an empty one."""
         if self._bucket is None:
             return []
         self._take()

@@ -18,23 +18,23 @@ from gpuwatch.session.writing.tier import Tier, Value
 
 COMMIT_SECONDS = 0.5
 MACHINE_COMMIT_SECONDS = 1.0
-"""Of the machine alone, whose ticks cost less than a commit's two waits for the disk."""
+"""For a recording of the machine alone: its ticks cost less than the two disk syncs of a commit."""
 PUMP_SECONDS = 0.1
-"""Between two calls of the pump where there is much for it, and at the start."""
+"""Between two calls of the pump at the start, or if it has much to do."""
 _LIVELY_SECONDS = 2.0
-"""How long the start is."""
+"""Length of the start phase."""
 _LONGEST_SECONDS = 1.5
-"""Between two calls of the pump where ticks wake the writer and are rarer."""
+"""Longest time between two calls of the pump if ticks wake the writer."""
 _FIRST_SECONDS = 0.05
 
 
 class SessionWriter:
-    """Takes rows from any thread, commits them on time, and keeps them while it cannot.
+    """Takes rows from any thread and commits them on time; keeps them while it cannot.
 
-    ``pump`` is called every ``pump_seconds`` in the writing thread and may put rows itself; what
-    it returned last is called after those rows are safely in the file. With ``None`` nothing is
-    drained: a tick wakes the writer, which commits it at once. From one commit to the next it is
-    about ``commit_seconds``.
+    ``pump`` is called every ``pump_seconds`` in the writing thread and may put rows itself; the
+    callback that it returned last is called when those rows are safely in the file. With
+    ``pump_seconds=None`` ticks wake the writer, which commits at once. Commits are about
+    ``commit_seconds`` apart.
     """
 
     def __init__(
@@ -62,9 +62,9 @@ class SessionWriter:
         self._after: Callable[[], None] | None = None
         self._dropped = 0
         self.hurry = False
-        """Set by the pump: there is more for it, call it again after :data:`PUMP_SECONDS`."""
+        """Set by the pump if it has more to do: call it again after :data:`PUMP_SECONDS`."""
         self._due = -math.inf
-        """When a tick wakes the writer; in the session's time, as the next one."""
+        """Session time, in nanoseconds, from which a tick wakes the writer."""
         self._last_tick = 0
         self._trouble_since: float | None = None
         self.trouble: str | None = None
@@ -80,26 +80,26 @@ class SessionWriter:
             self._rows.extend(rows)
 
     def tick(self, n: int, t: int, values: Sequence[Value]) -> None:
-        """One row of samples, ``t`` nanoseconds after the session's start."""
+        """Put tick ``n`` at session time ``t`` in nanoseconds, with one value per column."""
         with self._lock:
             self._rows.append((self._tick_sql, (n, t, *values)))
             self._rows.extend((self._tier_sql, row) for row in self._tier.add(t, values))
         since, self._last_tick = t - self._last_tick, t
-        # The tick that is nearest to it: the next one may come too late.
+        # Use the tick nearest to the due time: the next one may be too late.
         if self._pump_seconds is None and t + since / 2 >= self._due:
             self._due = t + self._commit_seconds * 1e9
             self._wake.set()
 
     def look(self) -> None:
-        """Have the pump called now. From any thread."""
+        """Call the pump now. From any thread."""
         self._wake.set()
 
     def retier(self, t: int, values: Sequence[Value]) -> None:
-        """Count a tick in the tier that is in the file already. Before :meth:`start`."""
+        """Add a tick that is already in the file to the tier. Before :meth:`start`."""
         self._rows.extend((self._tier_sql, row) for row in self._tier.add(t, values))
 
     def close(self, patience: float = 5.0) -> bool:
-        """Write the rest, trying for ``patience`` seconds; returns whether all of it is safe."""
+        """Write the rest, trying for ``patience`` seconds; returns whether everything is saved."""
         with self._lock:
             self._rows.extend((self._tier_sql, row) for row in self._tier.flush())
         self._stop.set()
@@ -123,10 +123,10 @@ class SessionWriter:
             self._collect()
             self.commit()
         except BaseException as error:
-            # A recorder that cannot take anything in is none. Dead, it can be replaced by another,
-            # which finds everything that was not committed in the run's folder.
+            # A recorder that takes nothing in is useless. If it dies, another one can replace it
+            # and finds everything that was not committed in the run's folder.
             if isinstance(error, OSError):
-                hint = "`gpuwatch attach --record` goes on with its run"
+                hint = "continue recording its run: gpuwatch attach --record"
                 print(f"gpuwatch: error: the recorder ends: {error}; {hint}", file=sys.stderr)
             else:
                 traceback.print_exc()
@@ -140,7 +140,7 @@ class SessionWriter:
             self.commit()
 
     def _write_until_stopped(self, pump_seconds: float) -> None:
-        # What was put at once, the first sample, is in the file soon: somebody waits for it.
+        # Commit the first sample soon: somebody waits for it.
         wait, due = _FIRST_SECONDS, time.monotonic()
         lively = due + _LIVELY_SECONDS
         while True:
@@ -162,7 +162,7 @@ class SessionWriter:
             self._after = after
 
     def commit(self) -> bool:
-        """Write what is waiting; called by the writing thread, and before it starts."""
+        """Write the waiting rows; returns success. For the writing thread, and before it starts."""
         with self._lock:
             rows, self._rows = self._rows, []
         try:
@@ -183,7 +183,7 @@ class SessionWriter:
         return True
 
     def _note_trouble(self, error: sqlite3.Error) -> None:
-        # A reader that holds its lock for a moment is no trouble.
+        # A reader that holds its lock for a moment does not count.
         first = self._trouble_since is None
         if first:
             self._trouble_since = time.monotonic()
