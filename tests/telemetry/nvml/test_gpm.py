@@ -335,14 +335,14 @@ def test_no_pair_spans_a_loss_of_the_gpu(driver: FakeDriver, remote: Start) -> N
 LEAK = """
 import ctypes, json, os, resource
 import pynvml
-from gpuwatch.telemetry.nvml.gpm_samples import Pairs
+from gpuwatch.telemetry.nvml.gpm_samples import GpmSamples
 
 def rss():
     return int(open("/proc/self/statm").read().split()[1]) * resource.getpagesize()
 
 pynvml.nvmlInit()
 live = ctypes.CDLL("libnvidia-ml.so.1").fakeNvmlGpmSamples
-pairs = Pairs(pynvml, lambda name, function, *arguments: function(*arguments), False)
+pairs = GpmSamples(pynvml, lambda name, function, *arguments: function(*arguments), False)
 pairs.aim(pynvml.nvmlDeviceGetHandleByIndex(0))
 for _ in range(500):
     pairs.take()
