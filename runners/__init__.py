@@ -1,4 +1,4 @@
-"""Ways to launch a workload: gpuwatch's own, and those of the entry points ``gpuwatch.runners``."""
+"""Workload launchers: gpuwatch's own, and those of the entry point group ``gpuwatch.runners``."""
 
 from __future__ import annotations
 
@@ -23,29 +23,29 @@ OWN = {
     "singularity": "gpuwatch.runners.apptainer.runner:ApptainerRunner",
     "charliecloud": "gpuwatch.runners.charliecloud:CharliecloudRunner",
 }
-"""By kind; other packages are not looked into for these, and cannot take them over."""
+"""Built-in runners by kind. Other packages cannot replace them, and are not searched for them."""
 
 
 def kinds(*, aliases: bool = True) -> tuple[str, ...]:
-    """The kinds of environment that ``--env`` accepts here; else one name for each runner."""
-    found = {kind: entry.value for kind, entry in _others().items()} | OWN
+    """The kinds of environment that ``--env`` accepts here; without aliases, one per runner."""
+    entries = {kind: entry.value for kind, entry in _others().items()} | OWN
     if aliases:
-        return tuple(sorted(found))
-    firsts = {found[kind]: kind for kind in sorted(found, reverse=True)}
+        return tuple(sorted(entries))
+    firsts = {entries[kind]: kind for kind in sorted(entries, reverse=True)}
     return tuple(sorted(firsts.values()))
 
 
 def known(kind: str) -> bool:
-    """Whether there is such a kind."""
+    """Whether this kind exists."""
     return kind in OWN or kind in _others()
 
 
 def load(kind: str) -> Runner:
-    """The runner of that kind; only its own module is imported.
+    """The runner of this kind; imports only its own module.
 
     Raises:
-        UsageError: there is no such kind.
-        NotAvailable: it is a broken one: its package cannot be imported.
+        UsageError: the kind does not exist.
+        NotAvailable: the package of the runner cannot be imported.
     """
     if kind in OWN:
         value, package = OWN[kind], "gpuwatch"
@@ -68,9 +68,9 @@ def load(kind: str) -> Runner:
 
 
 def check(spec: LaunchSpec) -> list[Problem]:
-    """Why the run could not start here: the runner's preflight. Never raises.
+    """Preflight: why the run could not start here. Never raises.
 
-    What a runner raises although it should not is a problem as well.
+    An exception from the runner, which breaks its contract, counts as a problem too.
     """
     try:
         return list(load(spec.environment.kind).preflight(spec))
@@ -81,9 +81,9 @@ def check(spec: LaunchSpec) -> list[Problem]:
 
 
 def engine(kind: str, runner: Runner | None = None) -> str | None:
-    """Product and version that would run that kind; ``None``: not here, or broken. Never raises.
+    """Product and version that would run this kind; ``None`` if missing or broken. Never raises.
 
-    ``runner``: that of the kind, where it is loaded already."""
+    ``runner`` is the kind's runner, if it is already loaded."""
     with suppress(Exception, SystemExit):
         return (runner or load(kind)).engine()
     return None
@@ -91,10 +91,10 @@ def engine(kind: str, runner: Runner | None = None) -> str | None:
 
 @contextmanager
 def guarded(kind: str) -> Iterator[None]:
-    """What a runner raises against its contract becomes an error of this one run.
+    """Turn an exception that breaks a runner's contract into an error of this run.
 
     Raises:
-        NotAvailable: it raised something that is neither a ``GpuwatchError`` nor an ``OSError``.
+        NotAvailable: the runner raised neither a ``GpuwatchError`` nor an ``OSError``.
     """
     try:
         yield
@@ -106,7 +106,7 @@ def guarded(kind: str) -> Iterator[None]:
 
 
 def broken(kind: str, error: BaseException) -> Problem:
-    """What a runner's own failure is to whoever wants to use it."""
+    """A runner's own failure as a problem for its user."""
     return Problem(
         "runner-broken",
         f"the runner of {kind!r} failed: {told(error)}",
@@ -115,14 +115,14 @@ def broken(kind: str, error: BaseException) -> Problem:
 
 
 def told(error: BaseException) -> str:
-    """An exception that nobody expected, in one line."""
+    """An unexpected exception, on one line."""
     lines = str(error).strip().splitlines()
     return f"{type(error).__name__}: {lines[0]}" if lines else type(error).__name__
 
 
 def _others() -> dict[str, EntryPoint]:
-    """Of other packages, by kind."""
-    # Here: it brings modules for e-mail and archives, and reads what every package says of itself.
+    """Entry points of other packages, by kind."""
+    # Imported here: it pulls in e-mail and archive modules and reads every package's metadata.
     from importlib.metadata import entry_points
 
     return {entry.name: entry for entry in entry_points(group=GROUP) if entry.name not in OWN}

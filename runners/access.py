@@ -1,4 +1,4 @@
-"""Whether a user inside a container, who has no capabilities, could read what is mounted."""
+"""Whether a user without capabilities inside a container can read a mount."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ _MOST_ENTRIES = 2000
 
 
 def unreadable(path: Path, uid: int, gids: Collection[int]) -> Path | None:
-    """The first of ``path`` and what is in it that this user could not read; ``None``: all fine.
+    """The first of ``path`` and its contents that this user cannot read; ``None`` if all are fine.
 
-    By owner, group and mode, as the kernel decides for a process without capabilities; ACLs are
-    not looked at. At most 2,000 entries are. The way to ``path`` itself does not count: a bind
-    mount leads past it.
+    Decides by owner, group and mode, as the kernel does for a process without capabilities; ignores
+    ACLs. Checks at most 2,000 entries. The folders above ``path`` do not matter: a bind mount
+    bypasses them.
     """
     for entry, info in _entries(path):
         wanted = 5 if stat.S_ISDIR(info.st_mode) else 4
@@ -25,7 +25,7 @@ def unreadable(path: Path, uid: int, gids: Collection[int]) -> Path | None:
 
 
 def permitted(info: os.stat_result, uid: int, gids: Collection[int], wanted: int) -> bool:
-    """Whether the mode grants ``wanted`` (4 read, 2 write, 1 search, added up)."""
+    """Whether the mode grants ``wanted``, a sum of 4 (read), 2 (write) and 1 (search)."""
     mode = stat.S_IMODE(info.st_mode)
     if info.st_uid == uid:
         mode >>= 6
@@ -35,15 +35,15 @@ def permitted(info: os.stat_result, uid: int, gids: Collection[int], wanted: int
 
 
 def _entries(path: Path) -> Iterator[tuple[Path, os.stat_result]]:
-    waiting = [path]
-    seen = 0
-    while waiting and seen < _MOST_ENTRIES:
-        entry = waiting.pop()
+    pending = [path]
+    count = 0
+    while pending and count < _MOST_ENTRIES:
+        entry = pending.pop()
         try:
             info = entry.stat()
             children = sorted(entry.iterdir()) if stat.S_ISDIR(info.st_mode) else []
         except OSError:
-            continue  # a dangling link; what the caller cannot see, the caller does not mean
-        seen += 1
+            continue  # a dangling link, or something that the caller cannot see either
+        count += 1
         yield entry, info
-        waiting.extend(reversed([each for each in children if not each.is_symlink()]))
+        pending.extend(reversed([each for each in children if not each.is_symlink()]))

@@ -1,4 +1,4 @@
-"""The machine as it is: no container at all."""
+"""The bare machine, without a container."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def _interpreter_problems(interpreter: Interpreter) -> list[Problem]:
         return [
             Problem(
                 "python-missing",
-                f"{interpreter.path} is no Python 3.10 or later that runs",
+                f"{interpreter.path} is not a working Python 3.10 or later",
                 "choose another with --python PATH",
             )
         ]

@@ -1,4 +1,4 @@
-"""What every runner and every run can do. A runner for another engine implements these two."""
+"""The interfaces of runners and runs; a runner for another engine implements both."""
 
 from __future__ import annotations
 
@@ -10,56 +10,56 @@ from gpuwatch.core.models import JSON, LaunchSpec, Output, Prepared, Problem, Re
 
 
 class Run(Protocol):
-    """A workload that was started, whether by this process or by one that died since."""
+    """A started workload, possibly started by an earlier process that has died."""
 
     def handle(self) -> dict[str, JSON]:
-        """What is needed to find the run again after a crash; JSON, kept in the session.
+        """JSON stored in the session, from which the run is found again after a crash.
 
-        ``kind`` names the runner; ``holder`` (a ``ProcessId`` as a dict) the process whose life
-        shows that the run goes on.
+        ``kind`` names the runner; ``holder`` (a ``ProcessId`` as a dict) is the process that lives
+        as long as the run.
         """
         ...
 
     def spawned_ns(self) -> int | None:
-        """``CLOCK_MONOTONIC`` when the launch began; ``None`` while it has not."""
+        """``CLOCK_MONOTONIC`` at the start of the launch; ``None`` before it."""
         ...
 
     def state(self) -> RunState:
-        """Where the run stands; cheap, asked ten times a second."""
+        """State of the run; cheap, called ten times a second."""
         ...
 
     def pids(self) -> Sequence[int]:
-        """Host numbers of the processes at the top of the workload's tree; none once it ended."""
+        """Host PIDs at the top of the workload's process tree; empty once it ended."""
         ...
 
     def read(self) -> list[Output]:
-        """What was written since the last call; never blocks. Its end does not mean exit."""
+        """Output since the last call; never blocks. Its end does not imply the process's exit."""
         ...
 
     def cursor(self) -> str:
-        """Where reading stands, to be given to ``Runner.attach``."""
+        """Read position, for ``Runner.attach``."""
         ...
 
     def release(self, cursor: str) -> None:
-        """Everything before ``cursor`` is safe in the session and may be forgotten."""
+        """Allow everything before ``cursor``, which the session has saved, to be deleted."""
         ...
 
     def result(self) -> Result | None:
-        """How the run ended; ``None`` while it goes on or may still come back.
+        """How the run ended; ``None`` while it runs or may still come back.
 
-        With ``lost`` set the run is given up: its end was not seen and never will be.
+        With ``lost`` set the run is given up: its end was not and cannot be observed.
         """
         ...
 
     def stop(self) -> None:
-        """Ask the whole process tree to end; kill it after the grace. A second call kills at once.
+        """Ask the process tree to end; kill it after the grace period. A second call kills at once.
 
         Idempotent after the end.
         """
         ...
 
     def forget(self) -> None:
-        """Remove what the run kept outside the session, once its result is safe."""
+        """Delete the run's data outside the session, once its result is saved."""
         ...
 
 
@@ -68,50 +68,49 @@ class Runner(Protocol):
 
     kind: str
     contained: bool
-    """Whether a run's processes have a control group of their own, whose counters are the run's."""
+    """Whether a run's processes have their own control group, whose counters cover the run."""
 
     def engine(self) -> str | None:
-        """Product and version that would run it, such as ``Docker 28.1``; ``None``: not here.
+        """Product and version that would run it, such as ``Docker 28.1``; ``None`` if missing.
 
         Never raises.
         """
         ...
 
     def preflight(self, spec: LaunchSpec) -> list[Problem]:
-        """Why the run could not start here; empty when it can. Never raises, changes nothing.
+        """Why the run could not start here; empty if it can. Never raises, changes nothing.
 
-        ``spec.archive`` may still be ``None``. With ``spec.gpus`` the question is whether it can
-        run with these GPUs.
+        ``spec.archive`` may still be ``None``. Also checks access to ``spec.gpus``.
         """
         ...
 
     def prepare(self, spec: LaunchSpec, say: Callable[[str], None]) -> Prepared:
-        """The exact command, and what is known of the environment before the start.
+        """The exact command, and the facts known about the environment before the start.
 
-        An image that may be fetched is fetched here; ``say`` hears of its progress.
+        Fetches the image if that is allowed, with progress reported to ``say``.
 
         Raises:
-            NotAvailable: the image could not be had.
+            NotAvailable: the image could not be fetched.
         """
         ...
 
     def start(self, spec: LaunchSpec, prepared: Prepared, folder: Path) -> Run:
-        """Start it; ``folder`` is the run's own and private, its name the run's identifier.
+        """Start the run; ``folder`` is private to it, and its name is the run's identifier.
 
         Raises:
-            GpuwatchError: it could not be started; nothing is left of it then.
+            GpuwatchError: it could not be started, and nothing of it is left.
         """
         ...
 
     def attach(self, handle: dict[str, JSON], cursor: str | None) -> Run:
-        """The run behind a handle of :meth:`Run.handle`, whether it goes on or has ended."""
+        """The run for a handle from :meth:`Run.handle`, whether it still runs or has ended."""
         ...
 
 
 @runtime_checkable
 class Sweeper(Protocol):
-    """A runner whose engine may hold what a dead gpuwatch left, known to no session any more."""
+    """A runner whose engine may hold leftovers of a dead gpuwatch that no session refers to."""
 
     def sweep(self) -> list[str]:
-        """End and remove it; one line for each thing. Never raises."""
+        """Stop and remove the leftovers; returns one line for each. Never raises."""
         ...

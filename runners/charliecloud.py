@@ -25,7 +25,7 @@ TMP = "/tmp"  # noqa: S108 the container's own: a folder of the run
 ARCHIVE = f"{TMP}/gpuwatch/workloads.pyz"
 HOME = f"{TMP}/home"
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-"""For images that name none."""
+"""For images that set none."""
 _LIBRARIES = ("lib", "lib64", "usr/lib", "usr/lib64", "usr/local/lib", "usr/local/lib64")
 _GET_ONE = (
     "name a folder with a root file system: --env charliecloud=FOLDER; from Docker: mkdir FOLDER "
@@ -79,7 +79,7 @@ class CharliecloudRunner:
         facts: dict[str, JSON] = {
             "user": f"{os.geteuid()}:{os.getegid()}",
             "network": "host",
-            # ch-run knows no read-only mounts: what is told is what is.
+            # ch-run cannot mount read-only, so record what really happens.
             "mounts": [
                 f"{mount.source}:{mount.target}:rw" for mount in container_launch.mounts(spec)
             ],
@@ -93,13 +93,13 @@ class CharliecloudRunner:
     def start(self, spec: LaunchSpec, prepared: Prepared, folder: Path) -> Run:
         own = folder / "tmp"
         (own / "home").mkdir(parents=True)
-        own.chmod(0o1777)  # as /tmp is; nobody else gets past the run's folder
+        own.chmod(0o1777)  # like /tmp; the run's folder keeps others out
         if spec.archive is not None:
             (own / "gpuwatch").mkdir()
             shutil.copy2(spec.archive, own / ARCHIVE.removeprefix(f"{TMP}/"))
         mount_points.make(container_launch.mounts(spec), TMP, own)
         command = list(prepared.command)
-        # First: what is mounted below /tmp comes behind it.
+        # First, because mounts below /tmp must come after it.
         command[1:1] = ["-b", f"{own}:{TMP}"]
         return LocalRun.start(
             self.kind,
@@ -115,17 +115,17 @@ class CharliecloudRunner:
 
 
 def blame(ending: Ending) -> str | None:
-    """What ch-run said when it failed before it became the workload, whose number it had."""
+    """ch-run's error message from before it became the workload, under the same PID."""
     if not ending.code or ending.stdout_bytes:
         return None
-    said = re.findall(rf"^ch-run\[{ending.pid}\]: error: (.+)", ending.stderr, re.MULTILINE)
-    return said[-1].strip() if said else None
+    errors = re.findall(rf"^ch-run\[{ending.pid}\]: error: (.+)", ending.stderr, re.MULTILINE)
+    return errors[-1].strip() if errors else None
 
 
 def _command(spec: LaunchSpec) -> tuple[str, ...]:
-    """The command, but for the run's own ``/tmp``.
+    """The command without the run's own ``/tmp``.
 
-    The environment is cut off first; then come a default, what the image sets, and ours.
+    Clears the environment first, then adds a default, the image's variables, and ours.
     """
     image, program = _image(spec), shutil.which("ch-run") or "ch-run"
     command = [program]
@@ -133,7 +133,7 @@ def _command(spec: LaunchSpec) -> tuple[str, ...]:
     if "--env-no-expand" in flags:
         command.append("--env-no-expand")
     if "--home" not in flags and "--no-home" in flags:
-        command.append("--no-home")  # where the user's own is mounted unless told otherwise
+        command.append("--no-home")  # otherwise the user's own home is mounted
     command += ["--unset-env=*", f"--set-env=PATH={PATH}"]
     if (image / "ch" / "environment").is_file():
         command.append(f"--set-env={image / 'ch' / 'environment'}")
@@ -162,7 +162,7 @@ def _image_problems(spec: LaunchSpec) -> list[Problem]:
         return [Problem("image-missing", f"there is no {image}", _GET_ONE)]
     if not any(os.path.lexists(image / name) for name in ("bin/sh", "usr/bin/sh")):
         what = "a folder without /bin/sh" if os.path.isdir(image) else "a file, not a folder"
-        return [Problem("image-invalid", f"{image} is no image: {what}", _GET_ONE)]
+        return [Problem("image-invalid", f"{image} is not an image: {what}", _GET_ONE)]
     if not os.path.isdir(image / TMP.strip("/")):
         return [_no_place(image, TMP)]
     return []
@@ -170,7 +170,7 @@ def _image_problems(spec: LaunchSpec) -> list[Problem]:
 
 def _option_problems(spec: LaunchSpec) -> list[Problem]:
     environment = spec.environment
-    asked = {
+    options = {
         "shm": environment.shm_bytes is not None,
         "memory": environment.memory_bytes is not None,
         "network": environment.network not in (None, "host"),
@@ -178,21 +178,21 @@ def _option_problems(spec: LaunchSpec) -> list[Problem]:
     return [
         Problem(
             f"{name}-unsupported",
-            f"Charliecloud has no {name}= of its own: the machine's is what the workload gets",
+            f"Charliecloud cannot set {name}=: the workload gets the machine's own",
             f"leave {name}= out",
         )
-        for name, given in asked.items()
-        if given
+        for name, is_set in options.items()
+        if is_set
     ]
 
 
 def _mount_problems(spec: LaunchSpec) -> list[Problem]:
-    """ch-run makes no mount points in an image, and splits what it mounts at the first colon."""
+    """ch-run creates no mount points in an image, and splits a mount at the first colon."""
     image = _image(spec)
-    found = []
+    problems = []
     for mount in container_launch.mounts(spec):
         if ":" in mount.source + mount.target:
-            found.append(
+            problems.append(
                 Problem(
                     "mount-path",
                     f"Charliecloud cannot mount {mount.source!r}: ':' is in its path",
@@ -200,7 +200,7 @@ def _mount_problems(spec: LaunchSpec) -> list[Problem]:
                 )
             )
         elif mount.target == TMP:
-            found.append(
+            problems.append(
                 Problem(
                     "mount-hides-tmp",
                     f"{mount.source} would be mounted on /tmp, where Charliecloud's runs have "
@@ -211,8 +211,8 @@ def _mount_problems(spec: LaunchSpec) -> list[Problem]:
         elif not mount_points.below(mount, TMP) and not os.path.exists(
             _in_image(image, mount.target)
         ):
-            found.append(_no_place(image, mount.target, file=Path(mount.source).is_file()))
-    return found
+            problems.append(_no_place(image, mount.target, file=Path(mount.source).is_file()))
+    return problems
 
 
 def _no_place(image: Path, target: str, *, file: bool = False) -> Problem:
@@ -247,7 +247,7 @@ def _gpu_problems(spec: LaunchSpec, image_problems: list[Problem]) -> list[Probl
 
 
 def _in_image(image: Path, target: str) -> Path:
-    """A path in the image, with the links on the way taken as the image means them."""
+    """A path in the image, resolving links relative to the image's root."""
     at = image
     for name in Path(target).parts[1:]:
         at = at / name
@@ -260,7 +260,7 @@ def _in_image(image: Path, target: str) -> Path:
 
 
 def _shared_memory() -> int | None:
-    """The machine's own ``/dev/shm``, which the workload shares."""
+    """Size of the machine's ``/dev/shm``, which the workload shares."""
     try:
         info = os.statvfs("/dev/shm")  # noqa: S108
     except OSError:
@@ -269,7 +269,7 @@ def _shared_memory() -> int | None:
 
 
 def _user(spec: LaunchSpec) -> str:
-    """``$USER``, without which ch-run does nothing."""
+    """``$USER``, which ch-run requires."""
     named = spec.variables.get("USER")
     if named:
         return named
@@ -281,19 +281,19 @@ def _user(spec: LaunchSpec) -> str:
 
 @cache
 def _flags(program: str) -> frozenset[str]:
-    """The long options of this ch-run; they differ between versions."""
-    return frozenset(re.findall(r"--[a-z][a-z-]+", _said(program, "--help")))
+    """The long options of this ch-run, which differ between versions."""
+    return frozenset(re.findall(r"--[a-z][a-z-]+", _output(program, "--help")))
 
 
 def _version(program: str) -> str | None:
-    found = re.search(r"\d+\.\d+(\.\d+)?", _said(program, "--version"))
-    return found[0] if found else None
+    match = re.search(r"\d+\.\d+(\.\d+)?", _output(program, "--version"))
+    return match[0] if match else None
 
 
-def _said(program: str, flag: str) -> str:
-    """Some versions answer on stderr, and none without ``$USER``."""
+def _output(program: str, flag: str) -> str:
+    """Output of both streams: some versions answer on stderr, and none without ``$USER``."""
     try:
-        done = subprocess.run(
+        result = subprocess.run(
             [program, flag],
             env={"USER": "nobody", **os.environ},
             capture_output=True,
@@ -303,4 +303,4 @@ def _said(program: str, flag: str) -> str:
         )
     except (OSError, subprocess.SubprocessError):
         return ""
-    return done.stdout + done.stderr
+    return result.stdout + result.stderr

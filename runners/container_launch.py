@@ -1,4 +1,4 @@
-"""What a workload finds inside a container, whatever engine runs it."""
+"""What a workload finds inside a container, with any engine."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gpuwatch.core.units import binary
 TMP = "/tmp"  # noqa: S108 the container's own
 
 _FIND_PYTHON = 'exec "$(command -v python3 || command -v python || echo python3)" "$@"'
-"""The image's own interpreter; a constant, its arguments come behind it as a list."""
+"""Runs the image's own interpreter; a constant, followed by its arguments as a list."""
 
 _PASSED_ON = re.compile(
     r"OMP_(NUM_THREADS|THREAD_LIMIT|DYNAMIC|PROC_BIND|PLACES|SCHEDULE|WAIT_POLICY)"
@@ -30,7 +30,7 @@ _PASSED_ON = re.compile(
 def command(spec: LaunchSpec, archive: str) -> tuple[str, ...]:
     """The command inside: the user's own, or ours with ``archive``, the path of the file there.
 
-    Without ``python=`` a shell of the image finds ``python3`` or ``python`` and becomes it.
+    Without ``python=`` a shell in the image looks for ``python3`` or ``python`` and executes it.
     """
     workload = spec.workload
     if workload.kind == "command":
@@ -41,31 +41,31 @@ def command(spec: LaunchSpec, archive: str) -> tuple[str, ...]:
 
 
 def mounts(spec: LaunchSpec) -> tuple[Mount, ...]:
-    """What ``--env`` names, then the data and a command's working directory, read-only.
+    """The mounts of ``--env``, then the data and a command's working directory, read-only.
 
-    What lies in a folder that ``--env`` mounts at the same path is there already.
+    Skips what is already inside a folder that ``--env`` mounts at the same path.
     """
-    found = list(spec.environment.mounts)
-    own = [data_folder(spec)]
+    result = list(spec.environment.mounts)
+    folders = [data_folder(spec)]
     if spec.workload.kind == "command":
-        own.append(spec.working_directory)
-    for path in own:
-        if path is not None and not any(_covers(mount, path) for mount in found):
-            found.append(Mount(path, path))
-    return tuple(found)
+        folders.append(spec.working_directory)
+    for path in folders:
+        if path is not None and not any(_covers(mount, path) for mount in result):
+            result.append(Mount(path, path))
+    return tuple(result)
 
 
 def data_folder(spec: LaunchSpec) -> str | None:
-    """The folder of ``--data``, which one of our workloads reads."""
+    """The folder of ``--data``, for one of gpuwatch's own workloads."""
     value = spec.workload.parameters.get("data")
     return str(value) if value else None
 
 
 def variables(outside: Mapping[str, str]) -> dict[str, str]:
-    """The caller's variables that a container gets: those that decide speed, and the locale.
+    """The caller's variables that a container gets: those that affect performance, and the locale.
 
-    NCCL's plug-ins read variables of their own, so all of its prefix are passed on but those that
-    are named like a secret or a file, or hold a path of this machine, as that of a plug-in may.
+    NCCL's plug-ins read variables of their own, so everything with NCCL's prefix is passed on,
+    except names that suggest a secret or a file and values that hold a path of this machine.
     """
     return {
         name: value
@@ -75,16 +75,15 @@ def variables(outside: Mapping[str, str]) -> dict[str, str]:
 
 
 def gpu_variables(spec: LaunchSpec) -> dict[str, str]:
-    """What keeps a workload to its GPUs, and has CUDA count them as outside."""
-    if not spec.gpus:  # an empty one is not passed on everywhere
+    """Limits a workload to its GPUs and makes CUDA count them as outside."""
+    if not spec.gpus:  # not every engine passes on an empty value
         return {"CUDA_VISIBLE_DEVICES": "-1"}
     return {"CUDA_VISIBLE_DEVICES": ",".join(spec.gpus)} if spec.gpus_chosen else {}
 
 
 def problems(spec: LaunchSpec) -> list[Problem]:
-    """What stands against the run in any container: mounts that are not there, memory that the
-    caller does not have."""
-    found = [
+    """Problems in any container: missing mounts, or more memory than the caller has."""
+    results = [
         Problem(
             "mount-missing",
             f"there is no {mount.source} to mount",
@@ -95,7 +94,7 @@ def problems(spec: LaunchSpec) -> list[Problem]:
     ]
     limit, own = spec.environment.memory_bytes, spec.limits.memory_bytes
     if limit is not None and own is not None and limit > own:
-        found.append(
+        results.append(
             Problem(
                 "memory-beyond-limit",
                 f"memory= gives {binary(limit)}, and this command may itself use {binary(own)}",
@@ -103,7 +102,7 @@ def problems(spec: LaunchSpec) -> list[Problem]:
             )
         )
     if spec.workload.kind == "command" and os.path.realpath(spec.working_directory) == "/":
-        found.append(
+        results.append(
             Problem(
                 "working-directory",
                 "the working directory is /, which cannot be shown in a container",
@@ -111,7 +110,7 @@ def problems(spec: LaunchSpec) -> list[Problem]:
             )
         )
     if spec.workload.parameters.get("download"):
-        found.append(
+        results.append(
             Problem(
                 "download-in-container",
                 "--download writes into --data, which containers see read-only",
@@ -119,11 +118,11 @@ def problems(spec: LaunchSpec) -> list[Problem]:
                 f"--download --data {shell(data_folder(spec) or 'DIR')} --steps 1",
             )
         )
-    return found
+    return results
 
 
 def hidden_tmp(spec: LaunchSpec) -> list[Problem]:
-    """A mount over the writable ``/tmp`` of a container, which is also Docker's ``HOME``."""
+    """A mount that hides the container's writable ``/tmp``, which is also Docker's ``HOME``."""
     return [
         Problem(
             "mount-hides-tmp",

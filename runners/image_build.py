@@ -1,4 +1,4 @@
-"""Building images from gpuwatch's recipes: what every engine's build shares."""
+"""Building images from gpuwatch's recipes: the parts shared by all engines."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ from gpuwatch.core.errors import GpuwatchError
 
 @dataclass(frozen=True)
 class BuiltImage:
-    """An image that is there now."""
+    """An image that was built."""
 
     image: str
-    """The name or the path to give to ``--env``."""
+    """The name or path for ``--env``."""
     id: str | None
     """The engine's own identifier."""
     seconds: float
     bytes: int
     layers: int | None = None
     cached: bool = False
-    """Nothing had to be done anew: ``seconds`` is not what a build costs."""
+    """Whether every step came from the cache, so that ``seconds`` is not the cost of a build."""
 
 
 class Progress(Protocol):
-    """Hears of a build while it goes on."""
+    """Gets the progress of a build."""
 
     def step(self, text: str) -> None:
         """A new step begins."""
         ...
 
     def line(self, text: str) -> None:
-        """The step says something."""
+        """A line of the step's output."""
         ...
 
 
@@ -43,14 +43,14 @@ class BuildFailed(GpuwatchError):
 
 
 def recipes() -> Path:
-    """The folder with ``Dockerfile``, ``workloads.def`` and ``prepare.py``."""
+    """The folder of ``Dockerfile``, ``workloads.def`` and ``prepare.py``."""
     with as_file(files("gpuwatch") / "recipes") as folder:
         return folder
 
 
 def default_base() -> str:
-    """The base that the recipes themselves name."""
+    """The base image named in the recipes."""
     text = (recipes() / "Dockerfile").read_text(encoding="utf-8")
-    found = re.search(r"^ARG BASE=(\S+)$", text, re.MULTILINE)
-    assert found, "recipes/Dockerfile names no base"
-    return found[1]
+    match = re.search(r"^ARG BASE=(\S+)$", text, re.MULTILINE)
+    assert match, "recipes/Dockerfile names no base"
+    return match[1]

@@ -1,4 +1,4 @@
-"""What getting an image cost: kept beside the studies, for every later session that uses it."""
+"""The cost of pulling or building each image, kept beside the studies for later sessions."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from gpuwatch.core.models import JSON
 
 
 def images_home() -> Path:
-    """The folder of images that gpuwatch made or fetched, and of the notes on them."""
+    """The folder of images that gpuwatch built or fetched, and of the notes on them."""
     return paths.data_home().parent / "images"
 
 
 def remember(image: str, how: str, seconds: float, **more: JSON) -> None:
-    """Note that ``image`` (its id) was had by ``how``, ``pull`` or ``build``. Best effort."""
+    """Record the cost of ``image`` (its id); ``how`` is ``pull`` or ``build``. Best effort."""
     note = {"image": image, "how": how, "seconds": seconds, "unix_seconds": time.time(), **more}
     with contextlib.suppress(OSError, StorageError):
         folder = paths.private_folder(images_home())
@@ -27,7 +27,7 @@ def remember(image: str, how: str, seconds: float, **more: JSON) -> None:
 
 
 def recall(image: str) -> dict[str, JSON]:
-    """The facts of a session: ``image_pull_seconds`` or ``image_build_seconds``, if noted."""
+    """Facts for a session: ``image_pull_seconds`` or ``image_build_seconds``, if recorded."""
     try:
         note = json.loads(_path(images_home(), image).read_text())
         how, seconds = note["how"], float(note["seconds"])

@@ -1,4 +1,4 @@
-"""Choosing the Python that runs a workload of ours on the bare machine."""
+"""Choosing the Python for gpuwatch's own workloads on the bare machine."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ class Interpreter:
     origin: str
     """How it was found: ``--python``, ``$VIRTUAL_ENV``, ..."""
     missing: tuple[str, ...]
-    """Packages the workloads need and it lacks; ``("python",)`` when it cannot run them at all."""
+    """Missing packages that the workloads need; ``("python",)`` if it cannot run them at all."""
     passed_over: str | None = None
-    """The interpreter that came first and lacks something."""
+    """The preferred interpreter, if it was skipped because it lacks something."""
 
 
 def candidates(asked: str | None, variables: Mapping[str, str]) -> list[tuple[str, str]]:
-    """``(path, origin)`` in order of preference; only the first where ``--python`` asks for it."""
+    """``(path, origin)`` in order of preference; only the first if ``--python`` sets it."""
     if asked is not None:
-        if Path(asked, "bin", "python").exists():  # the folder of an environment
+        if Path(asked, "bin", "python").exists():  # the folder of a virtual environment
             asked = str(Path(asked, "bin", "python").absolute())
         return [(shutil.which(asked) or asked, "--python")]
     found = []
@@ -50,7 +50,7 @@ def candidates(asked: str | None, variables: Mapping[str, str]) -> list[tuple[st
 
 
 def choose(asked: str | None, variables: Mapping[str, str]) -> Interpreter:
-    """The interpreter to use: the first candidate; a later one only if the first lacks torch."""
+    """The interpreter to use: the first candidate, or a later one if the first lacks torch."""
     first: Interpreter | None = None
     for path, origin in candidates(asked, variables):
         interpreter = Interpreter(path, origin, probe(path))
@@ -62,36 +62,36 @@ def choose(asked: str | None, variables: Mapping[str, str]) -> Interpreter:
 
 
 def activation(path: str, variables: Mapping[str, str]) -> dict[str, str]:
-    """What activating the environment of the interpreter ``path`` would set; empty outside of one.
+    """Variables that activating the environment of the interpreter ``path`` would set, if any.
 
-    Programs that a package calls (compilers, ``ninja``) are on the ``PATH`` only then, and conda's
-    packages look for their data below ``$CONDA_PREFIX``. Scripts of ``activate.d`` are not run.
+    They put the programs that packages call (compilers, ``ninja``) on the ``PATH``, and conda's
+    packages look for their data below ``$CONDA_PREFIX``. Scripts in ``activate.d`` are not run.
     """
-    # Not resolved: a venv's interpreter is a link to the one it was made with.
+    # Not resolved: a venv's interpreter is a link to the one that created it.
     prefix = Path(path).absolute().parent.parent
     if (prefix / "pyvenv.cfg").is_file():
-        found = {"VIRTUAL_ENV": str(prefix)}
+        variables_set = {"VIRTUAL_ENV": str(prefix)}
     elif (prefix / "conda-meta").is_dir():
-        found = {"CONDA_PREFIX": str(prefix)}
+        variables_set = {"CONDA_PREFIX": str(prefix)}
     else:
         return {}
     old = variables.get("PATH", os.defpath)
     own = str(prefix / "bin")
     if own not in old.split(os.pathsep)[:1]:
-        found["PATH"] = f"{own}{os.pathsep}{old}"
-    return found
+        variables_set["PATH"] = f"{own}{os.pathsep}{old}"
+    return variables_set
 
 
 def probe(path: str) -> tuple[str, ...]:
-    """What ``path`` lacks to run the workloads; nothing of torch is imported to find out."""
+    """What ``path`` lacks to run the workloads; checked without importing torch."""
     try:
-        # Not from the working directory: a torch.py there is not torch.
+        # Not from the working directory, where a torch.py would be mistaken for torch.
         answer = subprocess.run(
             [path, "-c", _PROBE], capture_output=True, text=True, timeout=30, cwd=os.sep, check=True
         ).stdout
     except (OSError, subprocess.SubprocessError) as error:
         if isinstance(error, OSError) and error.errno in REFUSED:
-            raise  # this says nothing of the interpreter
+            raise  # says nothing about the interpreter
         return ("python",)
     recent, missing = json.loads(answer)
     return tuple(missing) if recent else ("python",)

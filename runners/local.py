@@ -1,4 +1,4 @@
-"""Runs that are processes of this machine: started and held by a shim, whatever the environment."""
+"""Runs as processes of this machine, started and held by a shim, in any environment."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from gpuwatch.runners import shim
 from gpuwatch.runners.spool import SpoolReader
 
 GRACE_SECONDS = 10.0
-"""Between SIGTERM and SIGKILL when a run is stopped."""
+"""Time between SIGTERM and SIGKILL when a run is stopped."""
 
 _START_PATIENCE = 10.0
 
 
 @dataclass(frozen=True)
 class Ending:
-    """What a launcher's own failure is told by."""
+    """Evidence for recognising a launcher's own failure."""
 
     pid: int | None
-    """Of the launcher; it may have become the workload."""
+    """PID of the launcher, which may have become the workload."""
     code: int | None
     stdout_bytes: int
     stderr: str
@@ -41,10 +41,10 @@ class Ending:
 
 
 Blame = Callable[[Ending], str | None]
-"""What the launcher said when it failed itself; ``None``: the end is the workload's own."""
+"""Returns the launcher's own error message; ``None`` if the workload itself ended."""
 
 Remark = Callable[[Ending], str | None]
-"""What else should be known of an end that is the workload's own."""
+"""Returns a note on the workload's own end, if there is one."""
 
 
 class LocalRun:
@@ -81,13 +81,13 @@ class LocalRun:
         remark: Remark | None = None,
         pid_namespace: bool = False,
     ) -> LocalRun:
-        """Start ``command`` under a shim of its own, in a session of its own.
+        """Start ``command`` under a shim, in a session of its own.
 
-        ``pid_namespace``: it is a launcher that gives the workload one; stopping asks the workload
-        alone.
+        ``pid_namespace`` means that the command is a launcher that gives the workload a PID
+        namespace; stopping then signals only the workload.
 
         Raises:
-            GpuwatchError: not even the shim could be started.
+            GpuwatchError: the shim itself could not be started.
         """
         whom = "namespace" if pid_namespace else "tree"
         arguments = [sys.executable, "-I", "-S", shim.__file__, str(folder), str(GRACE_SECONDS)]
@@ -107,8 +107,8 @@ class LocalRun:
                 break
             time.sleep(0.002)
         if holder is None or not (folder / "started.json").exists():
-            told = (folder / "shim.log").read_text(errors="replace").strip().splitlines()
-            raise GpuwatchError(f"the workload's shim did not start: {' '.join(told[-1:])}")
+            log = (folder / "shim.log").read_text(errors="replace").strip().splitlines()
+            raise GpuwatchError(f"the workload's shim did not start: {' '.join(log[-1:])}")
         return cls(kind, folder, holder, blame=blame, remark=remark)
 
     @classmethod
@@ -119,9 +119,9 @@ class LocalRun:
         blame: Blame | None = None,
         remark: Remark | None = None,
     ) -> LocalRun:
-        """The run of a handle; it may have ended meanwhile."""
+        """The run for a handle; it may have ended meanwhile."""
         folder = Path(str(handle["folder"]))
-        # A recorder that died between the start and its note of it left no holder.
+        # A recorder that died before it could note the start has no holder.
         holder = handle.get("holder") or _read_note(folder / "started.json")
         process = ProcessId(
             str(holder.get("host", socket.gethostname())),
@@ -157,7 +157,7 @@ class LocalRun:
         self._spool.release(cursor)
 
     def state(self) -> RunState:
-        if self._pulse.alive() is not False:  # the shim's last word is its last act
+        if self._pulse.alive() is not False:  # the shim writes the result last
             return RunState.RUNNING
         return RunState.EXITED if self._note("ended.json") else RunState.LOST
 
@@ -170,7 +170,7 @@ class LocalRun:
             if self.pids():
                 text += "; the workload may still run: `gpuwatch stop` ends it"
             return Result(None, None, time.monotonic_ns(), lost=True, text=text)
-        # A launcher that was stopped in its work complains as well, and did not fail.
+        # A launcher that was stopped prints errors too, but did not fail.
         ending = None if note.get("stopped") else self._ending(note)
         blamed = self._blame(ending) if self._blame and ending else None
         remark = self._remark(ending) if self._remark and ending else None
@@ -191,7 +191,7 @@ class LocalRun:
             if self._holder.alive():
                 os.kill(self._holder.pid, signal.SIGTERM if self._stops == 1 else shim.AT_ONCE)
                 return
-            # Without its shim only the workload's own process group can still be reached.
+            # Without its shim only the workload's own process group can be reached.
             for pid in self.pids():
                 os.killpg(pid, signal.SIGTERM if self._stops == 1 else signal.SIGKILL)
 
@@ -212,7 +212,7 @@ class LocalRun:
 
 
 def _read_note(path: Path) -> dict[str, JSON]:
-    """A small JSON file of the shim's; empty while it is not there."""
+    """A small JSON file from the shim; empty while it does not exist."""
     try:
         value = json.loads(path.read_text())
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""Mount points in folders that a container gets from this machine."""
+"""Mount points in folders that this machine provides to a container."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from gpuwatch.core.models import Mount
 
 
 def below(mount: Mount, root: str) -> bool:
-    """Whether it is mounted in the container somewhere below ``root``."""
+    """Whether the mount's target lies below ``root`` in the container."""
     return PurePosixPath(root) in PurePosixPath(mount.target).parents
 
 
 def make(mounts: Iterable[Mount], root: str, folder: Path) -> None:
-    """In ``folder``, which the container will see as ``root``: what to mount on."""
+    """Create mount points in ``folder``, which the container sees as ``root``."""
     for mount in mounts:
         if not below(mount, root):
             continue

@@ -2,22 +2,22 @@
 
     PYTHON -I -S shim.py FOLDER GRACE_SECONDS tree|namespace COMMAND...
 
-It owns the workload's pipes, so that a recorder that dies takes nothing with it. In FOLDER it keeps
+It owns the workload's pipes, so that the workload survives a recorder that dies. In FOLDER it keeps
 
-* ``spool/N``: what the workload wrote, as frames ``<stream u8, CLOCK_MONOTONIC u64, length u32>``
-  and data, in segments of 1 MiB; when nobody reads 64 MiB the oldest but the first are dropped:
-  a workload begins with what it says of itself;
-* ``started.json``: numbers and starts of itself and the workload, and when that was launched;
-* ``ended.json``: exit code, signal, CPU times, how many bytes went to stdout, the end of stderr;
-  written last, in one piece.
+* ``spool/N``: the workload's output, as frames ``<stream u8, CLOCK_MONOTONIC u64, length u32>``
+  plus data, in segments of 1 MiB. If 64 MiB are unread, the oldest segments are dropped, except the
+  first: a workload starts by describing itself;
+* ``started.json``: PIDs and start times of the shim and the workload, and the time of the launch;
+* ``ended.json``: exit code, signal, CPU times, number of bytes on stdout, the end of stderr;
+  written last, atomically.
 
-SIGTERM ends the workload's whole process tree: SIGTERM first, SIGKILL after GRACE_SECONDS. However
-many processes send it, as a scheduler does to all of a job, it is one request; SIGKILL at once has
-a signal of its own. What the workload leaves running when it exits by itself ends with it, after
-two seconds; when it was asked to end, that has the rest of the same time. ``namespace``:
-the command is a launcher that gives the workload a PID namespace, and SIGTERM goes only to what is
-in there. The launcher would pass a SIGTERM of its own on as well, and what it serves the image's
-files with would end under the workload while that still saves its state.
+SIGTERM ends the workload's whole process tree: SIGTERM first, SIGKILL after GRACE_SECONDS. Several
+SIGTERMs, such as a scheduler sends to every process of a job, count as one request; a separate
+signal asks for SIGKILL at once. Processes that outlive a workload that exits by itself are ended
+after two seconds; after a stop request they get the rest of the grace period. ``namespace``: the
+command is a launcher that gives the workload a PID namespace, and SIGTERM goes only to processes
+in it. The launcher would also pass on a SIGTERM of its own, and its helpers that serve the image's
+files would end while the workload still saves its state.
 """
 
 from __future__ import annotations
@@ -42,28 +42,28 @@ LEFTOVER_GRACE = 2.0
 UNKILLABLE_NS = 15_000_000_000
 TAIL_BYTES = 4096
 AT_ONCE = signal.SIGRTMIN
-"""Not to wait any longer; no scheduler sends it."""
+"""Signal for SIGKILL at once; no scheduler sends it."""
 _PR_SET_CHILD_SUBREAPER = 36
 
 
 class Spool:
-    """A capped queue of frames on disk. Never raises: what cannot be written is left out.
+    """A capped queue of frames on disk. Never raises: data that cannot be written is dropped.
 
-    Each segment begins with how many bytes the workload wrote before it, and so does what follows
-    something that was left out: by that a reader knows where how much is missing.
+    Each segment starts with the number of bytes that the workload wrote before it; so does the
+    frame after a gap. From this a reader knows where and how much is missing.
     """
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
         self._number = 1
         self._oldest = 2
-        """Which one is dropped next."""
+        """Number of the next segment to drop."""
         self._fd = -1
         self._size = 0
         self._total = 0
-        """Bytes that the workload wrote."""
+        """Bytes written by the workload."""
         self._placed = False
-        """Whether a reader of the frames before knows where the next one is."""
+        """Whether a reader can tell the next frame's position from the frames before."""
 
     def write(self, stream: int, data: bytes) -> None:
         self.flush()
@@ -71,7 +71,7 @@ class Spool:
         self._total += len(data)
 
     def flush(self) -> None:
-        """Say where the next frame is, if that is not clear from those before."""
+        """Write the position of the next frame, if earlier frames do not give it."""
         try:
             if self._fd < 0 or self._size >= SEGMENT_BYTES:
                 self._next()
@@ -101,7 +101,7 @@ class Spool:
             os.close(self._fd)
         self._fd, self._number, self._size, self._placed = fd, number, 0, False
         while number - self._oldest >= MOST_SEGMENTS:
-            with contextlib.suppress(OSError):  # it was read, and is gone
+            with contextlib.suppress(OSError):  # already read and deleted
                 os.unlink(os.path.join(self._folder, f"{self._oldest:08d}"))
             self._oldest += 1
 
@@ -128,7 +128,7 @@ class Shim:
     def run(self) -> None:
         wake_read, wake_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
-        # Handlers, not SIG_IGN: ignored signals would stay ignored in the workload.
+        # Handlers, not SIG_IGN, which the workload would inherit.
         for number in (signal.SIGHUP, signal.SIGINT, signal.SIGCHLD):
             signal.signal(number, lambda *_: None)
         signal.signal(signal.SIGTERM, self._on_stop)
@@ -157,7 +157,7 @@ class Shim:
         self._finish()
 
     def _start(self) -> dict[int, int]:
-        """Start the workload; returns the pipes' read ends with their stream numbers."""
+        """Start the workload; returns stream numbers by the pipes' read ends."""
         pipes: dict[int, int] = {}
         ends = []
         for stream in (STDOUT, STDERR):
@@ -183,7 +183,7 @@ class Shim:
             self._note("ended.json", failure)
             return {}
         self._pid = process.pid
-        process.returncode = 0  # reaped here, by wait4, for its resource usage
+        process.returncode = 0  # reaped by wait4 here, for its resource usage
         for end in ends:
             os.close(end)
         self._note(
@@ -208,7 +208,7 @@ class Shim:
         self._at_once = self._at_once or number == AT_ONCE
 
     def _enforce(self) -> None:
-        """Carry out a stop that was asked for, and end what the workload left behind."""
+        """Carry out a requested stop, and end processes that the workload left behind."""
         if self._stopped and self._kill_at is None and self._status is None:
             self._signal(signal.SIGTERM)
             self._kill_at = time.monotonic() + self._grace
@@ -223,13 +223,13 @@ class Shim:
     def _signal(self, number: int) -> None:
         pids = self._tree()
         if self._namespace and number == signal.SIGTERM:
-            # None are in there while the launcher still works: then it is the one to end.
+            # Empty while the launcher is still starting up: then the launcher itself is ended.
             pids = [pid for pid in pids if _in_namespace(pid)] or pids
         for pid in pids:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(pid, number)
                 if number == signal.SIGTERM:
-                    os.kill(pid, signal.SIGCONT)  # one that was stopped would never hear it
+                    os.kill(pid, signal.SIGCONT)  # a stopped process would not receive it
 
     def _tree(self) -> list[int]:
         """All living descendants of this process."""
@@ -245,10 +245,10 @@ class Shim:
                     continue
                 if fields[0] not in (b"Z", b"X"):
                     children.setdefault(int(fields[1]), []).append(int(entry))
-        found = list(children.get(os.getpid(), ()))
-        for pid in found:
-            found.extend(children.get(pid, ()))
-        return found
+        descendants = list(children.get(os.getpid(), ()))
+        for pid in descendants:
+            descendants.extend(children.get(pid, ()))
+        return descendants
 
     def _reap(self) -> None:
         while True:
@@ -264,7 +264,7 @@ class Shim:
                 self._ended_ns = time.monotonic_ns()
 
     def _over(self) -> bool:
-        """The workload exited and nothing of it lives, or defies SIGKILL for long."""
+        """Whether the workload exited and nothing of it lives, or has resisted SIGKILL for long."""
         if self._status is None:
             return False
         return not self._tree() or time.monotonic_ns() - self._ended_ns > UNKILLABLE_NS
@@ -300,7 +300,7 @@ class Shim:
         )
 
     def _note(self, name: str, value: dict[str, object]) -> None:
-        """Write a small file in one piece, for as long as it takes a full disk to be emptied."""
+        """Write a small file atomically, retrying for as long as the disk is full."""
         path = os.path.join(self._folder, name)
         for _ in range(600):
             try:
@@ -308,14 +308,14 @@ class Shim:
                     json.dump(value, file)
                 os.rename(f"{path}.new", path)
                 return
-            except FileNotFoundError:  # the folder was removed: nobody wants to know
+            except FileNotFoundError:  # the folder was removed, so nobody needs the file
                 return
             except OSError:
                 time.sleep(1)
 
 
 def _start_time(pid: int | str) -> int | None:
-    """A process's start in clock ticks since boot: tells it from a later one of its number."""
+    """A process's start in clock ticks since boot: tells it from the PID's next owner."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             return int(file.read().rpartition(b")")[2].split()[19])
@@ -324,13 +324,13 @@ def _start_time(pid: int | str) -> int | None:
 
 
 def _in_namespace(pid: int) -> bool:
-    """Whether a process is in a PID namespace below this one, and not the init of the first."""
-    own, its = _numbers("self"), _numbers(pid)
-    return len(its) > len(own) and not (len(its) == len(own) + 1 and its[-1] == b"1")
+    """Whether a process is in a PID namespace below this one, but not the first one's init."""
+    ours, theirs = _numbers("self"), _numbers(pid)
+    return len(theirs) > len(ours) and not (len(theirs) == len(ours) + 1 and theirs[-1] == b"1")
 
 
 def _numbers(pid: int | str) -> list[bytes]:
-    """A process's numbers in this PID namespace and those below it."""
+    """A process's PIDs in this PID namespace and those below it."""
     try:
         with open(f"/proc/{pid}/status", "rb") as file:
             return next((line.split()[1:] for line in file if line.startswith(b"NSpid:")), [])
@@ -339,7 +339,7 @@ def _numbers(pid: int | str) -> list[bytes]:
 
 
 def _read(fd: int) -> bytes | None:
-    """What the pipe holds; empty at its end, ``None`` when there is nothing yet."""
+    """The pipe's data; empty at its end, ``None`` if there is none yet."""
     try:
         return os.read(fd, 1 << 18)
     except BlockingIOError:
@@ -347,7 +347,7 @@ def _read(fd: int) -> bytes | None:
 
 
 def _become_subreaper() -> None:
-    """Orphans of the workload become our children, so that none escapes."""
+    """Adopt the workload's orphans, so that no process escapes."""
     import ctypes
 
     with contextlib.suppress(OSError, AttributeError):

@@ -1,4 +1,4 @@
-"""Reading the spool that a shim writes."""
+"""Reading the spool written by a shim."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ _Frame = tuple[int, int, bytes]
 
 
 class SpoolReader:
-    """Follows the frames from a cursor ``SEGMENT:OFFSET:TOTAL`` on; ``TOTAL``: bytes of output."""
+    """Follows the frames from a cursor ``SEGMENT:OFFSET:TOTAL``; ``TOTAL`` is bytes of output."""
 
     def __init__(self, folder: Path, cursor: str | None = None) -> None:
         self._folder = folder
-        # Older ones have no total, and their spools no frames that tell one.
+        # Cursors of older versions have no total, and neither have their spools.
         parts = (*map(int, (cursor or "1:0").split(":")), 0)
         self._segment, self._offset, self._total = parts[:3]
         self._released = 0
@@ -31,8 +31,8 @@ class SpoolReader:
         return f"{self._segment}:{self._offset}:{self._total}"
 
     def read(self) -> list[Output]:
-        """Whole frames since the last call, at most about 4 MiB of them, and what is missing."""
-        found: list[Output] = []
+        """Complete frames since the last call, at most about 4 MiB, and notes on gaps."""
+        outputs: list[Output] = []
         size = 0
         following: int | None = None
         while size < _AT_ONCE:
@@ -40,31 +40,31 @@ class SpoolReader:
             for stream, t, payload in _frames(self._read_segment()):
                 used += FRAME.size + len(payload)
                 if stream == PLACE:
-                    found.extend(self._missing(t, *struct.unpack("<Q", payload)))
+                    outputs.extend(self._missing(t, *struct.unpack("<Q", payload)))
                 elif stream in _STREAMS:
                     self._total += len(payload)
-                    found.append(Output(t, _STREAMS[stream], payload))
+                    outputs.append(Output(t, _STREAMS[stream], payload))
             self._offset += used
             size += used
             if used:
                 continue
             if following is None:
-                # A segment that has a follower is complete: what was written to it meanwhile is
-                # read before the other.
+                # A segment with a successor is complete; data written to it meanwhile is read
+                # before the successor.
                 following = self._following()
                 if following is None:
                     break
                 continue
             self._segment, self._offset, following = following, 0, None
-        return found
+        return outputs
 
     def _missing(self, t: int, total: int) -> list[Output]:
-        """What was dropped, if a frame stands behind ``total`` bytes of output."""
+        """A note on dropped output, if a frame's position is beyond ``total`` bytes."""
         lost, self._total = total - self._total, total
         return [Output(t, "stdout", b"", lost=lost)] if lost > 0 else []
 
     def release(self, cursor: str) -> None:
-        """Delete the segments before the cursor's."""
+        """Delete the segments before the cursor."""
         keep = int(cursor.partition(":")[0])
         for number in self._numbers():
             if self._released < number < keep:
@@ -96,7 +96,7 @@ class SpoolReader:
 
 
 def _frames(data: bytes) -> Iterator[_Frame]:
-    """The whole frames at the start of ``data``."""
+    """The complete frames at the start of ``data``."""
     at = 0
     while at + FRAME.size <= len(data):
         stream, t, length = FRAME.unpack_from(data, at)

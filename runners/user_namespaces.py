@@ -1,4 +1,4 @@
-"""Whether this user may make the user namespaces that rootless engines stand on."""
+"""Whether this user may create the user namespaces that rootless engines need."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ _SWITCHES = (
     ("user/max_user_namespaces", "user.max_user_namespaces=15000"),
     ("kernel/unprivileged_userns_clone", "kernel.unprivileged_userns_clone=1"),
 )
-"""Files below ``/proc/sys`` that hold 0 where user namespaces are off, and what turns them on."""
+"""Files below ``/proc/sys`` that contain 0 if user namespaces are off, and how to turn them on."""
 
 
 def problem(engine: str, settings: Path = Path("/proc/sys")) -> Problem | None:
-    """Why ``engine`` could not make a user namespace for this user; ``None``: nothing is known to
-    stand against it."""
+    """Why ``engine`` cannot create a user namespace for this user; ``None`` if no obstacle is
+    known."""
     for name, setting in _SWITCHES:
-        # The second switch is Debian's own, and not for root.
+        # The second switch is Debian's own, and does not affect root.
         if os.geteuid() == 0 and name.startswith("kernel"):
             continue
         try:

@@ -1,6 +1,6 @@
 """Training workloads that report what they do in step lines (docs/step-lines.md).
 
-The folder needs torch, torchvision and the standard library, nothing else. It is imported as
-``gpuwatch.workloads``, and it travels into every environment as one file, ``workloads.pyz``
-(`archive`), where it is imported as ``workloads``: imports inside it are relative.
+The package needs only torch, torchvision and the standard library. It is imported as
+``gpuwatch.workloads``. In every other environment it is a single file, ``workloads.pyz``
+(`archive`), and imported as ``workloads``: imports inside it are relative.
 """

@@ -1,4 +1,4 @@
-"""Which builds of torch run on which GPU, from their numbers alone; nothing of torch is loaded."""
+"""Which builds of torch run on which GPU, by version numbers alone; torch is not loaded."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ Capability = tuple[int, int]
 """A GPU's compute capability: major, minor."""
 
 OLDEST = (5, 0)
-"""The oldest GPU that any torch from 2.6 on carries code for."""
+"""The oldest GPU with code in any torch from 2.6 on."""
 
 OLDEST_OF_CUDA_13 = (7, 5)
 """CUDA 13 compiles for Turing and later (its release notes, "deprecated architectures")."""
 
 _NEWEST_MAJOR = 12
-"""Blackwell's; of later GPUs nothing is known but that a torch must carry code for them."""
+"""Blackwell's; a later GPU only needs a torch with code for it, nothing else is known."""
 
 _LAST_CUDA_12 = "2.15"
-"""The first torch without a build for CUDA 12.6, the last to carry Maxwell, Pascal and Volta."""
+"""The first torch without a build for CUDA 12.6, the last one for Maxwell, Pascal and Volta."""
 
 _DRIVERS = {11: 450, 12: 525, 13: 580}
 """The oldest driver branch for each major version of CUDA (CUDA Compatibility, minor versions)."""
@@ -27,16 +27,16 @@ _DRIVERS = {11: 450, 12: 525, 13: 580}
 def runs_on(capability: Capability, built_for: Sequence[str]) -> bool:
     """Whether code for these architectures (``sm_80``, ``compute_90``) runs on a GPU.
 
-    Machine code runs on its own major version from its minor version on, and if it is for a
-    specific architecture (``sm_90a``) on that one only; intermediate code on all later ones
-    (CUDA C++ Programming Guide, binary and PTX compatibility).
+    Machine code runs on its own major version from its minor version on, or only on that version if
+    it is architecture-specific (``sm_90a``). Intermediate code runs on all later versions (CUDA C++
+    Programming Guide, binary and PTX compatibility).
     """
-    seen = False
+    any_known = False
     for architecture in built_for:
         match = re.fullmatch(r"(sm|compute)_(\d+)(\d)([af]?)", architecture)
         if not match:
             continue
-        seen = True
+        any_known = True
         version = int(match[2]), int(match[3])
         if match[4] == "a":
             fits = capability == version
@@ -46,23 +46,23 @@ def runs_on(capability: Capability, built_for: Sequence[str]) -> bool:
             fits = capability[0] == version[0] and capability >= version
         if fits:
             return True
-    return not seen
+    return not any_known
 
 
 def oldest_driver(cuda: str | None) -> int | None:
-    """The oldest driver branch that a build for this CUDA (``13.2``) starts on; None: unknown."""
+    """The oldest driver branch for a build with this CUDA (``13.2``); None if unknown."""
     major = re.match(r"\d+", cuda or "")
     return _DRIVERS.get(int(major[0])) if major else None
 
 
 def is_too_old(driver: str | None, cuda: str | None) -> bool:
-    """Whether a driver (``575.57.08``) is known to be older than the build for ``cuda`` needs."""
+    """Whether a driver (``575.57.08``) is known to be too old for a build with ``cuda``."""
     least, branch = oldest_driver(cuda), re.match(r"\d+", driver or "")
     return least is not None and branch is not None and int(branch[0]) < least
 
 
 def build_for(capability: Capability | None, driver: str | None) -> str | None:
-    """The build of torch for such a GPU under such a driver, in words; None: there is none."""
+    """The build of torch for this GPU and driver, in words; None if there is none."""
     if capability is not None and capability < OLDEST:
         return None
     old_driver = is_too_old(driver, "13")

@@ -1,7 +1,7 @@
-"""The workloads as one file, ``workloads.pyz``, that any Python with torch runs.
+"""The workloads as one file, ``workloads.pyz``, which runs in any Python with torch.
 
-The same source gives the same bytes on every machine: names are sorted, times and permissions
-fixed, and nothing is compressed, since compressors differ between versions of zlib.
+The same source gives the same bytes on every machine: names are sorted, times and permissions are
+fixed, and nothing is compressed, because compression differs between versions of zlib.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _UNIX = 3
 def build(target: Path, source: Path | None = None) -> str:
     """Write the archive to ``target``, read-only (0444), and return its SHA-256 in hex.
 
-    ``source`` is the folder of this package, by default the one that this module lies in; it
-    works from a checkout and from an installed wheel alike. The file appears whole or not at all.
+    ``source`` is the folder of this package, by default that of this module; it works from a
+    checkout and from an installed wheel. The file is written atomically.
 
     Raises:
-        OSError: if the folder cannot be read or the target cannot be written.
+        OSError: the folder cannot be read or the target cannot be written.
     """
     content = pack(source if source is not None else Path(__file__).resolve().parent)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -57,7 +57,7 @@ def build(target: Path, source: Path | None = None) -> str:
 
 def pack(source: Path) -> bytes:
     """The archive's bytes: a ``__main__.py`` and every Python file of ``source``."""
-    import zipfile  # here, as hashlib: a recorder without workloads of ours needs neither
+    import zipfile  # here, like hashlib: recorders of other programs need neither
 
     files = {"__main__.py": MAIN.encode()}
     for path in source.rglob("*.py"):

@@ -1,4 +1,4 @@
-"""A stopwatch for operations of torch: the best median of several sets of samples."""
+"""A stopwatch for torch operations: the best median of several sets of samples."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ import torch
 
 @dataclass(frozen=True)
 class Pace:
-    """How long to look."""
+    """Duration of a benchmark."""
 
     seconds: float
-    """For each copy or size of matrix, about at most."""
+    """Approximate limit for each copy or matrix size."""
     sets: int
-    """At least so many; as soon as so many in a row gave no better median, no more."""
+    """Minimum number of sets; also the number of sets without a better median that ends it."""
     samples: int
-    """In a set."""
+    """Samples per set."""
     sample_seconds: float
-    """A sample repeats the operation for about so long."""
+    """Approximate duration of a sample, which repeats the operation."""
     product_seconds: float
-    """The largest matrices whose product takes no longer than this are multiplied."""
+    """Longest duration of one matrix product; decides the size of the matrices."""
 
 
 @dataclass(frozen=True)
@@ -31,21 +31,21 @@ class Measured:
     """Seconds of one operation."""
 
     seconds: float
-    """The best median of a set."""
+    """The best median of a set, in seconds."""
     spread: float
-    """How far the slowest set's median lies above it, as a share of it."""
+    """Distance of the slowest set's median from it, relative to it."""
     sets: int
 
 
 @dataclass(frozen=True)
 class Bench:
-    """A device, and the stopwatch that is right for it."""
+    """A device with a suitable stopwatch."""
 
     device: torch.device
     pace: Pace
 
     def time(self, operation: Callable[[], object], repeats: int) -> float:
-        """Seconds of one operation, mean over ``repeats`` of them without a pause."""
+        """Seconds per operation, mean over ``repeats`` of them without a pause."""
         if self.device.type == "cuda":
             start = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
             end = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
@@ -61,18 +61,18 @@ class Bench:
         return (time.perf_counter() - begin) / repeats
 
     def best(self, operation: Callable[[], object]) -> Measured:
-        """Sets of samples until none gets better, or time is up."""
+        """Measure sets of samples until none improves, or time is up."""
         pace = self.pace
-        self.time(operation, 2)  # the library chooses its kernel, the clock rises
+        self.time(operation, 2)  # lets the library choose its kernel and the clock rise
         repeats = max(1, round(pace.sample_seconds / max(1e-9, self.time(operation, 1))))
         deadline = time.perf_counter() + pace.seconds
         medians: list[float] = []
         since_best = 0
         while len(medians) < pace.sets or since_best < pace.sets:
-            found = statistics.median(self.time(operation, repeats) for _ in range(pace.samples))
-            better = not medians or found < min(medians) * 0.995
+            median = statistics.median(self.time(operation, repeats) for _ in range(pace.samples))
+            better = not medians or median < min(medians) * 0.995
             since_best = 0 if better else since_best + 1
-            medians.append(found)
+            medians.append(median)
             if time.perf_counter() > deadline:
                 break
         best = min(medians)

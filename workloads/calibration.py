@@ -1,9 +1,10 @@
-"""What a device really reaches: bandwidth of a large copy, rate of matrix products by data type.
+"""The real limits of a device: bandwidth of a large copy, rate of matrix products by data type.
 
-Bytes of a copy are those read plus those written, as STREAM counts them; what a CPU's cache reads
-before it overwrites a line (write-allocate) is not counted. A product of n x n matrices is 2 n^3
-FLOP. Operands are normally distributed: zeros draw less power and give clocks that no training
-gets. Each figure is the best median of several sets of samples: disturbances only ever slow down.
+Bytes of a copy are those read plus those written, as in STREAM; a CPU cache's reads before it
+overwrites a line (write-allocate) are not counted. A product of n x n matrices is 2 n^3 FLOP.
+Operands are normally distributed: zeros would draw less power and allow clocks that no training
+reaches. Each figure is the best median of several sets of samples, because disturbances only slow
+things down.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ from .system_load import BUSY, OtherLoad
 from .versions import versions
 
 COPY_BYTES = 1 << 30
-"""Bytes of each of the two arrays: many times the largest cache of a GPU."""
+"""Bytes of each of the two arrays: many times a GPU's largest cache."""
 CPU_COPY_BYTES = 1 << 28
 CACHES = 8
-"""A CPU's array is at least so many times its largest cache."""
+"""Minimum size of a CPU's array in multiples of its largest cache."""
 PRODUCTS = (1024, 2048, 4096, 8192, 16384)
 
 _DATA_TYPES = {
@@ -41,15 +42,15 @@ _ON_CPU = ("float32", "float64", "bfloat16")
 GPU = Pace(3.0, 4, 5, 0.02, 0.06)
 CPU = Pace(5.0, 4, 5, 0.02, 0.4)
 QUICK = Pace(0.6, 2, 3, 0.01, 0.02)
-"""For a look at the machinery, not for a ceiling to rely on."""
+"""For checking the setup, not for reliable limits."""
 
 LONGEST = 45.0
-"""Seconds after which nothing is measured again: with torch's import it stays under a minute."""
+"""No repeats start after this many seconds; keeps the total under a minute with torch's import."""
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A ceiling, or why there is none."""
+    """A measured limit, or why there is none."""
 
     value: float | None
     """By/s or FLOP/s."""
@@ -57,19 +58,19 @@ class Figure:
     how: str | None
     reason: str | None
     others: float | None
-    """Share of the processors' time that other programs took meanwhile; of a CPU."""
+    """For a CPU: share of the processors' time that other programs took meanwhile."""
     took: float
     """Seconds."""
 
 
 def calibrate(asked: str, *, quick: bool = False, patient: bool = False) -> int:
-    """Measure the device that ``asked`` names, and tell each ceiling as soon as it is known.
+    """Measure the device that ``asked`` names, and report each limit as soon as it is known.
 
-    Events: ``calibration`` with the device, then ``ceiling`` for each, with ``value`` in By/s or
+    Events: ``calibration`` with the device, then one ``ceiling`` each, with ``value`` in By/s or
     FLOP/s, or ``None`` and a reason, and ``others``, the share of the processors' time that other
-    programs took meanwhile; ``calibrated`` at the end. A ceiling that cannot be measured does not
-    keep the others from it. What was disturbed is measured again as long as ``LONGEST`` lasts, and
-    told again where that gave more; ``patient``: everything is taken for disturbed.
+    programs took meanwhile; ``calibrated`` at the end. A failed measurement does not stop the
+    others. Disturbed measurements are repeated until ``LONGEST``, and reported again if they
+    improve; ``patient`` repeats all of them.
 
     Raises:
         Failure: the device cannot be used.
@@ -92,7 +93,7 @@ def calibrate(asked: str, *, quick: bool = False, patient: bool = False) -> int:
 
 
 def insist(bench: Bench, found: dict[str, Figure], until: float, *, patient: bool) -> None:
-    """Measure what was disturbed again, in turns, until it was not or time is up."""
+    """Repeat disturbed measurements in turn until they are undisturbed or time is up."""
     turns = [name for name, figure in found.items() if figure.value is not None]
     while turns:
         name = turns.pop(0)
@@ -110,9 +111,10 @@ def insist(bench: Bench, found: dict[str, Figure], until: float, *, patient: boo
 
 
 def better(one: Figure, other: Figure) -> Figure:
-    """The higher of two measurements; it is undisturbed where either of them was.
+    """The higher of two measurements; undisturbed if either one was.
 
-    What a disturbed one reached is reached, and the other says that there is no more to reach.
+    A disturbed measurement's rate was really reached, and the other one shows that there is no
+    more.
     """
     higher, lower = sorted((one, other), key=lambda each: each.value or 0.0, reverse=True)
     quiet = not _disturbed(lower) and _disturbed(higher)
@@ -146,7 +148,7 @@ def _tell(name: str, figure: Figure) -> None:
 
 
 def _copy(bench: Bench) -> tuple[float, float, str]:
-    """Bytes per second of a copy, its spread, and how it was measured."""
+    """Bytes per second of a copy, its spread, and the method."""
     size = _copy_bytes(bench.device)
     source = torch.ones(size // 4, dtype=torch.float32, device=bench.device)
     target = torch.zeros_like(source)
@@ -158,32 +160,32 @@ def _copy(bench: Bench) -> tuple[float, float, str]:
 
 
 def _copy_bytes(device: torch.device) -> int:
-    """Bytes of one array: far beyond the caches, and an eighth of what is free at most."""
+    """Bytes of one array: far beyond the caches, but at most an eighth of the free memory."""
     if device.type == "cuda":
         free, _ = torch.cuda.mem_get_info(device)
         return min(COPY_BYTES, free // 8 // 4096 * 4096)
-    wanted = max(CPU_COPY_BYTES, CACHES * largest_cache())
-    return min(wanted, free_memory() // 8) // 4096 * 4096
+    size = max(CPU_COPY_BYTES, CACHES * largest_cache())
+    return min(size, free_memory() // 8) // 4096 * 4096
 
 
 def _product(bench: Bench, name: str) -> tuple[float, float, str]:
-    """FLOP per second of square products, their spread, and how they were measured.
+    """FLOP per second of square products, their spread, and the method.
 
-    Of the largest matrices that are quick enough and of those half as large the better rate:
-    large ones fill a GPU, smaller ones a CPU's caches.
+    The better rate of two sizes, the largest one that is quick enough and half of it: large
+    matrices fill a GPU, smaller ones fit a CPU's caches.
     """
     with _precision(name):
         largest = _product_size(bench, name)
-        found = {
+        results = {
             size: _measured_product(bench, size, name)
             for size in PRODUCTS
             if largest // 2 <= size <= largest
         }
-    size = max(found, key=lambda each: each**3 / found[each].seconds)
-    how = f"{size} x {size} x {size} product, {_sets(bench, found[size])}"
+    size = max(results, key=lambda each: each**3 / results[each].seconds)
+    how = f"{size} x {size} x {size} product, {_sets(bench, results[size])}"
     if bench.device.type == "cpu":
         how += f", {threads()}, {arithmetic(name)}"
-    return 2 * size**3 / found[size].seconds, found[size].spread, how
+    return 2 * size**3 / results[size].seconds, results[size].spread, how
 
 
 def _measured_product(bench: Bench, size: int, name: str) -> Measured:
@@ -193,7 +195,7 @@ def _measured_product(bench: Bench, size: int, name: str) -> Measured:
 
 
 def _product_size(bench: Bench, name: str) -> int:
-    """The largest size whose product is quick enough and fits; a larger one reaches more."""
+    """The largest size whose product is quick enough and fits; larger sizes reach higher rates."""
     chosen = PRODUCTS[0]
     free = torch.cuda.mem_get_info(bench.device)[0] if bench.device.type == "cuda" else None
     itemsize = torch.empty((), dtype=_DATA_TYPES[name]).element_size()
@@ -201,7 +203,7 @@ def _product_size(bench: Bench, name: str) -> int:
         if free is not None and 3 * size * size * itemsize > free // 4:
             break
         chosen = size
-        # Eight times the work next: go on only if that is quick enough, too.
+        # The next size is eight times the work: continue only if that is quick enough too.
         if _seconds_of_a_product(bench, size, name) * 8 > bench.pace.product_seconds:
             break
     return chosen
@@ -218,7 +220,7 @@ def _normal(size: int, device: torch.device, name: str) -> torch.Tensor:
 
 @contextlib.contextmanager
 def _precision(name: str) -> Iterator[None]:
-    """Products of float32 in TF32 for ``tf32``, and never otherwise."""
+    """Compute float32 products in TF32 for ``tf32``, and never otherwise."""
     before = torch.backends.cuda.matmul.allow_tf32
     torch.backends.cuda.matmul.allow_tf32 = name == "tf32"
     try:
@@ -228,7 +230,7 @@ def _precision(name: str) -> Iterator[None]:
 
 
 def _missing(device: torch.device, name: str) -> str | None:
-    """Why a GPU has no such arithmetic: what torch would emulate there is no ceiling of it."""
+    """Why a GPU lacks this arithmetic: a rate emulated by torch would not be its limit."""
     if device.type != "cuda" or name not in ("tf32", "bfloat16"):
         return None
     major, minor = torch.cuda.get_device_capability(device)

@@ -1,9 +1,9 @@
-"""How long the steps and their phases take, iteration to iteration, on a CPU and on a GPU.
+"""Durations of steps and their phases, between iterations, on a CPU and on a GPU.
 
-A step begins where the one before ended. Its five phases are parted by marks, and add up to it.
-On a CPU the work is done when the call returns, and a mark is a reading of the clock. On a GPU a
-mark is an event in the stream, read when the step is known to be over: the phases are then what
-the device's own time went to, so ``data`` is the wait for the next batch that the device felt.
+A step begins where the previous one ended. Marks divide it into five phases, which add up to it. On
+a CPU the work is done when the call returns, and a mark reads the clock. On a GPU a mark is an
+event in the stream, read once the step is known to be over: the phases are then the device's own
+time, so ``data`` is how long the device really waited for the next batch.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ class Timing(NamedTuple):
 
 
 class Clock(Protocol):
-    """Marks the phases of steps; gives the timings of finished steps in their order."""
+    """Marks the phases of steps; returns the timings of finished steps in order."""
 
     def start(self) -> None:
-        """Begin a run of steps: the first one begins now. Waits for all work before."""
+        """Begin a run of steps with the first one. Waits for all earlier work."""
 
     def mark(self) -> None:
         """End the current phase; after the last phase, the step."""
 
     def finished(self, wait: bool) -> list[Timing]:
-        """Timings not yet given, of the steps known to be over; of all steps, if ``wait``."""
+        """New timings of the steps known to be over, or of all steps with ``wait``."""
 
 
 class CpuClock:
@@ -73,8 +73,8 @@ class CpuClock:
 class CudaClock:
     """`Clock` for a CUDA device, by events in its stream; no step waits for the device.
 
-    Only where steps are slow does a step's end wait for the end of the step before it: one step
-    stays queued, so the device does not idle, and a long step is reported when it ends.
+    Except for slow steps: the end of each waits for the end of the previous one. One step stays
+    queued, so the device does not idle, and a long step is reported when it ends.
     """
 
     def __init__(self, device: torch.device) -> None:

@@ -1,4 +1,4 @@
-"""Which device a run uses, and what a GPU that cannot be used needs."""
+"""The device of a run, and fixes for a GPU that cannot be used."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from .nvidia import Driver, find_driver, hidden_on_purpose
 
 
 def reinstall(capability: Capability | None, driver: str | None) -> str:
-    """The hint for a torch that cannot use this GPU under this driver."""
+    """The hint if torch cannot use this GPU with this driver."""
     build = build_for(capability, driver)
     return f"{f'install {build}, or ' if build else ''}ask for the CPU with --device cpu"
 
 
 def choose(asked: str, dtype: str) -> torch.device:
-    """The device for ``--device``: a GPU where there is one, unless the CPU is asked for.
+    """The device for ``--device``: a GPU if there is one, unless the CPU is requested.
 
     Raises:
-        EnvironmentFailure: there is a GPU and torch cannot use it, or a GPU is asked for and
-            there is none. A run never falls back to the CPU unasked.
-        UsageFailure: the data type does not exist on the device.
+        EnvironmentFailure: there is a GPU that torch cannot use, or a requested GPU is missing. A
+            run never falls back to the CPU unasked.
+        UsageFailure: the device does not support the data type.
     """
     device = _choose(asked)
     if device.type == "cpu" and dtype in ("tf32", "float16"):
@@ -62,14 +62,14 @@ def _choose(asked: str) -> torch.device:
 
 
 def unusable(driver: Driver) -> EnvironmentFailure:
-    """Why torch cannot use the GPU that this machine has."""
-    what = f"{driver.gpus} NVIDIA GPU{'s' if driver.gpus > 1 else ''}"
+    """Why torch cannot use this machine's GPU."""
+    gpus = f"{driver.gpus} NVIDIA GPU{'s' if driver.gpus > 1 else ''}"
     details = [driver.name or "", f"driver {driver.version}" if driver.version else ""]
     if driver.capability:
         details.append("compute capability {}.{}".format(*driver.capability))
     build = f"torch {torch.__version__}, built for CUDA {torch.version.cuda or '(none: CPU only)'}"
-    given = ", ".join(detail for detail in details if detail)
-    message = f"this machine has {what}{f' ({given})' if given else ''}, and {build}, cannot use it"
+    shown = ", ".join(detail for detail in details if detail)
+    message = f"this machine has {gpus}{f' ({shown})' if shown else ''}, and {build}, cannot use it"
     if driver.version is None:
         hint = (
             "start the container with GPU support (docker: --gpus all, apptainer: --nv) or fix "
@@ -91,7 +91,7 @@ def unusable(driver: Driver) -> EnvironmentFailure:
 
 
 def _refusal() -> str:
-    """CUDA's own reason for not starting, in one line."""
+    """CUDA's own reason for not starting, on one line."""
     try:
         torch.cuda.init()  # type: ignore[no-untyped-call]
     except (RuntimeError, AssertionError) as error:
@@ -113,7 +113,7 @@ def _check_capability(index: int) -> None:
 
 
 def describe(device: torch.device) -> dict[str, object]:
-    """Keys of the ``run`` event: ``device``, ``device_name``, and ``device_uuid`` of a GPU."""
+    """Keys of the ``run`` event: ``device``, ``device_name``, and a GPU's ``device_uuid``."""
     if device.type != "cuda":
         return {"device": "cpu", "device_name": processor_name()}
     properties = torch.cuda.get_device_properties(device)
@@ -125,7 +125,7 @@ def describe(device: torch.device) -> dict[str, object]:
 
 
 def full_uuid(uuid: str) -> str:
-    """A device's UUID as NVML writes it, ``GPU-...``, or ``MIG-...`` of a part of a GPU."""
+    """A device's UUID in NVML's form, ``GPU-...``, or ``MIG-...`` for a MIG device."""
     if uuid.startswith(("GPU-", "MIG-")):
         return uuid
     part = f"MIG-{uuid}"
@@ -133,7 +133,7 @@ def full_uuid(uuid: str) -> str:
 
 
 def processor_name() -> str:
-    """The processor as the kernel names it, else its architecture."""
+    """The kernel's name of the processor, else its architecture."""
     try:
         with Path("/proc/cpuinfo").open(encoding="utf-8") as file:
             for line in file:

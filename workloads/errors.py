@@ -1,4 +1,4 @@
-"""Errors of torch and of the loader, told as failures that a person can fix."""
+"""Translates errors of torch and of the loader to failures with a fix."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SHARED_MEMORY = ("Bus error", "shared memory", "No space left on device")
 
 
 def missing(package: str, error: Exception) -> EnvironmentFailure:
-    """The failure of a package that cannot be imported: it is not there, or broken."""
+    """The failure for a package that cannot be imported, because it is missing or broken."""
     packages = "torch torchvision" if package == "torch" else "torchvision"
     if isinstance(error, ModuleNotFoundError) and error.name == package:
         return EnvironmentFailure(
@@ -27,9 +27,9 @@ def missing(package: str, error: Exception) -> EnvironmentFailure:
 
 
 def translate(error: BaseException, batch_size: int | None) -> Failure:
-    """The failure that an error of the run means, by its first cause.
+    """The failure behind an error of the run, judged by its first cause.
 
-    ``batch_size`` is the run's, None where it has not begun.
+    ``batch_size`` is the run's; None if the run has not begun.
     """
     while isinstance(error.__cause__, Exception):
         error = error.__cause__
@@ -57,7 +57,7 @@ def translate(error: BaseException, batch_size: int | None) -> Failure:
 
 
 def _one_line(error: BaseException) -> str:
-    """What an error says, in a line; the last one of an error of a loader's worker."""
+    """An error's message on one line; for an error of a loader's worker, its last line."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     if not lines:
         return type(error).__name__

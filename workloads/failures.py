@@ -1,13 +1,13 @@
-"""Why a workload stops: one class for each way in which a person can fix it."""
+"""Why a workload stops: one class for each kind of fix."""
 
 from __future__ import annotations
 
 
 class Failure(Exception):
-    """A stop with a reason. Reported as an ``error`` event and one line on stderr.
+    """A stop with a reason, reported as an ``error`` event and one line on stderr.
 
-    ``kind`` is the event's kind, ``exit_code`` the process's exit code, ``hint`` what to do;
-    message and fix are one line each.
+    ``kind`` is the event's kind, ``exit_code`` the process's exit code, ``hint`` the fix; message
+    and hint are one line each.
     """
 
     kind = "run"
@@ -20,7 +20,7 @@ class Failure(Exception):
 
 
 class UsageFailure(Failure):
-    """The command asks for something that does not exist or cannot be."""
+    """The command asks for something that does not exist or is impossible."""
 
     kind = "usage"
     exit_code = 2
@@ -34,4 +34,4 @@ class EnvironmentFailure(Failure):
 
 
 class RunFailure(Failure):
-    """The run began and could not go on: out of memory, a loader's worker died."""
+    """The run began but could not continue: out of memory, a loader's worker died."""

@@ -1,4 +1,4 @@
-"""Step lines: one JSON object behind a prefix on standard output."""
+"""Step lines: one JSON object after a prefix on standard output."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PREFIX = ":::GPUWATCH "
 def emit(event: str, **keys: Any) -> None:
     """Print one step line and flush it.
 
-    A key whose value is not finite (a diverged loss) becomes ``null``: JSON has no NaN.
+    A non-finite value (a diverged loss) becomes ``null``, because JSON has no NaN.
     """
     keys = {"event": event, **keys}
     try:

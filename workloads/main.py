@@ -1,8 +1,8 @@
 """``PYTHON workloads.pyz NAME [flags]``: run a workload and report it in step lines.
 
-Nothing here imports torch before the ``started`` line is out, and no failure that a person can
-cause ends in a traceback: it is an ``error`` event, one line on stderr and an exit code (2 usage,
-3 environment, 1 else).
+torch is imported only after the ``started`` line is out. No failure that a user can cause ends in
+a traceback: it becomes an ``error`` event, one line on stderr and an exit code (2 usage,
+3 environment, 1 other).
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
     import argparse
 
 TRACEBACK = "GPUWATCH_WORKLOAD_TRACEBACK"
-"""Environment variable: if set, a failure shows its traceback on stderr as well."""
+"""Environment variable; if set, a failure also prints its traceback on stderr."""
 
 BROKEN_PIPE = 141
 
 
 def main(argv: Sequence[str], launched_ns: int) -> int:
-    """Run the workload that the command line names; the process's exit code.
+    """Run the workload named on the command line; returns the exit code.
 
-    ``launched_ns`` is CLOCK_MONOTONIC in nanoseconds when the interpreter began with the program.
+    ``launched_ns`` is CLOCK_MONOTONIC in nanoseconds when the interpreter started the program.
     """
     stop = Stop()
     stop.install()
@@ -89,7 +89,7 @@ def _calibrate(argv: Sequence[str]) -> int:
 
 
 def _parser(description: str) -> argparse.ArgumentParser:
-    """A parser whose errors are failures."""
+    """A parser that raises failures as errors."""
     import argparse
 
     class Parser(argparse.ArgumentParser):
@@ -145,7 +145,7 @@ def _run(argv: Sequence[str], launched_ns: int, stop: Stop) -> int:
 
 
 def _import_torch(module: str) -> float:
-    """Seconds that importing torch, and torchvision if needed, took."""
+    """Seconds spent importing torch, and torchvision if needed."""
     from .errors import missing
 
     start = time.perf_counter()

@@ -5,22 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 TORCHVISION = "torchvision:"
-"""Prefix of a name that asks for any of torchvision's classification models."""
+"""Name prefix for any of torchvision's classification models."""
 
 
 BATCHES = 15
 """Timed steps of the ImageNet-like workloads."""
 COMMON_SIZE = 224
-"""Edge of the images that most of torchvision's models were made for, in pixels."""
+"""Edge of most torchvision models' images, in pixels."""
 _LOW_RATE = ("alexnet", "vgg", "squeezenet")
 
 
 @dataclass(frozen=True)
 class Defaults:
-    """What a workload's flags are where the command line does not say.
+    """Defaults of a workload's flags.
 
-    ``batch_size`` None: the data is one batch, and ``--batch-size`` is refused. ``steps`` None:
-    the epochs decide. ``image_size`` None: the images' size cannot be chosen.
+    ``batch_size`` None: the data is one batch, and ``--batch-size`` is refused. ``steps`` None: the
+    epochs decide. ``image_size`` None: the image size is fixed.
     """
 
     batch_size: int | None
@@ -33,7 +33,7 @@ class Defaults:
 
 @dataclass(frozen=True)
 class Entry:
-    """Where a built-in workload is defined: a module of ``tasks``, and what it is in one line."""
+    """A built-in workload: a module of ``tasks``, and a one-line description."""
 
     module: str
     summary: str
@@ -86,26 +86,26 @@ _OF_TORCHVISION = """
     vgg11_bn vgg13 vgg13_bn vgg16 vgg16_bn vgg19 vgg19_bn vit_b_16 vit_b_32 vit_h_14 vit_l_16
     vit_l_32 wide_resnet101_2 wide_resnet50_2
 """
-"""Its image classification models that are not built in; the torchvision of a run may have more."""
+"""torchvision's models that are not built in; a run's torchvision may have more."""
 
 
 def known() -> dict[str, str]:
-    """Every built-in workload's name with what it is, in one line."""
+    """One-line descriptions of the built-in workloads by name."""
     return {name: entry.summary for name, entry in BUILT_IN.items()}
 
 
 def defaults(name: str) -> Defaults:
-    """Of a workload which `check` accepts.
+    """Defaults of a workload that `check` accepts.
 
-    The ``image_size`` of ``torchvision:MODEL`` is the common one: its own torchvision alone knows.
+    ``torchvision:MODEL`` has the common ``image_size`` here: only torchvision knows its own.
     """
     entry = BUILT_IN.get(name)
     return entry.defaults if entry else _pictures(name.removeprefix(TORCHVISION))
 
 
 def suggest(name: str) -> list[str]:
-    """Names close to ``name``: a model of torchvision that is hardly another, then at most three
-    that are built in, the closest first."""
+    """Names close to ``name``: an almost identical torchvision model first, then up to three
+    built-in ones, the closest first."""
     from difflib import get_close_matches
 
     models = get_close_matches(name.lower(), _OF_TORCHVISION.split(), n=1, cutoff=0.9)
@@ -114,12 +114,12 @@ def suggest(name: str) -> list[str]:
 
 
 def check(name: str) -> str:
-    """``name``, if it is a built-in workload or has the form ``torchvision:MODEL``.
+    """Return ``name`` if it is a built-in workload or has the form ``torchvision:MODEL``.
 
-    Whether torchvision has that model is known only where torchvision is: in the environment.
+    Only the environment's torchvision knows whether it has that model.
 
     Raises:
-        ValueError: for any other name, with a sentence that says which names are close.
+        ValueError: any other name; the message suggests close names.
     """
     if name in BUILT_IN or (name.startswith(TORCHVISION) and len(name) > len(TORCHVISION)):
         return name
@@ -129,5 +129,5 @@ def check(name: str) -> str:
 
 
 def module_of(name: str) -> str:
-    """The module of ``tasks`` that defines a workload which `check` accepts."""
+    """The module of ``tasks`` that defines a workload that `check` accepts."""
     return BUILT_IN[name].module if name in BUILT_IN else "imagenet"

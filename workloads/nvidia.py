@@ -1,4 +1,4 @@
-"""What NVIDIA's driver says of this machine's GPUs, asked without torch."""
+"""What NVIDIA's driver reports about this machine's GPUs, without torch."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ DRIVER_FOLDER = Path("/proc/driver/nvidia/gpus")
 class Driver:
     """GPUs that the driver shows to this process.
 
-    ``version`` is the driver's, ``capability`` the first GPU's (major, minor); None where the
-    driver's library cannot be asked, as in a container started without GPU support.
+    ``version`` is the driver's, ``capability`` the first GPU's (major, minor); None if the driver's
+    library does not respond, as in a container started without GPU support.
     """
 
     gpus: int
@@ -25,18 +25,18 @@ class Driver:
 
 
 def hidden_on_purpose() -> bool:
-    """Whether ``CUDA_VISIBLE_DEVICES`` says that no GPU is wanted."""
+    """Whether ``CUDA_VISIBLE_DEVICES`` hides every GPU."""
     value = os.environ.get("CUDA_VISIBLE_DEVICES")
     return value is not None and value.strip() in ("", "-1", "none", "NoDevFiles")
 
 
 def find_driver(folder: Path = DRIVER_FOLDER) -> Driver | None:
-    """The driver and its GPUs; None where there is no NVIDIA GPU, or none is wanted."""
+    """The driver and its GPUs; None if there is no NVIDIA GPU, or all are hidden on purpose."""
     if hidden_on_purpose():
         return None
-    asked = _ask_library()
-    if asked is not None and asked.gpus:
-        return asked
+    driver = _ask_library()
+    if driver is not None and driver.gpus:
+        return driver
     try:
         gpus = sum(1 for _ in folder.iterdir())
     except OSError:
@@ -45,7 +45,7 @@ def find_driver(folder: Path = DRIVER_FOLDER) -> Driver | None:
 
 
 def _ask_library() -> Driver | None:
-    """The driver as NVML sees it (NVML API reference); None where it does not answer."""
+    """The driver according to NVML (NVML API reference); None if NVML does not respond."""
     try:
         nvml = ctypes.CDLL("libnvidia-ml.so.1")
         if nvml.nvmlInit_v2() != 0:

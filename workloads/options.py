@@ -1,4 +1,4 @@
-"""A workload's flags, without torch: the command line of the host offers the same ones."""
+"""A workload's flags, without torch: the host's command line offers the same ones."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _integer(text: str, least: int) -> int:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the workload's flags. None (False for a switch) means the workload's default."""
+    """Add the workload's flags. None (False for a switch) selects the workload's default."""
     group = parser.add_argument_group("workload")
     add = group.add_argument
     add("--batch-size", type=positive_int, metavar="N", help="samples in a step")
@@ -111,19 +111,19 @@ TRAINING_FLAGS = (
     "workers",
     "seed",
 )
-"""What decides how a workload trains: the ``parameters`` of its ``run`` report."""
+"""Flags that affect the training: the ``parameters`` of the ``run`` event."""
 
 FLAGS = (*TRAINING_FLAGS, "profile", "counters")
-"""All flags, with those for what is looked at after the timed steps."""
+"""All flags, including those for measurements after the timed steps."""
 
 
 def parameters_to_argv(parameters: Mapping[str, Any]) -> list[str]:
-    """The flags that give these parameters (``{"batch_size": 64}`` is ``--batch-size 64``).
+    """The flags for these parameters (``{"batch_size": 64}`` becomes ``--batch-size 64``).
 
-    A parameter that is None or False is left out.
+    Parameters that are None or False are left out.
 
     Raises:
-        ValueError: for a parameter that is no flag of a workload.
+        ValueError: a parameter is not a flag of a workload.
     """
     if unknown := sorted(set(parameters) - set(FLAGS)):
         raise ValueError(f"no such workload parameter: {', '.join(unknown)}")
@@ -139,12 +139,12 @@ def parameters_to_argv(parameters: Mapping[str, Any]) -> list[str]:
 
 
 def to_argv(namespace: argparse.Namespace) -> list[str]:
-    """The flags that a parsed command line set, in a fixed order; other attributes are ignored."""
+    """The flags set by a parsed command line, in a fixed order; ignores other attributes."""
     return parameters_to_argv({n: v for n, v in vars(namespace).items() if n in FLAGS})
 
 
 def conflict(namespace: argparse.Namespace) -> tuple[str, str] | None:
-    """Why flags that are each valid do not go together, as (message, hint); None if they do."""
+    """Why valid flags contradict each other, as (message, hint); None if they do not."""
     if namespace.download and not namespace.data:
         return "--download needs a folder to put the data into", "add --data DIR"
     if namespace.device == "cpu" and namespace.dtype == "tf32":

@@ -1,4 +1,4 @@
-"""What a CPU has: threads of torch, arithmetic, caches, free memory."""
+"""Properties of a CPU: torch's threads, arithmetic, caches, free memory."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 
 _FLAGS = ("amx_bf16", "avx512_bf16", "bf16")
-"""What the kernel calls bfloat16 arithmetic of a processor (x86 and ARM)."""
+"""The kernel's names for a processor's bfloat16 arithmetic (x86 and ARM)."""
 
 
 def threads() -> str:
@@ -18,16 +18,16 @@ def threads() -> str:
 
 
 def arithmetic(name: str) -> str:
-    """What a CPU computes such products with, as torch and the kernel tell."""
+    """The arithmetic that a CPU uses for such products, according to torch and the kernel."""
     capability = torch.backends.cpu.get_cpu_capability()
     if name != "bfloat16":
         return capability
     flags = _cpu_flags()
     if flags is None:
         return f"{capability}; whether the processor has bfloat16 arithmetic is not known"
-    own = [flag for flag in _FLAGS if flag in flags]
-    if own:
-        return f"{capability}, {' '.join(own)}"
+    supported = [flag for flag in _FLAGS if flag in flags]
+    if supported:
+        return f"{capability}, {' '.join(supported)}"
     return f"{capability}; the processor has no bfloat16 arithmetic: in float32 underneath"
 
 
@@ -43,14 +43,14 @@ def _cpu_flags() -> frozenset[str] | None:
 
 
 def largest_cache() -> int:
-    """Bytes of the CPU's last cache; 0 where the system does not tell."""
+    """Bytes of the CPU's last-level cache; 0 if unknown."""
     with contextlib.suppress(OSError, ValueError):
         return max(0, os.sysconf("SC_LEVEL3_CACHE_SIZE"))
     return 0
 
 
 def free_memory() -> int:
-    """Bytes that are free without swapping."""
+    """Bytes available without swapping."""
     try:
         for line in Path("/proc/meminfo").read_text(encoding="utf-8").splitlines():
             if line.startswith("MemAvailable:"):

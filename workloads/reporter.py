@@ -1,4 +1,4 @@
-"""Turns finished steps into step lines, at most about ten a second, and keeps its own cost low."""
+"""Prints finished steps as step lines, at most about ten a second, at low cost."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from .lines import emit
 from .scores import Result, Score, ScoreReader
 
 INTERVAL = 0.2
-"""Seconds between two lines of steps, but for the first step, the last, and slow ones."""
+"""Interval between step lines, in seconds; the first, the last and slow steps are exempt."""
 
 SLOW = 0.1
-"""Seconds of a step that is reported as soon as it ends."""
+"""A step of at least this many seconds is reported as soon as it ends."""
 
 EPOCH_INTERVAL = 1.0
-"""Seconds between two lines of epochs, but for the last: an epoch may be a single short step."""
+"""Interval between epoch lines, in seconds; the last is exempt. An epoch can be one short step."""
 
 
 class Step(NamedTuple):
-    """A step as the loop hands it over. ``epoch`` is set on the last step of an epoch."""
+    """A step from the training loop. ``epoch`` is set only on an epoch's last step."""
 
     samples: int
     partial: bool
@@ -31,7 +31,7 @@ class Step(NamedTuple):
 
 
 class Epoch:
-    """Sums of the epoch that is going on, weighted by samples."""
+    """Sums over the current epoch, weighted by samples."""
 
     def __init__(self) -> None:
         self.samples = 0
@@ -50,7 +50,7 @@ class Epoch:
 class Reporter:
     """Reports the steps of one window: the warm-up, or the timed steps.
 
-    ``seconds`` is the time that reporting took so far, formatting and writing included.
+    ``seconds`` is the time spent on reporting so far, including formatting and writing.
     """
 
     def __init__(self, clock: Clock, reader: ScoreReader, total: int, warmup: bool) -> None:
@@ -68,7 +68,7 @@ class Reporter:
         self._epoch = Epoch()
 
     def step(self, step: Step) -> None:
-        """Take a step whose last phase is marked; report what is due."""
+        """Take a step whose last phase is marked; print the lines that are due."""
         now = time.perf_counter()
         self._waiting.append(step)
         self._taken += 1
@@ -80,7 +80,7 @@ class Reporter:
             self.seconds += time.perf_counter() - now
 
     def flush(self) -> None:
-        """Report the steps that are over and not yet reported; wait for nothing."""
+        """Report the finished steps that are not reported yet, without waiting."""
         now = time.perf_counter()
         self._report(now, wait=False)
         self.seconds += time.perf_counter() - now

@@ -1,8 +1,8 @@
-"""Losses and accuracies of finished steps, read in one go, off the path of the training.
+"""Losses and accuracies of finished steps, read in batches beside the training.
 
-Reading a number from a GPU stops its queue. So the steps' results stay where they are until the
-step is known to be over; then a stream of its own computes and fetches them for many steps at
-once, while the training's stream goes on.
+Reading a number from a GPU stalls its queue. So the steps' results stay there until the step is
+known to be over. Then a separate stream computes and fetches them for many steps at once, while
+the training's stream continues.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import torch
 from torch import Tensor
 
 TOP5_CLASSES = 5
-"""The fewest classes with which a top-5 accuracy means anything."""
+"""The fewest classes for which a top-5 accuracy makes sense."""
 
 
 class Result(NamedTuple):
-    """What a step left behind, still on its device and detached: see `task.Scored`."""
+    """A step's result, detached and still on its device; see `task.Scored`."""
 
     loss: Tensor
     scores: Tensor | None
@@ -27,7 +27,7 @@ class Result(NamedTuple):
 
 
 class Score(NamedTuple):
-    """A step's loss, and the shares of right top-1 and top-5 predictions (0 to 1)."""
+    """A step's loss, and the shares of correct top-1 and top-5 predictions (0 to 1)."""
 
     loss: float
     acc1: float | None
@@ -35,7 +35,7 @@ class Score(NamedTuple):
 
 
 class ScoreReader:
-    """Turns the results of finished steps into numbers."""
+    """Converts the results of finished steps to numbers."""
 
     def __init__(self, device: torch.device) -> None:
         self._stream: Any = None
@@ -43,7 +43,7 @@ class ScoreReader:
             self._stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
 
     def read(self, results: Sequence[Result]) -> list[Score]:
-        """The scores of steps, in their order. All of them must be over."""
+        """The scores of steps, in order. All steps must be over."""
         if not results:
             return []
         context: contextlib.AbstractContextManager[object] = contextlib.nullcontext()
@@ -58,9 +58,9 @@ class ScoreReader:
 
 
 def accuracy(results: Sequence[Result]) -> list[tuple[float | None, float | None]]:
-    """Top-1 and top-5 accuracy of each step; None where they mean nothing.
+    """Top-1 and top-5 accuracy of each step; None where it makes no sense.
 
-    The steps share their number of classes; their numbers of samples may differ.
+    All steps have the same number of classes; their numbers of samples may differ.
     """
     scores = [result.scores for result in results if result.scores is not None]
     labels = [result.labels for result in results if result.labels is not None]
@@ -80,9 +80,9 @@ def accuracy(results: Sequence[Result]) -> list[tuple[float | None, float | None
 
 
 def hits(scores: Tensor, labels: Tensor) -> Tensor:
-    """Whether the right class is the first, second, ... fifth of a sample's prediction.
+    """Whether the correct class is the first, second, ... fifth prediction of a sample.
 
-    ``scores`` is samples x classes, or the samples' logits of the second of two classes; the
+    ``scores`` is samples x classes, or for two classes each sample's logit of the second; the
     result is bool, samples x min(5, classes), or samples x 1.
     """
     if scores.ndim == 1:

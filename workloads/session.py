@@ -1,4 +1,4 @@
-"""One run of a workload, from its flags to its ``end`` event; torch is there by now."""
+"""One run of a workload, from its flags to its ``end`` event, after the import of torch."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def run(
     import_seconds: float,
     stop: Stop,
 ) -> int:
-    """Train as the flags say and report it; the exit code.
+    """Train with these flags and report it; returns the exit code.
 
     Raises:
-        Failure: the run cannot begin. What an operator raises on the way passes through.
+        Failure: the run cannot begin. Errors of operators pass through.
     """
     dtype = flags.dtype or "float32"
     device = choose(flags.device or "auto", dtype)
@@ -90,7 +90,7 @@ def run(
         _profile(training, batches, device, asked, stop)
     if flags.counters:
         step_seconds = training.step_seconds
-        # A profiler's child needs the GPU's memory: nothing here may hold it.
+        # A profiler's child needs the GPU's memory, so it must all be free here.
         del task, training, batches
         _count_executed(flags, device, step_seconds, stop)
     return 0
@@ -99,11 +99,11 @@ def run(
 def _profile(
     training: Training, batches: Batches, device: torch.device, asked: int, stop: Stop
 ) -> None:
-    """Profile some steps behind the timed ones; a signal ends the process."""
+    """Profile some steps after the timed ones; a signal ends the process."""
     cost = Cost()
     stop.training = True
     try:
-        found = profile_steps(
+        result = profile_steps(
             training.again, training.unreported_step, device, asked, training.step_seconds
         )
         if stop.signum is not None:
@@ -114,13 +114,13 @@ def _profile(
         report(Found(reason="the run was stopped while it was profiled"), device, cost)
         leave(128 + (stop.signum or 0))
     batches.close()
-    report(found, device, cost)
+    report(result, device, cost)
 
 
 def _count_executed(
     flags: argparse.Namespace, device: torch.device, step_seconds: float, stop: Stop
 ) -> None:
-    """Count what the kernels of some more steps do; a signal ends the process."""
+    """Count the operations of some extra steps; a signal ends the process."""
     cost = Cost()
     stop.training = True
     try:
@@ -137,7 +137,7 @@ def settings_of(flags: argparse.Namespace, definition: Definition) -> Settings:
     """The flags with the workload's defaults filled in.
 
     Raises:
-        UsageFailure: a flag means nothing for this workload.
+        UsageFailure: a flag does not apply to this workload.
     """
     defaults = definition.defaults
     if flags.batch_size is not None and defaults.batch_size is None:
@@ -202,7 +202,7 @@ def _emit_run(
 
 
 def _emit_count(task: Task, batches: Batches, settings: Settings) -> None:
-    """Count a step's work; where that fails, say why: a run without a count is still a run."""
+    """Count a step's work, or say why not: a failed count does not fail the run."""
     start = time.perf_counter()
     try:
         with warnings.catch_warnings():

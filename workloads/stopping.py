@@ -1,4 +1,4 @@
-"""SIGTERM and SIGINT: report what is pending, then leave at once with 128 + the signal."""
+"""SIGTERM and SIGINT: report pending steps, then exit at once with 128 + the signal."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from types import FrameType
 from typing import NoReturn
 
 ONE_REQUEST_SECONDS = 1.0
-"""Signals that follow the first one so soon ask for nothing new: a scheduler asks every process of
-a job, and so does whoever watches over one of them."""
+"""Signals this soon after the first one belong to the same request: a scheduler signals every
+process of a job, and so does a launcher that supervises some of them."""
 
 
 class Stopped(BaseException):
-    """Raised in the training by a signal, between two instructions of it."""
+    """Raised in the training loop by a signal handler."""
 
 
 class Stop:
-    """Handles SIGTERM and SIGINT of this process and of the loader's workers it forks.
+    """Handles SIGTERM and SIGINT of this process and of the loader's forked workers.
 
-    Before `training` is set a signal ends the process at once. While it is set, a signal raises
-    `Stopped`; while also `shielded` (a line is being written), only once the shield is taken away
-    by `unshield`. One more, over a second later, ends the process at once.
+    Until `training` is set, a signal ends the process at once. After that it raises `Stopped`,
+    delayed to `unshield` while `shielded` is set (a line is being written). Another signal over a
+    second later ends the process at once.
     """
 
     def __init__(self) -> None:
@@ -35,12 +35,12 @@ class Stop:
         self._asked = 0.0
 
     def install(self) -> None:
-        """Handle the two signals from now on."""
+        """Install the handlers."""
         for signum in (signal.SIGTERM, signal.SIGINT):
             signal.signal(signum, self._handle)
 
     def unshield(self) -> None:
-        """End the shield. Raises `Stopped` if a signal came meanwhile."""
+        """End the shield. Raises `Stopped` if a signal arrived meanwhile."""
         self.shielded = False
         if self.signum is not None:
             raise Stopped
@@ -58,7 +58,7 @@ class Stop:
 
 
 def leave(code: int) -> NoReturn:
-    """End the process without waiting for anything; the loader's workers go first."""
+    """Exit without waiting for anything, after ending the loader's workers."""
     for child in multiprocessing.active_children():
         with contextlib.suppress(OSError, AttributeError):
             child.kill()

@@ -1,4 +1,4 @@
-"""What a workload is made of: its settings, its data and its training, as the loop needs them."""
+"""The parts of a workload for the training loop: settings, data and task."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from torch.utils.data import Dataset
 
 Scored = tuple[torch.Tensor, "torch.Tensor | None", "torch.Tensor | None"]
-"""Loss (a scalar); scores, samples x classes or, for two classes, the samples' logits; labels."""
+"""Loss (scalar); scores, samples x classes or, for two classes, each sample's logit; labels."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What one run does, with every default filled in."""
+    """The settings of one run, with every default filled in."""
 
     workload: str
     batch_size: int
@@ -42,10 +42,10 @@ class Settings:
 
 @dataclass(frozen=True)
 class Data:
-    """Samples to train on, and what a reader of the run should know about them.
+    """Training samples, with a description for readers of the run.
 
-    ``dataset`` gives pairs of one sample's input and target; ``batch`` instead is the data as the
-    one batch it is, inputs and target, which is moved to the device once.
+    ``dataset`` returns pairs of one sample's input and target. ``batch`` instead is all data as one
+    batch of inputs and target, which is moved to the device once.
     """
 
     kind: str
@@ -59,25 +59,25 @@ class Data:
 
 @dataclass(frozen=True)
 class Task:
-    """A model and how it is trained."""
+    """A model and its training."""
 
     model: nn.Module
     text: str
-    """The model in one line."""
+    """One-line description of the model."""
     data: Data
     objective: Callable[[nn.Module, tuple[Tensor, ...], Tensor], Scored]
     optimizer: Callable[[Iterable[nn.Parameter]], Optimizer]
     scheduler: Callable[[Optimizer], LRScheduler] | None = None
-    """Makes what changes the learning rate after each epoch."""
+    """Creates the scheduler that changes the learning rate after each epoch."""
     sparse: bool = False
-    """The inputs hold sparse tensors: the work is counted on real copies of them."""
+    """Whether inputs contain sparse tensors, so that work is counted on real copies."""
 
 
 @dataclass(frozen=True)
 class Definition:
-    """A workload: its defaults, and what makes its task from the settings of a run.
+    """A workload: its defaults, and the function that creates its task for a run's settings.
 
-    Every module of ``tasks`` has a function ``definition(name)`` that returns one. ``make`` draws
+    Every module of ``tasks`` has a function ``definition(name)`` that returns one. ``make`` takes
     all randomness from torch's default generator, which the caller has seeded.
     """
 

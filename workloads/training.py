@@ -20,7 +20,7 @@ from .stopping import Stop
 from .task import Scored, Settings, Task
 
 BRACKET = "GPUWATCH_WORKLOAD_BRACKET"
-"""Environment variable: if set, the timed steps on a GPU stand between ``cudaProfilerStart`` and
+"""Environment variable; if set, the timed steps on a GPU are enclosed by ``cudaProfilerStart`` and
 ``cudaProfilerStop``, for a profiler that waits for these (ncu, nsys)."""
 
 AUTOCAST = {"bfloat16": torch.bfloat16, "float16": torch.float16}
@@ -28,14 +28,14 @@ AUTOCAST = {"bfloat16": torch.bfloat16, "float16": torch.float16}
 
 @dataclass(frozen=True)
 class Plan:
-    """How many steps a run takes: the timed ones, and those before."""
+    """Number of timed steps, and of warm-up steps before them."""
 
     total: int
     warmup: int
 
 
 def plan(settings: Settings, steps_per_epoch: int) -> Plan:
-    """Timed steps by ``--steps``, else by the epochs; a fifth of them to warm up, 1 to 10."""
+    """Timed steps from ``--steps``, else from the epochs; a fifth of them as warm-up, 1 to 10."""
     total = settings.steps or settings.epochs * steps_per_epoch
     warmup = min(10, math.ceil(total / 5)) if settings.warmup is None else settings.warmup
     return Plan(total, warmup)
@@ -44,9 +44,9 @@ def plan(settings: Settings, steps_per_epoch: int) -> Plan:
 class Training:
     """A task on a device, ready to take steps.
 
-    ``seconds_reporting`` and ``steps`` say, at any time, what reporting cost so far and how many
-    timed steps are reported; ``first_step_seconds`` is set once there was one, ``step_seconds``,
-    the mean of the timed steps, after the last.
+    ``seconds_reporting`` and ``steps`` are the current cost of reporting and number of reported
+    timed steps; ``first_step_seconds`` is set after the first step, ``step_seconds``, the mean of
+    the timed steps, after the last.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class Training:
         self.first_step_seconds = time.perf_counter() - start
 
     def rest(self, plan: Plan) -> None:
-        """Take all other steps of the plan, after `first_step`."""
+        """Take all remaining steps of the plan, after `first_step`."""
         if self._warming:
             for _ in range(plan.warmup - 1):
                 self._step()
@@ -99,20 +99,20 @@ class Training:
             _cudart().cudaProfilerStop()
 
     def again(self) -> None:
-        """Start the data over at its first batch, for steps behind the plan's."""
+        """Restart the data at its first batch, for steps after the plan's."""
         self._batches.begin()
 
     def unreported_step(self) -> None:
-        """Take a step that is in no report: as the others, and nothing of it is timed."""
+        """Take a step like the others that is neither timed nor reported."""
         self._work(self._batches.next(), _nothing)
 
     def flush(self) -> None:
-        """Report the steps that are over. For a run that ends early."""
+        """Report the finished steps of a run that ends early."""
         if self._reporters:
             self._reporters[-1].flush()
 
     def _open(self, total: int, warmup: bool) -> None:
-        """Begin a window, at the first epoch's first batch, with the loader started."""
+        """Begin a window at the first epoch's first batch, with the loader started."""
         self._batches.begin()
         self._warmup = warmup
         self._reporters.append(Reporter(self._clock, self._reader, total, warmup))
@@ -130,7 +130,7 @@ class Training:
         self._report(batch, loss, scores, labels)
 
     def _work(self, batch: Batch, mark: Callable[[], None]) -> Scored:
-        """Train on a batch, and mark the end of each phase behind ``data``."""
+        """Train on a batch, marking the end of each phase after ``data``."""
         inputs = tuple(t.to(self._device, non_blocking=True) for t in batch.inputs)
         target = batch.target.to(self._device, non_blocking=True)
         mark()
@@ -176,11 +176,11 @@ def _cudart() -> Any:
 
 
 def _nothing() -> None:
-    """No mark."""
+    """Mark nothing."""
 
 
 def set_precision(dtype: str) -> None:
-    """Let float32 products run in TF32, or not: a data type is what it says, on every machine."""
+    """Allow TF32 in float32 products only for ``tf32``, on every machine."""
     allowed = dtype == "tf32"
     torch.backends.cuda.matmul.allow_tf32 = allowed
     torch.backends.cudnn.allow_tf32 = allowed

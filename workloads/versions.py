@@ -1,4 +1,4 @@
-"""The versions inside the environment: another library version picks other kernels."""
+"""Versions inside the environment; another library version can choose other kernels."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import torch
 
 
 def versions() -> dict[str, str]:
-    """Keys of the ``versions`` event; torchvision's is told whether or not the workload uses it."""
+    """Keys of the ``versions`` event; includes torchvision even if the workload does not use it."""
     build = torch.__config__.show()
-    found = {
+    result = {
         "torch": torch.__version__,
         "torchvision": _installed("torchvision"),
         "python": platform.python_version(),
@@ -27,7 +27,7 @@ def versions() -> dict[str, str]:
         "threads": str(torch.get_num_threads()),
         "libc": " ".join(part for part in platform.libc_ver() if part),
     }
-    return {key: str(value) for key, value in found.items() if value}
+    return {key: str(value) for key, value in result.items() if value}
 
 
 def _installed(package: str) -> str | None:
@@ -38,7 +38,7 @@ def _installed(package: str) -> str | None:
 
 
 def _cudnn() -> str | None:
-    """cuDNN's version as it writes it: 9.26.0, of the number 92600."""
+    """cuDNN's version in its own notation: 9.26.0 for the number 92600."""
     try:
         number: int | None = torch.backends.cudnn.version()  # type: ignore[no-untyped-call]
     except RuntimeError as error:

@@ -1,1 +1,1 @@
-"""Apptainer, and Singularity before it: the workload in a SIF or a sandbox."""
+"""Apptainer and its predecessor Singularity: the workload in a SIF file or a sandbox."""

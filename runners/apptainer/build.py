@@ -26,25 +26,25 @@ COMPRESSIONS = {
     "zstd": "-comp zstd",
     "none": "-noI -noD -noF -noX",
 }
-"""By name, what ``mksquashfs`` is told; without one the engine does as it is set up."""
+"""Arguments for ``mksquashfs`` by name; without one, the engine's own configuration applies."""
 
 _PREPARED = "gpuwatch-workloads"
-"""The title of an image that the recipe for Docker made: it needs no preparing."""
+"""Title of images from the Docker recipe, which need no preparation."""
 
-_NOT_ALL = "this root lacks capabilities that the engine wants"
+_NOT_ALL = "this root user lacks capabilities that the engine needs"
 _HAVE_ALL = "a user namespace has them: unshare --map-root-user gpuwatch build apptainer ..."
 _CAP_SYS_ADMIN = 21
 """Source: linux/capability.h."""
 
 _LEAST = {"Apptainer": (1, 2), "SingularityCE": (4, 0), "SingularityPRO": (4, 1)}
-"""The versions from which definition files take arguments."""
+"""The first versions whose definition files take arguments."""
 _LAST_WORDS = 40
 _GRACE_SECONDS = 5.0
 
 
 @dataclass(frozen=True)
 class BaseImage:
-    """Where an image comes from, in the words of a definition file."""
+    """The origin of an image, in the terms of a definition file."""
 
     bootstrap: str
     source: str
@@ -55,7 +55,7 @@ class BaseImage:
 
 
 def default_out() -> Path:
-    """The SIF that runs use where no image is named."""
+    """The SIF file used by runs that name no image."""
     return image_records.images_home() / "workloads.sif"
 
 
@@ -67,13 +67,13 @@ def build(
     pull: bool = False,
     compression: str | None = None,
 ) -> BuiltImage:
-    """Build the SIF file ``out`` on ``base`` and note what it cost; an old one is there until then.
+    """Build the SIF file ``out`` on ``base`` and record the cost; replaces an old file at the end.
 
-    An interrupt ends the engine and removes what it was at.
+    An interrupt ends the engine and removes its unfinished files.
 
     Raises:
-        NotAvailable: there is no engine or root that can, or no base and it may not be fetched.
-        UsageError: ``out`` cannot be written, or is something else than an image.
+        NotAvailable: the engine, the root rights or the base is missing, and may not be fetched.
+        UsageError: ``out`` is not writable, or is not an image.
         BuildFailed: the engine failed.
     """
     _check_engine()
@@ -86,20 +86,26 @@ def build(
     if docker is None or not docker.prepared:
         _check_root()
         definition = str(recipes() / "workloads.def")
-        given = {"BOOTSTRAP": origin.bootstrap, "BASE": origin.source, "RECIPES": str(recipes())}
-        options += [word for pair in given.items() for word in ("--build-arg", "=".join(pair))]
-    if not origin.remote:  # else a copy of the base would stay in the engine's cache
+        build_arguments = {
+            "BOOTSTRAP": origin.bootstrap,
+            "BASE": origin.source,
+            "RECIPES": str(recipes()),
+        }
+        options += [
+            word for pair in build_arguments.items() for word in ("--build-arg", "=".join(pair))
+        ]
+    if not origin.remote:  # otherwise a copy of the base stays in the engine's cache
         options.append("--disable-cache")
     if compression is not None:
         options += ["--mksquashfs-args", COMPRESSIONS[compression]]
 
-    said: deque[str] = deque(maxlen=_LAST_WORDS)
+    last_lines: deque[str] = deque(maxlen=_LAST_WORDS)
 
     def say(line: str) -> None:
-        said.append(line)
+        last_lines.append(line)
         level, _, text = line.partition(":")
         if line.startswith("INFO:    Build complete"):
-            return  # of a file that is renamed then
+            return  # it names the temporary file
         if level == "INFO":
             progress.step(text.strip())
         else:
@@ -110,14 +116,14 @@ def build(
         with _workplace(docker.host if docker else None):
             spython_client.build(definition, target, say, options)
     except NotAvailable as error:
-        raise _failed(error.message, said, target) from error
+        raise _failed(error.message, last_lines, target) from error
     finally:
         _part(target).unlink(missing_ok=True)
     seconds = time.monotonic() - started
     size = target.stat().st_size
     header = images.read_header(target)
     if header is None:
-        raise BuildFailed(f"{target} is no SIF file", "see what the engine said above")
+        raise BuildFailed(f"{target} is not a SIF file", "see the engine's output above")
     image_records.remember(
         header.id, "build", seconds, bytes=size, base=f"{origin.bootstrap}:{origin.source}"
     )
@@ -125,8 +131,8 @@ def build(
 
 
 def parse(base: str) -> BaseImage:
-    """``--base``: a SIF or folder, ``docker-daemon:NAME``, ``docker-archive:FILE``, or an image of
-    a registry, with ``docker://`` or without."""
+    """Parse ``--base``: a SIF file or folder, ``docker-daemon:NAME``, ``docker-archive:FILE``, or a
+    registry's image, with or without ``docker://``."""
     scheme, separator, rest = base.partition("://")
     if separator:
         return BaseImage(scheme, rest)
@@ -160,30 +166,30 @@ def _check_engine() -> None:
 
 
 def _check_root() -> None:
-    """What prepares a base runs with every capability, or the engine gives up once it has unpacked
-    the base. Without CAP_SYS_ADMIN it takes a user namespace of its own, which has them all."""
+    """Refuse a root user with only part of the capabilities: the engine would give up after
+    unpacking the base. Without CAP_SYS_ADMIN it uses a user namespace, which has them all."""
     if os.geteuid() != 0:
         return
-    # Of root: what it executes gets all that the bounding set leaves.
+    # A program executed by root gets every capability in the bounding set.
     status = Path("/proc/self/status").read_text()
-    found = re.search(r"^CapBnd:\s*([0-9a-f]+)$", status, re.MULTILINE)
+    match = re.search(r"^CapBnd:\s*([0-9a-f]+)$", status, re.MULTILINE)
     last = int(Path("/proc/sys/kernel/cap_last_cap").read_text())
-    given, every = int(found[1], 16) if found else 0, (2 << last) - 1
-    if given & (1 << _CAP_SYS_ADMIN) and every & ~given:
+    bounding, all_capabilities = int(match[1], 16) if match else 0, (2 << last) - 1
+    if bounding & (1 << _CAP_SYS_ADMIN) and all_capabilities & ~bounding:
         raise NotAvailable(f"the image cannot be prepared: {_NOT_ALL}", _HAVE_ALL)
 
 
 @dataclass(frozen=True)
 class _InDocker:
-    """A base that Docker has."""
+    """A base image in Docker."""
 
     host: str
-    """Where its daemon is."""
+    """Address of its daemon."""
     prepared: bool
 
 
 def _docker(origin: BaseImage) -> _InDocker | None:
-    """The base as Docker knows it; ``None``: it comes from elsewhere."""
+    """The base as Docker knows it; ``None`` if it comes from elsewhere."""
     if origin.bootstrap != "docker-daemon":
         return None
     from gpuwatch.runners.docker import images as docker_images
@@ -222,21 +228,21 @@ def _target(out: Path | None) -> Path:
     target = (out or default_out()).expanduser().absolute()
     if not os.access(target.parent, os.W_OK):
         raise UsageError(
-            f"{target.parent} is no folder that can be written to", "name another: --out FILE.sif"
+            f"{target.parent} is not a writable folder", "name another: --out FILE.sif"
         )
     if target.exists() and (target.is_dir() or images.read_header(target) is None):
-        raise UsageError(f"{target} is there and is no SIF file", "name another: --out FILE.sif")
+        raise UsageError(f"{target} exists and is not a SIF file", "name another: --out FILE.sif")
     return target
 
 
 def _part(target: Path) -> Path:
-    """What the engine writes before it is whole."""
+    """The engine's unfinished output file."""
     return target.with_name(f"{target.name}.part")
 
 
 @contextlib.contextmanager
 def _workplace(docker_host: str | None) -> Iterator[None]:
-    """A folder for the engine's own files that is gone afterwards, and so is the engine."""
+    """A folder for the engine's own files; removed at the end, after any leftover processes."""
     before = dict(os.environ)
     parent = before.get("APPTAINER_TMPDIR") or before.get("SINGULARITY_TMPDIR")
     with tempfile.TemporaryDirectory(
@@ -254,14 +260,14 @@ def _workplace(docker_host: str | None) -> Iterator[None]:
 
 
 def _end_descendants() -> None:
-    """End what an interrupted build left running: the engine is this process's only child."""
+    """End the processes of an interrupted build: the engine is this process's only child."""
     deadline = time.monotonic() + _GRACE_SECONDS
     signals = [signal.SIGTERM]
-    while left := _descendants(os.getpid()):
+    while remaining := _descendants(os.getpid()):
         if time.monotonic() > deadline:
             signals = [signal.SIGKILL]
         for number in signals:
-            for pid in left:
+            for pid in remaining:
                 with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.kill(pid, number)
         signals = []
@@ -269,7 +275,7 @@ def _end_descendants() -> None:
 
 
 def _descendants(pid: int) -> list[int]:
-    """Living processes below this one."""
+    """Living descendants of this process."""
     children: dict[int, list[int]] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -277,22 +283,22 @@ def _descendants(pid: int) -> list[int]:
                 fields = (entry / "stat").read_bytes().rpartition(b")")[2].split()
                 if fields[0] not in (b"Z", b"X"):
                     children.setdefault(int(fields[1]), []).append(int(entry.name))
-    found = list(children.get(pid, ()))
-    for each in found:
-        found.extend(children.get(each, ()))
-    return found
+    descendants = list(children.get(pid, ()))
+    for descendant in descendants:
+        descendants.extend(children.get(descendant, ()))
+    return descendants
 
 
-def _failed(reason: str, said: Iterable[str], target: Path) -> BuildFailed:
-    """Why, by the last words of the engine and of what ran in the image."""
-    words = "\n".join([*said, reason])
-    if "no space left" in words.lower():
+def _failed(reason: str, last_lines: Iterable[str], target: Path) -> BuildFailed:
+    """The failure, explained by the last output of the engine and of the image's scripts."""
+    text = "\n".join([*last_lines, reason])
+    if "no space left" in text.lower():
         where = os.environ.get("APPTAINER_TMPDIR") or tempfile.gettempdir()
         return BuildFailed(
             f"the image could not be built: the disk with {where} or {target.parent} is full",
             "free some space, or: export APPTAINER_TMPDIR=FOLDER, --out FILE.sif",
         )
-    if "Requesting capability set" in words:
+    if "Requesting capability set" in text:
         return BuildFailed(f"the image could not be built: {_NOT_ALL}", _HAVE_ALL)
-    of_ours = re.findall(r"^error: (.+)", words, re.MULTILINE)
-    return BuildFailed(f"the image could not be built: {of_ours[-1] if of_ours else reason}")
+    own_errors = re.findall(r"^error: (.+)", text, re.MULTILINE)
+    return BuildFailed(f"the image could not be built: {own_errors[-1] if own_errors else reason}")

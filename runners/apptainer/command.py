@@ -1,4 +1,4 @@
-"""The command line of Apptainer, and the environment it is called in. Pure functions."""
+"""Apptainer's command line and environment. Pure functions."""
 
 from __future__ import annotations
 
@@ -13,23 +13,25 @@ from gpuwatch.runners.apptainer.engine import Engine
 ARCHIVE = "/gpuwatch/workloads.pyz"
 HOME = "/gpuwatch/home"
 SCRATCH = {"/tmp": "tmp", "/var/tmp": "var_tmp"}  # noqa: S108 the container's own
-"""Folders of the container, and what the engine calls them in ``--workdir``."""
+"""Folders of the container, with the engine's names for them under ``--workdir``."""
 _PASSED_ON = re.compile(
     r"PATH|HOME|USER|LOGNAME|TMPDIR|XDG_[A-Z_]+|DBUS_SESSION_BUS_ADDRESS"
     r"|(APPTAINER|SINGULARITY)_(CACHE|TMP|CONFIG)DIR"
 )
-"""What the engine itself needs. Proxies it would hand to the workload, passwords and all, and
-``APPTAINER_BIND`` and its like would change what the workload sees."""
+"""Variables that the engine itself needs. It would hand proxies to the workload, passwords and
+all, and ``APPTAINER_BIND`` and the like would change what the workload sees."""
 
 
 def build(spec: LaunchSpec, engine: Engine, image: Path) -> tuple[str, ...]:
-    """The command, but for the folders of this one run: :func:`with_folders`.
+    """The command without the run's own folders, which :func:`with_folders` adds.
 
-    * ``--containall``: as little of this machine as Docker shows. Own PIDs with it: without them
-      a signal leaves grandchildren alive; its init stays, for without it a killed workload ends 0.
-    * ``--no-privs``: root keeps no capability and gains none, as others do anyway.
-    * ``--no-eval``: a ``$`` in a variable is a dollar sign.
-    * ``--quiet``: the engine's INFO is not the workload's output; its warnings are.
+    * ``--containall``: shows as little of this machine as Docker. Includes a PID namespace, without
+      which a signal leaves grandchildren alive. Its init stays, so that a killed workload does not
+      exit with 0.
+    * ``--no-privs``: root has and gains no capabilities, like other users.
+    * ``--no-eval``: a ``$`` in a variable stays a dollar sign.
+    * ``--quiet``: hides the engine's INFO lines, which are not the workload's output, but not its
+      warnings.
     """
     environment = spec.environment
     command = [engine.program, "--quiet", "exec", "--containall", "--no-privs"]
@@ -48,23 +50,23 @@ def build(spec: LaunchSpec, engine: Engine, image: Path) -> tuple[str, ...]:
 
 
 def _own_limits(spec: LaunchSpec) -> list[str]:
-    """The caller's: a control group that the engine makes is not below the caller's."""
-    own = spec.limits
-    cpu_time = None if own.cpu_time is None else f"{own.cpu_time:.5f}"
-    flags = {"cpus": cpu_time, "cpuset-cpus": own.cpus, "cpuset-mems": own.memory_nodes}
+    """The caller's own limits: the engine's control group is not below the caller's."""
+    limits = spec.limits
+    cpu_time = None if limits.cpu_time is None else f"{limits.cpu_time:.5f}"
+    flags = {"cpus": cpu_time, "cpuset-cpus": limits.cpus, "cpuset-mems": limits.memory_nodes}
     return [word for flag, value in flags.items() if value for word in (f"--{flag}", value)]
 
 
 def mounts(spec: LaunchSpec) -> tuple[Mount, ...]:
-    """Everything of this machine that is mounted by name."""
+    """Everything that is mounted explicitly from this machine."""
     own = (Mount(spec.archive, ARCHIVE),) if spec.archive is not None else ()
     return (*own, *container_launch.mounts(spec))
 
 
 def with_folders(command: Sequence[str], home: Path, scratch: Path) -> tuple[str, ...]:
-    """``command`` with the folders behind ``HOME``, ``/tmp`` and ``/var/tmp``.
+    """``command`` with folders for ``HOME``, ``/tmp`` and ``/var/tmp``.
 
-    Without these ``--contain`` gives them 16 or 64 MB of memory in all.
+    Without them ``--contain`` limits these to 16 or 64 MB of memory in total.
     """
     at = command.index("exec") + 1
     own = ("--home", f"{home}:{HOME}", "--workdir", str(scratch))
@@ -72,7 +74,7 @@ def with_folders(command: Sequence[str], home: Path, scratch: Path) -> tuple[str
 
 
 def mount_flags(mount: Mount, engine: Engine) -> tuple[str, str]:
-    """``--mount`` is CSV and takes any path; ``--bind`` of older ones splits at commas, colons."""
+    """``--mount`` is CSV and takes any path; the older ``--bind`` splits at commas and colons."""
     if "--mount" in engine.flags:
         fields = ["type=bind", f"source={mount.source}", f"destination={mount.target}"]
         if not mount.writable:
@@ -82,26 +84,28 @@ def mount_flags(mount: Mount, engine: Engine) -> tuple[str, str]:
 
 
 def cannot_mount(mount: Mount, engine: Engine) -> str | None:
-    """The character in its paths that this engine cannot mount; ``None``: it can be mounted."""
+    """The character in the mount's paths that this engine cannot handle; ``None`` if fine."""
     wrong = "\n\r" if "--mount" in engine.flags else ",:\n\r"
-    return next((each for each in wrong if each in mount.source + mount.target), None)
+    return next(
+        (character for character in wrong if character in mount.source + mount.target), None
+    )
 
 
 def variables(spec: LaunchSpec, engine: Engine) -> dict[str, str]:
-    """The variables the workload finds, by the names that set them from outside.
+    """The workload's variables, under the names that set them from outside.
 
-    Through the environment: ``--env`` splits its values at commas, which lists of GPUs have.
+    Set through the environment, because ``--env`` splits values, such as lists of GPUs, at commas.
     """
-    found = {
+    result = {
         **container_launch.variables(spec.variables),
         **container_launch.gpu_variables(spec),
         "NVIDIA_VISIBLE_DEVICES": ",".join(spec.gpus) or "void",
     }
-    return {f"{engine.prefix}{name}": value for name, value in found.items()}
+    return {f"{engine.prefix}{name}": value for name, value in result.items()}
 
 
 def outside(variables: Mapping[str, str]) -> dict[str, str]:
-    """The caller's variables that the engine itself is given."""
+    """The caller's variables that the engine itself needs."""
     return {name: value for name, value in variables.items() if _PASSED_ON.fullmatch(name)}
 
 

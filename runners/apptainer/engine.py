@@ -1,4 +1,4 @@
-"""The engine on this machine: product, version, flags, and how it was installed."""
+"""The engine on this machine: product, version, flags and installation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gpuwatch.runners import user_namespaces
 from gpuwatch.runners.apptainer import spython_client
 
 _OLDEST = (3, 5)
-"""Of Singularity; every Apptainer is younger."""
+"""The oldest supported Singularity; every Apptainer is newer."""
 
 
 @dataclass(frozen=True)
@@ -32,13 +32,13 @@ class Engine:
 
     @property
     def prefix(self) -> str:
-        """Of the variables that set one inside."""
+        """Prefix of the variables that set a variable inside."""
         return "APPTAINERENV_" if self.product == "Apptainer" else "SINGULARITYENV_"
 
 
 @cache
 def find() -> Engine | None:
-    """The engine that would run a workload; ``None``: there is none that answers."""
+    """The engine that would run a workload; ``None`` if none responds."""
     program, answer = spython_client.program(), spython_client.product_and_version()
     if program is None or answer is None:
         return None
@@ -46,7 +46,7 @@ def find() -> Engine | None:
 
 
 def problem() -> Problem | None:
-    """Why no workload could be run, whatever the image; ``None``: nothing is known against it."""
+    """Why no workload can run, whatever the image; ``None`` if no problem is known."""
     engine = find()
     if engine is None:
         program = spython_client.program()
@@ -79,14 +79,14 @@ def problem() -> Problem | None:
 
 
 def has_setuid_starter(engine: Engine) -> bool:
-    """Whether its starter runs as root: then it mounts images without FUSE or user namespaces."""
+    """Whether its starter runs as root, and can mount images without FUSE or user namespaces."""
     try:
-        said = subprocess.run(
+        result = subprocess.run(
             [engine.program, "buildcfg"], capture_output=True, text=True, timeout=30, check=True
         ).stdout
     except (OSError, subprocess.SubprocessError):
         return False
-    folder = re.search(r"^LIBEXECDIR=(.+)$", said, re.MULTILINE)
+    folder = re.search(r"^LIBEXECDIR=(.+)$", result, re.MULTILINE)
     if folder is None:
         return False
     name = "apptainer" if engine.product == "Apptainer" else "singularity"

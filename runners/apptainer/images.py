@@ -1,4 +1,4 @@
-"""Images of Apptainer: where they are, whether they are any, and what identifies them."""
+"""Apptainer images: where they are, whether they are valid, and what identifies them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from gpuwatch.runners import image_records
 _URI = re.compile(r"(docker|oras|library|shub|https?)://(.+)")
 _MAGIC = b"SIF_MAGIC\0"
 _MAGIC_AT = 32
-"""A SIF begins with 32 bytes of launch script. Source: github.com/apptainer/sif, header."""
+"""A SIF file begins with 32 bytes of launch script. Source: github.com/apptainer/sif, header."""
 _ARCHITECTURES = {b"02": "x86_64", b"04": "aarch64", b"06": "ppc64le", b"11": "s390x"}
 _CHUNK = 1 << 22
 
@@ -31,35 +31,35 @@ _CHUNK = 1 << 22
 class Image:
     path: Path
     uri: str | None = None
-    """Where it comes from, if that was how it was named."""
+    """The URI, if the image was given as one."""
 
 
 @dataclass(frozen=True)
 class SIF:
-    """What the header of a SIF file says."""
+    """The header of a SIF file."""
 
     id: str
-    """The UUID of this build of the image."""
+    """UUID of this build of the image."""
     architecture: str | None
-    """As ``uname -m`` says it; ``None``: another, or one that runs on several machines."""
+    """As in ``uname -m``; ``None`` for any other, or for several machines."""
 
 
 def of(environment: Environment, working_directory: str) -> Image:
-    """Where the image of an environment is or, for a URI, would be once it was pulled."""
-    named = environment.image
-    if named is None:
+    """Location of an environment's image; for a URI, where it is stored once pulled."""
+    name = environment.image
+    if name is None:
         return Image(image_records.images_home() / "workloads.sif")
-    if "://" in named:
-        return Image(image_records.images_home() / _file_name(named), named)
-    return Image(Path(working_directory, os.path.expanduser(named)))
+    if "://" in name:
+        return Image(image_records.images_home() / _file_name(name), name)
+    return Image(Path(working_directory, os.path.expanduser(name)))
 
 
 def problem(image: Image, environment: Environment, program: str) -> Problem | None:
-    """Why it cannot be run; ``None``: it can, or may be pulled."""
+    """Why the image cannot run; ``None`` if it can, or may be pulled."""
     if image.uri and not _URI.fullmatch(image.uri):
         return Problem(
             "image-source",
-            f"{image.uri} is no image that can be fetched",
+            f"{image.uri} is not a fetchable image",
             "name docker://..., oras://..., library://... or a SIF file",
         )
     if not os.path.exists(image.path):
@@ -74,7 +74,7 @@ def problem(image: Image, environment: Environment, program: str) -> Problem | N
     except OSError as error:
         return _no_image(image, error.strerror or "it cannot be read")
     if header is None:
-        return _no_image(image, "no SIF file")
+        return _no_image(image, "not a SIF file")
     machine = platform.machine()
     if header.architecture not in (None, machine):
         return Problem(
@@ -86,7 +86,7 @@ def problem(image: Image, environment: Environment, program: str) -> Problem | N
 
 
 def read_header(path: Path) -> SIF | None:
-    """The header of a SIF file; ``None``: it is none.
+    """The header of a SIF file; ``None`` if it is not one.
 
     Raises:
         OSError: the file cannot be read.
@@ -99,34 +99,34 @@ def read_header(path: Path) -> SIF | None:
 
 
 def facts(image: Image, say: Callable[[str], None]) -> dict[str, JSON]:
-    """What identifies the image and what it cost to have; nothing is known of a sandbox.
+    """Identity and cost of the image; empty for a sandbox.
 
-    A large SIF is read whole the first time, for its SHA-256.
+    The first time, a large SIF file is read completely for its SHA-256.
     """
-    found: dict[str, JSON] = {}
+    result: dict[str, JSON] = {}
     if os.path.isdir(image.path):
-        return found
+        return result
     with contextlib.suppress(OSError):
         header = read_header(image.path)
         if header is not None:
-            found["image_id"] = header.id
-            noted = image_records.recall
-            found |= noted(header.id) or noted(str(image.path))
-        found["image_bytes"] = image.path.stat().st_size
-        found["image_digest"] = f"sha256:{sha256(image.path, say)}"
-    return found
+            result["image_id"] = header.id
+            recall = image_records.recall
+            result |= recall(header.id) or recall(str(image.path))
+        result["image_bytes"] = image.path.stat().st_size
+        result["image_digest"] = f"sha256:{sha256(image.path, say)}"
+    return result
 
 
 def sha256(path: Path, say: Callable[[str], None]) -> str:
-    """The file's SHA-256; remembered by its path, size and time of change.
+    """The file's SHA-256, cached by path, size and modification time.
 
     Raises:
         OSError: the file cannot be read.
     """
     info = path.stat()
     key = [str(path.resolve()), info.st_size, info.st_mtime_ns]
-    known = _remembered()
-    for entry in known:
+    cached = _remembered()
+    for entry in cached:
         if entry[:3] == key:
             return str(entry[3])
     if info.st_size > 1 << 30:
@@ -137,9 +137,9 @@ def sha256(path: Path, say: Callable[[str], None]) -> str:
             digest.update(chunk)
     text = digest.hexdigest()
     with contextlib.suppress(OSError, StorageError):
-        others = [entry for entry in known if entry[0] != key[0]][-100:]
+        kept = [entry for entry in cached if entry[0] != key[0]][-100:]
         paths.private_folder(_digests().parent)
-        output.write_text(_digests(), json.dumps([*others, [*key, text]]))
+        output.write_text(_digests(), json.dumps([*kept, [*key, text]]))
     return text
 
 
@@ -158,7 +158,7 @@ def _remembered() -> list[list[JSON]]:
 
 
 def _file_name(uri: str) -> str:
-    """A file name for the image of a URI: readable, and another one for each URI."""
+    """A readable file name for the image of a URI, unique per URI."""
     readable = re.sub(r"[^A-Za-z0-9._]+", "-", uri)[-80:].strip("-.")
     return f"{readable}-{hashlib.sha256(uri.encode()).hexdigest()[:8]}.sif"
 
@@ -186,7 +186,7 @@ def _missing(image: Image, environment: Environment, program: str) -> Problem:
 def _no_image(image: Image, why: str) -> Problem:
     return Problem(
         "image-invalid",
-        f"{image.path} is no image: {why}",
+        f"{image.path} is not an image: {why}",
         "name a SIF file or a folder with a root file system; an image of an old kind becomes a "
         "SIF with: apptainer build NEW.sif OLD",
     )

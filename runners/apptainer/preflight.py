@@ -1,4 +1,4 @@
-"""Why a run in Apptainer could not start here."""
+"""Why a run in Apptainer cannot start here."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ CGROUPS = Path("/sys/fs/cgroup")
 
 
 def problems(spec: LaunchSpec) -> list[Problem]:
-    """Everything that stands against the run; changes nothing."""
+    """Every problem that prevents the run; changes nothing."""
     broken = engines.problem()
     engine = engines.find()
     if broken or engine is None:
         return [broken] if broken else []
     image = images.of(spec.environment, spec.working_directory)
-    found = [
+    results = [
         images.problem(image, spec.environment, Path(engine.program).name),
         _fuse(engine, image),
         _shm(spec, engine),
@@ -39,11 +39,11 @@ def problems(spec: LaunchSpec) -> list[Problem]:
         *_mounts(spec, engine),
         _gpus(spec, engine),
     ]
-    return [each for each in found if each is not None]
+    return [result for result in results if result is not None]
 
 
 def _fuse(engine: Engine, image: images.Image) -> Problem | None:
-    """A SIF is mounted by FUSE where neither the user nor the starter is root."""
+    """A SIF file is mounted with FUSE if neither the user nor the starter is root."""
     if os.geteuid() == 0 or not os.path.isfile(image.path) or os.access(FUSE, os.R_OK | os.W_OK):
         return None
     if engines.has_setuid_starter(engine):
@@ -72,7 +72,7 @@ def _network(spec: LaunchSpec, engine: Engine) -> Problem | None:
         return None
     return Problem(
         "network-unsupported",
-        f"a bridge needs root's set-up in {engine.product}; the host's network is what it uses",
+        f"a bridge needs setup by root in {engine.product}, which uses the host's network",
         "write network=host or network=none",
     )
 
@@ -115,7 +115,7 @@ def _mounts(spec: LaunchSpec, engine: Engine) -> list[Problem]:
                     "rename it, or mount it elsewhere: mount=SRC:DST",
                 )
             )
-        # Others may do inside what they may do outside; root has no capabilities there.
+        # Other users have the same rights inside as outside; root has no capabilities there.
         elif os.geteuid() == 0:
             found.extend(_root_access(mount))
     return found
@@ -136,7 +136,7 @@ def _root_access(mount: Mount) -> list[Problem]:
 
 
 def _gpus(spec: LaunchSpec, engine: Engine) -> Problem | None:
-    """Where the driver is missing ``--nv`` says nothing, and the workload finds no GPU."""
+    """``--nv`` is silent about a missing driver, and the workload then finds no GPU."""
     if not spec.gpus:
         return None
     if not CONTROL_DEVICE.exists():
@@ -153,7 +153,7 @@ def _gpus(spec: LaunchSpec, engine: Engine) -> Problem | None:
 
 
 def _has_libcuda() -> bool:
-    """Asked as the engine asks it."""
+    """Looked up the same way as by the engine."""
     program = shutil.which("ldconfig") or "/sbin/ldconfig"
     try:
         listed = subprocess.run(

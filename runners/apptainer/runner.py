@@ -22,10 +22,10 @@ from gpuwatch.runners.base import Run
 from gpuwatch.runners.local import Ending, LocalRun
 
 _FATAL = re.compile(r"^(?:\x1b\[\d+m)?FATAL: {1,3}(?:\x1b\[0m)? +(.+)", re.MULTILINE)
-"""The launcher's own way to say it: padded, and in colour before it looked for a terminal."""
+"""The launcher's error format: padded, and in colour until it has looked for a terminal."""
 
 _LIMIT = "memory-limit"
-"""In the run's folder: the bytes of the limit."""
+"""File in the run's folder that holds the limit in bytes."""
 
 
 class ApptainerRunner:
@@ -57,12 +57,12 @@ class ApptainerRunner:
     def start(self, spec: LaunchSpec, prepared: Prepared, folder: Path) -> Run:
         home, scratch = folder / "home", folder / "scratch"
         home.mkdir(mode=0o700)
-        # By its own the engine makes only mount points that the image does not have; one that the
-        # image has in its /tmp is hidden by ours.
+        # The engine itself only adds mount points that the image lacks; one in the image's /tmp
+        # is hidden by ours.
         for root, name in command.SCRATCH.items():
             own = scratch / name
             own.mkdir(parents=True)
-            own.chmod(0o1777)  # as /tmp is; nobody else gets past the run's folder
+            own.chmod(0o1777)  # like /tmp; the run's folder keeps others out
             mount_points.make(container_launch.mounts(spec), root, own)
         if spec.environment.memory_bytes is not None:
             output.write_text(folder / _LIMIT, str(spec.environment.memory_bytes))
@@ -83,22 +83,22 @@ class ApptainerRunner:
 
 
 def blame(ending: Ending) -> str | None:
-    """What the launcher said, where the workload was never started.
+    """The launcher's error message, if the workload never started.
 
-    Every failure of the launcher is code 255 with ``FATAL:`` on stderr; a workload may end like
-    that too, but then it mostly wrote to stdout.
+    Every launcher failure exits with 255 and prints ``FATAL:`` on stderr. A workload can end the
+    same way, but usually has written to stdout by then.
     """
     if ending.code != 255 or ending.stdout_bytes:
         return None
-    said = _FATAL.findall(ending.stderr)
-    return said[-1].strip() if said else None
+    errors = _FATAL.findall(ending.stderr)
+    return errors[-1].strip() if errors else None
 
 
 def limited(folder: Path, ending: Ending) -> str | None:
-    """The limit of a workload that was killed by SIGKILL.
+    """A note on the memory limit of a workload killed by SIGKILL.
 
-    Whether that was the limit's doing is not known: the engine removes the control group, and its
-    counters, in the moment in which the workload is dead.
+    Whether the limit was the cause is unknown: the engine removes the control group, and with it
+    the counters, as soon as the workload is dead.
     """
     if ending.signal != signal.SIGKILL and ending.code != 128 + signal.SIGKILL:
         return None
@@ -117,10 +117,10 @@ def _engine() -> Engine:
 
 
 def _pull(image: images.Image, spec: LaunchSpec, say: Callable[[str], None]) -> None:
-    """Fetch it and note what that took.
+    """Fetch the image and record the cost.
 
     Raises:
-        NotAvailable: it could not be had.
+        NotAvailable: it could not be fetched.
     """
     missing = images.problem(image, spec.environment, Path(_engine().program).name)
     if missing is not None:
@@ -142,7 +142,7 @@ def _facts(spec: LaunchSpec) -> dict[str, JSON]:
         "user": f"{os.geteuid()}:{os.getegid()}",
         "network": environment.network or "host",
         "mounts": [str(mount) for mount in container_launch.mounts(spec)],
-        # Its own tmpfs, of the kernel's default size.
+        # The container's own tmpfs, of the kernel's default size.
         "shm_bytes": os.sysconf("SC_PHYS_PAGES") // 2 * os.sysconf("SC_PAGE_SIZE"),
     }
     if environment.python is not None:

@@ -1,7 +1,7 @@
-"""spython, made safe: it exits the process on errors, prints, and knows one name of the program.
+"""A safe wrapper of spython, which exits the process on errors, prints, and knows one program name.
 
-Of spython only what cannot hang is used: its client puts the commands together, and its streaming
-reads both streams as one, for whatever is not read in time stops the engine.
+Uses only the parts of spython that cannot hang: its client builds the commands, and its streaming
+reads both streams as one, because an unread stream would block the engine.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ _PRODUCTS = (
     ("singularity-ce version ", "SingularityCE"),
     ("singularity-pro version ", "SingularityPRO"),
     ("singularity version ", "Singularity"),
-    ("", "Singularity"),  # before 3.0 the version stood alone
+    ("", "Singularity"),  # before 3.0 only the version was printed
 )
 _ENDING_SECONDS = 2.0
-"""How long an engine that is broken off has, before it is asked and before it is killed."""
+"""How long an aborted engine may take before SIGINT, and again before SIGKILL."""
 _CHILDREN = Path("/proc/thread-self/children")
 _FAILURES = ("FATAL:", "ERROR:")
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def program() -> str | None:
-    """Path of ``apptainer``, else of ``singularity``; ``None``: neither is on the ``PATH``."""
+    """Path of ``apptainer``, else of ``singularity``; ``None`` if neither is on the ``PATH``."""
     return shutil.which("apptainer") or shutil.which("singularity")
 
 
 def product_and_version() -> tuple[str, str] | None:
-    """Such as ``("Apptainer", "1.4.5")``; ``None``: there is none that answers."""
+    """Such as ``("Apptainer", "1.4.5")``; ``None`` if no engine responds."""
     path = program()
     if path is None:
         return None
@@ -54,15 +54,15 @@ def product_and_version() -> tuple[str, str] | None:
 
     try:
         with _guarded():
-            told = run_command([path, "--version"], quiet=True)
+            answer = run_command([path, "--version"], quiet=True)
     except NotAvailable:
         return None
-    text = "".join(told["message"][:1]) if told["return_code"] == 0 else ""
+    text = "".join(answer["message"][:1]) if answer["return_code"] == 0 else ""
     return parsed(text)
 
 
 def parsed(text: str) -> tuple[str, str] | None:
-    """Product and version of what ``--version`` says; ``None``: it names no version."""
+    """Product and version from the output of ``--version``; ``None`` if it has no version."""
     text = text.strip()
     prefix, product = next(pair for pair in _PRODUCTS if text.startswith(pair[0]))
     version = re.match(r"\d+(\.\d+)*", text[len(prefix) :])
@@ -73,26 +73,26 @@ def inspect(image: str | Path) -> dict[str, JSON]:
     """The attributes of an image: ``labels``, ``deffile``, ``environment``, ...
 
     Raises:
-        NotAvailable: it cannot be read, or there is no engine.
+        NotAvailable: the image cannot be read, or there is no engine.
     """
     client = _client()
     with _guarded():
-        told = client.inspect(str(image), quiet=True)
-        attributes = told.get("attributes") if isinstance(told, dict) else None
+        answer = client.inspect(str(image), quiet=True)
+        attributes = answer.get("attributes") if isinstance(answer, dict) else None
     if not isinstance(attributes, dict):
-        lines = told.get("message", "") if isinstance(told, dict) else ""
+        lines = answer.get("message", "") if isinstance(answer, dict) else ""
         reason = _reason(lines.splitlines() if isinstance(lines, str) else lines)
         raise NotAvailable(f"cannot inspect {image}: {reason}")
     return attributes
 
 
 def pull(uri: str, target: Path, say: Callable[[str], None]) -> None:
-    """Fetch ``uri`` into the SIF file ``target``, which appears when it is whole.
+    """Fetch ``uri`` into the SIF file ``target``, which appears once it is complete.
 
-    ``say`` hears each line of the engine, but for the reason of a failure, which is the error's.
+    ``say`` gets each line of the engine, except the reason of a failure, which the error carries.
 
     Raises:
-        NotAvailable: it could not be had; the reason in one line.
+        NotAvailable: it could not be fetched; with the reason on one line.
     """
     part = target.with_name(f"{target.name}.part")
 
@@ -110,11 +110,11 @@ def pull(uri: str, target: Path, say: Callable[[str], None]) -> None:
 def build(
     definition: str | Path, target: Path, say: Callable[[str], None], options: Sequence[str] = ()
 ) -> None:
-    """Build the SIF file ``target``, which appears when it is whole, from a definition file or a
+    """Build the SIF file ``target``, which appears once it is complete, from a definition file or a
     source such as ``docker-daemon:NAME:TAG``; ``options`` are those of ``build``.
 
     Raises:
-        NotAvailable: it could not be built; the reason in one line.
+        NotAvailable: it could not be built; with the reason on one line.
     """
     part = target.with_name(f"{target.name}.part")
     arguments = ["--force", *options, str(part), str(definition)]
@@ -148,7 +148,7 @@ def _stream(
 
 
 def _children() -> set[int]:
-    """What this thread started; where the kernel does not list that, what the process did."""
+    """Children of this thread, or of the process if the kernel does not list them per thread."""
     try:
         return {int(pid) for pid in _CHILDREN.read_text().split()}
     except OSError:
@@ -156,9 +156,9 @@ def _children() -> set[int]:
 
 
 def _end(pids: set[int]) -> None:
-    """End an engine that was broken off: it would go on by itself.
+    """End an aborted engine, which would otherwise carry on.
 
-    It is asked by SIGINT, on which it removes what it has half made; Ctrl-C may have done so.
+    SIGINT makes it remove unfinished files; Ctrl-C may already have sent one.
     """
     for number in (0, signal.SIGINT, signal.SIGKILL):
         deadline = time.monotonic() + _ENDING_SECONDS
@@ -178,18 +178,18 @@ def _reaped(pid: int) -> bool:
 
 
 def _reason(lines: Sequence[str]) -> str:
-    """What failed, of what an engine said: its last word of that kind, else its last."""
+    """The reason of a failure: the engine's last error line, else its last line."""
     cleaned = [_COLOURS.sub("", line).strip() for text in lines for line in text.splitlines()]
-    told = [line for line in cleaned if line]
-    fatal = [line for line in told if line.startswith(_FAILURES)]
-    return re.sub(r"^(FATAL|ERROR):\s*", "", (fatal or told or [""])[-1])
+    lines_left = [line for line in cleaned if line]
+    fatal = [line for line in lines_left if line.startswith(_FAILURES)]
+    return re.sub(r"^(FATAL|ERROR):\s*", "", (fatal or lines_left or [""])[-1])
 
 
 def _client() -> JSON:
-    """spython's client, calling the program that is here.
+    """spython's client, set up to call the installed program.
 
     Raises:
-        NotAvailable: there is none.
+        NotAvailable: no program is installed.
     """
     path = program()
     if path is None:
@@ -198,7 +198,7 @@ def _client() -> JSON:
 
     with _guarded():
         client = get_client(quiet=True)
-    # An attribute of the instance: before the method of the class, which says "singularity".
+    # An instance attribute takes precedence over the class's method, which returns "singularity".
     client._init_command = lambda action, flags=None: [
         path,
         *(flags or ()),
@@ -209,7 +209,7 @@ def _client() -> JSON:
 
 @contextlib.contextmanager
 def _guarded() -> Iterator[None]:
-    """Like :func:`_errors`, and nothing is printed; not for what calls ``say``, which prints."""
+    """Like :func:`_errors`, and prints nothing; not for code that calls ``say``, which prints."""
     said = io.StringIO()
     with _errors(said), contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
         yield
@@ -217,10 +217,10 @@ def _guarded() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _errors(said: io.StringIO | None = None) -> Iterator[None]:
-    """What spython does on errors becomes an error; ``said`` holds what it printed.
+    """Translate spython's reactions to errors; ``said`` holds its output.
 
     Raises:
-        NotAvailable: it exited, or the program could not be run or failed.
+        NotAvailable: spython exited, or the program failed or could not be executed.
     """
     try:
         yield

@@ -33,13 +33,13 @@ def build(
     pull: bool = False,
     cache: bool = True,
 ) -> BuiltImage:
-    """Build ``tag`` on ``base``, each of which has a default, and note what it cost.
+    """Build ``tag`` on ``base``, each of which has a default, and record the cost.
 
-    An interrupt ends the build; the daemon removes its container then.
+    An interrupt ends the build, and the daemon then removes its container.
 
     Raises:
-        NotAvailable: there is no daemon, or no base and it may not be fetched; a wrong name.
-        BuildFailed: a step failed, the disk is full, the daemon went away.
+        NotAvailable: the daemon or the base is missing, and may not be fetched; or an invalid name.
+        BuildFailed: a step failed, the disk is full, or the daemon went away.
     """
     daemon = connect()
     base = base or default_base()
@@ -47,8 +47,8 @@ def build(
     try:
         with daemon.client() as api:
             found = images.find(api, base)
-            images.find(api, tag)  # whether it can be a name, before minutes go into it
-            # The daemon's usual network; the machine's where it has none (--bridge=none).
+            images.find(api, tag)  # validates the name before minutes of building
+            # The daemon's default network, or the host's if it has none (--bridge=none).
             network = None if has_bridge(api) else "host"
     except AWAY as error:
         raise NotAvailable(f"the Docker daemon does not answer: {one_line(error)}") from error
@@ -61,7 +61,7 @@ def build(
     if found is None:
         images.pull(daemon, base, progress.step)
     started = time.monotonic()
-    # Without a timeout: a step may be silent for as long as it takes.
+    # Without a timeout, because a step can be silent for long.
     client = docker.APIClient(daemon.url, version=daemon.api_version, timeout=None)
     try:
         with contextlib.closing(client) as api:
@@ -92,17 +92,17 @@ def build(
 
 
 def _follow(messages: Iterable[Mapping[str, JSON]], progress: Progress, daemon: Daemon) -> bool:
-    """Tell of the build; returns whether its last step came from the cache: so did all then.
+    """Report the build; returns whether the last step, and so every step, came from the cache.
 
     Raises:
-        BuildFailed: a step failed; its last line is told.
+        BuildFailed: a step failed; with its last line.
     """
     step, said, cached = "", deque[str](maxlen=_LAST_WORDS), False
     for message in _heard(messages):
         if reason := message.get("error"):
             raise _failed(str(reason), daemon, step, said)
         for raw in str(message.get("stream") or "").splitlines():
-            line = clean(raw).rstrip()  # what a step writes on its standard error is coloured
+            line = clean(raw).rstrip()  # standard error of a step is coloured
             if _STEP.match(line):
                 step, cached = line, False
                 said.clear()
@@ -115,21 +115,23 @@ def _follow(messages: Iterable[Mapping[str, JSON]], progress: Progress, daemon: 
 
 
 def _heard(messages: Iterable[Mapping[str, JSON]]) -> Iterator[Mapping[str, JSON]]:
-    """The messages; the SDK lets errors of urllib3 through, which are none of its own."""
+    """The messages; the SDK lets errors of urllib3 through, which are not its own."""
     try:
         yield from messages
     except Exception as error:
         raise DockerException(f"the Docker daemon went away: {one_line(error)}") from error
 
 
-def _failed(reason: str, daemon: Daemon, step: str = "", said: Iterable[str] = ()) -> BuildFailed:
-    told = list(said)
-    if "no space left" in f"{reason} {' '.join(told)}".lower():
+def _failed(reason: str, daemon: Daemon, step: str = "", output: Iterable[str] = ()) -> BuildFailed:
+    last_lines = list(output)
+    if "no space left" in f"{reason} {' '.join(last_lines)}".lower():
         place = daemon.info.get("DockerRootDir")
         return BuildFailed(
             f"the image could not be built: the disk with {place} is full",
-            "docker system df tells what takes it, docker image prune frees some",
+            "docker system df shows what uses it, docker image prune frees some",
         )
-    why = told[-1].strip().removeprefix("error: ") if told else " ".join(reason.split())
+    cause = (
+        last_lines[-1].strip().removeprefix("error: ") if last_lines else " ".join(reason.split())
+    )
     where = f" in {step.partition(' : ')[0].lower()}" if step else ""
-    return BuildFailed(f"the image could not be built{where}: {why}")
+    return BuildFailed(f"the image could not be built{where}: {cause}")

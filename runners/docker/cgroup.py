@@ -1,4 +1,4 @@
-"""A container's control group, versions 1 and 2: its processes and what they used.
+"""A container's control group, versions 1 and 2: its processes and their usage.
 
 Source: the kernel's documentation, admin-guide/cgroup-v2 (cpu.stat, cgroup.events) and cgroup-v1
 (cpuacct.stat, freezer.state).
@@ -14,7 +14,7 @@ _MOUNTS = Path("/sys/fs/cgroup")
 
 
 def holds(pid: int, container: str) -> bool | None:
-    """Whether a process of this machine is in that container; ``None``: there is none such now."""
+    """Whether a host process is in that container; ``None`` if the process does not exist."""
     try:
         return container in Path(f"/proc/{pid}/cgroup").read_text(encoding="utf-8")
     except OSError:
@@ -22,7 +22,7 @@ def holds(pid: int, container: str) -> bool | None:
 
 
 class Group:
-    """The group of a process that lives, for as long as it is there."""
+    """The control group of a living process, for as long as the group exists."""
 
     def __init__(self, pid: int) -> None:
         self._folder: Path | None = None
@@ -45,7 +45,7 @@ class Group:
                     self._folder = folder
 
     def frozen(self) -> bool:
-        """Whether the kernel holds all of its processes still."""
+        """Whether the kernel has frozen all of its processes."""
         for folder, file in ((self._freezer, "freezer.state"), (self._folder, "cgroup.events")):
             if folder is not None:
                 with contextlib.suppress(OSError):
@@ -54,7 +54,7 @@ class Group:
         return False
 
     def processes(self) -> list[int]:
-        """Their numbers on this machine; none once the group is gone."""
+        """Host PIDs of its processes; empty once the group is gone."""
         if self._folder is None:
             return []
         try:
@@ -64,7 +64,7 @@ class Group:
         return [int(number) for number in text.split()]
 
     def cpu_seconds(self) -> tuple[float, float] | None:
-        """User and system, since the group was made; ``None`` where it is gone or keeps none."""
+        """User and system seconds since the group was created; ``None`` if gone or not counted."""
         if self._folder is None:
             return None
         for file, user, system, unit in (

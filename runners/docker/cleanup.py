@@ -1,4 +1,4 @@
-"""Containers that a dead gpuwatch left: its run's folder is gone, so no session leads to them."""
+"""Containers left by a dead gpuwatch: their run's folder is gone, so no session refers to them."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ from gpuwatch.runners.docker.container import LABEL
 
 
 def remove(daemon: Daemon, *, running: bool) -> list[str]:
-    """End and remove them, with ``running`` also those that still run; a line for each."""
-    told = []
+    """Remove them, with ``running`` also those that still run; returns a line for each."""
+    lines = []
     with contextlib.suppress(*AWAY), daemon.client(timeout=60) as api:
         for name, state in _found(api):
             if state in ("created", "exited", "dead") or running:
                 with contextlib.suppress(*AWAY):
                     api.remove_container(name, v=True, force=True)
-                    told.append(f"removed container {name} ({state}): its run is forgotten")
-    return told
+                    lines.append(f"removed container {name} ({state}): its run is forgotten")
+    return lines
 
 
 def _found(api: docker.APIClient) -> Iterator[tuple[str, str]]:
-    """Name and state of each; only the caller's own, of this host."""
+    """Name and state of each; only the caller's own, from this host."""
     wanted = [f"{LABEL}host={socket.gethostname()}", f"{LABEL}owner={os.geteuid()}"]
-    for each in api.containers(all=True, filters={"label": wanted}):
-        labels = each.get("Labels") or {}
+    for container in api.containers(all=True, filters={"label": wanted}):
+        labels = container.get("Labels") or {}
         if Path(labels.get(f"{LABEL}folder", "/")).is_dir():
             continue
         recorder = _recorder(labels.get(f"{LABEL}recorder", ""))
         if recorder is not None and recorder.alive() is not False:
-            continue  # somebody removed the folder of a run that is recorded
-        yield each["Names"][0].lstrip("/"), str(each.get("State"))
+            continue  # the folder of a recorded run was removed
+        yield container["Names"][0].lstrip("/"), str(container.get("State"))
 
 
 def _recorder(label: str) -> ProcessId | None:

@@ -1,4 +1,4 @@
-"""The Docker daemon that a run would use: found, asked who it is, refused if it is elsewhere."""
+"""The Docker daemon for a run: found, identified, and refused if it is on another machine."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from gpuwatch.core.errors import NotAvailable
 from gpuwatch.core.models import JSON, Problem
 
 ANSWER_SECONDS = 10.0
-"""How long the daemon may take for an answer; starting a container has longer."""
+"""Timeout for an answer of the daemon; starting a container gets more time."""
 
 DEFAULT_URL = "unix:///var/run/docker.sock"
 
 AWAY = (DockerException, OSError, ValueError, AttributeError)
-"""What a call raises when the daemon is not there, dies over it or is cut off by another thread.
+"""Exceptions when the daemon is missing, dies during a call, or another thread closes the client.
 
-The errors of ``requests``, on which the SDK stands, are ``OSError``."""
+Errors of ``requests``, on which the SDK is built, are ``OSError``."""
 
 
 class Refused(NotAvailable):
-    """The daemon cannot be used, for a reason that preflight tells."""
+    """The daemon cannot be used, for a reason that preflight reports."""
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(problem.text, problem.hint)
@@ -38,19 +38,19 @@ class Refused(NotAvailable):
 
 @dataclass(frozen=True)
 class Daemon:
-    """A daemon of this machine, as it described itself."""
+    """A daemon of this machine, with its self-description."""
 
     url: str
     api_version: str | None = None
-    """``None``: not asked yet."""
+    """``None`` until the daemon was asked."""
     info: Mapping[str, JSON] = field(default_factory=dict)
 
     @contextlib.contextmanager
     def client(self, timeout: float = ANSWER_SECONDS) -> Iterator[docker.APIClient]:
-        """A client of its own, for one thread; ``timeout`` in seconds.
+        """A separate client, for one thread; ``timeout`` in seconds.
 
         Raises:
-            DockerException, OSError: it does not answer.
+            DockerException, OSError: the daemon does not answer.
         """
         version = self.api_version or "auto"
         api = docker.APIClient(base_url=self.url, version=version, timeout=timeout)
@@ -59,28 +59,28 @@ class Daemon:
 
     @property
     def rootless(self) -> bool:
-        """It runs as the caller, whose number is 0 in its containers."""
+        """Whether it runs as the caller, who is user 0 in its containers."""
         return "rootless" in self._security
 
     @property
     def remaps_users(self) -> bool:
-        """It shifts user numbers unless a container asks for the machine's."""
+        """Whether it shifts user ids unless a container asks for the host's."""
         return "userns" in self._security
 
     @property
     def confines_files(self) -> bool:
-        """SELinux lets containers read only what is labelled for them."""
+        """Whether SELinux restricts containers to files with their label."""
         return "selinux" in self._security
 
     @property
     def _security(self) -> set[str]:
-        """The names in ``name=seccomp,profile=default`` and the like."""
-        listed = [str(each) for each in self.info.get("SecurityOptions") or ()]
-        return {each.partition(",")[0].removeprefix("name=") for each in listed}
+        """The names in entries such as ``name=seccomp,profile=default``."""
+        entries = [str(entry) for entry in self.info.get("SecurityOptions") or ()]
+        return {entry.partition(",")[0].removeprefix("name=") for entry in entries}
 
 
 def url(variables: Mapping[str, str] = os.environ) -> str:
-    """Where the daemon is: ``$DOCKER_HOST``, else the current context, else the usual socket."""
+    """The daemon's address: ``$DOCKER_HOST``, else the current context, else the default socket."""
     if variables.get("DOCKER_HOST"):
         return variables["DOCKER_HOST"]
     with contextlib.suppress(DockerException, OSError, ValueError, KeyError):
@@ -95,7 +95,7 @@ def connect() -> Daemon:
     """The daemon, if it answers and is on this machine.
 
     Raises:
-        Refused: it is absent, forbidden or elsewhere.
+        Refused: it is missing, not accessible, or on another machine.
     """
     where = url()
     if not where.startswith("unix://"):
@@ -112,7 +112,7 @@ def connect() -> Daemon:
         raise Refused(
             Problem(
                 "docker-no-cgroups",
-                "this Docker daemon gives containers no control group: their use cannot be told",
+                "this Docker daemon gives containers no control group: usage cannot be measured",
                 "rootless Docker needs cgroup v2 and systemd: "
                 "https://docs.docker.com/engine/security/rootless/",
             )
@@ -121,7 +121,7 @@ def connect() -> Daemon:
 
 
 def foreign(info: Mapping[str, JSON], host: str, kernel: str) -> str | None:
-    """What shows that a daemon is on another machine, or in a virtual one; ``None``: nothing."""
+    """Evidence that a daemon is on another or a virtual machine; ``None`` if there is none."""
     if info.get("Name") != host:
         return f"its host is {info.get('Name')}, this one is {host}"
     if info.get("KernelVersion") != kernel:
@@ -130,25 +130,25 @@ def foreign(info: Mapping[str, JSON], host: str, kernel: str) -> str | None:
 
 
 def product(version: Mapping[str, JSON]) -> str:
-    """Product and version, such as ``Docker 28.1.1``, of the daemon's own answer."""
+    """Product and version, such as ``Docker 28.1.1``, from the daemon's answer."""
     components: Sequence[Mapping[str, JSON]] = version.get("Components") or ()
-    podman = any("podman" in str(each.get("Name", "")).lower() for each in components)
+    podman = any("podman" in str(component.get("Name", "")).lower() for component in components)
     return f"{'Podman' if podman else 'Docker'} {version.get('Version')}"
 
 
 def has_bridge(api: docker.APIClient) -> bool:
-    """Whether containers can have the daemon's usual network; Podman's has a name of its own.
+    """Whether containers can use the daemon's default network, which has another name in Podman.
 
     Raises:
-        DockerException, OSError: it does not answer.
+        DockerException, OSError: the daemon does not answer.
     """
-    return not {"bridge", "podman"}.isdisjoint(each["Name"] for each in api.networks())
+    return not {"bridge", "podman"}.isdisjoint(network["Name"] for network in api.networks())
 
 
 def one_line(error: BaseException) -> str:
-    """What the daemon said, without line breaks."""
-    said = getattr(error, "explanation", None) or error
-    return " ".join(str(said).split())
+    """The daemon's error message, without line breaks."""
+    message = getattr(error, "explanation", None) or error
+    return " ".join(str(message).split())
 
 
 def _try_socket(where: str) -> None:

@@ -1,4 +1,4 @@
-"""What a container is created with: the same for every run, and no more rights than work needs."""
+"""Arguments for creating a container: the same for every run, with minimal privileges."""
 
 from __future__ import annotations
 
@@ -22,31 +22,31 @@ LABEL = "io.gpuwatch."
 HOME = "/tmp"  # noqa: S108 the container's own, a tmpfs
 
 LOG = {"max-size": "4g", "max-file": "2", "mode": "blocking"}
-"""``json-file``: the log that every daemon can read back, follow, and give by time.
+"""``json-file``: the log driver that every daemon can read back, follow, and filter by time.
 
-A log that is rotated under a follower loses lines and gives others twice (Docker 20.10, a busy
-loop of 600,000 lines: with 16 MB in 8 files half of them, with 1 MB in 3 files four of five; all
-arrive while nothing is rotated). So it is rotated only where the disk is in danger: a run that
-writes less than 4 GiB loses nothing, and none takes more than 8 GiB. ``local`` would keep bytes
-that are no UTF-8, which here become U+FFFD, but 20.10 forgets the line break behind a line of more
-than 16 KiB, and the next line would be no step line. ``blocking``, since a daemon may be set to
-drop what comes too fast.
+Rotating a log that is being followed loses some lines and repeats others (Docker 20.10, a busy loop
+of 600,000 lines: half of them with 16 MB in 8 files, four out of five with 1 MB in 3 files; all
+arrive without rotation). So rotation only protects the disk: a run that writes less than 4 GiB
+loses nothing, and none takes more than 8 GiB. ``local`` would keep bytes that are not UTF-8, which
+become U+FFFD here, but 20.10 drops the line break after a line of more than 16 KiB, so the next
+line would not be a step line. ``blocking``, because a daemon may be configured to drop output that
+comes too fast.
 """
 
 
 PERIOD = 100_000
-"""Microseconds within which a quota of processor time is used up: the kernel's own."""
+"""Period of a CPU quota, in microseconds; the kernel's default."""
 
 
 @dataclass(frozen=True)
 class User:
-    """Who the workload is, by number: in the container, and to the machine's files."""
+    """The workload's user by number, in the container and for the host's files."""
 
     uid: int
     gid: int
     groups: tuple[int, ...]
     inside: str
-    """``UID:GID`` as the container is told."""
+    """``UID:GID`` as passed to the container."""
 
     @property
     def all_groups(self) -> Collection[int]:
@@ -54,7 +54,7 @@ class User:
 
 
 def user(daemon: Daemon) -> User:
-    """The caller; 0 in a rootless daemon's containers, whose 0 is the caller."""
+    """The caller; user 0 in a rootless daemon's containers, which is the caller outside."""
     uid, gid = os.geteuid(), os.getegid()
     if daemon.rootless:
         return User(uid, gid, (), "0:0")
@@ -63,12 +63,12 @@ def user(daemon: Daemon) -> User:
 
 
 def name(folder: Path) -> str:
-    """The container of the run with this folder."""
+    """Name of the container of the run with this folder."""
     return f"gpuwatch-{folder.name}"
 
 
 def shm_bytes(spec: LaunchSpec) -> int:
-    """As asked for, else the size of the machine's ``/dev/shm``: then both are equal."""
+    """The requested size, else that of the machine's ``/dev/shm``, so that both are equal."""
     if spec.environment.shm_bytes is not None:
         return spec.environment.shm_bytes
     try:
@@ -83,7 +83,7 @@ def network(spec: LaunchSpec) -> str:
 
 
 def labels(folder: Path, recorder: ProcessId | None, spawned_ns: int) -> dict[str, str]:
-    """By which the container is found again, whoever looks for it."""
+    """Labels by which the container can be found again."""
     values = {
         "run": folder.name,
         "folder": folder,
@@ -96,7 +96,7 @@ def labels(folder: Path, recorder: ProcessId | None, spawned_ns: int) -> dict[st
 
 
 def host_config(spec: LaunchSpec, daemon: Daemon) -> dict[str, JSON]:
-    """The arguments of the SDK's ``create_host_config``."""
+    """Arguments for the SDK's ``create_host_config``."""
     who = user(daemon)
     binds = [
         Mount(each.target, each.source, type="bind", read_only=not each.writable)
@@ -105,7 +105,7 @@ def host_config(spec: LaunchSpec, daemon: Daemon) -> dict[str, JSON]:
     if spec.archive is not None:
         binds.append(Mount(ARCHIVE, spec.archive, type="bind", read_only=True))
     security = ["no-new-privileges"]
-    if daemon.confines_files:  # the alternative would be to relabel the user's files
+    if daemon.confines_files:  # the alternative is to relabel the user's files
         security.append("label=disable")
     options: dict[str, JSON] = {
         "mounts": binds,
@@ -122,14 +122,14 @@ def host_config(spec: LaunchSpec, daemon: Daemon) -> dict[str, JSON]:
     }
     if all(mount.target != HOME for mount in inside.mounts(spec)):
         options["tmpfs"] = {HOME: "rw,exec,nosuid,nodev,mode=1777"}
-    if daemon.remaps_users:  # else the caller would be nobody to the machine's files
+    if daemon.remaps_users:  # otherwise the caller has no rights to the host's files
         options["userns_mode"] = "host"
     return options | _limits(spec)
 
 
 def _limits(spec: LaunchSpec) -> dict[str, JSON]:
-    """What is asked for, and the caller's own: the daemon's containers are not among the caller's
-    processes, and would have all of the machine."""
+    """Requested limits plus the caller's own: the daemon's containers are not the caller's
+    processes, and would otherwise get the whole machine."""
     own, options = spec.limits, dict[str, JSON]()
     memory = spec.environment.memory_bytes or own.memory_bytes
     if memory is not None:
@@ -147,10 +147,10 @@ def _limits(spec: LaunchSpec) -> dict[str, JSON]:
 def arguments(
     spec: LaunchSpec, prepared: Prepared, daemon: Daemon, labelled: Mapping[str, str]
 ) -> dict[str, JSON]:
-    """The other arguments of the SDK's ``create_container``.
+    """The other arguments, for the SDK's ``create_container``.
 
-    The image's own entrypoint is replaced: many print a banner or start a shell. Its health check
-    is not run: it would be work beside the workload.
+    Replaces the image's own entrypoint, because many print a banner or start a shell. Disables its
+    health check, which would run beside the workload.
     """
     own = spec.workload.kind == "command"
     return {

@@ -1,4 +1,4 @@
-"""How a container is given GPUs: only those of the run, by UUID, never by number or all.
+"""GPUs for a container: only those of the run, by UUID, never by number or all of them.
 
 Sources: Docker's API (``DeviceRequest``), the Container Device Interface, NVIDIA's container
 toolkit.
@@ -16,7 +16,7 @@ from docker.types import DeviceRequest
 from gpuwatch.core.models import JSON, Problem
 
 _HOOK = "nvidia-container-runtime-hook"
-"""Docker gives devices by capability where this program is on its PATH."""
+"""With this program on its PATH, Docker provides devices by capability."""
 
 _INSTALL = (
     "install nvidia-container-toolkit, then sudo nvidia-ctk runtime configure --runtime=docker && "
@@ -29,12 +29,12 @@ class GpuRequest:
     """GPUs for one container."""
 
     text: str | None
-    """For the session: by what means, and which; ``None``: none are given."""
+    """The method and the GPUs, for the session; ``None`` without GPUs."""
     requests: tuple[DeviceRequest, ...] = ()
 
 
 def gift(uuids: Sequence[str], info: Mapping[str, JSON]) -> GpuRequest:
-    """What the daemon is asked for: CDI where it knows these GPUs so, else by NVIDIA's runtime."""
+    """The request to the daemon: by CDI if it knows these GPUs, else by NVIDIA's runtime."""
     if not uuids:
         return GpuRequest(None)
     if by_cdi(uuids, info):
@@ -47,14 +47,14 @@ def gift(uuids: Sequence[str], info: Mapping[str, JSON]) -> GpuRequest:
 
 
 def variables(uuids: Sequence[str]) -> dict[str, str]:
-    """Variables for NVIDIA's runtime: without GPUs it gives none even where it is the default."""
+    """Variables for NVIDIA's runtime; without GPUs they keep it from adding any by default."""
     if not uuids:
         return {"NVIDIA_VISIBLE_DEVICES": "void"}
     return {"NVIDIA_DRIVER_CAPABILITIES": "compute,utility"}
 
 
 def problem(uuids: Sequence[str], info: Mapping[str, JSON]) -> Problem | None:
-    """Why the daemon could not give these GPUs."""
+    """Why the daemon cannot provide these GPUs."""
     if not uuids or by_cdi(uuids, info):
         return None
     if "nvidia" in (info.get("Runtimes") or {}) or shutil.which(_HOOK):
@@ -74,14 +74,14 @@ def problem(uuids: Sequence[str], info: Mapping[str, JSON]) -> Problem | None:
 
 
 def by_cdi(uuids: Sequence[str], info: Mapping[str, JSON]) -> bool:
-    """Whether the specifications of CDI name every one of these GPUs by its UUID."""
-    told = "\n".join(_specifications(info))
-    return bool(told) and all(uuid in told for uuid in uuids)
+    """Whether CDI specifications name every one of these GPUs by its UUID."""
+    specifications = "\n".join(_specifications(info))
+    return bool(specifications) and all(uuid in specifications for uuid in uuids)
 
 
 def _specifications(info: Mapping[str, JSON]) -> list[str]:
-    """The texts, JSON or YAML, that describe ``nvidia.com/gpu`` where the daemon looks for them."""
-    found = []
+    """The specifications (JSON or YAML) of ``nvidia.com/gpu`` in the daemon's CDI folders."""
+    texts = []
     for folder in info.get("CDISpecDirs") or ():
         for path in sorted(Path(str(folder)).glob("*")):
             if path.suffix in (".json", ".yaml", ".yml"):
@@ -90,5 +90,5 @@ def _specifications(info: Mapping[str, JSON]) -> list[str]:
                 except OSError:
                     continue
                 if "nvidia.com/gpu" in text:
-                    found.append(text)
-    return found
+                    texts.append(text)
+    return texts

@@ -1,4 +1,4 @@
-"""Images: found in the daemon, described, fetched when that was asked for."""
+"""Docker images: lookup, description, and fetching on request."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from gpuwatch.runners import image_records
 from gpuwatch.runners.docker.client import AWAY, Daemon, Refused, one_line
 
 DEFAULT_IMAGE = "gpuwatch-workloads"
-"""What ``gpuwatch build docker`` makes, used where no image is named."""
+"""The image built by ``gpuwatch build docker``; the default."""
 
 _TELL_SECONDS = 3.0
-"""Between two lines on a pull's progress."""
+"""Interval between progress lines of a pull."""
 
 _PULL_SILENCE_SECONDS = 300.0
 
 
 _PATH = re.compile(r"[/.~]")
 _FOREIGN = re.compile(r"docker-daemon:(//)?|docker://")
-"""What other engines write before the name of one of Docker's images."""
+"""Prefixes that other engines put before the name of a Docker image."""
 
 
 class InvalidImageName(Refused):
-    """What was given is no name of an image."""
+    """The text is not a valid image name."""
 
 
 def reference(environment: Environment) -> str:
@@ -39,13 +39,13 @@ def reference(environment: Environment) -> str:
 
 
 def find(api: docker.APIClient, image: str) -> dict[str, JSON] | None:
-    """What the daemon knows of an image that it has.
+    """The daemon's description of an image; ``None`` if it does not have it.
 
     Raises:
-        Misnamed: the name cannot be one of an image.
+        InvalidImageName: the text cannot be an image name.
         DockerException, OSError: the daemon does not answer.
     """
-    if _PATH.match(image):  # some daemons would take /NAME for NAME
+    if _PATH.match(image):  # some daemons accept /NAME as NAME
         raise InvalidImageName(
             Problem(
                 "image-invalid",
@@ -66,7 +66,7 @@ def find(api: docker.APIClient, image: str) -> dict[str, JSON] | None:
 
 
 def facts(image: str, found: Mapping[str, JSON]) -> dict[str, JSON]:
-    """What a session says of its image; the digest is a registry's, ``None`` if none gave it."""
+    """Facts about an image for a session; the digest is a registry's, or ``None``."""
     layers = (found.get("RootFS") or {}).get("Layers")
     return {
         "image": image,
@@ -79,7 +79,7 @@ def facts(image: str, found: Mapping[str, JSON]) -> dict[str, JSON]:
 
 
 def missing(environment: Environment) -> Problem:
-    """There is no such image here; none is fetched silently."""
+    """The image is missing; images are never fetched silently."""
     if environment.image is None:
         return Problem(
             "image-missing",
@@ -104,15 +104,15 @@ def _misnamed(image: str, said: str) -> Problem:
     else:
         hint = "write NAME, NAME:TAG or NAME@sha256:..., as `docker image ls` does"
     return Problem(
-        "image-invalid", f"{image} is no name of a Docker image" + (f": {why}" if why else ""), hint
+        "image-invalid", f"{image} is not a Docker image name" + (f": {why}" if why else ""), hint
     )
 
 
 def pull(daemon: Daemon, image: str, say: Callable[[str], None]) -> None:
-    """Fetch an image and note what it cost.
+    """Fetch an image and record the cost.
 
     Raises:
-        NotAvailable: it could not be had.
+        NotAvailable: it could not be fetched.
     """
     repository, tag = parse_repository_tag(image)
     started = time.monotonic()
@@ -121,20 +121,20 @@ def pull(daemon: Daemon, image: str, say: Callable[[str], None]) -> None:
         with daemon.client(timeout=_PULL_SILENCE_SECONDS) as api:
             _follow(image, api.pull(repository, tag or "latest", stream=True, decode=True), say)
             seconds = time.monotonic() - started
-            found = find(api, image)
+            description = find(api, image)
     except AWAY as error:
         raise _failed(image, one_line(error)) from error
-    if found is None:
+    if description is None:
         raise _failed(image, "the daemon does not have it afterwards")
     say(f"pulled {image} in {seconds:.1f} s")
-    image_records.remember(str(found["Id"]), "pull", seconds, reference=image)
+    image_records.remember(str(description["Id"]), "pull", seconds, reference=image)
 
 
 def _follow(image: str, messages: Iterable[Mapping[str, JSON]], say: Callable[[str], None]) -> None:
-    """Tell of a pull every few seconds; raises ``DockerException`` with the daemon's reason."""
+    """Report a pull every few seconds. Raises ``DockerException`` with the daemon's reason."""
     layers: dict[str, tuple[int, int]] = {}
     done: set[str] = set()
-    told = time.monotonic()
+    reported_at = time.monotonic()
     for message in messages:
         if reason := message.get("error"):
             raise DockerException(reason)
@@ -146,11 +146,11 @@ def _follow(image: str, messages: Iterable[Mapping[str, JSON]], say: Callable[[s
             layers.setdefault(layer, (0, 0))
         elif status == "Downloading" and detail.get("total"):
             layers[layer] = (detail.get("current") or 0, detail["total"])
-        if layers and time.monotonic() - told > _TELL_SECONDS:
-            told = time.monotonic()
-            here, size = (sum(column) / 1e6 for column in zip(*layers.values(), strict=True))
+        if layers and time.monotonic() - reported_at > _TELL_SECONDS:
+            reported_at = time.monotonic()
+            received, size = (sum(column) / 1e6 for column in zip(*layers.values(), strict=True))
             say(
-                f"pulling {image}: {here:,.0f} of {size:,.0f} MB, "
+                f"pulling {image}: {received:,.0f} of {size:,.0f} MB, "
                 f"{len(done)} of {len(layers.keys() | done)} layers unpacked"
             )
 
@@ -162,7 +162,7 @@ def _failed(image: str, reason: str) -> NotAvailable:
 
 
 def _digest(image: str, known: Iterable[str]) -> str | None:
-    """``sha256:...`` by which the registry that ``image`` names knows it, else any does."""
+    """The image's ``sha256:...`` in the registry that ``image`` names, else in any."""
     repository = parse_repository_tag(image)[0]
-    found = dict(each.split("@", 1) for each in known if "@" in each)
-    return found.get(repository) or next(iter(found.values()), None)
+    digests = dict(name.split("@", 1) for name in known if "@" in name)
+    return digests.get(repository) or next(iter(digests.values()), None)

@@ -1,4 +1,4 @@
-"""A container's log, read piece by piece from a cursor on: nothing twice, nothing lost."""
+"""A container's log, read in pieces from a cursor on, without repeating or losing anything."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from gpuwatch.runners.docker.client import ANSWER_SECONDS
 
 _STREAMS = {1: "stdout", 2: "stderr"}
 _HEADER = struct.Struct(">BxxxL")
-"""Of a frame in the daemon's answer: stream and length."""
+"""Frame header in the daemon's answer: stream and length."""
 
 _SLACK_NS = 60_000_000_000
-"""Two streams are written side by side: a message may stand behind one that is younger."""
+"""The streams are written concurrently, so a message can follow one that is younger."""
 
 _MOST_WAITING = 8 << 20
 _AT_ONCE = 4 << 20
@@ -33,17 +33,17 @@ _LAST_WORDS = 500
 
 @dataclass(frozen=True)
 class Message:
-    """One message of the log: a line, or a piece of at most 16 KiB of a longer one."""
+    """One log message: a line, or a piece of at most 16 KiB of a longer one."""
 
     stream: str
     at: int
-    """The daemon's time in nanoseconds since 1970."""
+    """The daemon's timestamp in nanoseconds since 1970."""
     data: bytes
 
 
 @dataclass
 class Position:
-    """How far one stream was read: the time of its last message, and how many had that time."""
+    """Position in one stream: time of the last message, and number of messages with that time."""
 
     at: int = 0
     count: int = 0
@@ -54,7 +54,7 @@ class Position:
 
 
 class Cursor:
-    """How far a log was read, stream by stream."""
+    """Position in a log, per stream."""
 
     def __init__(self, text: str | None = None) -> None:
         self._streams = {name: Position() for name in _STREAMS.values()}
@@ -74,32 +74,34 @@ class Cursor:
 
     @property
     def newest(self) -> int:
-        """The time of the last message, in nanoseconds since 1970; 0: there was none."""
+        """Time of the last message, in nanoseconds since 1970; 0 without messages."""
         return max(each.at for each in self._streams.values())
 
     @property
     def since(self) -> int:
-        """From when the log must be read again, in nanoseconds since 1970."""
+        """Start time of the next read, in nanoseconds since 1970."""
         return max(0, self.newest - _SLACK_NS)
 
     def unread(self, messages: Iterator[Message]) -> Iterator[Message]:
-        """What of ``messages``, which begin at :attr:`since`, lies behind this cursor."""
-        known = {name: Position(each.at, each.count) for name, each in self._streams.items()}
+        """The part of ``messages``, which start at :attr:`since`, that follows this cursor."""
+        positions = {
+            name: Position(position.at, position.count) for name, position in self._streams.items()
+        }
         for message in messages:
-            position = known.get(message.stream)
+            position = positions.get(message.stream)
             if position is not None:
                 if message.at < position.at:
                     continue
                 if message.at == position.at and position.count > 0:
                     position.count -= 1
                     continue
-                # Behind it everything is new, even if the wall clock is set back.
-                del known[message.stream]
+                # After it everything is new, even if the wall clock is set back.
+                del positions[message.stream]
             yield message
 
 
 class LogReader:
-    """Takes a log in on one thread and gives it out on another, through a queue with a limit."""
+    """Reads a log on one thread and hands it to another, through a bounded queue."""
 
     def __init__(self, cursor: str | None = None) -> None:
         self._taken, self._given = Cursor(cursor), Cursor(cursor)
@@ -109,13 +111,13 @@ class LogReader:
         self._stream: CancellableStream | None = None
         self._moved = time.monotonic()
         self.last_words = b""
-        """The end of what was last written to standard error."""
+        """The end of the last output on standard error."""
 
     def take(self, api: docker.APIClient, container: str, *, follow: bool) -> None:
-        """Take in what is new, with ``follow`` until the container or the daemon ends.
+        """Read new messages, with ``follow`` until the container or the daemon ends.
 
         Raises:
-            DockerException, OSError: the daemon did not give it all.
+            DockerException, OSError: the daemon's answer is incomplete.
         """
         messages = self._messages(api, container, self._taken.since, follow)
         with contextlib.closing(messages):
@@ -130,27 +132,27 @@ class LogReader:
                     self.last_words = message.data[-_LAST_WORDS:]
 
     def read(self) -> list[Message]:
-        """What came since the last call, at most about 4 MiB; never waits."""
-        found: list[Message] = []
+        """Messages since the last call, at most about 4 MiB; never waits."""
+        messages: list[Message] = []
         size = 0
         with self._changed:
             while self._waiting and size < _AT_ONCE:
                 message = self._waiting.popleft()
                 size += len(message.data)
-                found.append(message)
+                messages.append(message)
             self._size -= size
             self._changed.notify_all()
-        for message in found:
+        for message in messages:
             self._given.pass_by(message)
-        return found
+        return messages
 
     def cursor(self) -> str:
-        """Where :meth:`read` stands."""
+        """Position of :meth:`read`."""
         return str(self._given)
 
     @property
     def newest(self) -> int:
-        """The time of the last message taken in, in nanoseconds since 1970; 0: there was none."""
+        """Time of the last message read, in nanoseconds since 1970; 0 without messages."""
         return self._taken.newest
 
     @property
@@ -158,11 +160,11 @@ class LogReader:
         return not self._waiting
 
     def silent_seconds(self) -> float:
-        """Since anything was last taken in."""
+        """Seconds since the last message was read."""
         return time.monotonic() - self._moved
 
     def interrupt(self) -> None:
-        """Make a :meth:`take` that waits for the daemon fail; callable on any thread."""
+        """Make a :meth:`take` that waits for the daemon fail; callable from any thread."""
         stream = self._stream
         if stream is not None:
             with contextlib.suppress(OSError, AttributeError, ValueError):
@@ -171,10 +173,10 @@ class LogReader:
     def _messages(
         self, api: docker.APIClient, container: str, since: int, follow: bool
     ) -> Generator[Message, None, None]:
-        """The log from a time on. One request for both streams keeps their order.
+        """The log from a given time on. One request for both streams preserves their order.
 
-        The SDK's own ``logs`` does not tell which stream a message is of, and takes the death of
-        the daemon for the end of the log.
+        The SDK's own ``logs`` does not report a message's stream, and mistakes the death of the
+        daemon for the end of the log.
         """
         response = api.get(
             f"{api.base_url}/v{api.api_version}/containers/{container}/logs",
@@ -205,15 +207,15 @@ class LogReader:
 
 
 def outputs(messages: list[Message], not_before: int) -> list[Output]:
-    """Messages as a recorder wants them; ``not_before`` is ``CLOCK_MONOTONIC`` of the launch."""
+    """Messages for a recorder; ``not_before`` is ``CLOCK_MONOTONIC`` of the launch."""
     return [
-        Output(max(not_before, timestamps.monotonic_ns(each.at)), each.stream, each.data)
-        for each in messages
+        Output(max(not_before, timestamps.monotonic_ns(message.at)), message.stream, message.data)
+        for message in messages
     ]
 
 
 def _frames(pieces: Iterator[bytes]) -> Iterator[tuple[int, bytes]]:
-    """Stream and payload of each frame; frames and pieces do not begin together."""
+    """Stream and payload of each frame; frames and pieces are not aligned."""
     buffer = bytearray()
     for piece in pieces:
         buffer += piece

@@ -1,4 +1,4 @@
-"""How a container ended, from what the daemon says of it."""
+"""How a container ended, according to the daemon."""
 
 from __future__ import annotations
 
@@ -16,32 +16,32 @@ _NOT_STARTED = re.compile(
     rb"\[FATAL tini \(\d+\)\] exec (?P<program>.+) failed: (?P<why>.+)"
     rb"|ERROR \(catatonit:\d+\): failed to exec pid1: (?P<reason>.+)"
 )
-"""What the container's init says when the workload's program cannot be executed."""
+"""The init's message if the workload's program cannot be executed."""
 
 _NOT_EXECUTED = (126, 127)
 _PROMPT_NS = 1_000_000_000
-"""A daemon that is there tells of an end within a fraction of it; to start one takes longer."""
+"""A running daemon reports an end much faster than this; starting one takes longer."""
 
 
 def over(state: Mapping[str, JSON]) -> bool:
-    """Whether a container's ``State`` is one that it does not leave by itself."""
+    """Whether the container's ``State`` is final."""
     return state.get("Status") in ("exited", "dead", "created")
 
 
 def seen(api: docker.APIClient, name: str, state: Mapping[str, JSON]) -> bool:
-    """Whether the daemon tells of the end of a container that it was there: by an event of that
-    moment. One that comes back later tells of it then, or not at all, or has forgotten it.
+    """Whether the daemon was running when the container ended: it then has an event of that moment.
+    One that comes back later reports it at that time, or not at all, or has forgotten it.
 
     Raises:
         DockerException, OSError: the daemon did not answer.
     """
     finished = timestamps.unix_ns(str(state.get("FinishedAt") or ""))
     wanted = {"container": name, "event": "die"}
-    # It waits for the end of that time, lest what happened in this second be left out.
+    # The query waits until the second is over, so that it misses nothing in it.
     events = api.events(since=1, until=int(time.time()) + 1, filters=wanted, decode=True)
     with contextlib.closing(events):
         return finished is not None and any(
-            abs(each["timeNano"] - finished) < _PROMPT_NS for each in events
+            abs(event["timeNano"] - finished) < _PROMPT_NS for event in events
         )
 
 
@@ -55,11 +55,11 @@ def result(
     note: str | None,
     output_until: int | None,
 ) -> Result:
-    """The result of a container that is :func:`over`; ``cpu`` is user and system seconds; ``note``
-    says why its output after ``output_until`` is missing, if it is.
+    """The result of a container that is :func:`over`. ``cpu`` is user and system seconds; ``note``
+    says why output after ``output_until`` is missing, if it is.
 
-    ``seen_dead_ns`` is when its processes were seen to be gone: a daemon that was away tells the
-    time of its return.
+    ``seen_dead_ns`` is when its processes were found gone; a daemon that was away reports the time
+    of its own return instead.
     """
     finished = timestamps.unix_ns(str(state.get("FinishedAt") or ""))
     times = [seen_dead_ns, None if finished is None else timestamps.monotonic_ns(finished)]
@@ -82,12 +82,12 @@ def result(
 
 
 def _failure(state: Mapping[str, JSON], last_words: bytes) -> str | None:
-    """Why the workload was never executed; ``None``: it was."""
+    """Why the workload was never executed; ``None`` if it was."""
     if state.get("Status") == "created":
         return str(state.get("Error") or "its container was made and never started")
-    said = _NOT_STARTED.search(last_words) if state.get("ExitCode") in _NOT_EXECUTED else None
-    if said is None:
+    match = _NOT_STARTED.search(last_words) if state.get("ExitCode") in _NOT_EXECUTED else None
+    if match is None:
         return None
-    why = (said["why"] or said["reason"]).decode(errors="replace").strip()
-    program = (said["program"] or b"the program").decode(errors="replace")
-    return f"{program} cannot be executed in the image: {why}"
+    reason = (match["why"] or match["reason"]).decode(errors="replace").strip()
+    program = (match["program"] or b"the program").decode(errors="replace")
+    return f"{program} cannot be executed in the image: {reason}"

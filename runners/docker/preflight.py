@@ -1,4 +1,4 @@
-"""Why a run in Docker could not start here."""
+"""Why a run in Docker cannot start here."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from gpuwatch.runners.docker import client, container, gpus, images
 from gpuwatch.runners.docker.client import AWAY, Refused, has_bridge, one_line
 
 _LEAST_MEMORY = 6 << 20
-"""What the daemon demands of a limit. Source: moby, daemon/daemon_unix.go, ``linuxMinMemory``."""
+"""The daemon's minimum limit. Source: moby, daemon/daemon_unix.go, ``linuxMinMemory``."""
 
 
 def problems(spec: LaunchSpec) -> list[Problem]:
-    """Everything that stands against the run; changes nothing."""
+    """Every problem that prevents the run; changes nothing."""
     environment = spec.environment
     try:
         daemon = client.connect()
@@ -32,11 +32,11 @@ def problems(spec: LaunchSpec) -> list[Problem]:
         return [refused.problem, *container_launch.problems(spec)]
     except AWAY as error:
         text = f"the Docker daemon gives no answer: {one_line(error)}"
-        return [Problem("docker-absent", text, "see what ails it: docker info")]
+        return [Problem("docker-absent", text, "see: docker info")]
     if not has_image and not (environment.pull and environment.image):
         image = images.missing(environment)
-    who = container.user(daemon)
-    found = [
+    user = container.user(daemon)
+    results = [
         image,
         None if bridged else _no_bridge(),
         _memory(environment.memory_bytes),
@@ -46,10 +46,10 @@ def problems(spec: LaunchSpec) -> list[Problem]:
         *(
             problem
             for mount in container_launch.mounts(spec)
-            for problem in _access_problems(mount, who)
+            for problem in _access_problems(mount, user)
         ),
     ]
-    return [each for each in found if each is not None]
+    return [result for result in results if result is not None]
 
 
 def _no_bridge() -> Problem:
@@ -66,13 +66,13 @@ def _memory(limit: int | None) -> Problem | None:
         return None
     return Problem(
         "memory-too-small",
-        f"Docker's least limit of memory is {_LEAST_MEMORY >> 20} MiB, memory= gives {limit} bytes",
+        f"Docker's minimum memory limit is {_LEAST_MEMORY >> 20} MiB, memory= gives {limit} bytes",
         f"write memory={_LEAST_MEMORY >> 20}m or more",
     )
 
 
 def _access_problems(mount: Mount, who: container.User) -> list[Problem]:
-    """Why the workload's user, who has no capabilities, could not use what is mounted."""
+    """Why the workload's user, who has no capabilities, cannot use a mount."""
     source = Path(mount.source)
     you = f"user {who.uid}:{who.gid}, who has no privileges in the container"
     if (entry := unreadable(source, who.uid, who.all_groups)) is not None:

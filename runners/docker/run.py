@@ -1,4 +1,4 @@
-"""A workload in a container: followed, found again, ended."""
+"""A workload in a container: following, finding again, ending."""
 
 from __future__ import annotations
 
@@ -23,15 +23,14 @@ from gpuwatch.runners.docker.stopping import Ending
 KIND = "docker"
 
 GIVE_UP_SECONDS = 30.0
-"""Without an answer for so long, a run whose processes are gone is given up."""
+"""After this long without an answer, a run whose processes are gone is given up."""
 
 _SOON_SECONDS, _AGAIN_SECONDS = 0.01, 0.25
-"""Between two looks at how the run stands, at first and at the most: each wait is twice the last.
-"""
+"""First and longest delay between two checks of the run; each wait doubles the last."""
 _PAUSE_SECONDS = 1.0
-"""Between two looks at whether the container is paused."""
+"""Interval between two checks whether the container is paused."""
 _STUCK_SECONDS = 2.0
-"""After the end nothing was heard for so long: the daemon does not end its log by itself."""
+"""After the end and this long without output, the daemon's log is taken to be stuck."""
 
 _UNLOGGED = "it ended while the Docker daemon was away: what it wrote meanwhile is not in its log"
 _UNSEEN = "whether the Docker daemon was there when it ended is not known"
@@ -39,10 +38,10 @@ _UNREAD = "the end of its log could not be read"
 
 
 class DockerRun:
-    """A container, found by its name. A thread of its own follows it once somebody reads.
+    """A container, identified by its name. Its own thread follows it once somebody reads.
 
-    The end of the log is not the end of the run: only the daemon's word is, once the container's
-    first process is gone from this machine. While that lives the daemon is not asked.
+    The end of the log is not the end of the run. Only the daemon decides that, once the container's
+    first process is gone from this machine; while it lives, the daemon is not asked.
     """
 
     def __init__(
@@ -72,14 +71,14 @@ class DockerRun:
         self._read_out = False
         self._dead_ns: int | None = None
         self._unwatched = False
-        """It had ended before anybody took it up."""
+        """Whether it had already ended when it was attached."""
         self._doubt: str | None = None
-        """Why the end of its output is missing. A daemon that comes back to a living container
-        reads its pipes; to a dead one it does not look into them any more."""
+        """Why the end of its output is missing. A daemon that comes back reads the pipes of a
+        living container, but no longer those of a dead one."""
 
     @classmethod
     def attach(cls, handle: Mapping[str, JSON], cursor: str | None, url: str) -> DockerRun:
-        """The run of a handle, however little of it was noted; ``url`` is the usual daemon's."""
+        """The run for a handle, however incomplete; ``url`` is the default daemon's."""
         noted = handle.get("holder") or {}
         holder = ProcessId(**noted) if noted else None
         spawned = handle.get("spawned_ns")
@@ -90,14 +89,14 @@ class DockerRun:
             spawned_ns=spawned if isinstance(spawned, int) else None,
             cursor=cursor,
         )
-        if holder is None:  # the recorder died between the start and its note of it
+        if holder is None:  # the recorder died before it noted the start
             with contextlib.suppress(*AWAY), run._daemon.client() as api:
                 run.learn(api.inspect_container(run._name))
         run._unwatched = not run._alive()
         return run
 
     def learn(self, found: Mapping[str, JSON]) -> None:
-        """Take what the daemon tells of the container, as far as it was not known."""
+        """Add what was unknown so far from the daemon's description of the container."""
         self._id = str(found["Id"])
         labels = found["Config"].get("Labels") or {}
         if self._spawned_ns is None:
@@ -106,7 +105,7 @@ class DockerRun:
         pid = found["State"].get("Pid") or 0
         if self._holder is None and pid:
             holder, group = identify(pid), Group(pid)
-            # In this order: a number that another process has by now is not in the container.
+            # In this order: a reused PID is not in the container.
             if holds(pid, self._id):
                 self._holder, self._group = holder, group
 
@@ -142,7 +141,7 @@ class DockerRun:
         return self._log.cursor()
 
     def release(self, cursor: str) -> None:
-        """Nothing: the daemon keeps the log until the container is removed."""
+        """Does nothing: the daemon keeps the log until the container is removed."""
 
     def result(self) -> Result | None:
         self._follow()
@@ -171,7 +170,7 @@ class DockerRun:
         paths.remove_run_folder(self._folder)
 
     def _is_paused(self) -> bool:
-        """As it was within the last second."""
+        """State within the last second."""
         now = time.monotonic()
         if self._group is not None and now - self._looked > _PAUSE_SECONDS:
             self._looked, self._paused = now, self._group.frozen()
@@ -181,7 +180,7 @@ class DockerRun:
         return self._holder is not None and self._holder.alive() is True
 
     def _overdue(self) -> Result | None:
-        """The processes are gone; the daemon did not say yet how, or did not give all its log."""
+        """Give up once the processes are gone and the daemon does not report the end or the log."""
         dead = 0.0 if self._dead_ns is None else (time.monotonic_ns() - self._dead_ns) / 1e9
         silent = self._log.silent_seconds()
         if self._ended is not None:
@@ -198,7 +197,7 @@ class DockerRun:
         return self._lost("the Docker daemon went away and did not come back")
 
     def _result(self, state: Mapping[str, JSON], note: str | None) -> Result:
-        """``note``: why the end of its output is missing, if it is."""
+        """``note`` says why the end of its output is missing, if it is."""
         return outcome.result(
             state,
             output_until=None if note is None else self._output_until(),
@@ -220,19 +219,19 @@ class DockerRun:
         )
 
     def _output_until(self) -> int:
-        """When it wrote what it is known to have written last; ``CLOCK_MONOTONIC``."""
+        """``CLOCK_MONOTONIC`` of the last output that is known."""
         newest, spawned = self._log.newest, self._spawned_ns or 0
         return max(spawned, timestamps.monotonic_ns(newest)) if newest else spawned
 
     def _follow(self) -> None:
         if self._follower is None:
             follower = threading.Thread(target=self._work, daemon=True, name="docker-log")
-            with contextlib.suppress(RuntimeError):  # the system gives no thread now
+            with contextlib.suppress(RuntimeError):  # no thread available now
                 follower.start()
                 self._follower = follower
 
     def _work(self) -> None:
-        """Read the log; where it ends ask why; wait for a daemon that is away."""
+        """Read the log, find out why it ends, and wait for a daemon that is away."""
         pause = _SOON_SECONDS
         while not (self._gone or self._read_out):
             try:
@@ -247,7 +246,7 @@ class DockerRun:
                             seen = outcome.seen(api, self._name, found["State"])
                             self._doubt = None if seen else _UNSEEN
                         self._ended = found["State"]
-                    # A log that breaks off is no news: the next look tells why it did.
+                    # A log that breaks off is not an event; the next check finds out why.
                     with contextlib.suppress(*AWAY):
                         self._log.take(api, self._name, follow=self._ended is None)
                         self._read_out = self._ended is not None

@@ -26,13 +26,13 @@ _OWN = {
     *("/bin", "/sbin", "/lib", "/lib64", "/etc", "/dev", "/proc", "/sys"),
     *("/usr", "/usr/bin", "/usr/sbin", "/usr/lib", "/usr/lib64"),
 }
-"""Folders without which hardly an image can start anything."""
+"""Folders that almost every image needs to start anything."""
 
 _RUNTIMES_OWN = re.compile(r"^failed to create .*unable to start container process: |: unknown$")
-"""What stands around the reason when the daemon passes on what its runtime said."""
+"""The text around the reason when the daemon passes on its runtime's error."""
 
 _START_SECONDS = 120.0
-"""A first container of a large image on a cold disk takes its time."""
+"""The first container of a large image on a cold disk takes a while."""
 
 
 class DockerRunner:
@@ -123,7 +123,7 @@ class DockerRunner:
             return []
 
     def _connected(self) -> Daemon:
-        """The daemon, which is asked once who it is: a runner serves one run."""
+        """The daemon, asked only once: a runner serves one run."""
         self._daemon = self._daemon or client.connect()
         return self._daemon
 

@@ -1,4 +1,4 @@
-"""Ending a container: SIGTERM to all that runs in it, SIGKILL after the grace."""
+"""Ending a container: SIGTERM to all processes in it, SIGKILL after the grace period."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _AGAIN_SECONDS = 0.5
 
 
 class Ending:
-    """Works on a thread of its own, with the daemon or, where that is away, without it.
+    """Works on its own thread, with the daemon or, if that is away, without it.
 
-    The daemon's own ``stop`` asks one process only. What outlives that dies with it unasked, by the
-    kernel's rule for containers; so all are asked together.
+    The daemon's own ``stop`` signals only one process. Those that outlive it are killed with it
+    without warning, by the kernel's rule for PID namespaces; so all are signalled together.
     """
 
     def __init__(
@@ -36,13 +36,13 @@ class Ending:
         self._asked = 0
 
     def ask(self) -> None:
-        """The first time: to end; again: at once. Fit for a signal handler: returns at once
-        where a thread can be had."""
+        """First call: ask it to end; second call: kill at once. Safe in a signal handler: returns
+        immediately if a thread is available."""
         self._asked += 1
         if self._asked == 1:
             try:
                 threading.Thread(target=self._work, daemon=True, name="docker-stop").start()
-            except RuntimeError:  # the system gives no thread now
+            except RuntimeError:  # no thread available now
                 self._work()
 
     def _work(self) -> None:
@@ -56,7 +56,7 @@ class Ending:
         while self._alive() and self._asked < 2 and time.monotonic() < deadline:
             time.sleep(_LOOK_SECONDS)
         while self._alive():
-            # The end of its first process is the end of all in the container.
+            # The end of its first process ends everything in the container.
             with contextlib.suppress(OSError):
                 os.kill(self._holder.pid, signal.SIGKILL)
             self._unpause()
@@ -67,7 +67,7 @@ class Ending:
         return self._holder is not None and self._holder.alive() is True
 
     def _signal_all(self) -> bool:
-        """SIGTERM to every process but the container's init; whether that was permitted."""
+        """SIGTERM to every process except the container's init; whether that was permitted."""
         assert self._holder is not None
         others = set(self._group.processes() if self._group else ()) - {self._holder.pid}
         if not others or not self._alive():
@@ -75,7 +75,7 @@ class Ending:
         for pid in others:
             try:
                 os.kill(pid, signal.SIGTERM)
-                os.kill(pid, signal.SIGCONT)  # one that was stopped would never hear it
+                os.kill(pid, signal.SIGCONT)  # a stopped process would not receive it
             except ProcessLookupError:
                 continue
             except PermissionError:
@@ -83,7 +83,7 @@ class Ending:
         return True
 
     def _unpause(self) -> None:
-        """No signal reaches a container that is paused, under control groups 1 not even SIGKILL."""
+        """No signal reaches a paused container; under cgroup v1 not even SIGKILL."""
         if self._group is not None and self._group.frozen():
             with contextlib.suppress(*AWAY), self._daemon.client() as api:
                 api.unpause(self._name)

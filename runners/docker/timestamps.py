@@ -1,4 +1,4 @@
-"""The daemon's times, which are of the wall clock, on the clock of a recording."""
+"""Converts the daemon's wall clock times to the clock of a recording."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from functools import lru_cache
 
 
 def unix_ns(text: str) -> int | None:
-    """Nanoseconds since 1970 of an RFC 3339 time; ``None``: it is none, or Go's zero time."""
+    """Nanoseconds since 1970 of an RFC 3339 time; ``None`` if invalid, or Go's zero time."""
     whole, rest = text[:19], text[19:]
     digits = ""
     if rest.startswith("."):
@@ -22,8 +22,8 @@ def unix_ns(text: str) -> int | None:
 
 
 def monotonic_ns(unix: int) -> int:
-    """``CLOCK_MONOTONIC`` at a time of the wall clock, if that was not set since; never later
-    than now."""
+    """``CLOCK_MONOTONIC`` at a wall clock time, if that clock was not set since; never later than
+    now."""
     age = time.time_ns() - unix
     return time.monotonic_ns() - max(0, age)
 

@@ -65,7 +65,7 @@ def test_a_root_without_a_capability_is_told_before_anything_is_unpacked(
         check=False,
     )
     (line,) = done.stderr.splitlines()
-    assert done.returncode == 3 and "lacks capabilities that the engine wants" in line
+    assert done.returncode == 3 and "lacks capabilities that the engine needs" in line
     assert "unshare --map-root-user gpuwatch build apptainer" in line
 
 
@@ -97,7 +97,7 @@ def test_what_is_no_image_is_not_overwritten(cli: Cli, nominal_root: Path) -> No
     letter = cli.home / "letter.txt"
     letter.write_text("Dear reader")
     done = cli("build", "apptainer", "--base", nominal_root, "--out", letter, code=2)
-    assert "is there and is no SIF file" in done.stderr
+    assert "exists and is not a SIF file" in done.stderr
     assert letter.read_text() == "Dear reader"
 
 

@@ -69,7 +69,7 @@ def test_a_build_that_had_nothing_to_do_says_nothing_of_what_a_build_costs(
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        (("--base", "MYLAB:1"), "MYLAB:1 is no name of a Docker image: repository name must be"),
+        (("--base", "MYLAB:1"), "MYLAB:1 is not a Docker image name: repository name must be"),
         (("--base", "/some/folder"), "/some/folder is a path, and Docker runs images by name"),
         (("--base", "docker-daemon:x:1"), "Docker needs no such prefix: write x:1"),
     ],
@@ -80,7 +80,7 @@ def test_a_name_that_can_be_none_is_told(cli: Cli, options: tuple[str, ...], tol
 
 def test_a_tag_that_can_be_none_is_told_before_the_build(cli: Cli, nominal_image: str) -> None:
     done = cli("build", "docker", "--base", nominal_image, "--tag", "UPPER", code=3)
-    assert "UPPER is no name of a Docker image" in done.stderr and "Step" not in done.stderr
+    assert "UPPER is not a Docker image name" in done.stderr and "Step" not in done.stderr
 
 
 def test_a_step_that_fails_is_told_by_its_last_words_and_leaves_no_container(

@@ -1,4 +1,4 @@
-"""Batches for the training: from a loader, epoch after epoch, or one batch that stays."""
+"""Batches for training: from a loader, epoch after epoch, or one constant batch."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SHARED_MEMORY = Path("/dev", "shm")
 
 @dataclass(frozen=True)
 class Batch:
-    """Inputs and target of a step. ``epoch`` is set on the last batch of an epoch, from 1."""
+    """Inputs and target of a step. ``epoch`` (from 1) is set only on an epoch's last batch."""
 
     inputs: Inputs
     target: torch.Tensor
@@ -30,7 +30,7 @@ class Batch:
 
 
 class Batches:
-    """The data of a task in batches, without end; `begin` starts over at epoch 1."""
+    """A task's data as an endless sequence of batches; `begin` restarts at epoch 1."""
 
     def __init__(
         self, data: Data, batch_size: int, workers: int, seed: int, device: torch.device
@@ -73,7 +73,7 @@ class Batches:
             self._iterator = iter(self._loader)
 
     def example(self, samples: int) -> tuple[Inputs, torch.Tensor]:
-        """A full batch as the loader gives it, made without the loader or its random numbers."""
+        """A full batch like the loader's, made without the loader or its random numbers."""
         if self._fixed is not None:
             return self._fixed
         assert self._loader is not None
@@ -86,7 +86,7 @@ class Batches:
         )
 
     def check_shared_memory(self, folder: Path = SHARED_MEMORY) -> None:
-        """Refuse a shared memory that the workers' batches in flight do not fit into.
+        """Refuse shared memory that is too small for the workers' batches in flight.
 
         Torch's loader passes batches through it, and a worker that finds it full dies.
 
@@ -99,10 +99,10 @@ class Batches:
         size = sum(t.numel() * t.element_size() for t in (*inputs, target))
         in_flight = self._loader.num_workers * (self._loader.prefetch_factor or 2) + 1
         try:
-            found = os.statvfs(folder)
+            status = os.statvfs(folder)
         except OSError:
             return
-        free = found.f_bavail * found.f_frsize
+        free = status.f_bavail * status.f_frsize
         if size * in_flight > free:
             raise EnvironmentFailure(
                 f"the loader needs {size * in_flight >> 20} MiB of shared memory for {in_flight} "
@@ -112,7 +112,7 @@ class Batches:
             )
 
     def next(self) -> Batch:
-        """The next batch; after an epoch's last one, the first of the epoch that follows."""
+        """The next batch; an epoch's last batch is followed by the next epoch's first."""
         self._taken += 1
         if self._fixed is not None:
             inputs, target = self._fixed
@@ -130,7 +130,7 @@ class Batches:
         return Batch(inputs, target, inputs[0].shape[0], epoch)
 
     def close(self) -> None:
-        """End the workers, so that their processor time is counted among the children's."""
+        """End the workers, so that their processor time counts as that of children."""
         self._iterator = iter(())
         if self._loader is not None:
             self._loader._iterator = None

@@ -1,7 +1,7 @@
-"""CIFAR-10's Python batches, read without running what a pickle may hold.
+"""CIFAR-10's Python batches, read without executing anything in their pickles.
 
-A pickle can name any function and have it called. The batches need four: those with which numpy
-pickles an array. Here these names stand for classes that only keep the bytes; any other name is
+A pickle can name any function and have it called. The batches need only four names, with which
+numpy pickles an array. Here these names map to classes that just keep the bytes; any other name is
 refused before it is looked up.
 """
 
@@ -24,11 +24,11 @@ LARGEST_FILE = 128 << 20
 
 
 class ForbiddenName(pickle.UnpicklingError):
-    """A pickle asks for something that no array needs."""
+    """A pickle refers to a name that no array needs."""
 
 
 class _ArrayBytes:
-    """What stands for an array: its shape, type and bytes."""
+    """Stand-in for an array: its shape, type and bytes."""
 
     shape: tuple[int, ...] = ()
     dtype: Any = None
@@ -42,7 +42,7 @@ class _ArrayBytes:
 
 
 class _ArrayType:
-    """What stands for a numpy data type: its short name (``u1``)."""
+    """Stand-in for a numpy data type: its short name (``u1``)."""
 
     def __init__(self, name: Any, *_: Any) -> None:
         self.name = name
@@ -68,10 +68,10 @@ _ALLOWED: dict[tuple[str, str], Any] = {
 
 
 class BatchUnpickler(pickle.Unpickler):
-    """Reads dictionaries, lists, numbers, text, bytes and numpy arrays, nothing else."""
+    """Reads dictionaries, lists, numbers, text, bytes and numpy arrays only."""
 
     def find_class(self, module: str, name: str) -> Any:
-        """What stands for a name of numpy's. Raises `ForbiddenName` for every other name."""
+        """The stand-in for one of numpy's names. Raises `ForbiddenName` for any other name."""
         try:
             return _ALLOWED[module, name]
         except KeyError:
@@ -79,13 +79,13 @@ class BatchUnpickler(pickle.Unpickler):
 
 
 def read_cifar10(folder: Path) -> tuple[Tensor, Tensor]:
-    """Training images, uint8 (N, 3, 32, 32), and labels, int64 (N,), of the batches there are.
+    """Training images, uint8 (N, 3, 32, 32), and labels, int64 (N,), of the batches present.
 
     ``folder`` holds ``data_batch_1`` to ``data_batch_5`` (at least the first), or the folder
     ``cifar-10-batches-py`` with them.
 
     Raises:
-        UsageFailure: the batches are not there, are no batches, or name anything but arrays.
+        UsageFailure: the batches are missing, invalid, or refer to anything but arrays.
     """
     place = folder / FOLDER if (folder / FOLDER).is_dir() else folder
     paths = [place / name for name in FILES if (place / name).is_file()]
@@ -106,7 +106,7 @@ def _read_batch(path: Path) -> tuple[Tensor, Tensor]:
         batch = BatchUnpickler(io.BytesIO(path.read_bytes()), encoding="bytes").load()
     except ForbiddenName as error:
         raise broken(path, f"is refused, nothing in it was run: {error}") from error
-    except Exception as error:  # a hostile pickle can break its reader in any way
+    except Exception as error:  # a hostile pickle can make the reader fail in any way
         raise broken(path, f"is no batch of CIFAR-10 ({type(error).__name__}: {error})") from error
     if not isinstance(batch, dict):
         raise broken(path, "is no batch of CIFAR-10: it holds no dictionary")

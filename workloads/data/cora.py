@@ -16,12 +16,12 @@ CITES = "cora.cites"
 def read_cora(folder: Path) -> tuple[Tensor, Tensor, Tensor]:
     """Features, float32 (nodes, words); citations, int64 (2, edges); labels, int64 (nodes,).
 
-    ``cora.content`` has a line for each paper: its id, a 0 or 1 for each word, its subject;
-    ``cora.cites`` a line for each citation: cited id, citing id. Labels are the subjects' places
-    in the alphabet. A citation of a paper that is not there is left out.
+    ``cora.content`` has one line per paper: its id, a 0 or 1 for each word, its subject.
+    ``cora.cites`` has one line per citation: cited id, citing id. Labels are the positions of the
+    subjects in alphabetical order. Citations of missing papers are left out.
 
     Raises:
-        UsageFailure: the files are not there or are not Cora's.
+        UsageFailure: the files are missing or are not Cora's.
     """
     place = folder / "cora" if (folder / "cora" / CONTENT).is_file() else folder
     if not ((place / CONTENT).is_file() and (place / CITES).is_file()):

@@ -1,4 +1,4 @@
-"""Fetching data sets with torchvision's own classes."""
+"""Downloads data sets with torchvision's own classes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..failures import EnvironmentFailure
 
 
 def fetch(name: str, folder: Path) -> None:
-    """Put torchvision's data set ``name`` (``MNIST``, ``CIFAR10``) below ``folder``.
+    """Download torchvision's data set ``name`` (``MNIST``, ``CIFAR10``) into ``folder``.
 
     Raises:
         EnvironmentFailure: torchvision is missing, or the data cannot be fetched or written.

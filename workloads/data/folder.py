@@ -1,4 +1,4 @@
-"""Refusals of data folders, in one voice."""
+"""Uniform errors about data folders."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ SHOWN = 6
 
 
 def contents(folder: Path) -> str:
-    """What a folder holds, in a few words, for a message."""
+    """A folder's contents in a few words, for a message."""
     if not folder.exists():
         return "no such folder"
     if not folder.is_dir():
@@ -26,7 +26,7 @@ def contents(folder: Path) -> str:
 
 
 def wrong_shape(folder: Path, expected: str, hint: str) -> UsageFailure:
-    """The refusal of a folder that does not hold what a workload reads."""
+    """The error for a folder without the data that a workload reads."""
     return UsageFailure(
         f"--data {folder}: expected {expected}; found {contents(folder)}",
         f"{hint}, or leave --data out for synthetic data",
@@ -34,14 +34,14 @@ def wrong_shape(folder: Path, expected: str, hint: str) -> UsageFailure:
 
 
 def broken(path: Path, reason: str) -> UsageFailure:
-    """The refusal of a file that is there and cannot be used."""
+    """The error for a file that exists but cannot be used."""
     return UsageFailure(
         f"{path}: {reason}", "fetch the file again, or leave --data out for synthetic data"
     )
 
 
 def no_download(what: str, where: str) -> UsageFailure:
-    """The refusal to fetch what torchvision has no way to fetch."""
+    """The error for data that torchvision cannot fetch."""
     return UsageFailure(
         f"--download cannot fetch {what}", f"get it from {where}, unpack it, and give --data DIR"
     )

@@ -1,4 +1,4 @@
-"""MNIST's IDX files: a magic number, the sizes, the bytes (the format is on MNIST's own page)."""
+"""MNIST's IDX files: a magic number, the sizes, the bytes (format: see MNIST's own page)."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ SIDE = 28
 def read_mnist(folder: Path, count: int) -> tuple[Tensor, Tensor]:
     """The first ``count`` images, uint8 (count, 1, 28, 28), and their labels, int64 (count,).
 
-    The two files lie in ``folder`` or in its ``MNIST/raw``, plain or ending in ``.gz``.
+    The two files are in ``folder`` or in its ``MNIST/raw``, either plain or as ``.gz``.
 
     Raises:
-        UsageFailure: the files are not there, or are not MNIST's.
+        UsageFailure: the files are missing, or are not MNIST's.
     """
     images_path, labels_path = _find(folder, IMAGES), _find(folder, LABELS)
     images, labels = read_idx(images_path, count), read_idx(labels_path, count)
@@ -42,7 +42,7 @@ def read_idx(path: Path, count: int) -> Tensor:
     """The first ``count`` items of an IDX file of unsigned bytes, plain or gzip.
 
     Raises:
-        UsageFailure: the file is no such file, or ends early.
+        UsageFailure: the file has another format, or ends early.
     """
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:

@@ -1,4 +1,4 @@
-"""IMDB's film reviews as distributed (aclImdb): one text file for each, in pos and neg."""
+"""IMDB's film reviews as distributed (aclImdb): one text file per review, in pos and neg."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _WORD = re.compile(r"[a-z']+")
 def read_reviews(folder: Path, count: int, vocabulary: int, length: int) -> tuple[Tensor, Tensor]:
     """Tokens, int64 (count, length), and sentiments, float32 (count,): 1 for a positive review.
 
-    Half of the reviews are positive, half negative, the first of each by name, in turn. Words are
-    runs of letters in lower case; the ``vocabulary`` most common ones of these reviews have tokens
-    from 2 on, 1 is any other word, 0 pads on the left, and a long review keeps its first words.
+    Positive and negative reviews alternate, the first half of ``count`` of each, by name. Words are
+    runs of letters in lower case. The ``vocabulary`` most common words of these reviews have tokens
+    from 2 on, and 1 is any other word. 0 pads on the left; a long review keeps its first words.
 
     Raises:
         UsageFailure: there is no ``train/pos`` and ``train/neg`` with enough reviews.

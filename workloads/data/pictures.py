@@ -1,4 +1,4 @@
-"""Images in one folder for each class: an ImageFolder tree, or tiny-imagenet-200 as distributed."""
+"""Images with one folder per class: an ImageFolder tree, or tiny-imagenet-200 as distributed."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ DEVIATION = (0.229, 0.224, 0.225)
 
 
 def read_pictures(folder: Path, size: int, classes: int) -> tuple[Dataset[Any], int, str]:
-    """The training images, their number, and what they are in words.
+    """The training images, their number, and a description.
 
-    ``folder`` has a folder for each class, or a ``train`` with them; below a class's folder images
-    may lie at any depth (tiny-imagenet-200 has ``train/CLASS/images/*.JPEG``). Each is cropped at
-    random to ``size`` x ``size``, mirrored at random and normalised, as torch's ImageNet example
-    does.
+    ``folder`` has a folder per class, or a ``train`` with them; images may be at any depth below a
+    class's folder (tiny-imagenet-200 has ``train/CLASS/images/*.JPEG``). Each image is randomly
+    cropped to ``size`` x ``size``, randomly mirrored and normalised, as in torch's ImageNet
+    example.
 
     Raises:
         UsageFailure: there are no such images, or more classes than the model has.
@@ -38,11 +38,13 @@ def read_pictures(folder: Path, size: int, classes: int) -> tuple[Dataset[Any], 
         ]
     )
     try:
-        found = datasets.ImageFolder(str(root), augment)
+        dataset = datasets.ImageFolder(str(root), augment)
     except (FileNotFoundError, NotADirectoryError) as error:
         raise wrong_shape(folder, expected, hint) from error
-    if len(found.classes) > classes:
-        raise wrong_shape(folder, f"at most {classes} classes, not {len(found.classes)}", hint)
+    if len(dataset.classes) > classes:
+        raise wrong_shape(folder, f"at most {classes} classes, not {len(dataset.classes)}", hint)
     name = "tiny-imagenet-200" if (folder / "wnids.txt").is_file() else "image folder"
-    text = f"{name}: {len(found)} images, {len(found.classes)} classes, cropped to {size} x {size}"
-    return found, len(found), text
+    text = (
+        f"{name}: {len(dataset)} images, {len(dataset.classes)} classes, cropped to {size} x {size}"
+    )
+    return dataset, len(dataset), text

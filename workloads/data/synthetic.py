@@ -1,7 +1,7 @@
-"""Synthetic data of the real data's shapes, cheap to make, the same for the same seed.
+"""Synthetic data with the real data's shapes, cheap to make and reproducible from the seed.
 
-What belongs to one class is alike, so a falling loss shows that the training works. Everything is
-drawn from torch's default generator.
+Samples of one class are alike, so a falling loss shows that training works. All randomness comes
+from torch's default generator.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from torch.utils.data import Dataset
 
 
 class Repeated(Dataset[Any]):
-    """As many samples as asked for, from a pool of fewer that repeats.
+    """The requested number of samples, from a smaller pool that repeats.
 
-    ``inputs`` and ``targets`` are the pool's; integer inputs are pixels (0 to 255) and are given
+    ``inputs`` and ``targets`` are the pool; integer inputs are pixels (0 to 255) and are returned
     as ``(pixel / 255 - mean) / deviation`` in float32.
     """
 
@@ -50,7 +50,7 @@ class Repeated(Dataset[Any]):
 def images(count: int, channels: int, size: int, classes: int) -> tuple[Tensor, Tensor]:
     """Pixels, uint8 (count, channels, size, size), and labels, int64 (count,).
 
-    Each image is its class's coarse pattern of 4 x 4 patches under noise.
+    Each image is its class's coarse pattern of 4 x 4 patches plus noise.
     """
     labels = torch.randint(classes, (count,))
     patterns = torch.rand(classes, channels, 4, 4)
@@ -62,7 +62,7 @@ def images(count: int, channels: int, size: int, classes: int) -> tuple[Tensor, 
 def reviews(count: int, length: int, vocabulary: int) -> tuple[Tensor, Tensor]:
     """Tokens, int64 (count, length), and sentiments, float32 (count,), half of them 1.
 
-    Token 0 pads on the left, 1 is the unknown word; a sentiment prefers one half of the words.
+    Token 0 pads on the left, 1 is the unknown word; each sentiment prefers one half of the words.
     """
     sentiments = torch.arange(count) % 2
     words = torch.randint(2, vocabulary // 2 + 1, (count, length))
@@ -79,21 +79,21 @@ def graph(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Features, float32 0/1 (nodes, features); edges, int64 (2, edges); labels, int64 (nodes,).
 
-    Each node has about ``words`` features, most of them its class's own, and four edges of five
-    join nodes of one class. No edge appears twice, in either direction, or joins a node to itself.
+    Each node has about ``words`` features, most of them its class's own. Four out of five edges
+    join nodes of one class. There are no duplicate edges, in either direction, and no self-loops.
     """
     labels = torch.randint(classes, (nodes,))
     chance = torch.full((classes, features), 0.5 * words / features)
-    own = torch.arange(features)[None] % classes == torch.arange(classes)[:, None]
-    chance[own] = 0.5 * words * classes / features
+    own_features = torch.arange(features)[None] % classes == torch.arange(classes)[:, None]
+    chance[own_features] = 0.5 * words * classes / features
     x = torch.bernoulli(chance[labels])
     order = labels.argsort()
     place = order.argsort()
-    found = torch.empty(2, 0, dtype=torch.long)
-    while found.shape[1] < edges:
-        one = torch.randint(nodes, (2 * edges,))
-        near = order[(place[one] + torch.randint(1, 40, (2 * edges,))) % nodes]
+    unique = torch.empty(2, 0, dtype=torch.long)
+    while unique.shape[1] < edges:
+        first = torch.randint(nodes, (2 * edges,))
+        near = order[(place[first] + torch.randint(1, 40, (2 * edges,))) % nodes]
         other = torch.where(torch.rand(2 * edges) < 0.8, near, torch.randint(nodes, (2 * edges,)))
-        pairs = torch.stack((torch.minimum(one, other), torch.maximum(one, other)))
-        found = torch.unique(torch.cat((found, pairs[:, pairs[0] != pairs[1]]), 1), dim=1)
-    return x, found[:, torch.randperm(found.shape[1])[:edges]], labels
+        pairs = torch.stack((torch.minimum(first, other), torch.maximum(first, other)))
+        unique = torch.unique(torch.cat((unique, pairs[:, pairs[0] != pairs[1]]), 1), dim=1)
+    return x, unique[:, torch.randperm(unique.shape[1])[:edges]], labels

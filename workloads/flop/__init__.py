@@ -1,1 +1,1 @@
-"""What a step costs: FLOP and algorithmic bytes, counted operator by operator."""
+"""Cost of a step: FLOP and algorithmic bytes, counted operator by operator."""

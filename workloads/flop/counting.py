@@ -1,9 +1,9 @@
-"""What a model's step costs: FLOP and algorithmic bytes, counted from shapes, operator by operator.
+"""Cost of a model's step: FLOP and algorithmic bytes, counted from shapes, operator by operator.
 
-The count runs on a copy of the model whose tensors have shapes and no data, so it draws no random
-number, moves no statistic, needs no device, and gives the same figures for a run on a CPU and on
-a GPU. *Algorithmic bytes* are the sum of the bytes of each operator's inputs and outputs: they
-ignore caches and fusion, and views move nothing.
+The count runs on a copy of the model whose tensors have shapes but no data. So it uses no random
+numbers, changes no statistics, needs no device, and gives the same figures for CPU and GPU.
+*Algorithmic bytes* are the sum of the bytes of each operator's inputs and outputs; they ignore
+caches and fusion, and views move nothing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 from .operators import OperatorCounter, Work, together
 
 Objective = Callable[[nn.Module, Any, torch.Tensor], tuple[torch.Tensor, Any, Any]]
-"""Loss, scores and labels of a batch; `task.Task.objective`."""
+"""Loss, scores and labels of a batch; see `task.Task.objective`."""
 
 
 @dataclass(frozen=True)
@@ -31,17 +31,17 @@ class StepWork:
     """Work of one training step of one full batch."""
 
     flop_forward_per_sample: float
-    """FLOP of the forward in training mode, the loss included, for one sample."""
+    """FLOP of the forward pass in training mode, including the loss, for one sample."""
     flop_forward_per_step: int
     flop_backward_per_step: int
     flop_per_step: int
-    """FLOP of forward and backward; the optimizer's update is not in it."""
+    """FLOP of forward and backward, without the optimizer's update."""
     bytes_per_step: int
     """Algorithmic bytes of forward, backward and the optimizer's update."""
     operators: list[dict[str, Any]]
-    """``Work.table()`` of the step; the FLOP add up to ``flop_per_step``, the bytes likewise."""
+    """``Work.table()`` of the step; its FLOP and bytes add up to those per step."""
     uncounted_operators: list[str]
-    """Operators that do arithmetic and have no formula, with their calls; the update's, all."""
+    """Arithmetic operators without a formula, with their calls; includes all of the update's."""
     method: str
 
 
@@ -50,7 +50,7 @@ def _tensors(tree: Any) -> list[torch.Tensor]:
 
 
 def copy_model(model: nn.Module, convert: Callable[[torch.Tensor], torch.Tensor]) -> nn.Module:
-    """A deep copy whose parameters and buffers are ``convert`` of the original's."""
+    """A deep copy with ``convert`` applied to the parameters and buffers."""
     memo: dict[int, Any] = {}
     for parameter in model.parameters():
         converted = convert(parameter.detach())
@@ -61,10 +61,10 @@ def copy_model(model: nn.Module, convert: Callable[[torch.Tensor], torch.Tensor]
 
 
 class _Phantom:
-    """Where a count runs: how tensors are converted, and in which modes the copy runs.
+    """Where a count runs: conversion of the tensors, and modes in which the copy runs.
 
-    On the ``meta`` device, except: under autocast, which knows no ``meta`` device, with fake CPU
-    tensors; and with sparse tensors, whose products have no shape-only kernels, on real copies.
+    Usually the ``meta`` device. Autocast, which does not support ``meta``, uses fake CPU tensors,
+    and sparse tensors, whose products have no shape-only kernels, use real copies.
     """
 
     def __init__(self, autocast: torch.dtype | None, real: bool) -> None:
@@ -85,7 +85,7 @@ class _Phantom:
             if self.real:
                 stack.enter_context(torch.random.fork_rng(devices=[]))
             if self.fake is not None:
-                # Without oneDNN's fused recurrent layers nn.LSTM shows its matrix products.
+                # Without oneDNN's fused recurrent layers nn.LSTM runs as matrix products.
                 stack.enter_context(warnings.catch_warnings())
                 warnings.simplefilter("ignore")
                 stack.enter_context(torch.backends.mkldnn.flags(enabled=False))
@@ -107,10 +107,10 @@ def count_step(
     autocast: torch.dtype | None = None,
     real: bool = False,
 ) -> StepWork:
-    """Count one training step on a batch like ``inputs`` (its tensors, first dimension samples).
+    """Count one training step on a batch like ``inputs`` (its tensors, samples first).
 
-    ``autocast`` is the data type of an autocast region, None for none; ``real`` counts on copies
-    with data, which sparse inputs need. Neither the model nor the random numbers are touched.
+    ``autocast`` is the data type of an autocast region, or None; ``real`` counts on copies with
+    data, which sparse inputs need. Neither the model nor the random state changes.
 
     Raises:
         Exception: whatever an operator raises that cannot run on shapes alone.
@@ -148,7 +148,7 @@ def count_step(
 
 
 def count_forward(model: nn.Module, *inputs: torch.Tensor) -> Work:
-    """Work of one forward in the model's present mode (train or eval), on shapes alone."""
+    """Work of one forward pass in the model's current mode (train or eval), on shapes alone."""
     phantom = _Phantom(None, real=False)
     copied = copy_model(model, phantom.convert)
     shapes = [phantom.convert(tensor) for tensor in inputs]

@@ -1,4 +1,4 @@
-"""What operators cost while they run: a counter of FLOP and bytes, operator by operator."""
+"""Cost of operators as they run: a counter of FLOP and bytes, operator by operator."""
 
 from __future__ import annotations
 
@@ -15,34 +15,34 @@ from .traffic import bytes_of
 from .zero_flop_ops import MOVERS, VIEWS
 
 ROWS = 40
-"""Operators that a table names; the rest are one row."""
+"""Number of operators listed in a table; the rest share one row."""
 
 SILENT = frozenset({"prim", "profiler"})
 """Namespaces whose operators compute nothing."""
 
 PLAIN = (torch.Tensor, torch.nn.Parameter, FakeTensor)
-"""Types of tensors that operators work on; others are made of these."""
+"""Tensor types that operators work on; other types are built from these."""
 
 
 @dataclass
 class Cost:
-    """What the calls of one operator cost."""
+    """Cost of one operator's calls."""
 
     calls: int = 0
     flop: int = 0
     bytes: int = 0
     uncounted: int = 0
-    """Calls that do arithmetic and whose FLOP are not known."""
+    """Arithmetic calls with unknown FLOP."""
 
     def add(self, other: Cost) -> None:
-        """Add another's calls."""
+        """Add the calls of ``other``."""
         self.calls += other.calls
         self.flop += other.flop
         self.bytes += other.bytes
         self.uncounted += other.uncounted
 
     def row(self, name: str) -> dict[str, Any]:
-        """As reported; FLOP are None where all that is known of them is that there are some."""
+        """The reported row; FLOP are None if all that is known is that there are some."""
         known = not self.uncounted or self.flop
         return {
             "name": name,
@@ -54,7 +54,7 @@ class Cost:
 
 @dataclass
 class Work:
-    """What the operators seen so far cost, by name (``"aten.mm"``)."""
+    """Cost of the operators seen so far, by name (``"aten.mm"``)."""
 
     operators: dict[str, Cost] = field(default_factory=dict)
 
@@ -77,10 +77,10 @@ class Work:
         ]
 
     def table(self) -> list[dict[str, Any]]:
-        """Rows of name, calls, FLOP and bytes, the largest first, by FLOP and then by bytes.
+        """Rows of name, calls, FLOP and bytes, sorted by falling FLOP, then bytes.
 
-        Behind ``ROWS`` of them one, ``"(others)"``, holds what is left, so that the sums of a
-        column are those of all operators.
+        After ``ROWS`` of them, one row ``"(others)"`` sums up the rest, so that each column adds up
+        to the total of all operators.
         """
         ranked = sorted(
             self.operators.items(), key=lambda item: (-item[1].flop, -item[1].bytes, item[0])
@@ -92,7 +92,7 @@ class Work:
 
 
 def together(works: Iterable[Work]) -> Work:
-    """All of these in one."""
+    """The sum of all works."""
     total = Work()
     for work in works:
         for name, cost in work.operators.items():
@@ -108,9 +108,9 @@ def _sum(costs: Iterable[Cost]) -> Cost:
 
 
 class OperatorCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Adds up the work of every operator that runs while it is active, into ``work``.
+    """Adds the work of every operator that runs while it is active to ``work``.
 
-    Without ``flop``, arithmetic is not counted but listed.
+    Without ``flop``, arithmetic is listed instead of counted.
     """
 
     supports_higher_order_operators = True
@@ -127,13 +127,13 @@ class OperatorCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]
         if func.namespace in SILENT:
             return func(*args, **kwargs)
         if any(kind not in PLAIN for kind in types):
-            return NotImplemented  # the type takes the operator apart, and its parts come here
+            return NotImplemented  # the type decomposes the operator, and its parts arrive here
         packet = getattr(func, "_overloadpacket", func)
         operator = getattr(packet, "__name__", str(packet))
         name = f"{func.namespace}.{operator}"
         if formula_of(name) is None and isinstance(func, torch._ops.OpOverload):
-            # Without autograd a compound operator comes here whole. Those of nested tensors are
-            # taken apart in another way than others, of which torch's objects know nothing.
+            # Without autograd a compound operator arrives here whole. For nested tensors it is
+            # decomposed differently, which torch's objects do not know about.
             if not any(isinstance(each, torch.Tensor) and each.is_nested for each in args):
                 with self:
                     parts = func.decompose(*args, **kwargs)
@@ -151,7 +151,7 @@ class OperatorCounter(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def is_view(func: Any) -> bool:
-    """Whether an operator returns a view of its input, and so moves nothing."""
+    """Whether an operator returns a view of its input, and so moves no data."""
     return any(
         result.alias_info is not None and not result.alias_info.is_write
         for result in func._schema.returns

@@ -1,4 +1,4 @@
-"""Algorithmic bytes: what an operator's inputs and outputs hold, caches and fusion ignored."""
+"""Algorithmic bytes: the size of an operator's inputs and outputs, ignoring caches and fusion."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from .formulas.products import stored
 OVERWRITES = frozenset(
     {"copy_", "fill_", "zero_", "bernoulli_", "exponential_", "normal_", "random_", "uniform_"}
 )
-"""Operators in place that do not read what they overwrite."""
+"""In-place operators that do not read what they overwrite."""
 
 TAKES = frozenset({"embedding", "gather", "index", "index_select", "take"})
-"""Operators that read from their first tensor only what they return."""
+"""Operators that read only what they return from their first tensor."""
 
 
 def bytes_of(operator: str, func: Any, args: Any, kwargs: Any, out: Any) -> int:
-    """Bytes of an operator's inputs and outputs; a tensor changed in place is both.
+    """Bytes of an operator's inputs and outputs; a tensor changed in place counts as both.
 
-    What is overwritten unread (``copy_``, ``fill_``, ``out=``) is no input, and of a table from
-    which rows are taken only the rows taken are. ``operator`` is the name without its namespace.
+    Data that is overwritten unread (``copy_``, ``fill_``, ``out=``) is not an input, and a look-up
+    table counts only with the rows taken. ``operator`` is the name without its namespace.
     """
     schema = getattr(func, "_schema", None)
     if schema is None:  # a higher-order operator
@@ -57,7 +57,7 @@ def _bytes(tree: Any) -> int:
 
 
 def tensor_bytes(tensor: torch.Tensor) -> int:
-    """Bytes of a tensor's elements, an expanded dimension once; of a sparse one, what it stores."""
+    """Bytes of a tensor's elements: expanded dimensions count once, sparse ones as stored."""
     size = tensor.element_size()
     if tensor.layout == torch.sparse_coo:
         return stored(tensor) * size + tensor._indices().numel() * 8

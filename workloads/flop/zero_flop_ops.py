@@ -1,4 +1,4 @@
-"""ATen operators that do no arithmetic, by name."""
+"""ATen operators without arithmetic, by name."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ VIEWS = frozenset(
         "unsafe_chunk",
     }
 )
-"""Operators that move no data though their schema does not say that they are views."""
+"""Operators that move no data although their schema does not mark them as views."""
 
 MOVERS = frozenset(
     {
@@ -87,4 +87,4 @@ MOVERS = frozenset(
         "pixel_shuffle",
     }
 )
-"""Operators that move data and do no arithmetic: nothing of theirs is left uncounted."""
+"""Operators that move data without arithmetic; their FLOP are zero, not unknown."""

@@ -1,1 +1,1 @@
-"""A few steps after the timed ones, under torch's profiler or ncu."""
+"""A few extra steps after the timed ones, under torch's profiler or ncu."""

@@ -1,7 +1,7 @@
-"""Executed FLOP and DRAM traffic by hardware counters: a step or two more, under ``ncu``.
+"""Executed FLOP and DRAM traffic by hardware counters: one or two extra steps under ``ncu``.
 
-The run's own command is started again as ncu's child. ncu replays every kernel once for each group
-of counters, so its times say nothing of the run's; its counts are those of the same kernels.
+The run's own command is started again as ncu's child. ncu replays every kernel once per group of
+counters, so its times do not describe the run; its counts do, as the kernels are the same.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .ncu import count, metrics, parse
 TIMEOUT_SECONDS = 600.0
 PROBE_SECONDS = 60.0
 SLOW_STEP_SECONDS = 1.0
-"""From here on one step is counted, else two."""
+"""Above this, one step is counted instead of two."""
 
 INSTALL = "install Nsight Compute (package nsight-compute, or the CUDA toolkit)"
 PERMISSION = (
@@ -46,7 +46,7 @@ _CACHES = "caches are left as each replay finds them, clocks as they are"
 
 @dataclass(frozen=True)
 class Output:
-    """What a process said. ``code`` None: it was ended because it took too long."""
+    """A process's output. ``code`` None means that it was ended after a timeout."""
 
     code: int | None
     stdout: str
@@ -54,7 +54,7 @@ class Output:
 
 
 def count_executed(flags: argparse.Namespace, device: str, step_seconds: float) -> dict[str, Any]:
-    """The keys of a ``counters`` event; whatever fails is its reason.
+    """The keys of a ``counters`` event; a failure becomes its reason.
 
     ``flags`` are the run's, ``device`` is ``cpu`` or ``cuda``, ``step_seconds`` the mean of a step.
     """
@@ -71,10 +71,10 @@ def count_executed(flags: argparse.Namespace, device: str, step_seconds: float) 
 
 
 def find(variables: Mapping[str, str]) -> str | None:
-    """The path of ncu: on the ``PATH``, else where NVIDIA's packages put it, the newest first."""
-    found = shutil.which("ncu", path=variables.get("PATH", ""))
-    if found is not None:
-        return found
+    """The path of ncu: on the ``PATH``, else in NVIDIA's packages, the newest first."""
+    path = shutil.which("ncu", path=variables.get("PATH", ""))
+    if path is not None:
+        return path
     for pattern in _FOLDERS:
         folders = Path("/").glob(pattern.lstrip("/"))
         for folder in sorted(folders, key=lambda each: _numbers(each.name), reverse=True):
@@ -93,9 +93,9 @@ def refusal(device: str, tool: str | None) -> str | None:
 
 
 def arguments(flags: argparse.Namespace, steps: int) -> list[str]:
-    """The run's own flags for a run of ``steps`` timed steps that looks at nothing else.
+    """The run's own flags for ``steps`` timed steps, without further measurements.
 
-    One step warms up, in which libraries choose their kernels. The data is there by now.
+    One warm-up step lets libraries choose their kernels. The data has already been fetched.
     """
     given = {name: getattr(flags, name, None) for name in FLAGS}
     changed = {"epochs": None, "download": False, "counters": False}
@@ -105,14 +105,14 @@ def arguments(flags: argparse.Namespace, steps: int) -> list[str]:
 def under(tool: str, program: Sequence[str], steps: int) -> dict[str, Any]:
     """The keys of a ``counters`` event from ``program`` under ncu.
 
-    The program's timed steps, ``steps`` of them, stand between ``cudaProfilerStart`` and
+    The program's ``steps`` timed steps are enclosed by ``cudaProfilerStart`` and
     ``cudaProfilerStop``.
 
     Raises:
         OSError: ncu cannot be executed.
     """
-    told = run([tool, "--version"], PROBE_SECONDS).stdout
-    match = _VERSION.search(told)
+    version_text = run([tool, "--version"], PROBE_SECONDS).stdout
+    match = _VERSION.search(version_text)
     version = match[1] if match else None
     query = run([tool, "--query-metrics"], PROBE_SECONDS)
     if "ERR_NVGPUCTRPERM" in query.stdout + query.stderr:
@@ -122,9 +122,9 @@ def under(tool: str, program: Sequence[str], steps: int) -> dict[str, Any]:
     command = [tool, "--csv", "--page", "raw", "--profile-from-start", "off"]
     command += ["--target-processes", "all", *optional]
     command += ["--metrics", ",".join(metrics(query.stdout)), *program]
-    done = run(command, TIMEOUT_SECONDS, {BRACKET: "1"})
-    counted = count(parse(done.stdout))
-    if (reason := _failure(done, counted.launches)) is not None:
+    result = run(command, TIMEOUT_SECONDS, {BRACKET: "1"})
+    counted = count(parse(result.stdout))
+    if (reason := _failure(result, counted.launches)) is not None:
         return unavailable(reason, version)
     return {
         **unavailable(None, version),
@@ -139,7 +139,7 @@ def under(tool: str, program: Sequence[str], steps: int) -> dict[str, Any]:
 
 
 def unavailable(reason: str | None, version: str | None = None) -> dict[str, Any]:
-    """The keys of a ``counters`` event without a figure."""
+    """The keys of a ``counters`` event without figures."""
     return {
         "tool": "ncu",
         "version": version,
@@ -157,7 +157,7 @@ def unavailable(reason: str | None, version: str | None = None) -> dict[str, Any
 def run(
     command: Sequence[str], timeout: float, variables: Mapping[str, str] | None = None
 ) -> Output:
-    """Run a command in a process group of its own, and leave nothing of it behind.
+    """Run a command in its own process group, and leave no process behind.
 
     Raises:
         OSError: it cannot be executed.
@@ -183,23 +183,23 @@ def run(
         process.wait()
 
 
-def _failure(done: Output, launches: int) -> str | None:
-    """Why there are no counts, from what ncu and the workload below it said."""
-    if done.code is None:
+def _failure(result: Output, launches: int) -> str | None:
+    """Why there are no counts, from the output of ncu and the workload."""
+    if result.code is None:
         return f"ncu was not done after {TIMEOUT_SECONDS:.0f} s: choose a smaller --batch-size"
-    everything = done.stdout + done.stderr
+    everything = result.stdout + result.stderr
     if "ERR_NVGPUCTRPERM" in everything:
         return PERMISSION
-    if done.code == 0 and launches:
+    if result.code == 0 and launches:
         return None
-    for line in done.stdout.splitlines():
-        if line.startswith(PREFIX) and (told := _error_of(line)) is not None:
-            return f"the workload failed under ncu: {told}"[:1000]
+    for line in result.stdout.splitlines():
+        if line.startswith(PREFIX) and (error := _error_of(line)) is not None:
+            return f"the workload failed under ncu: {error}"[:1000]
     if errors := _ERROR.findall(everything):
         return f"ncu: {errors[-1]}"[:1000]
-    if done.code:
-        last = done.stderr.strip().rpartition("\n")[2]
-        return f"ncu ended with code {done.code}: {last}"[:1000]
+    if result.code:
+        last = result.stderr.strip().rpartition("\n")[2]
+        return f"ncu ended with code {result.code}: {last}"[:1000]
     return "ncu saw no kernel in the counted steps"
 
 

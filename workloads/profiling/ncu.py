@@ -1,4 +1,4 @@
-"""What ``ncu`` (Nsight Compute) is asked for and says: metrics to ask for, its CSV, the totals."""
+"""Input and output of ``ncu`` (Nsight Compute): metrics to request, its CSV, the totals."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import Any
 MOST_KERNELS = 60
 LONGEST_NAME = 500
 
-# A fused multiply-add is two operations; a packed half instruction counts once for each thread
-# operation, as nvprof's flop_count_hp did. The table that NVIDIA's Nsight Compute CLI guide gives
-# for nvprof's metrics (flop_count_sp, _dp, _hp) names these same sums.
+# A fused multiply-add is two operations; a packed half instruction counts once per thread
+# operation, as in nvprof's flop_count_hp. NVIDIA's Nsight Compute CLI guide gives these same sums
+# for nvprof's metrics (flop_count_sp, _dp, _hp).
 _WEIGHTS = {
     f"smsp__sass_thread_inst_executed_op_{precision}{operation}_pred_on.sum": weight
     for precision in "fhd"
@@ -33,12 +33,12 @@ _TIMES = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 _PREFIXES = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
 
 _Launch = tuple[str, Mapping[str, float | None]]
-"""A launch: the kernel's name and its metrics by name; bytes, counts and nanoseconds."""
+"""A launch: the kernel's name, and its metrics by name in bytes, counts and nanoseconds."""
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """Sums over launches of one kernel; None is unknown."""
+    """Sums over the launches of one kernel; None if unknown."""
 
     name: str
     launches: int
@@ -50,7 +50,7 @@ class Kernel:
 
 @dataclass(frozen=True)
 class Counted:
-    """Sums over all launches, the largest kernels, and what is to be known of them."""
+    """Sums over all launches, the largest kernels, and notes."""
 
     launches: int
     flop: float | None
@@ -61,11 +61,11 @@ class Counted:
 
 
 def metrics(query: str) -> list[str]:
-    """The metrics to ask for on the GPU that ``ncu --query-metrics`` printed ``query`` for.
+    """The metrics to request on the GPU for which ``ncu --query-metrics`` printed ``query``.
 
-    The counts of a tensor core's operations have other names on each architecture: only those that
-    are listed can be asked for. No operation is asked for twice: of one source type the metric
-    without a pipe, a destination or sparsity in its name stands for those with them.
+    Counts of tensor core operations have other names on each architecture, and only listed ones can
+    be requested. No operation is requested twice: for one source type, the metric without a pipe,
+    destination or sparsity in its name covers those with one.
     """
     names = set(_NAME.findall(query))
     dram = [
@@ -80,10 +80,10 @@ def metrics(query: str) -> list[str]:
 
 
 def parse(text: str) -> list[_Launch]:
-    """The launches in ncu's CSV, which may stand among other lines.
+    """The launches in ncu's CSV, which may be mixed with other lines.
 
-    Both of its forms are read: a column for each metric with a row of units (``--page raw``), and
-    a row for each metric. A value with an unknown unit is None.
+    Reads both forms: one column per metric with a row of units (``--page raw``), and one row per
+    metric. A value with an unknown unit is None.
     """
     lines = [line for line in text.splitlines() if line.startswith('"')]
     start = next((at for at, line in enumerate(lines) if '"Kernel Name"' in line), len(lines))
@@ -97,7 +97,7 @@ def parse(text: str) -> list[_Launch]:
 
 
 def count(launches: Sequence[_Launch]) -> Counted:
-    """Sums of the launches; one launch whose figure is unknown makes the sum unknown."""
+    """Sums over the launches; an unknown value in one launch makes the sum unknown."""
     by_name: dict[str, list[Mapping[str, float | None]]] = {}
     for name, values in launches:
         by_name.setdefault(name, []).append(values)
@@ -121,13 +121,13 @@ def count(launches: Sequence[_Launch]) -> Counted:
 
 
 def _tensor_operations(names: Iterable[str]) -> list[str]:
-    """The names that cover every source type, and no operation twice."""
-    found: dict[str, list[tuple[str, re.Match[str]]]] = {}
+    """The names that cover every source type without counting an operation twice."""
+    by_type: dict[str, list[tuple[str, re.Match[str]]]] = {}
     for name in sorted(names):
         if match := _TENSOR_OPS.fullmatch(name):
-            found.setdefault(match["src"], []).append((name, match))
+            by_type.setdefault(match["src"], []).append((name, match))
     chosen = []
-    for listed in found.values():
+    for listed in by_type.values():
         listed = _widest(listed, "op", ())
         listed = _widest(listed, "dst", ("op",))
         chosen += [name for name, _ in _widest(listed, "sparsity", ("op", "dst"))]
@@ -135,15 +135,15 @@ def _tensor_operations(names: Iterable[str]) -> list[str]:
 
 
 def _widest(
-    listed: Sequence[tuple[str, re.Match[str]]], part: str, same: Sequence[str]
+    entries: Sequence[tuple[str, re.Match[str]]], part: str, same: Sequence[str]
 ) -> list[tuple[str, re.Match[str]]]:
-    """Without those that another one, equal in ``same``, covers: it lacks ``part``."""
+    """Drop what another metric, equal in ``same`` and without ``part``, covers."""
 
     def kind(match: re.Match[str]) -> tuple[str | None, ...]:
         return tuple(match[name] for name in same)
 
-    whole = {kind(match) for _, match in listed if match[part] is None}
-    return [each for each in listed if each[1][part] is None or kind(each[1]) not in whole]
+    covering = {kind(match) for _, match in entries if match[part] is None}
+    return [entry for entry in entries if entry[1][part] is None or kind(entry[1]) not in covering]
 
 
 def _kernel(name: str, launches: Sequence[Mapping[str, float | None]]) -> Kernel:
@@ -167,7 +167,7 @@ def _flop(values: Mapping[str, float | None]) -> float | None:
 
 
 def _tensor_flop(values: Mapping[str, float | None]) -> float | None:
-    """Operations of the tensor cores; None where the instructions say more than is counted."""
+    """Operations of the tensor cores; None if the instructions include more than is counted."""
     operations = [v for k, v in values.items() if _TENSOR_OPS.fullmatch(k.removesuffix(".sum"))]
     instructions = [
         v for k, v in values.items() if _TENSOR_INSTRUCTIONS.fullmatch(k.removesuffix(".sum"))
@@ -218,7 +218,7 @@ def _value(text: str, unit: str) -> float | None:
 
 
 def _scale(unit: str) -> float | None:
-    """What a value in ncu's unit is multiplied by: decimal prefixes, and times to nanoseconds."""
+    """The factor for ncu's unit: decimal prefixes; times to nanoseconds."""
     if not unit:
         return 1.0
     time = unit.replace("second", "s")
@@ -233,6 +233,6 @@ def _first(values: Mapping[str, float | None], names: Iterable[str]) -> float | 
 
 
 def _total(values: Iterable[Any]) -> float | None:
-    """The sum; None where one value is unknown."""
+    """The sum; None if one value is unknown."""
     listed = list(values)
     return None if any(value is None for value in listed) else float(sum(listed))

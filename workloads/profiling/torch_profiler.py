@@ -1,7 +1,7 @@
-"""A few steps under ``torch.profiler``, after the timed ones, reported as ``profile`` events.
+"""A few steps under ``torch.profiler`` after the timed ones, reported as ``profile`` events.
 
-Tracing needs no privileges, unlike counters. It slows small steps down to half their speed, so it
-stays out of the timed window; what it costs is in the event.
+Unlike counters, tracing needs no privileges. It slows small steps to half their speed, so it stays
+out of the timed window; its cost is in the event.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from .traces import Table, read, tables
 
 DEFAULT_STEPS = 4
 BUDGET_SECONDS = 10.0
-"""Seconds that the profiled steps may take together; one step is taken in any case."""
+"""Limit for the profiled steps together, in seconds; one step is always taken."""
 
 LONGEST_STEP_SECONDS = 60.0
-"""Where a step takes longer than this, none is profiled."""
+"""No step is profiled if one takes longer than this."""
 
 SLOWDOWN = 2.0
-"""How much longer a step is taken to last under the profiler."""
+"""Assumed slowdown of a step under the profiler."""
 
 LARGEST_LINE = 48 * 1024
-"""Bytes of a step line."""
+"""Maximum bytes of a step line."""
 
 _KINETO_LOG = "KINETO_LOG_LEVEL"
 _QUIET = "99"
@@ -41,7 +41,7 @@ _QUIET = "99"
 
 @dataclass(frozen=True)
 class ProfileExtent:
-    """How many steps are profiled, and how many before them are traced and thrown away."""
+    """Number of profiled steps, and of traced and discarded steps before them."""
 
     steps: int
     warmup: int
@@ -49,7 +49,7 @@ class ProfileExtent:
 
 @dataclass(frozen=True)
 class Found:
-    """What profiling gave."""
+    """The result of profiling."""
 
     steps: int | None = None
     step_seconds: float | None = None
@@ -60,9 +60,9 @@ class Found:
 
 
 class Cost:
-    """What a stage after the timed window costs: keys of its event.
+    """Cost of a stage after the timed window, as keys of its event.
 
-    They let a reader take the stage out of the times of the whole process.
+    With them a reader can subtract the stage from the times of the whole process.
     """
 
     def __init__(self) -> None:
@@ -70,7 +70,7 @@ class Cost:
         self._times = os.times()
 
     def keys(self) -> dict[str, float]:
-        """Seconds so far, and processor seconds, those of ended children included."""
+        """Seconds so far, and processor seconds including ended children."""
         now, before = os.times(), self._times
         return {
             "real_seconds": time.monotonic() - self._start,
@@ -83,7 +83,7 @@ class Cost:
 
 
 def extent(asked: int, step_seconds: float) -> ProfileExtent | None:
-    """How much of what is asked for fits the budget; None: steps are too long to profile any."""
+    """The part of the requested steps that fits the budget; None if steps are too long."""
     if step_seconds > LONGEST_STEP_SECONDS:
         return None
     fit = int(BUDGET_SECONDS / (SLOWDOWN * step_seconds)) if step_seconds > 0 else asked + 1
@@ -97,9 +97,9 @@ def profile_steps(
     asked: int,
     step_seconds: float,
 ) -> Found:
-    """Take steps under the profiler; a failure is a reason, never an error.
+    """Take steps under the profiler; a failure becomes a reason, never an error.
 
-    ``begin`` gets the data ready and ``step`` takes one step; ``step_seconds`` is the mean of the
+    ``begin`` prepares the data and ``step`` takes one step; ``step_seconds`` is the mean of the
     timed ones.
     """
     planned = extent(asked, step_seconds)
@@ -110,27 +110,27 @@ def profile_steps(
         )
     try:
         begin()
-        seconds, made = _trace(step, device, planned)
+        seconds, tables = _trace(step, device, planned)
     except Exception as error:
-        told = str(error).strip().partition("\n")[0]
-        return Found(reason=f"torch.profiler failed: {type(error).__name__}: {told}"[:1000])
+        message = str(error).strip().partition("\n")[0]
+        return Found(reason=f"torch.profiler failed: {type(error).__name__}: {message}"[:1000])
     reason, notes = None, []
     if planned.steps < asked:
         notes.append(
             f"{planned.steps} of {asked} steps: a step takes {step_seconds:.2g} s, and profiling "
             f"is to take about {BUDGET_SECONDS:.0f} s"
         )
-    if device.type == "cuda" and not any(table.name == "cuda_gpu_kern_sum" for table in made):
+    if device.type == "cuda" and not any(table.name == "cuda_gpu_kern_sum" for table in tables):
         reason = (
             "the profiler saw no kernel: CUPTI, of which one user at a time is possible, was busy "
             "(end nsys, ncu or DCGM's profiling on this GPU), or this torch was built without it; "
             f"{_KINETO_LOG}=0 shows what it says"
         )
-    return Found(planned.steps, seconds, made, reason, tuple(notes))
+    return Found(planned.steps, seconds, tables, reason, tuple(notes))
 
 
 def report(found: Found, device: torch.device, cost: Cost) -> None:
-    """Print the ``profile`` events: one for each part of a table, one where there is none."""
+    """Print the ``profile`` events: one per part of a table, or one if there is none."""
     keys = {
         "tool": "torch.profiler",
         "version": str(torch.__version__),
@@ -157,7 +157,7 @@ def report(found: Found, device: torch.device, cost: Cost) -> None:
 
 
 def parts(rows: Sequence[Sequence[Any]], most: int) -> Iterator[Sequence[Sequence[Any]]]:
-    """The rows in runs that are at most ``most`` bytes of JSON each, or one row."""
+    """Split the rows into parts of at most ``most`` bytes of JSON, or one row."""
     start = size = 0
     for at, row in enumerate(rows):
         length = len(json.dumps(finite(row))) + 2

@@ -1,4 +1,4 @@
-"""From a trace of torch's profiler to tables with the names and columns of ``nsys stats``."""
+"""Converts a trace of torch's profiler to tables with the names and columns of ``nsys stats``."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _COPIES = {
 
 
 class Event(NamedTuple):
-    """Something that took time: an operator, a call, a kernel, a copy. Times in nanoseconds."""
+    """A timed event: an operator, a call, a kernel, a copy. Times in nanoseconds."""
 
     category: str
     name: str
@@ -46,10 +46,10 @@ class Table:
 
 
 def read(path: Path) -> list[Event]:
-    """The events of a trace that ``export_chrome_trace`` wrote.
+    """The events of a trace written by ``export_chrome_trace``.
 
     Raises:
-        OSError, ValueError: the file cannot be read, or is no trace.
+        OSError, ValueError: the file cannot be read, or is not a trace.
     """
     with path.open(encoding="utf-8", errors="replace") as file:
         trace = json.load(file, parse_float=Decimal)
@@ -63,39 +63,39 @@ def tables(events: Iterable[Event]) -> list[Table]:
         by_category.setdefault(event.category, []).append(event)
 
     def of(*categories: str) -> list[Event]:
-        return [event for each in categories for event in by_category.get(each, ())]
+        return [event for category in categories for event in by_category.get(category, ())]
 
     copies = of("gpu_memcpy", "gpu_memset")
-    made = [
+    result = [
         _times("cuda_gpu_kern_sum", "Instances", "Name", _by_name(of("kernel"))),
         _times("cuda_api_sum", "Num Calls", "Name", _by_name(of("cuda_runtime", "cuda_driver"))),
         _times("cuda_gpu_mem_time_sum", "Count", "Operation", _by_operation(copies)),
         _sizes(copies),
         _operators(of("cpu_op")),
     ]
-    return [table for table in made if table.rows]
+    return [table for table in result if table.rows]
 
 
 def self_times(events: Iterable[Event]) -> dict[str, list[int]]:
     """Nanoseconds that each call spent in the operator itself, by its name.
 
-    The time of the operators that it called on the same thread is not in it.
+    Excludes the operators that it called on the same thread.
     """
     threads: dict[tuple[object, object], list[Event]] = {}
     for event in events:
         threads.setdefault(event.thread, []).append(event)
-    found: dict[str, list[int]] = {}
+    times: dict[str, list[int]] = {}
     for listed in threads.values():
         open_calls: list[tuple[Event, list[int]]] = []
         for event in sorted(listed, key=lambda each: (each.start, -each.duration)):
             while open_calls and event.start >= _end(open_calls[-1][0]):
-                _close(found, *open_calls.pop())
+                _close(times, *open_calls.pop())
             if open_calls:
                 open_calls[-1][1].append(event.duration)
             open_calls.append((event, []))
         while open_calls:
-            _close(found, *open_calls.pop())
-    return found
+            _close(times, *open_calls.pop())
+    return times
 
 
 def _event(each: Mapping[str, Any]) -> Event:
@@ -133,7 +133,7 @@ def _by_operation(events: Iterable[Event]) -> dict[str, list[int]]:
 
 
 def _operation(name: str) -> str:
-    """nsys's name of a memory operation: CUPTI's ``Memcpy HtoD (Pinned -> Device)``."""
+    """nsys's name for a memory operation; CUPTI has ``Memcpy HtoD (Pinned -> Device)``."""
     if name.startswith("Memset"):
         return "[CUDA memset]"
     return next((named for kind, named in _COPIES.items() if kind in name), name)
@@ -178,7 +178,7 @@ def _table(name: str, columns: tuple[str, ...], rows: list[list[Any]], by: int) 
 
 
 def _spread(values: Sequence[float]) -> list[float | None]:
-    """Mean, median, least, most and the sample's standard deviation, None of a single value."""
+    """Mean, median, minimum, maximum, sample standard deviation (None for a single value)."""
     deviation = statistics.stdev(values) if len(values) > 1 else None
     middle = (statistics.fmean(values), statistics.median(values))
     return [*map(_rounded, middle), min(values), max(values), _rounded(deviation)]
@@ -189,5 +189,5 @@ def _percent(part: float, total: float) -> float | None:
 
 
 def _rounded(value: float | None) -> float | None:
-    """Percent, nanoseconds or megabytes as far as they mean anything: a byte, a femtosecond."""
+    """Percent, nanoseconds or megabytes, rounded to a byte or a femtosecond."""
     return None if value is None else round(value, 6)

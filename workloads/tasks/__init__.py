@@ -1,1 +1,1 @@
-"""One module for each workload, with a ``definition(name)``; `names.BUILT_IN` lists them."""
+"""One module per workload, with a ``definition(name)``; `names.BUILT_IN` lists them."""

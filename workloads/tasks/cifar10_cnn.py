@@ -1,4 +1,4 @@
-"""``cifar10-cnn``: the framework's first image classifier, on CIFAR-10."""
+"""``cifar10-cnn``: the CNN of PyTorch's introductory tutorial, on CIFAR-10."""
 
 from __future__ import annotations
 

@@ -22,10 +22,10 @@ UNLABELLED = -100
 
 
 class GraphConvolution(nn.Module):
-    """``adjacency @ (x @ weight) + bias``, from (nodes, wide) to (nodes, narrow).
+    """``adjacency @ (x @ weight) + bias``, from (nodes, in features) to (nodes, out features).
 
-    The sparse product is in the adjacency's type, float32, under autocast too: sparse
-    matrices have no half-precision products.
+    The sparse product stays in the adjacency's type, float32, under autocast too: sparse matrices
+    have no half-precision products.
     """
 
     def __init__(self, wide: int, narrow: int) -> None:
@@ -68,7 +68,7 @@ def normalised_adjacency(edges: Tensor, nodes: int) -> Tensor:
 
 
 def labelled(labels: Tensor) -> Tensor:
-    """The labels of the first 20 nodes of each class; every other label is -100, ignored."""
+    """The labels of the first 20 nodes of each class; all others are -100, which is ignored."""
     kept = torch.full_like(labels, UNLABELLED)
     for label in range(int(labels.max()) + 1):
         nodes = (labels == label).nonzero().flatten()[:LABELLED_PER_CLASS]
@@ -91,7 +91,7 @@ class Objective:
 
 
 def data(settings: Settings) -> Data:
-    """Features with rows that sum to 1, adjacency, and the labels of 20 nodes of each class."""
+    """Features with rows that sum to 1, adjacency, and the labels of 20 nodes per class."""
     if settings.download:
         raise no_download("Cora", "linqs.org")
     if settings.data is None:
@@ -113,14 +113,14 @@ def data(settings: Settings) -> Data:
 
 def make(settings: Settings) -> Task:
     """The task with these settings."""
-    found = data(settings)
-    assert found.batch is not None
-    (x, _), target = found.batch
+    samples = data(settings)
+    assert samples.batch is not None
+    (x, _), target = samples.batch
     classes = int(target.max()) + 1
     return Task(
         model=GCN(x.shape[1], classes),
         text=f"2 graph convolutions ({x.shape[1]} to {HIDDEN} to {classes}), sparse adjacency",
-        data=found,
+        data=samples,
         objective=Objective(target),
         optimizer=lambda parameters: torch.optim.Adam(
             parameters, lr=settings.lr, weight_decay=5e-4

@@ -1,4 +1,4 @@
-"""torchvision's classification models, trained as the framework's ImageNet example does."""
+"""torchvision's classification models, trained as in PyTorch's ImageNet example."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ AUXILIARY_WEIGHTS = {"inception_v3": 0.4, "googlenet": 0.3}
 
 
 class Objective:
-    """Cross entropy; where a model has auxiliary classifiers, theirs too, weighted."""
+    """Cross entropy, including the weighted losses of auxiliary classifiers."""
 
     def __init__(self, auxiliary_weight: float) -> None:
         self._weight = auxiliary_weight
@@ -49,7 +49,7 @@ def classification_models() -> list[str]:
 
 
 def check_model(model: str) -> None:
-    """Refuse what is no classification model of torchvision, with the names that are close.
+    """Refuse anything but a classification model of torchvision, suggesting close names.
 
     Raises:
         UsageFailure: the model is unknown, or is for detection, segmentation, video ...
@@ -72,7 +72,7 @@ def check_model(model: str) -> None:
 
 
 def own_size(model: str) -> int:
-    """Edge in pixels of the images that the model's ImageNet weights were made for; else 224."""
+    """Edge in pixels of the images for the model's ImageNet weights; 224 by default."""
     for weights in torchvision.models.get_model_weights(model):
         if weights.name == "IMAGENET1K_V1":
             crop = weights.transforms().crop_size
@@ -84,7 +84,7 @@ def build_model(model: str, size: int) -> nn.Module:
     """The model without weights, for images of ``size`` x ``size``, with 1,000 classes.
 
     Raises:
-        UsageFailure: the model cannot have images of that size.
+        UsageFailure: the model does not support that size.
     """
     options: dict[str, Any] = {}
     if model in AUXILIARY_WEIGHTS:
@@ -136,5 +136,5 @@ def definition(name: str) -> Definition:
             scheduler=lambda optimizer: torch.optim.lr_scheduler.StepLR(optimizer, 30, gamma=0.1),
         )
 
-    own = replace(defaults(name), image_size=own_size(model))
-    return Definition(own, make, needs_torchvision=True)
+    own_defaults = replace(defaults(name), image_size=own_size(model))
+    return Definition(own_defaults, make, needs_torchvision=True)

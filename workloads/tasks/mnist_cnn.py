@@ -1,4 +1,4 @@
-"""``mnist-cnn``: the framework's MNIST example on the first 512 digits."""
+"""``mnist-cnn``: PyTorch's MNIST example on the first 512 digits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``sentiment-rnn``: a recurrent network that tells good film reviews from bad ones."""
+"""``sentiment-rnn``: a recurrent network that classifies film reviews as good or bad."""
 
 from __future__ import annotations
 

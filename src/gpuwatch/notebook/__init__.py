@@ -1,4 +1,4 @@
-"""Sessions and studies as arrays and tables: what ``gpuwatch.load`` gives a notebook."""
+"""Sessions and studies as arrays and tables, as returned by ``gpuwatch.load``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Saved sessions and studies as frozen objects of arrays and tables."""
+"""Saved sessions and studies as immutable objects of arrays and tables."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Series:
-    """One metric of one device over time; numpy takes it as the array of its values."""
+    """One metric of one device over time; numpy converts it to the array of its values."""
 
     device: str
     metric: str
@@ -40,9 +40,9 @@ class Series:
     method: Method
     source: str
     reason: str | None
-    """Why values are unknown, where that is known."""
+    """Why values are unknown, if that is known."""
     values: Floats
-    """One for each of the session's ``time``; NaN is unknown. Read-only."""
+    """Float64 (samples,), one per entry of the session's ``time``; NaN is unknown. Read-only."""
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
         return self.values.astype(float if dtype is None else dtype, copy=bool(copy))
@@ -52,19 +52,19 @@ class Series:
 
     def __repr__(self) -> str:
         known = int(np.count_nonzero(~np.isnan(self.values)))
-        told = f"{self.method.value}, {known} of {len(self)} known"
-        return f"Series({self.device} {self.metric} [{self.unit}], {told})"
+        summary = f"{self.method.value}, {known} of {len(self)} known"
+        return f"Series({self.device} {self.metric} [{self.unit}], {summary})"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Session:
-    """One run, whole."""
+    """One complete run."""
 
     path: Path
     meta: Mapping[str, JSON]
-    """What is known of the session; the keys are those of ``docs/session-format.md``."""
+    """Metadata of the session; the keys are those of ``docs/session-format.md``."""
     time: Floats
-    """Seconds since the session's start, one for each sample."""
+    """Seconds since the session's start, (samples,)."""
     series: Mapping[tuple[str, str], Series]
     """By device and metric: ``series["gpu0", "hw.gpu.utilization"]``."""
     steps: Table
@@ -72,7 +72,7 @@ class Session:
     log: Table
     events: Table
     summary: Mapping[str, JSON]
-    """As ``gpuwatch show --format json`` gives it."""
+    """The summary printed by ``gpuwatch show --format json``."""
 
     def __repr__(self) -> str:
         known = self.summary["session"]
@@ -82,7 +82,7 @@ class Session:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Study:
-    """The runs of one folder, and what they say together."""
+    """The runs of one folder, with their comparison."""
 
     path: Path
     result: StudyResult
@@ -91,7 +91,7 @@ class Study:
 
     @cached_property
     def sessions(self) -> tuple[Session, ...]:
-        """The sessions in the order of ``runs``; each file is read when this is first asked for."""
+        """The sessions in the order of ``runs``; the files are read on first access."""
         return tuple(_session(Path(each.path)) for each in self.result.sessions)
 
     def __repr__(self) -> str:
@@ -99,7 +99,7 @@ class Study:
 
 
 def load(path: str | os.PathLike[str]) -> Session | Study:
-    """A session file as a :class:`Session`, a study's folder as a :class:`Study`.
+    """Load a session file as a :class:`Session`, or a study's folder as a :class:`Study`.
 
     >>> import gpuwatch
     >>> run = gpuwatch.load("study/01-bare.gpuwatch")
@@ -107,7 +107,7 @@ def load(path: str | os.PathLike[str]) -> Session | Study:
     '1'
 
     Raises:
-        GpuwatchError: there is no session, or the file is none; its message says how to fix it.
+        GpuwatchError: there is no session, or the file is invalid; the message says how to fix it.
     """
     place = Path(path)
     return _study(place) if place.is_dir() else _session(place)

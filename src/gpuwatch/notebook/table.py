@@ -22,12 +22,12 @@ Array = NDArray[Any]
 class Table(Mapping[str, Array]):
     """Columns by name, in order; arrays are read-only.
 
-    A number that is unknown is NaN, any other value ``None`` in an array of objects.
+    An unknown number is NaN; any other unknown value is ``None`` in an object array.
     """
 
     columns: Mapping[str, Array]
     units: Mapping[str, str]
-    """UCUM unit of the columns that have one."""
+    """UCUM units of the columns that have one."""
 
     def __getitem__(self, name: str) -> Array:
         return self.columns[name]
@@ -36,7 +36,7 @@ class Table(Mapping[str, Array]):
         return iter(self.columns)
 
     def __len__(self) -> int:
-        """Number of columns, as of every mapping; see ``rows``."""
+        """Number of columns, like any mapping; see ``rows``."""
         return len(self.columns)
 
     @property
@@ -48,7 +48,7 @@ class Table(Mapping[str, Array]):
         return f"Table({self.rows} rows: {', '.join(self.columns)})"
 
     def to_pandas(self) -> pandas.DataFrame:
-        """The same as a ``DataFrame``.
+        """Convert to a ``DataFrame``.
 
         Raises:
             ImportError: pandas is not installed.
@@ -61,26 +61,26 @@ class Table(Mapping[str, Array]):
 
 
 def table(export: Export) -> Table:
-    """All rows of ``export``."""
-    found = arrays(export)
+    """All rows of ``export`` as a table."""
+    columns = arrays(export)
     names = [column.name for column in export.columns]
     units = {column.name: column.unit for column in export.columns if column.unit}
-    return Table(dict(zip(names, found, strict=True)), units)
+    return Table(dict(zip(names, columns, strict=True)), units)
 
 
 def arrays(export: Export) -> list[Array]:
-    """One array for each column of ``export``, of all its rows."""
+    """One array (rows,) for each column of ``export``."""
     parts: list[list[Array]] = [[] for _ in export.columns]
     for batch in export.batches():
         for part, column, values in zip(parts, export.columns, _turned(batch), strict=False):
             part.append(_array(column, values))
-    found = [
+    result = [
         np.concatenate(part) if part else _array(column, ())
         for part, column in zip(parts, export.columns, strict=True)
     ]
-    for each in found:
-        each.flags.writeable = False
-    return found
+    for array in result:
+        array.flags.writeable = False
+    return result
 
 
 def _turned(batch: Sequence[Row]) -> Iterator[tuple[Any, ...]]:

@@ -1,1 +1,1 @@
-"""Profiles that other tools printed, read into the form in which a session keeps its own."""
+"""Output of other profilers, converted to the session's profile format."""

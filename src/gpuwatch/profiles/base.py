@@ -1,4 +1,4 @@
-"""What a reader of profiles gives, and the errors it may raise."""
+"""The result of a profile reader, and the errors it may raise."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MAKE = {
     "ncu": "ncu --csv --page raw --import REPORT.ncu-rep > FILE",
     "nvprof": "nvprof --csv --log-file FILE COMMAND",
 }
-"""The command that prints what can be imported, by tool."""
+"""Commands that print importable output, by tool."""
 
 RECOGNISED = (
     "what is recognised: `nsys stats` reports, `ncu --csv` pages details and raw, and nvprof's "
@@ -34,35 +34,35 @@ COUNT_COLUMN = {
     COPY_TIME: "Count",
     COPY_SIZE: "Count",
 }
-"""The name of a table's column of counts."""
+"""Name of each table's count column."""
 
 NAME_COLUMN = {KERNELS: "Name", API: "Name", COPY_TIME: "Operation", COPY_SIZE: "Operation"}
 
 ROUNDED = 0.01
-"""How far figures of one row may contradict each other: each is rounded by itself."""
+"""Relative tolerance between the figures of one row, which are rounded independently."""
 
 _NUMBER = re.compile(r"(\d{1,3}(,\d{3})+|\d+)(\.\d*)?([eE][+-]?\d{1,3})?", re.ASCII)
 _LONGEST_NUMBER = 60
 _LARGEST = 1e30
-"""Nothing that is timed or counted comes near; products of such numbers stay finite."""
+"""Far beyond any real time or count; products of such numbers stay finite."""
 
 
 @dataclass(frozen=True)
 class Text:
-    """A file's lines without their ends. ``name`` is how messages call the file."""
+    """A file's lines without line ends. ``name`` is the file's name in messages."""
 
     name: str
     lines: Sequence[str]
 
     def error(self, line: int, why: str, tool: str) -> UsageError:
-        """The error that ``line`` (from 0) is not what ``tool`` prints."""
+        """The error that ``line`` (from 0) is not output of ``tool``."""
         where = f"{clean(self.name, 200)}, line {line + 1}"
         return UsageError(f"{where}: {why}; {RECOGNISED}", f"print it again: {MAKE[tool]}")
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One row of a table: nanoseconds, for sizes MB (10^6 bytes); ``None`` is unknown."""
+    """One row of a table: times in nanoseconds, sizes in MB (10^6 bytes); ``None`` is unknown."""
 
     name: str
     count: int | None
@@ -76,11 +76,11 @@ class Entry:
 
 @dataclass(frozen=True)
 class Kernel:
-    """What was counted of one kernel, over all its launches.
+    """Counts of one kernel over all its launches.
 
-    ``parts`` by name: ``sp``, ``dp``, ``hp``, ``tensor`` (FLOP), ``read``, ``write`` (bytes of
-    DRAM), ``read_rate``, ``write_rate`` (bytes a second, mean over the launches), ``duration``
-    (ns). A part that is absent was not measured; ``None``: the tool gave no value.
+    Names in ``parts``: ``sp``, ``dp``, ``hp``, ``tensor`` (FLOP), ``read``, ``write`` (bytes of
+    DRAM), ``read_rate``, ``write_rate`` (bytes per second, mean over the launches), ``duration``
+    (ns). A missing part was not measured; ``None`` means that the tool had no value.
     """
 
     name: str
@@ -90,25 +90,25 @@ class Kernel:
 
 @dataclass(frozen=True)
 class Found:
-    """What one file holds."""
+    """The contents of one file."""
 
     tool: str
     """``nsys``, ``ncu`` or ``nvprof``."""
     version: str | None = None
     tables: Mapping[str, tuple[Entry, ...]] = field(default_factory=dict)
-    """By the name of ``nsys stats``' report."""
+    """Tables by the name of the ``nsys stats`` report."""
     kernels: tuple[Kernel, ...] = ()
     devices: tuple[str, ...] = ()
-    """The products the file names, each once."""
+    """Distinct GPU names in the file."""
     capability: str | None = None
-    """The GPU's compute capability: ``7.0``."""
+    """The GPU's compute capability, such as ``7.0``."""
     command: str | None = None
-    """The command that was profiled."""
+    """The profiled command."""
     notes: tuple[str, ...] = ()
 
 
 def number(text: str) -> float | None:
-    """A number that is not negative, with or without thousands commas; ``None`` if it is none."""
+    """Parse a non-negative number, with or without thousands separators; ``None`` if invalid."""
     text = text.strip()
     if len(text) > _LONGEST_NUMBER or not _NUMBER.fullmatch(text):
         return None
@@ -118,15 +118,15 @@ def number(text: str) -> float | None:
 
 
 def count(text: str) -> int | None:
-    """A whole number that is not negative; ``None`` if it is none."""
+    """Parse a non-negative integer; ``None`` if invalid."""
     value = number(text)
     return int(value) if value is not None and value == int(value) else None
 
 
 def outside(entry: Entry) -> str | None:
-    """What is wrong with a row whose average or median lies outside its own range.
+    """The error in a row whose average or median lies outside its own range.
 
-    It is a number that was cut or changed. ``None``: nothing is wrong, or the row has no range.
+    Such a number was truncated or altered. ``None`` if the row is fine or has no range.
     """
     low, high = entry.minimum, entry.maximum
     if low is None or high is None:
@@ -138,7 +138,7 @@ def outside(entry: Entry) -> str | None:
 
 
 def not_the_total(entry: Entry, step: float = 0.0) -> str | None:
-    """A note where count times average is not the total, beyond what rounding explains.
+    """A note if count times average differs from the total by more than rounding.
 
     ``step`` is the last printed digit of the average and of the total.
     """
@@ -155,7 +155,7 @@ def not_the_total(entry: Entry, step: float = 0.0) -> str | None:
 
 
 def cells(line: str) -> list[str] | None:
-    """The fields of one line of CSV; ``None`` if it ends within a quoted field or is no CSV."""
+    """The fields of one CSV line; ``None`` if it ends within a quoted field or is not CSV."""
     try:
         rows = list(csv.reader([line], strict=True))
     except csv.Error:
@@ -164,7 +164,7 @@ def cells(line: str) -> list[str] | None:
 
 
 def merged(rows: Sequence[Entry]) -> tuple[Entry, ...]:
-    """Rows of one name put together: sums, smallest, largest; median and deviation are lost."""
+    """Merge rows by name: sums, smallest, largest; median and deviation are lost."""
     by_name: dict[str, list[Entry]] = {}
     for row in rows:
         by_name.setdefault(row.name, []).append(row)
@@ -187,7 +187,7 @@ def _together(rows: Sequence[Entry]) -> Entry:
 
 
 def added(kernels: Sequence[Kernel]) -> tuple[Kernel, ...]:
-    """Kernels of one name put together; a part that one of them lacks is not known then.
+    """Merge kernels by name; a part that one of them lacks becomes unknown.
 
     Rates are weighted by the number of launches.
     """

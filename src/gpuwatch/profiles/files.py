@@ -1,4 +1,4 @@
-"""Opening what should be a profile: bounded, decoded, and told apart from everything else."""
+"""Opening profile files: size limit, decoding, and detection of the tool."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gpuwatch.profiles import ncu, nsys, nvprof
 from gpuwatch.profiles.base import MAKE, RECOGNISED, Found, Text
 
 LARGEST = 64 * 1024 * 1024
-"""Bytes of a file. Summaries have kilobytes; ``ncu`` has some 2 KB a launch and metric."""
+"""Maximum file size in bytes. Summaries take kilobytes; ``ncu`` some 2 KB a launch and metric."""
 
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
@@ -32,7 +32,7 @@ _BINARY = {
     ".nvprof": "nvprof --csv --print-gpu-summary --import-profile {0} --log-file FILE.csv",
     ".nvvp": "nvprof --csv --print-gpu-summary --import-profile {0} --log-file FILE.csv",
 }
-"""What makes text of a tool's own report, by its suffix."""
+"""Commands that convert a tool's own report to text, by its suffix."""
 
 _ENCODINGS = "save it as UTF-8"
 _READERS = (nvprof.read, ncu.read, nsys.read)
@@ -53,8 +53,8 @@ def load(path: Path) -> Profile:
     """Read one file.
 
     Raises:
-        StorageError: it is not there or cannot be read.
-        UsageError: it is no profile, is damaged, or is too large.
+        StorageError: it is missing or cannot be read.
+        UsageError: it is not a profile, is damaged, or is too large.
     """
     shown = clean(path.name, 200)
     try:
@@ -75,14 +75,14 @@ def load(path: Path) -> Profile:
     if len(content) > LARGEST:
         raise UsageError(f"{shown} grows while it is read", "wait until it is written")
     text = Text(shown, _lines(path, content))
-    found = [each for each in (reader(text) for reader in _READERS) if each is not None]
+    found = [output for output in (reader(text) for reader in _READERS) if output is not None]
     if not found:
         raise UsageError(
             f"{shown} ({len(text.lines)} lines) holds no profile; {RECOGNISED}",
             "print one: " + " | ".join(f"`{command}`" for command in MAKE.values()),
         )
     if len(found) > 1:
-        tools = " and ".join(each.tool for each in found)
+        tools = " and ".join(output.tool for output in found)
         raise UsageError(f"{shown} holds output of {tools}", "save each tool's output by itself")
     digest = hashlib.sha256(content).hexdigest()
     notes = found[0].notes
@@ -92,7 +92,7 @@ def load(path: Path) -> Profile:
 
 
 def _lines(path: Path, content: bytes) -> Sequence[str]:
-    """The lines of the file; a line end at the end of the file begins no further line."""
+    """The lines of the file; a final line end does not start another line."""
     shown = clean(path.name, 200)
     if not content.strip():
         raise UsageError(f"{shown} is empty; {RECOGNISED}", f"print it again: {MAKE['nsys']}")

@@ -1,4 +1,4 @@
-"""Several files of one run put together: a session's ``profile`` and ``counters``."""
+"""Merges several files of one run into a session's ``profile`` and ``counters``."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from gpuwatch.profiles.base import (
 from gpuwatch.profiles.files import Profile
 
 MOST_ROWS = 200
-"""Rows of one table that are kept; ``rows_left_out`` says how many are not."""
+"""Maximum stored rows per table; ``rows_left_out`` counts the others."""
 
 MOST_KERNELS = 60
-"""Kernels of ``counters`` that are kept."""
+"""Maximum stored kernels in ``counters``."""
 
 LONGEST_NAME = 2000
-"""Characters of a kernel's name that are kept."""
+"""Maximum stored length of a kernel's name, in characters."""
 
 _BY_ITSELF = "import each run by itself: gpuwatch import FILE"
 _NOTHING_KNOWN = "the files hold no FLOP and no DRAM bytes of all kernels"
@@ -42,22 +42,22 @@ _OF = {
 
 @dataclass(frozen=True)
 class Imported:
-    """What a session of these files holds."""
+    """The content of a session of these files."""
 
     device: str | None
     capability: str | None
     command: str | None
     profile: JSON
-    """As ``meta.profile``."""
+    """The session's ``meta.profile``."""
     counters: JSON
-    """As ``meta.counters``; ``None``: nothing was counted."""
+    """The session's ``meta.counters``; ``None`` without counts."""
 
 
 def merge(profiles: Sequence[Profile], device_name: str | None = None) -> Imported:
-    """All files as one run. ``device_name`` is the GPU where no file names it.
+    """Merge all files as one run. ``device_name`` is the GPU if no file names it.
 
     Raises:
-        UsageError: the files contradict each other, so that they are not of one run.
+        UsageError: the files contradict each other, so they are from different runs.
     """
     for one, other in combinations(profiles, 2):
         if one.sha256 == other.sha256:
@@ -81,7 +81,7 @@ def merge(profiles: Sequence[Profile], device_name: str | None = None) -> Import
 
 
 def _only(what: str, said: Sequence[tuple[str, str | None]]) -> str | None:
-    """The one value that all files agree on; ``None`` where none says it."""
+    """The one value that all files agree on; ``None`` if no file has it."""
     values = {value: name for name, value in said if value}
     if len(values) > 1:
         (one, first), (other, second) = list(values.items())[:2]
@@ -91,7 +91,7 @@ def _only(what: str, said: Sequence[tuple[str, str | None]]) -> str | None:
 
 
 def _profile(profiles: Sequence[Profile], notes: list[str]) -> dict[str, JSON]:
-    """The tables of all files. Times of a run under ncu stand back behind another tool's."""
+    """The tables of all files. Another tool's times take precedence over ncu's."""
     timed = [p for p in profiles if p.found.tables and p.found.tool != "ncu"]
     if timed and any(p.found.tool == "ncu" for p in profiles):
         notes.append("times are not those of ncu: it runs each kernel by itself, at a fixed clock")
@@ -128,16 +128,16 @@ def _one_tool(profiles: Sequence[Profile], what: str) -> None:
 
 
 def _table(name: str, entries: Sequence[Entry]) -> dict[str, JSON]:
-    """A table with the columns of ``nsys stats``; shares are of this table's own total."""
+    """A table with the columns of ``nsys stats``; percentages refer to this table's own total."""
     ordered = sorted(entries, key=lambda row: (-(row.total or 0), -(row.count or 0), row.name))
     totals = [row.total for row in ordered]
-    whole = None if None in totals else sum(total for total in totals if total is not None)
+    overall = None if None in totals else sum(total for total in totals if total is not None)
     unit = "MB" if name == COPY_SIZE else "ns"
     statistics = [f"{each} ({unit})" for each in ("Avg", "Med", "Min", "Max", "StdDev")]
     head = ["Total (MB)"] if name == COPY_SIZE else ["Time (%)", "Total Time (ns)"]
     rows: list[list[JSON]] = []
     for row in ordered[:MOST_ROWS]:
-        share = 100 * row.total / whole if whole and row.total is not None else None
+        share = 100 * row.total / overall if overall and row.total is not None else None
         first: list[JSON] = [row.total] if name == COPY_SIZE else [share, row.total]
         values = [row.average, row.median, row.minimum, row.maximum, row.deviation]
         rows.append([*first, row.count, *values, row.name[:LONGEST_NAME]])
@@ -149,30 +149,30 @@ def _table(name: str, entries: Sequence[Entry]) -> dict[str, JSON]:
 
 
 def _launches(profiles: Sequence[Profile]) -> int | None:
-    """Launches of all kernels in the largest summary of times; ``None`` where there is none."""
+    """Launches of all kernels in the largest summary of times; ``None`` if there is none."""
     tables = [p.found.tables[KERNELS] for p in profiles if KERNELS in p.found.tables]
     known = [[row.count for row in rows if row.count is not None] for rows in tables]
     return max((sum(counts) for counts in known), default=None)
 
 
 def _counters(profiles: Sequence[Profile], ran: int | None) -> JSON:
-    """FLOP and DRAM bytes of all kernels; a total that is not complete is not given.
+    """FLOP and DRAM bytes of all kernels; an incomplete total is omitted.
 
-    ``ran`` is how many launches there were as far as a summary of times tells.
+    ``ran`` is the number of launches according to a summary of times, if there is one.
     """
     counting = [p for p in profiles if p.found.kernels]
     if not counting:
         return None
     _one_tool(counting, "counters")
     tool = counting[0].found.tool
-    own: list[str] = []
+    own_notes: list[str] = []
     timed = [p for p in profiles if p.found.tool == tool]
-    kernels = [_with_duration(kernel, timed) for kernel in _joined(counting, own)]
-    kernels = [_from_rates(kernel, own) for kernel in kernels]
+    kernels = [_with_duration(kernel, timed) for kernel in _joined(counting, own_notes)]
+    kernels = [_from_rates(kernel, own_notes) for kernel in kernels]
     counted = [part for part in _OF if any(part in kernel.parts for kernel in kernels)]
     if counted and len(counted) < len(_OF):
         missing = ", ".join(_OF[part] for part in _OF if part not in counted)
-        own.append(f"operations that were not counted: {missing}")
+        own_notes.append(f"operations that were not counted: {missing}")
     rows: list[dict[str, JSON]] = [
         {
             "name": kernel.name[:LONGEST_NAME],
@@ -186,19 +186,21 @@ def _counters(profiles: Sequence[Profile], ran: int | None) -> JSON:
     ]
     launches = sum(kernel.launches for kernel in kernels)
     if ran is not None and launches > ran:
-        own.append(
+        own_notes.append(
             f"counted were {launches} launches, timed {ran}: the files are of different runs"
         )
-    of = None if ran is None or launches >= ran else (launches, ran)
-    totals = {key: _whole(key, [row[key] for row in rows], own) for key in _TOTALS}
+    part = None if ran is None or launches >= ran else (launches, ran)
+    totals = {key: _whole(key, [row[key] for row in rows], own_notes) for key in _TOTALS}
     rows.sort(key=lambda row: (-(row["flop"] or 0), -(row["dram_read_bytes"] or 0), row["name"]))
     if len(rows) > MOST_KERNELS:
-        own.append(f"{len(rows) - MOST_KERNELS} kernels are in the totals, but not in the list")
-    if of is not None:
+        own_notes.append(
+            f"{len(rows) - MOST_KERNELS} kernels are in the totals, but not in the list"
+        )
+    if part is not None:
         read, written = totals["dram_read_bytes"], totals["dram_write_bytes"]
-        own.insert(
+        own_notes.insert(
             0,
-            f"the counters are of {of[0]} of {of[1]} launches, so no total is known; in these: "
+            f"the counters are of {part[0]} of {part[1]} launches, so no total is known; in these: "
             f"{units.si(totals['flop'], 'FLOP')}, DRAM {units.si(read, 'B')} read, "
             f"{units.si(written, 'B')} written",
         )
@@ -214,13 +216,13 @@ def _counters(profiles: Sequence[Profile], ran: int | None) -> JSON:
         **totals,
         "kernels": rows[:MOST_KERNELS],
         "launches": launches,
-        "reason": None if known or of else _NOTHING_KNOWN,
-        "notes": own,
+        "reason": None if known or part else _NOTHING_KNOWN,
+        "notes": own_notes,
     }
 
 
 def _joined(profiles: Sequence[Profile], notes: list[str]) -> list[Kernel]:
-    """The kernels of all files by name. Each part is of one file."""
+    """The kernels of all files by name. Each part comes from one file."""
     joined: dict[str, Kernel] = {}
     for p in profiles:
         for kernel in p.found.kernels:
@@ -241,7 +243,7 @@ def _joined(profiles: Sequence[Profile], notes: list[str]) -> list[Kernel]:
 
 
 def _with_duration(kernel: Kernel, profiles: Sequence[Profile]) -> Kernel:
-    """Its time from a summary of the same tool, if that saw as many launches."""
+    """Add its time from a summary of the same tool, if that has as many launches."""
     for p in profiles:
         for row in p.found.tables.get(KERNELS, ()):
             same = row.name == kernel.name and row.count == kernel.launches
@@ -251,7 +253,7 @@ def _with_duration(kernel: Kernel, profiles: Sequence[Profile]) -> Kernel:
 
 
 def _from_rates(kernel: Kernel, notes: list[str]) -> Kernel:
-    """Bytes from a throughput and a time, where the bytes themselves were not counted."""
+    """Derive bytes from throughput and time if the bytes themselves were not counted."""
     parts, duration = dict(kernel.parts), kernel.parts.get("duration")
     for direction in ("read", "write"):
         rate = parts.pop(f"{direction}_rate", None)
@@ -272,7 +274,7 @@ def _total(values: Sequence[float | None]) -> float | None:
 
 
 def _whole(key: str, values: Sequence[float | None], notes: list[str]) -> float | None:
-    """The sum over all kernels; none, and a note, where one of them is not known."""
+    """The sum over all kernels; ``None``, with a note, if one of them is unknown."""
     missing = values.count(None)
     if 0 < missing < len(values):
         part = sum(value for value in values if value is not None)

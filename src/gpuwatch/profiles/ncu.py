@@ -1,4 +1,4 @@
-"""CSV of Nsight Compute: ``ncu --csv``, page details (one row a metric) or raw (one a launch)."""
+"""Nsight Compute's CSV: ``ncu --csv``, page details (a row per metric) or raw (one per launch)."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ _SAYS_NO_UNIT = "{} is left out: its unit {!r} is not known"
 
 @dataclass
 class _Launch:
-    """One launch, or several of one kernel of which only averages are printed."""
+    """One launch, or several of one kernel if only averages are printed."""
 
     kernel: str
     launches: int = 1
     values: dict[str, float | None] = field(default_factory=dict)
-    """By metric: of one launch; ns, bytes, counts."""
+    """Values of one launch by metric, in ns, bytes or counts."""
 
 
 @dataclass
@@ -50,10 +50,10 @@ class _Report:
 
 
 def read(text: Text) -> Found | None:
-    """The launches of the file, by kernel; ``None`` if there is no header of ncu in it.
+    """The launches of the file, by kernel; ``None`` if it has no header of ncu.
 
     Raises:
-        UsageError: a row is damaged, or launches are of GPUs of different kinds.
+        UsageError: a row is damaged, or launches are from different kinds of GPUs.
     """
     report, at = _Report(), 0
     while at < len(text.lines):
@@ -91,7 +91,7 @@ def read(text: Text) -> Found | None:
 def _rows(
     text: Text, at: int, header: Sequence[str], report: _Report
 ) -> Iterator[tuple[int, dict[str, str]]]:
-    """The rows under a header. The program's own output may stand between them."""
+    """The rows under a header, which may be mixed with the program's own output."""
     others = 0
     for line_at in range(at, len(text.lines)):
         line = text.lines[line_at]
@@ -109,7 +109,7 @@ def _rows(
 
 
 def _details(text: Text, at: int, header: Sequence[str], report: _Report) -> int:
-    """One row a metric; with ``--print-summary`` one for all launches of a kernel."""
+    """One row per metric; with ``--print-summary``, for all launches of a kernel together."""
     summary = "Average" in header and "Invocations" in header
     needed = {"Kernel Name", "Metric Name", "Metric Unit"}
     needed |= {"Invocations", "Average"} if summary else {"ID", "Metric Value"}
@@ -137,7 +137,7 @@ def _details(text: Text, at: int, header: Sequence[str], report: _Report) -> int
 
 
 def _raw(text: Text, at: int, header: Sequence[str], report: _Report) -> int:
-    """One row a launch; the row under the header gives the units."""
+    """One row per launch; the row under the header has the units."""
     rows = _rows(text, at + 1, header, report)
     line_at, units = next(rows, (at, {}))
     if units.get("ID", "-").strip() or not units:
@@ -164,7 +164,7 @@ def _launch(report: _Report, row: Mapping[str, str], many: int) -> _Launch:
 def _value(
     text: Text, at: int, metric: str, unit: str, raw: str, notes: dict[str, None]
 ) -> float | None:
-    """A metric of one launch in ns, bytes or counts; ``None`` where ncu has none."""
+    """A metric of one launch in ns, bytes or counts; ``None`` if ncu has no value."""
     if raw.strip() in _NONE:
         return None
     value = number(raw)
@@ -182,7 +182,7 @@ def _value(
 
 
 def _kernel(launch: _Launch, notes: dict[str, None]) -> Kernel:
-    """The parts of one launch, times the launches it stands for."""
+    """The parts of one launch, times the launches that it represents."""
     one = parts_of(launch.values, notes)
     if (duration := _duration(launch)) is not None:
         one["duration"] = duration
@@ -196,7 +196,7 @@ def _duration(launch: _Launch) -> float | None:
 
 
 def _times(launches: Sequence[_Launch]) -> tuple[Entry, ...]:
-    """The table of kernels: what ``nsys stats`` would say of these launches."""
+    """The table of kernels, as ``nsys stats`` would print it for these launches."""
     by_name: dict[str, list[_Launch]] = {}
     for launch in launches:
         by_name.setdefault(launch.kernel, []).append(launch)

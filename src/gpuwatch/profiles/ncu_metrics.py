@@ -1,8 +1,8 @@
-"""What the metrics of Nsight Compute say of one launch: executed FLOP and bytes of DRAM.
+"""Executed FLOP and DRAM bytes of one launch, from the metrics of Nsight Compute.
 
-Executed FLOP are 2 FMA + ADD + MUL thread instructions by precision, the sums that NVIDIA's Nsight
-Compute CLI guide gives for nvprof's flop_count_sp, _dp and _hp, and the operations of the tensor
-pipes where the metrics that count them (``sm__ops_path_tensor_*``) are there.
+Executed FLOP are 2 FMA + ADD + MUL thread instructions per precision, the sums that NVIDIA's Nsight
+Compute CLI guide gives for nvprof's flop_count_sp, _dp and _hp, plus the operations of the tensor
+pipes if the metrics that count them (``sm__ops_path_tensor_*``) are present.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 DURATION = ("gpu__time_duration.sum", "gpu__time_duration.avg", "Duration")
-"""Names of a launch's time, the best first; ``Duration`` is that of the page details."""
+"""Metrics of a launch's time, best first; ``Duration`` is on the page details."""
 
 _SECTOR_BYTES = 32
 _PRECISIONS = {"f": "sp", "d": "dp", "h": "hp"}
@@ -25,16 +25,16 @@ _DRAM = re.compile(r"dram__(bytes|sectors)(?:_op)?_(read|write)\.sum")
 
 
 def wanted(metric: str) -> bool:
-    """Whether a metric is one that is read."""
+    """Whether a metric is used."""
     return metric in DURATION or any(
         pattern.fullmatch(metric) for pattern in (_SASS, _TENSOR, _INSTRUCTIONS, _DRAM)
     )
 
 
 def parts_of(values: Mapping[str, float | None], notes: dict[str, None]) -> dict[str, float | None]:
-    """The parts of a :class:`~gpuwatch.profiles.base.Kernel` that the metrics of one launch give.
+    """The parts of a :class:`~gpuwatch.profiles.base.Kernel` from the metrics of one launch.
 
-    ``None``: the metric is there without a value. What cannot be used is told in ``notes``.
+    ``None`` means that the metric has no value. Unusable metrics are reported in ``notes``.
     """
     parts: dict[str, float | None] = {}
     for metric, value in values.items():
@@ -59,9 +59,9 @@ def parts_of(values: Mapping[str, float | None], notes: dict[str, None]) -> dict
 
 
 def _tensor(values: Mapping[str, float | None]) -> dict[str, float | None]:
-    """The operations of the tensor pipes; no part where nothing is said of them.
+    """The operations of the tensor pipes; empty if no metric mentions them.
 
-    Instructions alone do not say how many operations each was; none at all are no operations.
+    Instruction counts alone do not give the operations, unless they are zero.
     """
     ran = [value for metric, value in values.items() if _INSTRUCTIONS.fullmatch(metric)]
     if ran and all(value == 0 for value in ran):
@@ -74,13 +74,13 @@ def _tensor(values: Mapping[str, float | None]) -> dict[str, float | None]:
 
 
 def _operations(values: Mapping[str, float | None]) -> list[float | None]:
-    """Counts that overlap nowhere: one with less in its name stands for those with more."""
-    found = [(match, v) for m, v in values.items() if (match := _TENSOR.fullmatch(m))]
+    """Non-overlapping counts: a metric with fewer parts in its name covers those with more."""
+    counts = [(match, v) for m, v in values.items() if (match := _TENSOR.fullmatch(m))]
     for part, same in (("op", ()), ("to", ("op",)), ("sparsity", ("op", "to"))):
         keys = ("source", *same)
-        whole = {match.group(*keys) for match, _ in found if match[part] is None}
-        found = [(m, v) for m, v in found if m[part] is None or m.group(*keys) not in whole]
-    return [value for _, value in found]
+        whole = {match.group(*keys) for match, _ in counts if match[part] is None}
+        counts = [(m, v) for m, v in counts if m[part] is None or m.group(*keys) not in whole]
+    return [value for _, value in counts]
 
 
 def _sum(values: Sequence[float | None]) -> float | None:

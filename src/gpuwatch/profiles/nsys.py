@@ -1,7 +1,7 @@
-"""Reports of ``nsys stats``, as CSV and as the text table it prints by itself.
+"""Reports of ``nsys stats``, as CSV and as its default text table.
 
-Old names and headers too: of 2020 to 2022 (``gpukernsum``, ``Time(%)``, ``Average``), and times in
-the unit that the header names. A table is known by its header; one file may hold several.
+Includes the names and headers of 2020 to 2022 (``gpukernsum``, ``Time(%)``, ``Average``), and times
+in the unit given in the header. Tables are recognised by their headers; a file may have several.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ _API_NAME = re.compile(r"cu(da)?[A-Z]")
 
 @dataclass(frozen=True)
 class _Layout:
-    """Where the columns of one table stand, and the factor of each to ns or MB."""
+    """Column positions of one table, with each column's factor to ns or MB."""
 
     table: str
     columns: dict[str, int]
@@ -73,7 +73,7 @@ class _Layout:
 
 
 def read(text: Text) -> Found | None:
-    """All tables of the file; ``None`` if there is no header of ``nsys stats`` in it.
+    """All tables of the file; ``None`` if it has no header of ``nsys stats``.
 
     Raises:
         UsageError: a line under a header is not a row of its table.
@@ -118,7 +118,7 @@ def read(text: Text) -> Found | None:
 
 
 def _open(text: Text, at: int) -> tuple[list[str], Callable[[str], list[str] | None], int]:
-    """The names of the columns, what splits a row into them, and the first row's line."""
+    """Column names, a function that splits a row into columns, and the line of the first row."""
     line = text.lines[at]
     if "," in line:
         return cells(line) or [], cells, at + 1
@@ -139,7 +139,7 @@ def _open(text: Text, at: int) -> tuple[list[str], Callable[[str], list[str] | N
 
 
 def _layout(header: Sequence[str]) -> _Layout | None:
-    """What the header says; ``None`` for a report that is not read (``nvtx_sum``, ...)."""
+    """The layout for a header; ``None`` for an unsupported report (``nvtx_sum``, ...)."""
     columns: dict[str, int] = {}
     units: dict[str, str | None] = {}
     titles: dict[str, str] = {}
@@ -180,7 +180,7 @@ def _rows(
     layout: _Layout,
     doubts: list[str],
 ) -> tuple[list[Entry], int]:
-    """The rows from line ``first`` on, and the line behind them; notes go to ``doubts``."""
+    """The rows from line ``first`` on, and the line after them; adds notes to ``doubts``."""
     rows: list[Entry] = []
     at = first
     while at < len(text.lines):
@@ -200,7 +200,7 @@ def _rows(
 
 
 def _step(fields: Sequence[str], layout: _Layout) -> float:
-    """The last printed digit of the total and of the average, the coarser of both."""
+    """The last printed digit of the total and of the average, whichever is coarser."""
     return max(
         (layout.factors[meaning] or 0.0)
         * 10.0 ** -len(fields[layout.columns[meaning]].partition(".")[2])

@@ -1,4 +1,4 @@
-"""Logs of nvprof: summaries of time, and metrics and events, as text and as CSV."""
+"""nvprof's logs: time summaries, metrics and events, as text and as CSV."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _COPIES = ("[CUDA memcpy", "[CUDA memset")
 
 @dataclass
 class _Log:
-    """What was read so far."""
+    """The data read so far."""
 
     text: Text
     times: dict[str, list[Entry]] = field(default_factory=dict)
@@ -55,10 +55,10 @@ class _Log:
 
 
 def read(text: Text) -> Found | None:
-    """All sections of the log; ``None`` if there is no header of nvprof in it.
+    """All sections of the log; ``None`` if it has no header of nvprof.
 
     Raises:
-        UsageError: a line of a section is damaged, or the log holds a trace alone.
+        UsageError: a line of a section is damaged, or the log has only a trace.
     """
     log, at, command = _Log(text), 0, None
     section, trace = "GPU activities", None
@@ -99,7 +99,7 @@ def read(text: Text) -> Found | None:
 
 
 def _summary(log: _Log, at: int, section: str) -> int:
-    """The rows of a text summary from line ``at`` on; returns the line behind them."""
+    """Read a text summary from line ``at`` on; returns the line after it."""
     while at < len(log.text.lines):
         line = log.text.lines[at]
         named = _SECTION.match(line.lstrip())
@@ -158,7 +158,7 @@ def _time(log: _Log, at: int, section: str, calls: str, values: Sequence[str], n
 
 
 def _metrics(log: _Log, at: int) -> int:
-    """The rows of text metrics or events from line ``at`` on; returns the line behind them."""
+    """Read text metrics or events from line ``at`` on; returns the line after them."""
     kernel: str | None = None
     values: list[tuple[str, int, str]] = []
 
@@ -221,7 +221,7 @@ def _value(
 ) -> tuple[str, int, str]:
     """Metric, invocations and average of a row; ``three`` are its minimum, maximum, average.
 
-    Where the tool has no number it prints a word in angle brackets.
+    Instead of a missing number the tool prints a word in angle brackets.
     """
     many = count(invocations)
     if many is None or len(three) < 3:

@@ -1,6 +1,6 @@
-"""Metrics and events of nvprof that are read, and what they come to.
+"""The supported metrics and events of nvprof, and their totals.
 
-A metric's total is the number of invocations times the average of one: nvprof prints the average.
+nvprof prints averages, so a metric's total is its average times the number of invocations.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from gpuwatch.profiles.base import Kernel, number
 
 _TRANSACTION_BYTES = 32
-"""Of a transaction with DRAM and of a sector: CUDA Profiler User's Guide, metrics reference."""
+"""Size of a DRAM transaction and of a sector: CUDA Profiler User's Guide, metrics reference."""
 
 PARTS: dict[str, tuple[str, float]] = {
     "flop_count_sp": ("sp", 1),
@@ -28,14 +28,14 @@ PARTS: dict[str, tuple[str, float]] = {
     "dram_read_throughput": ("read_rate", 1),
     "dram_write_throughput": ("write_rate", 1),
 }
-"""Metrics and events that are read: the part they give and its factor."""
+"""Supported metrics and events, each with its part and factor."""
 
 _PREFERRED = (
     ("dram_{}_bytes",),
     ("dram_{}_transactions",),
     ("fb_subp0_{}_sectors", "fb_subp1_{}_sectors"),
 )
-"""Several ways to the same bytes, best first: only one of them counts."""
+"""Alternative metrics for the same bytes, best first; only one counts."""
 
 NS = {"ns": 1.0, "us": 1e3, "ms": 1e6, "s": 1e9}
 _RATES = {"B/s": 1.0, "KB/s": 1e3, "MB/s": 1e6, "GB/s": 1e9, "TB/s": 1e12}
@@ -47,7 +47,7 @@ def average_of(metric: str, text: str) -> float | None:
 
 
 def kernel_of(name: str, values: Sequence[tuple[str, int, str]]) -> Kernel:
-    """What the metrics of one kernel on one device come to."""
+    """The counts of one kernel on one device from its metrics."""
     by_metric = {metric: (many, average) for metric, many, average in values}
     used = set(by_metric)
     for direction in ("read", "write"):

@@ -1,4 +1,4 @@
-"""A session of an imported profile: no ticks, no steps, and no time of a run that nobody saw."""
+"""The session of an imported profile: without samples, steps, or the times of a recorded run."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from gpuwatch.session.writing.store import SessionStore
 from gpuwatch.telemetry.base import Device
 
 NAME = "imported profile"
-"""The workload's name in every such session, so that the labels tell them apart."""
+"""The workload's name in these sessions; their labels distinguish them."""
 
 
 def save(out: Path, label: str, profiles: Sequence[Profile], imported: Imported) -> Path:
@@ -69,7 +69,7 @@ def save(out: Path, label: str, profiles: Sequence[Profile], imported: Imported)
 
 
 def _imported(profiles: Sequence[Profile], imported: Imported) -> JSON:
-    """Where it is from: when it was imported, and each file by name and SHA-256."""
+    """Origin: time of the import, and each file's name and SHA-256."""
     return {
         "when": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         "command": imported.command,

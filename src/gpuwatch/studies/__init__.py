@@ -1,6 +1,6 @@
-"""Studies that are written down: the presets, and files of the user's own.
+"""Study files: the presets, and the user's own files.
 
-A study file is TOML. The presets are such files, in this folder.
+A study file is TOML. The presets are such files in this folder.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ def presets() -> tuple[str, ...]:
 
 
 def preset_text(name: str) -> str:
-    """The TOML of a preset.
+    """The TOML text of a preset.
 
     Raises:
-        UsageError: there is none of that name.
+        UsageError: no preset has this name.
     """
     if name not in presets():
         close = get_close_matches(name, presets(), n=2)
@@ -53,10 +53,10 @@ def preset_text(name: str) -> str:
 
 
 def find(name: str) -> Study:
-    """The study of a preset's name, or of a file: what ends in ``.toml`` or names a folder.
+    """The study of a preset, or of a file, which ends in ``.toml`` or includes a folder.
 
     Raises:
-        UsageError: there is no such preset, or the file is no study file.
+        UsageError: the preset does not exist, or the file is not a study file.
         StorageError: the file cannot be read.
     """
     if name.endswith(_ENDING) or "/" in name:

@@ -1,4 +1,4 @@
-"""The keys of a study file, and what stands behind them (docs/studies.md)."""
+"""The keys of a study file and their meanings (docs/studies.md)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gpuwatch.studies.table import Table, parse, read
 MOST_BLOCKS = 1_000
 LARGEST_SEED = 2**32 - 1
 _SHORT, _LONG = 120, 2_000
-"""Characters of a name or title, and of a longer text."""
+"""Maximum characters of a name or title, and of a longer text."""
 _ENVIRONMENTS = 'environments = ["bare", "docker"]'
 _WORKLOADS = 'workloads = ["mnist-cnn"]'
 _OF_A_PART = ("name", "workloads", "command", "environments", "sweep")
@@ -36,20 +36,20 @@ _OF_A_STUDY = (
 
 
 def load(path: Path) -> Study:
-    """The study that a file describes.
+    """Read the study in a file.
 
     Raises:
-        UsageError: it is no study file, with the key at fault and what would be right.
+        UsageError: it is not a valid study file; names the wrong key and a correct example.
         StorageError: it cannot be read.
     """
     return study_of(read(path), str(path))
 
 
 def study_of(text: str, name: str) -> Study:
-    """The study that the ``text`` of a file describes; ``name`` names it in errors.
+    """The study in the ``text`` of a file; ``name`` is its name in errors.
 
     Raises:
-        UsageError: as `load`.
+        UsageError: as for `load`.
     """
     table = parse(text, name)
     common = _parameters(table)
@@ -117,7 +117,7 @@ def _parameters(table: Table) -> dict[str, JSON]:
 
 
 def _command(table: Table) -> tuple[str, ...]:
-    """The user's command: a list, or one text that is split as a shell would."""
+    """The user's command: a list, or one text that is split like in a shell."""
     value = table.value("command")
     example = 'command = "python train.py"'
     if not isinstance(value, str):
@@ -155,23 +155,23 @@ def _sweep(table: Table, given: Mapping[str, JSON]) -> dict[str, tuple[JSON, ...
 def _workloads(
     table: Table, common: Mapping[str, JSON], sweep: Mapping[str, tuple[JSON, ...]]
 ) -> tuple[Workload, ...]:
-    """A case for each workload, or table with name and parameters, and point of the sweep."""
+    """A case for each workload (a name, or a table with parameters) and point of the sweep."""
     value = table.value("workloads")
     if value is None:
         return ()
     listed = [value] if isinstance(value, (str, dict)) else value
     if not isinstance(listed, list) or not listed:
         raise table.refuse("workloads must be a list that is not empty", f"write {_WORKLOADS}")
-    found: list[Workload] = []
-    for place, each in enumerate(listed, 1):
+    cases: list[Workload] = []
+    for place, entry in enumerate(listed, 1):
         own: dict[str, JSON] = {}
         where = f"{table.where}, workload {place}"
-        if isinstance(each, dict):
-            inner = Table(each, where)
+        if isinstance(entry, dict):
+            inner = Table(entry, where)
             name, own = inner.text("name", _SHORT), _parameters(inner)
             inner.done()
         else:
-            name = each if isinstance(each, str) else None
+            name = entry if isinstance(entry, str) else None
         if name is None:
             raise UsageError(
                 f"{where} has no name",
@@ -182,7 +182,7 @@ def _workloads(
             raise UsageError(
                 f"{where}: {swept} is what the part's sweep goes through", "give it in one place"
             )
-        found += parameters.cases(name, {**common, **own}, sweep, where)
-        if len(found) > MOST_CASES:
+        cases += parameters.cases(name, {**common, **own}, sweep, where)
+        if len(cases) > MOST_CASES:
             raise table.refuse(f"more than {MOST_CASES:,} cases", "leave some out")
-    return tuple(found)
+    return tuple(cases)

@@ -1,4 +1,4 @@
-"""Parameters of gpuwatch's own workloads, as files and lists give them: checked as their flags."""
+"""Parameters of gpuwatch's own workloads in files and lists, validated like their flags."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from gpuwatch.core.models import JSON, Workload
 from gpuwatch.workloads import names, options
 
 MOST_CASES = 2_000
-"""Of one part of a study."""
+"""Maximum for one part of a study."""
 SWEEPABLE = tuple(
     name for name in options.TRAINING_FLAGS if name not in ("device", "data", "download")
 )
-"""What a sweep may go through: what changes the training and neither the device nor the data."""
+"""Parameters for a sweep: those that change the training but not the device or the data."""
 
 
 class _Parser(argparse.ArgumentParser):
-    """Refusals as a ``ValueError`` that says what a value must be."""
+    """Raises invalid values as ``ValueError`` with the expected form."""
 
     def error(self, message: str) -> NoReturn:
         raise ValueError(message.removeprefix("argument ").partition(": ")[2] or message)
@@ -37,28 +37,28 @@ def _parser() -> _Parser:
 
 _PARSER = _parser()
 SWITCHES = frozenset(name for name, value in vars(_PARSER.parse_args([])).items() if value is False)
-"""Parameters that are there or not."""
+"""Parameters without a value."""
 
 
 def flag(name: str) -> str:
-    """``--batch-size`` of ``batch_size``."""
+    """The flag of a parameter: ``--batch-size`` for ``batch_size``."""
     return "--" + name.replace("_", "-")
 
 
 def value_of(name: str, text: str) -> JSON:
-    """The value that a flag's ``text`` stands for.
+    """The value of a flag's ``text``.
 
     Raises:
-        ValueError: it is none, with what it must be.
+        ValueError: it is invalid; says what is expected.
     """
     return getattr(_PARSER.parse_args([f"{flag(name)}={text}"]), name)
 
 
 def checked(name: str, value: JSON, where: str) -> JSON:
-    """``value`` of the parameter ``name`` as its flag would give it.
+    """``value`` of the parameter ``name``, converted as by its flag.
 
     Raises:
-        UsageError: there is no such parameter, or it cannot have that value.
+        UsageError: the parameter does not exist, or the value is invalid.
     """
     if name not in options.FLAGS:
         close = get_close_matches(name.replace("-", "_"), options.FLAGS, n=2)
@@ -73,21 +73,21 @@ def checked(name: str, value: JSON, where: str) -> JSON:
     try:
         if isinstance(value, bool) or not isinstance(value, (str, int, float)):
             raise ValueError(f"must be one value, not {value!r}")
-        found = value_of(name, str(value))
-        if isinstance(value, str) != isinstance(found, str):
+        result = value_of(name, str(value))
+        if isinstance(value, str) != isinstance(result, str):
             raise ValueError(f"must be a number without quotes, not {value!r}")
-        if name == "data" and not found.strip():
+        if name == "data" and not result.strip():
             raise ValueError("names no folder")
     except ValueError as error:
         raise UsageError(f"{where}: {name}: {error}", "see `gpuwatch run --help`") from None
-    return str(Path(found).expanduser().absolute()) if name == "data" else found
+    return str(Path(result).expanduser().absolute()) if name == "data" else result
 
 
 def workload(name: str, given: Mapping[str, JSON], where: str) -> Workload:
-    """The workload ``name`` with parameters that are each `checked`.
+    """The workload ``name`` with parameters that are already `checked`.
 
     Raises:
-        UsageError: there is no such workload, or the parameters contradict each other.
+        UsageError: the workload does not exist, or the parameters contradict each other.
     """
     try:
         names.check(name)
@@ -103,13 +103,13 @@ def workload(name: str, given: Mapping[str, JSON], where: str) -> Workload:
 def cases(
     name: str, given: Mapping[str, JSON], sweep: Mapping[str, Sequence[JSON]], where: str
 ) -> Iterator[Workload]:
-    """The workload with every combination of the values in ``sweep``, the last running fastest."""
+    """The workload with every combination of the values in ``sweep``; the last varies fastest."""
     for values in itertools.product(*sweep.values()):
         yield workload(name, {**given, **dict(zip(sweep, values, strict=True))}, where)
 
 
 def check_size(sweep: Mapping[str, Sequence[JSON]], where: str) -> None:
-    """Raise UsageError where there are too many combinations, before they are made."""
+    """Raise UsageError if there are too many combinations, before creating them."""
     count = math.prod(len(values) for values in sweep.values())
     if count > MOST_CASES:
         raise UsageError(
@@ -118,24 +118,24 @@ def check_size(sweep: Mapping[str, Sequence[JSON]], where: str) -> None:
 
 
 def axis(name: str, values: Sequence[JSON], where: str) -> tuple[JSON, ...]:
-    """The values of one parameter that a sweep goes through, each `checked`.
+    """A sweep's values of one parameter, each `checked`.
 
     Raises:
-        UsageError: it is none that a sweep goes through, or two values are the same.
+        UsageError: the parameter cannot be swept, or two values are the same.
     """
     if name in options.FLAGS and name not in SWEEPABLE:
         raise UsageError(
             f"{where}: a sweep does not go through {name}", f"choose from: {', '.join(SWEEPABLE)}"
         )
-    found = tuple(checked(name, value, where) for value in values)
-    twice = [value for place, value in enumerate(found) if value in found[:place]]
+    checked_values = tuple(checked(name, value, where) for value in values)
+    twice = [value for place, value in enumerate(checked_values) if value in checked_values[:place]]
     if twice:
         raise UsageError(f"{where}: {name} has {twice[0]} twice", "give every value once")
-    return found
+    return checked_values
 
 
 def refuse_twins(workloads: Sequence[Workload], where: str) -> None:
-    """Raise UsageError where two cases are the same."""
+    """Raise UsageError if two cases are the same."""
     seen = set()
     for each in workloads:
         case = (each.name, each.arguments)

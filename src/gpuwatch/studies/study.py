@@ -1,4 +1,4 @@
-"""What a study file asks for, checked as far as a file alone can be."""
+"""The content of a study file, checked as far as possible without running it."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ class StudyPart:
 
     name: str
     workloads: tuple[Workload, ...]
-    """The cases of gpuwatch's own workloads, one for each set of parameters."""
+    """Cases of gpuwatch's own workloads, one per set of parameters."""
     command: tuple[str, ...]
-    """A command of the user's: a case of its own; empty: none."""
+    """The user's command, as a further case; empty if there is none."""
     environments: tuple[str, ...]
-    """As behind ``--env``."""
+    """Values for ``--env``."""
     blocks: int | None = None
-    """``None``: those of the study."""
+    """``None`` means the study's own."""
     sweep: Mapping[str, tuple[JSON, ...]] = field(default_factory=dict)
-    """Parameters that the cases go through, by the workload's flag."""
+    """Swept parameters, by the workload's flag."""
 
     @property
     def cases(self) -> int:
@@ -35,23 +35,23 @@ class StudyPart:
 
 @dataclass(frozen=True)
 class Study:
-    """A preset, or a file of the user's."""
+    """A preset, or the study in a user's file."""
 
     name: str
-    """What it was asked for by: the preset's name or the file's."""
+    """The name used on the command line: the preset's or the file's."""
     parts: tuple[StudyPart, ...]
     title: str | None = None
     question: str | None = None
     afterwards: str | None = None
-    """What to do next, told when all runs are over."""
+    """The next thing to do, printed after all runs."""
     blocks: int | None = None
-    """``None``, without ``quick`` or ``rigorous``: each run once."""
+    """``None``, without ``quick`` or ``rigorous``, means one run each."""
     quick: bool = False
     rigorous: bool = False
     margin: str | None = None
-    """As behind ``--margin``."""
+    """Value for ``--margin``."""
     cool_down: str | None = None
-    """As behind ``--cool-down``."""
+    """Value for ``--cool-down``."""
     order_seed: int | None = None
 
 
@@ -59,8 +59,8 @@ def with_parameters(study: Study, given: Mapping[str, JSON]) -> Study:
     """``study`` with the parameters ``given`` in every workload of gpuwatch's own.
 
     Raises:
-        UsageError: a part goes through one of them, they contradict what a part has, two cases
-            become the same, or there is no such workload in it.
+        UsageError: a part sweeps one of them, they contradict a part's own, two cases become the
+            same, or the study has no such workload.
     """
     if not given:
         return study

@@ -1,4 +1,4 @@
-"""TOML read strictly: each key is asked for with its type; one that is left over is an error."""
+"""Strict reading of TOML: each key is read with its type, and unknown keys are errors."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from gpuwatch.core.models import JSON, number
 from gpuwatch.core.paths import read_regular
 
 LARGEST = 256 * 1024
-"""Bytes of a file."""
+"""Maximum file size in bytes."""
 _DEEPEST = 32
-"""Parts of a dotted key; a study file has two."""
+"""Maximum parts of a dotted key; a study file has two."""
 _TOKENS = re.compile(
     r"""(?xs)
     (?P<text> \"{3} (?: [^"\\] | \\.? | "(?!"") )* "{0,5}  # texts of several lines
@@ -38,8 +38,8 @@ def read(path: Path) -> str:
     """The text of a file.
 
     Raises:
-        StorageError: it is not there or cannot be read.
-        UsageError: it is too large, or no text.
+        StorageError: it is missing or cannot be read.
+        UsageError: it is too large, or not text.
     """
     try:
         if not path.is_file():
@@ -57,10 +57,10 @@ def read(path: Path) -> str:
 
 
 def parse(text: str, where: str) -> Table:
-    """The whole of a file's text.
+    """The top-level table of a file's text.
 
     Raises:
-        UsageError: it is not TOML, with line and column, or holds a value that cannot be used.
+        UsageError: it is not TOML (with line and column), or has a value that cannot be used.
     """
     if _longest_key(text) > _DEEPEST:
         raise UsageError(f"{where} is nested too deep for a study file", _SEE)
@@ -77,8 +77,8 @@ def parse(text: str, where: str) -> Table:
 
 
 def _longest_key(text: str) -> int:
-    """Parts of the longest dotted key, or of what looks like one: the parser takes time by the
-    square of it."""
+    """Parts of the longest dotted key, or what looks like one: parsing takes time proportional to
+    the square of it."""
     longest = parts = 1
     for token in _TOKENS.finditer(text):
         if token.lastgroup == "dot":
@@ -90,14 +90,14 @@ def _longest_key(text: str) -> int:
 
 
 def _check_values(values: JSON, where: str) -> None:
-    """Refuse what TOML's parser lets through and no program can be given."""
-    left = [values]
-    while left:
-        value = left.pop()
+    """Refuse values that TOML allows but that cannot be passed to a program."""
+    pending = [values]
+    while pending:
+        value = pending.pop()
         if isinstance(value, dict):
-            left += [*value, *value.values()]
+            pending += [*value, *value.values()]
         elif isinstance(value, list):
-            left += value
+            pending += value
         elif isinstance(value, str) and "\0" in value:
             raise UsageError(f"{where} holds a text with a NUL character", "leave it out")
         elif isinstance(value, int) and value.bit_length() > 63:
@@ -105,10 +105,10 @@ def _check_values(values: JSON, where: str) -> None:
 
 
 class Table:
-    """One table of a file; ``where`` names it in errors.
+    """One table of a file; ``where`` is its name in errors.
 
-    Each method gives the value of a key, ``None`` (or empty) where it is not there, and raises
-    UsageError where it is of another type or out of range.
+    Each method returns the value of a key, ``None`` (or empty) if it is missing, and raises
+    UsageError if it has another type or is out of range.
     """
 
     def __init__(self, values: dict[str, JSON], where: str) -> None:
@@ -117,7 +117,7 @@ class Table:
         self._asked: list[str] = []
 
     def refuse(self, what: str, hint: str) -> UsageError:
-        """An error about this table."""
+        """Create an error about this table."""
         return UsageError(f"{self.where}: {what}", hint)
 
     def text(self, key: str, longest: int) -> str | None:
@@ -131,7 +131,7 @@ class Table:
         return value
 
     def texts(self, key: str, example: str) -> tuple[str, ...]:
-        """A list of texts, or one text alone; not empty where it is there."""
+        """A list of texts, or a single text; not empty if the key is present."""
         value = self.value(key)
         if value is None:
             return ()
@@ -159,14 +159,14 @@ class Table:
         return value
 
     def quantity(self, key: str, example: str) -> str | None:
-        """A number or a text with a unit, as text."""
+        """A number, or a text with a unit, as text."""
         value = self.value(key)
         if value is not None and not isinstance(value, str) and number(value) is None:
             raise self._wrong(key, "must be a number, or a text with its unit", example)
         return None if value is None else str(value)
 
     def items(self, key: str) -> dict[str, JSON]:
-        """The keys and values of a table in this one, as they are."""
+        """The keys and values of a nested table, unchecked."""
         value = self.value(key)
         if not isinstance(value, (dict, type(None))):
             raise self._wrong(key, "must be a table", f"{key} = {{ ... }}")
@@ -184,12 +184,12 @@ class Table:
         )
 
     def value(self, key: str) -> JSON:
-        """The value as it is."""
+        """The unchecked value."""
         self._asked.append(key)
         return self._values.get(key)
 
     def done(self, elsewhere: Sequence[str] = (), hint: str = "") -> None:
-        """Every key was asked for, else an error; ``hint`` is for the keys ``elsewhere``."""
+        """Raise an error if a key was never read; ``hint`` is for the keys ``elsewhere``."""
         for key in self._values:
             if key in self._asked:
                 continue

@@ -1,4 +1,4 @@
-"""What every telemetry source looks like to the recorder."""
+"""The interface between telemetry sources and the recorder."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Method
 
 Value = float | int | None
-"""One sampled number in its metric's unit, or ``None`` when it could not be had."""
+"""One sampled number in its metric's unit; ``None`` if it is unavailable."""
 
 
 @dataclass(frozen=True)
 class Device:
-    """Something whose telemetry is sampled: ``gpu0``, ``cpu``, ``workload``."""
+    """A sampled device: ``gpu0``, ``cpu``, ``workload``."""
 
     id: str
     kind: str
     name: str
     uuid: str | None = None
     attributes: Mapping[str, str | int | float | bool | None] = field(default_factory=dict)
-    """Facts that do not change: memory size, core count, driver version (SI base units)."""
+    """Constant facts: memory size, core count, driver version (SI base units)."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Channel:
     metric: str
     method: Method
     source: str
-    """Who gives the number, as precisely as possible: ``NVML nvmlDeviceGetPowerUsage``."""
+    """Origin of the number, as precise as possible: ``NVML nvmlDeviceGetPowerUsage``."""
     reason: str | None = None
     """Why the number is unavailable; ``None`` while it is available."""
 
@@ -43,12 +43,12 @@ class Change:
     """A channel became available or unavailable during the run."""
 
     channel: Channel
-    """The channel as it is from now on (same device and metric as before)."""
+    """The channel from now on (same device and metric)."""
 
 
 @dataclass(frozen=True)
 class Event:
-    """Something that happened at a moment: ``gpu-lost``, ``gpu-back``, ``interval-missed``."""
+    """Something that happened at one moment: ``gpu-lost``, ``gpu-back``, ``interval-missed``."""
 
     kind: str
     text: str
@@ -56,7 +56,7 @@ class Event:
 
 
 class Source(Protocol):
-    """A set of channels sampled together. No method raises for what hardware or drivers do."""
+    """A set of channels sampled together. Failures of hardware or drivers never raise."""
 
     @property
     def devices(self) -> tuple[Device, ...]:
@@ -65,11 +65,11 @@ class Source(Protocol):
 
     @property
     def channels(self) -> tuple[Channel, ...]:
-        """The channels as they were at the start; their order is that of :meth:`sample`."""
+        """The channels at the start, in the order of :meth:`sample`."""
         ...
 
     def sample(self) -> Sequence[Value]:
-        """Read every channel once, in order; slow readings come from a thread of the source."""
+        """Read every channel once, in order; slow reads happen on a thread of the source."""
         ...
 
     def drain(self) -> tuple[Sequence[Change], Sequence[Event]]:

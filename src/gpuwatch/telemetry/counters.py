@@ -1,9 +1,9 @@
-"""Who reads the hardware counters of which GPU, and why nobody does. All of it is pure.
+"""Which tool reads the hardware counters of which GPU, or why none does. Pure functions.
 
-GPM is NVML's own, DCGM a program of NVIDIA's beside it. DCGM's profiling fields: from Volta on, of
-data-centre and professional cards; of GeForce from Blackwell on (its developers in NVIDIA/DCGM
-issue 234 and NVIDIA/dcgm-exporter issues 5 and 404). From Hopper on DCGM takes them from GPM (its
-API reference, "Profiling"), so where GPM is not offered DCGM has none.
+GPM is part of NVML; DCGM is a separate NVIDIA program. DCGM has profiling fields for data-centre
+and professional cards from Volta on, and for GeForce from Blackwell on (its developers in
+NVIDIA/DCGM issue 234 and NVIDIA/dcgm-exporter issues 5 and 404). From Hopper on DCGM itself reads
+them through GPM (its API reference, "Profiling"), so a GPU without GPM has none in DCGM either.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from gpuwatch.core.peaks import MEASURE, Peak
 from gpuwatch.telemetry.base import Device
 
 _HOPPER, _VOLTA = 9, 7
-"""Major numbers of compute capabilities: Hopper, Volta."""
+"""Major compute capability of Hopper and Volta."""
 GPM_DRIVER = 525
-"""The first driver branch that gpuwatch expects GPM of."""
+"""The first driver branch expected to support GPM."""
 
 OF_THE_WHOLE_GPU = "belongs to the whole GPU, of which the MIG device is a part"
 NO_PART = "NVML does not tell which part of the GPU's bandwidth this MIG device has"
@@ -25,20 +25,20 @@ _GEFORCE = re.compile(r"\b(GeForce|GTX|MX\d+)\b")
 
 
 def is_mig(device: Device) -> bool:
-    """Whether it is a part of a GPU."""
+    """Whether the device is a MIG device."""
     return bool(device.attributes.get("mig.parent"))
 
 
 def may_have_gpm(device: Device) -> bool:
-    """Whether GPUs of this compute capability have GPM; False where that is not known."""
+    """Whether GPUs of this compute capability have GPM; False if that is unknown."""
     major = _leading(device, "compute.capability")
     return major is not None and major >= _HOPPER
 
 
 def read_by_dcgm(device: Device) -> bool:
-    """Whether DCGM reads counters of this GPU that GPM does not give.
+    """Whether DCGM reads counters of this GPU that GPM does not provide.
 
-    Of an unknown compute capability it may.
+    Assumes so for an unknown compute capability.
     """
     major = _leading(device, "compute.capability")
     generation = major is None or _VOLTA <= major < _HOPPER
@@ -52,22 +52,22 @@ def read_by_ncu(device: Device) -> bool:
 
 
 def driver_is_old(device: Device) -> bool:
-    """Whether its driver is known to be older than GPM."""
+    """Whether the driver is known to be too old for GPM."""
     branch = _leading(device, "driver.version")
     return branch is not None and branch < GPM_DRIVER
 
 
 def not_offered(device: Device) -> str:
-    """Why there is no GPM where ``nvmlGpmQueryDeviceSupport`` says no, and what else there is."""
+    """Why ``nvmlGpmQueryDeviceSupport`` says no, and the alternative to GPM."""
     if may_have_gpm(device):
         driver = device.attributes.get("driver.version") or "of unknown version"
-        why = (
+        reason = (
             f"GPM needs driver {GPM_DRIVER} or later"
             if driver_is_old(device)
             else "seen on virtual GPUs"
         )
-        said = "nvmlGpmQueryDeviceSupport says no"
-        return f"GPM is not offered by this GPU with driver {driver} ({said}; {why})"
+        answer = "nvmlGpmQueryDeviceSupport says no"
+        return f"GPM is not offered by this GPU with driver {driver} ({answer}; {reason})"
     if read_by_dcgm(device):
         return (
             f"{_NEEDS}; before that, from Volta on and with DCGM's host engine running, "
@@ -79,7 +79,7 @@ def not_offered(device: Device) -> str:
 
 
 def no_bandwidth(device: Device, peak: Peak) -> str:
-    """Why a share of the peak gives no bytes a second where the peak is unknown."""
+    """Why the bandwidth in bytes per second is unknown: the peak is."""
     if is_mig(device):
         return NO_PART
     reason = (peak.reason or "").removesuffix(f"; {MEASURE}")

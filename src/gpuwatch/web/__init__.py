@@ -1,1 +1,1 @@
-"""The screens in a browser of this machine: one process of the program per page."""
+"""The screens in a browser on this machine, with one process of the program per page."""

@@ -1,4 +1,4 @@
-"""Which connections are kept, and for how long: any user of this machine can make any number."""
+"""Limits on connections and their duration: any user of this machine can open any number."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ from collections.abc import Callable
 from aiohttp import web
 
 MOST = 128
-"""Strangers at once: connections that have not shown the secret. The oldest makes room."""
+"""Maximum connections that have not shown the secret; the oldest is closed for a new one."""
 MOST_SECONDS = 60.0
-"""Of a stranger: all that is public can be fetched in that, also over a slow line."""
+"""How long one may stay: enough to fetch everything public even over a slow line."""
 
 
 class Door:
     """Accepts connections, and closes those that stay too long or are too many."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
-        """``say`` is told, once, that there are too many."""
+        """``say`` is called once if there are too many."""
         self._say = say
         self._told = False
         self._strangers: dict[asyncio.Transport, asyncio.TimerHandle] = {}
 
     async def accept(self, listening: socket.socket, server: web.Server) -> None:
-        """Hand the connections of a socket that listens to ``server``, for ever."""
+        """Pass the connections of a listening socket to ``server``, forever."""
         loop = asyncio.get_running_loop()
         while True:
             try:
                 connection, _ = await loop.sock_accept(listening)
-            except OSError:  # no more files may be open; or who connected gave up
+            except OSError:  # too many open files, or the client gave up
                 self._close_oldest()
                 await asyncio.sleep(0.05)
                 continue
@@ -39,7 +39,7 @@ class Door:
                 self._take_in(transport)
 
     def knows_the_secret(self, transport: asyncio.Transport | None) -> None:
-        """This connection is the user's own: it stays as long as it is wanted."""
+        """Mark a connection as the user's own: it may stay as long as it likes."""
         if transport in self._strangers:
             self._strangers.pop(transport).cancel()
 

@@ -1,9 +1,9 @@
-"""Who may see the screens: pages of this server that know its secret.
+"""Access to the screens: only pages of this server that know its secret.
 
-A page of another site that is open in the same browser can send requests to a port of this machine,
-and under a name that it makes point here (DNS rebinding) even read the answers. So the name, the
-origin and the secret are looked at, each alone enough to refuse. Any user of this machine can name
-both, but does not know the secret; the page itself holds nothing that is not public.
+A page of another site in the same browser can send requests to a local port, and with a host name
+that it points here (DNS rebinding) even read the answers. So the host name, the origin and the
+secret are all checked, and each one alone can refuse a request. Other users of this machine can
+fake the first two, but do not know the secret; the page itself contains only public data.
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ HEADERS: Mapping[str, str] = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
 }
-"""Of every answer."""
+"""Headers of every answer."""
 
 _NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 def own_name(host: str | None) -> bool:
-    """Whether a request's ``Host`` is this machine itself, under any port: one may be forwarded."""
+    """Whether a request's ``Host`` is this machine, with any port, because ports can be
+    forwarded."""
     try:
         return urlsplit(f"//{host or ''}").hostname in _NAMES
     except ValueError:
@@ -34,17 +35,17 @@ def own_name(host: str | None) -> bool:
 
 
 def same_origin(origin: str | None, host: str | None) -> bool:
-    """Whether the page that asks is one of ours; browsers name its ``Origin``."""
+    """Whether the requesting page is ours, by the browser's ``Origin`` header."""
     return origin is not None and origin == f"http://{host}"
 
 
 def knows(given: str, token: str) -> bool:
-    """Whether ``given`` is the secret; how long it takes does not say how much of it is right."""
+    """Compare ``given`` with the secret in constant time."""
     return hmac.compare_digest(given.encode("utf-8", "surrogatepass"), token.encode())
 
 
 def content_policy(host: str) -> str:
-    """What the page may load and run: files of this server, and nothing written into the page."""
+    """What the page may load and run: this server's files, and no inline scripts."""
     return (
         "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; "
         f"img-src 'self' data:; font-src 'self'; connect-src 'self' ws://{host}; "

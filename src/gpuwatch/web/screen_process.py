@@ -1,4 +1,4 @@
-"""One screen in a process of its own, and the way of its bytes to a browser."""
+"""One screen in its own process, connected to a browser."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PASTE, _PASTE_END = "\x1b[200~", "\x1b[201~"
 
 
 def clamp(value: object, least: int, most: int) -> int:
-    """A number from a request within its bounds; ``least`` for what is none."""
+    """A number from a request, limited to its bounds; ``least`` if it is not a number."""
     if isinstance(value, (int, float, str)):
         with contextlib.suppress(ValueError, OverflowError):
             return max(least, min(most, int(value)))
@@ -30,9 +30,9 @@ def clamp(value: object, least: int, most: int) -> int:
 
 
 class ScreenProcess(AppService):
-    """textual-serve's link to an app, started without a shell and ended for certain.
+    """textual-serve's link to an app, started without a shell and always ended.
 
-    Of what an app can ask of a browser only the picture is passed on: no addresses, no downloads.
+    Only the picture is passed on to the browser: no addresses, no downloads.
     """
 
     def __init__(self, arguments: Sequence[str], socket: web.WebSocketResponse) -> None:
@@ -47,11 +47,11 @@ class ScreenProcess(AppService):
         self._socket = socket
 
     async def _nothing(self) -> None:
-        """The socket is closed by who opened it."""
+        """Do nothing: the opener of the socket closes it."""
 
     async def _open_app_process(self, width: int = 80, height: int = 24) -> Process:
         environment = self._build_environment(width=width, height=height)
-        # Otherwise the app takes the terminal of the server for its own.
+        # Otherwise the app would use the server's terminal.
         environment.update(COLORTERM="truecolor", TERM="xterm-256color", TEXTUAL_FPS="30")
         environment.pop("NO_COLOR", None)
         process = await asyncio.create_subprocess_exec(
@@ -69,10 +69,10 @@ class ScreenProcess(AppService):
             await self._socket.close()
 
     async def on_packed(self, payload: bytes) -> None:
-        """A piece of a download; none is offered."""
+        """Ignore a piece of a download, because none is offered."""
 
     async def take(self, message: object) -> None:
-        """Carry out what the page sent; what it cannot have sent is dropped."""
+        """Handle a message from the page; invalid ones are dropped."""
         if not isinstance(message, list) or len(message) != 2:
             return
         kind, data = message
@@ -88,7 +88,7 @@ class ScreenProcess(AppService):
             await self.focus()
 
     async def end(self) -> None:
-        """Ask the screen to leave, and see to it."""
+        """Ask the screen to exit, and make sure that it does."""
         with contextlib.suppress(asyncio.TimeoutError, OSError):
             await asyncio.wait_for(self.stop(), _PATIENCE_SECONDS)
         process = self._process
@@ -102,16 +102,16 @@ class ScreenProcess(AppService):
 
 
 def _cut(keys: str) -> str:
-    """At most so many; a paste keeps its end, without which all further keys would be of it."""
+    """Limit the input; a paste keeps its end, without which all later keys would belong to it."""
     if len(keys) <= _LONGEST_INPUT:
         return keys
     kept = keys[:_LONGEST_INPUT]
     start = kept.rfind("\x1b")
     if start >= 0 and len(kept) - start < len(_PASTE):
-        kept = kept[:start]  # perhaps a sequence that was cut
+        kept = kept[:start]  # possibly an incomplete sequence
     return kept + _PASTE_END if kept.rfind(_PASTE) > kept.rfind(_PASTE_END) else kept
 
 
 def size(width: object, height: object) -> tuple[int, int]:
-    """Columns and rows as a page asks for them, within what a screen can be."""
+    """Columns and rows requested by a page, limited to valid sizes."""
     return clamp(width, *_COLUMNS), clamp(height, *_ROWS)

@@ -1,4 +1,4 @@
-"""The server: one page, the files it needs, and a socket to a screen's process."""
+"""The server: one page, its files, and a socket to a screen's process."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from gpuwatch.web.door import Door
 from gpuwatch.web.screen_process import ScreenProcess, clamp, size
 
 _MOST_SCREENS = 8
-"""At once; each is a process of some 40 MiB."""
+"""Maximum at a time; each is a process of some 40 MiB."""
 _LARGEST_MESSAGE = 1 << 20
-"""Of a page; a long paste comes as one."""
+"""Maximum bytes of a page's message; a long paste arrives as one."""
 _LARGEST_HEADER = 64 << 10
-"""Cookies go to every port of a machine: those of other programs come along."""
+"""Maximum bytes of the headers; cookies of other programs on this machine arrive too."""
 _FIRST_SECONDS = 5.0
-"""In which a socket has to show the secret, and to close."""
+"""Time for a socket to show the secret, and to close."""
 _IDLE_SECONDS = 10.0
-"""In which a connection has to ask for something; aiohttp would wait an hour."""
+"""Time for a connection to send a request; aiohttp's default is an hour."""
 _ADDRESS = b"open the address that `gpuwatch serve` printed: it ends in a secret"
 _TOO_MANY = b"too many pages are open: close one"
 _OWN_PAGE = "gpuwatch answers to its own page alone\n"
@@ -43,10 +43,10 @@ _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class Site:
-    """What is answered to whom."""
+    """The answers to requests."""
 
     def __init__(self, arguments: Sequence[str], token: str, door: Door) -> None:
-        """``arguments``: the command whose screen is shown, as it is executed."""
+        """``arguments``: the command line whose screen is shown."""
         self._arguments = tuple(arguments)
         self._token = token
         self._door = door
@@ -117,7 +117,7 @@ class Site:
         return first.type is WSMsgType.TEXT and guard.knows(first.data, self._token)
 
     async def _close_all(self, application: web.Application) -> None:
-        """Screens take a moment to leave: they are waited for."""
+        """Close all screens and wait for them to exit."""
         for socket in list(self._open):
             await socket.close(code=WSCloseCode.GOING_AWAY)
         while self._open:
@@ -149,19 +149,19 @@ def _refusal(request: web.Request) -> web.Response | None:
 
 
 def _listening(port: int) -> list[Socket]:
-    """On both of this machine's loopback addresses: somebody else could answer to ``localhost`` on
-    the one that is left."""
-    found = [create_server(("127.0.0.1", port))]
+    """Listen on both loopback addresses, or another program could answer to ``localhost`` on the
+    other one."""
+    sockets = [create_server(("127.0.0.1", port))]
     try:
-        address = ("::1", found[0].getsockname()[1])
-        found.append(create_server(address, family=AF_INET6))
+        address = ("::1", sockets[0].getsockname()[1])
+        sockets.append(create_server(address, family=AF_INET6))
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
-            found[0].close()
+            sockets[0].close()
             raise
-    for each in found:
+    for each in sockets:
         each.setblocking(False)
-    return found
+    return sockets
 
 
 async def _until_told(
@@ -183,7 +183,7 @@ async def _until_told(
             ) from error
         taking = [loop.create_task(door.accept(each, runner.server)) for each in listening]
         ready(listening[0].getsockname()[1])
-        # textual-serve prints the last words of a screen.
+        # textual-serve prints a screen's last output.
         with contextlib.redirect_stdout(sys.stderr):
             await over.wait()
         for task in taking:
@@ -205,14 +205,14 @@ def serve(
 ) -> None:
     """Serve the screen of a command on the loopback interface until SIGINT, SIGTERM or SIGHUP.
 
-    ``arguments`` is executed as it stands for every page that shows the secret ``token``. ``ready``
-    is told the port; ``say`` what people should know.
+    ``arguments`` is executed for every page that shows the secret ``token``. ``ready`` is called
+    with the port, ``say`` with messages to the user.
 
     Raises:
         UsageError: the port cannot be used.
     """
     door = Door(say)
-    # What aiohttp logs of a request that it cannot read quotes it, other programs' cookies too.
+    # aiohttp's log quotes unreadable requests, including cookies of other programs.
     logging.getLogger("aiohttp.server").setLevel(logging.CRITICAL)
     runner = web.AppRunner(
         Site(arguments, token, door).application(),

@@ -94,7 +94,7 @@ def test_an_image_that_is_not_there_is_told_with_the_command_that_gets_it(tmp_pa
 def test_what_is_no_image_is_told(tmp_path: Path, small_root: Path) -> None:
     (tmp_path / "text.sif").write_text("not an image" * 10)
     (tmp_path / "folder").mkdir()
-    assert "no SIF" in problems(tmp_path, "text.sif")["image-invalid"].text
+    assert "not a SIF" in problems(tmp_path, "text.sif")["image-invalid"].text
     assert "/bin/sh" in problems(tmp_path, "folder")["image-invalid"].text
     assert not problems(tmp_path, small_root)
 

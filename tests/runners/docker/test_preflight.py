@@ -58,8 +58,8 @@ def test_an_image_that_is_not_here_is_never_fetched_silently(lab: Lab) -> None:
     [
         ("MYLAB:1", "repository name must be lowercase", "write mylab:1"),
         ("/some/folder", "Docker runs images by name", "--env apptainer=DIR or charliecloud=DIR"),
-        ("docker-daemon:x:1", "is no name of a Docker image", "write x:1"),
-        ("a b", "is no name of a Docker image", "write NAME, NAME:TAG"),
+        ("docker-daemon:x:1", "is not a Docker image name", "write x:1"),
+        ("a b", "is not a Docker image name", "write NAME, NAME:TAG"),
     ],
 )
 def test_what_cannot_be_an_images_name_is_told(image: str, text: str, hint: str) -> None:

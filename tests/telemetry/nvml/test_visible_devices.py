@@ -84,11 +84,11 @@ def test_the_only_gpu_has_one_number() -> None:
 @pytest.mark.parametrize(
     ("there", "order", "why"),
     [
-        (MIXED, {}, "no fixed one for different cards (T4, H100)"),
+        (MIXED, {}, "not fixed for different cards (T4, H100)"),
         (SPLIT, {}, "split by MIG"),
         (SPLIT, PCI, "split by MIG"),
         ((card(0, None, "unknown GPU"), card(1, B)), PCI, "one of them does not answer"),
-        (ALIKE, {}, "CUDA gives no answer"),
+        (ALIKE, {}, "CUDA does not answer"),
     ],
 )
 def test_a_number_in_an_order_that_is_not_known_is_refused(

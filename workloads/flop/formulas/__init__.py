@@ -1,12 +1,11 @@
-"""FLOP of operators, by formula.
+"""FLOP formulas by operator.
 
-A multiplication with its addition is two FLOP, as everywhere in the field, and eight where the
-numbers are complex. The formulas here come before those of ``torch.utils.flop_counter``, for what
-that counts wrongly or not at all in some of its versions: recurrent layers, fused transformer
-layers, grouped and packed products (not at all), the weight's gradient of grouped convolutions
-(over-counted by the number of groups), sparse matrices (counted as dense), and attention's
-backward, which it counts with the recomputation of the scores, while model FLOP are those of the
-mathematics.
+A multiply-add is two FLOP, as usual in the field, and eight for complex numbers. These formulas
+take precedence over ``torch.utils.flop_counter``, some versions of which get operators wrong:
+recurrent layers, fused transformer layers, grouped and packed products (not counted), the weight
+gradient of grouped convolutions (overcounted by the number of groups), sparse matrices (counted as
+dense), and the backward pass of attention, which it counts with the recomputation of the scores,
+although model FLOP are those of the mathematics.
 """
 
 from __future__ import annotations
@@ -26,21 +25,21 @@ FORMULAS: dict[str, Formula] = {
     **recurrent.FORMULAS,
     **attention.FORMULAS,
 }
-"""Formulas by operator (``"aten.mm"``), called with the operator's own arguments and ``out=``, what
-it returned. None means that this call cannot be counted."""
+"""Formulas by operator (``"aten.mm"``), called with the operator's own arguments and ``out=``, its
+result. They return None if this call cannot be counted."""
 
 
 def formula_of(name: str) -> Formula | None:
-    """The formula of an operator here, ``addmm_`` having that of ``addmm``."""
+    """This package's formula for an operator; ``addmm_`` has that of ``addmm``."""
     return FORMULAS.get(name) or FORMULAS.get(name.rstrip("_"))
 
 
 def flop_of(
     name: str, packet: Any, args: Sequence[Any], kwargs: dict[str, Any], out: Any
 ) -> int | None:
-    """FLOP of one call of the operator ``name``; None where no formula is known.
+    """FLOP of one call of the operator ``name``; None without a formula.
 
-    ``packet`` is torch's object for it, by which its own and users' formulas are registered.
+    ``packet`` is torch's object for it, under which torch's and users' formulas are registered.
     """
     named = {key: value for key, value in kwargs.items() if key != "out"}
     own = formula_of(name)

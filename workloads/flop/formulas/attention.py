@@ -1,9 +1,9 @@
-"""FLOP of attention in one operator, and of the fused layers around it.
+"""FLOP of single-operator attention and of the fused layers around it.
 
-Attention is two products, of queries with keys and of the scores with the values. A mask, causal
-or other, is not subtracted. In the backward each of the two gives two; the recomputation of the
-scores, which fused kernels do, is no model FLOP. Softmax, bias, norm and activation inside a fused
-operator are not counted.
+Attention is two products: queries with keys, and scores with values. A mask, causal or not, is not
+subtracted. In the backward pass each product gives two; the recomputation of the scores in fused
+kernels is not a model FLOP. Softmax, bias, norm and activation inside a fused operator are not
+counted.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import torch
 
 
 def _attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, *_: Any, **__: Any) -> int | None:
-    """(batch, heads, length, width); keys and values may have fewer heads, shared by groups.
+    """Shapes (batch, heads, length, width); keys and values may have fewer heads, shared by groups.
 
     None for nested tensors, whose sequences differ in length.
     """
@@ -38,7 +38,7 @@ def _flex_backward(*tensors: Any, **_: Any) -> int | None:
 
 
 def _lengths(offsets: torch.Tensor) -> list[int] | None:
-    """Lengths of the sequences between offsets; None where the offsets have no data."""
+    """Lengths of the sequences between offsets; None if the offsets have no data."""
     if offsets.is_meta or type(offsets) not in (torch.Tensor, torch.nn.Parameter):
         return None
     return [int(length) for length in offsets.diff().tolist()]
@@ -47,9 +47,9 @@ def _lengths(offsets: torch.Tensor) -> list[int] | None:
 def _kernel(
     q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, offsets_q: Any, offsets_k: Any
 ) -> int | None:
-    """(batch, length, heads, width), or all sequences in one dimension with their offsets.
+    """Shapes (batch, length, heads, width), or all sequences in one dimension with their offsets.
 
-    None where the offsets have no data.
+    None if the offsets have no data.
     """
     heads, width = q.shape[-2:]
     if offsets_q is None:
@@ -104,7 +104,7 @@ def _efficient_backward(
 
 
 def _sequences(x: torch.Tensor) -> list[int]:
-    """Length of each sequence of (batch, length, width), a nested tensor's being its own."""
+    """Length of each sequence of (batch, length, width); nested tensors have individual lengths."""
     if x.is_nested:
         return [int(length) for length in x._nested_tensor_size()[:, 0].tolist()]
     return [x.shape[1]] * x.shape[0]
@@ -119,7 +119,7 @@ def _multi_head(
     *_: Any,
     **__: Any,
 ) -> int:
-    """Projections of queries, keys, values and the result, and attention between them."""
+    """Projections of queries, keys, values and the result, plus the attention itself."""
     lengths_q, lengths_k, lengths_v = map(_sequences, (q, k, v))
     rows = 2 * sum(lengths_q) + sum(lengths_k) + sum(lengths_v)
     pairs = sum(a * b for a, b in zip(lengths_q, lengths_k, strict=True))
@@ -127,7 +127,7 @@ def _multi_head(
 
 
 def _encoder_layer(x: torch.Tensor, width: int, heads: int, *rest: Any, **_: Any) -> int:
-    """Self-attention and the two layers after it, whose weights are arguments 14 and 16."""
+    """Self-attention plus the two layers after it, whose weights are arguments 14 and 16."""
     feed_forward: int = rest[11].numel() + rest[13].numel()
     return _multi_head(x, x, x, width, heads) + 2 * sum(_sequences(x)) * feed_forward
 

@@ -10,7 +10,7 @@ import torch
 
 
 def _flop(x: torch.Tensor, w: torch.Tensor, out: torch.Tensor, transposed: bool) -> int:
-    """Each position of the output, or of the input of a transposed one, meets the whole weight.
+    """Each output position (input position, if transposed) is multiplied by the whole weight.
 
     The weight's second dimension is already divided by the groups. Padding is not subtracted.
     """

@@ -9,11 +9,11 @@ from typing import Any
 import torch
 
 FLOAT4 = getattr(torch, "float4_e2m1fn_x2", None)
-"""The data type whose elements hold two numbers each; None before torch 2.8."""
+"""The data type with two numbers per element; None before torch 2.8."""
 
 
 def stored(matrix: torch.Tensor) -> int:
-    """Entries that a tensor stores: all, or the specified ones (whole blocks) of a sparse one."""
+    """Number of stored entries: all, or the specified ones (whole blocks) of a sparse tensor."""
     if matrix.layout == torch.sparse_coo:
         return matrix._values().numel()
     if matrix.layout in (torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc):
@@ -22,7 +22,7 @@ def stored(matrix: torch.Tensor) -> int:
 
 
 def cost(a: torch.Tensor, factor: int = 2) -> int:
-    """FLOP of each multiplication of two numbers like ``a``'s with its addition."""
+    """FLOP of one multiply-add of numbers like ``a``'s."""
     if a.is_complex():
         return 4 * factor
     return 2 * factor if FLOAT4 is not None and a.dtype == FLOAT4 else factor
@@ -54,8 +54,8 @@ def _baddbmm(_added: Any, a: torch.Tensor, b: torch.Tensor, *_: Any, **__: Any) 
 def _grouped_mm(a: torch.Tensor, b: torch.Tensor, *_: Any, **__: Any) -> int:
     """Groups of rows, of columns or of the inner dimension, or a batch.
 
-    Where a matrix has two dimensions its groups lie side by side in one of them, so that the
-    products together are one of the whole; rows past the last group are not subtracted.
+    A two-dimensional matrix holds its groups side by side in one dimension, so that the products
+    add up to that of the whole matrices; rows past the last group are not subtracted.
     """
     batch = a.shape[0] if a.dim() == 3 and b.dim() == 3 else 1
     return cost(a) * batch * prod(a.shape[-2:]) * b.shape[-1]
@@ -74,12 +74,12 @@ def _addr(_added: Any, a: torch.Tensor, b: torch.Tensor, *_: Any, **__: Any) -> 
 
 
 def _packed_linear(x: torch.Tensor, *_: Any, out: torch.Tensor, **__: Any) -> int:
-    """Rows of ``x`` times a matrix in a packed format, as wide as the output says."""
+    """Rows of ``x`` times a matrix in a packed format, with the output's width."""
     return 2 * x.numel() * out.shape[-1]
 
 
 def _sampled(at: torch.Tensor, a: torch.Tensor, *_: Any, **__: Any) -> int:
-    """A product of which only the entries that ``at`` stores are computed."""
+    """A product in which only the entries stored by ``at`` are computed."""
     return cost(a) * stored(at) * a.shape[-1]
 
 
@@ -94,10 +94,10 @@ def _trilinear(
     *_: Any,
     **__: Any,
 ) -> int:
-    """Two products after another, as ATen does it (``_trilinear`` in native/Linear.cpp).
+    """Two consecutive products, as in ATen (``_trilinear`` in native/Linear.cpp).
 
-    The dimensions are those of all three; each tensor lacks those that it is expanded in. What is
-    summed and not in ``c`` is summed in the first product.
+    Dimensions are those of all three tensors; each tensor lacks the ones it is expanded in. The
+    first product sums the summed dimensions that ``c`` lacks.
     """
     dims = a.dim() + len(expand_a)
     sizes: dict[int, int] = {}

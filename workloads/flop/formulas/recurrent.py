@@ -1,7 +1,7 @@
-"""FLOP of whole recurrent layers in one operator: cuDNN's and oneDNN's.
+"""FLOP of single-operator recurrent layers: cuDNN's and oneDNN's.
 
-Each step of each sequence meets every weight matrix once; what the gates do elementwise is not
-counted. ATen's own recurrent layers show as matrix products.
+Each step of each sequence uses every weight matrix once; the elementwise gates are not counted.
+ATen's own recurrent layers appear as matrix products.
 """
 
 from __future__ import annotations
@@ -69,12 +69,12 @@ def _cudnn_backward(
     wanted: Sequence[bool],
     **_: Any,
 ) -> int:
-    """The gradients of what enters a product and of its weight each cost what the product did.
+    """The gradients of a product's input and of its weight each cost as much as the product.
 
-    Two products have a gradient that may not be wanted: that of the first layer with its input,
-    at every step, and that of the first step's with the initial state. ``wanted`` names input,
-    initial state, initial cell state and weights; ``stride`` is the number of tensors of a layer
-    and direction, the first two its input's and its state's matrices.
+    Two products have an optional input gradient: that of the first layer's input, at every step,
+    and that of the initial state, at the first step. ``wanted`` names input, initial state, initial
+    cell state and weights; ``stride`` is the number of tensors per layer and direction, the first
+    two of which are the matrices of input and state.
     """
     steps, every = _steps(x, packed), _matrices(weights)
     flop = 2 * steps * every * (1 + wanted[3])
@@ -91,7 +91,7 @@ def _onednn(x: torch.Tensor, *weights: Any, **_: Any) -> int:
 
 
 def _onednn_backward(x: torch.Tensor, *weights: Any, **_: Any) -> int:
-    """All gradients, the input's and the initial state's too: it returns them, wanted or not."""
+    """All gradients, including input and initial state: it always returns them."""
     return 2 * _onednn(x, *weights)
 
 

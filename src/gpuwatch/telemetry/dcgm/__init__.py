@@ -1,1 +1,1 @@
-"""NVIDIA's DCGM, for the bandwidth of cards without GPM."""
+"""NVIDIA's DCGM: memory bandwidth of cards without GPM."""

@@ -1,6 +1,7 @@
-"""What NVIDIA's ``dcgmi`` prints: the GPUs it knows, and the profiling fields of each.
+"""Output of NVIDIA's ``dcgmi``: the GPUs that it knows and their profiling fields.
 
-Fields go by number: their names changed between versions. Formats are those of ``dcgmi`` 2 to 4.
+Fields are identified by number, because their names changed between versions. The formats are
+those of ``dcgmi`` 2 to 4.
 """
 
 from __future__ import annotations
@@ -24,11 +25,12 @@ FIELDS: dict[int, str] = {
     1011: "hw.gpu.nvlink.transmit",
     1012: "hw.gpu.nvlink.receive",
 }
-"""DCGM's profiling fields (``DCGM_FI_PROF_*`` of dcgm_fields.h): shares of time from 0 to 1, and
-bytes a second with their protocol's headers; each a mean over the time between two lines."""
+"""DCGM's profiling fields (``DCGM_FI_PROF_*`` in dcgm_fields.h): shares of time from 0 to 1, and
+bytes per second including protocol headers. Each value is a mean over the time between two lines.
+"""
 
 BASIC = (1002, 1003, 1004, DRAM_ACTIVE)
-"""The fields that every GPU with profiling fields has."""
+"""The fields of every GPU that has profiling fields."""
 
 _START = "start the host engine as root: nv-hostengine, or systemctl start nvidia-dcgm"
 _ROW = re.compile(r"^\s*GPU\s+(\d+)\s+(\S.*)$")
@@ -37,8 +39,8 @@ _UUID = re.compile(r"\bUUID:\s*(GPU-[0-9A-Fa-f-]+)")
 
 
 def gpu_ids(text: str) -> dict[str, int]:
-    """DCGM's number of each GPU by UUID, from what ``dcgmi discovery -l`` printed."""
-    found: dict[str, int] = {}
+    """DCGM's number of each GPU by UUID, from the output of ``dcgmi discovery -l``."""
+    ids: dict[str, int] = {}
     number: int | None = None
     for line in text.splitlines():
         cells = _GPU_ID.match(line)
@@ -48,15 +50,15 @@ def gpu_ids(text: str) -> dict[str, int]:
             number = int(cells[1])
         uuid = _UUID.search(cells[2])
         if uuid and number is not None:
-            found[uuid[1]] = number
-    return found
+            ids[uuid[1]] = number
+    return ids
 
 
 def row(line: str, fields: Sequence[int]) -> tuple[int, dict[int, float | None]] | None:
-    """DCGM's number of a GPU and its value of each field; ``None`` for a line that is no row.
+    """DCGM's number of the GPU and the value of each field; ``None`` if the line is not a row.
 
-    ``fields`` are those that were asked for, in that order. A value is ``None`` where DCGM has
-    none (``N/A``), or where it does not fit its column.
+    ``fields`` are the requested fields, in order. A value is ``None`` if DCGM has none (``N/A``) or
+    if it does not fit its column.
     """
     cells = _ROW.match(line)
     if cells is None:
@@ -68,26 +70,26 @@ def row(line: str, fields: Sequence[int]) -> tuple[int, dict[int, float | None]]
 
 
 def trouble(lines: Iterable[str]) -> str | None:
-    """What ``dcgmi`` said went wrong, in one line; ``None`` where it said nothing of the kind."""
-    said = [
+    """The errors in the output of ``dcgmi``, on one line; ``None`` if it reports none."""
+    errors = [
         line.strip().removeprefix("Error: ").rstrip(".")
         for line in lines
         if re.match(r"\s*(Error|Unable|No data)", line, re.IGNORECASE)
     ]
-    return "; ".join(dict.fromkeys(said)) or None
+    return "; ".join(dict.fromkeys(errors)) or None
 
 
-def hint(said: str) -> str:
-    """What helps against a trouble of ``dcgmi``; by the words that its versions share."""
-    known: Mapping[str, str] = {
+def hint(error: str) -> str:
+    """How to fix an error of ``dcgmi``, found by words that all its versions share."""
+    hints: Mapping[str, str] = {
         "root": "start nv-hostengine as root",
         "Profiling module": (
-            "end what else holds the GPU's counters (ncu, nsys, another host engine such as "
+            "stop whatever else holds the GPU's counters (ncu, nsys, another host engine such as "
             "dcgm-exporter's), then start again"
         ),
         "not supported": (
-            "profiling fields need a data-centre or professional GPU from Volta on; leave --dcgm "
-            "away"
+            "profiling fields need a data-centre or professional GPU from Volta on; leave out "
+            "--dcgm"
         ),
         "not currently loaded": (
             "install DCGM's profiling module, and see: dcgmi modules --list; GeForce before "
@@ -96,9 +98,9 @@ def hint(said: str) -> str:
         "host engine": _START,
         "establish a connection": _START,
     }
-    for words, what in known.items():
-        if words.lower() in said.lower():
-            return what
+    for words, advice in hints.items():
+        if words.lower() in error.lower():
+            return advice
     return "see what this says: dcgmi dmon -e 1005 -c 2"
 
 

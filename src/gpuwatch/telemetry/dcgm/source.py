@@ -1,6 +1,6 @@
 """NVIDIA's DCGM beside NVML: bandwidth and pipe activity of Volta, Turing and Ampere GPUs.
 
-Read through DCGM's own client ``dcgmi``, which speaks to a host engine (``nv-hostengine``).
+Uses DCGM's own client ``dcgmi``, which talks to a host engine (``nv-hostengine``).
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from gpuwatch.telemetry.dcgm.stream import DcgmStream, Reading
 from gpuwatch.telemetry.nvml.errors import Unavailable
 
 START_PATIENCE_S = 20.0
-"""How long the first two lines of ``dcgmi dmon`` are waited for, in seconds."""
+"""How long to wait for the first two lines of ``dcgmi dmon``, in seconds."""
 FRESH_S = 3.0
-"""Age in seconds (or three periods) up to which a value is given."""
+"""Maximum age of a reported value, in seconds (or three periods)."""
 SHORTEST_S, LONGEST_S = 0.1, 1.0
-"""Between two lines; DCGM reads profiling fields at most ten times a second."""
+"""Limits of the period, in seconds; DCGM reads profiling fields at most ten times a second."""
 
 _NO_CLIENT = Unavailable(
     "dcgmi, the client of NVIDIA's DCGM, is not installed",
@@ -38,7 +38,7 @@ LOCK = (
     "DCGM holds a lock on the GPUs' counters on the whole machine while it is read: ncu, nsys and "
     "other users of CUPTI counters fail meanwhile"
 )
-"""Before Hopper; later GPUs are read by GPM, which takes no lock."""
+"""Applies before Hopper; DCGM reads later GPUs through GPM, which takes no lock."""
 
 BANDWIDTH = "hw.gpu.memory.bandwidth"
 _DRAM = FIELDS[DRAM_ACTIVE]
@@ -47,13 +47,13 @@ _Key = tuple[str, str]
 
 
 def check_dcgm(host: str) -> Unavailable | None:
-    """Whether ``dcgmi`` is installed and reaches a host engine; quick, takes no lock."""
+    """Check that ``dcgmi`` is installed and reaches a host engine. Quick; takes no lock."""
     program = shutil.which("dcgmi")
     if program is None:
         return _NO_CLIENT
     command = [program, "discovery", "--host", host, "-l"]
     try:
-        done = subprocess.run(
+        result = subprocess.run(
             command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
             errors="replace", timeout=START_PATIENCE_S,
         )  # fmt: skip
@@ -63,28 +63,29 @@ def check_dcgm(host: str) -> Unavailable | None:
         )
     except OSError as error:
         return Unavailable(f"{program}: {error.strerror}", "see: dcgmi discovery -l")
-    if gpu_ids(done.stdout):
+    if gpu_ids(result.stdout):
         return None
-    said = trouble(f"{done.stdout}\n{done.stderr}".splitlines()) or "DCGM's host engine has no GPU"
-    return Unavailable(said, hint(said))
+    problem = trouble(f"{result.stdout}\n{result.stderr}".splitlines())
+    problem = problem or "DCGM's host engine has no GPU"
+    return Unavailable(problem, hint(problem))
 
 
 def open_dcgm(inner: Source, host: str, interval_s: float) -> DcgmSource | Unavailable:
-    """Fill from DCGM what ``inner``, the GPUs' own source, cannot measure by GPM.
+    """Add DCGM's values for everything that ``inner``, the GPUs' own source, cannot get from GPM.
 
-    ``host`` is ``HOST[:PORT]`` of the host engine or ``unix://SOCKET``.
-    Where GPM measures every GPU, DCGM is not started. Returns ``Unavailable`` where ``dcgmi`` is
-    not installed, no host engine answers within ``START_PATIENCE_S`` seconds, or it does not give
-    the fields. ``inner`` stays the caller's then.
+    ``host`` is ``HOST[:PORT]`` of the host engine, or ``unix://SOCKET``. DCGM is not started if GPM
+    measures every GPU. Returns ``Unavailable`` if ``dcgmi`` is missing, no host engine answers
+    within ``START_PATIENCE_S`` seconds, or it does not provide the fields; the caller then keeps
+    ``inner``.
     """
     program = shutil.which("dcgmi")
     if program is None:
         return _NO_CLIENT
     by_gpm = {c.device for c in inner.channels if c.metric == _DRAM and _measured_by_gpm(c)}
-    whole = [gpu for gpu in inner.devices if gpu.uuid and gpu.uuid.startswith("GPU-")]
-    gpus = [gpu for gpu in whole if gpu.id not in by_gpm]
-    if not whole:
-        return Unavailable("DCGM is read for whole GPUs, and none is watched", "leave --dcgm away")
+    whole_gpus = [gpu for gpu in inner.devices if gpu.uuid and gpu.uuid.startswith("GPU-")]
+    gpus = [gpu for gpu in whole_gpus if gpu.id not in by_gpm]
+    if not whole_gpus:
+        return Unavailable("DCGM is read for whole GPUs, and none is watched", "leave out --dcgm")
     period = min(max(interval_s, SHORTEST_S), LONGEST_S)
     if not gpus:
         return DcgmSource(inner, None, (), period)
@@ -101,16 +102,16 @@ def open_dcgm(inner: Source, host: str, interval_s: float) -> DcgmSource | Unava
 
 
 class DcgmSource:
-    """A source and, where it does not measure by GPM, DCGM; made by :func:`open_dcgm`.
+    """A source, with DCGM where it has no GPM; made by :func:`open_dcgm`.
 
-    It stands in the place of the source it was given, so that each channel has one source.
+    Replaces the source that it wraps, so that each channel has one source.
     """
 
     def __init__(
         self, inner: Source, stream: DcgmStream | None, gpus: Sequence[Device], period_s: float
     ) -> None:
         self.notice = NOT_NEEDED if stream is None else LOCK
-        """What a person should know before it is read, in one line."""
+        """What the user should know before reading DCGM, on one line."""
         self._inner = inner
         self._stream = stream
         self._fresh_s = max(FRESH_S, 3 * period_s)
@@ -159,12 +160,12 @@ class DcgmSource:
             self._own[key] = change.channel
             if key not in self._filled:
                 passed.append(change)
-        ours, self._changes = self._changes, []
-        told, self._events = self._events, []
+        own_changes, self._changes = self._changes, []
+        own_events, self._events = self._events, []
         if self._stream is not None:
             queue = self._stream.events
-            told += [queue.popleft() for _ in range(len(queue))]
-        return [*passed, *ours], [*events, *told]
+            own_events += [queue.popleft() for _ in range(len(queue))]
+        return [*passed, *own_changes], [*events, *own_events]
 
     def close(self) -> None:
         if self._stream is not None:
@@ -175,7 +176,7 @@ class DcgmSource:
         return {} if self._stream is None else self._stream.readings()
 
     def _offer(self, key: _Key, readings: Mapping[str, Reading]) -> tuple[Channel, Value]:
-        """What DCGM has for a channel: its source or why not, and its value."""
+        """DCGM's channel for ``key``, available or with the reason why not, and its value."""
         device, metric = key
         if metric == BANDWIDTH:
             return self._bandwidth(device, readings)
@@ -211,10 +212,10 @@ class DcgmSource:
 
 
 def chosen(own: Channel | None, dcgm: Channel) -> Channel:
-    """Which of two sources of one channel counts.
+    """Choose between two sources of one channel.
 
-    GPM before DCGM (it takes no lock), DCGM before what else NVML has (a glimpse of 20 ms for
-    PCIe), and DCGM's reason where nobody measures.
+    GPM comes before DCGM (it takes no lock), and DCGM before NVML's other readings (a 20 ms window
+    for PCIe). If nothing measures, DCGM's reason is kept.
     """
     if own is not None and own.reason is None and _measured_by_gpm(own):
         return own

@@ -1,4 +1,4 @@
-"""The child ``dcgmi dmon``: started, read, started again when it ends, never left behind."""
+"""The child process ``dcgmi dmon``: started, read, restarted when it ends, and always reaped."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from gpuwatch.telemetry.base import Event
 from gpuwatch.telemetry.dcgm.fields import BASIC, FIELDS, gpu_ids, hint, row, trouble
 
 RETRY_S = 5.0
-"""Between two tries to reach a host engine that was lost, in seconds."""
+"""Delay between two attempts to reach a lost host engine, in seconds."""
 SILENCE_S = 5.0
-"""Without a line for this long (or three periods), ``dcgmi`` is ended and started again."""
+"""``dcgmi`` is restarted after this long (or three periods) without a line."""
 _KEPT_LINES = 20
 _LINES_ENOUGH = 3
 _DISCOVERY_LINES = 2000
@@ -34,7 +34,7 @@ class Reading:
 
 
 class DcgmStream:
-    """Follows ``dcgmi dmon`` on a thread of its own; :meth:`close` ends it."""
+    """Follows ``dcgmi dmon`` on its own thread; :meth:`close` ends it."""
 
     def __init__(self, program: str, host: str, uuids: Sequence[str], period_s: float) -> None:
         self._program = program
@@ -50,18 +50,18 @@ class DcgmStream:
         self._lost = False
         self._closing = threading.Event()
         self.events: deque[Event] = deque()
-        """What happened since somebody took it: ``dcgm-lost``, ``dcgm-back``."""
+        """Events since the caller last took them: ``dcgm-lost``, ``dcgm-back``."""
         self.reason: str | None = None
-        """Why there are no values; ``None`` while there are, and before the first."""
+        """Why there are no values; ``None`` while there are some, and before the first."""
         self.refused: str | None = None
-        """What DCGM said to the fields that are left out; ``None`` where all are read."""
+        """DCGM's error about the fields that are left out; ``None`` if all are read."""
         self.settled = threading.Event()
-        """Set once every GPU has given two lines (or one a few), or it is known that none will."""
+        """Set once every GPU has two lines (or one GPU has several), or none will come."""
         self._thread = threading.Thread(target=self._run, name="gpuwatch-dcgm", daemon=True)
         self._thread.start()
 
     def readings(self) -> dict[str, Reading]:
-        """The newest line of each GPU by UUID; ends a ``dcgmi`` that has fallen silent."""
+        """The newest line of each GPU by UUID. Also ends a ``dcgmi`` that has fallen silent."""
         with self._lock:
             child = self._child
             if child is not None and time.monotonic() - self._heard > self._silence_s:
@@ -80,41 +80,41 @@ class DcgmStream:
     def _run(self) -> None:
         fields = tuple(FIELDS)
         while not self._closing.is_set():
-            said = self._follow(fields)
+            reason = self._follow(fields)
             if self._closing.is_set():
                 return
-            if fields != BASIC and not self.settled.is_set() and "watches" in said:
-                fields, self.refused = BASIC, said
+            if fields != BASIC and not self.settled.is_set() and "watches" in reason:
+                fields, self.refused = BASIC, reason
                 continue
             with self._lock:
                 self._readings.clear()
             if self.settled.is_set() and not self._lost:
                 self._lost = True
                 self.events.append(
-                    Event("dcgm-lost", f"DCGM gives no values: {said}; {hint(said)}")
+                    Event("dcgm-lost", f"DCGM gives no values: {reason}; {hint(reason)}")
                 )
-            self.reason = said
+            self.reason = reason
             self.settled.set()
             self._closing.wait(RETRY_S)
 
     def _follow(self, fields: tuple[int, ...]) -> str:
-        """Find the GPUs, read their lines until ``dcgmi`` ends; returns why it ended."""
-        told = list(islice(self._lines("discovery", "-l"), _DISCOVERY_LINES))
-        known = gpu_ids("".join(told))
-        if not known:
-            return trouble(told) or self._why_killed or "dcgmi discovery names no GPU"
-        names = {number: uuid for uuid, number in known.items() if uuid in self._uuids}
+        """Find the GPUs and read their lines until ``dcgmi`` ends; returns why it ended."""
+        discovery = list(islice(self._lines("discovery", "-l"), _DISCOVERY_LINES))
+        ids = gpu_ids("".join(discovery))
+        if not ids:
+            return trouble(discovery) or self._why_killed or "dcgmi discovery names no GPU"
+        names = {number: uuid for uuid, number in ids.items() if uuid in self._uuids}
         if not names:
             return "DCGM's host engine knows none of the GPUs that are watched"
-        wanted = ["-e", ",".join(map(str, fields)), "-i", ",".join(map(str, sorted(names)))]
+        selection = ["-e", ",".join(map(str, fields)), "-i", ",".join(map(str, sorted(names)))]
         counts = dict.fromkeys(names, 0)
-        said: deque[str] = deque(maxlen=_KEPT_LINES)
-        for line in self._lines("dmon", *wanted, "-d", str(self._period_ms)):
-            taken = row(line, fields)
-            if taken is None or taken[0] not in names:
-                said.append(line)
+        other_lines: deque[str] = deque(maxlen=_KEPT_LINES)
+        for line in self._lines("dmon", *selection, "-d", str(self._period_ms)):
+            parsed = row(line, fields)
+            if parsed is None or parsed[0] not in names:
+                other_lines.append(line)
                 continue
-            number, values = taken
+            number, values = parsed
             counts[number] += 1
             with self._lock:
                 self._readings[names[number]] = Reading(self._heard, values)
@@ -124,10 +124,10 @@ class DcgmStream:
             self.reason = None
             if min(counts.values()) > 1 or counts[number] > _LINES_ENOUGH:
                 self.settled.set()
-        return self._why_killed or trouble(said) or "dcgmi dmon ended"
+        return self._why_killed or trouble(other_lines) or "dcgmi dmon ended"
 
     def _lines(self, *arguments: str) -> Iterator[str]:
-        """What ``dcgmi`` prints, to its end."""
+        """The output of ``dcgmi``, line by line, to its end."""
         program = [self._program, arguments[0], "--host", self._host, *arguments[1:]]
         with self._lock:
             if self._closing.is_set():
@@ -139,7 +139,7 @@ class DcgmStream:
                 stderr=subprocess.STDOUT,
                 text=True,
                 errors="replace",
-                start_new_session=True,  # a Ctrl-C is meant for the workload
+                start_new_session=True,  # so that Ctrl-C reaches only the workload
             )
             self._child, self._heard, self._why_killed = child, time.monotonic(), None
         assert child.stdout is not None

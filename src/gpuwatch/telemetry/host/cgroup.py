@@ -1,4 +1,4 @@
-"""CPU and memory limits that the kernel's control groups set on a process, versions 1 and 2.
+"""CPU and memory limits from control groups, versions 1 and 2.
 
 Source: the kernel's documentation, admin-guide/cgroup-v2 and cgroup-v1.
 """
@@ -12,21 +12,21 @@ from typing import Literal
 from gpuwatch.core.lazy_dataclass import dataclass
 
 Limit = float | Literal["unlimited"] | None
-"""A limit, none set, or not known."""
+"""A limit, ``unlimited``, or ``None`` if unknown."""
 
 
 @dataclass(frozen=True)
 class Limits:
     version: str | None
-    """``v1``, ``v2``, ``v1+v2`` (hybrid), or ``None`` where the process shows no cgroup."""
+    """``v1``, ``v2``, ``v1+v2`` (hybrid), or ``None`` if the process shows no cgroup."""
     cpus: Limit
-    """CPU time per time: 1.5 is one and a half cores."""
+    """CPU seconds per second: 1.5 is one and a half cores."""
     memory: Limit
     """Bytes."""
 
 
 def limits(pid: int | Literal["self"] = "self", root: Path = Path("/")) -> Limits:
-    """The tightest limits from the process's own group up to the root group. Raises nothing."""
+    """The tightest limits from the process's own group up to the root group. Never raises."""
     try:
         lines = (root / f"proc/{pid}/cgroup").read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -55,7 +55,7 @@ def limits(pid: int | Literal["self"] = "self", root: Path = Path("/")) -> Limit
 
 
 def _tightest(mount: Path, path: str, read: Callable[[Path], Limit]) -> Limit:
-    """Inside a container the path may lie outside what is mounted: then the mount itself counts."""
+    """Inside a container the path may lie outside the mount; then the mount itself counts."""
     folder = mount / path.lstrip("/")
     limit: Limit = None
     for group in (folder, *folder.parents):

@@ -1,4 +1,4 @@
-"""What a control group used so far: exact also for processes that came and went unseen.
+"""Usage of a control group so far, including processes that were never sampled.
 
 Source: the kernel's documentation, admin-guide/cgroup-v2 (cpu.stat, memory.current) and cgroup-v1
 (cpuacct.usage, memory.usage_in_bytes).
@@ -10,9 +10,9 @@ from pathlib import Path
 
 
 class GroupUsage:
-    """CPU time and memory of the control group of a process, versions 1 and 2.
+    """CPU time and memory of a process's control group, versions 1 and 2.
 
-    Every value is ``None`` once the group is gone, or where the kernel keeps no such account.
+    Every value is ``None`` once the group is gone, or if the kernel does not account for it.
     """
 
     def __init__(self, pid: int, root: Path = Path("/")) -> None:
@@ -39,7 +39,7 @@ class GroupUsage:
 
     @property
     def sources(self) -> tuple[str, str]:
-        """The files that CPU time and memory come from, for people."""
+        """The files behind CPU time and memory, for display."""
         if self._version == 1:
             return (
                 "cgroup v1 cpuacct.usage",
@@ -48,7 +48,7 @@ class GroupUsage:
         return "cgroup v2 cpu.stat usage_usec", "cgroup v2 memory.current less inactive_file"
 
     def cpu_s(self) -> float | None:
-        """Seconds of CPU time, user and system, since the group was made."""
+        """Seconds of CPU time, user and system, since the group was created."""
         if self._cpu is None:
             return None
         if self._version == 1:
@@ -58,7 +58,7 @@ class GroupUsage:
         return None if micros is None else micros / 1e6
 
     def memory(self) -> int | None:
-        """Bytes in use, without file pages that the kernel may drop at once."""
+        """Bytes in use, without file pages that the kernel can drop at once."""
         if self._memory is None:
             return None
         fields = _fields(self._memory / "memory.stat")

@@ -14,15 +14,15 @@ from gpuwatch.telemetry.host.cgroup import limits
 from gpuwatch.telemetry.host.rapl import open_rapl
 
 FREQUENCY_EVERY_S = 1.0
-"""Reading a core's frequency can interrupt it, so that is done once a second at most."""
+"""Reading a core's frequency can interrupt it, so it is read at most once a second."""
 FREQUENCY_CORES = 16
-"""At most so many frequency policies are read, evenly spread."""
+"""Maximum number of frequency policies to read, evenly spread."""
 
 
 class CpuSource:
     """Device ``cpu``: utilization, frequency, package power, and the host's memory.
 
-    ``root`` is where ``/proc`` and ``/sys`` are looked for.
+    ``root`` is the folder that holds ``/proc`` and ``/sys``.
     """
 
     def __init__(self, root: Path = Path("/")) -> None:
@@ -54,13 +54,13 @@ class CpuSource:
         return self._channels
 
     def sample(self) -> Sequence[Value]:
-        """Utilization and power are means since the sample before, so the first has neither."""
+        """Utilization and power are means since the last sample; the first sample has neither."""
         if not self._open:
             return [None] * len(self._channels)
         return [self._utilization(), self._mean_frequency(), self._rapl.watts(), self._memory()]
 
     def drain(self) -> tuple[Sequence[Change], Sequence[Event]]:
-        """Power can become unavailable while gpuwatch runs; nothing else changes."""
+        """Power can become unavailable during a run; nothing else changes."""
         known = self._channels[2]
         now = self._channel("hw.cpu.power", known.source, self._rapl.reason)
         if not self._open or now == known:
@@ -119,15 +119,17 @@ class CpuSource:
         return read
 
     def _cpuinfo_frequencies(self) -> list[float]:
-        """Those of the first dozen cores: the whole file costs a big machine milliseconds."""
+        """Frequencies of the first dozen cores; reading the whole file takes milliseconds."""
         text = os.pread(self._cpuinfo, 16384, 0)
         lines = text[: text.rfind(b"\n") + 1].split(b"\n")
         return [float(line.split(b":")[1]) * 1e6 for line in lines if line.startswith(b"cpu MHz")]
 
     def _frequency_channel(self, root: Path) -> Channel:
-        found = sorted((root / "sys/devices/system/cpu/cpufreq").glob("policy*/scaling_cur_freq"))
-        step = max(1, -(-len(found) // FREQUENCY_CORES))
-        for path in found[::step]:
+        policies = sorted(
+            (root / "sys/devices/system/cpu/cpufreq").glob("policy*/scaling_cur_freq")
+        )
+        step = max(1, -(-len(policies) // FREQUENCY_CORES))
+        for path in policies[::step]:
             try:
                 self._policies.append(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
             except OSError:
@@ -135,12 +137,12 @@ class CpuSource:
         name = "hw.cpu.frequency"
         if self._policies:
             return self._channel(
-                name, f"cpufreq scaling_cur_freq, {len(self._policies)} of {len(found)} policies"
+                name, f"cpufreq scaling_cur_freq, {len(self._policies)} of {len(policies)} policies"
             )
         if not self._cpuinfo_frequencies():
             reason = "the kernel gives no frequency: neither cpufreq nor MHz in /proc/cpuinfo"
             return self._channel(name, "/proc/cpuinfo", reason)
-        # Without APERF and MPERF the kernel prints its clock's rate, whatever the core does.
+        # Without APERF and MPERF the kernel prints the nominal clock rate.
         if b" aperfmperf" not in os.pread(self._cpuinfo, 16384, 0):
             reason = (
                 "the kernel does not see the cores' real frequency (no cpufreq, no APERF/MPERF: "
@@ -174,7 +176,7 @@ class CpuSource:
 
 
 def read_text(path: Path) -> str | None:
-    """A small file's text without surrounding space; ``None`` where it cannot be read."""
+    """A small file's text, stripped; ``None`` if it cannot be read."""
     try:
         return path.read_text(encoding="utf-8", errors="replace").strip()
     except OSError:

@@ -1,10 +1,10 @@
-"""The environment variables that a session may hold: those that are listed here, by whole names.
+"""The environment variables that a session may store, listed by their full names.
 
-A pattern would let through what a person names ``NCCL_PROXY_PASSWORD`` or ``CUDA_REGISTRY_KEY``.
-No variable here holds a path, a host or a credential: they are switches, sizes and numbers that
-decide how fast a program runs. Sources: CUDA C++ Programming Guide, "CUDA Environment Variables";
-NCCL documentation, "Environment Variables"; PyTorch documentation, "Torch Environment Variables";
-OpenMP specification, "Environment Variables", and those of GNU's, LLVM's and Intel's libraries.
+A pattern would also match a user's ``NCCL_PROXY_PASSWORD`` or ``CUDA_REGISTRY_KEY``. No variable
+here holds a path, a host or a credential: they are switches, sizes and numbers that affect
+performance. Sources: CUDA C++ Programming Guide, "CUDA Environment Variables"; NCCL documentation,
+"Environment Variables"; PyTorch documentation, "Torch Environment Variables"; OpenMP
+specification, "Environment Variables", and those of GNU's, LLVM's and Intel's libraries.
 """
 
 from __future__ import annotations
@@ -77,6 +77,6 @@ KEPT = frozenset(
     )
     for name in names.split()
 ) | frozenset(_PROCESSOR.split())
-"""Variables whose values are kept, by name."""
+"""Names of the variables whose values are stored."""
 LONGEST = 200
-"""Characters of one value that are kept."""
+"""Maximum stored length of one value, in characters."""

@@ -1,7 +1,7 @@
-"""What a run's environment was: flat facts of the host and of the workload's process.
+"""The environment of a run: flat facts about the host and the workload's process.
 
-A fact that cannot be had is ``None``. Of environment variables only those on a short list are
-kept, so that no secret gets into a session.
+An unavailable fact is ``None``. Only environment variables on a short list are stored, so that no
+secret ends up in a session.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ Facts = dict[str, str | int | float | None]
 
 
 def fingerprint_host(devices: Iterable[Device] = (), root: Path = Path("/")) -> Facts:
-    """Facts of the machine under ``host.``, ``os.``, ``cpu.``, ``memory.`` and ``gpuN.``.
+    """Facts about the machine under ``host.``, ``os.``, ``cpu.``, ``memory.`` and ``gpuN.``.
 
-    ``devices`` are those of an NVML source; sizes in bytes, clocks in hertz, power in watts.
+    ``devices`` come from an NVML source. Sizes are in bytes, clocks in hertz, power in watts.
     """
     proc, sys = root / "proc", root / "sys"
     release = _release(root)
@@ -67,11 +67,10 @@ def fingerprint_host(devices: Iterable[Device] = (), root: Path = Path("/")) -> 
 
 
 def fingerprint_process(pid: int, root: Path = Path("/")) -> Facts:
-    """Facts of one process under ``process.``: its limits, isolation and chosen variables.
+    """Facts about one process under ``process.``: its limits, isolation and listed variables.
 
-    A namespace is ``shared`` with this process, or the process's ``own``.
-
-    Another user's process hides some of them: those are ``None``.
+    A namespace is ``shared`` with this process, or the process's ``own``. Facts that another user's
+    process hides are ``None``.
     """
     folder = root / "proc" / str(pid)
     status = _status(folder / "status")
@@ -102,19 +101,19 @@ def fingerprint_process(pid: int, root: Path = Path("/")) -> Facts:
 
 
 def _variables(path: Path) -> Facts:
-    """Variables on the list; of ``LD_PRELOAD`` only whether it is set."""
+    """The listed variables; for ``LD_PRELOAD`` only whether it is set."""
     try:
         pairs = path.read_bytes().split(b"\0")
     except OSError:
         return {"process.env.LD_PRELOAD": None}
-    found: Facts = {"process.env.LD_PRELOAD": "absent"}
+    facts: Facts = {"process.env.LD_PRELOAD": "absent"}
     for pair in pairs:
         name, _, value = pair.decode("utf-8", "replace").partition("=")
         if name == "LD_PRELOAD":
-            found["process.env.LD_PRELOAD"] = "present"
+            facts["process.env.LD_PRELOAD"] = "present"
         elif name in KEPT:
-            found[f"process.env.{name}"] = value[:LONGEST]
-    return found
+            facts[f"process.env.{name}"] = value[:LONGEST]
+    return facts
 
 
 def _plain(value: str | int | float | bool | None) -> str | int | float | None:
@@ -128,7 +127,7 @@ def _release(root: Path) -> dict[str, str]:
 
 
 def _virtual(proc: Path) -> str | None:
-    """``yes`` where the processor tells that a hypervisor is under it."""
+    """``yes`` if the processor reports a hypervisor."""
     text = read_text(proc / "cpuinfo")
     if text is None:
         return None
@@ -137,13 +136,13 @@ def _virtual(proc: Path) -> str | None:
 
 
 def _governors(sys: Path) -> str | None:
-    found = (sys / "devices/system/cpu/cpufreq").glob("policy*/scaling_governor")
-    names = {text for path in found if (text := read_text(path))}
+    paths = (sys / "devices/system/cpu/cpufreq").glob("policy*/scaling_governor")
+    names = {text for path in paths if (text := read_text(path))}
     return ",".join(sorted(names)) or None
 
 
 def _chosen(text: str | None) -> str | None:
-    """The word in brackets: ``always [madvise] never``."""
+    """The word in brackets, as in ``always [madvise] never``."""
     match = re.search(r"\[(\w+)\]", text or "")
     return match[1] if match else None
 
@@ -163,7 +162,7 @@ def _whole(text: str | None) -> int | None:
 
 
 def _nice(path: Path) -> int | None:
-    """From -20, which goes first, to 19; 0 unless somebody set it."""
+    """The nice value, from -20 (first) to 19; 0 by default."""
     behind_name = (read_text(path) or "").rpartition(")")[2].split()
     return int(behind_name[16]) if len(behind_name) > 16 else None
 
@@ -186,7 +185,7 @@ def _limit(path: Path, name: str) -> str | int | None:
 
 
 def _root_filesystem(path: Path) -> str | None:
-    """Type of the file system at the process's ``/``: ``overlay`` in most containers."""
+    """File system type of the process's ``/``: ``overlay`` in most containers."""
     for line in (read_text(path) or "").splitlines():
         fields = line.split()
         if fields[4] == "/":
@@ -195,7 +194,7 @@ def _root_filesystem(path: Path) -> str | None:
 
 
 def _namespace(path: Path, ours: Path) -> str | None:
-    """``own`` or ``shared``: its numbers differ from run to run and mean nothing."""
+    """``own`` or ``shared``: the namespace's number itself changes from run to run."""
     try:
         return "shared" if path.readlink() == (ours / path.name).readlink() else "own"
     except OSError:

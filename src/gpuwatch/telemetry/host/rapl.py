@@ -1,4 +1,4 @@
-"""Power of the CPU packages from RAPL's energy counters, as Linux shows them under powercap."""
+"""Power of the CPU packages from RAPL's energy counters under Linux's powercap."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from pathlib import Path
 from gpuwatch.core.lazy_dataclass import dataclass
 
 SHORTEST_S = 0.1
-"""The counters step about once a millisecond: over less than this a difference says too little."""
+"""The counters step about once a millisecond, so shorter differences are too coarse."""
 
 
 @dataclass
 class _Package:
     descriptor: int
     wraps_at: int
-    """Value in microjoules at which the counter starts again from zero."""
+    """Value in microjoules at which the counter wraps to zero."""
     last: int | None = None
 
 
@@ -30,7 +30,7 @@ class Rapl:
         self._watts: float | None = None
 
     def watts(self) -> float | None:
-        """Mean watts since the last reading; the same again within a tenth of a second."""
+        """Mean watts since the last reading; unchanged within a tenth of a second."""
         now = time.monotonic()
         if self.reason is not None or (self._at is not None and now - self._at < SHORTEST_S):
             return self._watts
@@ -58,12 +58,12 @@ class Rapl:
 
 
 def difference(before: int, after: int, wraps_at: int) -> int:
-    """What a counter moved by that starts again from zero at ``wraps_at``, at most once."""
+    """Increase of a counter that wraps to zero at ``wraps_at``, at most once."""
     return after - before if after >= before else after - before + wraps_at
 
 
 def open_rapl(root: Path = Path("/")) -> Rapl:
-    """The packages' counters; all of them, or none with the reason. Raises nothing."""
+    """Open the counters of all packages, or of none, with the reason. Never raises."""
     packages: list[_Package] = []
     zones = sorted((root / "sys/class/powercap").glob("intel-rapl:*"))
     try:

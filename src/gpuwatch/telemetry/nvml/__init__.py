@@ -1,1 +1,1 @@
-"""NVIDIA GPUs through NVML: sampling, health, processes, and GPM where the card has it."""
+"""NVIDIA GPUs through NVML: sampling, health, processes, and GPM where available."""

@@ -1,6 +1,6 @@
-"""What NVML's return codes mean for a person, and how to fix them.
+"""NVML's return codes in plain words, with fixes.
 
-Codes are those of ``nvmlReturn_t`` in NVIDIA's ``nvml.h``.
+The codes are those of ``nvmlReturn_t`` in NVIDIA's ``nvml.h``.
 """
 
 from __future__ import annotations
@@ -10,18 +10,18 @@ from gpuwatch.core.lazy_dataclass import dataclass
 
 @dataclass(frozen=True)
 class Unavailable:
-    """Why something cannot be had, and what a person can do about it."""
+    """Why something is unavailable, and how to fix it."""
 
     reason: str
     hint: str
 
 
 PERMANENT = frozenset({2, 3, 13, 25, 26})
-"""Codes by which a function says that it will never work here: invalid argument, not supported,
-function not found, argument version mismatch, deprecated."""
+"""Codes that mean a function will never work here: invalid argument, not supported, function not
+found, argument version mismatch, deprecated."""
 
 LOST = frozenset({1, 9, 15, 16, 28})
-"""Codes that concern the whole GPU: uninitialized, driver not loaded, lost, reset required, not
+"""Codes that affect the whole GPU: uninitialized, driver not loaded, lost, reset required, not
 found."""
 
 NOT_SUPPORTED = 3
@@ -83,8 +83,8 @@ _MEANING = {
 
 
 def describe(code: int) -> Unavailable:
-    """The meaning of an ``nvmlReturn_t``; an unlisted code is named by its number."""
-    known = _MEANING.get(code)
-    if known is not None:
-        return known
+    """The meaning of an ``nvmlReturn_t``; an unlisted code is shown as its number."""
+    meaning = _MEANING.get(code)
+    if meaning is not None:
+        return meaning
     return Unavailable(f"NVML error {code}", "run nvidia-smi -q and look at the kernel log")

@@ -1,6 +1,6 @@
-"""Which NVML call gives which metric, in which unit, and what to try when it does not.
+"""Which NVML calls provide which metric, in which unit, best first.
 
-Every function here takes the ``pynvml`` module and a device handle and raises ``NVMLError``.
+Every function here takes the ``pynvml`` module and a device handle, and raises ``NVMLError``.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from gpuwatch.telemetry.nvml.errors import FUNCTION_NOT_FOUND
 
 Numbers = tuple[float | int, ...]
 Watch = Callable[[Numbers, float], list[tuple[str, str]]]
-"""Given a reading's values and when they were read (monotonic seconds): events, kind and text."""
+"""Maps a reading's values and their time (monotonic seconds) to events as (kind, text)."""
 Fact = str | int | float | bool | None
 
 
 @dataclass(frozen=True)
 class Field:
-    """A field of ``nvmlDeviceGetFieldValues`` and how many of its unit are one of the metric's."""
+    """A field of ``nvmlDeviceGetFieldValues``; ``per_unit`` of its units make one of ours."""
 
     number: int
     per_unit: float
 
     def taken(self, nvml: Any, answer: Any) -> Numbers:
-        """The value out of an answer; raises ``NVMLError`` where the field has a failure."""
+        """The value in ``answer``. Raises ``NVMLError`` if the field failed."""
         if answer.nvmlReturn:
             raise nvml.NVMLError(answer.nvmlReturn)
         return (getattr(answer.value, _MEMBERS[answer.valueType]) / self.per_unit,)
@@ -33,36 +33,36 @@ class Field:
 
 @dataclass(frozen=True)
 class NvmlCall:
-    """One call that gives the values of a reading, in the metrics' units."""
+    """One call that returns the values of a reading, in the metrics' units."""
 
     source: str
     read: Callable[[Any, Any], Numbers]
     field: Field | None = None
-    """What it reads where that is one field of NVML, which may be asked for with others."""
+    """The field that the call reads, if it is a single one, which can be batched with others."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """Metrics that one call gives together, with the ways to get them, the best first."""
+    """Metrics that come from one call, with the alternative calls, best first."""
 
     metrics: tuple[str, ...]
     ways: tuple[NvmlCall, ...]
     of_a_part: bool = False
-    """A MIG device has one of its own; the others are the whole GPU's."""
+    """Whether a MIG device has a value of its own; otherwise the value is the whole GPU's."""
     slow: bool = False
-    """Read once a second by a thread of its own instead of at every sample."""
+    """Whether a separate thread reads it once a second, instead of at every sample."""
     every_s: float = 1.0
-    """Seconds between two readings of a slow one."""
+    """Seconds between two reads, for slow readings."""
     watch: Callable[[], Watch] | None = None
-    """Makes what looks at the values of one GPU and says what is worth an event."""
+    """Creates the per-GPU check that turns values into events."""
 
 
 def call(nvml: Any, function: str, *arguments: Any) -> Any:
-    """Call a function of the binding; one it lacks fails as one that the driver lacks."""
-    found = getattr(nvml, function, None)
-    if found is None:
+    """Call a function of the binding; a missing one fails like one missing in the driver."""
+    method = getattr(nvml, function, None)
+    if method is None:
         raise nvml.NVMLError(FUNCTION_NOT_FOUND)
-    return found(*arguments)
+    return method(*arguments)
 
 
 def _utilization(nvml: Any, handle: Any) -> Numbers:
@@ -79,7 +79,7 @@ def _memory_v1(nvml: Any, handle: Any) -> Numbers:
 
 
 def field_way(source: str, number: int, per_unit: float) -> NvmlCall:
-    """A way that reads one field of NVML; ``per_unit`` of its unit are one."""
+    """A call that reads one NVML field; ``per_unit`` of its units are one of the metric's."""
     field = Field(number, per_unit)
 
     def read(nvml: Any, handle: Any) -> Numbers:
@@ -124,8 +124,8 @@ _SM, _MEMORY = 1, 2
 """``nvmlClockType_t``."""
 
 STEADY_S = 2.0
-"""Between two readings of what changes over seconds: the temperature, and the memory's clock, which
-follows the performance state; and of the PCIe traffic, whose calls block for 20 ms each."""
+"""Read interval, in seconds, of slowly changing values (temperature; the memory clock, which
+follows the performance state) and of PCIe traffic, whose calls block for 20 ms each."""
 
 READINGS = (
     Reading(
@@ -229,25 +229,25 @@ FACTS: dict[str, Callable[[Any, Any], Fact]] = {
     "persistence.enabled": lambda nvml, handle: bool(nvml.nvmlDeviceGetPersistenceMode(handle)),
     "xid.told": lambda nvml, handle: bool(nvml.nvmlDeviceGetSupportedEventTypes(handle) & _XID),
 }
-"""Facts that do not change during a run: bytes, watts, hertz, and the bus width in bits."""
+"""Facts that stay constant during a run, in bytes, watts, hertz; the bus width in bits."""
 
 
 _OF_THE_WHOLE = ("core.count", "memory.bus.width", "power.limit")
-"""Facts that a MIG device would have a part of, which NVML does not tell."""
+"""Facts of which a MIG device has a share that NVML does not report."""
 
 
 def facts(nvml: Any, handle: Any, mig: bool = False) -> dict[str, Fact]:
-    """Every fact of one GPU or MIG device; ``None`` for those that NVML does not give."""
-    found: dict[str, Fact] = {}
+    """Every fact of one GPU or MIG device; ``None`` where NVML has no value."""
+    values: dict[str, Fact] = {}
     for name, read in FACTS.items():
         if mig and name in _OF_THE_WHOLE:
-            found[name] = None
+            values[name] = None
             continue
         try:
-            found[name] = read(nvml, handle)
+            values[name] = read(nvml, handle)
         except nvml.NVMLError:
-            found[name] = None
-    return found
+            values[name] = None
+    return values
 
 
 @dataclass(frozen=True)
@@ -255,8 +255,8 @@ class GpuProcess:
     """A process that holds a context on a GPU."""
 
     pid: int
-    """As the host counts, also for a process in a container."""
+    """PID on the host, also for a process in a container."""
     used: int | None
-    """Device memory in bytes; ``None`` where the driver does not say."""
+    """Device memory in bytes; ``None`` if the driver does not report it."""
     kind: str
     """``compute`` or ``graphics``."""

@@ -1,7 +1,7 @@
-"""GPM of one GPU: true DRAM bandwidth and pipe activity, on a clock of its own.
+"""GPM of one GPU: true DRAM bandwidth and pipe activity, sampled on its own schedule.
 
-GPM is offered where a real pair of samples gives something, whatever the driver says of itself. It
-may go away and come back during a run.
+GPM counts as available if a real pair of samples has values, whatever the driver reports. It can
+disappear and come back during a run.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ from gpuwatch.telemetry.nvml.gpm_samples import GpmSamples, GpmUnsupported, Pair
 from gpuwatch.telemetry.nvml.hung_calls import unanswered
 
 RETRY_S, RETRY_LONGEST_S = 1.0, 10.0
-"""Until a failed GPM is tried again, in seconds: doubled at every failure up to the longest."""
+"""Delay before a failed GPM is retried, in seconds: doubles with every failure, up to a limit."""
 CALM_S = 60.0
-"""After working for this long, in seconds, a failure is a first one again."""
+"""After working for this many seconds, the next failure counts as the first."""
 PATIENCE_S = 1.0
-"""How long the first pair may hold up the start, in seconds; later it comes as a change."""
+"""How long the start waits for the first pair, in seconds; a later one arrives as a change."""
 
 
 class Gpm:
     """GPM of one GPU or MIG device.
 
-    One thread gives several of them their :meth:`turn`, at the latest when ``wake`` is set;
-    :meth:`run` is a thread for one alone. The rest is for others to call.
+    One thread calls :meth:`turn` of several of them, at the latest when ``wake`` is set;
+    :meth:`run` serves one alone. Other threads call the remaining methods.
     """
 
     def __init__(
@@ -57,9 +57,9 @@ class Gpm:
         wake: threading.Event,
     ) -> None:
         self.due = -math.inf
-        """When :meth:`turn` has something to do, in monotonic seconds."""
+        """When :meth:`turn` next has work, in monotonic seconds."""
         self.settled = threading.Event()
-        """Set when it is known whether GPM gives anything."""
+        """Set once it is known whether GPM has any values."""
         self.calling: tuple[str, float] | None = None
         """The call in progress and the monotonic time at which it began."""
         self._nvml = nvml
@@ -79,7 +79,7 @@ class Gpm:
         self._turned: int | None = None
         self._last_call = ""
         self._told: tuple[int, Mapping[str, str | None]] | None = None
-        """What the owner knows of the GPU that was opened last; ``None``: something else."""
+        """What the owner was last told, for which epoch; ``None`` after a change."""
         self._worked = False
         self._missed = False
         self._hurried = False
@@ -89,33 +89,33 @@ class Gpm:
 
     @property
     def idle(self) -> bool:
-        """Whether no call is in progress and nothing of the driver's is held."""
+        """Whether no call is in progress and no driver memory is held."""
         return self.calling is None and not self._pairs.held
 
     def begin(self, epoch: int) -> None:
-        """The GPU is there (again): find out what GPM gives; ``epoch`` goes with what is told."""
+        """Probe GPM after the GPU was opened; reports to the owner carry ``epoch``."""
         self.settled.clear()
         with self._lock:
             self._epoch = epoch
         self._wake.set()
 
     def rest(self) -> None:
-        """The GPU is gone: what was sampled of it counts no more."""
+        """Discard the samples of a lost GPU."""
         with self._lock:
             self._epoch = None
             self._sums = {}
         self._wake.set()
 
     def close(self) -> None:
-        """Have :meth:`run` end once its present call has returned."""
+        """Make :meth:`run` end after its current call."""
         self._closing = True
         self._wake.set()
 
     def hurry(self, now: float) -> None:
-        """Have a pair end now where none has since the last :meth:`taken`: an ask off the beat.
+        """Request a pair now if there is none since the last :meth:`taken`: a read off schedule.
 
-        The first asks are, before their beat is known, and a recording's last. One that asks more
-        often than GPM may be sampled is never held up.
+        These are the first reads, before the recorder's interval is known, and a recording's
+        last. A reader that is faster than GPM's minimum interval never waits.
         """
         if self._interval_s < SHORTEST_S:
             return
@@ -128,14 +128,14 @@ class Gpm:
             self._wake.set()
 
     def await_hurried(self, until: float) -> None:
-        """Wait for the pair that :meth:`hurry` asked for, at most until then (monotonic)."""
+        """Wait for the pair that :meth:`hurry` requested, at most until ``until`` (monotonic)."""
         if self._hurried:
             self._arrived.wait(max(0.0, until - time.monotonic()))
 
     def taken(self) -> dict[str, float]:
-        """Means over the pairs since the last call, by metric; empty where there is no fresh one.
+        """Means over the pairs since the last call, by metric; empty if no pair is fresh.
 
-        Each pair counts by its length. Belongs to the thread that samples.
+        Pairs are weighted by their length. Only the sampling thread calls this.
         """
         now = self._asked = time.monotonic()
         with self._lock:
@@ -145,7 +145,7 @@ class Gpm:
         return {metric: total / seconds for metric, (total, seconds) in sums.items()}
 
     def report_silence(self, now: float) -> None:
-        """Say so where a call has not returned for ``FRESH_S`` seconds."""
+        """Report a call that has not returned for ``FRESH_S`` seconds."""
         calling, epoch = self.calling, self._epoch
         if calling is not None and epoch is not None and now - calling[1] > FRESH_S:
             reason = unanswered(calling[0])
@@ -153,18 +153,18 @@ class Gpm:
             self._miss(f"{reason}; look for Xid errors in the kernel log")
 
     def run(self) -> None:
-        """Take one turn after the other until closed."""
+        """Take turns until closed."""
         self._wake = wake = threading.Event()
         while not self._closing:
             self.turn()
             wait_for_any((self,), wake)
 
     def free(self) -> None:
-        """Give back what is held of the driver's; when no turn is taken any more."""
+        """Release driver memory, after the last turn."""
         self._pairs.free()
 
     def turn(self) -> bool:
-        """Do what is due; what a pair gave is at :meth:`taken` and told to the owner. True."""
+        """Do what is due; values go to :meth:`taken`, availability to the owner. Returns True."""
         epoch = self._epoch
         if epoch != self._turned:
             self._pairs.free()
@@ -241,7 +241,7 @@ class Gpm:
             self._owner.announce(Event("gpm-back", "GPM gives values again", self._owner.id))
 
     def _failed(self, epoch: int, code: int) -> None:
-        """A call failed, or each metric did; the call was the last one."""
+        """Handle a failed call, or a pair in which every metric failed."""
         if epoch != self._epoch:
             return
         if code in LOST:
@@ -268,14 +268,16 @@ class Gpm:
         self._miss(f"{reason}; {hint_of(code)}")
         self.settled.set()
 
-    def _miss(self, why: str) -> None:
-        """Say once that GPM, which gave values, gives none."""
+    def _miss(self, reason: str) -> None:
+        """Report once that GPM stopped providing values."""
         if self._worked and not self._missed:
             self._missed = True
-            self._owner.announce(Event("gpm-lost", f"GPM gives no values: {why}", self._owner.id))
+            self._owner.announce(
+                Event("gpm-lost", f"GPM gives no values: {reason}", self._owner.id)
+            )
 
     def _refuse(self, epoch: int, reason: str) -> None:
-        """There is no GPM here until the GPU is opened anew."""
+        """Turn GPM off until the GPU is opened again."""
         self._pairs.free()
         self.due = math.inf
         self._tell(epoch, reason)
@@ -286,7 +288,7 @@ class Gpm:
         self._owner.tell_gpm(epoch, dict.fromkeys(METRICS, reason))
 
     def _watched(self, name: str, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Call so that others can see which call hangs and since when."""
+        """Make a call that other threads can see, with its start, if it hangs."""
         self._last_call = name
         self.calling = (name, time.monotonic())
         try:
@@ -296,7 +298,7 @@ class Gpm:
 
 
 def wait_for_any(gpms: Sequence[Gpm], wake: threading.Event) -> None:
-    """Until one of them has something to do, or ``wake`` is set; then it is not set any more."""
+    """Wait until one of them has work or ``wake`` is set; clears ``wake``."""
     due = min((gpm.due for gpm in gpms), default=math.inf)
     wake.wait(None if due == math.inf else max(0.0, due - time.monotonic()))
     wake.clear()

@@ -1,6 +1,6 @@
-"""What GPM (NVML's GPU performance monitoring) gives: numbers, units, what a value may be.
+"""GPM metrics (NVML's GPU performance monitoring): numbers, units, plausible values.
 
-Numbers and units are those of ``nvmlGpmMetricId_t`` in NVIDIA's ``nvml.h``. All of it is pure.
+Numbers and units are those of ``nvmlGpmMetricId_t`` in NVIDIA's ``nvml.h``. Pure functions.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from gpuwatch.telemetry.counters import OF_THE_WHOLE_GPU
 from gpuwatch.telemetry.nvml.errors import describe
 
 SHORTEST_S = 0.11
-"""Between two samples of a GPU, in seconds: GPM wants more than 0.1, and ten pairs a second at
-most cost little."""
+"""Minimum seconds between two samples of a GPU: GPM needs more than 0.1, and ten pairs a second
+cost little."""
 LONGEST_S = 1.0
-"""A recording with a longer interval gets the mean of several pairs."""
+"""Maximum period; a recording with a longer interval gets the mean of several pairs."""
 LEAD_S = 0.05
-"""How long before a sample of the recording the GPM sample is due, in seconds, so that a value is
-of the interval that it is recorded for."""
+"""How long before a recorded sample the GPM sample is taken, in seconds, so that its value belongs
+to the recorded interval."""
 HASTE_S = 0.02
-"""How long a sample of the recording that comes off the beat waits for a pair, in seconds."""
+"""How long an off-schedule sample of the recording waits for a pair, in seconds."""
 FRESH_S = 3.0
-"""Age in seconds up to which a pair counts; two samples farther apart than a period and this are
-no pair."""
+"""Maximum age of a usable pair, in seconds; two samples farther apart than a period plus this do
+not form a pair."""
 
 BANDWIDTH = "hw.gpu.memory.bandwidth"
 DRAM_ACTIVITY = "hw.gpu.dram.activity"
@@ -34,22 +34,22 @@ PCIE = ("hw.gpu.pcie.transmit", "hw.gpu.pcie.receive")
 
 _PERCENT, _MIB = 0.01, 2.0**20
 _OVER_PERCENT = 101.0
-"""Two samples are not taken at one instant on the whole GPU: a full pipe may show a little more
-than 100, which is 100."""
+"""The two samples are not taken at one instant across the GPU, so a full pipe can read slightly
+over 100; it is clipped to 100."""
 _MOST_MIB = 1e13 / _MIB
-"""10 TB/s, more than the links of any GPU move: what a wrapped counter gives, not a rate."""
+"""10 TB/s, more than any GPU's links: a higher value is a wrapped counter, not a rate."""
 
 
 @dataclass(frozen=True)
 class GpmMetric:
-    """A metric of GPM and what gpuwatch calls it."""
+    """A GPM metric and gpuwatch's name for it."""
 
     number: int
     name: str
-    """NVML's own, without ``NVML_GPM_METRIC_``."""
+    """NVML's name, without ``NVML_GPM_METRIC_``."""
     metric: str
     scale: float
-    """To gpuwatch's unit from percent or MiB/s."""
+    """Factor from percent or MiB/s to gpuwatch's unit."""
 
     @property
     def source(self) -> str:
@@ -58,7 +58,7 @@ class GpmMetric:
 
 @dataclass(frozen=True)
 class Reading:
-    """A value in the metric's unit, or ``None`` and why there is none."""
+    """A value in the metric's unit, or ``None`` and the reason."""
 
     value: Value
     reason: str | None = None
@@ -78,12 +78,12 @@ WANTED = (
     GpmMetric(60, "NVLINK_TOTAL_RX_PER_SEC", "hw.gpu.nvlink.receive", _MIB),
 )
 METRICS = (*(wanted.metric for wanted in WANTED), BANDWIDTH)
-"""Every metric that GPM may give."""
+"""Every metric that GPM can provide."""
 _SOURCES = {wanted.metric: wanted.source for wanted in WANTED}
 
 
 def source_of(metric: str, peak: Peak) -> str:
-    """Where a metric's values come from; for the bandwidth that names the peak as well."""
+    """The source of a metric's values; for the bandwidth it includes the peak."""
     if metric != BANDWIDTH:
         return _SOURCES[metric]
     share = _SOURCES[DRAM_ACTIVITY]
@@ -93,9 +93,9 @@ def source_of(metric: str, peak: Peak) -> str:
 
 
 def judged(wanted: GpmMetric, code: int, raw: float, mig: bool = False) -> Reading:
-    """What one metric's own return code and value (percent or MiB/s) are worth.
+    """Check one metric's return code and value (percent or MiB/s).
 
-    PCIe and NVLink are no MIG device's own: ``nvml.h`` calls them the traffic of the GPU.
+    PCIe and NVLink are never a MIG device's own: ``nvml.h`` calls them the traffic of the GPU.
     """
     percent = wanted.scale == _PERCENT
     if mig and not percent:
@@ -111,9 +111,9 @@ def judged(wanted: GpmMetric, code: int, raw: float, mig: bool = False) -> Readi
 
 
 def with_bandwidth(readings: Mapping[str, Reading], peak: Peak, no_peak: str) -> dict[str, Reading]:
-    """The readings and, from the share of the peak DRAM bandwidth, the bandwidth in bytes/s.
+    """Add the bandwidth in bytes/s, from the share of the peak DRAM bandwidth.
 
-    Where the peak is unknown ``no_peak`` says why.
+    ``no_peak`` is the reason if the peak is unknown.
     """
     share = readings[DRAM_ACTIVITY]
     if peak.value is None:
@@ -126,17 +126,17 @@ def with_bandwidth(readings: Mapping[str, Reading], peak: Peak, no_peak: str) ->
 
 
 def period(interval_s: float) -> float:
-    """Seconds between two samples for a recording with this interval."""
+    """Seconds between two GPM samples for a recording with this interval."""
     if interval_s <= LONGEST_S:
         return max(interval_s, SHORTEST_S)
     return interval_s / math.ceil(interval_s / LONGEST_S)
 
 
 def due(taken: float, tick: float | None, interval_s: float) -> float:
-    """When the sample after the one at ``taken`` is due; ``tick``: when the recording last asked.
+    """When the sample after the one at ``taken`` is due; ``tick`` is the recorder's last read.
 
-    Monotonic seconds. The GPM samples lie a little before the recording's where it asks regularly
-    and not more often than GPM may be.
+    In monotonic seconds. GPM samples are taken shortly before the recorder's, as long as it reads
+    regularly and not faster than GPM's minimum interval.
     """
     step = period(interval_s)
     if tick is None or interval_s < SHORTEST_S or taken - tick > 2 * interval_s:

@@ -1,4 +1,4 @@
-"""What GPM wants of the GPU whose it is, and what a person can do where it fails."""
+"""GPM requirements of one GPU, and hints for failures."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from gpuwatch.telemetry.nvml.errors import NO_PERMISSION, describe
 
 
 class Owner(Protocol):
-    """The GPU whose GPM this is."""
+    """The GPU that owns the GPM."""
 
     id: str
     handle: Any
 
     def lose(self, code: int) -> None:
-        """A call answered that the GPU is gone."""
+        """Handle a call that reported the GPU as gone."""
 
     def tell_gpm(self, epoch: int, reasons: Mapping[str, str | None]) -> None:
-        """Why GPM does not give these metrics, ``None`` for those that it gives; from then on."""
+        """Why GPM has no values for these metrics from now on, ``None`` for those that it has."""
 
     def announce(self, event: Event) -> None:
-        """Something happened that the session shall say."""
+        """Record an event in the session."""
 
 
 def hint_of(code: int) -> str:
-    """How to fix a GPM that failed during a run with this ``nvmlReturn_t``."""
+    """How to fix GPM when it fails during a run with this ``nvmlReturn_t``."""
     hint = (
         "record from outside containers, where it may be taken back, or ask the administrator"
         if code == NO_PERMISSION

@@ -1,6 +1,6 @@
-"""GPM's calls: two samples of a GPU, and what happened between them.
+"""GPM's calls: two samples of a GPU, and the metrics between them.
 
-Every method raises ``NVMLError`` as the binding does, except where it says otherwise.
+Every method raises ``NVMLError`` like the binding unless stated otherwise.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class GpmUnsupported(Exception):
 
 @dataclass(frozen=True)
 class Pair:
-    """What two samples gave: (return code, value) in the order of ``WANTED``."""
+    """The metrics between two samples: (return code, value) in the order of ``WANTED``."""
 
     begin: float
     end: float
@@ -33,9 +33,9 @@ class Pair:
 
 
 class GpmSamples:
-    """The samples of one GPU or GPU instance; belongs to one thread.
+    """The samples of one GPU or GPU instance; for use by one thread.
 
-    Two samples are held and used in turn: the later one of a pair is the next pair's first.
+    Two sample buffers are used in turn: the second sample of a pair is the first of the next.
     """
 
     def __init__(self, nvml: Any, watched: Watched, mig: bool) -> None:
@@ -60,13 +60,13 @@ class GpmSamples:
 
     @property
     def held(self) -> bool:
-        """Whether memory of the driver is held."""
+        """Whether driver memory is held."""
         return bool(self._samples)
 
     def aim(self, handle: Any) -> None:
-        """Ask whether the GPU has GPM and get two samples; a MIG device is read through its GPU.
+        """Check for GPM and allocate two samples; a MIG device is read through its GPU.
 
-        Raises ``GpmUnsupported`` where it has not.
+        Raises ``GpmUnsupported`` if the GPU has no GPM.
         """
         target, instance = handle, 0
         if self._mig:
@@ -81,7 +81,7 @@ class GpmSamples:
         self._target = target
 
     def take(self) -> Pair | None:
-        """Take a sample; the pair that it ends, or ``None`` for the first."""
+        """Take a sample; returns the pair that it completes, or ``None`` for the first."""
         begin, earlier, later = self._first, self._samples[0], self._samples[1]
         if self._mig:
             self._call("nvmlGpmMigSampleGet", self._target, self._instance, later)
@@ -98,11 +98,11 @@ class GpmSamples:
         return Pair(begin, self._first, raw)
 
     def drop(self) -> None:
-        """The next sample is the first of a pair."""
+        """Make the next sample the first of a pair."""
         self._first = None
 
     def free(self) -> None:
-        """Give back what is held; :meth:`aim` comes next. Does not raise."""
+        """Release driver memory; :meth:`aim` comes next. Never raises."""
         self.drop()
         self._target = None
         while self._samples:

@@ -1,4 +1,4 @@
-"""One GPU as NVML shows it: what can be read, what cannot and why, whether it is there at all."""
+"""One GPU through NVML: available readings, reasons for missing ones, and loss of the GPU."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from gpuwatch.telemetry.nvml.process_utilization import ProcessShares
 from gpuwatch.telemetry.nvml.processes import ProcessLists
 
 RETRY_S = 1.0
-"""How long a failed call is left alone, in seconds."""
+"""Delay before a failed call is retried, in seconds."""
 
 
 class Gpu:
-    """A GPU or MIG device. One thread reads the fast readings, another the slow ones, one GPM.
+    """A GPU or MIG device. One thread reads the fast readings, one the slow ones, one GPM.
 
-    ``reopen`` gives the handle anew, by UUID where that is known; it raises ``NVMLError``.
-    ``peak`` is that of the DRAM bandwidth. GPM is sampled for a recording every ``interval_s``
-    seconds; for ``None`` it is not.
+    ``reopen`` returns a new handle, by UUID if that is known; it raises ``NVMLError``. ``peak`` is
+    the peak DRAM bandwidth. GPM is sampled for a recording every ``interval_s`` seconds, or not at
+    all for ``None``.
     """
 
     def __init__(
@@ -47,11 +47,11 @@ class Gpu:
         self.id = device.id
         self.reopen = reopen
         self.lost: str | None = "the GPU has not answered yet"
-        """Why no call is made on this GPU; ``None`` while it is there."""
+        """Why no calls are made on this GPU; ``None`` while it is present."""
         self.fast_call = ""
-        """The newest call of the fast readings."""
+        """The most recent call of the fast readings."""
         self.calling: tuple[str, float] | None = None
-        """The slow call in progress and the monotonic time at which it began."""
+        """The slow call in progress and its start in monotonic seconds."""
         self.handle = handle
         self._nvml = nvml
         self._journal = journal
@@ -60,9 +60,9 @@ class Gpu:
         self._announced = False
         self._processes = ProcessLists(nvml, self._watched)
         readings = (*READINGS, *HEALTH)
-        of_the_whole = [each for each in readings if is_mig(device) and not each.of_a_part]
-        self._of_the_whole = frozenset(name for each in of_the_whole for name in each.metrics)
-        self.probes = tuple(Probe(each) for each in readings if each not in of_the_whole)
+        of_the_whole = [reading for reading in readings if is_mig(device) and not reading.of_a_part]
+        self._of_the_whole = frozenset(name for reading in of_the_whole for name in reading.metrics)
+        self.probes = tuple(Probe(reading) for reading in readings if reading not in of_the_whole)
         self._fast = tuple(probe for probe in self.probes if not probe.reading.slow)
         self._slow = tuple(probe for probe in self.probes if probe.reading.slow)
         self._contested = tuple(probe for probe in self._slow if probe.reading.metrics[0] in PCIE)
@@ -81,30 +81,30 @@ class Gpu:
             (probe, tuple(enumerate(self._place[name] for name in probe.reading.metrics)))
             for probe in self.probes
         ]
-        """Of each probe: which of its values is which of the channels."""
+        """For each probe, pairs of (index of the value, index of the channel)."""
         self.gpm = (
             Gpm(nvml, self, interval_s, peak, device, gpm_wake) if interval_s is not None else None
         )
 
     @property
     def epoch(self) -> int:
-        """Another one whenever the GPU was opened or lost."""
+        """Changes whenever the GPU is opened or lost."""
         return self._epoch
 
     @property
     def channels(self) -> tuple[Channel, ...]:
-        """The channels as they are now, in the catalogue's order."""
+        """The current channels, in the catalogue's order."""
         with self._lock:
             return tuple(self._channels[name] for name in self._order)
 
     @property
     def processes(self) -> tuple[GpuProcess, ...] | None:
-        """The processes on this GPU; ``None`` where that is not known, or no longer."""
+        """The processes on this GPU; ``None`` if unknown or outdated."""
         return self._processes.listed
 
     @property
     def process_shares(self) -> ProcessShares:
-        """How much of this GPU's time each process used during about the last second."""
+        """The share of this GPU's time that each process used during about the last second."""
         if self.lost is not None:
             return ProcessShares({}, self.lost)
         return self._processes.shares
@@ -112,24 +112,24 @@ class Gpu:
     def values(self, since: float) -> list[Value]:
         """Every channel's value, if read after ``since`` (monotonic) or slow and still fresh.
 
-        What GPM gave since the call before is given once.
+        GPM's values since the last call are returned only once.
         """
         now = time.monotonic()
         by_gpm = self.gpm.taken() if self.gpm is not None else {}
-        given: list[Value] = [None] * len(self._order)
+        result: list[Value] = [None] * len(self._order)
         if self.lost is not None:
-            return given
+            return result
         for probe, places in self._places:
             if probe.at >= (now - probe.fresh_s if probe.fresh_s else since):
                 values = probe.values
                 for k, place in places:
-                    given[place] = values[k]
+                    result[place] = values[k]
         for name in self._by_gpm if self.gpm is not None else ():
-            given[self._place[name]] = by_gpm.get(name)
-        return given
+            result[self._place[name]] = by_gpm.get(name)
+        return result
 
     def read_fast(self) -> None:
-        """Read the fast readings that are not waiting for another try."""
+        """Read the fast readings that are not waiting for a retry."""
         if self.lost is None:
             self._read(self._fast, watched=False)
 
@@ -142,7 +142,7 @@ class Gpu:
                 self.lose(error.code)
 
     def open(self) -> None:
-        """Get the handle if there is none, try every reading; for the start and after a loss."""
+        """Get a handle if there is none and try every reading, at the start and after a loss."""
         with self._lock:
             self._epoch += 1
             epoch = self._epoch
@@ -170,7 +170,7 @@ class Gpu:
             self._read(self._contested, watched=True)
 
     def lose(self, code: int) -> None:
-        """Note that the GPU is gone: all its channels unavailable, once one event."""
+        """Mark the GPU as gone: all channels unavailable, and one event for the loss."""
         meaning = describe(code)
         with self._lock:
             self._epoch += 1
@@ -185,13 +185,13 @@ class Gpu:
             self.announce(Event("gpu-lost", f"{meaning.reason}; {meaning.hint}", self.id))
 
     def announce(self, event: Event) -> None:
-        """Have an event told with the next sample."""
+        """Queue an event for the next sample."""
         self._journal.events.append(event)
 
     def tell_gpm(self, epoch: int, reasons: Mapping[str, str | None]) -> None:
-        """Why GPM does not give a metric, ``None`` where it does; of a GPU opened since: nothing.
+        """Why GPM does not provide a metric, ``None`` if it does; ignored for an old ``epoch``.
 
-        PCIe is GPM's from its first value on; until then NVML's own glimpse is shown.
+        PCIe comes from GPM from its first value on; until then NVML's own 20 ms window is shown.
         """
         with self._lock:
             if epoch != self._epoch:
@@ -206,7 +206,7 @@ class Gpu:
                     self._set(name, self._gpm_sources[name], reason)
 
     def report_silence(self, slow: bool, reason: str) -> None:
-        """A call hangs: its readings' channels are unavailable until a call returns."""
+        """Mark a hanging call's channels as unavailable until a call returns."""
         with self._lock:
             if self.lost is not None:
                 return
@@ -217,7 +217,7 @@ class Gpu:
                     self._set(name, probe.source, reason)
 
     def _read(self, probes: Sequence[Probe | None], watched: bool) -> bool:
-        """Read each, ``None`` being the processes; whether the GPU is still there."""
+        """Read every probe (``None`` stands for the processes); whether the GPU is still there."""
         try:
             answers = together(self._nvml, self.handle, probes, self._watched) if watched else {}
             for probe in probes:
@@ -231,7 +231,7 @@ class Gpu:
         return True
 
     def _attempt(self, probe: Probe, watched: bool, answers: dict[int, Any]) -> None:
-        """Call once, or in the order of the ways until one works that has not been tried yet."""
+        """Make the call; until one has worked, try the alternatives in order."""
         epoch = self._epoch
         ways = probe.reading.ways
         while True:
@@ -286,7 +286,7 @@ class Gpu:
                 self._set(name, probe.source, f"{tried}: {describe(code).reason}")
 
     def _reason(self, metric: str) -> str | None:
-        """Why a metric is unavailable before anything was read."""
+        """Why a metric is unavailable before the first read."""
         return OF_THE_WHOLE_GPU if metric in self._of_the_whole else self.lost
 
     def _set(self, metric: str, source: str, reason: str | None) -> None:
@@ -299,7 +299,7 @@ class Gpu:
             self._journal.changes.append(Change(channel))
 
     def _watched(self, name: str, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Call on the slow thread, so that others can see which call hangs and since when."""
+        """Call on the slow thread; other threads see which call hangs and since when."""
         self.calling = (name.removeprefix("NVML "), time.monotonic())
         try:
             return function(*arguments)

@@ -1,4 +1,4 @@
-"""The health of a GPU: what holds its clocks down, memory errors, the driver's mean of the power.
+"""GPU health: clock throttling, memory errors, the driver's mean power.
 
 Bits and their meanings are those of ``nvmlClocksEventReason*`` in NVIDIA's ``nvml.h``.
 """
@@ -11,10 +11,10 @@ from typing import Any
 from gpuwatch.telemetry.nvml.fields import Numbers, NvmlCall, Reading, call, field_way
 
 QUIET_S = 5.0
-"""Shortest time in seconds between two events about one GPU's clocks."""
+"""Minimum seconds between two events about one GPU's clocks."""
 
 ECC_S = 5.0
-"""Between two looks at the counts of memory errors, in seconds."""
+"""Interval between two reads of the memory error counts, in seconds."""
 
 _POWER_CAP, _HW_SLOWDOWN, _SW_THERMAL, _HW_THERMAL, _POWER_BRAKE = 0x4, 0x8, 0x20, 0x40, 0x80
 
@@ -28,8 +28,8 @@ HARMFUL = {
     0x200: "board limit",
     0x400: "reliability limit",
 }
-"""Reasons that hold the clocks down against the user's will. An idle GPU (1) and clocks that were
-set (2, 0x100) are none."""
+"""Reasons that hold the clocks down against the user's will. Excludes an idle GPU (1) and clocks
+that the user set (2, 0x100)."""
 
 _CORRECTED, _UNCORRECTED, _VOLATILE = 0, 1, 0
 
@@ -37,8 +37,8 @@ _CORRECTED, _UNCORRECTED, _VOLATILE = 0, 1, 0
 def by_power(reasons: int) -> bool:
     """Whether power holds the clocks down.
 
-    A hardware slowdown without a more precise bit stands for the power brake, or a draw that is
-    too high; with the thermal bit it is heat.
+    A hardware slowdown without a more precise bit means the power brake or too high a draw; with
+    the thermal bit it means heat.
     """
     slowdown = reasons & _HW_SLOWDOWN and not reasons & _HW_THERMAL
     return bool(reasons & (_POWER_CAP | _POWER_BRAKE) or slowdown)
@@ -50,14 +50,14 @@ def by_heat(reasons: int) -> bool:
 
 
 class ClockWatch:
-    """Tells when the set of harmful reasons changed, at most once in ``QUIET_S`` seconds."""
+    """Reports changes in the set of harmful reasons, at most once in ``QUIET_S`` seconds."""
 
     def __init__(self) -> None:
         self._told = 0
         self._told_at = -math.inf
 
     def __call__(self, values: Numbers, now: float) -> list[tuple[str, str]]:
-        """Events as (kind, text); the reasons are the third value, ``now`` monotonic seconds."""
+        """Events as (kind, text); ``values[2]`` is the bitmask, ``now`` is monotonic seconds."""
         reasons = int(values[2]) & sum(HARMFUL)
         if reasons == self._told or now - self._told_at < QUIET_S:
             return []
@@ -68,13 +68,13 @@ class ClockWatch:
 
 
 class ErrorWatch:
-    """Tells when memory errors were added that could not be corrected."""
+    """Reports new memory errors that could not be corrected."""
 
     def __init__(self) -> None:
         self._known: int | None = None
 
     def __call__(self, values: Numbers, now: float) -> list[tuple[str, str]]:
-        """Events as (kind, text); uncorrected errors are the second value."""
+        """Events as (kind, text). ``values[1]`` counts the uncorrected errors."""
         count = int(values[1])
         before, self._known = self._known, count
         if before is None or count <= before:

@@ -1,4 +1,4 @@
-"""Calls into the driver that do not return: which, since when, and what is said of them. Pure."""
+"""Driver calls that do not return: which, since when, and the events about them. Pure."""
 
 from __future__ import annotations
 
@@ -8,31 +8,31 @@ from gpuwatch.telemetry.base import Event
 from gpuwatch.telemetry.nvml.probe import FRESH_S
 
 Call = tuple[str, float]
-"""Its name and the monotonic time at which it began."""
+"""Name of the call and its start in monotonic seconds."""
 Place = tuple[str, bool]
-"""The GPU's id, and whether it is its slow thread that waits."""
+"""The GPU's id, and whether its slow thread is the one that waits."""
 
 
 def unanswered(name: str) -> str:
-    """The reason of what a call should have given, after ``FRESH_S`` seconds."""
+    """Reason for the values missing after ``FRESH_S`` seconds without an answer."""
     return f"{name} has not answered for over {FRESH_S:g} s"
 
 
 class HungCalls:
-    """Turns the calls in progress into events: one when a call hangs, one when it returned."""
+    """Turns calls in progress into events: one when a call hangs, one when it returns."""
 
     def __init__(self) -> None:
         self._told: dict[Place, Call] = {}
 
     def seen(self, calls: Mapping[Place, Call], lost: Iterable[str], now: float) -> list[Event]:
-        """Events since the last call. A GPU that is lost (ids) answers no more: no event."""
+        """Events since the last call. ``lost`` (ids) are lost GPUs, whose calls raise no event."""
         events = []
-        gone = set(lost)
-        for place, told in list(self._told.items()):
-            if calls.get(place) != told:
+        lost_ids = set(lost)
+        for place, hung in list(self._told.items()):
+            if calls.get(place) != hung:
                 del self._told[place]
-                if place[0] not in gone:
-                    text = f"{told[0]} answered after {now - told[1]:.0f} s"
+                if place[0] not in lost_ids:
+                    text = f"{hung[0]} answered after {now - hung[1]:.0f} s"
                     events.append(Event("nvml-back", text, place[0]))
         for place, call in calls.items():
             if now - call[1] > FRESH_S and place not in self._told:

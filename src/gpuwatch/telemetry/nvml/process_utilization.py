@@ -1,4 +1,4 @@
-"""How much of a GPU's time each process used, as NVML samples it."""
+"""Share of a GPU's time per process, as sampled by NVML."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ _BEGUN = "not read yet"
 
 @dataclass(frozen=True)
 class ProcessShares:
-    """The share of time, from 0 to 1, in which kernels of each process ran."""
+    """The share of time, from 0 to 1, in which each process had kernels running."""
 
     by_pid: Mapping[int, float]
-    """Host PIDs; a process that is not here was idle."""
+    """By host PID; a missing process was idle."""
     reason: str | None = None
-    """Why nothing is known; ``None`` where it is."""
+    """Why the shares are unknown; ``None`` if they are known."""
 
 
 class ProcessUtilization:
-    """Reads one GPU's samples, each time those since the newest that was seen.
+    """Reads one GPU's samples since the newest one seen.
 
-    With 0 as that moment the driver answers with means over a past that nobody asked for, so the
-    first call asks for what comes after now.
+    Asked for samples since 0, the driver returns means over an arbitrary past, so the first call
+    asks for samples from now on.
     """
 
     def __init__(self) -> None:
@@ -43,7 +43,7 @@ class ProcessUtilization:
     def read(self, nvml: Any, handle: Any) -> None:
         """Take in the samples since the last call.
 
-        Raises ``NVMLError`` for what may pass, and for what concerns the whole GPU.
+        Raises ``NVMLError`` for temporary failures and for those of the whole GPU.
         """
         if self._for_good is not None:
             return
@@ -53,7 +53,7 @@ class ProcessUtilization:
         try:
             samples = call(nvml, FUNCTION, handle, self._since_us)
         except nvml.NVMLError as error:
-            # The binding raises success where there are no samples.
+            # The binding raises "success" if there are no samples.
             if error.value in (NOT_FOUND, _SUCCESS):
                 samples = ()
             elif error.value in PERMANENT:
@@ -65,11 +65,13 @@ class ProcessUtilization:
                 raise
         if first:
             return
-        found: dict[int, list[float]] = defaultdict(list)
+        by_pid: dict[int, list[float]] = defaultdict(list)
         newest = self._since_us
         for sample in samples:
             if sample.pid and sample.smUtil <= 100 and sample.timeStamp > self._since_us:
-                found[sample.pid].append(sample.smUtil / 100)
+                by_pid[sample.pid].append(sample.smUtil / 100)
                 newest = max(newest, sample.timeStamp)
         self._since_us = newest
-        self.shares = ProcessShares({pid: sum(each) / len(each) for pid, each in found.items()})
+        self.shares = ProcessShares(
+            {pid: sum(shares) / len(shares) for pid, shares in by_pid.items()}
+        )

@@ -1,4 +1,4 @@
-"""The processes on one GPU as NVML lists them, and how much of its time each used."""
+"""The processes on one GPU as listed by NVML, and the share of its time that each used."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from gpuwatch.telemetry.nvml.probe import FRESH_S, GpuLost
 from gpuwatch.telemetry.nvml.process_utilization import FUNCTION, ProcessShares, ProcessUtilization
 
 DRAWING_S = 5.0
-"""Between two looks at the processes that draw, in seconds; at those that compute: each round."""
+"""Interval between two listings of graphics processes, in seconds; compute: every round."""
 
 
 class ProcessLists:
-    """Read by the GPU's slow thread; asked by others.
+    """Process lists, read by the GPU's slow thread and used by others.
 
     ``watched(name, function, *arguments)`` makes a call. Reading raises ``GpuLost``.
     """
@@ -37,22 +37,22 @@ class ProcessLists:
 
     @property
     def listed(self) -> tuple[GpuProcess, ...] | None:
-        """The processes; ``None`` where they are not known, or no longer."""
-        known = self._listed
-        if known is None or time.monotonic() - known[0] > FRESH_S:
+        """The processes; ``None`` if unknown or outdated."""
+        listing = self._listed
+        if listing is None or time.monotonic() - listing[0] > FRESH_S:
             return None
-        return known[1]
+        return listing[1]
 
     @property
     def shares(self) -> ProcessShares:
-        """How much of the GPU's time each process used during about the last second."""
-        known = self._utilization.shares
-        if known.reason is None and time.monotonic() - self._utilization_at > FRESH_S:
+        """The share of the GPU's time that each process used during about the last second."""
+        latest = self._utilization.shares
+        if latest.reason is None and time.monotonic() - self._utilization_at > FRESH_S:
             return ProcessShares({}, f"{FUNCTION} has not answered for over {FRESH_S:g} s")
-        return known
+        return latest
 
     def forget(self) -> None:
-        """The GPU is gone, or looked at anew: what is being read now counts no more."""
+        """Discard the lists and any read in progress: the GPU is gone or was reopened."""
         with self._lock:
             self._generation += 1
             self._refused = False
@@ -60,7 +60,7 @@ class ProcessLists:
             self._drawing, self._drawing_due = [], -math.inf
 
     def read(self, handle: Any) -> None:
-        """The processes of both kinds; those with graphics alone are missed where unsupported."""
+        """List compute and graphics processes; graphics only where the driver supports it."""
         if self._refused:
             return
         generation = self._generation
@@ -93,7 +93,7 @@ class ProcessLists:
         return [GpuProcess(p.pid, p.usedGpuMemory, kind.lower()) for p in listed]
 
     def read_shares(self, handle: Any) -> None:
-        """How much of the GPU's time the processes used since the last call."""
+        """Read the share of GPU time per process since the last call."""
         try:
             self._watched(FUNCTION, self._utilization.read, self._nvml, handle)
         except self._nvml.NVMLError as error:

@@ -1,4 +1,4 @@
-"""Which GPUs there are, and which of them a selection by index or UUID means."""
+"""The GPUs of this machine, and selection among them by index or UUID."""
 
 from __future__ import annotations
 
@@ -10,72 +10,71 @@ from gpuwatch.core.lazy_dataclass import dataclass
 
 @dataclass(frozen=True)
 class Found:
-    """A GPU or MIG device, perhaps one that cannot be opened just now."""
+    """A GPU or MIG device, possibly one that cannot be opened right now."""
 
     id: str
     uuid: str | None
     name: str
     handle: Any
-    """``None`` where NVML did not give it."""
+    """``None`` if NVML did not provide one."""
     index: int
-    """NVML's index of the GPU; for a MIG device that of its parent."""
+    """NVML's index of the GPU, or of a MIG device's parent."""
     parent: str | None = None
-    """UUID of the GPU that a MIG device is a part of."""
+    """UUID of a MIG device's GPU."""
     old_name: str | None = None
-    """``MIG-GPU-UUID/INSTANCE/COMPUTE``: what drivers before R470 call a MIG device."""
+    """``MIG-GPU-UUID/INSTANCE/COMPUTE``: a MIG device's name in drivers before R470."""
 
 
 def present(nvml: Any) -> list[Found]:
-    """Every GPU by NVML's index. Raises ``NVMLError`` where not even their number is known."""
+    """Every GPU by NVML's index. Raises ``NVMLError`` if even the number of GPUs is unknown."""
     return [_at(nvml, index) for index in range(nvml.nvmlDeviceGetCount())]
 
 
 def select(nvml: Any, found: Sequence[Found], wanted: Sequence[str | int] | None) -> list[Found]:
-    """The GPUs named by index, UUID or a UUID's unique beginning; all for ``None``.
+    """The GPUs with these indexes, UUIDs or unique UUID prefixes; ``None`` selects all.
 
-    A MIG device is named by its UUID, or as drivers before R470 call it. Raises ``ValueError``,
-    which says what exists, for a selection that means no GPU or more than one; one named twice is
-    taken once.
+    A MIG device is selected by its UUID or its name in drivers before R470. Duplicates are taken
+    once. Raises ``ValueError``, listing what exists, for a name that matches no GPU or several.
     """
     if wanted is None:
         return list(found)
     chosen: dict[str, Found] = {}
     for name in wanted:
-        one = _one(nvml, found, str(name).strip())
-        chosen.setdefault(one.id, one)
+        gpu = _one(nvml, found, str(name).strip())
+        chosen.setdefault(gpu.id, gpu)
     return list(chosen.values())
 
 
 def parts(nvml: Any, gpu: Found) -> list[Found]:
-    """The MIG devices of a GPU; none where it has no MIG."""
+    """The MIG devices of a GPU; none without MIG."""
     try:
         if gpu.handle is None or not nvml.nvmlDeviceGetMigMode(gpu.handle)[0]:
             return []
-        most = nvml.nvmlDeviceGetMaxMigDeviceCount(gpu.handle)
+        limit = nvml.nvmlDeviceGetMaxMigDeviceCount(gpu.handle)
     except nvml.NVMLError:
         return []
-    found = []
-    for number in range(most):
+    devices = []
+    for number in range(limit):
         try:
             handle = nvml.nvmlDeviceGetMigDeviceHandleByIndex(gpu.handle, number)
             instance = nvml.nvmlDeviceGetGpuInstanceId(handle)
             compute = nvml.nvmlDeviceGetComputeInstanceId(handle)
-        except nvml.NVMLError:  # fewer than there may be
+        except nvml.NVMLError:  # fewer devices than the maximum
             continue
         uuid, name = _identity(nvml, handle)
         old_name = f"MIG-{gpu.uuid}/{instance}/{compute}"
         id = f"gpu{gpu.index}.mig{number}"
-        found.append(Found(id, uuid, name, handle, gpu.index, gpu.uuid, old_name))
-    return found
+        devices.append(Found(id, uuid, name, handle, gpu.index, gpu.uuid, old_name))
+    return devices
 
 
 def named(text: str, among: Sequence[Found]) -> list[Found]:
-    """Those whose UUID or old name ``text`` is, else whose UUID begins with it."""
+    """Devices with this UUID or old name, otherwise those whose UUID starts with it."""
     wanted = text.lower()
-    whole = [each for each in among if wanted in (_lower(each.uuid), _lower(each.old_name))]
-    if whole or wanted in ("", "gpu-", "mig-"):
-        return whole
-    return [each for each in among if _lower(each.uuid).startswith(wanted)]
+    exact = [device for device in among if wanted in (_lower(device.uuid), _lower(device.old_name))]
+    if exact or wanted in ("", "gpu-", "mig-"):
+        return exact
+    return [device for device in among if _lower(device.uuid).startswith(wanted)]
 
 
 def _lower(text: str | None) -> str:
@@ -91,7 +90,7 @@ def _at(nvml: Any, index: int) -> Found:
 
 
 def _identity(nvml: Any, handle: Any) -> tuple[str | None, str]:
-    """UUID and name, as far as they can be had."""
+    """UUID and name, as far as available."""
     uuid: str | None = None
     name = "unknown GPU"
     try:
@@ -104,13 +103,13 @@ def _identity(nvml: Any, handle: Any) -> tuple[str | None, str]:
 
 def _one(nvml: Any, found: Sequence[Found], name: str) -> Found:
     if name.isdecimal():
-        fits = [gpu for gpu in found if gpu.index == int(name)]
+        matches = [gpu for gpu in found if gpu.index == int(name)]
     elif name.upper().startswith("MIG-"):
-        fits = named(name, [part for gpu in found for part in parts(nvml, gpu)])
+        matches = named(name, [part for gpu in found for part in parts(nvml, gpu)])
     else:
-        fits = named(name if name.upper().startswith("GPU-") else f"GPU-{name}", found)
-    if len(fits) == 1:
-        return fits[0]
-    there = ", ".join(f"{gpu.index} ({gpu.uuid or 'UUID unknown'}: {gpu.name})" for gpu in found)
-    problem = "means more than one GPU" if fits else "is no GPU of this machine"
-    raise ValueError(f"{name!r} {problem}; there are: {there or 'none'}")
+        matches = named(name if name.upper().startswith("GPU-") else f"GPU-{name}", found)
+    if len(matches) == 1:
+        return matches[0]
+    choices = ", ".join(f"{gpu.index} ({gpu.uuid or 'UUID unknown'}: {gpu.name})" for gpu in found)
+    problem = "matches several GPUs" if matches else "matches no GPU of this machine"
+    raise ValueError(f"{name!r} {problem}; there are: {choices or 'none'}")

@@ -1,9 +1,9 @@
 """NVIDIA GPUs through NVML: fast readings at every sample, slow ones once a second.
 
-Fast readings run on a thread beside the caller, so that a call that hangs costs a sample a
-quarter of a second once and then nothing; on several where one cannot keep up with the interval.
-Slow ones run on another for all GPUs, and on one of its own for a GPU that is slow, hangs or is
-lost; so does GPM.
+Fast readings run on a thread beside the caller, so that a hanging call delays one sample by a
+quarter of a second and no later ones. More threads are added if one cannot keep up with the
+interval. Slow readings of all GPUs share another thread; a GPU that is slow, hangs or is lost gets
+its own. The same holds for GPM.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from gpuwatch.telemetry.polling.worker_pool import WorkerPool
 __all__ = ["GpuProcess", "NvmlSource", "Unavailable", "open_nvml"]
 
 SAMPLE_PATIENCE_S = 0.25
-"""How long one GPU may hold up a sample, in seconds, before it is left out."""
+"""How long one GPU may delay a sample, in seconds, before it is left out."""
 ROUND_SHARE = 0.25
-"""Of the interval: within it the fast readings of all GPUs shall be done."""
+"""Share of the interval within which the fast readings of all GPUs should finish."""
 RESTART_S = 5.0
-"""Shortest time in seconds between two restarts of NVML while every GPU is lost."""
+"""Minimum seconds between two restarts of NVML while every GPU is lost."""
 
 
 def open_nvml(
@@ -49,10 +49,10 @@ def open_nvml(
 ) -> NvmlSource | Unavailable:
     """Start NVML and probe every reading of the chosen GPUs; ``None`` chooses all.
 
-    ``gpus`` are indexes, UUIDs, unique beginnings of UUIDs, or whole MIG UUIDs. GPM is sampled for
-    a recording every ``interval_s`` seconds; ``None`` leaves it alone. Returns
-    ``Unavailable`` where NVML cannot be used, or has not answered after ``patience_s`` seconds.
-    Raises ``ValueError``, which says what exists, for a selection that fits no GPU.
+    ``gpus`` are indexes, UUIDs, unique UUID prefixes, or full MIG UUIDs. GPM is sampled for a
+    recording every ``interval_s`` seconds, or not at all for ``None``. Returns ``Unavailable`` if
+    NVML cannot be used or does not answer within ``patience_s`` seconds. Raises ``ValueError``,
+    listing what exists, for a selection that matches no GPU.
     """
     deadline = time.monotonic() + patience_s
     begun = begin(gpus, patience_s)
@@ -140,16 +140,16 @@ class NvmlSource:
 
     @property
     def devices(self) -> tuple[Device, ...]:
-        """One device per GPU; attributes in bytes, watts, hertz, the bus width in bits."""
+        """One device per GPU; attributes in bytes, watts, hertz; the bus width in bits."""
         return self._devices
 
     @property
     def channels(self) -> tuple[Channel, ...]:
-        """The channels as the probe at the start found them."""
+        """The channels found at the start."""
         return self._channels
 
     def sample(self) -> Sequence[Value]:
-        """Values in the channels' order: fast ones as of now, slow ones while under 3 s old."""
+        """Values in the channels' order: fast ones read now, slow ones if under 3 s old."""
         if self._closing.is_set():
             return [None] * len(self._channels)
         start = time.monotonic()
@@ -172,15 +172,15 @@ class NvmlSource:
         return _taken(self._journal.changes), _taken(self._journal.events)
 
     def processes(self) -> dict[str, tuple[GpuProcess, ...] | None]:
-        """The processes on each GPU by device id, host PIDs; ``None`` where NVML does not say."""
+        """The processes on each GPU by device id, with host PIDs; ``None`` if NVML has no list."""
         return {gpu.id: gpu.processes for gpu in self._gpus}
 
     def process_shares(self) -> dict[str, ProcessShares]:
-        """How much of each GPU's time its processes used, by device id."""
+        """The share of each GPU's time per process, by device id."""
         return {gpu.id: gpu.process_shares for gpu in self._gpus}
 
     def close(self) -> None:
-        """End the threads and NVML within about a second, whatever hangs. Idempotent."""
+        """Stop the threads and NVML within about a second, even if calls hang. Idempotent."""
         if self._closing.is_set():
             return
         self._closing.set()
@@ -206,7 +206,7 @@ class NvmlSource:
         self._nvml.nvmlShutdown()
 
     def _begin(self, gpu: Gpu, ready: threading.Event) -> None:
-        """Open a GPU; then it is read among the others, or alone until it is back."""
+        """Open a GPU; it then joins the shared thread, or has its own until it is back."""
         gpu.open()
         ready.set()
         if gpu.lost is None:
@@ -215,7 +215,7 @@ class NvmlSource:
             self._look_after(gpu)
 
     def _look_after(self, gpu: Gpu) -> None:
-        """The slow readings of one GPU that is lost, hangs or is slow."""
+        """Read the slow readings of one GPU that is lost, hangs or is slow."""
         due = time.monotonic() + RETRY_S
         while not self._closing.wait(max(0.0, due - time.monotonic())):
             due = max(due + RETRY_S, time.monotonic() + RETRY_S / 2)
@@ -232,7 +232,7 @@ class NvmlSource:
                     return
 
     def _restart_if_all_lost(self, by: Gpu) -> None:
-        """NVML often finds a GPU again only after a restart, which would disturb GPUs in use."""
+        """NVML often recovers a GPU only after a restart, which would disturb GPUs in use."""
         idle = all(
             gpu.lost is not None
             and (gpu is by or not gpu.calling)
@@ -278,11 +278,11 @@ class NvmlSource:
 
 
 def _read_slow(gpu: Gpu) -> bool:
-    """Read the slow readings; whether the GPU is there."""
+    """Read the slow readings; returns whether the GPU is there."""
     gpu.read_slow()
     return gpu.lost is None
 
 
 def _taken(queue: deque[Any]) -> list[Any]:
-    """Empty a queue that other threads may be adding to."""
+    """Empty a queue that other threads may be appending to."""
     return [queue.popleft() for _ in range(len(queue))]

@@ -1,4 +1,4 @@
-"""Starting NVML: which GPUs there are, or why it cannot be used."""
+"""Starting NVML: the GPUs present, or why it cannot be used."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gpuwatch.telemetry.nvml.selection import Found, present, select
 from gpuwatch.telemetry.polling.worker import within
 
 ANSWER_S = 30.0
-"""How long the driver may take to answer at all, in seconds."""
+"""How long to wait for the driver's first answer, in seconds."""
 
 
 def begin(
@@ -19,9 +19,9 @@ def begin(
 ) -> tuple[Any, list[Found]] | Unavailable:
     """Start NVML: the binding and the chosen GPUs, at least one; ``None`` chooses all.
 
-    ``gpus`` are indexes, UUIDs, unique beginnings of UUIDs, or whole MIG UUIDs. Returns
-    ``Unavailable`` where NVML cannot be used, or has not answered after ``patience_s`` seconds.
-    Raises ``ValueError``, which says what exists, for a selection that fits no GPU.
+    ``gpus`` are indexes, UUIDs, unique UUID prefixes, or full MIG UUIDs. Returns ``Unavailable`` if
+    NVML cannot be used or does not answer within ``patience_s`` seconds. Raises ``ValueError``,
+    listing what exists, for a selection that matches no GPU.
     """
     try:
         import pynvml
@@ -49,7 +49,7 @@ def begin(
 
 
 def silent(patience_s: float) -> Unavailable:
-    """NVML has not answered for so many seconds."""
+    """NVML's failure to answer within ``patience_s`` seconds."""
     return Unavailable(
         f"NVML did not answer within {patience_s:g} s",
         "see whether nvidia-smi answers, and look for Xid errors in the kernel log",
@@ -57,7 +57,7 @@ def silent(patience_s: float) -> Unavailable:
 
 
 def gpu_uuids(gpus: Sequence[str | int] | None = None) -> tuple[str, ...] | Unavailable:
-    """The UUIDs of the chosen GPUs, as :func:`begin` chooses and fails; nothing else is read."""
+    """UUIDs of the GPUs that :func:`begin` would choose; nothing else is read."""
     begun = begin(gpus)
     if isinstance(begun, Unavailable):
         return begun

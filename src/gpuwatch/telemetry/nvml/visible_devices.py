@@ -1,8 +1,8 @@
 """Which GPUs ``CUDA_VISIBLE_DEVICES`` leaves to a program, by UUID.
 
-Sources: CUDA C++ Programming Guide, "CUDA Environment Variables"; for what it does not say (one
-named twice, what stands behind a digit, UUIDs and numbers mixed) PyTorch's
-``torch.cuda._parse_visible_devices``, which was written after trying.
+Sources: CUDA C++ Programming Guide, "CUDA Environment Variables"; for cases that it leaves open (a
+duplicate, text after a digit, UUIDs mixed with numbers) PyTorch's
+``torch.cuda._parse_visible_devices``, which was written from experiments.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ for number in range(count.value):
 
 @dataclass(frozen=True)
 class Card:
-    """A GPU, with all by which the variable may name it or a part of it."""
+    """A GPU, with all identifiers by which the variable can name it or its MIG devices."""
 
     gpu: Found
     bus: str
-    """Its PCI address, by which they are sorted; empty where NVML does not tell."""
+    """PCI address, the sort key; empty if NVML has none."""
     parts: tuple[Found, ...] = ()
-    """Its MIG devices."""
+    """MIG devices of the GPU."""
 
     @property
     def devices(self) -> tuple[Found, ...]:
@@ -55,7 +55,7 @@ class Card:
 
 
 def cards() -> tuple[Card, ...] | Unavailable:
-    """Every GPU, by PCI address; one that NVML cannot open now has no UUID."""
+    """Every GPU by PCI address; one that NVML cannot open now has no UUID."""
     begun = begin(None)
     if isinstance(begun, Unavailable):
         return begun
@@ -71,10 +71,10 @@ def cards() -> tuple[Card, ...] | Unavailable:
 
 
 def visible(variables: Mapping[str, str], there: Sequence[Card]) -> tuple[str, ...]:
-    """The UUIDs that ``CUDA_VISIBLE_DEVICES`` among ``variables`` leaves, in its order.
+    """The UUIDs that ``CUDA_VISIBLE_DEVICES`` in ``variables`` leaves visible, in its order.
 
     Raises:
-        NotAvailable: it counts GPUs in an order that is not known for certain.
+        NotAvailable: it counts GPUs in an order that is not certain.
     """
     text = variables[VARIABLE]
     by_bus = listed(text, there)
@@ -86,46 +86,46 @@ def visible(variables: Mapping[str, str], there: Sequence[Card]) -> tuple[str, .
     ordered = len(there) == 1 or variables.get("CUDA_DEVICE_ORDER") == "PCI_BUS_ID"
     if ordered and not (split or silent_one):
         return by_bus
-    told = asked_of_cuda(variables, there)
+    by_cuda = asked_of_cuda(variables, there)
     if split:
-        why = "and one of them is split by MIG"
+        reason = "and one of them is split by MIG"
     elif silent_one:
-        why = "and one of them does not answer"
+        reason = "and one of them does not answer"
     elif len(models) > 1:
-        why = f"which is no fixed one for different cards ({', '.join(models)})"
-    elif told is None:
-        why = "and CUDA gives no answer here"
-    elif told != by_bus:
-        why = "and that is not the order of their PCI addresses here"
+        reason = f"which is not fixed for different cards ({', '.join(models)})"
+    elif by_cuda is None:
+        reason = "and CUDA does not answer here"
+    elif by_cuda != by_bus:
+        reason = "and that is not the order of their PCI addresses here"
     else:
-        return told
-    names = ",".join(told or ()) or "GPU-..."
+        return by_cuda
+    names = ",".join(by_cuda or ()) or "GPU-..."
     raise NotAvailable(
-        f"{VARIABLE}={text} counts GPUs in CUDA's order, {why}",
+        f"{VARIABLE}={text} counts GPUs in CUDA's order, {reason}",
         f"name them by UUID (nvidia-smi -L): {VARIABLE}={names} gpuwatch ...",
     )
 
 
 def listed(text: str, there: Sequence[Card]) -> tuple[str, ...]:
-    """The UUIDs that ``text`` names as CUDA reads it; numbers count GPUs as they are in ``there``.
+    """The UUIDs that ``text`` selects under CUDA's rules; numbers are positions in ``there``.
 
-    CUDA stops at the first name that means no GPU, or more than one, and sees none at all where
-    one is named twice.
+    CUDA stops at the first name that matches no GPU or several, and sees none at all if one is
+    named twice.
     """
-    found: list[str] = []
+    uuids: list[str] = []
     kind, devices = text.strip()[:4], [device for card in there for device in card.devices]
     for name in map(str.strip, text.split(",")):
         if not _by_name(text):
-            fits = _numbered(name, there)
+            matches = _numbered(name, there)
         else:
-            fits = named(name, devices) if name.startswith(kind) else []
-        if len(fits) != 1:
+            matches = named(name, devices) if name.startswith(kind) else []
+        if len(matches) != 1:
             break
-        uuid = str(fits[0].uuid)
-        if uuid in found:
+        uuid = str(matches[0].uuid)
+        if uuid in uuids:
             return ()
-        found.append(uuid)
-    return tuple(found)
+        uuids.append(uuid)
+    return tuple(uuids)
 
 
 def _by_name(text: str) -> bool:
@@ -133,22 +133,22 @@ def _by_name(text: str) -> bool:
 
 
 def _numbered(name: str, there: Sequence[Card]) -> list[Found]:
-    """The GPU of that number; what stands behind its digits is left aside."""
+    """The GPU with that number; text after the digits is ignored."""
     digits = re.match(r"[+-]?\d+", name)
     number = -1 if digits is None else int(digits[0])
     return [there[number].gpu] if 0 <= number < len(there) else []
 
 
 def asked_of_cuda(variables: Mapping[str, str], there: Sequence[Card]) -> tuple[str, ...] | None:
-    """The UUIDs that CUDA itself sees with these variables, in its order, asked in a process of its
-    own; ``None``: it gives no answer."""
+    """The UUIDs that CUDA itself sees with these variables, in its order, queried in a separate
+    process; ``None`` if it does not answer."""
     by_digits = {
         re.sub(r"^(GPU|MIG)-|-", "", str(device.uuid)): str(device.uuid)
         for card in there
         for device in card.devices
     }
     try:
-        done = subprocess.run(
+        result = subprocess.run(
             [sys.executable, "-I", "-S", "-c", _ASK_CUDA],
             env=dict(variables),
             capture_output=True,
@@ -156,7 +156,7 @@ def asked_of_cuda(variables: Mapping[str, str], there: Sequence[Card]) -> tuple[
             timeout=ANSWER_S,
             check=True,
         )
-        return tuple(by_digits[line] for line in done.stdout.split())
+        return tuple(by_digits[line] for line in result.stdout.split())
     except (OSError, subprocess.SubprocessError, KeyError):
         return None
 

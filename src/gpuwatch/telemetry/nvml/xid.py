@@ -1,4 +1,4 @@
-"""Xid errors: what the driver reports of a GPU in trouble, told as it happens.
+"""Xid errors: the driver's reports of GPU trouble, passed on as they happen.
 
 Meanings are those of NVIDIA's Xid catalogue, docs.nvidia.com/deploy/xid-errors.
 """
@@ -16,7 +16,7 @@ from gpuwatch.telemetry.base import Event
 from gpuwatch.telemetry.nvml.errors import LOST, PERMANENT, describe
 
 WAIT_MS = 2000
-"""How long one wait for an event takes, in milliseconds; a closed watch ends with it."""
+"""Duration of one wait for an event, in milliseconds; closing takes up to this long."""
 _RETRY_S = 5.0
 _MOMENT_S = 0.02
 _XID_CRITICAL_ERROR = 8
@@ -51,13 +51,13 @@ MEANINGS = {
 
 
 def meaning(number: int) -> str:
-    """One line for people: ``Xid 79: the GPU has fallen off the bus``."""
+    """One line for display: ``Xid 79: the GPU has fallen off the bus``."""
     known = MEANINGS.get(number, "see NVIDIA's Xid catalogue, docs.nvidia.com/deploy/xid-errors")
     return f"Xid {number}: {known}"
 
 
 class Watched(Protocol):
-    """A GPU whose Xid errors are told."""
+    """A GPU whose Xid errors are reported."""
 
     id: str
     handle: Any
@@ -65,14 +65,14 @@ class Watched(Protocol):
 
     @property
     def epoch(self) -> int:
-        """Another one after every loss."""
+        """Changes with every loss."""
 
 
 class XidWatch:
     """Waits for the Xid errors of all GPUs on one thread; events go to ``events``.
 
-    A GPU that cannot tell them is left out without a word: its attribute ``xid.told`` says so.
-    The thread holds NVML for itself, so that nobody who ends NVML waits for its wait.
+    A GPU that cannot report them is skipped silently: its attribute ``xid.told`` says so. The
+    thread holds its own reference to NVML, so that shutting NVML down never waits for it.
     """
 
     def __init__(self, nvml: Any, gpus: Sequence[Watched], events: deque[Event]) -> None:
@@ -80,13 +80,13 @@ class XidWatch:
         self._gpus = tuple(gpus)
         self._events = events
         self.waiting = False
-        """Whether a wait for an event is in progress, which nothing ends early."""
+        """Whether a wait for an event, which cannot be interrupted, is in progress."""
         self._closing = threading.Event()
         self._thread = threading.Thread(target=self._run, name="gpuwatch-xid", daemon=True)
         self._thread.start()
 
     def close(self) -> bool:
-        """Have the thread end, at the latest with its wait; whether it has, NVML let go."""
+        """End the thread, at the latest with its current wait; returns whether it has ended."""
         self._closing.set()
         self._thread.join(_MOMENT_S)
         return not self._thread.is_alive()
@@ -114,7 +114,7 @@ class XidWatch:
             self._closing.wait(_RETRY_S)
 
     def _wait(self, events: Any) -> None:
-        """Until closing, or until NVML wants another set of events."""
+        """Wait until closing, or until the set of registered events must be rebuilt."""
         names: dict[int, str] = {}
         registered: dict[str, int] = {}
         left_out: set[str] = set()
@@ -134,7 +134,7 @@ class XidWatch:
                     if error.value in PERMANENT:
                         return
                     if error.value != _TIMEOUT:
-                        # A lost GPU may make every wait fail; the others still have a say.
+                        # A lost GPU can make every wait fail; the other GPUs still need it.
                         self._closing.wait(WAIT_MS / 1000)
                     continue
                 finally:
@@ -149,7 +149,7 @@ class XidWatch:
     def _register(
         self, events: Any, names: dict[int, str], registered: dict[str, int], left_out: set[str]
     ) -> None:
-        """GPUs that are there and not registered yet; one that was lost is registered anew."""
+        """Register present GPUs that are not registered yet, including those that were lost."""
         for gpu in self._gpus:
             if gpu.lost is not None:
                 registered.pop(gpu.id, None)
@@ -169,5 +169,5 @@ class XidWatch:
 
 
 def _address(handle: Any) -> int:
-    """A device handle as a number: NVML gives the same pointer for the same GPU."""
+    """A device handle as a number; NVML returns the same pointer for the same GPU."""
     return ctypes.cast(handle, ctypes.c_void_p).value or 0

@@ -1,1 +1,1 @@
-"""Threads that read several devices, and what is done when a driver call hangs."""
+"""Threads that read several devices, and the handling of hanging driver calls."""

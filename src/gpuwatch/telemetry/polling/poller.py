@@ -1,7 +1,7 @@
-"""One thread that reads several items in turn, again and again, as long as each reading is quick.
+"""One thread that reads several items in turn, repeatedly, while each read is quick.
 
-An item that is not gets a thread of its own, so that it holds up no other: eight GPUs cost one
-wake a second and not eight.
+A slow item gets a thread of its own, so that it delays no other. Eight GPUs thus cost one wakeup a
+second instead of eight.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from typing import Generic, TypeVar
 Item = TypeVar("Item")
 
 EVERY_S = 1.0
-"""Between two rounds, in seconds."""
+"""Interval between two rounds, in seconds."""
 QUICK_S = 0.05
-"""How long reading one item may take, in seconds, for it to stay."""
+"""Maximum duration of one item's read, in seconds, for it to stay in the shared thread."""
 PATIENCE_S = 0.25
-"""After so long a reading in progress is left alone with its thread, in seconds."""
+"""After this many seconds a read in progress is abandoned together with its thread."""
 
 
 class EverySecond:
-    """Waits for the next round of :class:`Poller` on a beat; for ``closing`` at most so long."""
+    """Waits for the next round of :class:`Poller` on a fixed beat, or for ``closing``."""
 
     def __init__(self, closing: threading.Event) -> None:
         self._closing = closing
@@ -36,11 +36,11 @@ class EverySecond:
 
 
 class Poller(Generic[Item]):
-    """Calls ``read(item)`` for each item that was added; ``read`` must not raise.
+    """Calls ``read(item)`` for each added item; ``read`` must not raise.
 
-    It says whether the item may stay; one that may not, or was not quick, goes to ``alone(item)``
-    for good, which gets a thread. ``wait(items)`` returns when the next round is due, or when
-    ``closing`` is set, which ends the threads.
+    ``read`` returns whether the item may stay. One that may not, or was not quick, goes to
+    ``alone(item)`` for good, on its own thread. ``wait(items)`` returns when the next round is due,
+    or when ``closing`` is set, which ends the threads.
     """
 
     def __init__(
@@ -57,9 +57,9 @@ class Poller(Generic[Item]):
         self._lock = threading.Lock()
         self._items: list[Item] = []
         self._turn = 0
-        """Which thread goes round: one that was left behind has an earlier number."""
+        """Number of the thread in charge; an abandoned thread has an earlier one."""
         self._present: tuple[Item, float] | None = None
-        """What is being read, and the monotonic time since which."""
+        """The item being read, and since when (monotonic seconds)."""
         self._going = False
         self._threads: list[threading.Thread] = []
 
@@ -72,7 +72,7 @@ class Poller(Generic[Item]):
                 self._start()
 
     def relieve(self) -> None:
-        """Have another thread go on with the rest where a reading hangs; for others to call."""
+        """Continue on a new thread if a read hangs; called from other threads."""
         with self._lock:
             if self._present is None or time.monotonic() - self._present[1] < PATIENCE_S:
                 return
@@ -81,13 +81,13 @@ class Poller(Generic[Item]):
             self._turn += 1
             try:
                 self._start()
-            except RuntimeError:  # the system gives no thread now: tried again at the next call
+            except RuntimeError:  # no thread available now: retried at the next call
                 self._turn -= 1
                 self._items.append(item[0])
                 self._present = item
 
     def close(self, deadline: float) -> bool:
-        """Wait for the threads until then (monotonic); whether all have ended."""
+        """Wait for the threads until ``deadline`` (monotonic); returns whether all have ended."""
         for thread in list(self._threads):
             thread.join(max(0.0, deadline - time.monotonic()))
         return not any(thread.is_alive() for thread in list(self._threads))
@@ -124,7 +124,7 @@ class Poller(Generic[Item]):
                 if not stays:
                     try:
                         self._thread("gpuwatch-alone", self._alone, item)
-                    except RuntimeError:  # the system gives no thread now: it stays for another
+                    except RuntimeError:  # no thread available now: it stays for another
                         with self._lock:
                             self._items.append(item)
                 if self._closing.is_set():

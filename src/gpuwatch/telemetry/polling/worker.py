@@ -1,4 +1,4 @@
-"""A thread that does one thing for each of several items, replaced when one of them hangs."""
+"""A thread that processes several items in turn, replaced when one of them hangs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _Result = TypeVar("_Result")
 
 
 class _Worker(Generic[Item]):
-    """One thread of a lane: does rounds until told to end, or until it has been left behind."""
+    """One thread of a worker: does rounds until told to end, or until it is abandoned."""
 
     def __init__(self, name: str, work: Callable[[Item], None], stuck: dict[Item, float]):
         self._work = work
@@ -36,14 +36,14 @@ class _Worker(Generic[Item]):
         self._go.release()
 
     def end(self) -> None:
-        """End the thread once it has finished what it is doing."""
+        """End the thread after its current work."""
         self.begin(())
 
     def finished(self, timeout_s: float) -> bool:
         return self._done.acquire(True, timeout_s)
 
     def leave_behind(self, patience_s: float) -> Sequence[Item] | None:
-        """Give up on the present item if it has taken too long; returns the items after it."""
+        """Abandon the current item if it has taken too long; returns the items after it."""
         with self._moving:
             place = self._position
             if place >= len(self._items) or time.monotonic() - self._since < patience_s:
@@ -71,8 +71,8 @@ class _Worker(Generic[Item]):
 class Worker(Generic[Item]):
     """Runs ``work(item)`` for items in turn on another thread.
 
-    An item that takes longer than ``patience_s`` is left behind with its thread and skipped until
-    its call returns, so the caller waits for it once at most. ``work`` must not raise.
+    An item that takes longer than ``patience_s`` is abandoned with its thread and skipped until its
+    call returns, so the caller waits for it at most once. ``work`` must not raise.
     """
 
     def __init__(
@@ -82,7 +82,7 @@ class Worker(Generic[Item]):
         patience_s: float,
         stuck: dict[Item, float] | None = None,
     ) -> None:
-        """``stuck``: of several lanes that share their items, which are left behind."""
+        """``stuck``: the abandoned items, shared by several workers."""
         self._name = name
         self._work = work
         self._patience_s = patience_s
@@ -92,16 +92,16 @@ class Worker(Generic[Item]):
 
     @property
     def stuck(self) -> dict[Item, float]:
-        """The items left behind, each with the monotonic time since which its call hangs."""
+        """The abandoned items, each with the start of its hanging call in monotonic seconds."""
         return dict(self._stuck)
 
     def run(self, items: Sequence[Item]) -> None:
-        """Do a round over all items that are not stuck, until each is done or left behind."""
+        """Do a round over all items that are not stuck, until each is done or abandoned."""
         self.begin(items)
         self.finish()
 
     def begin(self, items: Sequence[Item]) -> None:
-        """Begin a round; :meth:`finish` comes next."""
+        """Begin a round; :meth:`finish` ends it."""
         if self._stuck:
             items = [item for item in items if item not in self._stuck]
         self._running = bool(items)
@@ -109,18 +109,18 @@ class Worker(Generic[Item]):
             self._engage(items)
 
     def finish(self) -> None:
-        """Wait until each item of the round is done or left behind."""
+        """Wait until each item of the round is done or abandoned."""
         while self._running and (worker := self._worker) is not None:
             if worker.finished(self._patience_s):
                 self._running = False
-            elif (rest := worker.leave_behind(self._patience_s)) is not None:
+            elif (remaining := worker.leave_behind(self._patience_s)) is not None:
                 self._worker = None
-                self._running = bool(rest)
-                if rest:
-                    self._engage(rest)
+                self._running = bool(remaining)
+                if remaining:
+                    self._engage(remaining)
 
     def close(self, timeout_s: float) -> bool:
-        """End the thread; whether no call is in progress any more."""
+        """End the thread; returns whether no call is in progress any more."""
         if self._worker is not None:
             self._worker.end()
             self._worker.thread.join(timeout_s)
@@ -130,14 +130,14 @@ class Worker(Generic[Item]):
     def _engage(self, items: Sequence[Item]) -> None:
         try:
             self._worker = self._worker or _Worker(self._name, self._work, self._stuck)
-        except RuntimeError:  # the system gives no thread now: the round is left out
+        except RuntimeError:  # no thread available now: the round is skipped
             self._running = False
             return
         self._worker.begin(items)
 
 
 def within(seconds: float, function: Callable[[], _Result]) -> _Result:
-    """Call on another thread and wait this long; raises ``TimeoutError`` or what it raised."""
+    """Call on another thread. Raises ``TimeoutError`` after ``seconds``, or the call's error."""
     results: list[_Result] = []
     errors: list[BaseException] = []
 

@@ -1,4 +1,4 @@
-"""Lanes beside each other: as few as a round needs to be over in time, since each costs wakes."""
+"""Workers side by side: as few as keep a round on time, because each costs wakeups."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Generic
 from gpuwatch.telemetry.polling.worker import Item, Worker
 
 LATE_ROUNDS = 3
-"""So many rounds, one after the other, must have been late for there to be more lanes."""
+"""Number of consecutive late rounds after which workers are added."""
 
 
 class WorkerPool(Generic[Item]):
-    """Runs ``work(item)`` for all items in rounds that shall be over within ``round_s`` seconds.
+    """Runs ``work(item)`` for all items in rounds that should take at most ``round_s`` seconds.
 
-    There is one :class:`Worker` at first, and twice as many whenever that was not enough.
+    Starts with one :class:`Worker` and doubles their number whenever that is not enough.
     """
 
     def __init__(
@@ -35,11 +35,11 @@ class WorkerPool(Generic[Item]):
 
     @property
     def stuck(self) -> dict[Item, float]:
-        """The items left behind, each with the monotonic time since which its call hangs."""
+        """The abandoned items, each with the start of its hanging call in monotonic seconds."""
         return dict(self._stuck)
 
     def run(self, items: Sequence[Item]) -> None:
-        """Do a round over all items that are not stuck, until each is done or left behind."""
+        """Do a round over all items that are not stuck, until each is done or abandoned."""
         begun = time.monotonic()
         lanes = self._lanes
         for place, lane in enumerate(lanes):
@@ -53,7 +53,7 @@ class WorkerPool(Generic[Item]):
             self._late = 0
 
     def close(self, timeout_s: float) -> bool:
-        """End the threads; whether no call is in progress any more."""
+        """End the threads; returns whether no call is in progress any more."""
         deadline = time.monotonic() + timeout_s
         for lane in self._lanes:
             lane.close(max(0.0, deadline - time.monotonic()))

@@ -1,1 +1,1 @@
-"""Processes of this machine: the workload's tree, and who the others are."""
+"""Processes of this machine: the workload's tree, and others on its GPUs."""

@@ -1,4 +1,4 @@
-"""What a process is and whose: program, user, container or job. Cheap, and read once a process."""
+"""Identity of a process: program, user, container or job. Cheap, and read once per process."""
 
 from __future__ import annotations
 
@@ -19,32 +19,32 @@ _CONTAINERS = (
     (re.compile(r"machine-([\w.-]+?)\.scope"), "machine {}"),
     (re.compile(r"(?:nerdctl|containerd|crio)-([0-9a-f]{12})[0-9a-f]{52}"), "container {}"),
 )
-"""How engines and schedulers name the control groups that they make; the kernel's path of a
-process leads to them also where it has others inside."""
+"""Control group names that engines and schedulers create; the kernel's path of a process passes
+through them even if it has nested groups inside."""
 
 _MOST_BYTES = 4096
 _PYTHON = re.compile(r"python[\d.]*(?:t|d|td)?")
 _WITH_VALUE = re.compile(r"-(?!-)[^cmWX]*([cmWX])(.*)", re.DOTALL)
-"""Short flags of Python that end in one with a value: the rest of the word, else the next word."""
+"""Python's short flags that end in one with a value: the rest of the word, or the next word."""
 
 
 @dataclass(frozen=True)
 class ProcessIdentity:
-    """What is known of a process besides its numbers."""
+    """What is known about a process besides its numbers."""
 
     name: str | None
-    """``python train.py`` of an interpreter of Python, else the kernel's name of the program."""
+    """``python train.py`` for a Python interpreter, otherwise the kernel's name of the program."""
     user: str | None
     place: str | None
-    """``docker 3f2a9c1b4d5e``, ``slurm job 4711``; ``None``: in no container that is known."""
+    """``docker 3f2a9c1b4d5e``, ``slurm job 4711``; ``None`` outside known containers."""
     reason: str | None
-    """Why something is not known."""
+    """Why something is unknown."""
     uid: int | None = None
-    """The user's number: its name may be told later, see :func:`named`."""
+    """The user's number; the name may become known later, see :func:`named`."""
 
 
 def whose(pid: int, proc: Path = Path("/proc"), users: Users = USERS) -> ProcessIdentity:
-    """Describe a process; raises nothing. Of one that is gone everything is ``None``."""
+    """Describe a process. Never raises; everything is ``None`` for one that is gone."""
     folder = proc / str(pid)
     program = _read(folder / "comm")
     if program is None:
@@ -61,26 +61,26 @@ def whose(pid: int, proc: Path = Path("/proc"), users: Users = USERS) -> Process
 
 
 def named(told: ProcessIdentity, users: Users = USERS) -> ProcessIdentity:
-    """``told`` with the name of the user as it is known by now."""
+    """``told`` with the user's name as currently known."""
     if told.uid is None or (user := users.name(told.uid)) == told.user:
         return told
     return replace(told, user=user)
 
 
 def place_of(cgroup: str) -> str | None:
-    """The container or job that ``/proc/PID/cgroup`` leads to; the outermost where several do."""
-    found = [
+    """The container or job in ``/proc/PID/cgroup``; the outermost of several."""
+    matches = [
         (match.start(), text.format(match[1]))
         for line in cgroup.splitlines()[:64]
         for pattern, text in _CONTAINERS
         if (match := pattern.search(line)) is not None
     ]
-    return min(found)[1] if found else None
+    return min(matches)[1] if matches else None
 
 
 def _script(words: list[bytes]) -> str | None:
     """``python train.py`` or ``python -m package``: never more of a command line, which may hold
-    what is nobody's business. ``None``: no interpreter of Python, or a title of its own."""
+    private data. ``None`` if it is no Python interpreter, or if it set its own title."""
     program, *rest = (word.decode("utf-8", "replace") for word in words)
     program = os.path.basename(program)
     if not _PYTHON.fullmatch(program):
@@ -93,19 +93,19 @@ def _script(words: list[bytes]) -> str | None:
             return f"{program} {os.path.basename(text)}"
         if text == "--check-hash-based-pycs":
             next(arguments, None)
-        found = _WITH_VALUE.fullmatch(text)
-        if found is None:
+        flag = _WITH_VALUE.fullmatch(text)
+        if flag is None:
             continue
-        if found[1] == "c":
+        if flag[1] == "c":
             return f"{program} -c"
-        value = found[2] or next(arguments, "")
-        if found[1] == "m":
+        value = flag[2] or next(arguments, "")
+        if flag[1] == "m":
             return f"{program} -m {value}"
     return program
 
 
 def _uid(status: bytes) -> int | None:
-    """The real user's number. The folder's owner would be root for a process that guards itself."""
+    """The real user's number; the folder's owner would be root if a process is not dumpable."""
     for line in status.split(b"\n"):
         if line.startswith(b"Uid:"):
             return int(line.split()[1])

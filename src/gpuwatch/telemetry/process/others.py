@@ -1,4 +1,4 @@
-"""Processes that are in no tree of ours, such as those of others on a GPU, read one by one."""
+"""Processes outside the workload's tree, such as others on a GPU, read one by one."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from gpuwatch.telemetry.process.tree import ProcessRow
 
 
 class OtherProcesses:
-    """Keeps a file open for each process, so that a reused PID is seen to be another's."""
+    """Keeps a file open per process, so that a reused PID is recognised as another process."""
 
     def __init__(self, proc: Path = Path("/proc")) -> None:
         self._proc = proc
         self._files: dict[int, ProcFiles] = {}
 
     def read(self, pid: int) -> ProcessRow | None:
-        """The process's numbers now; ``None`` where it is gone or not shown."""
+        """The process's numbers now; ``None`` if it is gone or hidden."""
         files = self._files.get(pid)
         if files is not None:
             try:
@@ -33,7 +33,7 @@ class OtherProcesses:
             return None
 
     def keep(self, pids: Container[int]) -> None:
-        """Forget all others."""
+        """Forget all processes except these."""
         for pid in [pid for pid in self._files if pid not in pids]:
             self._drop(pid)
 

@@ -1,7 +1,7 @@
-"""A process's own files under ``/proc``: a reused PID cannot answer for the old one.
+"""A process's own files under ``/proc``, safe against PID reuse.
 
-They are kept open, which is quickest, as long as there is room; those of what comes then are opened
-for each look, and the moment of the process's start says whether it is still the same.
+Files stay open, which is fastest, while the limit on open files permits. Later processes' files
+are opened for each read, and the start time shows whether the process is still the same.
 
 Field numbers are those of proc_pid_stat(5) and proc_pid_io(5).
 """
@@ -20,23 +20,23 @@ PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 @dataclass(frozen=True)
 class Stat:
-    """What ``/proc/PID/stat`` says; times in clock ticks."""
+    """Fields of ``/proc/PID/stat``; times in clock ticks."""
 
     name: str
     state: str
-    """``Z`` and ``X`` have ended."""
+    """``Z`` and ``X`` mean ended."""
     parent: int
     own: int
     """User and system time of the process and its threads."""
     waited: int
-    """User and system time of the children it has waited for, and of those that they waited for."""
+    """User and system time of the children it has waited for, and of those they waited for."""
     threads: int
     started: int
     """Clock ticks from boot to the start of the process."""
     resident: int
     """Pages."""
     session: int
-    """The process that began the session it is in."""
+    """The leader of the process's session."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Io:
 
 
 def parse_stat(text: bytes) -> Stat:
-    """Parse one line of ``/proc/PID/stat``; a name may hold spaces and brackets."""
+    """Parse one line of ``/proc/PID/stat``; a name may contain spaces and brackets."""
     opening, closing = text.index(b"("), text.rindex(b")")
     field = text[closing + 2 :].split()
     return Stat(
@@ -65,16 +65,16 @@ def parse_stat(text: bytes) -> Stat:
 
 
 _FOR_OTHERS = 64
-"""Open files that the rest of a recorder may need."""
+"""Open files reserved for the rest of the recorder."""
 _EACH = 3
-"""Files of a process."""
+"""Files per process."""
 
 
 def _room() -> int:
-    """Of how many processes the files may be kept open: these take half of what a recorder may have
-    open and does not need itself."""
-    most, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return 1 << 20 if most == resource.RLIM_INFINITY else max(0, most - _FOR_OTHERS) // 2 // _EACH
+    """Number of processes whose files may stay open: they take half of the limit on open files,
+    after the recorder's own reserve."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return 1 << 20 if limit == resource.RLIM_INFINITY else max(0, limit - _FOR_OTHERS) // 2 // _EACH
 
 
 _ROOM = _room()
@@ -82,7 +82,7 @@ _kept: set[ProcFiles] = set()
 
 
 class ProcFiles:
-    """The files of one process. Raises ``OSError`` from the start on if it is gone."""
+    """The files of one process. All methods and the constructor raise ``OSError`` if it is gone."""
 
     def __init__(self, proc: Path, pid: int) -> None:
         self._folder = proc / str(pid)
@@ -108,7 +108,7 @@ class ProcFiles:
         return stat
 
     def io(self) -> Io:
-        """Raises ``PermissionError``, or another ``OSError`` where the kernel does not count."""
+        """Raises ``PermissionError``, or another ``OSError`` if the kernel does not count I/O."""
         if self._stat is None:
             text = (self._folder / "io").read_bytes()
         else:
@@ -124,25 +124,25 @@ class ProcFiles:
         return Io(read, written)
 
     def children(self, threads: int) -> list[int]:
-        """PIDs of the children of every thread. Raises ``OSError`` where the kernel lacks the file.
+        """PIDs of the children of every thread. Raises ``OSError`` if the kernel lacks the file.
 
-        Only the main thread's file is kept open: a process may have hundreds of threads.
+        Only the main thread's file is kept open: a process can have hundreds of threads.
         """
         path = self._task / self._main / "children"
         if self._stat is None:
-            found = path.read_bytes().split()
+            pids = path.read_bytes().split()
         else:
             if self._children is None:
                 self._children = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-            found = os.pread(self._children, 65536, 0).split()
+            pids = os.pread(self._children, 65536, 0).split()
         if threads > 1:
             for task in os.listdir(self._task):
                 if task != self._main:
                     try:
-                        found += (self._task / task / "children").read_bytes().split()
+                        pids += (self._task / task / "children").read_bytes().split()
                     except OSError:
                         continue
-        return [int(pid) for pid in found]
+        return [int(pid) for pid in pids]
 
     def close(self) -> None:
         for descriptor in (self._stat, self._io, self._children):

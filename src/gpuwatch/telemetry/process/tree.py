@@ -1,4 +1,4 @@
-"""A workload's processes and what they use together."""
+"""A workload's processes and their combined usage."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from gpuwatch.core.processes import parents
 from gpuwatch.telemetry.process.proc_files import PAGE_BYTES, TICKS_PER_S, Io, ProcFiles, Stat
 
 SCAN_EVERY_S = 1.0
-"""Least time in seconds between two scans of ``/proc`` where the kernel lists no children."""
+"""Minimum seconds between two scans of ``/proc`` if the kernel lists no children."""
 SCAN_SHARE = 0.02
-"""Largest share of one core's time that the scans may take."""
+"""Maximum share of one core's time for the scans."""
 
 
 @dataclass(frozen=True)
 class TreeSample:
-    """The tree at one moment. Every number is ``None`` once no process of it is left."""
+    """The tree at one moment. Every number is ``None`` once no process is left."""
 
     processes: int
     cpu_s: float | None
-    """User and system seconds since the roots started, ended descendants included."""
+    """User and system seconds since the roots started, including ended descendants."""
     resident: int | None
-    """Bytes; a page shared by several processes counts once for each."""
+    """Bytes; a page shared by several processes counts once per process."""
     io_read: int | None
     io_written: int | None
     io_reason: str | None
-    """Why the bytes read and written are not known."""
+    """Why the bytes read and written are unknown."""
 
 
 _NO_DESCRIPTOR = (errno.EMFILE, errno.ENFILE)
@@ -48,7 +48,7 @@ class ProcessRow:
     started: int
     """Clock ticks from boot."""
     at: float
-    """Monotonic seconds at which this was read."""
+    """Time of the read, in monotonic seconds."""
 
 
 class _Member:
@@ -58,7 +58,7 @@ class _Member:
         self.io = Io(0, 0)
 
     def look(self) -> None:
-        """Read its numbers; other threads see them together with their time, or neither."""
+        """Read the numbers; other threads see numbers and time updated together."""
         self.read = time.monotonic(), self.files.stat()
 
     @property
@@ -67,11 +67,11 @@ class _Member:
 
 
 class ProcessTree:
-    """The processes ``roots`` and all that descend from them, found anew as they come and go.
+    """The processes ``roots`` and all their descendants, rediscovered as they come and go.
 
-    The totals of CPU time and bytes never go down: what a descendant had used when it was last
-    seen stays in the total, whether or not its parent waited for it. One that starts and ends
-    between two samples is counted if its parent waits for it.
+    The totals of CPU time and bytes never decrease: a descendant's usage when last seen stays in
+    the total, whether or not its parent waits for it. One that starts and ends between two samples
+    is counted if its parent waits for it.
     """
 
     def __init__(self, roots: Iterable[int] = (), proc: Path = Path("/proc")) -> None:
@@ -92,7 +92,7 @@ class ProcessTree:
         return frozenset(self._members)
 
     def set_roots(self, roots: Iterable[int]) -> None:
-        """Watch other processes from now on; totals start anew. One that is gone is left out."""
+        """Watch other processes from now on; totals restart. Roots that are gone are left out."""
         for member in self._members.values():
             member.files.close()
         self._members = {}
@@ -102,7 +102,7 @@ class ProcessTree:
             self._add(pid, None)
 
     def sample(self) -> TreeSample:
-        """Read every process of the tree once and look for new ones."""
+        """Read every process of the tree and look for new ones."""
         if not self._members:
             return TreeSample(0, None, None, None, None, self._io_reason)
         self._refresh()
@@ -125,7 +125,7 @@ class ProcessTree:
 
     def rows(self) -> list[ProcessRow]:
         """The living processes as of the last sample, by PID. Safe in another thread."""
-        found = [(pid, *member.read) for pid, member in sorted(self._members.items())]
+        reads = [(pid, *member.read) for pid, member in sorted(self._members.items())]
         return [
             ProcessRow(
                 pid,
@@ -136,7 +136,7 @@ class ProcessTree:
                 stat.started,
                 at,
             )
-            for pid, at, stat in found
+            for pid, at, stat in reads
             if stat.state not in "ZX"
         ]
 
@@ -148,7 +148,7 @@ class ProcessTree:
             self._loadavg = -1
 
     def _add(self, pid: int, parent: int | None) -> bool:
-        """Take a process in, unless it is gone or its PID by now belongs to another's child."""
+        """Add a process, unless it is gone or its PID now belongs to another parent's child."""
         try:
             files = ProcFiles(self._proc, pid)
         except OSError:
@@ -187,7 +187,7 @@ class ProcessTree:
                 member.look()
             except (OSError, ValueError) as error:
                 if isinstance(error, OSError) and error.errno in _NO_DESCRIPTOR:
-                    continue  # nothing is known of it now; it need not have ended
+                    continue  # unreadable now, but perhaps not ended
                 ended[pid] = self._members.pop(pid)
                 member.files.close()
                 continue
@@ -196,10 +196,10 @@ class ProcessTree:
             self._keep(ended, before)
 
     def _keep(self, ended: dict[int, _Member], before: dict[int, tuple[Stat, Io]]) -> None:
-        """Keep what ended processes had used, less what a living ancestor's totals took over.
+        """Keep the usage of ended processes, less what a living ancestor's totals already include.
 
-        The kernel adds a child's totals to its parent's when the parent waits for it, and not
-        when the parent ignores it or has ended before.
+        The kernel adds a child's totals to its parent's when the parent waits for it, but not if
+        the parent ignores it or has already ended.
         """
         owed: dict[int, list[int]] = {}
         for member in ended.values():
@@ -220,7 +220,7 @@ class ProcessTree:
             self._gone_io = Io(self._gone_io.read + read, self._gone_io.written + written)
 
     def _find_new(self) -> None:
-        """Look for new descendants, unless no process has been created since the last look."""
+        """Look for new descendants, unless no process was created since the last look."""
         last_pid = os.pread(self._loadavg, 128, 0).rsplit(None, 1)[-1]
         if last_pid == self._last_pid:
             return

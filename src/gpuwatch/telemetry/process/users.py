@@ -1,4 +1,4 @@
-"""Names of users. A directory service may take seconds to tell one: nobody waits for it."""
+"""User names. A directory service can take seconds to answer, and no caller waits for it."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import threading
 from collections.abc import Callable
 
 _PATIENCE = 0.1
-"""Seconds: files of this machine answer in far less. Only one look-up is waited for that long."""
+"""Seconds; local files answer much faster. Only one look-up is waited for this long."""
 _MOST = 256
-"""Users that are looked up; of more the number stands for the name."""
+"""Maximum number of looked-up users; beyond it the number stands for the name."""
 
 
 def _from_the_system(uid: int) -> str:
@@ -17,16 +17,16 @@ def _from_the_system(uid: int) -> str:
 
 
 class Users:
-    """Looks names up, each in a thread of its own that may stay where it is."""
+    """Looks up names, each on its own thread, which may hang without harm."""
 
     def __init__(self, look_up: Callable[[int], str] = _from_the_system) -> None:
         self._look_up = look_up
         self._known: dict[int, str] = {}
-        """By number; ``uid 1234`` until the name is known, and where there is none."""
+        """Name by number; ``uid 1234`` until the name is known, and if there is none."""
         self._slow = False
 
     def name(self, uid: int) -> str:
-        """The name of a user; ``uid 1234`` as long as it is not known, and where there is none."""
+        """The name of a user; ``uid 1234`` while it is unknown, and if there is none."""
         if uid not in self._known:
             if len(self._known) == _MOST:
                 return f"uid {uid}"
@@ -34,7 +34,7 @@ class Users:
             self._known[uid] = f"uid {uid}"
             try:
                 thread.start()
-            except RuntimeError:  # the system gives no thread now
+            except RuntimeError:  # no thread available now
                 return self._known.pop(uid)
             if not self._slow:
                 thread.join(_PATIENCE)
@@ -49,4 +49,4 @@ class Users:
 
 
 USERS = Users()
-"""Those of this machine."""
+"""The users of this machine."""

@@ -15,13 +15,13 @@ from gpuwatch.telemetry.nvml.process_utilization import SOURCE, ProcessShares
 from gpuwatch.telemetry.process.tree import ProcessRow, ProcessTree
 
 GpuProcesses = Callable[[], Mapping[str, Sequence[GpuProcess] | None]]
-"""The processes on each GPU by device id, as :meth:`NvmlSource.processes` gives them."""
+"""The processes on each GPU by device id, as returned by :meth:`NvmlSource.processes`."""
 
 GpuShares = Callable[[], Mapping[str, ProcessShares]]
-"""Each GPU's time by process, as :meth:`NvmlSource.process_shares` gives it."""
+"""Share of each GPU's time per process, as returned by :meth:`NvmlSource.process_shares`."""
 
 _GROUP = 6
-"""The place of the control group's first channel."""
+"""Index of the control group's first channel."""
 _NO_GROUP = "no control group of the container was found"
 
 OTHER_PIDS = (
@@ -29,14 +29,14 @@ OTHER_PIDS = (
     "gpuwatch on the host"
 )
 _FIRST_PID_NAMESPACE = "pid:[4026531836]"
-"""The host's own: ``PROC_PID_INIT_INO`` of the kernel's proc_ns.h."""
+"""The host's own PID namespace: ``PROC_PID_INIT_INO`` in the kernel's proc_ns.h."""
 
 
 class WorkloadSource:
     """CPU time, memory, I/O, device memory and GPU time of the workload's process tree.
 
-    The roots may be set later, when the workload has been started. Every value is ``None`` before
-    that and after the last process has ended.
+    The roots can be set later, when the workload has started. Every value is ``None`` before that
+    and after the last process has ended.
     """
 
     def __init__(
@@ -84,9 +84,9 @@ class WorkloadSource:
         return self._channels
 
     def set_roots(self, roots: Iterable[int]) -> None:
-        """Watch these processes and their descendants; the totals start anew.
+        """Watch these processes and their descendants; the totals restart.
 
-        With ``contained`` the control group of the first is watched as well.
+        With ``contained`` the control group of the first one is watched too.
         """
         listed = list(roots)
         self._roots = tuple(listed)
@@ -98,7 +98,7 @@ class WorkloadSource:
 
     @property
     def roots(self) -> tuple[int, ...]:
-        """The processes at the top of the tree, as they were set last."""
+        """The processes at the top of the tree, as last set."""
         return self._roots
 
     def rows(self) -> list[ProcessRow]:
@@ -111,8 +111,8 @@ class WorkloadSource:
         return self._tree.pids
 
     def sample(self) -> Sequence[Value]:
-        """Seconds, bytes, bytes read and written, bytes of device memory, share of GPU time; the
-        group's two."""
+        """CPU seconds, resident bytes, bytes read and written, bytes of device memory, share of
+        GPU time; with ``contained`` also the group's CPU seconds and bytes."""
         tree = self._tree.sample()
         used: int | None = None
         share: float | None = None
@@ -142,23 +142,23 @@ class WorkloadSource:
         return values
 
     def drain(self) -> tuple[Sequence[Change], Sequence[Event]]:
-        taken, self._changes = self._changes, []
-        return taken, ()
+        changes, self._changes = self._changes, []
+        return changes, ()
 
     def close(self) -> None:
         self._tree.close()
 
     def _say(self, place: int, reason: str | None) -> None:
-        known = self._now[place]
-        if known.reason != reason:
-            self._now[place] = _channel(known.metric, known.source, reason)
+        channel = self._now[place]
+        if channel.reason != reason:
+            self._now[place] = _channel(channel.metric, channel.source, reason)
             self._changes.append(Change(self._now[place]))
 
 
 def _device_memory(
     pids: Set[int], listed: Mapping[str, Sequence[GpuProcess] | None]
 ) -> tuple[int | None, str | None]:
-    """Bytes, or why not. A process listed for compute and for graphics counts once a GPU."""
+    """Bytes, or the reason. A process listed for both compute and graphics counts once per GPU."""
     total = 0
     for device, processes in listed.items():
         if processes is None:
@@ -177,27 +177,27 @@ def _device_memory(
 def _gpu_time(
     pids: Set[int],
     listed: Mapping[str, Sequence[GpuProcess] | None],
-    known: Mapping[str, ProcessShares],
+    by_device: Mapping[str, ProcessShares],
 ) -> tuple[float | None, str | None]:
-    """The tree's share of each GPU's time, mean over the GPUs it is on; or why not."""
+    """The tree's share of GPU time, mean over the GPUs that it uses; or the reason."""
     on = {
         device
         for device, processes in listed.items()
         for process in processes or ()
         if process.pid in pids
     }
-    each: list[float] = []
-    for device in on - known.keys():
+    per_device: list[float] = []
+    for device in on - by_device.keys():
         return None, f"{device}: NVML does not say how its time was shared"
-    for device, shares in known.items():
-        mine = [share for pid, share in shares.by_pid.items() if pid in pids]
+    for device, shares in by_device.items():
+        own_shares = [share for pid, share in shares.by_pid.items() if pid in pids]
         if shares.reason is not None and device in on:
             return None, f"{device}: {shares.reason}"
-        if mine or device in on:
-            each.append(min(1.0, sum(mine)))
-    if not each:
+        if own_shares or device in on:
+            per_device.append(min(1.0, sum(own_shares)))
+    if not per_device:
         return None, "none of the workload's processes is on a GPU"
-    return sum(each) / len(each), None
+    return sum(per_device) / len(per_device), None
 
 
 def _channel(metric: str, source: str, reason: str | None = None) -> Channel:
@@ -206,7 +206,7 @@ def _channel(metric: str, source: str, reason: str | None = None) -> Channel:
 
 
 def sees_host_pids() -> bool:
-    """Whether this process counts processes as the host does, and so as NVML does."""
+    """Whether this process sees host PIDs, as NVML does."""
     try:
         return str(Path("/proc/self/ns/pid").readlink()) == _FIRST_PID_NAMESPACE
     except OSError:

@@ -1,4 +1,4 @@
-"""Which process of a tree is the workload itself, below shells, launchers and inits."""
+"""The workload's own process in a tree, below shells, launchers and inits."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from gpuwatch.core.processes import parents
 
 
 def innermost(roots: Sequence[int], *, container: bool, proc: Path = Path("/proc")) -> int | None:
-    """The process that ``roots`` lead to as long as each has a single child.
+    """The process reached from ``roots`` by following single children.
 
-    With ``container`` the way begins at the first process that sees other mounts than this one,
-    preferably one with process numbers of its own: what is before it is the engine's. ``None``
+    With ``container`` the search starts at the first process with other mounts than this one,
+    preferably one with its own PID namespace: everything before it belongs to the engine. ``None``
     while there is no such process.
     """
     children: dict[int, list[int]] = {}
