@@ -57,7 +57,7 @@ def _read(reader: SessionReader, source: Source) -> Read:
 def _steady(times: Series, reason: str | None) -> Steady:
     shortest, longest = times.quantiles(0, 1) if reason is None and times.size else (1.0, 1.0)
     if reason is None and not (is_time(shortest) and is_time(longest)):
-        reason = "a step time that was reported is none that a step can take"
+        reason = "a reported step time is impossible"
     if reason is not None:
         return Steady(None, 0, 0, None, reason=reason)
     return steady_series(times)
