@@ -51,7 +51,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The result of comparing one cell with another; changes and ``noise`` are relative (0.01: 1 %)."""
+    """One cell against another; changes, ``margin`` and ``noise`` are relative (0.01: 1 %)."""
 
     kind: Kind
     change: Interval | None
@@ -73,7 +73,7 @@ class Verdict:
     comparisons: int = 1
     """Number of comparisons that share Holm's procedure."""
     more_blocks: int | None = None
-    """About how many blocks in total would decide it; ``None`` where it is decided, or none would."""
+    """About how many blocks in total would decide it; ``None``: decided, or no number would."""
     reasons: tuple[str, ...] = ()
     """Why there is no answer, or the comparison is invalid: clauses without a full stop."""
     estimate: float | None = None
