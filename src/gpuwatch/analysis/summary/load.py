@@ -23,9 +23,9 @@ def load_notes(sessions: Sequence[Summary]) -> tuple[str, ...]:
     if not busy:
         return ()
     low, high = (units.percent(share) for share in (busy[0], busy[-1]))
-    share = high if low == high else f"{low.removesuffix(' %')} to {high}"
+    span = high if low == high else f"{low.removesuffix(' %')} to {high}"
     where = "" if len(sessions) == 1 else f" in {len(busy)} of {len(sessions)} runs"
-    return (f"other programs used {share} of the CPU's time{where}",)
+    return (f"other programs used {span} of the CPU's time{where}",)
 
 
 def others_share(session: Summary) -> float | None:
