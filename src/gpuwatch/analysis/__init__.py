@@ -1,1 +1,1 @@
-"""Pure functions from what was recorded to what it means."""
+"""Analysis of recorded sessions: pure functions from records to results."""

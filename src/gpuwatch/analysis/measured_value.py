@@ -14,20 +14,23 @@ class MeasuredValue:
     unit: str
     method: Method
     source: str
-    """How it was obtained, with what it is over."""
+    """How it was obtained, and over what."""
     reason: str | None = None
     """Why it is unknown, or why only a bound follows."""
 
 
 def unknown(unit: str, reason: str, source: str = "") -> MeasuredValue:
-    """No number, and why."""
+    """An unknown value, and why."""
     return MeasuredValue(None, unit, Method.UNAVAILABLE, source, reason)
 
 
 def divided(
     figure: MeasuredValue, by: float | None, unit: str, of: str, reason: str
 ) -> MeasuredValue:
-    """``figure`` for each of ``by`` things, named ``of``; ``reason`` where there are none."""
+    """``figure`` divided by ``by``; unknown for ``reason`` where ``by`` is not positive.
+
+    ``of`` names the divisor in the source, such as ``the timed steps``.
+    """
     if figure.value is None:
         return unknown(unit, figure.reason or reason, figure.source)
     if not by or by <= 0:

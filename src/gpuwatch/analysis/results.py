@@ -1,7 +1,7 @@
-"""What a study says: cells, verdicts, explanations, sweeps. Plain data, for reports and screens.
+"""The result of a study: cells, verdicts, explanations, sweeps. Plain data for reports and screens.
 
-A *case* is a workload with its parameters, an *environment* what it ran in. A *cell* is the runs of
-one case in one environment, a *question* the cells of one case, each against the first.
+A *case* is a workload with its parameters, an *environment* what it runs in. A *cell* holds the
+runs of one case in one environment; a *question* compares the cells of one case with the first.
 """
 
 from __future__ import annotations
@@ -26,22 +26,23 @@ class Kind(str, Enum):
     """A verdict in one word."""
 
     SAME = "same"
-    """The equivalence interval is inside the margin."""
+    """The equivalence interval lies inside the margin."""
     SLOWER = "slower"
-    """The interval is wholly above the margin."""
+    """The interval lies wholly above the margin."""
     FASTER = "faster"
+    """The interval lies wholly below the margin."""
     SMALL = "small"
-    """Zero is excluded, and the equivalence interval is inside the margin."""
+    """Zero is excluded, and the equivalence interval lies inside the margin."""
     CANT_TELL = "can't tell"
     INVALID = "invalid"
     """The two are not comparable: ``reasons`` name why, with both values."""
     DESCRIBED = "described"
-    """Too few runs for a verdict, and none was asked for."""
+    """Too few runs for a verdict: the figures are only described."""
 
 
 @dataclass(frozen=True)
 class Difference:
-    """Something of the surroundings that is not the same everywhere."""
+    """A fact about host, software or environment that differs between sessions."""
 
     scope: str
     key: str
@@ -50,36 +51,35 @@ class Difference:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What can be said of one cell against another."""
+    """One cell against another; changes, ``margin`` and ``noise`` are relative (0.01: 1 %)."""
 
     kind: Kind
     change: Interval | None
-    """Of the primary metric, against the baseline, at the level that Holm's procedure gives this
-    comparison (0.95 where it is the only one)."""
+    """Change of the primary metric against the baseline, at the level that Holm's procedure gives
+    this comparison (0.95 for a single one)."""
     equivalence: Interval | None
-    """The interval that must be inside the margin: twice ``change``'s share of error outside."""
+    """The interval that must lie inside the margin; it has twice the error level of ``change``."""
     margin: float
     pairs: int
     """Pairs of runs (paired), or the smaller number of runs (unpaired)."""
     paired: bool
     noise: float | None
-    """Standard deviation of one run, relative, with what a block shares taken out."""
+    """Relative standard deviation of one run, without what the runs of a block share."""
     p_zero: float | None = None
-    """Of no difference, by the t test; not adjusted."""
+    """p value of no difference, by the t test; not adjusted."""
     p_rank: float | None = None
     """The same by Wilcoxon's signed-rank (paired) or the Mann-Whitney test (unpaired); ``None``
-    where so few runs cannot reach the level at all."""
+    where so few runs cannot reach the level."""
     comparisons: int = 1
-    """How many comparisons share Holm's procedure."""
+    """Number of comparisons that share Holm's procedure."""
     more_blocks: int | None = None
-    """About how many blocks in all would decide it; ``None`` where it is decided, or no number
-    would."""
+    """About how many blocks in total would decide it; ``None``: decided, or no number would."""
     reasons: tuple[str, ...] = ()
-    """Why it cannot be told, or is invalid: each a clause without a full stop."""
+    """Why there is no answer, or the comparison is invalid: clauses without a full stop."""
     estimate: float | None = None
-    """The relative change itself, from one pair on: also where no interval can be drawn."""
+    """The relative change itself, from one pair on, even without an interval."""
     lacking: bool = False
-    """So many runs gave no value that nothing can be told: it was in no test."""
+    """Too many runs gave no value: the comparison was not tested."""
 
 
 @dataclass(frozen=True)
@@ -90,14 +90,14 @@ class Run:
     block: int | None
     steady: Steady
     value: float | None
-    """The primary metric in seconds; ``None``: the run has none, and ``reason`` says why."""
+    """The primary metric in seconds; ``None``: unknown, for ``reason``."""
     reason: str | None = None
     outlier: bool = False
-    """More than ten scaled median absolute deviations from its cell's median; kept."""
+    """More than ten scaled median absolute deviations from the cell's median; still used."""
 
     @property
     def warm_up(self) -> bool:
-        """Of the discarded block."""
+        """Whether the run is of the discarded block 0."""
         return self.block == 0
 
 
@@ -108,7 +108,7 @@ class MissingValues:
     text: str
     """``2 of 7 runs of docker reached no steady state``."""
     share: float
-    """Of the runs that should have given one."""
+    """Their share of the runs that should have given a value, 0 to 1."""
 
 
 @dataclass(frozen=True)
@@ -116,23 +116,23 @@ class Cell:
     """The runs of one case in one environment."""
 
     label: str
-    """What it is called in a table: short, unlike those of the other cells of its question."""
+    """Short name for tables, unique within the question."""
     environment: str
     runs: tuple[Run, ...]
-    """In order, warm-up included."""
+    """All runs in order, warm-up included."""
     median: float | None
-    """Of the primary metric over the judged runs, seconds."""
+    """Median of the primary metric over the judged runs, in seconds."""
     spread: float | None
-    """Relative standard deviation of the judged runs' values, drift included."""
+    """Relative standard deviation of the judged runs' values, including drift."""
     not_run: tuple[NotRun, ...] = ()
     lack: MissingValues | None = None
-    """``None``: every judged run that is over gave a value."""
+    """``None``: every finished judged run gave a value."""
     setting: int | None = None
-    """The same for environments of a plan that differ in their label alone; ``None``: there is no
-    plan."""
+    """Equal for environments of a plan that differ only in their label; ``None`` without a plan."""
 
     @property
     def judged(self) -> tuple[Run, ...]:
+        """The runs without the warm-up."""
         return tuple(run for run in self.runs if not run.warm_up)
 
 
@@ -144,41 +144,41 @@ class Evidence:
     """``versions``, ``kernels``, ``clocks``, ``load``, ``kernel time``, ``copies``, ``host``,
     ``limits`` or ``start-up``."""
     text: str
-    """A sentence for people, with both values. ``associated with``, never ``caused by``."""
+    """A sentence with both values, which never claims a cause."""
     points: Interval | None = None
-    """Share of the change of the step time that goes with it, in points of the baseline's step time
+    """The part of the step-time change that goes with it, as a share of the baseline's step time
     (0.029: 2.9 points), with its interval where there are enough blocks."""
     method: Method | None = None
     source: str = ""
     part: str = ""
-    """Of the step, that ``points`` are of: ``GPU kernel time``, ``copies to the GPU``, ``host
-    wait``, ``the phase forward``, ...; empty where they are of none, or there are no points."""
+    """The part of the step that ``points`` belong to: ``GPU kernel time``, ``copies to the GPU``,
+    ``host wait``, ``the phase forward``, ...; empty where there is none."""
 
 
 @dataclass(frozen=True)
 class StartUp:
-    """What starting cost, apart from the steady state."""
+    """The cost of starting, apart from the steady state."""
 
     seconds: float | None
-    """Launch, import, model and first step of the cell, median over its runs."""
+    """Launch, import, model and first step together: median over the cell's runs."""
     extra_seconds: float | None
-    """Against the baseline."""
+    """Difference from the baseline."""
     steps_to_amortise: int | None
-    """Steps after which the extra start-up is below the margin of the whole time; ``None``: there
-    is no extra, or it is not known."""
+    """Steps after which the extra start-up is a smaller share of the whole time than the margin;
+    ``None``: no extra, or unknown."""
     steps_to_break_even: int | None = None
-    """Steps after which faster ones have made up for the extra start-up; ``None``: there is no
-    extra, or the cell is not faster by more than the margin."""
+    """Steps after which the faster steps have made up for the extra start-up; ``None``: no extra,
+    or the cell is not faster by more than the margin."""
 
 
 @dataclass(frozen=True)
 class Explanation:
     evidence: tuple[Evidence, ...]
-    """Down the ladder, the first what a reader should look at first."""
+    """In the order of importance to a reader."""
     differences: tuple[Difference, ...]
-    """Of the fingerprints, values in the order baseline, other."""
+    """Differing facts; values in the order baseline, other."""
     kernels: tuple[KernelRow, ...]
-    """That ran in one and not in the other, with their shares of the time."""
+    """Kernels that ran in only one of the two, with their shares of the time."""
     start_up: StartUp | None
 
 
@@ -187,19 +187,23 @@ class Contrast:
     """One cell against the baseline of its question."""
 
     baseline: int
-    """Places in ``Question.cells``."""
+    """Index in ``Question.cells``."""
     other: int
+    """Index in ``Question.cells``."""
     verdict: Verdict
     ratios: tuple[float | None, ...]
-    """Of each block in turn, other over baseline; empty where unpaired."""
+    """Other over baseline for each block in order; empty where unpaired."""
     explanation: Explanation
     sentence: str
-    """The verdict in words that a person can quote."""
+    """The verdict as a sentence to quote."""
 
 
 @dataclass(frozen=True)
 class TableRow:
-    """A quantity of every cell of a question: median over the judged runs, and their range."""
+    """One quantity of every cell of a question: median and range over the judged runs.
+
+    Each tuple has one entry per cell.
+    """
 
     group: str
     name: str
@@ -209,17 +213,17 @@ class TableRow:
     highs: tuple[float | None, ...]
     methods: tuple[Method, ...]
     ratios: tuple[float | None, ...]
-    """Geometric mean of the paired ratios against the baseline, else the ratio of the medians;
-    ``None`` from and to what is bounded."""
+    """Geometric mean of the paired ratios to the baseline, else the ratio of the medians; ``None``
+    where either is a bound."""
     is_traffic: bool = False
     at_most: bool = False
-    """Every value that is known is the most that it can be."""
+    """Every known value is an upper bound."""
     bounds: tuple[str | None, ...] = ()
-    """``at most`` or ``at least`` of each value that is a bound: that of some runs is."""
+    """``at most`` or ``at least`` where the value of any run is a bound."""
     known: tuple[int, ...] = ()
-    """Of how many of its runs each value is."""
+    """Number of runs behind each value."""
     runs: tuple[int, ...] = ()
-    """How many runs that could have the quantity each cell has."""
+    """Number of runs that could have the quantity."""
 
 
 @dataclass(frozen=True)
@@ -235,14 +239,14 @@ class Question:
     """``step time`` or, where the program reports no steps, ``whole run``."""
     cells: tuple[Cell, ...]
     contrasts: tuple[Contrast, ...]
-    """Every other cell against the first."""
+    """Every other cell against the baseline."""
     table: tuple[TableRow, ...]
     notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Overall:
-    """One environment against the baseline over all cases: the geometric mean."""
+    """One environment against the baseline: the geometric mean over all cases."""
 
     environment: str
     baseline: str
@@ -253,68 +257,69 @@ class Overall:
 
 @dataclass(frozen=True)
 class SweepPoint:
+    """One value of the parameter."""
+
     value: JSON
-    """Of the parameter."""
     cell: Cell | None
-    """``None``: it never ran (``why``)."""
+    """``None``: it never ran, for ``why``."""
     samples_per_second: float | None
     step_seconds: float | None
     throughput: Interval | None
-    """Change of the throughput against the best, with its interval."""
+    """Relative change of the throughput against the best, with its interval."""
     tied: bool
-    """It cannot be told from the best."""
+    """Not distinguishable from the best; the best itself is tied too."""
     why: str | None = None
-    """Why there is no figure: out of memory, failed, not run; or why it is never the best."""
+    """Why there is no figure (out of memory, failed, not run), or why it cannot be the best."""
     lacking: bool = False
-    """So many of its runs gave no value that it is not compared: its figures are of those left."""
+    """Too many of its runs gave no value to compare it; its figures are of the others."""
     pairs: int | None = None
-    """Blocks that it shares with the best, or the smaller number of runs where it shares none;
-    ``None``: it is the best, or not compared."""
+    """Blocks shared with the best, or the smaller number of runs without shared blocks; ``None``:
+    it is the best, or not compared."""
     loss: float | None = None
-    """As the last step told it, median over the runs; likewise the accuracies. They are in no test:
-    runs of one seed share them."""
+    """At the last step, median over the runs; likewise the accuracies (0 to 1). Not tested: runs of
+    one seed share them."""
     acc1: float | None = None
     acc5: float | None = None
 
 
 @dataclass(frozen=True)
 class Sweep:
-    """One parameter of one workload in one environment."""
+    """A sweep over one parameter of one workload in one environment."""
 
     label: str
     """``mnist-cnn in docker: batch size``."""
     parameter: str
     environment: str
     points: tuple[SweepPoint, ...]
-    """In the order asked for."""
+    """In the order requested."""
     best: int | None
-    """Place of the one with the highest throughput."""
+    """Index of the point with the highest throughput."""
     sentence: str
 
 
 @dataclass(frozen=True)
 class NoiseFloor:
-    """What one environment against itself says of this machine."""
+    """The noise of this machine: one environment compared with itself."""
 
     label: str
     noise: float
-    """Standard deviation of one run, relative, drift taken out."""
+    """Relative standard deviation of one run, without drift where the runs are paired."""
     change: Interval
-    """Of the one against the other: no true difference."""
+    """Of one run set against the other, whose true difference is zero."""
     resolves: tuple[DetectableChange, ...]
     sentence: str
     noise_low: float | None = None
-    """Of ``noise``, its interval at 95 %: few blocks tell it roughly."""
+    """Ends of the 95 % interval of ``noise``, which is wide for few blocks."""
     noise_high: float | None = None
 
 
 @dataclass(frozen=True)
 class StudyResult:
-    """Everything that a summary shows."""
+    """Everything that a study summary shows."""
 
     title: str
     plan: Plan | None
-    """``None`` for sessions that were put together by hand."""
+    """``None`` for sessions selected by hand."""
     questions: tuple[Question, ...]
     overall: tuple[Overall, ...]
     sweeps: tuple[Sweep, ...]
@@ -322,9 +327,9 @@ class StudyResult:
     not_run: tuple[NotRun, ...]
     """Runs of the plan that did not take place."""
     to_come: int
-    """Runs of the plan that are still to be started."""
+    """Number of planned runs still to be started."""
     notes: tuple[str, ...]
     sessions: tuple[Summary, ...]
-    """All of them, in the plan's order."""
+    """All sessions, in the plan's order."""
     notices: tuple[str, ...] = field(default=())
-    """What had to be done to open files."""
+    """Repairs that were needed to open files."""

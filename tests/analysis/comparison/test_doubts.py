@@ -131,7 +131,7 @@ def test_counters_that_were_asked_for_and_failed_are_a_note_with_reason_and_mend
 def test_counters_that_never_came_are_told(tmp_path: Path) -> None:
     asked = {"workload": {"name": "x", "kind": "workload", "parameters": {"counters": True}}}
     found = summary(tmp_path / "a.gpuwatch", extra=asked)
-    assert any("the run ended before it came to them" in each for each in found.notes)
+    assert any("the run ended before they were read" in each for each in found.notes)
 
 
 def test_without_a_data_type_the_mend_is_a_run_line_and_not_calibration(tmp_path: Path) -> None:

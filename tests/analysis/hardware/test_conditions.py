@@ -280,7 +280,7 @@ def test_energies_had_in_different_ways_are_told_beside_their_ratio(tmp_path: Pa
             summary(tmp_path / "b.gpuwatch", gauges=gauges, step_seconds=0.2),
         ]
     )
-    assert any("energy was had in different ways" in note for note in compared.notes)
+    assert any("energy was measured in different ways" in note for note in compared.notes)
 
 
 def test_hostile_rows_of_processes_and_clocks_stop_nothing(tmp_path: Path) -> None:

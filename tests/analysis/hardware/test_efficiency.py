@@ -160,7 +160,7 @@ def test_under_a_second_no_energy_is_told(tmp_path: Path) -> None:
     )
     assert found.window.seconds == pytest.approx(0.8)
     assert found.efficiency.energy.gpu.value is None
-    assert "less than a second" in (found.efficiency.energy.gpu.reason or "")
+    assert "needs at least a second" in (found.efficiency.energy.gpu.reason or "")
 
 
 def test_a_counter_that_is_renewed_seldom_is_read_where_it_was_renewed() -> None:

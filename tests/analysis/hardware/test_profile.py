@@ -56,11 +56,11 @@ def test_without_a_word_of_it_there_is_no_profile_and_no_counters() -> None:
         ({"workload": {"kind": "machine"}}, "machine"),
         ({"workload": {"kind": "command"}}, "command of your own"),
         ({"workload": {"kind": "workload", "parameters": {"profile": 0}}}, "--profile 0"),
-        ({"workload": {"kind": "workload"}}, "goes on"),
+        ({"workload": {"kind": "workload"}}, "still going"),
         ({"workload": {"kind": "workload"}, "result": {}}, "ended before"),
         ({"workload": {"kind": "workload"}, "result": {}, "end": {}}, "has no profile"),
         ({"profile": {"reason": "CUPTI is busy"}}, "CUPTI is busy"),
-        ({}, "goes on"),
+        ({}, "still going"),
     ],
 )
 def test_a_session_without_a_profile_says_why(meta: dict[str, Any], told: str) -> None:

@@ -127,7 +127,7 @@ def test_a_roofline_needs_no_note_its_points_are_those_of_every_sample(
 
 def test_the_note_tells_gauges_from_counters(both: tuple[Read, Read]) -> None:
     (told,) = [note for note in both[1].summary.notes if "drawn evenly" in note]
-    assert "highest values of gauges are of all" in told and "means of counters, of 500" in told
+    assert "means and maxima of gauges use all" in told and "means of counters, use 500" in told
 
 
 def test_the_scatter_of_power_is_that_of_the_means_that_are_read(both: tuple[Read, Read]) -> None:

@@ -88,7 +88,7 @@ def test_without_times_the_gaps_between_lines_are_the_steps(tmp_path: Path) -> N
         *(
             (
                 [step(n, seconds) for n in range(1, 21)],
-                "a step time that was reported is none that a step can take",
+                "a reported step time is impossible",
             )
             for seconds in (0.0, 1e-13)
         ),

@@ -100,7 +100,7 @@ def test_a_loss_that_diverged_is_told_as_that_and_the_one_before_is_not_shown(
     found = summary(tmp_path / "a.gpuwatch", steps=lines(loss=loss))
     last = found.training.step.loss
     assert last.figure.value is None and last.at == 20
-    assert last.figure.reason == "at step 20 it was no finite number"
+    assert last.figure.reason == "at step 20 it was not a finite number"
 
 
 def test_a_list_gives_its_last_value_and_a_warm_up_none(tmp_path: Path) -> None:
@@ -120,7 +120,7 @@ def test_of_a_figure_that_is_printed_seldom_the_last_one_is_told_with_its_step(
         del line["acc1"]
     found = summary(tmp_path / "a.gpuwatch", steps=rare)
     assert (found.training.step.acc1.figure.value, found.training.step.acc1.at) == (15 / 32, 15)
-    assert "acc@1 was last told at step 15, the others at step 20" in found.notes
+    assert "acc@1 was last reported at step 15, the others at step 20" in found.notes
 
 
 def test_what_an_epoch_ended_with_stands_apart_from_the_last_step(tmp_path: Path) -> None:

@@ -134,7 +134,7 @@ async def test_without_a_profile_it_says_what_would_give_one(session: Make) -> N
 async def test_of_a_run_that_goes_on_it_says_that_the_profile_is_to_come(session: Make) -> None:
     async with live(session()) as (_, pilot):
         await pilot.press("K")
-        await shows(pilot, "the run goes on, and the profile comes after its timed steps")
+        await shows(pilot, "the run is still going; its profile follows the timed steps")
 
 
 async def test_of_a_program_of_ones_own_it_says_how_to_profile_that(session: Make) -> None:

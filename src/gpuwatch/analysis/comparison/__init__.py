@@ -1,1 +1,1 @@
-"""Sessions and cells against each other: ratios, validity, verdicts and their wording."""
+"""Comparison of sessions and cells: ratios, validity, verdicts and their wording."""

@@ -1,4 +1,4 @@
-"""Blocks whose runs lie far apart, as a study was stopped and resumed between them."""
+"""Blocks whose runs are far apart because the study was stopped and resumed in between."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from gpuwatch.core.text import clean
 from gpuwatch.session.study.plan import WARM_UP, Plan
 
 LONGEST_REST = 3600.0
-"""Seconds without a run of the block, above which its runs share no drift."""
+"""Seconds between runs of a block above which they no longer share drift."""
 _MOST_NAMED = 5
 _LONGEST_NAME = 60
 
 
 def far_apart(reads: Sequence[Read], plan: Plan) -> list[str]:
-    """A note for each part of ``plan`` that has judged blocks with a break of more than an hour, or
-    a start of the machine, between two of their runs."""
+    """A note for each part of ``plan`` with judged blocks interrupted for more than an hour or
+    by a restart of the machine."""
     by_file = {Path(read.summary.path).name: read.summary for read in reads}
     blocks: dict[tuple[int, int], list[Summary]] = {}
     for run in plan.runs:
         if run.block is not None and run.block != WARM_UP and run.file in by_file:
             blocks.setdefault((run.part, run.block), []).append(by_file[run.file])
-    found: dict[int, list[int]] = {}
+    broken: dict[int, list[int]] = {}
     for (part, block), sessions in blocks.items():
         if _broken(sessions):
-            found.setdefault(part, []).append(block)
-    return [_note(plan, part, numbers) for part, numbers in found.items()]
+            broken.setdefault(part, []).append(block)
+    return [_note(plan, part, numbers) for part, numbers in broken.items()]
 
 
 def _broken(sessions: Sequence[Summary]) -> bool:

@@ -1,4 +1,4 @@
-"""Runs of one case in one environment: their values, what lacks one and why."""
+"""Runs of one case in one environment: their values, and which have none and why."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ STEP_TIME, WHOLE_RUN = "step time", "whole run"
 """The two primary metrics: the median steady step, and the process from start to end."""
 
 STOPPED_AS_ASKED = "stopped: --duration"
-"""How the status of a run begins that was to run for a time and not to an end of its own."""
+"""Start of the status text of a run that was limited to a given time."""
 MOST_LACKING = 0.2
-"""Share of what should have given a value and did not, above which nothing can be told: what is
-left may be what went well."""
+"""Share of missing values above which there is no verdict: the remaining runs may be only those
+that went well."""
 _SAID_BEFORE = re.compile(r"^(stopped:? |no steady state: )")
-"""What a reason begins with, and the clause around it says already."""
+"""Beginnings of reasons that the surrounding clause already states."""
 _LONGEST_REASON = 200
 _SHORTEST, _LONGEST = 1e-12, 1e9
-"""Seconds that a step or a run may take; what a file from elsewhere says beyond is no time."""
+"""Limits of a plausible step or run time in seconds: files may come from anywhere."""
 
 
 @dataclass(frozen=True)
@@ -39,12 +39,12 @@ class Read:
     summary: Summary
     steady: Steady
     warm_up: bool = False
-    """Of the discarded block of its own study."""
+    """Whether it is of the discarded block of its own study."""
 
 
 @dataclass(frozen=True)
 class Placed:
-    """A session and its block."""
+    """A session with the number of its block."""
 
     read: Read
     block: int | None
@@ -52,41 +52,41 @@ class Placed:
 
 @dataclass(frozen=True)
 class Group:
-    """What is to become one cell."""
+    """The sessions of a future cell."""
 
     label: str
     environment: str
     placed: tuple[Placed, ...]
     not_run: tuple[NotRun, ...] = ()
     absent: tuple[int | None, ...] = ()
-    """Blocks of the judged runs that did not take place and will not."""
+    """Blocks of the judged runs that did not and will not take place."""
     to_come: tuple[int | None, ...] = ()
     """Blocks of the judged runs that are still to be started."""
     setting: int | None = None
-    """As of a :class:`Cell`."""
+    """As in :class:`Cell`."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """What is to become one question."""
+    """The groups of a future question."""
 
     label: str
     part: int
     groups: tuple[Group, ...]
-    """The first is what the others are compared with."""
+    """The first is the baseline of the others."""
     margin: float
     blocks: tuple[int, ...] | None = None
-    """Numbers of the judged blocks; ``None``: nothing pairs the runs of two groups."""
+    """Numbers of the judged blocks; ``None``: the runs are not paired."""
     workload: Workload | None = None
-    """As it was planned."""
+    """The planned workload."""
     environments: tuple[str, ...] = ()
-    """Labels of all that were planned, in order."""
+    """Labels of all planned environments, in order."""
     why: Mapping[str, str] = field(default_factory=dict)
-    """Why an environment, by its label, has no run at all."""
+    """Reasons, by label, for environments without any run."""
     goes_on: bool = False
-    """Whether runs of it may still come."""
+    """Whether more runs may follow."""
     doubt: str | None = None
-    """Why nothing can be told of it, whatever its runs say."""
+    """Why there is no verdict, whatever the runs show."""
 
 
 def metric_of(groups: Iterable[Group]) -> str:
@@ -97,7 +97,7 @@ def metric_of(groups: Iterable[Group]) -> str:
 
 
 def cell_of(group: Group, metric: str) -> Cell:
-    """The cell of ``group``, its runs' values in ``metric``."""
+    """The cell of ``group``, with its runs' values of ``metric`` in seconds."""
     runs = [_run(placed, metric) for placed in group.placed]
     values = [run.value for run in runs if not run.warm_up and run.value is not None]
     far = iter(outliers(values))
@@ -118,7 +118,7 @@ def cell_of(group: Group, metric: str) -> Cell:
 
 
 def lacks_too_much(cell: Cell) -> bool:
-    """Whether so many of its runs gave no value that the others may be those that went well."""
+    """Whether more than ``MOST_LACKING`` of its runs gave no value."""
     return cell.lack is not None and cell.lack.share > MOST_LACKING
 
 
@@ -128,10 +128,10 @@ def valued(cell: Cell) -> list[Run]:
 
 
 def _lack(cell: Cell, absent: int, to_come: int) -> MissingValues | None:
-    """What of the judged runs gave no value, ``absent`` ones included; of all that there will be,
-    ``to_come`` included. A run that goes on may still give one."""
-    over = [run for run in cell.judged if not run.session.status.live]
-    lacking = [run for run in over if run.value is None]
+    """The judged runs without a value, including ``absent`` ones, as a share of all, with those
+    ``to_come``. A run that is still going may yet give one."""
+    finished = [run for run in cell.judged if not run.session.status.live]
+    lacking = [run for run in finished if run.value is None]
     total = len(cell.judged) + absent + to_come
     if not lacking and not absent:
         return None
@@ -149,12 +149,12 @@ def _lack(cell: Cell, absent: int, to_come: int) -> MissingValues | None:
 
 
 def _clause(way: tuple[str, str], reasons: Sequence[str | None]) -> str:
-    """``2 reached no steady state``, with the reason where it is one."""
+    """``2 reached no steady state``, with the reason if it is the same for all."""
     one, many = way
-    known = {None if each is None else _SAID_BEFORE.sub("", each) for each in reasons}
-    why = known.pop() if len(known) == 1 else None
+    distinct = {None if each is None else _SAID_BEFORE.sub("", each) for each in reasons}
+    reason = distinct.pop() if len(distinct) == 1 else None
     text = f"{len(reasons)} {one if len(reasons) == 1 else many}"
-    return f"{text} ({why})" if why else text
+    return f"{text} ({reason})" if reason else text
 
 
 _ABSENT = ("did not take place", "did not take place")
@@ -167,7 +167,7 @@ _WAYS = {
 
 
 def _way(run: Run) -> tuple[str, str]:
-    """How a run came to have no value, of one and of several."""
+    """Why a run has no value, in the words for one run and for several."""
     status = run.session.status
     if status.state in _WAYS and not ended_as_asked(run.session):
         return _WAYS[status.state]
@@ -177,13 +177,13 @@ def _way(run: Run) -> tuple[str, str]:
 
 
 def ended_as_asked(session: Summary) -> bool:
-    """Whether a run came to its end, by itself or by the time that it was to have."""
+    """Whether a run finished by itself or at its time limit."""
     status = session.status
     return status.state is State.FINISHED or status.text.startswith(STOPPED_AS_ASKED)
 
 
 def is_time(seconds: float) -> bool:
-    """Whether a step or a run can take so long."""
+    """Whether ``seconds`` is plausible for a step or a run."""
     return _SHORTEST < seconds < _LONGEST
 
 
@@ -209,10 +209,10 @@ def _value(read: Read, metric: str) -> tuple[float | None, str | None]:
 
 
 def labels(candidates: Sequence[Sequence[str]]) -> list[str]:
-    """A name for each of ``candidates``, which are what may name it, the preferred first.
+    """A short unique name for each item from its ``candidates``, the preferred first.
 
-    As few of them as tell all apart, without those that are the same everywhere; where even all
-    together do not, a number.
+    It has as few candidates as tell all items apart, without those that are the same everywhere,
+    and a number where all together do not.
     """
     most = min((len(names) for names in candidates), default=1)
     taken = next(
@@ -224,10 +224,10 @@ def labels(candidates: Sequence[Sequence[str]]) -> list[str]:
 
 
 def numbered(names: Sequence[str]) -> list[str]:
-    """``names``, those that occur more than once with ``#1``, ``#2`` behind them."""
+    """``names``, with ``#1``, ``#2`` appended to those that occur more than once."""
     seen: dict[str, int] = {}
-    found = []
+    unique = []
     for name in names:
         seen[name] = seen.get(name, 0) + 1
-        found.append(f"{name} #{seen[name]}" if names.count(name) > 1 else name)
-    return found
+        unique.append(f"{name} #{seen[name]}" if names.count(name) > 1 else name)
+    return unique

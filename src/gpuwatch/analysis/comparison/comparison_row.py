@@ -13,7 +13,7 @@ from gpuwatch.core.metrics import Method
 Value = Callable[[Summary], float | None]
 
 _TRAFFIC = frozenset({"work per step", "profile, all of it", "efficiency", "over the window"})
-"""Groups of rows whose bytes are read or written, and not held."""
+"""Groups of rows whose bytes are traffic, not memory use."""
 
 
 @dataclass(frozen=True)
@@ -26,17 +26,17 @@ class ComparisonRow:
     values: tuple[float | None, ...]
     methods: tuple[Method, ...]
     ratios: tuple[float | None, ...] = ()
-    """Each value over the baseline's; ``None`` where either is unknown, the baseline's is 0, a run
-    failed, what was sampled is of another part of the run, a value is the most it can be, or they
-    are shares of different ceilings."""
+    """Each value over the baseline's; ``None`` where either is unknown or an upper bound, the
+    baseline's is 0, a run failed, the windows differ in kind, or the shares are of different
+    ceilings."""
     ceilings: tuple[Ceiling | None, ...] = ()
-    """Of a row of shares, what each is a share of."""
+    """For a row of shares, the ceiling of each."""
     at_most: tuple[bool, ...] = ()
-    """Of a row of bounds, whether each value is the most it can be."""
+    """For a row with bounds, whether each value is an upper bound."""
 
     @property
     def is_traffic(self) -> bool:
-        """Whether the values are bytes read or written: in powers of ten, as their rates are."""
+        """Whether the values are bytes read or written, shown in powers of ten like their rates."""
         return self.unit == "By" and self.group in _TRAFFIC
 
 
@@ -48,14 +48,14 @@ def row_of(
     value: Value,
     method: Method = Method.MEASURED,
 ) -> ComparisonRow:
-    """The row of what ``value`` says of each session."""
+    """The row of ``value`` for each session."""
     values = tuple(value(session) for session in sessions)
     methods = tuple(Method.UNAVAILABLE if each is None else method for each in values)
     return ComparisonRow(group, name, unit, values, methods)
 
 
 def same_ceiling(row: ComparisonRow, one: int, other: int) -> bool:
-    """Whether two values of a row are shares of one ceiling, or of none."""
+    """Whether two values of a row are shares of the same ceiling, or of none."""
     if not row.ceilings:
         return True
     first, second = row.ceilings[one], row.ceilings[other]
@@ -65,16 +65,16 @@ def same_ceiling(row: ComparisonRow, one: int, other: int) -> bool:
 
 
 def ceiling_notes(rows: Sequence[ComparisonRow]) -> list[str]:
-    """Why shares of a row have no ratio."""
-    found = []
+    """Notes on shares without a ratio because their ceilings differ."""
+    notes = []
     for row in rows:
         known = [each for each in row.ceilings if each is not None]
         if len({(each.name, each.value) for each in known}) > 1:
             names = {each.name for each in known}
-            told = " against ".join(
+            ceilings = " against ".join(
                 units.si(each.value, "B/s" if each.name == BANDWIDTH else each.unit)
                 + ("" if len(names) == 1 else f" {each.name}")
                 for each in known
             )
-            found.append(f"different ceilings, so no ratio of {row.name}: {told}")
-    return found
+            notes.append(f"different ceilings, so no ratio of {row.name}: {ceilings}")
+    return notes

@@ -1,4 +1,4 @@
-"""From tests to a verdict: what each test says of a comparison, what they say together, and why."""
+"""From tests to a verdict: the result of each test, the verdict from all, and the reasons."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from gpuwatch.core import units
 from gpuwatch.core.lazy_dataclass import dataclass
 
 _IDENTICAL = 1e-9
-"""Standard deviation of log-ratios under which they are one value, but for rounding."""
+"""Standard deviation of log-ratios below which they differ only by rounding."""
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Of one environment with the baseline, before margin and level."""
+    """One environment against the baseline, before margin and level; in log-ratios."""
 
     log_ratio: float | None
     mean: Mean | None
@@ -26,24 +26,25 @@ class Comparison:
     pairs: int
     paired: bool
     ranks: Callable[[float], Ranks]
-    """Rank tests after so much was taken away from the log-ratios."""
+    """Rank tests after subtracting a shift from the log-ratios."""
     smallest: Callable[[float], float]
-    """One-sided p value that ranks of so few values can reach, after so much was taken away: those
-    that are then zero are in no signed-rank test."""
+    """Smallest one-sided p value that ranks can reach after subtracting a shift (the signed-rank
+    test leaves out zeros)."""
 
     @property
     def too_few(self) -> bool:
+        """Whether there are too few pairs for a verdict."""
         return self.pairs < FEWEST
 
     @property
     def identical(self) -> bool:
-        """All values are one, but for rounding."""
+        """Whether all values are equal except for rounding."""
         return self.mean is not None and not self.too_few and (self.noise or 0.0) < _IDENTICAL
 
 
 @dataclass(frozen=True)
 class Findings:
-    """What each test says, at the level of its comparison."""
+    """The result of each test at the level of its comparison."""
 
     noise: float
     noisy: bool
@@ -51,23 +52,33 @@ class Findings:
     """The estimate is above zero."""
     p_rank: float | None
     excluded: bool
-    """Zero, by t."""
+    """The t test excludes zero."""
     ranks_exclude: bool
-    """... and the ranks do not object."""
+    """The rank test excludes zero too, or cannot reach the level."""
     outside: bool
-    """The interval is wholly beyond the margin."""
+    """The interval lies wholly beyond the margin."""
     surely_outside: bool
-    """... with all comparisons together, and above the noise gate at its own level."""
+    """The same adjusted for all comparisons, and at the stricter level above the noise gate."""
     inside: bool
-    """The equivalence interval is inside the margin."""
+    """The equivalence interval lies inside the margin."""
     surely_inside: bool
+    """The same adjusted for all comparisons."""
     ranks_inside: bool
+    """The rank tests confirm it, or cannot reach the level."""
 
 
 def findings(
     comparison: Comparison, mean: Mean, margin: float, level: float, beyond: float, within: float
 ) -> Findings:
-    """``level`` is Holm's for this comparison; ``beyond`` and ``within`` are adjusted p values."""
+    """Evaluate the tests of a comparison.
+
+    Args:
+        mean: mean log-ratio.
+        margin: relative change that matters.
+        level: Holm's level for this comparison.
+        beyond: Holm-adjusted p value of a change within the margin.
+        within: Holm-adjusted p value of a change beyond the margin.
+    """
     edge = math.log1p(margin)
     noise = comparison.noise or 0.0
     noisy = noise > NOISE_GATE * margin
@@ -96,7 +107,7 @@ def findings(
 
 
 def kind_of(found: Findings) -> Kind:
-    """The verdict that the tests give together."""
+    """The verdict of all tests together."""
     different = found.excluded and found.ranks_exclude
     if different and found.surely_outside:
         return Kind.SLOWER if found.slower else Kind.FASTER
@@ -111,7 +122,7 @@ def kind_of(found: Findings) -> Kind:
 def reasons_of(
     found: Findings, comparison: Comparison, margin: float, comparisons: int, more: int | None
 ) -> Iterator[str]:
-    """Why it cannot be told, the weightiest first."""
+    """Why there is no verdict, the most important reason first."""
     limit = f"{margin * 100:.3g} %"
     test = "signed-rank" if comparison.paired else "Mann-Whitney"
     together = f"with {comparisons} comparisons together it is not certain enough that it is"

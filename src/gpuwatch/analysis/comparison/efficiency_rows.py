@@ -42,7 +42,7 @@ _EFFICIENCY: tuple[tuple[str, str, Callable[[Efficiency], MeasuredValue]], ...] 
 def kernel_rows(sessions: Sequence[Summary]) -> list[ComparisonRow]:
     """Executed FLOP, DRAM bytes, and time in kernels, copies and memset.
 
-    Of a step; in a group of its own of the whole profile, where that does not know its steps.
+    Per step; in a separate group for the whole profile where its number of steps is unknown.
     """
     return [
         *_executed("work per step", _EXECUTED, sessions),
@@ -68,7 +68,7 @@ def _times(group: str, sessions: Sequence[Summary], *, per_step: bool) -> list[C
 
 
 def efficiency_rows(sessions: Sequence[Summary]) -> list[ComparisonRow]:
-    """MFU, intensity, energy, traffic, and shares of ceilings of one kind."""
+    """MFU, intensity, energy, traffic, and shares of the same kind of ceiling."""
     return [
         _intensity_row(sessions),
         _mfu_row(sessions),
@@ -80,13 +80,13 @@ def efficiency_rows(sessions: Sequence[Summary]) -> list[ComparisonRow]:
 
 
 def energy_notes(sessions: Sequence[Summary]) -> list[str]:
-    """Whether energies that stand side by side were had in different ways."""
+    """A note where the energies were measured in different ways."""
     sources = [session.efficiency.energy.gpu.source for session in sessions]
     ways = dict.fromkeys(source.partition(" (")[0] for source in sources if source)
     if len(ways) < 2:
         return []
-    told = " and by ".join(ways)
-    return [f"energy was had in different ways, by {told}: small differences of it mean little"]
+    methods = " and by ".join(ways)
+    return [f"energy was measured in different ways, by {methods}: small differences mean little"]
 
 
 def _from_counters(key: str) -> Value:
@@ -98,7 +98,7 @@ def _counter(counters: Counters | None, key: str) -> float | None:
 
 
 def _profiled(key: str, *, per_step: bool) -> Value:
-    """Of our own profiles the mean of a step; of an import, whose steps are not known, the sum."""
+    """Mean per step of a gpuwatch profile; the total of an import, whose steps are unknown."""
 
     def value(session: Summary) -> float | None:
         steps = None if session.profile is None else session.profile.steps
@@ -120,7 +120,7 @@ def _figure_row(
 
 
 def _mfu_row(sessions: Sequence[Summary]) -> ComparisonRow:
-    """MFU, with the peaks that it is of."""
+    """MFU with the peaks behind it."""
     row = _figure_row("MFU", "1", sessions, lambda of: of.mfu)
     shares = [session.efficiency.flop_shares for session in sessions]
     peaks = [next((e.ceiling for e in of if e.ceiling.kind == PEAK), None) for of in shares]
@@ -129,7 +129,7 @@ def _mfu_row(sessions: Sequence[Summary]) -> ComparisonRow:
 
 
 def _intensity_row(sessions: Sequence[Summary]) -> ComparisonRow:
-    """By the most trustworthy bytes that every session with a point has."""
+    """Intensity by the most trustworthy bytes known for every session with a point."""
     points = [
         {point.bytes_kind: point for point in session.efficiency.roofline.points}
         for session in sessions
@@ -149,24 +149,24 @@ def _intensity_row(sessions: Sequence[Summary]) -> ComparisonRow:
 def _share_row(
     name: str, sessions: Sequence[Summary], shares: Callable[[Efficiency], Sequence[Share]]
 ) -> ComparisonRow:
-    """The share of the first kind of ceiling that every session which has one knows."""
+    """Shares of the first kind of ceiling known to every session that has ceilings."""
     found = [shares(session.efficiency) for session in sessions]
     kinds = [{each.ceiling.kind for each in of} for of in found if of]
     common = set.intersection(*kinds) if kinds else set()
     kind = next((each for each in (MEASURED, PEAK, SHEET) if each in common), None)
     chosen = [next((e for e in of if e.ceiling.kind == kind), None) for of in found]
     known = [None if each is None else each.ceiling for each in chosen]
-    told = f"{name}, % of {_kind(known)}" if kind else name
+    row_name = f"{name}, % of {_kind(known)}" if kind else name
     values = tuple(None if each is None else each.value for each in chosen)
     methods = tuple(
         Method.UNAVAILABLE if value is None else _share_method(name, session)
         for value, session in zip(values, sessions, strict=True)
     )
-    return ComparisonRow("efficiency", told, "1", values, methods, ceilings=tuple(known))
+    return ComparisonRow("efficiency", row_name, "1", values, methods, ceilings=tuple(known))
 
 
 def _kind(ceilings: Sequence[Ceiling | None]) -> str:
-    """What kind of ceiling a row's shares are of, as short as a row's name must be."""
+    """The kind of ceiling in a few words for the row's name."""
     first = next(each for each in ceilings if each is not None)
     if first.kind == MEASURED:
         return "measured copy" if first.name == BANDWIDTH else "measured product"

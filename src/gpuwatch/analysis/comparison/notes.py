@@ -1,4 +1,4 @@
-"""What must be known of sessions before a ratio between them is believed."""
+"""Notes on sessions that affect the ratios between them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gpuwatch.analysis.summary.summary import Summary
 
 
 def session_notes(sessions: Sequence[Summary]) -> tuple[str, ...]:
-    """What differs that decides a comparison, and what each session says of itself."""
+    """Notes on decisive differences between sessions, and each session's own notes."""
     notes = []
     if len({str(session.workload.get("name")) for session in sessions}) > 1:
         notes.append("different workloads: ratios of times and rates mean little")
@@ -48,7 +48,7 @@ def session_notes(sessions: Sequence[Summary]) -> tuple[str, ...]:
 
 
 def _profile_notes(session: Summary) -> list[str]:
-    """What limits the rows of counters and of an imported profile."""
+    """Notes on the counters and on an imported profile."""
     counters, profile = session.counters, session.profile
     notes = [] if counters is None else [f"counters: {note}" for note in counters.notes]
     if profile is not None and session.workload.get("kind") == "import":

@@ -1,4 +1,4 @@
-"""Ratios between sessions, where both values are of the same thing."""
+"""Ratios between sessions, where both values are comparable."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from gpuwatch.analysis.summary.identity import baseline, sound
 from gpuwatch.analysis.summary.summary import Summary
 
 _SAMPLED = frozenset({"mean", "over the window", "maximum"})
-"""Groups of rows that are over the session's window, whichever that is."""
+"""Groups of rows that depend on the session's window."""
 
 
 def with_ratios(row: ComparisonRow, sessions: Sequence[Summary]) -> ComparisonRow:
-    """``row`` with each value over that of the first session that did not fail."""
+    """``row`` with ratios to the first session that did not fail."""
     base = baseline(sessions)
     if base is None:
         return replace(row, ratios=(None,) * len(row.values))
@@ -24,8 +24,8 @@ def with_ratios(row: ComparisonRow, sessions: Sequence[Summary]) -> ComparisonRo
 
 
 def ratio(row: ComparisonRow, sessions: Sequence[Summary], base: int, at: int) -> float | None:
-    """The value of ``at`` over that of ``base``; ``None`` where they are not of the same thing, as
-    are losses of runs that were trained with other seeds or for other numbers of steps."""
+    """The value of ``at`` over that of ``base``; ``None`` where they are not comparable, such as
+    losses of runs with different seeds or numbers of steps."""
     value, first = row.values[at], row.values[base]
     sampled = row.group in _SAMPLED and not row.name.startswith("gpuwatch.")
     if (

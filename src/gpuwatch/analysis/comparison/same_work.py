@@ -1,4 +1,4 @@
-"""Whether the runs of two sides did the same: program, parameters, data, work of a step."""
+"""Whether the runs of two sides did the same work: program, parameters, data, FLOP per step."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from gpuwatch.core.models import mapping, number
 from gpuwatch.session.reading.status import State
 
 SAME_WORK = 0.01
-"""Relative difference of counted FLOP, or of samples, that ways of counting explain."""
+"""Relative difference of counted FLOP or samples that counting methods explain."""
 
 
 def work_differences(one: Sequence[Summary], two: Sequence[Summary]) -> list[str]:
-    """A clause for each thing that they did not do alike; what one side does not tell is none."""
+    """A clause for each difference in the work; values unknown on one side do not count."""
     names = against("workloads", one, two, lambda session: session.workload.get("name"))
     return [*(names or _told_differently(one, two)), *_flop(one, two)]
 
@@ -25,8 +25,8 @@ def work_differences(one: Sequence[Summary], two: Sequence[Summary]) -> list[str
 def told_by_one(
     one: Sequence[Summary], two: Sequence[Summary], labels: tuple[str, str]
 ) -> list[str]:
-    """What the runs of one side tell of their work, and no run of the other: a clause a side."""
-    found = []
+    """A clause per side on work that only the runs of that side report."""
+    clauses = []
     for side, other, (label, silent) in ((one, two, labels), (two, one, labels[::-1])):
         only = [
             f"{what} ({listed(values)})"
@@ -34,26 +34,25 @@ def told_by_one(
             if (values := known(side, value)) and not known(other, value)
         ]
         if only:
-            found.append(
+            clauses.append(
                 f"known of {label} alone: {', '.join(only)}; whether {silent} had the same "
                 "is not known"
             )
-    return found
+    return clauses
 
 
 def device_kind(session: Summary) -> str | None:
-    """``GPU`` or ``CPU``; ``None``: the run used no GPU that was seen, or it is not known, and it
-    says nothing."""
+    """``GPU`` or ``CPU``; ``None`` if no used GPU is known and the run reports no device."""
     if used_gpus(session):
         return "GPU"
-    told_device = session.run.get("device")
-    if told_device is None:
+    device = session.run.get("device")
+    if device is None:
         return None
-    return "CPU" if str(told_device).startswith("cpu") else "GPU"
+    return "CPU" if str(device).startswith("cpu") else "GPU"
 
 
 def samples_of_a_step(session: Summary) -> float | None:
-    """By the step lines where these tell of no partial batch; else as they were counted."""
+    """Samples per step: from the step lines without partial batches, else from ``count``."""
     steps = session.steps
     rate, seconds = steps.samples_per_second, steps.mean_seconds
     if steps.partial_count == 0 and rate is not None and seconds is not None:
@@ -87,8 +86,11 @@ def _told_differently(one: Sequence[Summary], two: Sequence[Summary]) -> list[st
 
 
 def _setting(key: str, *, given: bool) -> Value:
-    """A setting as text. A run that reported no settings had the default of one that was given to
-    others; unknown where it did not live to tell what it ran with."""
+    """A setting as text.
+
+    A finished run without reported settings has the default of a flag given to others; the setting
+    of an unfinished one is unknown.
+    """
 
     def value(session: Summary) -> str | None:
         settings = training(session)
@@ -125,25 +127,25 @@ def _archive(session: Summary) -> str | None:
 
 
 def _program(session: Summary) -> str | None:
-    """The files of a command with their digests; unknown where it names none."""
-    told_files = mapping(session.facts.get("host")).get("gpuwatch.program.sha256")
-    return None if not told_files else str(told_files)
+    """The files of a command with their digests; ``None`` where it names none."""
+    files = mapping(session.facts.get("host")).get("gpuwatch.program.sha256")
+    return None if not files else str(files)
 
 
 def _either(key: str) -> Value:
-    """What the run reported, else the flag that it was given."""
+    """The value that the run reported, else its flag."""
     return lambda session: session.run.get(key) or training(session).get(key)
 
 
 def _batch(session: Summary) -> str | None:
-    found, samples = _either("batch_size")(session), samples_of_a_step(session)
-    if found is not None:
-        return str(found)
+    size, samples = _either("batch_size")(session), samples_of_a_step(session)
+    if size is not None:
+        return str(size)
     return None if samples is None else _figures(samples)
 
 
 def _figures(samples: float) -> str:
-    """Means over steps that differ by a partial batch are the same in it."""
+    """``samples`` rounded so that a partial batch makes no difference."""
     return f"{samples:.0f}" if samples >= 9999.5 else f"{samples:.4g}"
 
 
@@ -160,7 +162,7 @@ _REPORTED: tuple[tuple[str, Value], ...] = (
     ("device", device_kind),
     ("GPU", _which_gpu),
 )
-"""What a run need not tell, and a comparison rests on."""
+"""What a comparison rests on, but a run need not report."""
 
 
 def _samples(one: Sequence[Summary], two: Sequence[Summary]) -> list[str]:
@@ -168,7 +170,7 @@ def _samples(one: Sequence[Summary], two: Sequence[Summary]) -> list[str]:
 
 
 def _flop(one: Sequence[Summary], two: Sequence[Summary]) -> list[str]:
-    """FLOP of one step, where they were counted on both sides."""
+    """A clause on the FLOP of one step, if counted on both sides."""
     return _apart(
         "work per step",
         one,
@@ -185,7 +187,7 @@ def _apart(
     value: Callable[[Summary], float | None],
     text: Callable[[float], str],
 ) -> list[str]:
-    """The clause that names both amounts, where all of one side's are above all of the other's."""
+    """A clause with both amounts, if all of one side are above all of the other."""
     sides = [[found for each in side if (found := value(each))] for side in (one, two)]
     if not all(sides):
         return []

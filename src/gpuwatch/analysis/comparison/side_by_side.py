@@ -1,6 +1,6 @@
-"""Sessions side by side: values, ratios against the first, differences of their fingerprints.
+"""Sessions side by side: values, ratios to the first, differences of their fingerprints.
 
-This is a description: one run per environment does not say which is faster; that takes blocks.
+This only describes the runs: to say which environment is faster takes several blocks.
 """
 
 from __future__ import annotations
@@ -29,15 +29,17 @@ from gpuwatch.core.models import mapping, number
 
 @dataclass(frozen=True)
 class Comparison:
+    """Sessions side by side."""
+
     sessions: tuple[Summary, ...]
     baseline: int | None
-    """Place of the session that ratios are against: the first that did not fail."""
+    """Index of the first session that did not fail, the denominator of the ratios."""
     rows: tuple[ComparisonRow, ...]
     differences: tuple[Difference, ...]
     notes: tuple[str, ...]
-    """What a reader must know before believing a ratio."""
+    """Notes that affect the ratios."""
     kernels: tuple[KernelRow, ...] = ()
-    """Kernels that ran in one session and not in all the others."""
+    """Kernels that ran in some sessions but not in all."""
 
 
 _TIMING = (
@@ -77,15 +79,15 @@ _MAXIMA = (
     "gpuwatch.bytes.rate",
 )
 _SHOWN_ELSEWHERE = frozenset({"gpuwatch.throughput"})
-"""Its mean is the steps' throughput."""
+"""Metrics whose mean is already the steps' throughput."""
 
-# Facts that differ between any two runs and explain nothing.
+# Facts that differ between any two runs without meaning anything.
 _INCIDENTAL = frozenset({"gpu.unavailable", "gpu.hint", "gpu.mend", "host.boot.id"})
 _SHOWN_AS_ROWS = frozenset({"label", "kind", *(key for _, _, key in _IMAGE)})
 
 
 def compare(sessions: Sequence[Summary]) -> Comparison:
-    """Compare any number of sessions against the first."""
+    """Compare any number of sessions with the first that did not fail."""
     rows = [row_of("image", name, unit, sessions, _environment(key)) for name, unit, key in _IMAGE]
     rows += [_time_row(name, key, sessions) for name, key in _TIMING]
     rows += [
@@ -168,7 +170,7 @@ def _metric_rows(
         if (metric.kind is Kind.COUNTER) is not counters or name in _SHOWN_ELSEWHERE:
             continue
         if name.startswith("hw.gpu.") and len(gpus) > 1:
-            # Figures of several GPUs mixed would be true of none.
+            # Pooled figures of several GPUs would be true of none.
             for gpu in gpus:
                 found = [_of_gpu(session, gpu, name) for session in sessions]
                 rows.append(_statistic_row(group, f"{name} {gpu}", metric.unit, found, value))
@@ -196,7 +198,7 @@ def _of_gpu(session: Summary, gpu: str, name: str) -> Statistic | None:
 
 
 def differences(sessions: Sequence[Summary]) -> tuple[Difference, ...]:
-    """What differs of fingerprints and environments, without what explains nothing."""
+    """Meaningful differences of fingerprints and environments."""
     fingerprints = [{**session.facts, "environment": session.environment} for session in sessions]
     keys = {
         (scope, key)
@@ -205,9 +207,9 @@ def differences(sessions: Sequence[Summary]) -> tuple[Difference, ...]:
         for key in facts
         if key not in _INCIDENTAL | _SHOWN_AS_ROWS
     }
-    found = []
+    differing = []
     for scope, key in sorted(keys):
         values = tuple(mapping(scopes.get(scope)).get(key) for scopes in fingerprints)
         if any(value != values[0] for value in values):
-            found.append(Difference(scope, key, values))
-    return tuple(found)
+            differing.append(Difference(scope, key, values))
+    return tuple(differing)

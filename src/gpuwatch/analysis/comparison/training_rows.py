@@ -1,4 +1,4 @@
-"""Loss and accuracies of several sessions side by side, and between which they have a ratio."""
+"""Loss and accuracies of several sessions side by side, and when they have a ratio."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ STEP, EPOCH = "step", "epoch"
 
 
 def name_of(key: str, kind: str) -> str:
-    """``loss, last step``."""
+    """Name of a row, such as ``loss, last step``."""
     return f"{NAMES[key]}, last {kind}"
 
 
@@ -24,7 +24,7 @@ _PLACES = {name_of(key, kind): (key, kind) for kind in (STEP, EPOCH) for key in 
 
 
 def training_rows(sessions: Sequence[Summary]) -> list[ComparisonRow]:
-    """What the last step and the last epoch told, and which these are."""
+    """The figures of the last step and the last epoch, and the numbers of these."""
     rows = []
     for kind in (STEP, EPOCH):
         for key in NAMES:
@@ -38,8 +38,8 @@ def training_rows(sessions: Sequence[Summary]) -> list[ComparisonRow]:
 
 
 def trained_alike(row: ComparisonRow, one: Summary, other: Summary) -> bool:
-    """Whether two values of a row of this group are of one seed and of as many steps or epochs:
-    only then is a difference between them one of arithmetic."""
+    """Whether two values of a row have the same seed and number of steps or epochs: only then is a
+    difference one of arithmetic."""
     if row.name not in _PLACES:
         return False
     key, kind = _PLACES[row.name]
@@ -49,7 +49,7 @@ def trained_alike(row: ComparisonRow, one: Summary, other: Summary) -> bool:
 
 
 def reported(session: Summary, kind: str) -> Reported:
-    """By its steps or by its epochs."""
+    """The figures of the session's steps or epochs."""
     return session.training.step if kind == STEP else session.training.epoch
 
 

@@ -1,6 +1,6 @@
-"""Whether two cells may be compared at all: what differs besides the environment, or disturbed one.
+"""Whether two cells are comparable: differences besides the environment, and disturbances.
 
-Each reason is a clause that names both values, the baseline's first.
+Each reason is a clause with both values, the baseline's first.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from gpuwatch.core import units
 from gpuwatch.core.models import mapping, number
 
 CLEARLY_HELD = 0.05
-"""Difference of the shares of time with clocks held down from which on two are not comparable."""
+"""Difference of the shares of time with clocks held down from which on cells are not comparable."""
 BARELY_HELD = 0.01
-"""Difference under which clocks that were held down on one side alone do not matter: the finding
-starts at a share of its own, which two equal runs may fall on both sides of."""
+"""The same where only one side has the finding: below it, two nearly equal runs just fall on
+different sides of the finding's threshold."""
 
 _SHARING, _CLOCKS = "sharing", "clocks"
 _THROTTLES = ("hw.gpu.throttle.power", "hw.gpu.throttle.thermal")
 _PROCESSES = "{process}"
 _SHORT = 16
-"""Characters of a GPU's UUID that tell it from its neighbours."""
+"""Characters of a GPU's UUID that are shown."""
 
 
 def invalid_reasons(baseline: Cell, other: Cell, *, across_devices: bool) -> tuple[str, ...]:
-    """Why no verdict on ``other`` against ``baseline`` means anything; empty where one does."""
+    """Why ``other`` is not comparable with ``baseline``; empty if it is."""
     one, two = _sessions(baseline), _sessions(other)
     reasons = work_differences(one, two)
     if not across_devices:
@@ -42,7 +42,7 @@ def invalid_reasons(baseline: Cell, other: Cell, *, across_devices: bool) -> tup
 
 
 def device_differences(baseline: Cell, other: Cell) -> list[str]:
-    """Other GPUs; without a GPU another processor or host."""
+    """Clauses on different GPUs; without GPUs, on a different processor or host."""
     one, two = _sessions(baseline), _sessions(other)
     kinds = against("device", one, two, device_kind)
     if kinds:
@@ -58,7 +58,7 @@ def device_differences(baseline: Cell, other: Cell) -> list[str]:
 
 
 def remarks(baseline: Cell, other: Cell) -> list[str]:
-    """What disturbed both sides, or is told by one alone: no reason against comparing them."""
+    """Disturbances of both sides, and facts known of one only: no reasons against a comparison."""
     sides = (baseline, other)
     found = []
     if all(valued(cell) for cell in sides):
@@ -71,7 +71,7 @@ def remarks(baseline: Cell, other: Cell) -> list[str]:
 
 
 def _within_blocks(baseline: Cell, other: Cell) -> list[str]:
-    """Runs that were paired although they ran on GPUs of their own."""
+    """A clause if paired runs used different GPUs."""
     first = {run.block: run.session for run in valued(baseline)}
     for run in valued(other):
         found = None if run.block is None else first.get(run.block)
@@ -84,8 +84,7 @@ def _within_blocks(baseline: Cell, other: Cell) -> list[str]:
 
 
 def _given_differently(baseline: Cell, other: Cell) -> list[str]:
-    """What the runs of one side might use of the machine, and those of the other might not; of a
-    resumed study also within a block alone."""
+    """Clauses on different shares of the machine; in a resumed study also within single blocks."""
     one, two = _sessions(baseline), _sessions(other)
     found = [reason for what, value in _GIVEN for reason in against(what, one, two, value)]
     if found:
@@ -111,7 +110,7 @@ def _processor_time(session: Summary) -> str | None:
 
 
 def _memory(session: Summary) -> str | None:
-    """``None`` where ``memory=`` limits it: that is the environment's, asked for by name."""
+    """The memory limit; ``None`` where ``memory=`` sets it, as part of the environment."""
     if session.environment.get("memory_limit_bytes") is not None:
         return None
     found = _of_process("process.cgroup.memory.limit")(session)
@@ -131,16 +130,16 @@ _GIVEN: tuple[tuple[str, Value], ...] = (
     ("CPU quota", _processor_time),
     ("memory limit", _memory),
 )
-"""What a caller may be given less of than the machine has."""
+"""Resources that may be limited to less than the machine has."""
 
 
 def _sessions(cell: Cell) -> list[Summary]:
-    """What the cell's value is of; of a cell without a value what there is."""
+    """Sessions of the runs with a value, else of all judged runs."""
     return [run.session for run in valued(cell) or cell.judged]
 
 
 def _gpus(session: Summary) -> tuple[str, ...] | None:
-    """Their UUIDs; ``None``: they are not known."""
+    """UUIDs of the used GPUs; ``None``: unknown."""
     if unknown_gpus(session):
         return None
     return tuple(sorted(str(gpu.uuid or gpu.name) for gpu in used_gpus(session)))
@@ -193,16 +192,16 @@ def _clocks(baseline: Cell, other: Cell) -> list[str]:
     apart = abs(shares[0] - shares[1])
     if apart < (CLEARLY_HELD if all(hit) else BARELY_HELD):
         return []
-    told_shares = [units.percent(share) for share in shares]
+    texts = [units.percent(share) for share in shares]
     return [
-        f"clocks were held down {told_shares[0]} of the time in {baseline.label} against "
-        f"{told_shares[1]} in {other.label}"
+        f"clocks were held down {texts[0]} of the time in {baseline.label} against "
+        f"{texts[1]} in {other.label}"
     ]
 
 
 def _held(runs: Sequence[Run]) -> float:
-    """Mean share of time in which power or temperature held clocks down, below the finding's
-    threshold too."""
+    """Mean share of time with clocks held down by power or temperature, also below the finding's
+    threshold."""
     shares = []
     for run in runs:
         finding = _finding(run, _CLOCKS)
@@ -212,8 +211,8 @@ def _held(runs: Sequence[Run]) -> float:
             for name in _THROTTLES
             if (statistic := gpu.metrics.get(name)) is not None and statistic.mean is not None
         ]
-        told_share = None if finding is None else finding.other
-        shares.append(max(known, default=0.0) if told_share is None else told_share)
+        reported = None if finding is None else finding.other
+        shares.append(max(known, default=0.0) if reported is None else reported)
     return sum(shares) / len(shares) if shares else 0.0
 
 

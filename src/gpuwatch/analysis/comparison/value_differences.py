@@ -1,4 +1,4 @@
-"""Whether sessions of two sides differ in a value: the clause that names both."""
+"""Clauses on a value that differs between the sessions of two sides."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from gpuwatch.core.text import clean
 
 _MOST = 3
 _WHOLE, _LONGEST = 40, 100
-"""Characters of a text that is shown whole; of what is shown of a longer one."""
+"""Longest text shown in full, and longest excerpt of a longer one, in characters."""
 _BEFORE, _BEHIND = 40, 16
-"""Characters at most of what two longer ones have in common beside that in which they differ."""
+"""Most characters of common text shown before and after a difference."""
 _READ = 1 << 16
-"""Characters of a text that are looked at."""
+"""Characters of a text that are compared."""
 _CUT = "…"
 
 Value = Callable[[Summary], JSON]
-"""What is asked of a session; ``None``: it is not known."""
+"""A value of a session; ``None`` is unknown."""
 
 
 def against(
@@ -30,7 +30,7 @@ def against(
     *,
     another: bool = False,
 ) -> list[str]:
-    """The clause that names both values, if they differ; an unknown one does not."""
+    """The clause with both values, if both are known and differ; else empty."""
     if not differ(one, two, value):
         return []
     sides = [_texts(known(side, value)) for side in (one, two)]
@@ -40,13 +40,13 @@ def against(
 
 
 def differ(one: Sequence[Summary], two: Sequence[Summary], value: Value) -> bool:
-    """Whether both sides know it, and not the same."""
+    """Whether the value is known on both sides and differs."""
     first, second = (_keys(known(side, value)) for side in (one, two))
     return bool(first and second) and first != second
 
 
 def known(sessions: Iterable[Summary], value: Value) -> list[JSON]:
-    """What those that know it say."""
+    """The values of the sessions where it is known."""
     return [found for session in sessions if (found := value(session)) is not None]
 
 
@@ -55,7 +55,7 @@ def _keys(values: Iterable[JSON]) -> set[str]:
 
 
 def listed(values: Sequence[JSON]) -> str:
-    """The different ones of ``values``, fit for a sentence."""
+    """The distinct ``values``, shortened for a sentence."""
     return _few([_cut(text) for text in _texts(values)])
 
 
@@ -68,9 +68,9 @@ def _few(texts: Sequence[str]) -> str:
 
 
 def _differing(texts: Sequence[str]) -> dict[str, str]:
-    """By each of ``texts`` what is shown of it: of long ones that in which they differ.
+    """What is shown of each text: of long ones, the differing part.
 
-    A word of what they have in common stands before it: ``… --lr 0.1``.
+    One common word comes before it: ``… --lr 0.1``.
     """
     if all(len(text) <= _WHOLE for text in texts):
         return {text: text for text in texts}
@@ -83,13 +83,13 @@ def _differing(texts: Sequence[str]) -> dict[str, str]:
 
 
 def _alike(texts: Sequence[str]) -> int:
-    """How many characters they begin with in common."""
+    """Length of the common beginning of ``texts``."""
     columns = enumerate(zip(*texts, strict=False))
     return next((at for at, of in columns if len(set(of)) > 1), min(map(len, texts)))
 
 
 def _middle(text: str, start: int, end: int) -> str:
-    """``text`` from ``start`` to ``end``, with the words they lie in and the word before these."""
+    """``text`` from ``start`` to ``end``, extended to whole words and the word before."""
     word = text.rfind(" ", 0, start) + 1
     first = text.rfind(" ", 0, max(0, word - 1)) + 1
     first = next(at for at in (first, word, start - _BEFORE) if at >= start - _BEFORE)

@@ -1,10 +1,10 @@
-"""Verdicts on the step times of runs: what can be said of one environment against another.
+"""Verdicts on the step times of runs: one environment against another.
 
-All is decided in natural logarithms, so that swapping the two mirrors it exactly. Student's t
+All tests use natural logarithms, so that swapping the two sides mirrors the result. Student's t
 gives estimate and intervals, two one-sided tests (Schuirmann 1987, J. Pharmacokinetics and
 Biopharmaceutics 15) equivalence, Holm's procedure the levels where a question has several
-comparisons, and a rank test must agree where so few values can reach its level at all. What each
-verdict says and does not: docs/statistics.md.
+comparisons, and a rank test must agree if so few values can reach its level at all.
+docs/statistics.md explains what each verdict means.
 """
 
 from __future__ import annotations
@@ -35,18 +35,19 @@ from gpuwatch.analysis.statistics.rank_tests import mann_whitney, signed_rank
 __all__ = ["FEWEST", "difference", "interval", "invalid", "outliers", "paired", "unpaired"]
 
 OUTLIER = 10.0
-"""Scaled median absolute deviations from the median."""
+"""Scaled median absolute deviations from the median beyond which a value is an outlier."""
 SCALE = 1.4826
-"""Of the median absolute deviation, to estimate a normal standard deviation."""
+"""Standard deviation of normal values over their median absolute deviation."""
 _RESOLUTION = 1e-6
-"""Relative: what values may differ by and still be the same for a clock."""
+"""Relative difference that a clock cannot resolve."""
 
 
 def paired(log_ratios: Sequence[Sequence[float]], margin: float) -> tuple[Verdict, ...]:
-    """Verdicts on environments that were run in the same blocks.
+    """Verdicts on environments that ran in the same blocks; all share Holm's procedure.
 
-    ``log_ratios``: for each comparison the natural logarithms of other over baseline, one of each
-    block. ``margin``: relative (0.01 is 1 %). All comparisons share Holm's procedure.
+    Args:
+        log_ratios: for each comparison, the natural logarithms of other over baseline by block.
+        margin: relative change that matters (0.01 is 1 %).
 
     Raises:
         ValueError: a value is not finite, or the margin is not above 0.
@@ -57,7 +58,7 @@ def paired(log_ratios: Sequence[Sequence[float]], margin: float) -> tuple[Verdic
 def unpaired(
     baseline: Sequence[float], others: Sequence[Sequence[float]], margin: float
 ) -> tuple[Verdict, ...]:
-    """Verdicts on runs that share no blocks: natural logarithms of the values of each.
+    """Verdicts on runs without shared blocks, from the natural logarithms of their values.
 
     Raises:
         ValueError: a value is not finite, or the margin is not above 0.
@@ -67,15 +68,15 @@ def unpaired(
 
 
 def invalid(reasons: Sequence[str], margin: float, paired: bool, pairs: int) -> Verdict:
-    """The verdict on two that are not comparable, for ``reasons`` that name why."""
+    """The verdict INVALID: the two are not comparable, for ``reasons``."""
     return Verdict(Kind.INVALID, None, None, margin, pairs, paired, None, reasons=tuple(reasons))
 
 
 def outliers(values: Sequence[float]) -> tuple[bool, ...]:
     """Which of ``values`` lie more than ten scaled median absolute deviations from their median.
 
-    A deviation of zero, half of the values or more being the same, is taken as a millionth of the
-    median: what a clock tells apart. Fewer than three values have no outlier.
+    The scale is at least a millionth of the median, the resolution of a clock, since it is zero
+    where half of the values are equal. Fewer than three values have no outlier.
 
     Raises:
         ValueError: a value is not finite.
@@ -137,7 +138,7 @@ def _verdicts(comparisons: Sequence[Comparison], margin: float) -> tuple[Verdict
 
 
 def _undecidable(comparison: Comparison, margin: float) -> Verdict:
-    """Too few values, or values that are all the same."""
+    """The verdict without a test: too few values, or all of them equal."""
     of = "pairs" if comparison.paired else "runs of each"
     if comparison.too_few:
         kind = Kind.DESCRIBED
@@ -171,16 +172,16 @@ def _verdict(
     within: float,
     comparisons: int,
 ) -> Verdict:
-    """``level`` is Holm's for this comparison; ``beyond`` and ``within`` are adjusted p values."""
-    found = findings(comparison, mean, margin, level, beyond, within)
-    kind = kind_of(found)
+    """The verdict of one comparison; the arguments are those of :func:`findings`."""
+    results = findings(comparison, mean, margin, level, beyond, within)
+    kind = kind_of(results)
     change = mean.change(1 - level)
     reasons: tuple[str, ...] = ()
     more = None
     if kind is Kind.CANT_TELL:
-        more = blocks_to_decide(change.estimate, found.noise, margin, comparisons)
+        more = blocks_to_decide(change.estimate, results.noise, margin, comparisons)
         more = None if more is None else max(more, comparison.pairs + 1)
-        reasons = tuple(reasons_of(found, comparison, margin, comparisons, more))
+        reasons = tuple(reasons_of(results, comparison, margin, comparisons, more))
     return Verdict(
         kind,
         change,
@@ -188,9 +189,9 @@ def _verdict(
         margin,
         comparison.pairs,
         comparison.paired,
-        found.noise,
+        results.noise,
         p_zero=mean.p_zero(),
-        p_rank=found.p_rank,
+        p_rank=results.p_rank,
         comparisons=comparisons,
         more_blocks=more,
         estimate=change.estimate,

@@ -1,4 +1,4 @@
-"""Verdicts in sentences that a person can quote: ASCII signs, one or two lines of a terminal."""
+"""Verdicts as sentences to quote: plain ASCII signs, one or two terminal lines."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from gpuwatch.core.lazy_dataclass import dataclass
 UNPAIRED = "not paired, so that drift between them is in the difference"
 _USUAL = 0.95
 _LEAST_POINTS = 0.003
-"""Smaller shares of the step time count as unchanged."""
+"""Smallest share of the step time that counts as a change."""
 _NUMBERED = re.compile(r"#\d+$")
 _KERNELS = "GPU kernel time"
 _MOST, _TOLD = 2, 1 / 3
-"""Parts of the step that are named, with at least that share of the largest."""
+"""Most parts of the step that are named, and their smallest share of the largest."""
 
 
 @dataclass(frozen=True)
 class Side:
-    """A cell as a sentence knows it."""
+    """A cell, as far as a sentence needs it."""
 
     label: str
     environment: str
     runs: int
-    """Judged runs with a value."""
+    """Number of judged runs with a value."""
     setting: int | None = None
-    """As of a :class:`Cell`."""
+    """As in :class:`Cell`."""
 
 
 def sentence(
@@ -44,55 +44,58 @@ def sentence(
     blocks_lost: int = 0,
     blocks_to_come: int = 0,
 ) -> str:
-    """What ``verdict`` says of ``other`` against ``baseline``.
+    """``verdict`` on ``other`` against ``baseline`` in words.
 
-    ``evidence``: of the explanation, told of by those parts of the step that the change goes with.
-    ``blocks_lost``: blocks in which a run of either gave no value.
-    ``blocks_to_come``: blocks that the study will still have.
+    Args:
+        evidence: the explanation; parts of the step that changed are named.
+        blocks_lost: blocks in which a run of either side gave no value.
+        blocks_to_come: blocks still to be run.
     """
     kind = verdict.kind
     if kind is Kind.INVALID:
-        why = "; ".join(verdict.reasons) or "they differ in more than the environment"
-        return f"{other.label} is not comparable with {baseline.label}: {why}."
+        reasons = "; ".join(verdict.reasons) or "they differ in more than the environment"
+        return f"{other.label} is not comparable with {baseline.label}: {reasons}."
     if kind is Kind.DESCRIBED:
         first = _described(baseline, other, verdict, metric, blocks_lost, blocks_to_come)
     elif kind is Kind.CANT_TELL:
         first = _cant_tell(baseline, other, verdict, metric)
     else:
-        first = _told(baseline, other, verdict, metric)
+        first = _decided(baseline, other, verdict, metric)
         if kind in (Kind.SLOWER, Kind.FASTER, Kind.SMALL):
             first += "".join(f" {each}." for each in [_goes_with(verdict, evidence)] if each)
     return " ".join([first, *_conditions(baseline, other, verdict, blocks_lost, metric)])
 
 
 def repeats(one: Side | Cell, other: Side | Cell) -> bool:
-    """Whether two of a question are one environment that was given twice: by the plan, where there
-    is one, as labels do not tell everything; else by their labels."""
+    """Whether two cells of a question are the same environment, given twice.
+
+    The plan decides if there is one, as labels do not tell everything; else the labels.
+    """
     if one.setting is not None and other.setting is not None:
         return one.setting == other.setting
     return same_environment(one.environment, other.environment)
 
 
 def unnumbered(label: str) -> str:
-    """``bare`` of ``bare#1``."""
+    """``label`` without its number: ``bare`` for ``bare#1``."""
     return _NUMBERED.sub("", label)
 
 
 def same_environment(one: str, other: str) -> bool:
-    """Whether two labels are of one environment that was given twice: ``bare#1``, ``bare#2``."""
+    """Whether two labels name the same environment, given twice: ``bare#1``, ``bare#2``."""
     first, second = unnumbered(one), unnumbered(other)
     return one != other and first == second and first != one and second != other
 
 
 def change_text(interval: Interval) -> str:
-    """``+3.1 % (+2.4 to +3.8)``, all with as many decimals as the interval's width asks for."""
+    """``+3.1 % (+2.4 to +3.8)``, with as many decimals as the interval's width justifies."""
     places = _places(interval.estimate, interval.high - interval.low)
     ends = f"{signed(interval.low, places)} to {signed(interval.high, places)}"
     return f"{signed(interval.estimate, places)} % ({ends})"
 
 
 def signed(share: float, places: int = 1) -> str:
-    """A share in per cent with its sign: ``+3.1``; what rounds to nothing is ``+0.0``."""
+    """A share in per cent with its sign: ``+3.1``; what rounds to zero is ``+0.0``."""
     text = f"{share * 100:+.{places}f}"
     return text if float(text) else text.replace("-", "+")
 
@@ -107,8 +110,8 @@ def counted(number: int, one: str, many: str | None = None) -> str:
     return f"{number} {one if number == 1 else many or one + 's'}"
 
 
-def _told(baseline: Side, other: Side, verdict: Verdict, metric: str) -> str:
-    """SAME, SLOWER, FASTER and SMALL."""
+def _decided(baseline: Side, other: Side, verdict: Verdict, metric: str) -> str:
+    """The first sentence for SAME, SLOWER, FASTER and SMALL."""
     both = f"{other.label} and {baseline.label}"
     if verdict.kind is Kind.SAME:
         told = f"{metric} {_equivalence(verdict)}, within {per_cent(verdict.margin)}"
@@ -126,7 +129,7 @@ def _told(baseline: Side, other: Side, verdict: Verdict, metric: str) -> str:
 
 
 def _alike(baseline: Side, other: Side) -> str:
-    """What a difference between two of the same means."""
+    """The meaning of a difference between two of the same environment."""
     if not repeats(baseline, other):
         return ""
     return " They are the same: chance, or runs that disturb each other."
@@ -163,7 +166,7 @@ def _described(
 
 
 def _estimate(verdict: Verdict) -> str | None:
-    """The change with its interval, else what is known of it."""
+    """The change with its interval, else the estimate alone."""
     if verdict.change is not None:
         return _change(verdict)
     if verdict.estimate is None:
@@ -183,7 +186,7 @@ def _change(verdict: Verdict) -> str:
 
 
 def _equivalence(verdict: Verdict) -> str:
-    """The interval that shows it: the narrower one where the wider is not within the margin."""
+    """The interval within the margin: the narrower one if the wider is not."""
     change, narrow = verdict.change, verdict.equivalence
     if change is None or narrow is None:
         return _change(verdict)
@@ -217,7 +220,7 @@ def _goes_with(verdict: Verdict, evidence: Sequence[Evidence]) -> str | None:
 
 
 def _share(points: Interval, change: Interval | None) -> str:
-    """In points of the step time; with its sign where it goes against the change."""
+    """Points of the step time; with a sign if opposite to the change."""
     along = change is None or (points.estimate > 0) == (change.estimate > 0)
     size = points.estimate * 100
     return f"{abs(size):.1f}" if along else f"{size:+.1f}"
@@ -234,12 +237,12 @@ def _is_changed(points: Interval) -> bool:
 
 
 def _is_unchanged(points: Interval, margin: float) -> bool:
-    """Whether what is known of it is within the margin, as of the step time itself."""
+    """Whether it has not changed and its interval lies within the margin."""
     return not _is_changed(points) and lower_end(margin) < points.low and points.high < margin
 
 
 def _blocks(verdict: Verdict, lost: int, what: str = "block") -> str:
-    """``7 blocks``; ``6 of 7 blocks`` where one was lost."""
+    """``7 blocks``, or ``6 of 7 blocks`` if one was lost."""
     if not lost:
         return counted(verdict.pairs, what)
     return f"{verdict.pairs} of {counted(verdict.pairs + lost, what)}"
@@ -248,7 +251,7 @@ def _blocks(verdict: Verdict, lost: int, what: str = "block") -> str:
 def _conditions(
     baseline: Side, other: Side, verdict: Verdict, lost: int, metric: str
 ) -> Iterator[str]:
-    """On what it rests."""
+    """Sentences on the data behind the verdict."""
     rests = []
     if verdict.kind in (Kind.SAME, Kind.SMALL, Kind.SLOWER, Kind.FASTER):
         if verdict.paired:
@@ -266,8 +269,9 @@ def _conditions(
 
 
 def _places(estimate: float, width: float | None) -> int:
-    """Decimals of per cents: two where the interval is narrower than half a point, none where it
-    is as wide as the change is large."""
+    """Decimals of a percentage: two if the interval is narrower than half a point and the change
+    under 10 %, none from a width of 100 points or a change of 1000 % on (100 % without interval),
+    else one."""
     size = abs(estimate) * 100
     if width is None:
         return 1 if size < 100 else 0

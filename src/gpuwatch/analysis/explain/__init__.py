@@ -1,1 +1,1 @@
-"""Why two environments differ: time, kernels, settings, conditions, start-up."""
+"""What differs between two environments: time, kernels, settings, conditions, start-up."""

@@ -1,4 +1,4 @@
-"""Clocks and power, where they were not the same in two environments, and other programs' load."""
+"""Clocks and power that differ between two environments, and the load of other programs."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from gpuwatch.core import units
 from gpuwatch.core.metrics import Method
 
 RELATIVE = 0.02
-"""Clocks and power differ from here on."""
+"""Relative difference from which on clocks and power differ."""
 SHARES = 0.05
-"""Shares of the time or of the cores differ from here on."""
+"""Difference from which on shares of the time or of the cores differ (5 points)."""
 
 _RATES = (
     ("hw.gpu.clock.sm", "SM clock", "Hz"),
@@ -29,28 +29,27 @@ _HELD = (
 
 
 def conditions(sides: Sides) -> Evidence | None:
-    """Clocks and power that differ by 2 % or more, and by five points or more how long clocks were
-    held down.
+    """Clocks and power that differ by 2 % or more, and times of held-down clocks by five points.
 
-    Means over the window, medians over the runs. ``None`` too where the windows are of different
-    parts of the runs, so that their means say nothing.
+    Values are means over the window, then medians over the runs. ``None`` also where the windows
+    cover different parts of the runs and cannot be compared.
     """
-    kinds = {session.window.kind for of in sides.sessions for session in of}
+    kinds = {session.window.kind for sessions in sides.sessions for session in sessions}
     if len(kinds) != 1:
         return None
-    told = [text for name, label, unit in _RATES if (text := _rate(sides, name, label, unit))]
+    texts = [text for name, label, unit in _RATES if (text := _rate(sides, name, label, unit))]
     for name, label in _HELD:
         share = _share(sides, " of the time", _of(name))
-        told += [f"{label} {share}"] if share else []
-    if not told:
+        texts += [f"{label} {share}"] if share else []
+    if not texts:
         return None
     source = f"means over the {kinds.pop()}, median over the runs"
-    return Evidence("clocks", "; ".join(told), None, Method.MEASURED, source)
+    return Evidence("clocks", "; ".join(texts), None, Method.MEASURED, source)
 
 
 def load(sides: Sides) -> Evidence | None:
-    """What other programs used of the cores' time: five points or more apart, or a fifth or more on
-    either side. Means over the windows, medians over the runs."""
+    """Other programs' share of the cores' time, if it differs by five points or is a fifth or more
+    on either side. Means over the windows, then medians over the runs."""
     shares = sides.medians(others_share)
     first, second = shares
     most = max((share for share in shares if share is not None), default=0.0)

@@ -1,7 +1,7 @@
-"""Why two environments differ: what goes with the change, down the ladder of explanation.
+"""Explain a difference between two environments, down the ladder of explanation.
 
-Versions, kernels, clocks, load, GPU kernel time, copies, the host, limits, start-up. It says what
-goes with a change and never what caused it: ``docs/explanation.md``.
+Versions, kernels, clocks, load, GPU kernel time, copies, the host, limits, start-up. Evidence goes
+with a change and never claims to be its cause: ``docs/explanation.md``.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from gpuwatch.analysis.results import Cell, Explanation
 
 
 def explain(baseline: Cell, other: Cell, margin: float) -> Explanation:
-    """What goes with the change from ``baseline`` to ``other``, by the judged runs of both.
+    """Evidence on the change from ``baseline`` to ``other``, from the judged runs of both.
 
-    Parts of the step first, the largest change first; then versions, kernels, clocks and limits
-    that differ, and the load of other programs; start-up last. What is not known is left out.
-    ``margin`` is relative: a part that is within it is unchanged. Extra start-up is told with the
-    steps after which it is below that share of the whole time, or made up for by faster ones.
+    Parts of the step first, the largest change first; then differing versions, kernels, clocks and
+    limits, and the load of other programs; start-up last. Unknowns are left out. ``margin`` is
+    relative: a part within it is unchanged. Extra start-up comes with the number of steps after
+    which it is below that share of the whole time, or faster steps have made up for it.
     """
     sides = Sides(baseline, other, margin)
-    found = fingerprint(sides)
+    facts = fingerprint(sides)
     kernels, ran = differing(sides)
     start, started = start_up(sides)
     parts = sorted(where(sides), key=lambda each: -each[0])
     rungs = (
         *(evidence for _, evidence in parts),
-        versions(sides, found),
+        versions(sides, facts),
         ran,
         executed(sides),
         conditions(sides),
         load(sides),
-        limits(sides, found),
+        limits(sides, facts),
         started,
     )
-    return Explanation(tuple(each for each in rungs if each is not None), found, kernels, start)
+    return Explanation(tuple(each for each in rungs if each is not None), facts, kernels, start)

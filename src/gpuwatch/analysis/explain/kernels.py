@@ -1,4 +1,4 @@
-"""Which kernels ran in one environment and not in the other, by family, and what they executed."""
+"""Kernels that ran in only one of two environments, by family, and executed work."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from gpuwatch.core.metrics import Method
 from gpuwatch.core.text import clean
 
 LEAST_SHARE = 0.005
-"""Under half a per cent of the time on both sides, kernels that differ are listed and not told."""
+"""Share of the time below which differing kernels are only listed, without a sentence."""
 _LEAST_EXECUTED = 0.02
-"""Relative difference of executed FLOP or bytes from which on it is told."""
+"""Relative difference of executed FLOP or bytes from which on it is reported."""
 _LONGEST_NAME = 60
 _MOST_FAMILIES = 2
 
-# By what the libraries write into the names of their kernels; the first that fits.
+# By the words that libraries use in kernel names; the first match counts.
 _FAMILIES = tuple(
     (re.compile(pattern, re.IGNORECASE), family)
     for pattern, family in (
@@ -41,19 +41,18 @@ _FAMILIES = tuple(
 
 
 def family(name: str) -> str | None:
-    """What a kernel of cuDNN, cuBLAS, CUTLASS or oneDNN does, by its name; ``None``: it has no word
-    that tells.
+    """What a kernel of cuDNN, cuBLAS, CUTLASS or oneDNN does, by its name; ``None``: unknown.
 
     ``scudnn`` and ``h884cudnn`` kernels without ``winograd`` are cuDNN's precomputed implicit GEMM.
     """
-    return next((told for pattern, told in _FAMILIES if pattern.search(name)), None)
+    return next((label for pattern, label in _FAMILIES if pattern.search(name)), None)
 
 
 def differing(sides: Sides) -> tuple[tuple[KernelRow, ...], Evidence | None]:
-    """Kernels that ran in one cell and not in the other, the largest first, and the sentence.
+    """Kernels that ran in only one cell, the largest first, and the sentence about them.
 
-    Shares are of the profile of the run that is nearest to its cell's median. A kernel that any run
-    of the other cell launched is no difference.
+    Shares are from the profile of the run nearest to its cell's median. A kernel launched in any
+    run of the other cell does not count.
     """
     nearest = [nearest_profiled(cell) for cell in sides.cells]
     profiles = [None if each is None else each.profile for each in nearest]
@@ -75,24 +74,24 @@ def differing(sides: Sides) -> tuple[tuple[KernelRow, ...], Evidence | None]:
 
 
 def executed(sides: Sides) -> Evidence | None:
-    """Executed FLOP and bytes of DRAM, by hardware counters, where they differ by 2 % or more."""
-    for of, keys in (
+    """Executed FLOP and DRAM bytes from hardware counters, where they differ by 2 % or more."""
+    for per, keys in (
         ("a step", ("flop_per_step", "dram_read_bytes_per_step", "dram_write_bytes_per_step")),
         ("in all", ("flop", "dram_read_bytes", "dram_write_bytes")),
     ):
-        told = [
-            f"{text} {of}"
+        texts = [
+            f"{text} {per}"
             for text in (
                 _counted(sides, "executed FLOP", "FLOP", keys[:1]),
                 _counted(sides, "DRAM traffic", "B", keys[1:]),
             )
             if text
         ]
-        if told:
+        if texts:
             known = (each for part in sides.sessions for each in part if each.counters is not None)
             tool = next(each.counters.tool for each in known if each.counters is not None)
             return Evidence(
-                "kernels", "; ".join(told), None, Method.MEASURED, f"hardware counters, {tool}"
+                "kernels", "; ".join(texts), None, Method.MEASURED, f"hardware counters, {tool}"
             )
     return None
 
@@ -115,7 +114,7 @@ def _sum(counters: Counters | None, keys: Sequence[str]) -> float | None:
 
 
 def nearest_profiled(cell: Cell) -> Summary | None:
-    """Of the judged runs that have a profile, the one whose value is nearest the median."""
+    """The judged run with a profile whose value is nearest to the median."""
     runs = [run for run in cell.judged if _has_tables(run.session.profile)]
     middle = cell.median
     timed = [run for run in runs if run.value is not None]
@@ -130,7 +129,7 @@ def _has_tables(profile: Profile | None) -> bool:
 
 
 def _launched(cell: Cell, table: str) -> set[str]:
-    """Names of all kernels in the profiles of the cell's judged runs."""
+    """Names of all kernels in the profiles of a cell's judged runs."""
     return {
         str(name)
         for run in cell.judged
@@ -141,12 +140,12 @@ def _launched(cell: Cell, table: str) -> set[str]:
 
 def _evidence(sides: Sides, rows: Sequence[KernelRow], table: str, tool: str) -> Evidence | None:
     what = "kernel" if table == KERNELS else "operator"
-    told = list(_one_sided(sides, rows, what))
-    if not told:
+    texts = list(_one_sided(sides, rows, what))
+    if not texts:
         return None
     return Evidence(
         "kernels",
-        "; ".join(told),
+        "; ".join(texts),
         None,
         Method.MEASURED,
         f"{tool}, of the run nearest to the median of each environment",
@@ -154,7 +153,7 @@ def _evidence(sides: Sides, rows: Sequence[KernelRow], table: str, tool: str) ->
 
 
 def _one_sided(sides: Sides, rows: Sequence[KernelRow], what: str) -> Iterator[str]:
-    """What ran in the other alone, then what ran in the baseline alone."""
+    """Sentences on kernels only in the other cell, then on kernels only in the baseline."""
     for here in (1, 0):
         alone = [
             (row.name, share)
@@ -176,11 +175,11 @@ def _one_sided(sides: Sides, rows: Sequence[KernelRow], what: str) -> Iterator[s
 
 
 def _families(alone: Sequence[tuple[str, float]]) -> str:
-    """``Winograd convolution 36 %, `` and so on, of the families with the most time."""
+    """``Winograd convolution 36 %, `` and so on for the families with the most time."""
     shares: dict[str, float] = {}
     for name, share in alone:
-        if (of := family(name)) is not None:
-            shares[of] = shares.get(of, 0.0) + share
+        if (label := family(name)) is not None:
+            shares[label] = shares.get(label, 0.0) + share
     most = sorted(shares.items(), key=lambda each: -each[1])[:_MOST_FAMILIES]
     return "".join(
         f"{name} {units.percent(share)}, " for name, share in most if share >= LEAST_SHARE

@@ -1,4 +1,4 @@
-"""Versions and limits that are not the same in two environments."""
+"""Versions and limits that differ between two environments."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gpuwatch.core.text import clean
 _MOST_NAMED = 4
 _LONGEST_VALUE = 40
 
-# What picks kernels first; patterns of whole keys within a scope of facts.
+# Most influential on kernel selection first: scope, pattern of the whole key, label.
 _VERSIONS = (
     ("host", r"gpu\d+\.driver\.version", "driver"),
     ("workload", "cuda", "CUDA"),
@@ -31,7 +31,7 @@ _VERSIONS = (
     ("workload", "libc", "libc"),
     ("host", "os.kernel", "Linux"),
 )
-# What can hold a step back first.
+# Most likely to slow a step down first.
 _LIMITS = (
     ("process", r"process\.cgroup\.cpu\.limit", "CPU quota"),
     ("process", r"process\.cpu\.affinity", "usable CPUs"),
@@ -58,47 +58,47 @@ _Names = Sequence[tuple[str, str, str]]
 
 
 def fingerprint(sides: Sides) -> tuple[Difference, ...]:
-    """Facts that are the same in all judged runs of a cell, and not in the other's: values in the
-    order baseline, other."""
+    """Facts that are constant within each cell's judged runs but differ between the cells; values
+    in the order baseline, other."""
     first, second = sides.sessions
     if not first or not second:
         return ()
     between = []
-    for found in differences([*first, *second]):
-        of_first, of_second = found.values[: len(first)], found.values[len(first) :]
-        if all(each == of_first[0] for each in of_first) and all(
-            each == of_second[0] for each in of_second
+    for fact in differences([*first, *second]):
+        of_first, of_second = fact.values[: len(first)], fact.values[len(first) :]
+        if all(value == of_first[0] for value in of_first) and all(
+            value == of_second[0] for value in of_second
         ):
-            between.append(Difference(found.scope, found.key, (of_first[0], of_second[0])))
+            between.append(Difference(fact.scope, fact.key, (of_first[0], of_second[0])))
     return tuple(between)
 
 
 def versions(sides: Sides, found: Sequence[Difference]) -> Evidence | None:
-    """Versions that differ, with both values, what picks kernels first."""
+    """Differing versions with both values; those that select kernels come first."""
     return _evidence("versions", sides, found, _VERSIONS, "step line `versions`, host's facts")
 
 
 def limits(sides: Sides, found: Sequence[Difference]) -> Evidence | None:
-    """Limits and isolation that differ, with both values, what holds a step back first."""
+    """Differing limits and isolation with both values; the most likely to slow a step first."""
     return _evidence("limits", sides, found, _LIMITS, "the kernel's account of the process")
 
 
 def _evidence(
     rung: str, sides: Sides, found: Sequence[Difference], names: _Names, source: str
 ) -> Evidence | None:
-    told: dict[str, str] = {}
+    by_label: dict[str, str] = {}
     for scope, pattern, name in names:
-        for each in found:
-            match = re.fullmatch(pattern, each.key) if each.scope == scope else None
-            if match is None or None in each.values:
+        for fact in found:
+            match = re.fullmatch(pattern, fact.key) if fact.scope == scope else None
+            if match is None or None in fact.values:
                 continue
             key = clean(match.expand(name), _LONGEST_VALUE)
-            first, second = (_shown(each.key, value) for value in each.values)
+            first, second = (_shown(fact.key, value) for value in fact.values)
             if first != second:
-                told.setdefault(key, f"{key} {sides.both(first, second)}")
-    if not told:
+                by_label.setdefault(key, f"{key} {sides.both(first, second)}")
+    if not by_label:
         return None
-    named = list(told.values())
+    named = list(by_label.values())
     more = [f"{len(named) - _MOST_NAMED} more"] if len(named) > _MOST_NAMED else []
     return Evidence(rung, "; ".join([*named[:_MOST_NAMED], *more]), None, None, source)
 
@@ -114,7 +114,7 @@ def _shown(key: str, value: JSON) -> str:
 
 
 def _cpus(text: str) -> int | None:
-    """CPUs in the kernel's list format (``0-3,8``); ``None`` for anything else."""
+    """Number of CPUs in the kernel's list format (``0-3,8``); ``None`` for anything else."""
     if not re.fullmatch(r"\d{1,6}(-\d{1,6})?(,\d{1,6}(-\d{1,6})?)*", text):
         return None
     ends = [[int(end) for end in part.split("-")] for part in text.split(",")]

@@ -1,9 +1,9 @@
-"""Two cells side by side: figures of their judged runs, and what each part of a step adds.
+"""Two cells side by side: figures of their judged runs, and the contribution of each step part.
 
-A *point* is a hundredth of the baseline's step time. The parts of a step add up to it, and their
-points to the relative change that the verdict gives: the change of each block's log-ratio is shared
-out by the logarithmic mean of its two step times (LMDI: Ang 2005, Energy Policy 33), so that it
-does not matter which of two noisy runs is the baseline.
+A *point* is a hundredth of the baseline's step time. The parts add up to the step time, and their
+points to the verdict's relative change: each block's log-ratio is split by the logarithmic mean of
+its two step times (LMDI: Ang 2005, Energy Policy 33), so that the result does not depend on which
+of two noisy runs is the baseline.
 """
 
 from __future__ import annotations
@@ -20,36 +20,36 @@ from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.text import clean
 
 LEAST_POINTS = 0.003
-"""Under 0.3 points a part of the step counts as unchanged."""
+"""Below 0.3 points a part of the step counts as unchanged."""
 _LONGEST_LABEL = 40
 _SHORTEST, _LONGEST = 1e-12, 1e12
-"""Seconds that a step or a part of a run can have: whatever is divided stays finite."""
+"""Plausible seconds of a step or a part of a run, so that every division stays finite."""
 
 Value = Callable[[Run], float | None]
 
 
 @dataclass(frozen=True)
 class Points:
-    """What a part of the step adds, as a share of the baseline's step time (0.029: 2.9 points)."""
+    """Contribution of a part, as a share of the baseline's step time (0.029: 2.9 points)."""
 
     estimate: float
     interval: Interval | None
-    """Of three pairs or more."""
+    """``None`` for fewer than three pairs."""
     pairs: int
-    """0: of medians, as the runs share no blocks."""
+    """0: the estimate is from medians, as the runs share no blocks."""
 
     @property
     def judged(self) -> Interval | None:
-        """The interval, where there are as many pairs as a verdict needs."""
+        """The interval, if there are enough pairs for a verdict."""
         return self.interval if self.pairs >= FEWEST else None
 
     @property
     def changed(self) -> bool:
-        """Whether it is more than the least, and told from none where there is an interval."""
-        return abs(self.estimate) >= LEAST_POINTS and not self._may_be_none
+        """Whether it is at least ``LEAST_POINTS`` and its interval, if any, excludes zero."""
+        return abs(self.estimate) >= LEAST_POINTS and not self._may_be_zero
 
     def same(self, margin: float) -> bool:
-        """Whether it is less than the least, or told to be within ``margin`` if it is anything."""
+        """Whether it has not changed, and its interval, if any, lies within ``margin``."""
         if self.interval is None:
             return not self.changed
         widest = max(margin, LEAST_POINTS)
@@ -57,18 +57,18 @@ class Points:
         return not self.changed and inside
 
     @property
-    def _may_be_none(self) -> bool:
+    def _may_be_zero(self) -> bool:
         return self.interval is not None and self.interval.low <= 0 <= self.interval.high
 
     def __str__(self) -> str:
         """``+2.9 points (+2.4 to +3.4)``; with few pairs, how many."""
-        between = self.interval
-        told = [] if between is None else [f"{signed(between.low)} to {signed(between.high)}"]
+        interval = self.interval
+        notes = [] if interval is None else [f"{signed(interval.low)} to {signed(interval.high)}"]
         if not self.pairs:
-            told.append("of medians: described")
+            notes.append("of medians: described")
         elif self.pairs < FEWEST:
-            told.append(f"{self.pairs} block{'s' if self.pairs > 1 else ''}: described")
-        return f"{signed(self.estimate)} points ({'; '.join(told)})"
+            notes.append(f"{self.pairs} block{'s' if self.pairs > 1 else ''}: described")
+        return f"{signed(self.estimate)} points ({'; '.join(notes)})"
 
 
 @dataclass(frozen=True)
@@ -77,13 +77,13 @@ class Part:
 
     name: str
     seconds: tuple[float, float]
-    """Medians of baseline and other."""
+    """Median seconds per step of baseline and other."""
     points: Points
 
 
 @dataclass(frozen=True)
 class Split:
-    """The step's parts, and what of its change is in none of them."""
+    """The step's parts, and the rest of its change."""
 
     parts: tuple[Part, ...]
     remainder: Points
@@ -91,7 +91,7 @@ class Split:
 
 @dataclass(frozen=True)
 class Sides:
-    """A baseline and what is compared with it."""
+    """A baseline and the cell compared with it."""
 
     baseline: Cell
     other: Cell
@@ -104,21 +104,21 @@ class Sides:
 
     @property
     def names(self) -> tuple[str, str]:
-        """The cells' labels, fit for a sentence."""
+        """The cells' labels, cleaned and shortened for a sentence."""
         return clean(self.baseline.label, _LONGEST_LABEL), clean(self.other.label, _LONGEST_LABEL)
 
     @property
     def sessions(self) -> tuple[tuple[Summary, ...], tuple[Summary, ...]]:
-        """Of the judged runs."""
+        """Sessions of the judged runs of each cell."""
         return _sessions(self.baseline), _sessions(self.other)
 
     def medians(
         self, value: Callable[[Summary], float | None]
     ) -> tuple[float | None, float | None]:
-        """Of each cell over the judged runs where it is known."""
+        """Median of ``value`` over each cell's judged runs where it is known."""
         first, second = (
-            [known for session in of if (known := value(session)) is not None]
-            for of in self.sessions
+            [known for session in sessions if (known := value(session)) is not None]
+            for sessions in self.sessions
         )
         return median(first), median(second)
 
@@ -128,25 +128,27 @@ class Sides:
         return f"{first} in {one}, {second} in {two}"
 
     def split(self, values: Mapping[str, Value]) -> Split | None:
-        """The step time in parts; ``values`` are seconds a step of one run.
+        """The step time in parts; ``values`` give seconds per step of a run, by part.
 
-        Paired by block, over the blocks in which both runs know every part. Where the runs share no
-        blocks the points are of medians, and ``remainder`` holds what these do not add up to.
-        ``None``: in one of the cells no run knows them all.
+        Paired by block, over the blocks where every part is known in both runs. Without shared
+        blocks the points are from medians, and ``remainder`` holds the difference of their sum.
+        ``None``: no run of one cell knows all parts.
         """
         wanted: tuple[Value, ...] = (step_seconds, *values.values())
         runs = [_rows(cell, wanted) for cell in self.cells]
         if not all(runs):
             return None
-        of_block = [{block: row for block, row in of if block is not None} for of in runs]
+        of_block = [{block: row for block, row in side if block is not None} for side in runs]
         shared = sorted(of_block[0].keys() & of_block[1].keys())
         if shared:
-            rows = [[of[block] for block in shared] for of in of_block]
+            rows = [[side[block] for block in shared] for side in of_block]
         else:
-            rows = [[row for _, row in of] for of in runs]
-        middle = [[statistics.median(column) for column in zip(*of, strict=True)] for of in rows]
+            rows = [[row for _, row in side] for side in runs]
+        middle = [
+            [statistics.median(column) for column in zip(*side, strict=True)] for side in rows
+        ]
         if not shared:
-            rows = [[each] for each in middle]
+            rows = [[medians] for medians in middle]
         added = [_added(first, second) for first, second in zip(*rows, strict=True)]
         columns = list(zip(*added, strict=True))
         scale = _scale(statistics.mean(columns[0]))
@@ -159,18 +161,18 @@ class Sides:
 
 
 def step_seconds(run: Run) -> float | None:
-    """The steady step time of a run that counts; ``None`` where the metric is another."""
+    """Steady step time of a run with a value; ``None`` without one, or if it is not plausible."""
     seconds = run.steady.seconds if run.value is not None else None
     return seconds if seconds is not None and _SHORTEST <= seconds <= _LONGEST else None
 
 
 def plausible(seconds: float | None) -> float | None:
-    """``seconds``, unless no run can have taken them: files may come from anywhere."""
+    """``seconds``, or ``None`` if impossible: files may come from anywhere."""
     return seconds if seconds is not None and abs(seconds) <= _LONGEST else None
 
 
 def median(values: Sequence[float]) -> float | None:
-    """``None`` of no values."""
+    """Median of ``values``; ``None`` without any."""
     return statistics.median(values) if values else None
 
 
@@ -185,7 +187,7 @@ def _sessions(cell: Cell) -> tuple[Summary, ...]:
 
 
 def _rows(cell: Cell, wanted: Sequence[Value]) -> list[tuple[int | None, list[float]]]:
-    """Block and values of the judged runs that know them all."""
+    """Block and values of the judged runs where all of ``wanted`` are known."""
     rows = []
     for run in cell.judged:
         found = [each for value in wanted if (each := plausible(value(run))) is not None]
@@ -195,21 +197,21 @@ def _rows(cell: Cell, wanted: Sequence[Value]) -> list[tuple[int | None, list[fl
 
 
 def _added(first: Sequence[float], second: Sequence[float]) -> list[float]:
-    """Natural logarithm of the ratio of the step times, which come first, and each part's share."""
+    """Log-ratio of the step times, which come first in each row, and each part's share of it."""
     ratio = math.log(second[0] / first[0])
-    # The logarithmic mean; of two that are equal their common value.
+    # The logarithmic mean; for equal values, the value itself.
     mean = (second[0] - first[0]) / ratio if ratio else first[0]
     return [ratio, *((b - a) / mean for a, b in zip(first[1:], second[1:], strict=True))]
 
 
 def _scale(mean_ratio: float) -> float:
-    """What makes shares of a mean log-ratio add up to the relative change that it is."""
+    """Factor that turns shares of a mean log-ratio into shares of the relative change."""
     return math.expm1(mean_ratio) / mean_ratio if mean_ratio else 1.0
 
 
 def _points(added: Sequence[float], scale: float, pairs: int) -> Points:
-    between = difference(added) if pairs else None
-    if between is not None:
-        low, high = between.low * scale, between.high * scale
-        between = Interval(between.estimate * scale, low, high, between.level)
-    return Points(statistics.mean(added) * scale, between, pairs)
+    interval = difference(added) if pairs else None
+    if interval is not None:
+        low, high = interval.low * scale, interval.high * scale
+        interval = Interval(interval.estimate * scale, low, high, interval.level)
+    return Points(statistics.mean(added) * scale, interval, pairs)

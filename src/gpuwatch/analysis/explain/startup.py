@@ -1,5 +1,5 @@
-"""What starting cost, apart from the steady state, and after how many steps it no longer counts:
-of faster steps when they have made up for it, else when it falls under the margin."""
+"""The cost of starting, apart from the steady state, and the number of steps until it no longer
+matters: faster steps have made up for it, or it is below the margin."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _STAGES = (
 
 
 def start_up(sides: Sides) -> tuple[StartUp | None, Evidence | None]:
-    """What the other environment's start took, and the sentence about it.
+    """Start-up time of the other environment, and the sentence about it.
 
-    ``None`` where a stage of the start is not known.
+    ``None`` where a stage of the start is unknown.
     """
     first, second = sides.medians(seconds_of)
     if second is None:
@@ -35,12 +35,12 @@ def start_up(sides: Sides) -> tuple[StartUp | None, Evidence | None]:
         return StartUp(second, None, None), None
     extra = second - first
     interval = _interval(sides)
-    told = interval is None or not interval.low <= 0 <= interval.high
-    more = extra if told and extra > 0 else None
+    differs = interval is None or not interval.low <= 0 <= interval.high
+    more = extra if differs and extra > 0 else None
     steps = None if more is None else _amortised(sides, more)
     even = None if more is None else _break_even(sides, more)
     text = f"start-up {sides.both(_time(first), _time(second))}"
-    if told and extra:
+    if differs and extra:
         text += f": {_time(abs(extra))} {'more' if extra > 0 else 'less'}{_stage(sides, extra)}"
     else:
         text += ": a difference within its error"
@@ -56,20 +56,20 @@ def start_up(sides: Sides) -> tuple[StartUp | None, Evidence | None]:
 
 
 def seconds_of(session: Summary) -> float | None:
-    """Launch, import, model and first step of one run; ``None`` unless all are known."""
+    """Seconds of launch, import, model and first step of one run; ``None`` unless all are known."""
     stages = [getattr(session.timing, key) for _, key in _STAGES]
     known = [float(stage) for stage in stages if stage is not None]
     return plausible(sum(known)) if len(known) == len(stages) else None
 
 
 def _amortised(sides: Sides, extra: float) -> int | None:
-    """Steps of whose time ``extra`` seconds are no more than the margin."""
+    """Number of steps after which ``extra`` seconds are within the margin of their time."""
     step = _step(sides.baseline)
     return None if step is None or sides.margin <= 0 else _steps(extra, sides.margin * step)
 
 
 def _break_even(sides: Sides, extra: float) -> int | None:
-    """Steps that gain ``extra`` seconds, where they are faster by more than the margin."""
+    """Number of steps that save ``extra`` seconds, if they are faster by more than the margin."""
     whole = sides.split({})
     first, second = map(_step, sides.cells)
     if whole is None or first is None or second is None:
@@ -86,12 +86,12 @@ def _step(cell: Cell) -> float | None:
 
 
 def _steps(extra: float, each: float) -> int:
-    """Steps that make up ``extra``, each by ``each`` seconds."""
+    """Number of steps that make up ``extra`` seconds at ``each`` seconds per step."""
     return math.ceil(round(extra / each, 6))
 
 
 def _interval(sides: Sides) -> Interval | None:
-    """Of the difference in seconds, paired by block; ``None`` under three pairs."""
+    """Interval of the difference in seconds, paired by block; ``None`` under three pairs."""
     first, second = (_by_block(cell) for cell in sides.cells)
     added = [second[block] - first[block] for block in sorted(first.keys() & second.keys())]
     return difference(added)
@@ -106,7 +106,7 @@ def _by_block(cell: Cell) -> dict[int, float]:
 
 
 def _stage(sides: Sides, extra: float) -> str:
-    """The stage that took most of the difference."""
+    """The stage with the largest part of the difference, in words."""
     added = []
     for name, key in _STAGES:
         first, second = sides.medians(_of(key))

@@ -1,4 +1,4 @@
-"""Where in a step a change went: kernels, copies and the host's wait, or the phases."""
+"""Where in the step a change lies: kernels, copies and host wait, or the phases."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ Weighed = tuple[float, Evidence]
 
 
 def where(sides: Sides) -> list[Weighed]:
-    """What each part of the step adds to its time, in one way of parting it.
+    """Contribution of each part of the step to the change of its time.
 
-    Where all that is needed was profiled: kernels on the GPU, copies from the host, and the rest of
-    the step, which is time without either. Else the phases that the workload reports.
+    With profiles on both sides: GPU kernels, copies from the host, and the rest of the step. Else
+    the phases that the workload reports.
     """
-    found = _by_kernels(sides)
-    return _by_phases(sides) if found is None else found
+    by_kernels = _by_kernels(sides)
+    return _by_phases(sides) if by_kernels is None else by_kernels
 
 
 def kernel_seconds(run: Run) -> float | None:
-    """Of all kernels on the GPU, per step, under the profiler; of an import unknown."""
+    """Seconds per step of all GPU kernels under the profiler; unknown for an import."""
     profile = run.session.profile
     return _a_step(run, None if profile is None else times_of(profile).kernels)
 
 
 def copy_seconds(run: Run) -> float | None:
-    """Of all copies from host to device, per step, under the profiler."""
+    """Seconds per step of all copies from host to device under the profiler."""
     profile = run.session.profile
     return _a_step(run, None if profile is None else times_of(profile).copies_to_device)
 
@@ -49,7 +49,7 @@ def _a_step(run: Run, seconds: float | None) -> float | None:
 
 
 def _by_kernels(sides: Sides) -> list[Weighed] | None:
-    """``None`` where the kernels of a cell are not known."""
+    """Parts by kernels, copies and rest; ``None`` where a cell has no profile."""
     values: dict[str, Value] = {_KERNELS: kernel_seconds, _COPIES: copy_seconds, _REST: _rest}
     split = sides.split(values)
     if split is None:
@@ -61,32 +61,33 @@ def _by_kernels(sides: Sides) -> list[Weighed] | None:
     profiled = "the profile of a few steps after the timed ones of each run"
     phases = _phases(sides)
     name = f"{_KERNELS} (under the profiler)"
-    found = [_told("kernel time", name, _KERNELS, parts[_KERNELS], profiled, sides)]
+    evidence = [_evidence("kernel time", name, _KERNELS, parts[_KERNELS], profiled, sides)]
     less = "kernels"
     if _COPIES in parts:
         less += " and copies"
         name, more = f"{_COPIES} (under the profiler)", _copy_phase(sides, phases)
-        found.append(_told("copies", name, _COPIES, parts[_COPIES], profiled, sides, more))
+        evidence.append(_evidence("copies", name, _COPIES, parts[_COPIES], profiled, sides, more))
     part, name = _REST, f"{_REST} (step time less {less})"
     if min(parts[_REST].seconds) < 0:
         part, name = "", f"what is left of the step without {less}, which overlap,"
     source = "steady step time less what the profiler saw"
     more = _most_changed(phases)
-    found.append(_told("host", name, part, parts[_REST], source, sides, more))
-    return [*found, *_left_over(split, f"{less} and host wait", "", source)]
+    evidence.append(_evidence("host", name, part, parts[_REST], source, sides, more))
+    return [*evidence, *_left_over(split, f"{less} and host wait", "", source)]
 
 
 def _rest(run: Run) -> float | None:
-    """Below 0 where copies run beside kernels, or kernels beside each other."""
+    """Rest of the step in seconds; negative where copies or kernels overlap."""
     step, kernels = step_seconds(run), kernel_seconds(run)
     return None if step is None or kernels is None else step - kernels - (copy_seconds(run) or 0.0)
 
 
 def _phases(sides: Sides) -> Split | None:
-    """By the phases that every judged run with phases has."""
+    """The split by the phases common to all judged runs with phases."""
     runs = [run.session.steps.phases for cell in sides.cells for run in cell.judged]
-    known = [of for of in runs if of]
-    names = [name for name in (known[0] if known else ()) if all(name in of for of in known)]
+    known = [phases for phases in runs if phases]
+    first = known[0] if known else ()
+    names = [name for name in first if all(name in phases for phases in known)]
     return sides.split({name: _phase(name) for name in names[:_MOST_PHASES]}) if names else None
 
 
@@ -99,8 +100,8 @@ def _by_phases(sides: Sides) -> list[Weighed]:
     if split is None:
         return []
     changed = [part for part in split.parts if part.points.changed]
-    found = [
-        _told(
+    evidence = [
+        _evidence(
             "copies" if part.name == _COPY else "host",
             f"phase {_name(part)}",
             f"the phase {_name(part)}",
@@ -112,16 +113,16 @@ def _by_phases(sides: Sides) -> list[Weighed]:
     ]
     same = [part for part in split.parts if part.points.same(sides.margin)]
     unclear = [part for part in split.parts if part not in changed and part not in same]
-    for parts, said in ((same, "unchanged"), (unclear, "can't be told apart")):
+    for parts, result in ((same, "unchanged"), (unclear, "can't be told apart")):
         if parts:
-            each = "phase" if len(parts) == 1 else "phases"
-            text = f"{each} {', '.join(map(_name, parts))} {said}: {_widest(parts)}"
-            found.append((0.0, Evidence("host", text, None, Method.MEASURED, _PHASES_SOURCE)))
-    why = ": the step time is a median of steady steps, phases are means over all timed steps"
-    return [*found, *_left_over(split, "the phases", why, _PHASES_SOURCE)]
+            noun = "phase" if len(parts) == 1 else "phases"
+            text = f"{noun} {', '.join(map(_name, parts))} {result}: {_widest(parts)}"
+            evidence.append((0.0, Evidence("host", text, None, Method.MEASURED, _PHASES_SOURCE)))
+    cause = ": the step time is a median of steady steps, phases are means over all timed steps"
+    return [*evidence, *_left_over(split, "the phases", cause, _PHASES_SOURCE)]
 
 
-def _told(
+def _evidence(
     rung: str, name: str, of: str, part: Part, source: str, sides: Sides, more: str | None = None
 ) -> Weighed:
     points, both = part.points, _both(sides, part)
@@ -138,11 +139,11 @@ def _told(
     )
 
 
-def _left_over(split: Split, parts: str, why: str, source: str) -> Iterator[Weighed]:
-    """What of the change is in none of the parts, where that is not little."""
+def _left_over(split: Split, parts: str, cause: str, source: str) -> Iterator[Weighed]:
+    """Evidence on the change outside of all parts, if it is not negligible."""
     points = split.remainder
     if points.changed:
-        text = f"in none of {parts}: {points}{why}"
+        text = f"in none of {parts}: {points}{cause}"
         yield abs(points.estimate), Evidence("host", text, points.judged, Method.MEASURED, source)
 
 
@@ -154,7 +155,7 @@ def _copy_phase(sides: Sides, phases: Split | None) -> str | None:
 
 
 def _most_changed(phases: Split | None) -> str | None:
-    """The phase that took most of the change: another view of the same time."""
+    """The phase with the largest part of the change: another view of the same time."""
     changed = [part for part in (phases.parts if phases else ()) if part.points.changed]
     if not changed:
         return None
@@ -163,7 +164,7 @@ def _most_changed(phases: Split | None) -> str | None:
 
 
 def _widest(parts: Sequence[Part]) -> str:
-    """How far from none any of them may be."""
+    """The largest distance from zero that the intervals allow, in words."""
     known = [part.points.interval for part in parts if part.points.interval is not None]
     if not known:
         return f"under {LEAST_POINTS * 100:.1f} points"

@@ -1,1 +1,1 @@
-"""What a run made of its hardware: ceilings, roofline, energy, profiles."""
+"""How well a run used its hardware: ceilings, roofline, energy, profiles."""

@@ -1,21 +1,20 @@
 """What a run is bound by: the verdict of a roofline.
 
-A bound is named by two shares, that of the compute ceiling and that of the bandwidth:
+Two shares decide, that of the compute ceiling and that of the bandwidth:
 
-- ``NEAR`` (one half): with at least this share of a ceiling the run is bound by it. A step mixes
-  kernels, and those that do not use the resource dilute the share: a step half of whose time goes
-  at the full roof reads one half. What is slower than that is not explained by the roof.
-- below that no ceiling holds the run; in words it is *far* below under ``FAR``, one fifth. The
-  reason is looked for in the time in which nothing ran: ``IDLE`` (one quarter) of the time idle,
-  or of the step in the data phase, is named as the cause, as removing it would make the step a
-  quarter shorter or more.
-- algorithmic bytes over ``OVER`` times the bandwidth never reached memory: caches served them, and
-  then they show no bound. Five per cent is left for the error of a measured ceiling.
-- a counted rate over the arithmetic peak is impossible, and shows no bound either.
-- clocks that power or temperature held down lower the compute ceiling: where it is the peak at the
-  maximum clock, the share at the clock that the run had decides.
-- any other rate over ``OVER`` times a measured ceiling says that the ceiling was measured too low,
-  and nothing of what bounds the run.
+- From ``NEAR`` (one half) on, a run is bound by the ceiling. A step mixes kernels, and those that
+  do not use the resource dilute the share: a step that runs at the full roof for half of its time
+  reads one half. The roof does not explain anything slower.
+- Below that, no ceiling limits the run; under ``FAR`` (one fifth) the wording is *far* below. The
+  cause is sought in idle time: ``IDLE`` (one quarter) of the time idle, or of the step in the data
+  phase, is named, since removing it would shorten the step by a quarter or more.
+- Algorithmic bytes over ``OVER`` times the bandwidth never reached memory: caches served them, and
+  they show no bound. Five per cent allow for the error of a measured ceiling.
+- A counted rate over the arithmetic peak is impossible, and shows no bound either.
+- Clocks held down by power or temperature lower the compute ceiling: if it is the peak at the
+  maximum clock, the share at the actual clock decides.
+- Any other rate over ``OVER`` times a measured ceiling means that the ceiling was measured too low;
+  it says nothing about the bound.
 """
 
 from __future__ import annotations
@@ -44,9 +43,9 @@ class Verdict:
     """``memory``, ``compute``, ``host`` (launch- or host-bound), ``neither`` (below both,
     without idle time that explains it) or ``unknown``."""
     text: str
-    """One sentence, with the figures that show it."""
+    """One sentence with its figures."""
     hint: str | None = None
-    """What would tell more, where something would."""
+    """What would tell more, if anything."""
 
 
 def verdict_of(
@@ -59,10 +58,13 @@ def verdict_of(
     profiled: bool,
     missing: Missing = NEVER_MEASURED,
 ) -> Verdict:
-    """Name what bounds a run; thresholds and their reasons stand at the top of this module.
+    """Name what bounds a run; the module's docstring gives the thresholds and their reasons.
 
-    ``profiled``: gpuwatch looks at the kernels of such a run. ``missing``: what is told
-    of a ceiling that was not measured.
+    Args:
+        compute: FLOP/s.
+        bandwidth: By/s.
+        profiled: whether gpuwatch profiles the kernels of such a run.
+        missing: reason and hint for a ceiling that was not measured.
     """
     of_compute = None if compute is None else point.rate / compute.value
     of_bandwidth = None if bandwidth is None else point.bytes_rate / bandwidth.value
@@ -75,18 +77,18 @@ def verdict_of(
         return Verdict(UNKNOWN, f"cannot tell what bounds the run: {text}")
     algorithmic = point.bytes_kind == ALGORITHMIC
     near_compute = of_compute is not None and of_compute >= NEAR
-    low = [
-        each.text
-        for each, share, caches in (
+    passed = [
+        ceiling.text
+        for ceiling, share, caches in (
             (compute, of_compute, False),
             (bandwidth, of_bandwidth, algorithmic),
         )
-        if each is not None and each.kind == CALIBRATED and (share or 0) > OVER and not caches
+        if ceiling is not None and ceiling.kind == CALIBRATED and (share or 0) > OVER and not caches
     ]
-    if low:
-        text = f"cannot tell what bounds the run: {shares}: the {' and the '.join(low)} "
+    if passed:
+        text = f"cannot tell what bounds the run: {shares}: the {' and the '.join(passed)} "
         return Verdict(
-            UNKNOWN, f"{text}{'was' if len(low) == 1 else 'were'} measured too low", AGAIN
+            UNKNOWN, f"{text}{'was' if len(passed) == 1 else 'were'} measured too low", AGAIN
         )
     if of_bandwidth is not None and algorithmic and of_bandwidth > OVER:
         saved = f"at least {units.percent(1 - 1 / of_bandwidth)} of these bytes came from caches"
@@ -112,36 +114,36 @@ def verdict_of(
 
 
 _IMPOSSIBLE = "too much is counted, or a faster data type than the reported one was in use"
-AGAIN = "`gpuwatch calibrate` anew, while nothing else runs"
+AGAIN = "run `gpuwatch calibrate` again while nothing else runs"
 _DATA_TYPE = "a `run` line with `device` and `dtype` tells the data type (docs/step-lines.md)"
 
 
 def _measured(rates: Rates) -> str | None:
-    """That measured bytes would tell more, and why there are none."""
+    """Hint that measured bytes would settle the bound, and why there are none."""
     if not rates.on_gpu:
         return None
-    why = f" ({rates.unmeasured})" if rates.unmeasured else ""
-    return f"measured bytes would tell{why}"
+    reason = f" ({rates.unmeasured})" if rates.unmeasured else ""
+    return f"measured bytes would settle it{reason}"
 
 
 def _at_clock(share: float | None, compute: Ceiling | None, rates: Rates) -> float | None:
-    """The share of a peak at the clock that the run had, where it was held down."""
-    down = None if rates.clocks is None else rates.clocks.share
-    if share is None or compute is None or compute.kind != PEAK or not down:
+    """The share of the peak at the actual clock, where clocks were held down."""
+    clock_share = None if rates.clocks is None else rates.clocks.share
+    if share is None or compute is None or compute.kind != PEAK or not clock_share:
         return None
-    return share / down
+    return share / clock_share
 
 
 def _bound(
     bound: str, shares: str, hint: str | None, ceiling: Ceiling | None, *conditions: str
 ) -> Verdict:
-    """Memory- or compute-bound, firmly only where nothing is doubtful."""
+    """Memory- or compute-bound, with conditions where something is doubtful."""
     doubtful = ceiling is not None and ceiling.doubt
     if doubtful and ceiling is not None:
         conditions = (*conditions, f"the {ceiling.text} was not measured too low")
-    told = f", if {' and '.join(conditions)}" if conditions else ""
-    hints = [each for each in (hint, AGAIN if doubtful else None) if each]
-    return Verdict(bound, f"{bound}-bound{told}: {shares}", "; ".join(hints) or None)
+    condition = f", if {' and '.join(conditions)}" if conditions else ""
+    hints = [text for text in (hint, AGAIN if doubtful else None) if text]
+    return Verdict(bound, f"{bound}-bound{condition}: {shares}", "; ".join(hints) or None)
 
 
 def _unknown_ceilings(
@@ -150,21 +152,21 @@ def _unknown_ceilings(
     bandwidth: Ceiling | None,
     missing: Missing,
 ) -> tuple[str, str]:
-    """Which ceilings are not known, and what would tell them."""
-    why = f": {missing.reason}" if missing.reason else ""
+    """Which ceilings are unknown, and how to get them."""
+    reason = f": {missing.reason}" if missing.reason else ""
     if compute is None and data_type is None:
-        told = "no data type is known of its products, and so no compute ceiling"
+        no_type = "no data type is known of its products, and so no compute ceiling"
         if bandwidth is None:
-            text = f"{told}, nor the bandwidth ceiling{why}"
+            text = f"{no_type}, nor the bandwidth ceiling{reason}"
             return text, f"{_DATA_TYPE}; {missing.hint}"
-        return told, _DATA_TYPE
+        return no_type, _DATA_TYPE
     names = [
         name
         for name, ceiling in ((f"compute ({data_type})", compute), ("bandwidth", bandwidth))
         if ceiling is None
     ]
     are = "s are" if len(names) > 1 else " is"
-    return f"the {' and the '.join(names)} ceiling{are} not known{why}", missing.hint
+    return f"the {' and the '.join(names)} ceiling{are} not known{reason}", missing.hint
 
 
 def _shares(
@@ -175,62 +177,62 @@ def _shares(
     point: Point,
     rates: Rates,
 ) -> str:
-    told = []
+    parts = []
     if compute is not None:
         at_clock = _at_clock(of_compute, compute, rates)
         also = "" if at_clock is None else f" ({units.percent(at_clock)} at the clock it had)"
-        told.append(f"{units.percent(of_compute)} of the {compute.text}{also}")
+        parts.append(f"{units.percent(of_compute)} of the {compute.text}{also}")
     if bandwidth is not None:
-        told.append(
+        parts.append(
             f"{_SHORT[point.bytes_kind]} at {units.percent(of_bandwidth)} of the {bandwidth.text}"
         )
-    if told and rates.clocks is not None:
+    if parts and rates.clocks is not None:
         held = units.percent(rates.clocks.held)
-        told.append(f"while the clocks were held down {held} of the time")
-    return ", ".join(told)
+        parts.append(f"while the clocks were held down {held} of the time")
+    return ", ".join(parts)
 
 
 def _below(where: str, shares: str, rates: Rates, *, profiled: bool) -> Verdict:
     idle, data = idle_of(rates), rates.data_share
-    told = []
+    causes = []
     if idle is not None and idle >= IDLE:
-        told.append(_idle_text(rates, idle))
+        causes.append(_idle_text(rates, idle))
     if data is not None and data >= IDLE:
-        told.append(f"waiting for data took {units.percent(data)} of the step")
-    if told:
+        causes.append(f"waiting for data took {units.percent(data)} of the step")
+    if causes:
         kind = "launch- or host-bound" if rates.on_gpu else "host-bound"
-        return Verdict(HOST, f"{where}, {kind}: {'; '.join(told)} ({shares})")
+        return Verdict(HOST, f"{where}, {kind}: {'; '.join(causes)} ({shares})")
     return Verdict(
         NEITHER,
-        f"{where}, and {_why(rates)} ({shares})",
+        f"{where}, and {_no_idle_cause(rates)} ({shares})",
         "`gpuwatch kernels` shows where the time went" if profiled else None,
     )
 
 
-def _why(rates: Rates) -> str:
+def _no_idle_cause(rates: Rates) -> str:
     idle = idle_of(rates)
     if idle is None:
         return "how much of the time nothing ran is not known"
-    told = f"idle time does not explain it: {_idle_text(rates, idle)}"
+    text = f"idle time does not explain it: {_idle_text(rates, idle)}"
     if not rates.on_gpu:
         if rates.busy is None and rates.own_cores is None:
-            return f"{told}; how much of it the program itself ran is not known"
-        return f"{told}: small operators, or operators that use neither well"
+            return f"{text}; how much of it the program itself ran is not known"
+        return f"{text}: small operators, or operators that use neither well"
     active = rates.sm_activity
     if rates.busy is not None and active is not None and 1 - active >= IDLE:
         return (
-            f"{told}, but {units.percent(1 - active)} of the multiprocessors' time was without "
+            f"{text}, but {units.percent(1 - active)} of the multiprocessors' time was without "
             "work: the kernels are too small to fill the GPU"
         )
-    return f"{told}: small kernels, or kernels that use neither well"
+    return f"{text}: small kernels, or kernels that use neither well"
 
 
 def idle_of(rates: Rates) -> float | None:
-    """Share of time in which the device had nothing to do: no kernel ran, or cores were idle.
+    """Share of time in which the device had nothing to do, 0 to 1; ``None`` is unknown.
 
-    On a GPU whose utilization is not known, the share of time its multiprocessors had no work,
-    which is the most it can be. On a CPU that of the workload's threads; where their number is not
-    known, of the cores' time all that the program's processes did not use.
+    GPU: no kernel ran; without utilization, the multiprocessors had no work, which is an upper
+    bound. CPU: idle time of the workload's threads; where their number is unknown, the cores' time
+    that the program's processes, or all programs, did not use.
     """
     if rates.on_gpu:
         used = rates.sm_activity if rates.busy is None else rates.busy
@@ -253,6 +255,6 @@ def _idle_text(rates: Rates, idle: float) -> str:
     if rates.own_cores is not None:
         most = "at most " if rates.own_at_most else ""
         used = units.percent(rates.own_cores)
-        told = f"the program's processes used {most}{used} of the cores' time"
-        return f"{told}, all programs together {all_cores}" if all_cores else told
+        text = f"the program's processes used {most}{used} of the cores' time"
+        return f"{text}, all programs together {all_cores}" if all_cores else text
     return f"{units.percent(idle)} of the cores' time was idle"

@@ -1,7 +1,7 @@
-"""The ceilings that a rate is a share of: measured ones before peaks.
+"""Ceilings of compute and bandwidth: measured ones take precedence over peaks.
 
-A measured ceiling is what `gpuwatch calibrate` timed on the very device; a peak is arithmetic on
-the card's widths and clocks (``gpuwatch.core.peaks``). A CPU has measured ceilings only. Names are
+A measured ceiling comes from `gpuwatch calibrate` on the same device; a peak is computed from the
+card's widths and clocks (``gpuwatch.core.peaks``). A CPU has measured ceilings only. Names are
 ``bandwidth`` [By/s] and data types [FLOP/s]: ``float32``, ``tf32``, ``bfloat16``, ...
 """
 
@@ -34,7 +34,7 @@ _DATA_TYPES = {
 
 @dataclass(frozen=True)
 class Ceiling:
-    """What a rate cannot, or should not, exceed."""
+    """An upper limit of a rate."""
 
     name: str
     """``bandwidth`` or a data type."""
@@ -47,15 +47,15 @@ class Ceiling:
     """Short, for people: ``measured copy``, ``peak at maximum clock, sum over 2 GPUs``."""
     source: str
     doubt: str | None = None
-    """Why a measured ceiling may be too low: what disturbed its measurement, for people."""
+    """Why a measured ceiling may be too low: what disturbed its measurement."""
 
 
 @dataclass(frozen=True)
 class Missing:
-    """What is told where a measured ceiling is not known."""
+    """Reason and hint where a measured ceiling is unknown."""
 
     reason: str | None = None
-    """Why there is none although the device was calibrated; ``None``: that is not known."""
+    """Why there is none although the device was calibrated; ``None``: unknown."""
     hint: str = MEND
 
 
@@ -65,12 +65,12 @@ _TELL_GPUS = "a `run` line with `device` and `device_uuid` tells them (docs/step
 
 
 def missing_of(meta: Mapping[str, JSON], devices: Sequence[DeviceRow]) -> Missing:
-    """Why the run's own ceilings are not known: its GPUs are not, or what the recorder told of
-    ceilings that it could not choose."""
+    """Why the run's ceilings are unknown: its GPUs are, or the recorder could not choose between
+    calibrations and gave its reason."""
     if gpus_unknown(devices):
         return Missing(UNKNOWN_GPUS, _TELL_GPUS)
-    told = with_hint(meta.get("ceilings_missing"))
-    reason, hint = told.get("reason"), told.get("hint")
+    recorded = with_hint(meta.get("ceilings_missing"))
+    reason, hint = recorded.get("reason"), recorded.get("hint")
     if not reason or not hint:
         return NEVER_MEASURED
     return Missing(clean(reason), clean(hint))
@@ -79,10 +79,10 @@ def missing_of(meta: Mapping[str, JSON], devices: Sequence[DeviceRow]) -> Missin
 def ceilings_of(
     meta: Mapping[str, JSON], devices: Sequence[DeviceRow], device_id: str | None = None
 ) -> dict[str, Ceiling]:
-    """The ceilings that are known, by name: the measured one, else the peak at maximum clock.
+    """The known ceilings by name: the measured one, else the peak at maximum clock.
 
-    Of the device ``device_id``; without it of what the run used: the CPU, a GPU, or the sum over
-    its GPUs, which is known where all of them have a ceiling of one kind.
+    They are those of ``device_id``, by default of what the run used: the CPU, a GPU, or the sum
+    over its GPUs, if all of them have a ceiling of the same kind.
     """
     every = every_ceiling_of(meta, devices, device_id)
     best = {
@@ -95,26 +95,26 @@ def ceilings_of(
 def every_ceiling_of(
     meta: Mapping[str, JSON], devices: Sequence[DeviceRow], device_id: str | None = None
 ) -> dict[str, tuple[Ceiling, ...]]:
-    """By name all ceilings of a name: measured, peak, data sheet; see :func:`ceilings_of`."""
+    """All ceilings by name, in the order measured, peak, data sheet; see :func:`ceilings_of`."""
     if device_id is None:
         chosen = devices_of_run(meta, devices)
     else:
         chosen = tuple(device for device in devices if device.id == device_id)
-    found: dict[tuple[str, str], list[Ceiling]] = {}
+    by_kind: dict[tuple[str, str], list[Ceiling]] = {}
     for device in chosen:
         for ceiling in _of_device(meta, device):
-            found.setdefault((ceiling.name, ceiling.kind), []).append(ceiling)
+            by_kind.setdefault((ceiling.name, ceiling.kind), []).append(ceiling)
     by_name: dict[str, tuple[Ceiling, ...]] = {}
     for kind in (MEASURED, PEAK, SHEET):
-        for (name, of_kind), each in found.items():
-            if of_kind == kind and len(each) == len(chosen):
-                by_name[name] = (*by_name.get(name, ()), _sum(each))
+        for (name, of_kind), ceilings in by_kind.items():
+            if of_kind == kind and len(ceilings) == len(chosen):
+                by_name[name] = (*by_name.get(name, ()), _sum(ceilings))
     return by_name
 
 
 def devices_of_run(meta: Mapping[str, JSON], devices: Sequence[DeviceRow]) -> tuple[DeviceRow, ...]:
-    """The GPUs that the run used, else the CPU; the CPU where the workload says so; nothing where
-    it is not known which GPUs are the run's."""
+    """The GPUs that the run used, else the CPU; the CPU also where the workload says so; empty
+    where the run's GPUs are unknown."""
     gpus = tuple(device for device in devices if device.kind == "gpu" and device.used)
     if gpus and mapping(meta.get("run")).get("device") != "cpu":
         return gpus
@@ -124,14 +124,14 @@ def devices_of_run(meta: Mapping[str, JSON], devices: Sequence[DeviceRow]) -> tu
 
 
 def gpus_unknown(devices: Sequence[DeviceRow]) -> bool:
-    """Whether it is not known (yet) which of the watched GPUs are the run's, if any."""
+    """Whether it is still unknown which of the watched GPUs the run uses, if any."""
     return any(device.used is None for device in devices)
 
 
 def data_type_of(run: Mapping[str, JSON]) -> str | None:
-    """The data type of a run's matrix products by the name of its ceiling; ``None``: not told.
+    """The data type of a run's matrix products, named like its ceiling; ``None``: not reported.
 
-    ``bfloat16`` and ``float16`` are those of an autocast region too; ``float32`` is without TF32.
+    ``bfloat16`` and ``float16`` include autocast regions; ``float32`` means without TF32.
     """
     words = re.findall(r"[a-z]+[0-9]*", str(run.get("dtype") or "").lower().replace("torch.", ""))
     known = [_DATA_TYPES[word] for word in words if word in _DATA_TYPES]
@@ -139,42 +139,42 @@ def data_type_of(run: Mapping[str, JSON]) -> str | None:
 
 
 def _of_device(meta: Mapping[str, JSON], device: DeviceRow) -> list[Ceiling]:
-    found: list[Ceiling] = []
+    ceilings: list[Ceiling] = []
     for document in _documents(meta, device):
         for name, entry in mapping(document.get("ceilings")).items():
             measured = _measured(str(name), mapping(entry), document)
-            if measured is not None and all(each.name != name for each in found):
-                found.append(measured)
+            if measured is not None and all(each.name != name for each in ceilings):
+                ceilings.append(measured)
     if device.kind == "gpu":
-        found += _peaks(peaks_of(device), PEAK)
-        found += _peaks(sheet_peaks(_plain(device.attributes), device.name), SHEET)
-    return found
+        ceilings += _peaks(peaks_of(device), PEAK)
+        ceilings += _peaks(sheet_peaks(_plain(device.attributes), device.name), SHEET)
+    return ceilings
 
 
 def peaks_of(device: DeviceRow) -> dict[str, Peak]:
-    """The peaks of a GPU at its maximum clocks, known and unknown ones."""
+    """The peaks of a GPU at its maximum clocks, including unknown ones."""
     return peaks(_plain(device.attributes), device.name)
 
 
 def _plain(attributes: Mapping[str, JSON]) -> dict[str, JSON]:
-    """Attributes as telemetry writes them; a file from elsewhere may hold anything."""
+    """The scalar attributes: a file from elsewhere may hold anything."""
     return {key: value for key, value in attributes.items() if not isinstance(value, (dict, list))}
 
 
 def _documents(meta: Mapping[str, JSON], device: DeviceRow) -> list[Mapping[str, JSON]]:
-    """The calibrations of this device: by UUID, or by name where they hold none."""
+    """The calibrations of this device, by UUID, or by name without one."""
     stored = meta.get("ceilings")
     documents = [mapping(each) for each in (stored if isinstance(stored, list) else [stored])]
-    found = []
+    matching = []
     for document in documents:
-        of = mapping(document.get("device"))
-        if of.get("kind") != device.kind:
+        calibrated = mapping(document.get("device"))
+        if calibrated.get("kind") != device.kind:
             continue
-        uuid = of.get("uuid")
-        same = uuid == device.uuid if uuid and device.uuid else of.get("name") == device.name
+        uuid, name = calibrated.get("uuid"), calibrated.get("name")
+        same = uuid == device.uuid if uuid and device.uuid else name == device.name
         if same or device.kind == "cpu":
-            found.append(document)
-    return found
+            matching.append(document)
+    return matching
 
 
 def _measured(name: str, entry: Mapping[str, JSON], document: Mapping[str, JSON]) -> Ceiling | None:

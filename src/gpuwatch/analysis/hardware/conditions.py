@@ -1,4 +1,4 @@
-"""What held a run back, or shared its GPUs: clocks that were held down, other processes."""
+"""Disturbances of a run: clocks held down, and other processes on its GPUs."""
 
 from __future__ import annotations
 
@@ -14,41 +14,43 @@ from gpuwatch.core.models import JSON, number
 from gpuwatch.session.rows import MPS_SERVER, DeviceRow, GpuProcessRow
 
 HELD = 0.05
-"""Share of the time from which on it is told that clocks are held down."""
+"""Share of the time from which on held-down clocks are reported."""
 _BUSY = 0.05
+"""Utilization from which on a GPU without a process of the run is reported."""
 _MOST_NAMED = 3
 _CAUSES = (("hw.gpu.throttle.power", "power"), ("hw.gpu.throttle.thermal", "temperature"))
 
 
 def clocks_of(gpus: Sequence[DeviceRow], means: Means) -> Clocks | None:
-    """How long and how far the clocks of the GPUs were held down; ``None``: not, or not known.
+    """How long and how far the clocks of the GPUs were held down; ``None``: not, or unknown.
 
-    Of several GPUs the largest share of time, and the mean clock of those that were held down.
+    For several GPUs: the largest share of time, and the mean clock of those held down.
     """
     held, now, most = [], [], []
     for gpu in gpus:
-        of = means.get(gpu.id, {})
-        share = max((of.get(metric, 0.0) for metric, _ in _CAUSES), default=0.0)
+        of_gpu = means.get(gpu.id, {})
+        share = max((of_gpu.get(metric, 0.0) for metric, _ in _CAUSES), default=0.0)
         if share < HELD:
             continue
         held.append(share)
-        clock, maximum = of.get("hw.gpu.clock.sm"), number(gpu.attributes.get("clock.sm.max"))
+        clock = of_gpu.get("hw.gpu.clock.sm")
+        maximum = number(gpu.attributes.get("clock.sm.max"))
         if clock and maximum and maximum > 0:
             now.append(clock)
             most.append(maximum)
     if not held:
         return None
-    whole = len(now) == len(gpus)
+    all_held = len(now) == len(gpus)
     return Clocks(
         max(held),
         sum(now) / len(now) if now else None,
         sum(most) / len(most) if most else None,
-        min(1.0, sum(now) / sum(most)) if whole else None,
+        min(1.0, sum(now) / sum(most)) if all_held else None,
     )
 
 
 def held_down(gpus: Sequence[DeviceRow], means: Means) -> Finding | None:
-    """Clocks that power or temperature held down, with share of time and mean clock."""
+    """The finding on clocks held down by power or temperature."""
     clocks = clocks_of(gpus, means)
     if clocks is None:
         return None
@@ -57,12 +59,12 @@ def held_down(gpus: Sequence[DeviceRow], means: Means) -> Finding | None:
         share = max((means.get(gpu.id, {}).get(metric, 0.0) for gpu in gpus), default=0.0)
         if share > 0:
             causes.append(f"by {name} {units.percent(min(1.0, share))} of the time")
-    some = [
+    affected = [
         gpu.id
         for gpu in gpus
         if max(means.get(gpu.id, {}).get(metric, 0.0) for metric, _ in _CAUSES) >= HELD
     ]
-    text = f"the clocks of {', '.join(some)} were held down {', '.join(causes)}"
+    text = f"the clocks of {', '.join(affected)} were held down {', '.join(causes)}"
     if clocks.mean is not None and clocks.maximum is not None:
         mean, most = units.si(clocks.mean, "Hz"), units.si(clocks.maximum, "Hz")
         text += (
@@ -79,7 +81,7 @@ def shared(
     run: Mapping[str, JSON],
     metrics: Mapping[str, Statistic],
 ) -> list[Finding]:
-    """Processes of others on the run's GPUs, and a workload that is on none of them."""
+    """Findings on other processes on the run's GPUs, and on a workload that is on none of them."""
     ids = [gpu.id for gpu in gpus]
     others = [
         each
@@ -104,8 +106,8 @@ def _others(others: Sequence[GpuProcessRow]) -> Finding:
         named.append(f"{len(others) - _MOST_NAMED} more")
     was = "another process was" if len(others) == 1 else "other processes were"
     text = (
-        f"{was} on the run's GPUs: {', '.join(named)}; what is measured of a GPU is of all its "
-        "processes together, and they share its time"
+        f"{was} on the run's GPUs: {', '.join(named)}; GPU metrics cover all processes on a GPU, "
+        "which share its time"
     )
     return Finding("sharing", True, text, None, float(len(others)), "{process}")
 
@@ -117,9 +119,8 @@ def _name(process: GpuProcessRow) -> str:
 
 def _elsewhere(ids: Sequence[str], share: float) -> Finding:
     text = (
-        f"the workload says that it runs on cuda, and NVML lists none of its processes on "
-        f"{', '.join(ids)}, busy {units.percent(share)} of the time: what is measured there may be "
-        "of others (is the workload on another GPU, or does a server outside of its process tree "
-        "run its kernels?)"
+        f"the workload reports cuda, but NVML lists none of its processes on {', '.join(ids)}, "
+        f"busy {units.percent(share)} of the time: the figures may belong to others (is the "
+        "workload on another GPU, or does a server outside its process tree run its kernels?)"
     )
     return Finding("sharing", True, text, None, share, "1")

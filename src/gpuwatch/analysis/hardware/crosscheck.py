@@ -1,17 +1,17 @@
-"""Counted work against what the hardware saw: two ways to one number that should agree.
+"""Counted work against hardware counters: two ways to one number that should agree.
 
-No slack here is a law of nature; each is what ordinary causes explain, and beyond it a reader is
-told both numbers.
+The tolerances are what ordinary causes explain, not laws of nature; beyond them a warning gives
+both numbers.
 
-- ``RATE_SLACK``: a counted rate may be 15 % over what the pipes' activity allows (sampled activity
-  and clocks are means of short glimpses). ``RATE_FAR``: activity may allow three times what was
-  counted, since a pipe that is active is seldom full, and additions, normalisation and the
-  optimizer run on the same pipes without being counted.
+- ``RATE_SLACK``: a counted rate may exceed what the pipes' activity allows by 15 % (activity and
+  clocks are sampled). ``RATE_FAR``: activity may allow three times what was counted, since an
+  active pipe is seldom full, and additions, normalisation and the optimizer run on the same pipes
+  without being counted.
 - ``BYTES_MORE``: DRAM may move half as much again as the operators' inputs and outputs (workspaces,
-  padding). ``BYTES_FEWER``: caches and fusion may save nineteen bytes of twenty, no more.
-- ``EXECUTED``: executed FLOP may be a quarter of the model's (Winograd's F(4x4, 3x3) takes a fourth
-  of the multiplications: A. Lavin, S. Gray, CVPR 2016) to twice them (padding to tiles).
-- ``UNCOUNTED``: operators without a formula are told from three tenths of the bytes on.
+  padding). ``BYTES_FEWER``: caches and fusion may save up to nineteen bytes of twenty.
+- ``EXECUTED``: executed FLOP may be from a quarter of the model's (Winograd's F(4x4, 3x3) needs a
+  fourth of the multiplications: A. Lavin, S. Gray, CVPR 2016) to twice them (padding to tiles).
+- ``UNCOUNTED``: operators without a formula are reported from three tenths of the bytes on.
 """
 
 from __future__ import annotations
@@ -37,23 +37,23 @@ _CLOCK = "hw.gpu.clock.sm"
 _TENSOR_TYPES = ("float64", "tf32", "bfloat16", "float16", "fp8")
 _FP64_ON_TENSOR = ("8.0", "9.0")
 """Compute capabilities whose tensor cores multiply FP64, at twice the speed of the FP64 pipes
-(white papers of A100 and H100); the float64 peak is theirs."""
+(white papers of A100 and H100); the float64 peak is that of the tensor cores."""
 _FP16_OVER_FP32 = 4.0
-"""Vector FP16 against FP32: 4 on GA100, 2 or 1 elsewhere (NVIDIA's architecture white papers); the
-largest, as the figure is an upper one."""
+"""Speed of vector FP16 over FP32: 4 on GA100, 2 or 1 elsewhere (NVIDIA's architecture white
+papers). The largest is used, since the result is an upper bound."""
 _SOME_TENSOR = 0.05
 _MOST_NAMED = 5
 
 
 @dataclass(frozen=True)
 class Finding:
-    """Two numbers for one thing, and what their ratio means."""
+    """Two numbers for the same quantity, and what their ratio means."""
 
     kind: str
     """``peak``, ``pipes``, ``bytes``, ``executed``, ``tensor``, ``uncounted``, ``clocks`` or
     ``sharing``."""
     warning: bool
-    """They disagree beyond what is explained; else an explanation."""
+    """Whether they disagree beyond the ordinary causes; else the text explains them."""
     text: str
     """One sentence with both numbers."""
     counted: float | None
@@ -62,38 +62,37 @@ class Finding:
 
 
 Means = Mapping[str, Mapping[str, float]]
-"""By device id and metric: the mean over the timed steps."""
+"""Means over the timed steps, by device id and metric."""
 
 
 def rate_by_pipes(
     gpus: Sequence[DeviceRow], means: Means, data_type: str | None
 ) -> tuple[float | None, str]:
-    """At most how many FLOP/s the pipes executed, over all GPUs; and how that was had, or why not.
+    """Upper bound of the FLOP/s executed by the pipes of all GPUs, with its source or the reason.
 
-    The activity of each kind of pipe times its peak at the present clock. Tensor pipes count with
-    the peak of ``data_type``, float64 too, and with that of TF32 for float32. An active pipe need
-    not be full: this is an upper figure.
+    The sum over the kinds of pipe of activity times peak at the actual clock. Tensor pipes count
+    with the peak of ``data_type`` (also float64), or of TF32 for other types such as float32. It is
+    an upper bound, since an active pipe need not be full.
     """
-    total, told = 0.0, "share of cycles the pipes were active x their peak at the present clock"
+    total, source = 0.0, "share of cycles the pipes were active x their peak at the present clock"
     for gpu in gpus:
-        of = means.get(gpu.id, {})
-        found = peaks_of(gpu)
-        at_maximum = {name: peak.value for name, peak in found.items()}
+        activity = means.get(gpu.id, {})
+        at_maximum = {name: peak.value for name, peak in peaks_of(gpu).items()}
         maximum = number(gpu.attributes.get("clock.sm.max"))
-        if _TENSOR not in of or _FP32 not in of:
+        if _TENSOR not in activity or _FP32 not in activity:
             return None, f"the activity of the pipes of {gpu.id} was not measured"
         tensor_type = data_type if data_type in _TENSOR_TYPES else "tf32"
         fp32, tensor = at_maximum.get("float32"), at_maximum.get(tensor_type)
-        if fp32 is None or not maximum or (tensor is None and of[_TENSOR] > 0):
+        if fp32 is None or not maximum or (tensor is None and activity[_TENSOR] > 0):
             return None, f"the peaks of {gpu.id} are not known"
-        clock = min(1.0, of[_CLOCK] / maximum) if _CLOCK in of else 1.0
-        pipes = of[_FP32] * fp32 + of[_TENSOR] * (tensor or 0.0)
-        pipes += of.get(_FP16, 0.0) * fp32 * _FP16_OVER_FP32
+        clock = min(1.0, activity[_CLOCK] / maximum) if _CLOCK in activity else 1.0
+        pipes = activity[_FP32] * fp32 + activity[_TENSOR] * (tensor or 0.0)
+        pipes += activity.get(_FP16, 0.0) * fp32 * _FP16_OVER_FP32
         on_tensor = gpu.attributes.get("compute.capability") in _FP64_ON_TENSOR
         float64 = (at_maximum.get("float64") or 0.0) * (0.5 if on_tensor else 1.0)
-        pipes += of.get(_FP64, 0.0) * float64
+        pipes += activity.get(_FP64, 0.0) * float64
         total += clock * pipes
-    return (total, told) if gpus else (None, "the run used no GPU")
+    return (total, source) if gpus else (None, "the run used no GPU")
 
 
 def findings_of(
@@ -106,11 +105,11 @@ def findings_of(
     count: Mapping[str, JSON],
     counters: Counters | None,
 ) -> tuple[Finding, ...]:
-    """Everything that the ways to a number say of each other; the warnings first.
+    """All cross-checks, warnings first.
 
-    Rates are per second over the timed steps and over all GPUs of the run.
+    Rates are FLOP/s and By/s over the timed steps and over all GPUs of the run.
     """
-    found = [
+    candidates = [
         _peak(limit_of(gpus, data_type), data_type, flop_rate),
         _pipes(gpus, means, data_type, flop_rate),
         _bytes(bytes_rate, measured_bytes),
@@ -118,8 +117,8 @@ def findings_of(
         _tensor(means, data_type),
         _uncounted(count),
     ]
-    known = [each for each in found if each is not None]
-    return tuple(sorted(known, key=lambda each: not each.warning))
+    findings = [finding for finding in candidates if finding is not None]
+    return tuple(sorted(findings, key=lambda finding: not finding.warning))
 
 
 def _peak(limit: Ceiling | None, data_type: str | None, counted: float | None) -> Finding | None:
@@ -198,19 +197,19 @@ def _executed(count: Mapping[str, JSON], counters: Counters | None) -> Finding |
     )
     low, high = EXECUTED
     if ratio < low:
-        why = "fewer than any usual algorithm needs: were all kernels counted?"
+        cause = "fewer than any usual algorithm needs: were all kernels counted?"
     elif ratio < 1:
-        why = "fewer, as algorithms like Winograd or FFT convolution do"
+        cause = "fewer, as algorithms like Winograd or FFT convolution do"
     elif ratio <= high:
-        why = "padding to whole tiles, and operators that have no formula"
+        cause = "padding to whole tiles, and operators that have no formula"
     else:
-        why = "more than padding explains: recomputation, or operators without a formula"
+        cause = "more than padding explains: recomputation, or operators without a formula"
     warning = not low <= ratio <= high
-    return Finding("executed", warning, f"{both}: {why}", model, executed, "FLOP")
+    return Finding("executed", warning, f"{both}: {cause}", model, executed, "FLOP")
 
 
 def _tensor(means: Means, data_type: str | None) -> Finding | None:
-    active = [of[_TENSOR] for of in means.values() if _TENSOR in of]
+    active = [of_gpu[_TENSOR] for of_gpu in means.values() if _TENSOR in of_gpu]
     if data_type != "float32" or not active or max(active) < _SOME_TENSOR:
         return None
     text = (
@@ -221,7 +220,7 @@ def _tensor(means: Means, data_type: str | None) -> Finding | None:
 
 
 def _uncounted(count: Mapping[str, JSON]) -> Finding | None:
-    """Operators that were seen and have no formula, where they move much of the bytes."""
+    """Operators without a FLOP formula, where they move a large part of the bytes."""
     total = number(count.get("bytes_per_step"))
     listed, operators = count.get("uncounted_operators"), count.get("operators")
     if not total or not isinstance(listed, list) or not isinstance(operators, list):

@@ -1,4 +1,4 @@
-"""What a run made of its hardware: shares of ceilings, MFU, traffic, energy, the bound."""
+"""How well a run used its hardware: shares of ceilings, MFU, traffic, energy, the bound."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ from gpuwatch.core.models import JSON, mapping
 from gpuwatch.session.rows import DeviceRow, GpuProcessRow
 
 SAMPLED = (METRIC, COUNTER, POWER, CPU_POWER)
-"""Metrics whose samples are needed one by one."""
+"""Metrics whose single samples are needed."""
 
 Metrics = Mapping[str, Statistic]
 
 
 @dataclass(frozen=True)
 class Share:
-    """A rate as a share of a ceiling; over 1 it is what it is."""
+    """A rate as a share of a ceiling; not clipped at 1."""
 
     value: float
     ceiling: Ceiling
@@ -54,13 +54,12 @@ class Share:
 @dataclass(frozen=True)
 class Efficiency:
     covers: tuple[str, ...]
-    """Ids of the devices that rates and ceilings are of: all GPUs of the run together, or the CPU.
-    """
+    """Ids of the devices behind rates and ceilings: all GPUs of the run together, or the CPU."""
     data_type: str | None
     flop_rate: MeasuredValue
     """Model FLOP/s over the timed steps."""
     flop_shares: tuple[Share, ...]
-    """Of every compute ceiling of the run's data type: measured, peak, data sheet."""
+    """Shares of each compute ceiling of the run's data type: measured, peak, data sheet."""
     mfu: MeasuredValue
     """Model FLOP utilization: forward and backward FLOP per second over the peak of the data type
     at the maximum clock."""
@@ -71,29 +70,31 @@ class Efficiency:
     """Bytes to and from device memory per second, measured."""
     bandwidth_shares: tuple[Share, ...]
     intensity: MeasuredValue
-    """FLOP per byte, of the most trustworthy bytes."""
+    """FLOP per byte, by the most trustworthy count of bytes."""
     traffic: Traffic
     energy: Energy
     roofline: Roofline
     findings: tuple[Finding, ...]
-    """What the cross-checks say, warnings first."""
+    """Results of the cross-checks, warnings first."""
 
     @property
     def warnings(self) -> tuple[str, ...]:
+        """Texts of the findings that are warnings."""
         return tuple(each.text for each in self.findings if each.warning)
 
 
 @dataclass(frozen=True)
 class Work:
-    """What is known of the timed steps."""
+    """Totals of the timed steps."""
 
     count: int | None
     """Timed steps."""
     samples: float | None
-    """Of all of them together."""
+    """Training samples of all of them together."""
     mean_seconds: float | None
+    """Mean step time."""
     data_seconds: float | None
-    """Mean of the data phase."""
+    """Mean time of the data phase of a step."""
 
 
 def efficiency_of(
@@ -109,7 +110,7 @@ def efficiency_of(
     counters: Counters | None,
     processes: Sequence[GpuProcessRow] = (),
 ) -> Efficiency:
-    """Everything at once; ``metrics`` and ``by_device`` are the statistics over ``window``."""
+    """The efficiency of a run; ``metrics`` and ``by_device`` are the statistics over ``window``."""
     run, count = mapping(meta.get("run")), mapping(meta.get("count"))
     of_run = devices_of_run(meta, devices)
     gpus = tuple(device for device in of_run if device.kind == "gpu")
@@ -139,7 +140,7 @@ def efficiency_of(
         data_share=_data_share(work),
     )
     roofline = roofline_of(program, rates, ceilings_of(meta, devices), data_type)
-    # Where the run has no process on them, what the GPUs' counters saw is not its own.
+    # Without a process of the run on the GPUs, their counters measure others' work.
     own = metrics.get("process.gpu.memory.usage")
     absent = own is not None and own.method is Method.MEASURED and own.max == 0
     seen = ((), {}, None) if absent else (gpus, means, moved)
@@ -167,15 +168,15 @@ def efficiency_of(
 
 
 def _rate(metrics: Metrics, name: str) -> MeasuredValue:
-    found = metrics[name]
-    if found.mean is None:
-        return unknown(found.unit, found.reason or "not known", found.source)
-    return MeasuredValue(found.mean, found.unit, found.method, found.source)
+    statistic = metrics[name]
+    if statistic.mean is None:
+        return unknown(statistic.unit, statistic.reason or "not known", statistic.source)
+    return MeasuredValue(statistic.mean, statistic.unit, statistic.method, statistic.source)
 
 
 def _mean(metrics: Metrics, name: str) -> float | None:
-    found = metrics.get(name)
-    return None if found is None else found.mean
+    statistic = metrics.get(name)
+    return None if statistic is None else statistic.mean
 
 
 def _means(by_device: Mapping[str, Metrics], ids: Sequence[str]) -> Means:
@@ -227,7 +228,7 @@ def _intensity(roofline: Roofline) -> MeasuredValue:
 
 
 def _step_rate(work: Work, window: Window) -> float | None:
-    """Timed steps per second of the window, as FLOP/s are; else by the steps' own times."""
+    """Timed steps per second of the window, as for FLOP/s; else from the mean step time."""
     if window.kind == "timed steps" and work.count and window.seconds > 0:
         return work.count / window.seconds
     return 1 / work.mean_seconds if work.mean_seconds else None
@@ -257,7 +258,7 @@ def _busy(
     window: Window,
     facts: Mapping[str, Mapping[str, JSON]],
 ) -> dict[str, Any]:
-    """What :class:`Rates` says of the time in which the device, or the program, ran."""
+    """The fields of :class:`Rates` on how busy the device was, or the program."""
     if gpus:
         return {"busy": _mean(metrics, "hw.gpu.utilization")}
     used = metrics["process.cpu.time"].max
@@ -271,5 +272,5 @@ def _busy(
 
 
 def _threads(facts: Mapping[str, Mapping[str, JSON]]) -> int | None:
-    told = str(mapping(facts.get("workload")).get("threads") or "")
-    return int(told) if told.isdecimal() and len(told) < 6 else None
+    threads = str(mapping(facts.get("workload")).get("threads") or "")
+    return int(threads) if threads.isdecimal() and len(threads) < 6 else None

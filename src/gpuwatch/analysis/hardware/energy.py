@@ -18,11 +18,12 @@ from gpuwatch.core.metrics import Method
 
 COUNTER, POWER, CPU_POWER = "hw.gpu.energy", "hw.gpu.power", "hw.cpu.power"
 SHORTEST = 1.0
-"""Seconds: sensors of power look only now and then (those of A100 and H100 a quarter of the time:
-Z. Yang et al., arXiv 2312.02741), and energy counters are renewed some ten times a second."""
+"""Shortest window in seconds: power sensors measure only part of the time (a quarter of it on A100
+and H100: Z. Yang et al., arXiv 2312.02741), and energy counters are updated about ten times a
+second."""
 COUNTER_FROM = 10.0
-"""Seconds: the counter is read once a second and dated by the sample that shows it first, which is
-up to an interval late. In shorter windows that is more than power sampled all along is off by."""
+"""Window in seconds from which on the energy counter is preferred: it is dated by the sample that
+shows it first, up to an interval late. In shorter windows the integral of power is better."""
 
 _NO_GPU = "the run used no GPU"
 _NEGLIGIBLE = 0.001
@@ -30,14 +31,14 @@ _NEGLIGIBLE = 0.001
 
 @dataclass(frozen=True)
 class Energy:
-    """Joules; nothing is said of windows under one second."""
+    """Energy in joules; unknown for windows under one second."""
 
     gpu: MeasuredValue
-    """Of all GPUs that the run used, over the timed steps."""
+    """All GPUs that the run used, over the timed steps."""
     gpu_per_step: MeasuredValue
     gpu_per_sample: MeasuredValue
     cpu: MeasuredValue
-    """Of the CPU packages: the whole machine's, whoever used them."""
+    """CPU packages of the whole machine, whichever program used them."""
     cpu_per_step: MeasuredValue
     cpu_per_sample: MeasuredValue
 
@@ -50,10 +51,10 @@ def energy_of(
     batch: float | None,
     missing: str | None = None,
 ) -> Energy:
-    """Energy in ``window``, of ``steps`` timed steps that processed ``batch`` samples together.
+    """Energy in ``window``, whose ``steps`` timed steps processed ``batch`` samples in total.
 
-    ``steps`` is ``None`` where the window is not that of the timed steps; ``missing`` says why a
-    run without GPUs has none.
+    ``steps`` is ``None`` where the window is not that of the timed steps; ``missing`` is the reason
+    for a run without GPUs.
     """
     short = _unfit(window, steps)
     if short:
@@ -81,8 +82,8 @@ def _unfit(window: Window, steps: int | None) -> str:
     if not steps:
         return "there are no timed steps that were sampled"
     if window.seconds < SHORTEST:
-        told = units.milliseconds(window.seconds)
-        return f"the timed steps took {told}: no energy can be told of less than a second"
+        length = units.milliseconds(window.seconds)
+        return f"the timed steps took {length}: energy needs at least a second"
     return ""
 
 
@@ -92,31 +93,31 @@ def with_energy(
     gpus: Sequence[str],
     window: Window,
 ) -> Mapping[str, Statistic]:
-    """``metrics`` with the energy of ``gpus`` that :func:`gpu_energy` gives, as everywhere."""
+    """``metrics`` with the energy of ``gpus`` replaced by that of :func:`gpu_energy`."""
     found = metrics.get(COUNTER)
     if found is None or found.max is None:
         return metrics
     figure = gpu_energy(samples, gpus, window)
     if figure.value is None:
-        told = unavailable(found.unit, found.source, figure.reason or "not known")
-        return {**metrics, COUNTER: told}
+        missing = unavailable(found.unit, found.source, figure.reason or "not known")
+        return {**metrics, COUNTER: missing}
     mean, p50, p95 = (
         v * figure.value / found.max if v is not None and found.max > 0 else None
         for v in (found.mean, found.p50, found.p95)
     )
-    told = replace(found, source=figure.source, mean=mean, p50=p50, p95=p95, max=figure.value)
-    return {**metrics, COUNTER: told}
+    scaled = replace(found, source=figure.source, mean=mean, p50=p50, p95=p95, max=figure.value)
+    return {**metrics, COUNTER: scaled}
 
 
 def gpu_energy(samples: Sequence[Samples], gpus: Sequence[str], window: Window) -> MeasuredValue:
-    """Joules that all ``gpus`` together took in ``window``, with the error that is to be expected.
+    """Joules that all ``gpus`` together used in ``window``; the source states the expected error.
 
-    By the integral of power in windows under :data:`COUNTER_FROM`, else by the energy counter; by
-    the other where the one is not there, or shows nothing: no GPU takes 0 J in a second.
+    The integral of power in windows under :data:`COUNTER_FROM`, else the energy counter. If one is
+    missing or reads 0 (no GPU uses 0 J in a second), the other is used.
     """
     if window.seconds < SHORTEST:
-        told = units.milliseconds(window.seconds)
-        return unknown("J", f"the window is {told}: no energy can be told of less than a second")
+        length = units.milliseconds(window.seconds)
+        return unknown("J", f"the window is {length}: energy needs at least a second")
     if not gpus:
         return unknown("J", _NO_GPU)
     figures = [_gpu(samples, gpu, window) for gpu in gpus]
@@ -159,7 +160,7 @@ def _gpu(samples: Sequence[Samples], gpu: str, window: Window) -> MeasuredValue:
 
 
 def _dated(values: Sequence[tuple[int, float]], window: Window) -> str:
-    """What the dates of readings leave open: an interval between samples, over the window."""
+    """Relative error from the dates of readings: one interval between samples, over the window."""
     late = middle(np.diff(arrays(values)[0]))
     error = late / (window.end - window.start)
     return f", within {units.percent(error)}: readings are dated to {late / 1e9:.3g} s"
@@ -167,17 +168,17 @@ def _dated(values: Sequence[tuple[int, float]], window: Window) -> str:
 
 def _scattered(values: Sequence[tuple[int, float]], window: Window) -> str:
     """Two standard errors of the mean of power, from the scatter of its samples."""
-    t, what = arrays(values)
-    taken, each = (t >= window.start) & (t <= window.end), "samples"
+    t, power = arrays(values)
+    in_window, name = (t >= window.start) & (t <= window.end), "samples"
     if isinstance(values, Means):
-        taken, each = taken & values.whole, "ten-second means"
-    inside = what[taken]
+        in_window, name = in_window & values.whole, "ten-second means"
+    inside = power[in_window]
     if inside.size < 2 or inside.mean() <= 0:
         return ""
     error = 2 * float(inside.std(ddof=1)) / math.sqrt(inside.size) / float(inside.mean())
     if error < _NEGLIGIBLE:
         return ""
-    return f", within {units.percent(error)} by the scatter of {inside.size} {each}"
+    return f", within {units.percent(error)} by the scatter of {inside.size} {name}"
 
 
 def _cpu(samples: Sequence[Samples], window: Window) -> MeasuredValue:

@@ -1,4 +1,4 @@
-"""What profiles say per step, and which kernels ran in one session and not in the others."""
+"""Times of a profile, and kernels that ran in one session but not in the others."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gpuwatch.analysis.hardware.profile import KERNELS, MEMORY_TIME, OPERATORS, 
 from gpuwatch.core.lazy_dataclass import dataclass
 
 MOST = 12
-"""Kernels that are told of a comparison: those with the largest share of time."""
+"""Kernels listed in a comparison: those with the largest share of time."""
 
 _TIME = "Total Time (ns)"
 _TO_DEVICE = re.compile(r"host[- ]to[- ]device|htod", re.IGNORECASE)
@@ -23,15 +23,15 @@ class KernelRow:
 
     table: str
     name: str
-    """As the tool gave it."""
+    """As the tool reports it."""
     shares: tuple[float | None, ...]
-    """Of the time of all kernels of each session; 0: it did not run; ``None``: no such table, or
-    rows of it were left out."""
+    """Share of the time of all kernels in each session, 0 to 1; 0: it did not run; ``None``: no
+    such table, or rows of it were left out."""
 
 
 @dataclass(frozen=True)
 class Times:
-    """Seconds over all steps of a profile, ``None`` where its tables do not tell."""
+    """Seconds over all steps of a profile; ``None`` is unknown."""
 
     kernels: float | None
     copies_to_device: float | None
@@ -39,7 +39,7 @@ class Times:
 
 
 def times_of(profile: Profile | None) -> Times:
-    """What the GPU spent on kernels, on copies from the host, and on memset."""
+    """GPU time in kernels, in copies from the host, and in memset."""
     tables = {} if profile is None else profile.tables
     return Times(
         _seconds(tables.get(KERNELS), None),
@@ -49,7 +49,7 @@ def times_of(profile: Profile | None) -> Times:
 
 
 def _seconds(table: Table | None, pattern: re.Pattern[str] | None) -> float | None:
-    """Time of the rows whose operation matches, 0 where none does; of a shortened table nothing."""
+    """Seconds of the rows whose operation matches, 0 without any; unknown for a shortened table."""
     if table is None or table.rows_left_out:
         return None
     times = table.numbers(_TIME)
@@ -69,17 +69,16 @@ def _seconds(table: Table | None, pattern: re.Pattern[str] | None) -> float | No
 def differing_kernels(
     profiles: Sequence[Profile | None], most: int | None = MOST
 ) -> tuple[KernelRow, ...]:
-    """Kernels that ran in one session and not in all the others, the largest share first.
+    """Kernels that ran in some sessions but not in all, the largest share first.
 
-    Of the GPU's kernels; where no session has any, of the CPU's operators. ``most``: how many at
-    most; ``None``: all.
+    GPU kernels, or CPU operators if no session has any. ``most``: limit of the list; ``None``: all.
     """
     for table in (KERNELS, OPERATORS):
         shares = [_shares(profile, table) for profile in profiles]
-        known = [each for each in shares if each is not None]
+        known = [of_session for of_session in shares if of_session is not None]
         if not known:
             continue
-        names = dict.fromkeys(name for each in known for name in each)
+        names = dict.fromkeys(name for of_session in known for name in of_session)
         rows = [
             KernelRow(
                 table,
@@ -117,9 +116,9 @@ def _shares(profile: Profile | None, name: str) -> dict[str, float] | None:
 
 
 def short_name(name: str, longest: int = _LONGEST) -> str:
-    """A kernel's name without return type, arguments and the depths of its template parameters.
+    """A kernel's name without return type, arguments and nested template parameters.
 
-    A long one keeps its beginning and its end, where kernels of one family differ.
+    A long name keeps its beginning and its end, where kernels of one family differ.
     """
     text = name.removeprefix("void ").strip()
     if text.endswith(")"):
@@ -132,7 +131,7 @@ def short_name(name: str, longest: int = _LONGEST) -> str:
 
 
 def _before_arguments(text: str) -> str:
-    """Without the last bracketed list, which is a C++ function's arguments."""
+    """``text`` without the last parenthesised list, the arguments of a C++ function."""
     depth = 0
     for at in range(len(text) - 1, 0, -1):
         depth += (text[at] == ")") - (text[at] == "(")
@@ -142,7 +141,7 @@ def _before_arguments(text: str) -> str:
 
 
 def _shallow(text: str) -> str:
-    """Template parameters inside template parameters as ``<…>``."""
+    """``text`` with nested template parameters shortened to ``<…>``."""
     out, depth = [], 0
     for character in text:
         if character == "<":

@@ -1,4 +1,4 @@
-"""What no run can pass: arithmetic on cores and clocks."""
+"""Hard limits of a run, computed from cores and clocks."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from gpuwatch.core.peaks import computed_in
 from gpuwatch.session.rows import DeviceRow
 
 OVER_PEAK = 1.02
-"""Times the peak: what is over it is no error of the step times. (A measured product may be passed:
-it is what one program got.)"""
+"""Multiple of the peak beyond which errors of the step times cannot explain a rate. (A measured
+product may be exceeded: it is only what one program reached.)"""
 
 
 @dataclass(frozen=True)
 class Clocks:
-    """How clocks were held down by power or temperature."""
+    """How far power or temperature held the clocks down."""
 
     held: float
-    """Share of the time, of the GPU with the largest."""
+    """Share of the time, 0 to 1, on the GPU with the largest."""
     mean: float | None
-    """Hz: clock of the multiprocessors, mean over the GPUs that were held down."""
+    """Hz: mean clock of the multiprocessors of the GPUs that were held down."""
     maximum: float | None
-    """Hz: the same GPUs' maximum."""
+    """Hz: mean maximum clock of the same GPUs."""
     share: float | None
     """Mean clock over maximum where all GPUs were held down, 0 to 1; else ``None``."""
 
 
 def limit_of(gpus: Sequence[DeviceRow], data_type: str | None) -> Ceiling | None:
-    """The peak [FLOP/s] of all GPUs together that no run in ``data_type`` can pass.
+    """The peak [FLOP/s] of all GPUs together, which no run in ``data_type`` can exceed.
 
-    Of a type that a GPU has no cores for, the peak of the type it is computed in. ``None`` where
-    the peak of one of them is not known.
+    Where a GPU has no cores for the type, the peak of the type that it computes in. ``None`` where
+    the peak of a GPU is unknown.
     """
     if data_type is None or not gpus:
         return None
@@ -53,7 +53,7 @@ def limit_of(gpus: Sequence[DeviceRow], data_type: str | None) -> Ceiling | None
 
 
 def is_over(limit: Ceiling | None, rate: float | None) -> bool:
-    """Whether ``rate`` is more than the hardware can do."""
+    """Whether ``rate`` [FLOP/s] is more than the hardware can do."""
     return limit is not None and rate is not None and rate > OVER_PEAK * limit.value
 
 

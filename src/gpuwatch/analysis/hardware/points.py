@@ -1,4 +1,4 @@
-"""The points of a run in the roofline's plane, and the rates that they are made of."""
+"""The points of a run in the roofline, and the rates behind them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _BYTES = {
 
 @dataclass(frozen=True)
 class Rates:
-    """Means over one stretch of a run, over all devices it used; ``None`` is unknown."""
+    """Mean rates over a part of a run, for all devices it used together; ``None`` is unknown."""
 
     flop: float | None = None
     """Counted model FLOP/s."""
@@ -36,19 +36,19 @@ class Rates:
     """DRAM bytes read and written per step by ncu, times the step rate, By/s."""
     on_gpu: bool = True
     busy: float | None = None
-    """Share of time in which a kernel ran (GPU), in which the workload's threads ran (CPU)."""
+    """Share of time in which a kernel ran (GPU), or the workload's threads ran (CPU)."""
     own_cores: float | None = None
     """CPU: share of all cores' time that the program's processes used."""
     own_at_most: bool = False
-    """``own_cores`` is the most it can be: they used less than the kernel's account resolves."""
+    """``own_cores`` is an upper bound: the use was below the resolution of the accounting."""
     cores_busy: float | None = None
     """CPU: share of all cores' time in use, by any program."""
     clocks: Clocks | None = None
-    """GPUs: how far power or temperature held their clocks down; ``None``: not, or not known."""
+    """GPUs: how far power or temperature held their clocks down; ``None``: not, or unknown."""
     limit: Ceiling | None = None
-    """FLOP/s that no run on these GPUs can pass."""
+    """FLOP/s that no run on these GPUs can exceed."""
     unmeasured: str | None = None
-    """Why ``measured_bytes`` is not known."""
+    """Why ``measured_bytes`` is unknown."""
     sm_activity: float | None = None
     """Share of time a multiprocessor had work, mean over all."""
     data_share: float | None = None
@@ -57,7 +57,7 @@ class Rates:
 
 @dataclass(frozen=True)
 class Point:
-    """A run in the roofline's plane."""
+    """A run as a point in the roofline."""
 
     label: str
     intensity: float
@@ -67,18 +67,18 @@ class Point:
     bytes_kind: str
     """``algorithmic``, ``measured`` or ``executed``."""
     method: Method
-    """Of the point: ``measured`` where ncu counted both, else ``counted``, as model FLOP are."""
+    """``measured`` where ncu counted FLOP and bytes, else ``counted``, like model FLOP."""
     text: str
-    """What the bytes are, for people."""
+    """What the bytes are, in words."""
 
     @property
     def bytes_rate(self) -> float:
-        """By/s."""
+        """Bytes per second that the point stands for."""
         return self.rate / self.intensity
 
 
 def points_of(label: str, rates: Rates) -> tuple[Point, ...]:
-    """A point for each kind of bytes that is known, the most trustworthy first."""
+    """One point for each known kind of bytes, the most trustworthy first."""
     found = (
         (EXECUTED, rates.executed_flop, rates.executed_bytes, Method.MEASURED),
         (MEASURED, rates.flop, rates.measured_bytes, Method.COUNTED),

@@ -1,7 +1,7 @@
-"""What was seen of the kernels: ``meta.profile`` and ``meta.counters``, read with suspicion.
+"""Kernel profiles and counters from ``meta.profile`` and ``meta.counters``, read defensively.
 
-A session may come from anywhere: what has the wrong type is dropped, never raised. The tables have
-nsys stats' names and columns; ``docs/session-format.md`` lists them.
+A session may come from anywhere: values of the wrong type are dropped without an error. Tables use
+the names and columns of nsys stats; ``docs/session-format.md`` lists them.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ TABLES = {
     MEMORY_SIZE: "memory operations by size",
     OPERATORS: "operators on the CPU, by self time",
 }
-"""The tables that gpuwatch makes, in the order in which they are shown, and what each holds."""
+"""The tables that gpuwatch writes, in display order, with their contents."""
 
 COUNTERS = "kernel_counters"
-"""The table of what hardware counters say of each kernel, by whatever tool."""
+"""Name of the table of hardware counters per kernel, from any tool."""
 
 _COUNTERS_COLUMNS = (
     "Total Time (ns)",
@@ -52,7 +52,7 @@ _LONGEST = 4096
 
 @dataclass(frozen=True)
 class Table:
-    """A table of a profile: every row has a cell for each column, ``None`` is unknown."""
+    """A table of a profile: one cell per row and column, ``None`` is unknown."""
 
     name: str
     columns: tuple[str, ...]
@@ -60,32 +60,32 @@ class Table:
     rows_left_out: int = 0
 
     def column(self, name: str) -> tuple[Cell, ...]:
-        """The cells of one column; empty where there is none of this name."""
+        """The cells of one column; empty if there is no such column."""
         if name not in self.columns:
             return ()
         at = self.columns.index(name)
         return tuple(row[at] for row in self.rows)
 
     def numbers(self, name: str) -> tuple[float | None, ...]:
-        """The same, with ``None`` for what is no number."""
+        """The same, with ``None`` for cells that are not numbers."""
         return tuple(map(number, self.column(name)))
 
 
 @dataclass(frozen=True)
 class Profile:
-    """A profile of some steps after the timed window, or one that was imported."""
+    """A profile of some steps after the timed window, or an imported one."""
 
     tool: str
-    """``torch.profiler``; of an import ``nsys``, ``ncu`` or ``nvprof``."""
+    """``torch.profiler``; for an import ``nsys``, ``ncu`` or ``nvprof``."""
     version: str | None
     device: str | None
     """``cuda`` or ``cpu``."""
     steps: int | None
-    """Steps that the tables are of; ``None`` of an import."""
+    """Number of profiled steps; ``None`` for an import."""
     step_seconds: float | None
-    """Mean seconds of a step under the profiler."""
+    """Mean step time under the profiler, in seconds."""
     reason: str | None
-    """Why there is no profile, or why a table lacks."""
+    """Why there is no profile, or why a table is missing."""
     notes: tuple[str, ...]
     tables: Mapping[str, Table]
 
@@ -99,7 +99,7 @@ class Profile:
 
 @dataclass(frozen=True)
 class KernelCounters:
-    """What the counters say of one kernel, over all its launches."""
+    """Counter totals of one kernel over all its launches."""
 
     name: str
     launches: int | None
@@ -113,9 +113,9 @@ class KernelCounters:
 class Counters:
     """Executed FLOP and DRAM traffic by hardware counters.
 
-    Of our own runs the figures are per step; of an import ``steps`` is ``None`` and they are totals
-    (``flop``, ``dram_read_bytes``, ``dram_write_bytes``). ``None`` is unknown, with its reason in
-    ``reason`` or ``notes``.
+    For gpuwatch's own runs the figures are per step; for an import ``steps`` is ``None`` and they
+    are totals (``flop``, ``dram_read_bytes``, ``dram_write_bytes``). ``None`` is unknown;
+    ``reason`` or ``notes`` say why.
     """
 
     tool: str
@@ -134,7 +134,7 @@ class Counters:
 
 
 def profile_of(meta: Mapping[str, JSON]) -> Profile | None:
-    """The profile in a session's ``meta``; ``None`` where there is no word of one."""
+    """The profile in a session's ``meta``; ``None`` without an entry."""
     found = mapping(meta.get("profile"))
     if not found:
         return None
@@ -156,7 +156,7 @@ def profile_of(meta: Mapping[str, JSON]) -> Profile | None:
 
 
 def counters_of(meta: Mapping[str, JSON]) -> Counters | None:
-    """The counters in a session's ``meta``; ``None`` where there is no word of them."""
+    """The counters in a session's ``meta``; ``None`` without an entry."""
     found = mapping(meta.get("counters"))
     if not found:
         return None
@@ -179,7 +179,7 @@ def counters_of(meta: Mapping[str, JSON]) -> Counters | None:
 
 
 def why_none(meta: Mapping[str, JSON]) -> tuple[str, str | None]:
-    """Why a session has no profile, and what would give one."""
+    """Why a session has no profile, and how to get one."""
     profile = profile_of(meta)
     if profile is not None and profile.reason:
         return f"the run was not profiled: {profile.reason}", None
@@ -193,18 +193,18 @@ def why_none(meta: Mapping[str, JSON]) -> tuple[str, str | None]:
             "step lines",
         )
     if kind == "import":
-        return "what was imported has no table of kernels", None
+        return "the imported profile has no kernel table", None
     if mapping(mapping(meta.get("workload")).get("parameters")).get("profile") == 0:
         return "the run was asked not to profile (--profile 0)", "run it without --profile 0"
     if "result" not in meta:
-        return "the run goes on, and the profile comes after its timed steps", None
+        return "the run is still going; its profile follows the timed steps", None
     if "end" not in meta:
-        return "the run ended before its last timed step, behind which the profile comes", None
-    return "the run has no profile", "record it anew: runs are profiled after their timed steps"
+        return "the run ended before its last timed step, so it was not profiled", None
+    return "the run has no profile", "record it again: runs are profiled after their timed steps"
 
 
 def counters_table(counters: Counters) -> Table:
-    """The counters by kernel as a table, the longest kernels first."""
+    """The counters as a table, one row per kernel in the recorded order."""
     rows = tuple(
         (
             kernel.duration_ns,

@@ -1,4 +1,4 @@
-"""What ran, and why nothing can be said of its work."""
+"""The program that ran, and why its work is unknown."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gpuwatch.analysis.hardware.points import Rates
 from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.models import JSON, number
 
-IMPORTED = "an imported profile has no roofline: it says nothing of rates"
+IMPORTED = "an imported profile has no roofline: it holds no rates"
 MACHINE = "the machine alone has no roofline: no work is counted"
 
 _STEPS = "print a `step` line for every step (docs/step-lines.md)"
@@ -23,23 +23,23 @@ _BYTES = "print `count` with `bytes_per_step`, or `bytes` in each `step` line (d
 
 @dataclass(frozen=True)
 class Program:
-    """What ran."""
+    """The program that ran, and what it reported."""
 
     label: str
     kind: str = "workload"
     """``workload``, ``command``, ``machine`` or ``import``."""
     steps: bool = True
-    """It reported steps."""
+    """Whether it reported steps."""
     timed: bool = True
-    """It reported steps after its warm-up."""
+    """Whether it reported steps after its warm-up."""
     count: Mapping[str, JSON] = field(default_factory=dict)
     """Its ``count`` report."""
     no_ceilings: Missing = NEVER_MEASURED
-    """What is told of ceilings that were not measured."""
+    """Reason and hint for ceilings that were not measured."""
 
 
 def no_point(program: Program, rates: Rates) -> tuple[str, str | None]:
-    """Why a program has no point in the roofline, and what would give it one."""
+    """Why a program has no point in the roofline, and how to get one."""
     own = program.kind == "command"
     if program.kind == "import":
         return IMPORTED, None
@@ -58,9 +58,9 @@ def no_point(program: Program, rates: Rates) -> tuple[str, str | None]:
 
 
 def uncounted(count: Mapping[str, JSON], what: str) -> str:
-    """Why ``FLOP`` or ``bytes`` per step are not known, by the ``count`` report.
+    """Why ``FLOP`` or ``bytes`` (``what``) per step are unknown, from the ``count`` report.
 
-    Its ``method`` is the reason where nothing at all was counted.
+    Where nothing was counted, the report's ``method`` is the reason.
     """
     known = [number(count.get(key)) for key in ("flop_per_step", "bytes_per_step")]
     method = count.get("method")

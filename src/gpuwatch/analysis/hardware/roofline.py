@@ -1,8 +1,8 @@
 """The roofline: FLOP/s against FLOP per byte, under the ceilings of compute and bandwidth.
 
 S. Williams, A. Waterman, D. Patterson, "Roofline: an insightful visual performance model for
-multicore architectures", CACM 52(4), 2009. At an intensity of I FLOP per byte no more than
-min(compute ceiling, I x bandwidth) is attainable.
+multicore architectures", CACM 52(4), 2009. At an intensity of I FLOP per byte the attainable rate
+is at most min(compute ceiling, I x bandwidth).
 """
 
 from __future__ import annotations
@@ -24,18 +24,20 @@ from gpuwatch.core.lazy_dataclass import dataclass
 
 @dataclass(frozen=True)
 class Roofline:
+    """Points, ceilings and verdict of one run."""
+
     label: str
     points: tuple[Point, ...]
     """The most trustworthy first: executed, measured, algorithmic."""
     ceilings: Mapping[str, Ceiling]
-    """By name, ``bandwidth`` among them."""
+    """By name: ``bandwidth`` [By/s] and data types [FLOP/s]."""
     data_type: str | None
-    """Whose compute ceiling is the run's."""
+    """The run's data type, which selects its compute ceiling."""
     verdict: Verdict
     reason: str | None
     """Why there is no point."""
     no_ceilings: Missing = NEVER_MEASURED
-    """What is told of ceilings that were not measured."""
+    """Reason and hint for ceilings that were not measured."""
 
     @property
     def bandwidth(self) -> Ceiling | None:
@@ -43,13 +45,13 @@ class Roofline:
 
     @property
     def compute(self) -> tuple[Ceiling, ...]:
-        """The compute ceilings, highest first; operations that are not FLOP are none of them."""
-        found = (each for each in self.ceilings.values() if each.unit == "FLOP/s")
-        return tuple(sorted(found, key=lambda ceiling: -ceiling.value))
+        """The compute ceilings in FLOP/s, highest first."""
+        ceilings = (each for each in self.ceilings.values() if each.unit == "FLOP/s")
+        return tuple(sorted(ceilings, key=lambda ceiling: -ceiling.value))
 
     @property
     def missing(self) -> str | None:
-        """What would give measured ceilings; ``None`` where they are there, or no point is."""
+        """How to get measured ceilings; ``None`` if they are known, or there is no point."""
         names = [name for name in (BANDWIDTH, self.data_type) if name]
         known = [self.ceilings.get(name) for name in names]
         if not self.points or all(each and each.kind == MEASURED for each in known):
@@ -60,7 +62,7 @@ class Roofline:
 def roofline_of(
     program: Program, rates: Rates, ceilings: Mapping[str, Ceiling], data_type: str | None
 ) -> Roofline:
-    """Points, ceilings and the bound of a run, or of the last minute of one."""
+    """Points, ceilings and bound of a run, or of its last minute."""
     points = points_of(program.label, rates)
     if not points:
         reason, hint = no_point(program, rates)

@@ -1,4 +1,4 @@
-"""Device memory traffic: bytes and 32-byte sectors over the steady window, by hardware counters."""
+"""Device memory traffic over the steady window, from hardware counters: bytes and sectors."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from gpuwatch.core.metrics import Method
 
 METRIC = "hw.gpu.memory.bandwidth"
 SECTOR = 32
-"""Bytes: the granule in which an NVIDIA GPU's caches move data to and from DRAM (NVIDIA Nsight
-Compute's documentation, "Memory Chart": a sector is 32 bytes)."""
+"""Bytes per sector, the unit in which an NVIDIA GPU's caches access DRAM (NVIDIA Nsight Compute
+documentation, "Memory Chart")."""
 
 
 @dataclass(frozen=True)
 class Traffic:
-    """What all used GPUs read from and wrote to their memory in the window."""
+    """Memory reads and writes of all used GPUs together in the window."""
 
     total: MeasuredValue
-    """Bytes. Measured where samples cover 90 % of the window or more, then scaled to all of it;
-    with less a bound: at least what the covered part moved."""
+    """Bytes. With samples over 90 % of the window or more, measured and scaled to all of it; with
+    less, a lower bound: the bytes of the covered part."""
     sectors: MeasuredValue
-    """The same in sectors of 32 bytes."""
+    """The same in 32-byte sectors."""
     per_step: MeasuredValue
     """Bytes per timed step."""
     rate: MeasuredValue
     """Bytes per second, over the window."""
     coverage: float | None
-    """Share of the window that samples cover, of the GPU with the least."""
+    """Share of the window that samples cover, 0 to 1, on the GPU with the least."""
 
     @property
     def missing(self) -> str | None:
-        """Why no measured bytes are known for all of the window; ``None`` where they are."""
+        """Why the measured bytes of the whole window are unknown; ``None`` where they are known."""
         return None if self.total.method is Method.MEASURED else self.total.reason
 
 
@@ -46,10 +46,10 @@ def traffic_of(
     steps: int | None,
     missing: str | None = None,
 ) -> Traffic:
-    """Integrate the measured bandwidth of ``devices`` over ``window``; ``steps`` of it are timed.
+    """Integrate the measured bandwidth of ``devices`` over ``window``, which has ``steps`` steps.
 
-    ``steps`` is ``None`` where the window is not that of the timed steps; ``missing`` says why a
-    run without GPUs has no bandwidth.
+    ``steps`` is ``None`` where the window is not that of the timed steps; ``missing`` is the reason
+    for a run without GPUs.
     """
     found = {each.channel.device: each for each in samples if each.channel.metric == METRIC}
     if not devices:
@@ -63,8 +63,8 @@ def traffic_of(
     source = f"integral of the measured bandwidth ({'; '.join(sources)})"
     if coverage <= 0:
         reasons = dict.fromkeys(found[device].channel.reason or "" for device in devices)
-        told = "; ".join(reason for reason in reasons if reason)
-        return _unknown(told or "no sample of the memory bandwidth fell into the window")
+        reason = "; ".join(text for text in reasons if text)
+        return _unknown(reason or "no sample of the memory bandwidth fell into the window")
     known = units.percent(coverage)
     if coverage >= FULL:
         value = sum(each.total / each.coverage for each in integrals)

@@ -1,1 +1,1 @@
-"""What a session holds over time: samples, steps, the steady state, rates."""
+"""A session's data over time: samples, steps, the steady state, rates."""

@@ -1,4 +1,4 @@
-"""The samples of single channels, and what they add up to over a window."""
+"""The samples of single channels, and their totals over a window."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ if TYPE_CHECKING:
     import numpy as np
 
 FULL = 0.9
-"""Share of a window that samples must cover for their integral to stand for all of it."""
+"""Share of a window that samples must cover before their integral is scaled to all of it."""
 
 
 class Pairs(Sequence["tuple[int, float]"]):
-    """When, and what: sixteen bytes each."""
+    """Times and values, 16 bytes a pair."""
 
     def __init__(self, t: np.ndarray, values: np.ndarray) -> None:
+        """``t``: (n,) int64, nanoseconds since the session's start; ``values``: (n,) float64."""
         self.t, self.values = t, values
 
     def __len__(self) -> int:
@@ -35,19 +36,20 @@ class Pairs(Sequence["tuple[int, float]"]):
 
 
 class Means(Pairs):
-    """Means of many samples each, at the last of these; in order."""
+    """Means of many samples each, dated by the last sample of each; in order."""
 
     def __init__(
         self, t: np.ndarray, values: np.ndarray, reach: np.ndarray, whole: np.ndarray
     ) -> None:
-        """``reach``: nanoseconds up to ``t`` that the samples cover; ``whole``: of ten seconds."""
+        """``reach``: (n,), nanoseconds before ``t`` that the samples of a mean cover; ``whole``:
+        (n,) booleans, whether a mean is of a whole ten-second bucket."""
         super().__init__(t, values)
         self.reach, self.whole = reach, whole
 
 
 @dataclass(frozen=True)
 class Samples:
-    """One channel's known values, in order: when (nanoseconds since the session's start), what."""
+    """One channel's known values in order, each with its time in ns since the session's start."""
 
     channel: ChannelRow
     values: Sequence[tuple[int, float]]
@@ -56,64 +58,64 @@ class Samples:
 @dataclass(frozen=True)
 class Integral:
     total: float
-    """Value times seconds, over the part of the window that is covered."""
+    """Over the covered part of the window: unit times seconds, or the increase of a counter."""
     coverage: float
     """Share of the window that the samples cover, 0 to 1."""
 
 
 def arrays(values: Sequence[tuple[int, float]]) -> tuple[np.ndarray, np.ndarray]:
-    """When and what, as arrays of integers and doubles."""
-    # Here and not above: whoever takes but FULL of this module loads no numpy.
+    """Times (n,) int64 in nanoseconds, and values (n,) float64."""
+    # Imported here so that users of FULL alone do not load numpy.
     import numpy as np
 
     if isinstance(values, Pairs):
         return values.t, values.values
-    t, what = zip(*values, strict=True) if values else ((), ())
-    return np.array(t, dtype=np.int64), np.array(what, dtype=float)
+    t, amounts = zip(*values, strict=True) if values else ((), ())
+    return np.array(t, dtype=np.int64), np.array(amounts, dtype=float)
 
 
 def middle(values: np.ndarray) -> float:
-    """Their median."""
+    """Median of ``values`` (n,)."""
     import numpy as np
 
-    return float(np.quantile(values, 0.5))  # np.median loads all of numpy.ma
+    return float(np.quantile(values, 0.5))  # np.median imports numpy.ma
 
 
 def integral(values: Sequence[tuple[int, float]], window: Window) -> Integral:
     """Integrate a rate over ``window``.
 
-    A value is the mean since the one before it, as GPM, DCGM and RAPL give it. It covers at most
-    twice the median distance between values, or what is told of a mean: what lies further back is
-    a gap, not covered.
+    A value is the mean since the previous one, as GPM, DCGM and RAPL report it. It covers at most
+    twice the median distance between values, or its ``reach`` in :class:`Means`: anything further
+    back is a gap.
     """
     import numpy as np
 
     if window.end <= window.start or len(values) < 2:
         return Integral(0.0, 0.0)
-    t, what = arrays(values)
+    t, rates = arrays(values)
     reach = values.reach[1:] if isinstance(values, Means) else 2 * middle(np.diff(t))
     start = np.maximum(np.maximum(window.start, t[:-1]), t[1:] - reach)
     covered = np.maximum(0.0, np.minimum(window.end, t[1:]) - start)
-    total = float(np.sum(what[1:] * covered) / 1e9)
+    total = float(np.sum(rates[1:] * covered) / 1e9)
     return Integral(total, float(covered.sum()) / (window.end - window.start))
 
 
 def added(values: Sequence[tuple[int, float]], window: Window) -> Integral:
-    """What a counter added in ``window``, interpolated linearly at both ends.
+    """Increase of a counter over ``window``, interpolated linearly at both ends.
 
-    The driver renews a counter more seldom than it is read: between two renewals the samples repeat
-    the old value, and only the first sample of each value tells when it was renewed. A counter that
-    goes backwards was reset, and covers nothing.
+    The driver updates a counter less often than it is read: between updates the samples repeat the
+    old value, so only the first sample of each value counts. A counter that goes backwards was
+    reset, and covers nothing.
     """
     import numpy as np
 
-    t, what = arrays(values)
+    t, counts = arrays(values)
     if window.end <= window.start or not t.size:
         return Integral(0.0, 0.0)
-    renewed = np.concatenate([[0], 1 + np.flatnonzero(np.diff(what))])
-    if renewed.size == 1 and t[-1] > t[0]:
-        renewed = np.array([0, t.size - 1])  # a counter that stood still all the time
-    t, rise = t[renewed], np.diff(what[renewed])
+    updated = np.concatenate([[0], 1 + np.flatnonzero(np.diff(counts))])
+    if updated.size == 1 and t[-1] > t[0]:
+        updated = np.array([0, t.size - 1])  # a counter that never moved
+    t, rise = t[updated], np.diff(counts[updated])
     if (rise < 0).any():
         return Integral(0.0, 0.0)
     span = np.minimum(window.end, t[1:]) - np.maximum(window.start, t[:-1])

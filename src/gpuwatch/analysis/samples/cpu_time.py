@@ -1,4 +1,4 @@
-"""The CPU time of the workload's processes: what the kernel's account of it can tell."""
+"""CPU time of the workload's processes, and the resolution of the kernel's accounting."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from gpuwatch.session.rows import DeviceRow
 TICK_SECONDS = 0.01
 """/proc/PID/stat counts user and system time in ticks of USER_HZ, 100 a second (time(7))."""
 MOST_SECONDS = 3 * TICK_SECONDS
-"""What a process can have used where less than a tick was added: a tick of user and a tick of
-system time may have been all but full."""
+"""Upper bound of the CPU time behind an increase of less than a tick: a tick of user and one of
+system time may both have been nearly full."""
 
 
 def resolution(seconds: float) -> float:
-    """Cores that a process may have kept busy where less than a tick was added in ``seconds``."""
+    """Cores that a process may have kept busy although less than a tick came in ``seconds``."""
     return MOST_SECONDS / seconds if seconds > 0 else 0.0
 
 
@@ -27,14 +27,14 @@ def cpu_shares(
     logical: int | None,
     all_programs: float | None,
 ) -> dict[str, Any]:
-    """What ``Rates`` says of a CPU: ``cores`` that the processes kept busy, over what there is.
+    """The CPU fields of ``Rates``: busy ``cores`` as shares of the threads and of all cores.
 
     Args:
-        cores: CPU seconds a second of the workload's processes; ``None`` is unknown, as below.
-        at_most: ``cores`` is a bound.
-        threads: of the workload.
-        logical: cores of the machine.
-        all_programs: share of all cores' time in use.
+        cores: CPU seconds per second of the workload's processes; ``None`` is unknown, as below.
+        at_most: ``cores`` is an upper bound.
+        threads: number of the workload's threads.
+        logical: logical cores of the machine.
+        all_programs: share of all cores' time in use, by any program, 0 to 1.
     """
     return {
         "busy": None if cores is None or not threads else min(1.0, cores / threads),
@@ -45,7 +45,7 @@ def cpu_shares(
 
 
 def logical_cores(devices: Sequence[DeviceRow]) -> int | None:
-    """Of the machine; ``None`` where it is not known."""
+    """Number of logical cores of the machine; ``None`` where unknown."""
     of_cpu = (
         number(each.attributes.get("core.logical.count")) for each in devices if each.kind == "cpu"
     )

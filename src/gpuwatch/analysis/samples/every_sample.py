@@ -1,4 +1,4 @@
-"""The samples of a session, every one of them: by channel, over a window."""
+"""All samples of a session: by channel, over a window."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gpuwatch.session.rows import ChannelRow
 
 @dataclass(frozen=True)
 class Sums:
-    """Of all samples of a gauge in a window, known ones."""
+    """Sums over all known samples of a gauge in a window."""
 
     count: int
     total: float
@@ -29,16 +29,16 @@ class Sums:
 
 @dataclass(frozen=True)
 class Column:
-    """A channel's samples in a window; of a counter also its values at the two ends.
+    """A channel's samples in a window; for a counter also its values at the two ends.
 
-    There they are interpolated linearly between the samples on both sides, so that what a counter
-    added is of the window and not of the samples that happen to lie in it.
+    The end values are interpolated linearly, so that a counter's increase is that of the window
+    and not of the samples that happen to lie in it.
     """
 
     values: np.ndarray
-    """In order, NaN where unknown: every sample, or with ``sums`` some drawn evenly."""
+    """Shape (n,), in order, NaN where unknown: every sample, or with ``sums`` an even draw."""
     coverage: float | None
-    """Share of the window that they cover; of a gauge."""
+    """Share of the window that the samples cover, 0 to 1; ``None`` for a counter."""
     sums: Sums | None = None
 
 
@@ -46,32 +46,32 @@ class Source(Protocol):
     """How a session's steps and samples are read."""
 
     def steps(self) -> Sequence[StepLine]:
-        """All of them, in order."""
+        """All step lines, in order."""
 
     def tick_times(self, span: tuple[int, int] | None) -> Sequence[int]:
-        """When ticks were taken: two or more of those within ``span`` if there are, and the
-        last."""
+        """Times of ticks in nanoseconds: at least two of those within ``span``, if there are two,
+        and the last tick."""
 
     def columns(self, channels: Sequence[ChannelRow], window: Window) -> dict[int, Column]:
-        """The samples of these channels, by their id."""
+        """The samples of these channels in ``window``, by channel id."""
 
     def edges(self, start: int, end: int) -> list[int]:
-        """Moments between ``start`` and ``end``: rates are told from one to the next."""
+        """Times between ``start`` and ``end`` in nanoseconds that divide a series of rates."""
 
     def samples(
         self, metrics: Collection[str], devices: Collection[str], window: Window
     ) -> tuple[Samples, ...]:
-        """The known samples of these metrics on these devices, of every channel that is there."""
+        """The known samples of every channel of these metrics on these devices."""
 
     def notes(self) -> tuple[str, ...]:
-        """What a reader of the figures must know of how they were read."""
+        """How the figures were read, as far as it affects their accuracy."""
 
 
 class EverySample:
-    """Every line of steps, and every sample."""
+    """Source of every step line and every sample."""
 
     def __init__(self, reader: SessionReader, *, exact: bool = False) -> None:
-        """``exact``: of a long session, too."""
+        """``exact``: read all of a long session too."""
         self._reader, self._exact = reader, exact
 
     def steps(self) -> Sequence[StepLine]:
@@ -82,10 +82,10 @@ class EverySample:
 
     def columns(self, channels: Sequence[ChannelRow], window: Window) -> dict[int, Column]:
         t, values = self._around(channels, window)
-        found = {}
-        for channel, of_channel in zip(channels, values, strict=True):
-            found[channel.id] = column_of(channel, t, of_channel, window)
-        return found
+        return {
+            channel.id: column_of(channel, t, of_channel, window)
+            for channel, of_channel in zip(channels, values, strict=True)
+        }
 
     def edges(self, start: int, end: int) -> list[int]:
         return self._times(*within(self._reader, start + 1, end - 1))
@@ -105,7 +105,7 @@ class EverySample:
     def _around(
         self, channels: Sequence[ChannelRow], window: Window
     ) -> tuple[np.ndarray, list[np.ndarray]]:
-        """The ticks in the window, and the one on each side."""
+        """Times and values of the ticks in the window, and of one more on each side."""
         first, last = within(self._reader, window.start, window.end)
         ids = [channel.id for channel in channels]
         return self._between(ids, *around(self._reader, first, last))
@@ -121,12 +121,12 @@ class EverySample:
 
 
 def within(reader: SessionReader, start: int, end: int) -> tuple[int, int]:
-    """The numbers of the last tick before ``start``, and of the last one up to ``end``."""
+    """Numbers of the last tick before ``start`` and of the last one up to ``end``."""
     return reader.row_at("tick", start - 1), reader.row_at("tick", end)
 
 
 def around(reader: SessionReader, first: int, last: int) -> tuple[int, int]:
-    """Behind which number to read, and up to which, so that a tick on each side is read too."""
+    """Bounds ``after < n <= upto`` that include one more tick on each side."""
     after = reader.ticks((), last, 1)
     return first - 1, after[0][0] if after else last
 
@@ -138,8 +138,8 @@ def ticks_between(
     upto: int | None,
     most: int = TICKS,
 ) -> tuple[np.ndarray, list[np.ndarray]]:
-    """When the ticks with ``after < n <= upto`` were taken, and the channels' values; of the first
-    ``most`` of them, or some more."""
+    """Times (n,) int64 in nanoseconds of the ticks with ``after < n <= upto``, and the values (n,)
+    of each channel, NaN where unknown. Reading stops in the chunk that passes ``most`` ticks."""
     last = reader.last_tick()
     end = -1 if last is None else last[0] if upto is None else min(last[0], upto)
     t, values = array("q"), [array("d") for _ in channels]
@@ -157,17 +157,18 @@ def ticks_between(
 def of_these(
     reader: SessionReader, metrics: Collection[str], devices: Collection[str]
 ) -> list[ChannelRow]:
+    """The channels of these metrics on these devices."""
     return [c for c in reader.channels() if c.metric in metrics and c.device in devices]
 
 
 def known(t: np.ndarray, values: np.ndarray) -> Pairs:
-    """Those of ``values`` that are known."""
-    there = ~np.isnan(values)
-    return Pairs(t[there], values[there])
+    """The ``values`` (n,) that are not NaN, with their times ``t`` (n,)."""
+    is_known = ~np.isnan(values)
+    return Pairs(t[is_known], values[is_known])
 
 
 def column_of(channel: ChannelRow, t: np.ndarray, values: np.ndarray, window: Window) -> Column:
-    """The column of samples that were taken at ``t``, in the window and next to it."""
+    """The column of ``values`` (n,) taken at ``t`` (n,), which reach beyond the window."""
     inside = (t >= window.start) & (t <= window.end)
     if channel.kind != Kind.COUNTER.value:
         return Column(values[inside], integral(known(t, values), window).coverage)
@@ -179,7 +180,7 @@ def column_of(channel: ChannelRow, t: np.ndarray, values: np.ndarray, window: Wi
 
 
 def _between(t: np.ndarray, values: np.ndarray, behind: int, moment: int) -> float:
-    """The value at ``moment``, before sample ``behind``; NaN where one on a side is missing."""
+    """The value at ``moment``, before sample ``behind``; NaN without a sample on either side."""
     if behind == 0 or behind == t.size:
         return np.nan
     low, high = float(values[behind - 1]), float(values[behind])

@@ -1,4 +1,4 @@
-"""The gauges of a run over time, thinned to what a picture can show."""
+"""The gauges of a run over time, thinned for charts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gpuwatch.session.rows import ChannelRow, StepRow
 from gpuwatch.session.schema import TIER_SECONDS, TIER_STATS
 
 POINTS = 300
-"""Points of a curve that a picture of a page's width can show."""
+"""Points of a curve that a chart of a page's width can show."""
 FEWEST_POINTS = 20
 SHOWN = (
     "hw.gpu.utilization",
@@ -31,16 +31,16 @@ SHOWN = (
     "process.memory.usage",
     "gpuwatch.throughput",
 )
-"""Metrics that are worth a curve, in the order in which people look at them."""
+"""Metrics that get a chart, in reading order."""
 
 _ALL_RUNS = 8400
-"""Points of all runs of a page together."""
+"""Most points of all runs on a page together."""
 _MOST_TICKS = 5_000
-"""From more on the tier is read in place of the ticks."""
+"""Ticks from which on the tier is read instead."""
 _LEAST_FILL = 3
-"""The tier must have at least one bucket for so many points."""
+"""The tier is used only with at least one bucket for this many points."""
 _MOST_LINES = 20_000
-"""From more step lines on, only so many spread evenly are read as there are points."""
+"""Step lines from which on only an even selection is read, one for each point."""
 _NS = 1_000_000_000
 _BUCKET_NS = TIER_SECONDS * _NS
 
@@ -55,13 +55,14 @@ class Gauge:
     method: Method
     source: str
     devices: int
-    """How many devices it is the mean of."""
+    """Number of devices averaged."""
     values: tuple[float | None, ...]
 
 
 @dataclass(frozen=True)
 class RunSeries:
-    """What the gauges of one session showed, its points in the order of time."""
+    """The gauges of one session over time; ``seconds``, ``steps`` and every gauge's values have one
+    entry for each point."""
 
     session: str
     """Id of the session."""
@@ -74,33 +75,33 @@ class RunSeries:
     steps: tuple[float | None, ...]
     """Timed steps done by then, with fractions; ``None`` outside the timed steps."""
     metrics: Mapping[str, Gauge]
-    """By name, those of which some value is known, in the order in which people read them."""
+    """Metrics with a known value, by name, in reading order."""
     merged: int
-    """The most samples that one point is the mean of; 1: the points are the samples."""
+    """Largest number of samples averaged in one point; 1: the points are the samples."""
 
 
 @dataclass(frozen=True)
 class _Points:
-    """Where the points of a run lie, in nanoseconds since the session's start."""
+    """The points of a run, in nanoseconds since the session's start."""
 
     times: tuple[int, ...]
     """Mean time of each point's rows."""
     ends: tuple[int, ...]
     """Time of each point's last row."""
     rows: tuple[tuple[int, int], ...]
-    """First row of each point, and the row behind its last."""
+    """First row of each point, and the row after its last."""
 
 
 def points_for(runs: int) -> int:
-    """Points of each run's curves so that a page of so many ``runs`` stays under a megabyte."""
+    """Points per curve that keep a page of ``runs`` runs under a megabyte."""
     return max(FEWEST_POINTS, min(POINTS, _ALL_RUNS // max(1, runs)))
 
 
 def run_series(reader: SessionReader, points: int = POINTS) -> RunSeries:
-    """Read the gauges of a session, at most ``points`` values of each.
+    """Read the gauges of a session, at most ``points`` values each.
 
-    Where there are more samples, equal stretches of time are averaged. Of several devices that the
-    run used, a gauge is their mean. A long session is read from its ten-second tier.
+    More samples than that are averaged over equal stretches of time, and several used devices are
+    averaged too. A long session is read from its ten-second tier.
 
     Raises:
         NotASession: the file is damaged.
@@ -140,11 +141,11 @@ def _channels(reader: SessionReader) -> list[ChannelRow]:
 def _columns(
     reader: SessionReader, channels: Sequence[int], points: int
 ) -> tuple[list[tuple[int, tuple[JSON, ...]]], int]:
-    """Rows ``(t, values)``, and how many samples one of them is the mean of."""
+    """Rows ``(t, values)``, and the number of samples averaged in a row."""
     last = reader.last_tick()
     if last is not None and last[0] >= _MOST_TICKS:
         mean = reader.tier(channels, TIER_STATS.index("mean"))
-        # Ticks that are very close fill a few buckets only.
+        # Very close ticks fill only a few buckets.
         if len(mean) * _LEAST_FILL >= points:
             middle = _BUCKET_NS // 2
             rows = [(int(bucket) * _BUCKET_NS + middle, tuple(of)) for bucket, *of in mean]
@@ -156,7 +157,7 @@ def _columns(
 
 
 def _placed(times: Sequence[int], points: int) -> _Points:
-    """One point for each row, or for each of ``points`` equal stretches that has rows."""
+    """One point per row, or per non-empty one of ``points`` equal stretches of time."""
     if len(times) <= points:
         return _Points(tuple(times), tuple(times), tuple((at, at + 1) for at in range(len(times))))
     low, span = times[0], max(1, times[-1] - times[0] + 1)
@@ -180,7 +181,7 @@ def _sampled(
     places: dict[str, list[int]] = {}
     for place, channel in enumerate(channels):
         places.setdefault(channel.metric, []).append(place)
-    found = {}
+    gauges = {}
     for name, of_metric in places.items():
         values = tuple(
             _mean([row[place] for row in rows[begin:end] for place in of_metric])
@@ -188,10 +189,10 @@ def _sampled(
         )
         if any(value is not None for value in values):
             channel = channels[of_metric[0]]
-            found[name] = Gauge(
+            gauges[name] = Gauge(
                 channel.unit, channel.sampled_as, channel.source, len(of_metric), values
             )
-    return found
+    return gauges
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
@@ -200,9 +201,9 @@ def _mean(values: Sequence[float | None]) -> float | None:
 
 
 def _step_lines(reader: SessionReader, points: int) -> tuple[list[StepRow], str]:
-    """The step lines, and what a source must say of them.
+    """The step lines, and a note for the source.
 
-    Of very many only some are read: each then stands for the steps since the one before.
+    Of very many, only a selection is read; each then stands for the steps since the one before.
     """
     last = reader.last_step()
     if last < _MOST_LINES:
@@ -219,7 +220,7 @@ def _step_lines(reader: SessionReader, points: int) -> tuple[list[StepRow], str]
 
 
 def _standing_for(row: StepRow, count: int) -> StepRow:
-    """``row`` as if its steps had been ``count``, each with the same work."""
+    """``row`` scaled to ``count`` steps of the same work each."""
     count = max(1, count)
     share = count / row.count
     return replace(
@@ -232,7 +233,7 @@ def _standing_for(row: StepRow, count: int) -> StepRow:
 
 
 def first_timed(reader: SessionReader) -> tuple[int, int] | None:
-    """When the first timed step began, in nanoseconds, and its number."""
+    """Start of the first timed step in nanoseconds, and its number."""
     before: list[StepRow] = []
     for row in reader.all_steps():
         if not row.warmup:
@@ -245,7 +246,7 @@ def first_timed(reader: SessionReader) -> tuple[int, int] | None:
 def _steps_done(
     lines: Sequence[StepRow], first: tuple[int, int] | None, times: Sequence[int]
 ) -> tuple[float | None, ...]:
-    """Timed steps done at each of ``times``, between step lines in proportion to the time."""
+    """Timed steps done at each of ``times``, interpolated linearly between step lines."""
     if first is None:
         return (None,) * len(times)
     known = [(first[0], 0)]
@@ -253,30 +254,30 @@ def _steps_done(
         if not row.warmup and row.t > known[-1][0]:
             known.append((row.t, row.step - first[1] + 1))
     ends = [t for t, _ in known]
-    found: list[float | None] = []
+    steps_done: list[float | None] = []
     for t in times:
         place = bisect_right(ends, t)
         if place == 0 or place == len(known):
-            found.append(float(known[-1][1]) if place and t == ends[-1] else None)
+            steps_done.append(float(known[-1][1]) if place and t == ends[-1] else None)
             continue
         (left, done), (right, more) = known[place - 1], known[place]
-        found.append(done + (more - done) * (t - left) / (right - left))
-    return tuple(found)
+        steps_done.append(done + (more - done) * (t - left) / (right - left))
+    return tuple(steps_done)
 
 
 def _derived(
     count: Mapping[str, JSON], lines: Sequence[StepRow], placed: _Points, source: str
 ) -> dict[str, Gauge]:
-    """Rates of counted work; unknown at the first point, before which nothing is seen."""
+    """Rates of counted work; unknown at the first point, which has no point before it."""
     works: tuple[tuple[str, _Rate, str], ...] = (
         ("gpuwatch.flop.rate", flop_of(count), "FLOP per step x step rate"),
         ("gpuwatch.throughput", samples_of, "samples / step time"),
     )
-    found = {}
+    gauges = {}
     for name, work, how in works:
         values = (None, *rate_series(lines, work, placed.ends))[: len(placed.ends)]
         if any(value is not None for value in values):
-            found[name] = Gauge(
+            gauges[name] = Gauge(
                 CATALOGUE[name].unit, Method.COUNTED, f"{how}{source}", 1, tuple(values)
             )
-    return found
+    return gauges

@@ -1,4 +1,4 @@
-"""What the tier and some samples of a long session say of its channels, over one window."""
+"""The channels of a long session over one window, from the tier and some samples."""
 
 from __future__ import annotations
 
@@ -19,36 +19,40 @@ from gpuwatch.session.schema import TIER_SECONDS
 
 BUCKET_NS = TIER_SECONDS * 1_000_000_000
 _DRAWN = 8_640
-"""Samples of each channel that quantiles are of: one in ten seconds of a day."""
+"""Samples drawn per channel for quantiles: one in ten seconds of a day."""
 
 Samples = tuple[np.ndarray, list[np.ndarray]]
-"""Moments in nanoseconds, and the values of each channel at them."""
+"""Times (n,) in nanoseconds, and the values (n,) of each channel, NaN where unknown."""
 
 
 @dataclass(frozen=True)
 class LongWindow:
-    """Of several channels in their order."""
+    """Buckets and samples of several channels, in the channels' order."""
 
     whole: tuple[int, int]
-    """The buckets that lie in the window and are in the tier: the first, and the one behind."""
+    """First bucket that lies wholly in the window, and the one after the last in the tier."""
     ends: tuple[Samples, Samples]
-    """Samples before the first of them and behind the last, with one on each side of the window."""
+    """Samples before and after those buckets, including one on each side of the window."""
     numbers: np.ndarray
-    """Of the buckets."""
+    """Bucket numbers (b,)."""
     means: tuple[np.ndarray, ...]
+    """Mean of each bucket (b,), one array per channel."""
     counts: tuple[np.ndarray, ...]
+    """Known samples in each bucket (b,), one array per channel."""
     highest: list[float]
+    """Maximum over the buckets, one per channel."""
     drawn: Samples
+    """Samples drawn evenly over the window."""
 
 
 Aside = Callable[
     [Callable[[], LongWindow]], AbstractContextManager[Callable[[], "LongWindow | None"]]
 ]
-"""Has something read on another core: what it gives waits for that; ``None`` where it failed."""
+"""Reads on another core: the function that it yields waits for the result; ``None``: failure."""
 
 
 def read_window(reader: SessionReader, channels: Sequence[int], window: Window) -> LongWindow:
-    """Read ``channels``."""
+    """Read ``channels`` (ids) over ``window``."""
     begin = -(-window.start // BUCKET_NS)
     tier = reader.tier_columns(channels, begin - 1)
     size = int(np.searchsorted(np.array(tier.n), window.end // BUCKET_NS))
@@ -75,7 +79,7 @@ def read_window(reader: SessionReader, channels: Sequence[int], window: Window) 
 def read_halved(
     reader: SessionReader, channels: Sequence[int], window: Window, aside: Aside
 ) -> LongWindow:
-    """Read ``channels``, the second half of them ``aside``."""
+    """Like :func:`read_window`, with the second half of ``channels`` read by ``aside``."""
     half = len(channels) // 2
     with aside(partial(_read_anew, reader.path, channels[half:], window)) as theirs:
         both = _joined(read_window(reader, channels[:half], window), theirs())
@@ -88,7 +92,7 @@ def _read_anew(path: Path, channels: Sequence[int], window: Window) -> LongWindo
 
 
 def _joined(one: LongWindow, two: LongWindow | None) -> LongWindow | None:
-    """Both; ``None`` where they are not of the same samples, as more were recorded in between."""
+    """Both halves in one; ``None`` where their samples differ, as more were recorded meanwhile."""
     if two is None or one.whole != two.whole or not _same_moments(one, two):
         return None
     return LongWindow(
@@ -113,8 +117,8 @@ def _same_moments(one: LongWindow, two: LongWindow) -> bool:
 
 
 def _drawn(first: int, last: int) -> list[int]:
-    """One number of each of equal stretches of those behind ``first`` and up to ``last``."""
-    some = random.Random(0)  # noqa: S311 (no secret; the same for the same session)
+    """One random tick number from each of equal stretches of ``first < n <= last``."""
+    generator = random.Random(0)  # noqa: S311 (not for secrets; seeded, so repeatable)
     count = min(_DRAWN, last - first)
     bounds = [first + (last - first) * place // count for place in range(count + 1)]
-    return [some.randint(low + 1, high) for low, high in pairwise(bounds)]
+    return [generator.randint(low + 1, high) for low, high in pairwise(bounds)]

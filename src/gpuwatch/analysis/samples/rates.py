@@ -8,16 +8,16 @@ from gpuwatch.core.models import JSON, number
 from gpuwatch.session.rows import StepBucket, StepRow
 
 _LONGEST = 1e9
-"""Seconds of a step line."""
+"""Seconds: a longer step line counts as having no times (30 years)."""
 
 StepLine = StepRow | StepBucket
-"""A step line, or those of ten seconds."""
+"""A step line, or the step lines of ten seconds in one bucket."""
 Span = tuple[int, int, StepLine]
-"""Start and end in nanoseconds of the time that a step line covers, and the line."""
+"""Start and end of the time that a step line covers, in nanoseconds, and the line."""
 
 
 def taken(row: StepLine) -> float | None:
-    """Seconds of all steps of a line together; ``None`` where it tells no times."""
+    """Total seconds of a line's steps; ``None`` where it has no step times."""
     if isinstance(row, StepBucket):
         return row.taken
     return sum(row.seconds) if row.seconds else None
@@ -31,16 +31,16 @@ def intervals(steps: Iterable[StepLine]) -> list[Span]:
 def spans(steps: Iterable[StepLine]) -> Iterator[Span]:
     """The time that each step line covers, one line after the other.
 
-    It ends when the line's last step ended. With step times it is as long as they are together,
-    otherwise it begins where the line before ended; a first line without times covers no time.
-    Times of more than thirty years are none.
+    The span ends with the line's last step. With step times its length is their sum, otherwise it
+    begins where the line before ended; a first line without times covers no time. Step times of
+    more than thirty years are ignored.
     """
     before: int | None = None
     for row in steps:
         if isinstance(row, StepBucket):
             start = row.start
-        elif row.seconds and abs(together := sum(row.seconds)) < _LONGEST:
-            start = row.t - int(together * 1e9)
+        elif row.seconds and abs(total := sum(row.seconds)) < _LONGEST:
+            start = row.t - int(total * 1e9)
         else:
             start = row.t if before is None else before
         if before is not None:
@@ -52,10 +52,10 @@ def spans(steps: Iterable[StepLine]) -> Iterator[Span]:
 def rate_series(
     steps: Iterable[StepLine], work: Callable[[StepLine], float | None], edges: Sequence[int]
 ) -> list[float | None]:
-    """Work per second between neighbouring ``edges`` (nanoseconds), one value fewer than edges.
+    """Work per second between neighbouring ``edges`` (nanoseconds): one value fewer than edges.
 
-    A step line's work is spread evenly over the time it covers. ``None`` where the work is unknown
-    or no step line reaches; where steps were still to come at the end, the known part counts.
+    The work of a step line is spread evenly over the time it covers. ``None`` where the work is
+    unknown or no step line covers the interval; partly covered intervals count the known part.
     """
     return spread(spans(steps), work, edges)
 
@@ -85,7 +85,7 @@ def spread(
 
 
 def full_times(row: StepRow) -> list[float]:
-    """The times of a line's steps in seconds, without partial batches; empty where unknown."""
+    """Seconds of each step of a line without the partial batches; empty where unknown."""
     if row.seconds is None:
         return []
     first = row.step - len(row.seconds) + 1
@@ -94,18 +94,18 @@ def full_times(row: StepRow) -> list[float]:
 
 
 def samples_of(row: StepLine) -> float | None:
-    """Samples of a step line."""
+    """Training samples of a step line."""
     return row.samples
 
 
 def flop_of(count: Mapping[str, JSON]) -> Callable[[StepLine], float | None]:
-    """Model FLOP of a step line: its own figure, else what ``count`` says of a full step."""
+    """Model FLOP of a step line: its own figure, else that of ``count`` for a full step."""
     per_step, samples = number(count.get("flop_per_step")), number(count.get("samples"))
     return lambda row: _work(row.flop, per_step, samples, row)
 
 
 def bytes_of(count: Mapping[str, JSON]) -> Callable[[StepLine], float | None]:
-    """Algorithmic bytes of a step line: its own figure, else what ``count`` says of a full step."""
+    """Algorithmic bytes of a step line: its own figure, else that of ``count`` for a full step."""
     per_step, samples = number(count.get("bytes_per_step")), number(count.get("samples"))
     return lambda row: _work(row.bytes, per_step, samples, row)
 

@@ -1,7 +1,7 @@
 """The steady part of a run: where the step time had stopped changing.
 
-That a run has one is not assumed (Barrett et al. 2017, "Virtual machine warmup blows hot and cold",
-Proc. ACM Programming Languages 1, OOPSLA): its step times may change level near the end, or drift.
+A run need not have one: its step times may change level near the end, or drift (Barrett et al.
+2017, "Virtual machine warmup blows hot and cold", Proc. ACM Programming Languages 1, OOPSLA).
 """
 
 from __future__ import annotations
@@ -29,43 +29,43 @@ class Steady:
     """The steady part of one run's steps."""
 
     seconds: float | None
-    """Median time of its steps; ``None``: there is no steady state."""
+    """Median step time in it; ``None``: there is no steady state."""
     first: int
     """Index of its first step among the full timed steps, from 0."""
     count: int
     """Steps in it."""
     spread: float | None
-    """Scaled median absolute deviation of its steps over their median."""
+    """Scaled median absolute deviation of its step times over their median."""
     changes: tuple[int, ...] = ()
-    """Indices at which the level changed."""
+    """Indices of the full timed steps at which the level changed."""
     reason: str | None = None
     """Why there is no steady state."""
 
     @property
     def share(self) -> float:
-        """Of all full timed steps that the steady part has; 0 of none."""
+        """Share of all full timed steps in the steady part, 0 to 1; 0 without any step."""
         total = self.first + self.count
         return self.count / total if total else 0.0
 
 
 FEWEST_STEPS = 10
 LEAST_SHARE = 0.1
-"""Of all steps, that the steady part has at least."""
+"""Smallest share of all steps for a steady part."""
 RELEVANT = 0.005
-"""Relative change of level below which it is none; the noise, where that is more."""
+"""Smallest relative change of level that counts; the noise, where that is larger."""
 _PASSING = 0.05
-"""Share of the steady part that may lie at other levels, between parts at the last one's."""
+"""Share of the steady part that may be at other levels, in between."""
 _MOSTLY = 0.5
-"""Share of the steps from which on the steady part is no news."""
+"""Share of the steps from which on the steady part is not mentioned."""
 _SMALL = 0.02
-"""Relative change that two times of three digits hardly show."""
+"""Relative change below which two times of three digits look alike."""
 _MOST_VALUES = 500
 _SCALE = 1.4826
 _BENDS = 24
 
 
 def steady_series(times: Series) -> Steady:
-    """The steady part of ``times``, those of a run's full timed steps in their order.
+    """The steady part of ``times``: a run's full timed steps, in seconds and in order.
 
     Raises:
         ValueError: a time is not finite and above 0.
@@ -108,12 +108,12 @@ def steady_series(times: Series) -> Steady:
 
 
 def _first(at: Sequence[int], levels: Sequence[float], count: int, relevant: float) -> int:
-    """First step of the longest end of the run at the last level, passing disturbances within."""
-    first, elsewhere = at[-1], 0
+    """First step of the longest tail of the run at the last level, short disturbances included."""
+    first, disturbed = at[-1], 0
     for place in range(len(at) - 2, -1, -1):
         if abs(levels[place] - levels[-1]) >= relevant:
-            elsewhere += at[place + 1] - at[place]
-        elif elsewhere <= _PASSING * (count - at[place]):
+            disturbed += at[place + 1] - at[place]
+        elif disturbed <= _PASSING * (count - at[place]):
             first = at[place]
     return first
 
@@ -121,10 +121,10 @@ def _first(at: Sequence[int], levels: Sequence[float], count: int, relevant: flo
 def _drift(
     values: np.ndarray, starts: Sequence[int], penalty: float, relevant: float, fewest: int
 ) -> tuple[int, int | None] | None:
-    """Since where the values drift to their end, and where the drift ended if it did after all.
+    """Where the drift to the end of ``values`` (n,) starts, and where it ends if it does.
 
-    A line that fits an end of the series better than levels do is a drift, if it goes on; one that
-    bends into a level of ``fewest`` values or more ended there.
+    The series drifts where a line fits its tail better than levels do. A drift that bends into a
+    level of ``fewest`` values or more has ended there.
     """
     errors = [squared_error(each)[0] for each in np.split(values, starts[1:])]
     for place, start in enumerate(starts):
@@ -133,9 +133,9 @@ def _drift(
         error, line = squared_error(end, time)
         stairs = sum(errors[place:]) + penalty * (len(errors) - place - 1)
         third = math.ceil(end.size / 3)
-        seen = _level(end[-third:]) - _level(end[:third])  # two thirds of what a line rises
-        rise = (line[-1] - line[0]) * np.sign(seen)
-        if min(rise, 2 * abs(seen)) < relevant or error + penalty > stairs:
+        shift = _level(end[-third:]) - _level(end[:third])  # two thirds of a line's rise
+        rise = (line[-1] - line[0]) * np.sign(shift)
+        if min(rise, 2 * abs(shift)) < relevant or error + penalty > stairs:
             continue
         last = end.size - fewest
         bends = sorted({int(bend) for bend in np.linspace(1, last, _BENDS) if last > 1})
@@ -146,8 +146,10 @@ def _drift(
 
 
 def told(steady: Steady) -> str | None:
-    """What part of the steps the steady one is, where it is under half of them:
-    ``the steady part is the last 12 of 100 steps``; else ``None``, and without a steady state."""
+    """``the steady part is the last 12 of 100 steps``, where it is under half of them.
+
+    ``None`` for a larger part, and without a steady state.
+    """
     total = steady.first + steady.count
     if steady.seconds is None or steady.share >= _MOSTLY:
         return None
@@ -165,16 +167,17 @@ def _drifted(times: Series, since: int) -> str:
     tenth = max(1, (times.size - since) // 10)
     old = times.level(since, since + tenth)
     new = times.level(times.size - tenth, times.size)
-    told = "rose" if new > old else "fell"
+    direction = "rose" if new > old else "fell"
     span = f"over the last {times.size - since} of {times.size} steps"
-    return f"no steady state: the step time still {told} at the end, {span} ({_from_to(old, new)})"
+    figures = _from_to(old, new)
+    return f"no steady state: the step time still {direction} at the end, {span} ({figures})"
 
 
 def _from_to(old: float, new: float) -> str:
-    """Both times, and the change where it is too small to be seen in their digits."""
+    """Both times, and their change where the digits hardly show it."""
     change = new / old - 1
-    told = f", {change * 100:+.1f} %" if abs(change) < _SMALL else ""
-    return f"from {units.milliseconds(old)} to {units.milliseconds(new)}{told}"
+    detail = f", {change * 100:+.1f} %" if abs(change) < _SMALL else ""
+    return f"from {units.milliseconds(old)} to {units.milliseconds(new)}{detail}"
 
 
 def _level(times: np.ndarray) -> float:

@@ -1,4 +1,4 @@
-"""Step times and throughput of step lines, without numpy: lists of sessions load nothing heavy."""
+"""Step times and throughput of step lines; without numpy, so that session lists start fast."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ NO_STEPS = "no timed step was reported"
 
 
 def times_of(timed: Sequence[StepRow]) -> tuple[list[float], str | None]:
-    """Seconds of each full step of these lines, in order; where no line has times, those between
-    the lines. And why they are not the steps' times, if they are not."""
+    """Seconds of each full step, in order, or between the lines where no line has times.
+
+    The second value is the reason where they are not step times.
+    """
     times = [value for row in timed for value in full_times(row)]
     if not timed:
         return times, NO_STEPS
@@ -23,13 +25,13 @@ def times_of(timed: Sequence[StepRow]) -> tuple[list[float], str | None]:
 
 
 def _gaps(timed: Sequence[StepRow]) -> tuple[list[float], str | None]:
-    """Single steps without times: the time between their lines."""
+    """The times between lines of single steps."""
     gaps = [(float(after.t) - float(before.t)) / 1e9 for before, after in pairwise(timed)]
     return (gaps, None) if gaps else (gaps, "one step without its time")
 
 
 def median_step(timed: Sequence[StepRow]) -> float | None:
-    """The median step time in seconds; ``None`` where it is not known."""
+    """Median step time in seconds; ``None`` where unknown."""
     times, reason = times_of(timed)
     if not times or reason is not None:
         return None
@@ -39,14 +41,14 @@ def median_step(timed: Sequence[StepRow]) -> float | None:
 
 
 def throughput(timed: Sequence[StepLine]) -> float | None:
-    """Samples per second of the lines' own times, else between the first line and the last."""
+    """Samples per second of step time, else of the time from the first line to the last."""
     samples = [row.samples for row in timed]
     if not timed or any(value is None for value in samples):
         return None
     total = sum(value for value in samples if value is not None)
     times = [taken(row) for row in timed]
     if None not in times:
-        seconds = sum(each or 0.0 for each in times)
+        seconds = sum(value or 0.0 for value in times)
     else:
         # The first line's own time is unknown: the rate between the first line and the last.
         seconds = (timed[-1].t - timed[0].t) / 1e9

@@ -1,6 +1,6 @@
-"""The step times of a run: each by itself, or many together with how many they are.
+"""The step times of a run: one by one, or grouped with their counts.
 
-A quantile of times that are together is off by less than
+A quantile of grouped times is off by less than
 :data:`gpuwatch.session.writing.step_tier.RESOLUTION`, relative; their mean is exact.
 """
 
@@ -18,8 +18,9 @@ from gpuwatch.analysis.samples.step_lines import times_of
 from gpuwatch.session.rows import StepBucket
 
 _FINE = 1 << 16
-"""Bins in which a quantile of many values is looked for first."""
+"""Bins of the first search for a quantile of many values."""
 _FEW = 1 << 14
+"""Values up to which they are all sorted."""
 
 
 class Series(Protocol):
@@ -30,32 +31,33 @@ class Series(Protocol):
         """How many steps."""
 
     def binned(self, most: int) -> np.ndarray:
-        """Medians of about equal numbers of neighbouring steps, at most ``most``; the last of them
-        ends with the last step."""
+        """Medians (b,), b <= ``most``, of about equal numbers of neighbouring steps, in seconds;
+        the last bin ends with the last step."""
 
     def at(self, place: int) -> int:
-        """The first step of a bin of :meth:`binned`; of the first, 0."""
+        """First step of a bin of :meth:`binned`; 0 for the first bin."""
 
     def level(self, begin: int, end: int) -> float:
-        """The median of the steps from ``begin`` up to ``end``."""
+        """Median of the steps ``begin <= n < end``, in seconds."""
 
     def spread(self, begin: int, around: float) -> float:
-        """The median distance from ``around``, of the steps from ``begin`` on."""
+        """Median distance from ``around`` of the steps from ``begin`` on, in seconds."""
 
     def good(self) -> bool:
         """Whether each time is finite and above 0."""
 
     def quantiles(self, *shares: float) -> list[float]:
-        """Of all steps; 0 and 1 are the shortest and the longest."""
+        """Quantiles of all steps in seconds; 0 and 1 are the shortest and the longest."""
 
     def mean(self) -> float:
-        """Of all steps."""
+        """Mean of all steps in seconds."""
 
 
 class Single:
-    """Each time by itself."""
+    """A series with one time per step."""
 
     def __init__(self, times: np.ndarray) -> None:
+        """``times``: (n,), seconds."""
         self.times = times
         self._width, self._rest = 1, 0
 
@@ -68,7 +70,7 @@ class Single:
 
     def binned(self, most: int) -> np.ndarray:
         self._width = math.ceil(self.times.size / most)
-        self._rest = self.times.size % self._width  # of the first bin, which is left out
+        self._rest = self.times.size % self._width  # steps before the first bin, left out
         medians: np.ndarray = np.median(self.times[self._rest :].reshape(-1, self._width), axis=1)
         return medians
 
@@ -82,18 +84,18 @@ class Single:
         return float(np.median(np.abs(self.times[begin:] - around)))
 
     def quantiles(self, *shares: float) -> list[float]:
-        return [float(each) for each in np.quantile(self.times, shares)]
+        return [float(value) for value in np.quantile(self.times, shares)]
 
     def mean(self) -> float:
         return float(self.times.mean())
 
 
 class StepBuckets:
-    """Buckets of times with their weights; steps are known to the bucket."""
+    """A series of weighted times in buckets; the position of a step is known only by bucket."""
 
     def __init__(self, values: np.ndarray, weights: np.ndarray, sizes: Sequence[int]) -> None:
-        """``values``: times, bucket by bucket, ``sizes`` of them in each; ``weights``: of how many
-        steps each is the mean."""
+        """``values``: (n,), seconds, bucket by bucket; ``weights``: (n,), the number of steps each
+        value is the mean of; ``sizes``: number of values in each bucket."""
         self._values, self._weights = values, weights
         self._entries = np.cumsum([0, *sizes])
         behind = np.concatenate([[0.0], np.cumsum(weights)])
@@ -149,19 +151,20 @@ class StepBuckets:
 
 
 def quantiles(values: np.ndarray, weights: np.ndarray, shares: Sequence[float]) -> list[float]:
-    """Of each value as often as its weight says, interpolated as numpy does."""
+    """Weighted quantiles: each value (n,) counts as often as its weight (n,); interpolated linearly
+    as numpy does."""
     ranked = _Ranked(values, weights)
     count = int(weights.sum())
-    found = []
+    results = []
     for share in shares:
         place = share * (count - 1)
         low, high = ranked.at(math.floor(place), math.ceil(place))
-        found.append(low + (high - low) * (place - math.floor(place)))
-    return found
+        results.append(low + (high - low) * (place - math.floor(place)))
+    return results
 
 
 class _Ranked:
-    """Values by their ranks; of many values only those near a rank are sorted."""
+    """Values by rank; of many values only those near the rank are sorted."""
 
     def __init__(self, values: np.ndarray, weights: np.ndarray) -> None:
         self._values, self._weights = values, weights
@@ -173,27 +176,27 @@ class _Ranked:
             self._behind = np.cumsum(np.bincount(self._places, weights))
 
     def at(self, *ranks: int) -> list[float]:
-        """The values of these ranks, from 0."""
+        """The values at these ranks, in ascending order from 0."""
         below, values, weights = 0, self._values, self._weights
         if self._places is not None:
             first, last = (
-                int(np.searchsorted(self._behind, each, "right")) for each in (ranks[0], ranks[-1])
+                int(np.searchsorted(self._behind, rank, "right")) for rank in (ranks[0], ranks[-1])
             )
             near = (self._places >= first) & (self._places <= last)
             below = int(self._behind[first - 1]) if first else 0
             values, weights = values[near], weights[near]
         order = np.argsort(values, kind="stable")
         behind = below + np.cumsum(weights[order])
-        return [float(values[order[np.searchsorted(behind, each, "right")]]) for each in ranks]
+        return [float(values[order[np.searchsorted(behind, rank, "right")]]) for rank in ranks]
 
 
 Told = tuple[Series, str | None]
-"""Step times, and why they are not the steps' times, if they are not."""
+"""Step times, and the reason where they are not step times."""
 
 
 def series_of(timed: Sequence[StepLine]) -> Told:
-    """The step times of these lines, as :func:`gpuwatch.analysis.samples.step_lines.times_of` gives
-    them."""
+    """The step times of these lines, as in
+    :func:`gpuwatch.analysis.samples.step_lines.times_of`."""
     if not any(isinstance(row, StepBucket) for row in timed):
         times, reason = times_of([row for row in timed if not isinstance(row, StepBucket)])
         return Single(np.array(times)), reason
@@ -204,24 +207,24 @@ def series_of(timed: Sequence[StepLine]) -> Told:
         return Single(np.array([])), reason
     joined, weights, sizes = array("d"), array("I"), []
     for row in timed:
-        of_row, several = _part(row)
-        if of_row:
-            joined.extend(of_row)
-            weights.extend(several)
-            sizes.append(len(of_row))
+        times_of_row, weights_of_row = _part(row)
+        if times_of_row:
+            joined.extend(times_of_row)
+            weights.extend(weights_of_row)
+            sizes.append(len(times_of_row))
     if not joined:
         return Single(np.array([])), "no full step was reported"
     values = np.frombuffer(joined)
     if not any(isinstance(row, StepBucket) and row.weights is not None for row in timed):
         return Single(values), None
-    together = StepBuckets(values, np.frombuffer(weights, np.uint32).astype(float), sizes)
-    if not together.good():
-        return Single(np.array([])), "a step time that was reported is none that a step can take"
-    return together, None
+    series = StepBuckets(values, np.frombuffer(weights, np.uint32).astype(float), sizes)
+    if not series.good():
+        return Single(np.array([])), "a reported step time is impossible"
+    return series, None
 
 
 def _part(row: StepLine) -> tuple[array[float], array[int]]:
-    """Times, and of how many steps each is the mean."""
+    """Times in seconds, and the number of steps that each is the mean of."""
     if not isinstance(row, StepBucket):
         times = array("d", full_times(row))
     elif row.times and row.weights is not None:

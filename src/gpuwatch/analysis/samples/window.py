@@ -1,4 +1,4 @@
-"""Which part of a session its figures are taken over."""
+"""The part of a session that its figures are taken over."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Window:
     """A span of the session, in nanoseconds since its start."""
 
     kind: str
-    """``timed steps``, or ``whole run`` where steps are unknown or too short to hold two ticks."""
+    """``timed steps``, or ``whole run`` where steps are unknown or too short for two ticks."""
     start: int
     end: int
 
@@ -25,15 +25,15 @@ class Window:
 
 
 def span_of(steps: Sequence[StepLine]) -> tuple[int, int] | None:
-    """Start of the first timed step and end of the last; ``None``: there is none."""
+    """Start of the first timed step and end of the last, in nanoseconds; ``None`` without any."""
     timed = [(start, end) for start, end, row in intervals(steps) if not row.warmup]
     return (timed[0][0], timed[-1][1]) if timed else None
 
 
 def timed_window(steps: Sequence[StepLine], tick_times: Sequence[int]) -> Window:
-    """The span of the timed steps, else of the whole run.
+    """The span of the timed steps if at least two ticks lie in it, else the whole run.
 
-    Of ``tick_times`` the last counts, and whether two lie between the steps.
+    ``tick_times``: nanoseconds; the whole run ends with the last tick.
     """
     whole = Window("whole run", 0, tick_times[-1] if tick_times else 0)
     span = span_of(steps)

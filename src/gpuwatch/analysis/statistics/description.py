@@ -1,4 +1,4 @@
-"""Describing samples: what a table shows of a metric."""
+"""Summary statistics of samples, as tables show them."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from gpuwatch.core.metrics import Method
 
 @dataclass(frozen=True)
 class Statistic:
-    """A metric over a window, in the metric's unit; ``None`` is unknown, and ``reason`` says why.
+    """Statistics of a metric over a window, in ``unit``; ``None`` is unknown, for ``reason``.
 
-    A counter counts from the window's start, so that its ``max`` is what the window added.
+    A counter starts from 0 at the window's start, so its ``max`` is the increase over the window.
     """
 
     unit: str
@@ -27,7 +27,7 @@ class Statistic:
     max: float | None
     reason: str | None
     coverage: float | None = None
-    """Share of the window that the samples of a gauge cover, 0 to 1; not of counters and rates."""
+    """Share of the window that a gauge's samples cover, 0 to 1; ``None`` for counters and rates."""
 
 
 def describe(
@@ -38,10 +38,10 @@ def describe(
     source: str,
     reason: str,
 ) -> Statistic:
-    """Statistics of the values that are known; ``reason`` is given only if there are none.
+    """Statistics of the known values; ``reason`` is kept only if there are none.
 
-    A NaN in an array is unknown. Percentiles interpolate linearly between order statistics
-    (numpy's default).
+    ``values``: shape (n,), in ``unit``; ``None`` in a sequence and NaN in an array are unknown.
+    Percentiles interpolate linearly between order statistics (numpy's default).
     """
     if isinstance(values, np.ndarray):
         known = values[~np.isnan(values)]
@@ -64,4 +64,5 @@ def describe(
 
 
 def unavailable(unit: str, source: str, reason: str) -> Statistic:
+    """A statistic without values, and why."""
     return Statistic(unit, Method.UNAVAILABLE, source, 0, None, None, None, None, reason)

@@ -1,4 +1,4 @@
-"""Student's t on the mean of a few values: intervals, tests, and Holm's procedure over several.
+"""Student's t for the mean of a few values: intervals, tests, and Holm's procedure for several.
 
 Sources: Student (1908), "The probable error of a mean", Biometrika 6; Welch (1947), Biometrika 34,
 with Satterthwaite's degrees of freedom (1946), Biometrics Bulletin 2; Holm (1979), "A simple
@@ -17,7 +17,7 @@ from gpuwatch.core.lazy_dataclass import dataclass
 
 @dataclass(frozen=True)
 class Interval:
-    """A relative change and its interval: 0.031 is +3.1 %. ``exp`` of log-ratios, less 1."""
+    """A relative change and its interval, ``exp(log-ratio) - 1``: 0.031 is +3.1 %."""
 
     estimate: float
     low: float
@@ -27,14 +27,14 @@ class Interval:
 
 
 ALPHA = 0.05
-"""Error that all comparisons of a question share."""
+"""Family-wise error rate of all comparisons of one question."""
 LEAST = 3
-"""Values that an interval is drawn from: of two it says nothing (12.7 standard errors each way)."""
+"""Fewest values for an interval: with two it is useless (12.7 standard errors each way)."""
 
 
 @dataclass(frozen=True)
 class Mean:
-    """What is known of a mean, or of a difference of two."""
+    """An estimated mean, or difference of two means, in the unit of the values."""
 
     value: float
     error: float
@@ -43,45 +43,48 @@ class Mean:
     """Degrees of freedom of Student's t."""
 
     def bounds(self, level: float) -> tuple[float, float]:
-        """Of the two-sided interval at ``level``."""
+        """Lower and upper bound of the two-sided interval at confidence ``level``."""
         from scipy.special import stdtrit
 
         half = float(stdtrit(self.freedom, (1 + level) / 2)) * self.error
         return self.value - half, self.value + half
 
     def p_above(self, bound: float) -> float:
-        """One-sided: small where the mean lies above ``bound``."""
+        """One-sided p value: small where the mean lies above ``bound``."""
         return self._share_below((bound - self.value) / self.error)
 
     def p_below(self, bound: float) -> float:
+        """One-sided p value: small where the mean lies below ``bound``."""
         return self._share_below((self.value - bound) / self.error)
 
     def p_zero(self) -> float:
-        """Two-sided, of a mean of zero."""
+        """Two-sided p value of the hypothesis that the mean is zero."""
         return min(1.0, 2 * min(self.p_above(0), self.p_below(0)))
 
     def p_beyond(self, margin: float) -> float:
-        """Of a mean within ``margin`` of zero: the smaller of two one-sided tests, doubled."""
+        """p value of the hypothesis that the mean is within ``margin`` of zero: twice the smaller
+        one-sided one."""
         return min(1.0, 2 * min(self.p_above(margin), self.p_below(-margin)))
 
     def p_within(self, margin: float) -> float:
-        """Of a mean ``margin`` or more from zero: the larger of two one-sided tests (TOST)."""
+        """p value of the hypothesis that the mean is ``margin`` or more from zero: the larger
+        one-sided one (TOST)."""
         return max(self.p_above(-margin), self.p_below(margin))
 
     def change(self, level: float) -> Interval:
-        """Of a mean of log-ratios: the relative change."""
+        """The relative change and its interval, of a mean of log-ratios."""
         low, high = self.bounds(level)
         return Interval(relative(self.value), relative(low), relative(high), level)
 
     def _share_below(self, t: float) -> float:
-        """Of Student's distribution."""
+        """Distribution function of Student's t."""
         from scipy.special import stdtr
 
         return float(stdtr(self.freedom, t))
 
 
 def mean_of(values: np.ndarray) -> Mean | None:
-    """``None`` under two values."""
+    """Mean of ``values`` (n,) and its standard error; ``None`` for fewer than two values."""
     if values.size < 2:
         return None
     error = float(np.std(values, ddof=1)) / math.sqrt(values.size)
@@ -89,25 +92,28 @@ def mean_of(values: np.ndarray) -> Mean | None:
 
 
 def welch(baseline: np.ndarray, other: np.ndarray) -> Mean | None:
-    """Mean of ``other`` less that of ``baseline``; ``None`` with under two values in either."""
+    """Mean of ``other`` (m,) minus mean of ``baseline`` (n,), for unequal variances.
+
+    Welch's test with Satterthwaite's degrees of freedom; ``None`` if either has fewer than two
+    values.
+    """
     if min(baseline.size, other.size) < 2:
         return None
     value = float(np.mean(other) - np.mean(baseline))
-    shares = [float(np.var(each, ddof=1)) / each.size for each in (baseline, other)]
+    shares = [float(np.var(values, ddof=1)) / values.size for values in (baseline, other)]
     total = sum(shares)
     if not total:
         return Mean(value, 0.0, baseline.size + other.size - 2.0)
-    rests = (baseline.size - 1, other.size - 1)
+    freedoms = (baseline.size - 1, other.size - 1)
     # As shares of the total, so that variances near the smallest number do not vanish.
-    freedom = 1 / sum(
-        (share / total) ** 2 / rest for share, rest in zip(shares, rests, strict=True)
-    )
+    freedom = 1 / sum((share / total) ** 2 / df for share, df in zip(shares, freedoms, strict=True))
     return Mean(value, math.sqrt(total), freedom)
 
 
 def interval(log_ratios: Sequence[float], level: float = 0.95) -> Interval | None:
-    """Student's t interval of the mean log-ratio, as a relative change; ``None`` under
-    three.
+    """Student's t interval of the mean log-ratio, as a relative change.
+
+    ``None`` for fewer than three values.
 
     Raises:
         ValueError: a value is not finite.
@@ -146,7 +152,7 @@ def holm_levels(p_values: Sequence[float]) -> tuple[float, ...]:
 
 
 def holm_adjusted(p_values: Sequence[float]) -> tuple[float, ...]:
-    """p values that may be held against ``ALPHA`` itself, by Holm's procedure."""
+    """Holm-adjusted p values, in the order given; compare them with ``ALPHA`` itself."""
     adjusted = [1.0] * len(p_values)
     largest = 0.0
     for place, index in enumerate(_order(p_values)):
@@ -156,20 +162,20 @@ def holm_adjusted(p_values: Sequence[float]) -> tuple[float, ...]:
 
 
 def relative(log_ratio: float) -> float:
-    """The relative change that a log-ratio is: above -1, and a number, however absurd the ratio."""
+    """Relative change of a log-ratio; clipped to stay finite and above -1 for absurd ratios."""
     return math.expm1(min(max(log_ratio, -30.0), 700.0))
 
 
 def lower_end(margin: float) -> float:
-    """The relative change that is as far below none as ``margin`` is above: -0.0476 for 0.05.
+    """The negative relative change as large as ``margin`` in logarithms: -0.0476 for 0.05.
 
-    Margins are judged in logarithms: 1.05 times as long is as far as 1/1.05 times.
+    1.05 times as long is as far from equal as 1/1.05 times.
     """
     return -margin / (1 + margin)
 
 
 def finite(values: Sequence[float]) -> np.ndarray:
-    """``values`` as an array.
+    """``values`` as an array of floats, shape (n,).
 
     Raises:
         ValueError: a value is not finite.

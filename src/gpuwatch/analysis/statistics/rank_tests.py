@@ -1,8 +1,8 @@
-"""Rank tests, one-sided both ways: the cross-check of what Student's t says.
+"""Rank tests, one-sided in both directions: the cross-check of Student's t.
 
 Wilcoxon (1945), Biometrics Bulletin 1, for paired values, Mann and Whitney (1947), Annals of
-Mathematical Statistics 18, for two samples, both by scipy: exact for small samples, the normal
-approximation for larger ones (scipy's ``method="auto"``).
+Mathematical Statistics 18, for two samples, both computed by scipy: exact for small samples, by the
+normal approximation for larger ones (scipy's ``method="auto"``).
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import numpy as np
 from gpuwatch.core.lazy_dataclass import dataclass
 
 _MOST_TIED = 13
-"""Values whose signs are all gone through where ranks are tied."""
+"""Most values with tied ranks for which all signs are enumerated (2^13)."""
 
 
 @dataclass(frozen=True)
 class Ranks:
-    """One-sided p values."""
+    """One-sided p values of a rank test."""
 
     above: float
     """Small where the values lie above zero (the first sample above the second)."""
@@ -27,11 +27,15 @@ class Ranks:
 
     @property
     def two_sided(self) -> float:
+        """Twice the smaller p value, at most 1."""
         return min(1.0, 2 * min(self.above, self.below))
 
 
 def signed_rank(values: np.ndarray) -> Ranks:
-    """Wilcoxon's signed-rank test of a symmetric distribution about zero; zeros are left out."""
+    """Wilcoxon's signed-rank test of ``values`` (n,): is their distribution symmetric about zero?
+
+    Zeros are left out; without other values both p values are 1.
+    """
     kept = values[values != 0]
     sizes = np.abs(kept)
     if not kept.size:
@@ -43,7 +47,7 @@ def signed_rank(values: np.ndarray) -> Ranks:
 
 
 def mann_whitney(values: np.ndarray, baseline: np.ndarray) -> Ranks:
-    """The Mann-Whitney test of ``values`` against ``baseline``."""
+    """Mann-Whitney test of ``values`` (m,) against ``baseline`` (n,)."""
     from scipy.stats import mannwhitneyu
 
     above, below = (
@@ -55,7 +59,7 @@ def mann_whitney(values: np.ndarray, baseline: np.ndarray) -> Ranks:
 
 @lru_cache(maxsize=16384)
 def _untied(count: int, rank_sum: int) -> Ranks:
-    """Of ``count`` untied values whose positive ones have ranks that sum to ``rank_sum``."""
+    """p values of ``count`` untied values; the ranks of the positive ones sum to ``rank_sum``."""
     signed = -np.arange(1.0, count + 1)
     for rank in range(count, 0, -1):
         if rank <= rank_sum:
@@ -65,7 +69,7 @@ def _untied(count: int, rank_sum: int) -> Ranks:
 
 
 def _tied(values: np.ndarray) -> Ranks:
-    """Exact with tied ranks too: the sum of signed mid-ranks over all signs."""
+    """Exact p values with tied ranks: signed mid-rank sums of all sign combinations."""
     from scipy.stats import permutation_test, rankdata
 
     signed = rankdata(np.abs(values)) * np.sign(values)

@@ -1,1 +1,1 @@
-"""A whole study: its cells, questions, sweeps, noise floor and result."""
+"""Results of a whole study: cells, questions, sweeps, noise floor."""

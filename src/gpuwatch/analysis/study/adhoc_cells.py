@@ -1,4 +1,4 @@
-"""Cells of sessions that somebody put together: the same case, environment, device and study."""
+"""Cells of sessions selected by hand: grouped by case, environment, device and study."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ _SHORT = 16
 
 
 def grouped_cases(reads: Sequence[Read], margin: float) -> list[Case]:
-    """A case for each workload and set of parameters that several groups have.
+    """A case for each workload and set of parameters shared by several groups.
 
-    Groups that stand alone with their parameters join the others of their workload where these
-    have none of that environment, device and study: the comparison was meant, and its verdict says
-    in what they differ.
+    A group with unique parameters joins the first case of its workload if that has no group of its
+    environment, device and study: the comparison was probably intended, and the verdict names the
+    difference.
     """
     parameters = _parameters(reads)
     by_workload: dict[str, dict[str, list[Read]]] = {}
     for read in reads:
         group = json.dumps([parameters[read.summary.path], _where(read)])
         by_workload.setdefault(_workload(read), {}).setdefault(group, []).append(read)
-    found = []
+    result = []
     for groups in by_workload.values():
         cases = _cases(list(groups.values()), parameters)
         names = _case_labels([case[0][0].summary for case in cases])
         for name, case in zip(names, cases, strict=True):
-            found.append(Case(name, 0, _groups(case), margin))
-    return found
+            result.append(Case(name, 0, _groups(case), margin))
+    return result
 
 
 def _cases(groups: list[list[Read]], parameters: Mapping[str, str]) -> list[list[list[Read]]]:
-    """``groups`` of one workload by their parameters."""
+    """The ``groups`` of one workload, arranged into cases by their parameters."""
     alike: dict[str, list[list[Read]]] = {}
     for group in groups:
         alike.setdefault(parameters[group[0].summary.path], []).append(group)
@@ -59,8 +59,8 @@ def _cases(groups: list[list[Read]], parameters: Mapping[str, str]) -> list[list
 
 
 def _parameters(reads: Sequence[Read]) -> dict[str, str]:
-    """What each session's steps were of, by its path; a run that died before it told its settings
-    is of those that another run of the same flags told."""
+    """Settings of each session, by path; a run that died before reporting them has those of another
+    run with the same flags."""
     known: dict[str, str] = {}
     for read in reads:
         if read.summary.run.get("parameters"):
@@ -91,7 +91,7 @@ def _workload(read: Read) -> str:
 
 
 def _where(read: Read) -> str:
-    """Environment, device and study."""
+    """Key of a session's environment, device and study."""
     session = read.summary
     gpus = sorted(str(gpu.uuid or gpu.name) for gpu in used_gpus(session))
     cpu = next((each.name for each in session.devices if each.kind == "cpu"), None)
@@ -149,7 +149,7 @@ def _case_labels(sessions: Sequence[Summary]) -> list[str]:
 
 
 def _differing(sessions: Sequence[Summary]) -> list[str]:
-    """For each session the settings in which they differ: ``batch size 64``."""
+    """For each session the settings that differ, such as ``batch size 64``."""
     settings = [training(session) for session in sessions]
     keys = [
         key

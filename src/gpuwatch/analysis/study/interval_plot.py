@@ -1,4 +1,4 @@
-"""Changes and their intervals as rows of characters, under each other on one axis.
+"""Text plot of changes and their intervals on a common axis.
 
 ::
 
@@ -21,16 +21,16 @@ from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.text import clean
 
 _LABEL = 28
-"""Columns of the longest label."""
+"""Widest label in columns."""
 _FARTHEST = 1e6
-"""Change beyond which nothing is drawn: only a broken file has one."""
+"""Relative change beyond which nothing is drawn: only a broken file has one."""
 _NARROWEST = 21
-"""Columns of the axis, from which on what stands beside it may take room."""
+"""Least columns of the axis; text beside it is dropped first."""
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """One change: its name, its cells of the axis, its numbers, empty where they have no room."""
+    """One change: its name, its row on the axis, and its numbers (empty without room)."""
 
     name: str
     axis: str
@@ -42,33 +42,33 @@ class Plot:
     """Changes under each other on one axis."""
 
     label: int
-    """Columns of the names, with two behind them to the axis."""
+    """Columns of the names; two blank columns separate them from the axis."""
     drawn: tuple[Drawn, ...]
     scale: str
     """The numbers below the axis."""
     zero: int
-    """The axis's column of no change."""
+    """Column of zero on the axis."""
 
 
 def rows(contrasts: Sequence[tuple[str, Verdict]], width: int) -> list[str]:
-    """One row for each verdict behind its name, and the axis below; ASCII but for the names.
+    """One row per verdict with its name in front, and the axis below; ASCII except for names.
 
     Each row has at most ``width`` characters. Empty where there is no :func:`plot`.
     """
-    found = plot(contrasts, width)
-    if found is None:
+    result = plot(contrasts, width)
+    if result is None:
         return []
-    label = found.label
-    drawn = [f"{_cut(e.name, label):{label}}  {e.axis}  {e.text}".rstrip() for e in found.drawn]
-    return [*drawn, f"{'':{label}}  {found.scale}".rstrip()]
+    label = result.label
+    drawn = [f"{_cut(e.name, label):{label}}  {e.axis}  {e.text}".rstrip() for e in result.drawn]
+    return [*drawn, f"{'':{label}}  {result.scale}".rstrip()]
 
 
 def plot(contrasts: Sequence[tuple[str, Verdict]], width: int) -> Plot | None:
     """The changes in at most ``width`` columns.
 
-    The axis reaches over every interval and the widest margin. A verdict without an estimate has
-    its word in place of an interval. ``None`` where nothing has an estimate, or ``width`` has no
-    room for an axis.
+    The axis covers every interval and the widest margin. A verdict without an estimate shows its
+    word instead of an interval. ``None`` if nothing has an estimate, or ``width`` is too small for
+    an axis.
     """
     changes = [_change(verdict) for _, verdict in contrasts]
     known = [change for change in changes if change is not None]
@@ -91,7 +91,7 @@ def plot(contrasts: Sequence[tuple[str, Verdict]], width: int) -> Plot | None:
 
 
 class _Axis:
-    """Columns of relative changes."""
+    """An axis that maps relative changes to columns."""
 
     def __init__(self, changes: Sequence[Interval], margin: float, columns: int) -> None:
         ends = [each for change in changes for each in (change.low, change.high)]
@@ -125,7 +125,7 @@ class _Axis:
         return "".join(cells)
 
     def scale(self) -> str:
-        """The numbers below the axis, as many as have room."""
+        """The numbers below the axis, as many as fit."""
         cells = [" "] * self._columns
         ticks = [0.0, lower_end(self._margin), self._margin, self._low, self._high]
         for tick in ticks:
@@ -146,7 +146,7 @@ def percent(change: float) -> str:
 
 
 def _text(change: Interval) -> str:
-    """The numbers of a row."""
+    """The change of a row in numbers."""
     if change.low == change.high:
         return f"{signed(change.estimate)} %"
     return change_text(change)
@@ -161,7 +161,7 @@ def _cut(name: str, width: int) -> str:
 
 
 def _change(verdict: Verdict) -> Interval | None:
-    """What is drawn: the interval, or the estimate alone as one without width."""
+    """The interval to draw; the estimate alone is an interval of zero width."""
     change = verdict.change
     if change is None and verdict.estimate is not None:
         change = Interval(verdict.estimate, verdict.estimate, verdict.estimate, 0.0)

@@ -1,4 +1,4 @@
-"""The noise floor: what one environment against itself says of this machine."""
+"""The noise floor of a machine: one environment compared with itself."""
 
 from __future__ import annotations
 
@@ -12,22 +12,25 @@ from gpuwatch.analysis.statistics.power import DetectableChange, resolves
 from gpuwatch.core import units
 
 BLOCKS = (5, 7, 10, 20)
-"""Numbers of blocks that are told of."""
+"""Numbers of blocks whose resolution is reported."""
 _USUAL = 7
-"""What a study has unless it is asked for another number."""
+"""Default number of blocks of a study."""
 _TAIL = 0.025
-"""Error on each side of the interval of the noise."""
+"""Error on each side of the 95 % interval of the noise."""
 _ABSURD = 1.0
-"""Relative change from which on it is no use to say how large one must be."""
+"""Relative change from which on the exact size is not reported."""
 
 
 def noise_floor(label: str, contrast: Contrast, margin: float) -> NoiseFloor | None:
-    """What a contrast of an environment with itself says, with ``margin`` as the relative change
-    that matters; ``None`` where its noise or its interval is not known."""
+    """The noise floor from an environment compared with itself; ``None`` if noise or interval is
+    unknown.
+
+    ``margin``: relative change that matters.
+    """
     verdict = contrast.verdict
     if verdict.noise is None or verdict.change is None or not math.isfinite(verdict.noise):
         return None
-    told = tuple(resolves(verdict.noise, margin, blocks) for blocks in BLOCKS)
+    detectable = tuple(resolves(verdict.noise, margin, blocks) for blocks in BLOCKS)
     out = "drift taken out" if verdict.paired else "drift included, as the runs share no blocks"
     low, high = _interval(verdict)
     shared = "blocks" if verdict.paired else "runs of each"
@@ -35,14 +38,14 @@ def noise_floor(label: str, contrast: Contrast, margin: float) -> NoiseFloor | N
     sentences = [f"One run here varies by {units.percent(verdict.noise)} ({between}; {out})."]
     if verdict.pairs < FEWEST:
         sentences.append(f"{verdict.pairs} {shared} are few: the figure is rough.")
-    sentences.append(_found(told))
+    sentences.append(_resolution(detectable))
     sentences += _disturbed(verdict.change)
-    said = " ".join(sentences)
-    return NoiseFloor(label, verdict.noise, verdict.change, told, said, low, high)
+    text = " ".join(sentences)
+    return NoiseFloor(label, verdict.noise, verdict.change, detectable, text, low, high)
 
 
 def _interval(verdict: Verdict) -> tuple[float, float]:
-    """Of the noise, at 95 %, by the chi-square distribution of its square."""
+    """95 % interval of the noise, from the chi-square distribution of its square."""
     from scipy.special import chdtri
 
     noise = verdict.noise or 0.0
@@ -55,11 +58,11 @@ def _range(low: float, high: float) -> str:
     return f"{units.percent(low).removesuffix(' %')} to {units.percent(high)}"
 
 
-def _found(told: Sequence[DetectableChange]) -> str:
-    usual = next(each for each in told if each.blocks == _USUAL)
-    reach = next((each.blocks for each in told if each.same), None)
+def _resolution(detectable: Sequence[DetectableChange]) -> str:
+    usual = next(each for each in detectable if each.blocks == _USUAL)
+    reach = next((each.blocks for each in detectable if each.same), None)
     same = (
-        f"SAME is not within reach with {told[-1].blocks} blocks"
+        f"SAME is not within reach with {detectable[-1].blocks} blocks"
         if reach is None
         else f"SAME is within reach with {reach}"
     )
@@ -68,14 +71,14 @@ def _found(told: Sequence[DetectableChange]) -> str:
 
 
 def _least(change: float, before: str = "") -> str:
-    """The smallest change that is found; of one that no environment makes, that it is too large."""
+    """The smallest detectable change in words; unrealistically large ones are not named."""
     if change >= _ABSURD:
         return f"nothing under {units.percent(_ABSURD)}"
     return f"{before}{units.percent(change)}"
 
 
 def _disturbed(change: Interval) -> list[str]:
-    """That a difference was seen where there is none."""
+    """A sentence if a difference shows although there is none."""
     if change.low <= 0 <= change.high:
         return []
     low, high = sorted((abs(change.low), abs(change.high)))

@@ -1,4 +1,4 @@
-"""What to know of a study before believing a number of it, for every report and screen."""
+"""Notes on the reliability of a study's figures, for every report and screen."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ONE_RUN_EACH = "one run each: this describes the runs; it does not say which is 
 
 
 def design(plan: Plan) -> str:
-    """How the order of the runs came about."""
+    """The order of the runs in words."""
     seed = "" if plan.seed is None else f" (order seed {plan.seed})"
     warm = any(run.block == WARM_UP for run in plan.runs)
     return f"runs in randomised blocks{seed}" + (
@@ -23,16 +23,16 @@ def design(plan: Plan) -> str:
 
 
 def notes(result: StudyResult) -> list[str]:
-    """Of the study, its questions and its runs; each once."""
-    told = [*result.notes]
+    """Notes on the study, its questions and its runs, without repetitions."""
+    texts = [*result.notes]
     for question in result.questions:
         named = f"{question.label}: " if len(result.questions) > 1 else ""
-        told += [f"{named}{note}" for note in question.notes]
-    return list(dict.fromkeys([*told, *of_runs(result)]))
+        texts += [f"{named}{note}" for note in question.notes]
+    return list(dict.fromkeys([*texts, *of_runs(result)]))
 
 
 def of_runs(result: StudyResult) -> list[str]:
-    """What happened to recordings, each with the runs that it is true of."""
+    """Notes on recordings, each with the runs that it applies to."""
     seen: dict[str, Counter[str]] = {}
     for session in result.sessions:
         for note in session_notes([session]):
@@ -50,14 +50,14 @@ def of_runs(result: StudyResult) -> list[str]:
 
 
 def warnings(result: StudyResult) -> list[str]:
-    """What held runs back, who shared their GPUs, and which figures contradict each other: of each
-    kind the first, and how many runs have such."""
+    """Warnings on clocks, shared GPUs and contradictory figures: the first of each kind, with the
+    number of runs."""
     first: dict[str, str] = {}
     runs: Counter[str] = Counter()
     for session in result.sessions:
-        found = {each.kind: each.text for each in session.efficiency.findings if each.warning}
-        first = {**{kind: f"{session.label}: {text}" for kind, text in found.items()}, **first}
-        runs.update(found.keys())
+        texts = {each.kind: each.text for each in session.efficiency.findings if each.warning}
+        first = {**{kind: f"{session.label}: {text}" for kind, text in texts.items()}, **first}
+        runs.update(texts.keys())
     total = len(result.sessions)
     if total == 1:
         return [text.partition(": ")[2] for text in first.values()]
@@ -68,13 +68,13 @@ def warnings(result: StudyResult) -> list[str]:
 
 
 def doubts(result: StudyResult) -> list[str]:
-    """What disturbed the runs, what was lost of them, what stands against their figures; without
-    how the study was made."""
-    how = {ONE_RUN_EACH} if result.plan is None else {ONE_RUN_EACH, design(result.plan)}
+    """Everything that casts doubt on the figures: disturbances, losses, contradictions; without
+    notes on the study's design."""
+    of_design = {ONE_RUN_EACH} if result.plan is None else {ONE_RUN_EACH, design(result.plan)}
     return list(
         dict.fromkeys(
             [
-                *(note for note in notes(result) if note not in how),
+                *(note for note in notes(result) if note not in of_design),
                 *warnings(result),
                 *conditions(result.questions),
                 *result.notices,
@@ -84,14 +84,13 @@ def doubts(result: StudyResult) -> list[str]:
 
 
 def load_of(questions: Sequence[Question]) -> tuple[str, ...]:
-    """What other programs used of the CPU while the judged runs ran."""
+    """Notes on other programs' use of the CPU during the judged runs."""
     cells = [cell for question in questions for cell in question.cells]
     return load_notes([run.session for cell in cells for run in cell.judged])
 
 
 def conditions(questions: Sequence[Question]) -> list[str]:
-    """Clocks, power and load that were not the same in two environments; of load what the notes
-    do not tell."""
+    """Differences of clocks, power and load between environments; load only if not noted."""
     rungs = {"clocks"} if load_of(questions) else {"clocks", "load"}
     return [
         each.text

@@ -1,4 +1,4 @@
-"""What a part of a study says beyond its cases: means over them, sweeps, noise floors."""
+"""Results of a study beyond single cases: means over them, sweeps, noise floors."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ from gpuwatch.core.text import clean
 from gpuwatch.session.study.plan import Plan
 
 Asked = Sequence[tuple[Case, Question | None]]
-"""Cases in the plan's order with their questions; ``None``: nothing of it ran."""
+"""Cases in the plan's order with their questions; ``None``: no run of the case."""
 _LONGEST = 60
 
 
 def overalls(questions: Sequence[Question], plan: Plan | None) -> Iterator[Overall]:
-    """For each part and environment the geometric mean of the ratios over two or more cases.
+    """For each part and environment, the geometric mean of the ratios over two or more cases.
 
-    A block's value is the mean of the cases' log-ratios in it, so only blocks count that all of
-    them have; the interval is Student's over these blocks, of which it needs three. Cases that are
-    not comparable, or lack too many runs, are left out, and counted.
+    A block's value is the mean of the cases' log-ratios in it, so only blocks common to all cases
+    count; the interval is Student's t over at least three of these blocks. Cases that are not
+    comparable, or lack too many runs, are left out and counted in the sentence.
     """
     by_pair: dict[tuple[int, str, str], list[Contrast]] = {}
     for question in questions:
@@ -48,9 +48,9 @@ def overalls(questions: Sequence[Question], plan: Plan | None) -> Iterator[Overa
     for (part, other, first), contrasts in by_pair.items():
         kept = [each for each in contrasts if each.ratios and not _left_out(each.verdict)]
         blocks = [
-            statistics.fmean(math.log(ratio) for ratio in of if ratio is not None)
-            for of in zip(*(each.ratios for each in kept), strict=False)
-            if None not in of
+            statistics.fmean(math.log(ratio) for ratio in ratios if ratio is not None)
+            for ratios in zip(*(each.ratios for each in kept), strict=False)
+            if None not in ratios
         ]
         change = interval(blocks)
         if len(kept) < 2 or change is None:
@@ -76,8 +76,8 @@ def _left_out(verdict: Verdict) -> bool:
 
 
 def noise_floors(asked: Asked) -> Iterator[NoiseFloor]:
-    """For each environment that was run against itself; both sides are named where it was more than
-    twice."""
+    """A noise floor for each environment compared with itself; the sides are named if there are
+    several."""
     for case, question in asked:
         if question is None:
             continue
@@ -91,15 +91,14 @@ def noise_floors(asked: Asked) -> Iterator[NoiseFloor]:
         ]
         environments = [environment for environment, _, _ in found]
         for environment, sides, contrast in found:
-            told = environment if environments.count(environment) == 1 else sides
-            floor = noise_floor(f"{case.label} in {told}", contrast, case.margin)
+            name = environment if environments.count(environment) == 1 else sides
+            floor = noise_floor(f"{case.label} in {name}", contrast, case.margin)
             if floor is not None:
                 yield floor
 
 
 def sweeps(asked: Asked, plan: Plan) -> Iterator[Sweep]:
-    """For each parameter that a part goes through, in each environment; where there are several
-    parameters, for each setting of the others."""
+    """A sweep for each swept parameter in each environment, and for each setting of the others."""
     for index, part in enumerate(plan.parts):
         of_part = [each for each in asked if each[0].part == index]
         for parameter, values in part.sweep.items():
@@ -109,7 +108,7 @@ def sweeps(asked: Asked, plan: Plan) -> Iterator[Sweep]:
 
 
 def _alike(asked: Asked, parameter: str) -> list[list[tuple[Case, Question | None]]]:
-    """Cases that differ in ``parameter`` alone."""
+    """Cases grouped so that they differ only in ``parameter``."""
     found: dict[str, list[tuple[Case, Question | None]]] = {}
     for case, question in asked:
         workload = case.workload
@@ -145,7 +144,7 @@ def _sweep(
 
 
 def _why(case: Case, cell: Cell | None, environment: str) -> str | None:
-    """Why no judged run is over; ``None`` where one is, or where what ran tells."""
+    """Why no judged run has ended; ``None`` if one has, or a run gives a reason itself."""
     over = [run for run in cell.runs if not run.session.status.live] if cell else []
     if cell is None:
         known = case.why.get(environment)

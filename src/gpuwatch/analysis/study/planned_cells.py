@@ -1,4 +1,4 @@
-"""The cells of a plan: its cases, each in its environments, and what of them took place."""
+"""The cells of a plan: its cases in their environments, and which runs took place."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from gpuwatch.session.study.plan import WARM_UP, Plan, PlannedRun, case_label
 from gpuwatch.session.study.study_folder import STUDY_ENDED, NotRun
 
 LONGEST = 60
-"""Characters of a label."""
+"""Most characters of a label."""
 
 Runs = dict[tuple[int, int, int], list[PlannedRun]]
-"""By the places of part, case and environment."""
+"""Runs by the indices of part, case and environment."""
 
 
 def planned_cases(
@@ -27,11 +27,10 @@ def planned_cases(
     *,
     goes_on: bool,
 ) -> tuple[list[Case], list[Read]]:
-    """The cases of ``plan`` in its order, and the sessions that it does not name.
+    """The cases of ``plan`` in its order, and the sessions that the plan does not name.
 
-    An environment without a session is no group: ``Case.why`` says why it has none. But the first,
-    which the others are compared with, is one while it may still get one. ``goes_on``: runs may
-    still come.
+    An environment without a session has no group, and ``Case.why`` gives the reason; the first, the
+    baseline, keeps its group while runs may follow. ``goes_on``: whether more runs may follow.
     """
     by_file = {Path(read.summary.path).name: read for read in reads}
     runs = _runs(plan)
@@ -97,12 +96,12 @@ def _group(
 
 
 def had_no_turn(of: NotRun) -> bool:
-    """Whether the study ended before it: that says nothing of the run itself."""
+    """Whether the study ended before the run started, so that the run itself did not fail."""
     return any(problem.code == STUDY_ENDED for problem in of.problems)
 
 
 def _blocks(plan: Plan, part: int) -> tuple[int, ...]:
-    """The judged blocks of a part: no more than there are runs, whatever the plan says."""
+    """The judged blocks of a part, at most as many as the plan has runs."""
     last = max((run.block or 0 for run in plan.runs if run.part == part), default=0)
     return tuple(range(WARM_UP + 1, min(last, len(plan.runs)) + 1))
 
@@ -130,13 +129,13 @@ def _places(items: Sequence[Item]) -> dict[int, int]:
 
 
 def _place(item: Item, items: Sequence[Item], known: dict[int, int]) -> int:
-    """Where ``item`` stands: a large plan's runs share their part's own objects."""
+    """Index of ``item``, by identity if possible: runs of a plan share their part's objects."""
     place = known.get(id(item))
     return items.index(item) if place is None else place
 
 
 def _case_labels(plan: Plan) -> list[list[str]]:
-    """By part and case, no two the same: the part's name in front where cases alone are not."""
+    """Unique labels by part and case, with the part's name in front where needed."""
     found = [
         [clean(case_label(each, part.workloads), LONGEST) for each in part.workloads]
         for part in plan.parts

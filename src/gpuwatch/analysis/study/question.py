@@ -1,4 +1,4 @@
-"""One case in several environments: its cells, and every other cell against the first."""
+"""One case in several environments: its cells, each compared with the baseline."""
 
 from __future__ import annotations
 
@@ -31,29 +31,29 @@ _NOTHING = Explanation((), (), (), None)
 
 @dataclass(frozen=True)
 class _Side:
-    """A cell, and what its runs say."""
+    """A cell and the values of its runs."""
 
     cell: Cell
     by_block: Mapping[int, float]
-    """Values of the judged blocks."""
+    """Values in seconds by judged block."""
     values: tuple[float, ...]
     lost: frozenset[int]
     """Judged blocks whose run gave no value."""
     open: frozenset[int]
-    """Judged blocks whose run goes on, or is still to be started."""
+    """Judged blocks whose run is still going or to be started."""
     pending: bool
-    """Whether a run goes on or is still to be started, warm-up included."""
+    """Whether a run, warm-up included, is still going or to be started."""
 
     @property
     def blocks(self) -> frozenset[int]:
-        """All that it has or will have a run of."""
+        """All judged blocks with a past or future run."""
         return self.lost | self.open | self.by_block.keys()
 
 
 def question_of(case: Case, *, across_devices: bool) -> Question:
-    """The question that ``case`` asks; one of its groups has a run.
+    """The question of ``case``, of which at least one group has a run.
 
-    All are compared with the first: with the next only where it gave no value and will give none.
+    The baseline is the first group, or the next if the first has no value and will get none.
     """
     metric = metric_of(case.groups)
     sides = [_side(group, metric, case.blocks) for group in case.groups]
@@ -65,12 +65,12 @@ def question_of(case: Case, *, across_devices: bool) -> Question:
         _contrast(case, metric, sides, base, at, verdict)
         for at, verdict in zip(others, verdicts, strict=True)
     )
-    (told, *_) = [run.session.workload for cell in (cells[base], *cells) for run in cell.runs]
+    (workload, *_) = [run.session.workload for cell in (cells[base], *cells) for run in cell.runs]
     table, table_notes = table_of(cells, contrasts, metric, paired=case.blocks is not None)
     return Question(
         label=case.label,
         part=case.part,
-        workload=_workload(case, told),
+        workload=_workload(case, workload),
         metric=metric,
         cells=cells,
         contrasts=contrasts,
@@ -106,7 +106,7 @@ def _side(group: Group, metric: str, blocks: Sequence[int] | None) -> _Side:
 def _verdicts(
     case: Case, baseline: _Side, others: Sequence[_Side], across_devices: bool
 ) -> list[Verdict]:
-    """In the order of ``others``; those that may be judged share Holm's procedure."""
+    """Verdicts in the order of ``others``; the testable ones share Holm's procedure."""
     found: dict[int, Verdict] = {}
     logs: dict[int, list[float]] = {}
     for at, other in enumerate(others):
@@ -131,7 +131,7 @@ def _verdicts(
 
 
 def _logs(case: Case, baseline: _Side, other: _Side) -> list[float]:
-    """Logarithms: of the ratios within blocks, or of the values where nothing pairs them."""
+    """Natural logarithms of the ratios by block, or of the values where unpaired."""
     if case.blocks is None:
         return [math.log(value) for value in other.values]
     return [
@@ -152,14 +152,14 @@ def _in_both(one: _Side, other: _Side, block: int) -> bool:
 
 
 def _lost(one: _Side, other: _Side) -> int:
-    """Blocks that one of the two lost, of those that both have or will have."""
+    """Number of common blocks in which either side gave no value."""
     return len((one.lost | other.lost) & one.blocks & other.blocks)
 
 
 def _lacks(case: Case, baseline: _Side, other: _Side) -> tuple[str, ...]:
-    """Why nothing can be told, as too many runs of a side, or too many pairs, gave no value."""
+    """Why there is no verdict if too many runs of a side, or too many pairs, gave no value."""
     cells = [side.cell for side in (baseline, other)]
-    told = [cell.lack.text for cell in cells if cell.lack]
+    texts = [cell.lack.text for cell in cells if cell.lack]
     if case.blocks is not None and 0 < len(case.blocks) < FEWEST and all(map(valued, cells)):
         return ()  # described anyway
     too_much = [cell.lack.text for cell in cells if cell.lack and lacks_too_much(cell)]
@@ -168,11 +168,11 @@ def _lacks(case: Case, baseline: _Side, other: _Side) -> tuple[str, ...]:
     lost, total = _lost(baseline, other), len(baseline.blocks & other.blocks)
     if lost <= MOST_LACKING * total:
         return ()
-    return f"{lost} of {total} blocks have no pair of values", *told
+    return f"{lost} of {total} blocks have no pair of values", *texts
 
 
 def _untold(alone: Verdict, lacks: tuple[str, ...]) -> Verdict:
-    """CAN'T TELL for ``lacks``, whatever the values say: their estimate, and no test of it."""
+    """CAN'T TELL for ``lacks``: the estimate is kept, but not tested."""
     return Verdict(
         Kind.CANT_TELL,
         None,
@@ -227,15 +227,15 @@ def _named(side: _Side) -> Side:
 
 
 def _to_come(one: _Side, other: _Side) -> int:
-    """Blocks that may still give a pair: a run of either goes on or is still to be started."""
+    """Number of blocks that may still give a pair: a run is still going or to be started."""
     both = one.blocks & other.blocks
     return len(((one.open | other.open) & both) - one.lost - other.lost)
 
 
-def _workload(case: Case, told: Mapping[str, JSON]) -> dict[str, JSON]:
+def _workload(case: Case, recorded: Mapping[str, JSON]) -> dict[str, JSON]:
     planned = case.workload
     if planned is None:
-        return {key: told.get(key) for key in ("name", "kind", "arguments", "parameters")}
+        return {key: recorded.get(key) for key in ("name", "kind", "arguments", "parameters")}
     return {
         "name": planned.name,
         "kind": planned.kind,

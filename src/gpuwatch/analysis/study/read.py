@@ -1,4 +1,4 @@
-"""Session files and study folders, read once each, to a result."""
+"""From session files and study folders to a result; each file is read once."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _NO_PLAN = (
 
 
 def read(path: Path) -> Read:
-    """One session, from its tiers where it is long; its notes say so.
+    """Read one session; a long one from its tiers, with a note.
 
     Raises:
         NotASession, NewerSchema, StorageError: it cannot be read.
@@ -40,7 +40,7 @@ def read(path: Path) -> Read:
 
 
 def read_exactly(path: Path) -> Read:
-    """One session from every sample and every step, however long it is.
+    """Read every sample and every step of one session, however long it is.
 
     Raises:
         NotASession, NewerSchema, StorageError: it cannot be read.
@@ -57,14 +57,14 @@ def _read(reader: SessionReader, source: Source) -> Read:
 def _steady(times: Series, reason: str | None) -> Steady:
     shortest, longest = times.quantiles(0, 1) if reason is None and times.size else (1.0, 1.0)
     if reason is None and not (is_time(shortest) and is_time(longest)):
-        reason = "a step time that was reported is none that a step can take"
+        reason = "a reported step time is impossible"
     if reason is not None:
         return Steady(None, 0, 0, None, reason=reason)
     return steady_series(times)
 
 
 Reading = Callable[[Path], Read]
-"""How a session is read: :func:`read`, :func:`read_exactly`, or with something told or left out."""
+"""Reads a session, such as :func:`read` or :func:`read_exactly`."""
 
 
 def read_study(
@@ -74,9 +74,9 @@ def read_study(
     margin: float | None = None,
     reading: Reading = read,
 ) -> StudyResult:
-    """The result of the study in ``folder``, of a plan of any schema or none.
+    """The result of the study in ``folder``, with a plan of any schema or without one.
 
-    A session that cannot be read is a note that names the file. ``reading`` reads one session.
+    A session that cannot be read becomes a note with its file name. ``reading`` reads one session.
     """
     plan = plans.read(folder)
     doubt = _NO_PLAN if plan is None and (folder / plans.PLAN).exists() else None
@@ -119,7 +119,7 @@ def read_study(
 
 
 def _unlike(found: Read, run: PlannedRun | None) -> str | None:
-    """In what a session is not of the run that the plan has under its name."""
+    """How a session differs from the planned run of its file name; ``None``: it does not."""
     if run is None:
         return None
     session = found.summary
@@ -139,12 +139,12 @@ def read_sessions(
     margin: float | None = None,
     reading: Reading = read,
 ) -> StudyResult:
-    """The result of sessions that were put together by hand.
+    """The result of sessions selected by hand.
 
-    Sessions of one study whose plan has blocks are compared in its blocks; others in groups of the
-    same workload, parameters, environment, device and study, which no block pairs. A study's
-    warm-up is judged in neither. Where ``margin`` is ``None`` it is that of their plans: the
-    smallest, with a note, where these differ. ``reading`` reads one session.
+    Sessions of one study whose plan has blocks are compared by block; others, unpaired, in groups
+    of the same workload, parameters, environment, device and study. A study's warm-up is never
+    judged. ``margin`` defaults to that of the plans: the smallest, with a note, if they differ.
+    ``reading`` reads one session.
 
     Raises:
         NotASession, NewerSchema, StorageError: a file cannot be read.
@@ -180,7 +180,7 @@ def read_sessions(
 
 
 def _pairs(plan: Plan, files: Collection[str]) -> bool:
-    """Whether two of ``files`` are of one case in one block."""
+    """Whether two of ``files`` belong to the same case and block."""
     places = [
         (run.part, run.block, run.workload.name, str(run.workload.parameters))
         for run in plan.runs
@@ -190,7 +190,7 @@ def _pairs(plan: Plan, files: Collection[str]) -> bool:
 
 
 def _margins(paths: Iterable[Path]) -> list[float]:
-    """Of the parts whose plans name ``paths``, the smallest first."""
+    """Margins of the planned parts that contain ``paths``, the smallest first."""
     found = set()
     by_folder: dict[Path, set[str]] = {}
     for path in paths:
@@ -203,7 +203,7 @@ def _margins(paths: Iterable[Path]) -> list[float]:
 
 
 def _warm_ups(folder: Path) -> list[str]:
-    """The files of a study's discarded block."""
+    """File names of a study's discarded block."""
     plan = plans.read(folder)
     return [] if plan is None else [run.file for run in plan.runs if run.block == WARM_UP]
 

@@ -33,11 +33,13 @@ def study_result(
     notes: Sequence[str] = (),
     doubt: str | None = None,
 ) -> StudyResult:
-    """Everything that the summary of ``sessions`` shows.
+    """The result of a study's ``sessions``.
 
-    ``margin`` replaces the plan's; ``across_devices`` makes other GPUs or processors a note and
-    not a reason for no verdict; ``notes`` stand before the result's own; for ``doubt`` nothing is
-    told of any comparison.
+    Args:
+        margin: replaces the plan's.
+        across_devices: makes different GPUs or processors a note instead of an INVALID verdict.
+        notes: stand before the result's own.
+        doubt: why no comparison gets a verdict.
     """
     if plan is None:
         cases = grouped_cases(sessions, MARGIN if margin is None else margin)
@@ -77,7 +79,7 @@ def study_result(
 
 
 def _ordered(sessions: Sequence[Read], plan: Plan | None) -> list[Read]:
-    """In the plan's order; what it does not name stays behind that."""
+    """Sessions in the plan's order; those that it does not name come last."""
     if plan is None:
         return list(sessions)
     order = {run.file: run.index for run in plan.runs}
@@ -86,7 +88,7 @@ def _ordered(sessions: Sequence[Read], plan: Plan | None) -> list[Read]:
 
 
 def _ended(plan: Plan | None, not_run: Sequence[NotRun]) -> Iterator[str]:
-    """That a study has fewer runs than were fixed beforehand."""
+    """A note if the study ended before all planned runs."""
     rest = sum(map(had_no_turn, not_run))
     if rest and plan is not None:
         yield f"ended early: {rest} of {len(plan.runs)} runs never had their turn"
@@ -98,7 +100,7 @@ def _notes(
     questions: Sequence[Question],
     strangers: Sequence[Read],
 ) -> Iterator[str]:
-    """What applies to all."""
+    """Notes on the study as a whole."""
     if strangers:
         names = [clean(Path(read.summary.path).name) for read in strangers]
         more = "" if len(names) <= _MOST_NAMED else f" and {len(names) - _MOST_NAMED} more"
@@ -115,5 +117,5 @@ def _notes(
 
 
 def plan_has_no_blocks(plan: Plan | None) -> bool:
-    """Whether nothing pairs the runs of a study."""
+    """Whether the runs of a study are unpaired."""
     return plan is None or all(part.blocks is None for part in plan.parts)

@@ -1,5 +1,4 @@
-"""One parameter gone through: the throughput of each value, the best, and what cannot be told
-from it."""
+"""A sweep over one parameter: the throughput of each value, the best, and ties with it."""
 
 from __future__ import annotations
 
@@ -18,18 +17,18 @@ from gpuwatch.core.models import JSON, mapping, number
 _SAME_WORK = frozenset(
     {"workers", "dtype", "device", "lr", "seed", "epochs", "steps", "warmup", "profile"}
 )
-"""Flags of workloads that leave the work of a step as it is: without samples the step times may be
-compared."""
+"""Workload flags that do not change the work of a step, so that step times are comparable even
+without known samples."""
 
 _MOST_SAMPLES = 1e15
-"""Of a step: files may come from anywhere."""
+"""Most plausible samples per step: files may come from anywhere."""
 _EQUAL = 1e-6
-"""Relative difference of what a clock cannot tell apart."""
+"""Relative difference that a clock cannot resolve."""
 
 
 @dataclass(frozen=True)
 class _Measured:
-    """One value of the parameter, and what its judged runs gave."""
+    """One value of the parameter, and the results of its judged runs."""
 
     value: JSON
     cell: Cell | None
@@ -39,7 +38,7 @@ class _Measured:
     rates: tuple[float, ...]
     """Samples per second."""
     speeds: tuple[tuple[int | None, float], ...]
-    """By block: what is compared, more is better."""
+    """Block and compared speed of each run; higher is better."""
 
     @property
     def lacking(self) -> bool:
@@ -61,13 +60,13 @@ def sweep_of(
     points: Sequence[tuple[JSON, Cell | None, str | None]],
     margin: float,
 ) -> Sweep:
-    """The sweep of ``points``: value of the parameter, its cell, and why there is none.
+    """The sweep of ``points``: value of the parameter, its cell, or the reason for none.
 
-    Throughput is samples of a step over the steady step time of each run, and its median over the
-    judged runs. The best has the highest of those that gave enough values, over the blocks that
-    these share; the others of them are compared with it, each paired by the blocks that it shares
-    with it. Where samples are not known, the step times are compared if the parameter leaves the
-    work of a step as it is; else there is no figure, and why.
+    Throughput is samples per step over the steady step time of each run, median over the judged
+    runs. The best value has the highest throughput among those with enough runs, over their common
+    blocks; the others are compared with it, paired by common blocks. Where samples are unknown,
+    step times are compared if the parameter does not change the work of a step; else there is no
+    figure, with a reason.
     """
     runs = [(value, cell, why, _timed(cell)) for value, cell, why in points]
     by_time = parameter in _SAME_WORK and any(
@@ -108,7 +107,7 @@ def sweep_of(
 
 
 def samples_of(run: Run) -> float | None:
-    """Samples of one full step, as the program reports its batch; else as they were counted."""
+    """Samples of one full step: the reported batch size, else the count."""
     for reported in (run.session.run.get("batch_size"), run.session.count.get("samples")):
         known = number(reported)
         if known is not None and 0 < known <= _MOST_SAMPLES:
@@ -117,8 +116,8 @@ def samples_of(run: Run) -> float | None:
 
 
 def _last(timed: Sequence[Run], key: str) -> float | None:
-    told = [run.session.training.step.all[key].figure.value for run in timed]
-    return median([value for value in told if value is not None])
+    values = [run.session.training.step.all[key].figure.value for run in timed]
+    return median([value for value in values if value is not None])
 
 
 def _timed(cell: Cell | None) -> tuple[Run, ...]:
@@ -150,24 +149,26 @@ def _measured(
     )
 
 
-def _why(cell: Cell | None, told: str | None) -> str:
+def _why(cell: Cell | None, reason: str | None) -> str:
     """Why no run of the cell has a step time."""
     runs = () if cell is None else cell.runs
     problems = () if cell is None else cell.not_run
     for run in runs:
-        said = (run.session.status.text, mapping(run.session.error).get("message"), run.reason)
-        if any(MEMORY in str(each).casefold() for each in said):
+        texts = (run.session.status.text, mapping(run.session.error).get("message"), run.reason)
+        if any(MEMORY in str(text).casefold() for text in texts):
             return MEMORY
-    if told:
-        return told
+    if reason:
+        return reason
     reasons = [run.reason or run.steady.reason or run.session.status.text for run in runs]
     reasons += [problem.text for each in problems for problem in each.problems]
     return reasons[0] if reasons else "not run"
 
 
 def _best(found: Sequence[_Measured], known: Sequence[int]) -> int | None:
-    """The fastest of ``known``: over the blocks that all of them have, as a lost block changes what
-    the drift adds to a median; else over all runs."""
+    """The fastest of ``known``, over their common blocks if any, else over all runs.
+
+    A lost block would change the effect of drift on a median.
+    """
     shared = set.intersection(*(set(found[at].by_block) for at in known)) if known else set()
 
     def speed(at: int) -> float:
@@ -178,7 +179,7 @@ def _best(found: Sequence[_Measured], known: Sequence[int]) -> int | None:
 
 
 def _against(found: Sequence[_Measured], best: int, margin: float) -> dict[int, Verdict]:
-    """On the throughput of every other that is compared, against the best."""
+    """Verdicts on the throughput of every other compared value, against the best."""
     first = found[best]
     ratios: dict[int, list[float]] = {}
     values: dict[int, list[float]] = {}
@@ -198,8 +199,7 @@ def _against(found: Sequence[_Measured], best: int, margin: float) -> dict[int, 
 
 
 def _is_tie(verdict: Verdict) -> bool:
-    """Whether no difference is not excluded: by the interval, by the ranks where so few values
-    allow it, or as the values are the same in every block."""
+    """Whether zero lies in the interval, the rank test objects, or all values are equal."""
     change = verdict.change
     if change is None:
         return verdict.kind is Kind.CANT_TELL and abs(verdict.estimate or 0.0) < _EQUAL

@@ -1,4 +1,4 @@
-"""The sentence of a sweep: the best value, what ties with it, what is slower, what failed."""
+"""The sentence of a sweep: the best value, ties, slower values and failures."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def sentence(
 ) -> str:
     """``batch size 64 is best: 5,120 samples/s; 32 is 11 % slower (9 to 13)``.
 
-    ``blocks``: in which values are compared, if they have all; ``None``: they share none.
-    ``by_time``: step times are compared, as samples are not known.
+    ``blocks``: number of blocks of a complete value; ``None``: no common blocks. ``by_time``: step
+    times are compared, as samples are unknown.
     """
     name = clean(parameter, _LONGEST_VALUE).replace("_", " ")
     failed = _failed(points)
@@ -61,7 +61,7 @@ def sentence(
 
 
 def _described(points: Sequence[SweepPoint], blocks: int | None) -> list[str]:
-    """That so few runs allow no verdict, or that they were not paired."""
+    """A note if there are too few runs for a verdict, or they are not paired."""
     pairs = [point.pairs for point in points if point.pairs is not None]
     if blocks is not None:
         few = max(pairs) < FEWEST
@@ -71,12 +71,12 @@ def _described(points: Sequence[SweepPoint], blocks: int | None) -> list[str]:
 
 
 def _fewer(tied: Sequence[SweepPoint], blocks: int | None) -> list[str]:
-    """Of tied values, those that were compared in fewer blocks than others."""
+    """Notes on tied values that were compared in fewer blocks than others."""
     return [f"{_shown(point.value)} in {told}" for point in tied if (told := _rests(point, blocks))]
 
 
 def _rests(point: SweepPoint, blocks: int | None) -> str | None:
-    """``6 of 7 blocks``, where others are compared in more."""
+    """``6 of 7 blocks``, if others are compared in more."""
     if blocks is None or point.pairs is None or point.pairs == blocks:
         return None
     few = ": described" if point.pairs < FEWEST <= blocks else ""
@@ -103,7 +103,7 @@ def _slower(point: SweepPoint, best: SweepPoint, blocks: int | None) -> str:
 
 
 def _ratio(point: SweepPoint, best: SweepPoint) -> float | None:
-    """Of the medians, where single runs give no interval."""
+    """Ratio of the medians, where single runs give no interval."""
     if point.samples_per_second and best.samples_per_second:
         return point.samples_per_second / best.samples_per_second
     if point.step_seconds and best.step_seconds:
@@ -114,12 +114,12 @@ def _ratio(point: SweepPoint, best: SweepPoint) -> float | None:
 def _failed(points: Sequence[SweepPoint]) -> list[str]:
     memory = [point for point in points if _ran_out(point)]
     rest = [point for point in points if point.why and not _ran_out(point)]
-    told = [_out_of_memory(memory, points)] if memory else []
+    texts = [_out_of_memory(memory, points)] if memory else []
     for each in rest:
-        why = clean(each.why, _LONGEST_WHY)
-        left = f" (not compared: {why})" if each.lacking else f": {why}"
-        told.append(f"{_shown(each.value)}{left}")
-    return told
+        reason = clean(each.why, _LONGEST_WHY)
+        detail = f" (not compared: {reason})" if each.lacking else f": {reason}"
+        texts.append(f"{_shown(each.value)}{detail}")
+    return texts
 
 
 def _ran_out(point: SweepPoint) -> bool:
@@ -127,7 +127,7 @@ def _ran_out(point: SweepPoint) -> bool:
 
 
 def _out_of_memory(memory: Sequence[SweepPoint], points: Sequence[SweepPoint]) -> str:
-    """``256 and more ran out of memory``: of those that ran; of a limit, ``from 256 on``."""
+    """``256 and more ran out of memory``; ``out of memory from 256 on`` if not all of them ran."""
     values = [number(point.value) for point in memory]
     known = [value for value in values if value is not None]
     below = [number(point.value) for point in points if not _ran_out(point)]

@@ -1,7 +1,7 @@
-"""Every quantity of the cells of a question: medians over their runs, ranges, and ratios.
+"""The table of a question: medians over the runs of each cell, ranges, and ratios.
 
-The figures are those of :func:`gpuwatch.analysis.comparison.side_by_side.compare`, a value for
-each session.
+The values of the single sessions come from
+:func:`gpuwatch.analysis.comparison.side_by_side.compare`.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from gpuwatch.core.lazy_dataclass import dataclass
 from gpuwatch.core.metrics import Method
 
 STEADY = "step time, steady"
-"""Name of the row of the primary metric."""
+"""Name of the primary metric's row."""
 _MEDIAN = "step time, median"
-"""The row that ``STEADY`` takes the place of."""
+"""The row that ``STEADY`` replaces."""
 AT_MOST, AT_LEAST = "at most", "at least"
 _WEAKEST = (Method.UNAVAILABLE, Method.BOUND, Method.COUNTED, Method.MEASURED)
 
@@ -32,16 +32,15 @@ _WEAKEST = (Method.UNAVAILABLE, Method.BOUND, Method.COUNTED, Method.MEASURED)
 def table_of(
     cells: Sequence[Cell], contrasts: Sequence[Contrast], metric: str, *, paired: bool
 ) -> tuple[tuple[TableRow, ...], list[str]]:
-    """The rows, and why some have no ratio.
+    """The rows, and notes on missing ratios.
 
-    Values are of the judged runs that have one of the primary metric; of a cell without such, of
-    those that did not fail, else of all, and without ratios where they did not come to their end. A
-    ratio is against the baseline of the cell's contrast: the geometric mean over the blocks of
-    ``paired`` runs (none where one is 0), else that of the medians. There is none where
-    :func:`compare` gives none, nor where the two are not comparable.
+    Values are from the judged runs with a primary metric; without such runs, from those that did
+    not fail, else from all. Runs that did not end as planned have no ratios. A ratio is to the
+    baseline of the cell's contrast: the geometric mean over the blocks of ``paired`` runs (none if
+    one is 0), else the ratio of the medians. There is none where :func:`compare` gives none, or the
+    cells are not comparable.
 
-    Where a run's figure is at most (at least) so much, so is the median of the cell's, which is at
-    most that of the upper ends: it is a bound, and has no ratio.
+    If a run's value is an upper (lower) bound, so is the cell's median, which then has no ratio.
     """
     runs = [_shown(cell) for cell in cells]
     sessions = [run.session for of in runs for run in of]
@@ -63,7 +62,7 @@ def table_of(
 
 
 _Places = Sequence[tuple[int, Run]]
-"""Runs of a cell with their places among all sessions."""
+"""Runs of a cell with their indices among all sessions."""
 
 
 def _shown(cell: Cell) -> list[Run]:
@@ -78,11 +77,11 @@ def _first_of_steps(rows: Sequence[TableRow]) -> int:
 
 @dataclass(frozen=True)
 class _Value:
-    """What one run says of a quantity."""
+    """The value of a quantity in one run."""
 
     run: Run
     at: int
-    """The run's place among all sessions."""
+    """The run's index among all sessions."""
     value: float
     method: Method = Method.MEASURED
     bound: str | None = None
@@ -126,7 +125,7 @@ def _bound_of(row: ComparisonRow, at: int) -> str | None:
 
 
 def _primary(cells: Sequence[Cell], against: Mapping[int, int], *, paired: bool) -> TableRow:
-    """What the verdicts are of."""
+    """The row of the primary metric, which the verdicts are about."""
     found = [
         [_Value(run, 0, run.value) for run in valued(cell) if run.value is not None]
         for cell in cells
@@ -143,14 +142,14 @@ def _made(
     *,
     is_traffic: bool = False,
 ) -> TableRow:
-    """``name``: group, name and unit; ``runs``: of each cell, with a value or without."""
+    """``name``: group, name and unit; ``runs``: runs of each cell, with or without a value."""
     medians = [_median(of) for of in found]
     bounds = tuple(_bound(of) if of else None for of in found)
     known = [bound for of, bound in zip(found, bounds, strict=True) if of]
     return TableRow(
         *name,
         values=tuple(medians),
-        # Of what is at most so much the lowest is not known, of what is at least the highest.
+        # An upper bound leaves the lowest value unknown, a lower bound the highest.
         lows=tuple(
             None if AT_MOST in _directions(of) else min((e.value for e in of), default=None)
             for of in found
@@ -182,14 +181,14 @@ def _bound(values: Sequence[_Value]) -> str | None:
 
 
 def _median(values: Sequence[_Value]) -> float | None:
-    """``None`` too where some are bounded from above and others from below."""
+    """Median; ``None`` without values, or with both upper and lower bounds."""
     if not values or len(_directions(values)) > 1:
         return None
     return statistics.median(each.value for each in values)
 
 
 def _weakest(values: Sequence[_Value]) -> Method:
-    """The method that says least."""
+    """The least certain method."""
     return min((each.method for each in values), key=_WEAKEST.index, default=Method.UNAVAILABLE)
 
 
@@ -227,7 +226,7 @@ def _ratio(
         first = {each.run.block: each for each in baseline}
         pairs = [(first[each.run.block], each) for each in other if each.run.block in first]
     else:
-        # Whether two are of the same thing is transitive: no need to look at all pairs.
+        # Comparability is transitive: no need to check all pairs.
         pairs = [(one, two) for one in baseline for two in other[:1]]
         pairs += [(one, two) for one in baseline[:1] for two in other[1:]]
     known = [value for pair in pairs if (value := over(*pair)) is not None]

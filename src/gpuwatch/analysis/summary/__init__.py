@@ -1,1 +1,1 @@
-"""What one session says: its figures, and what a reader must know of them."""
+"""The summary of one session: its figures, with notes on their reliability."""

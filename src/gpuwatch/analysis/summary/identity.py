@@ -1,4 +1,4 @@
-"""What a session is of: its GPUs, its settings, its time; what tells it from another."""
+"""The identity of a session: its GPUs, settings and time, and what tells it from others."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from gpuwatch.core.text import clean
 from gpuwatch.session.reading.status import State
 
 _NO_TRAINING = frozenset({"profile", "counters", "device", "data", "download"})
-"""What is looked at after the timed steps, and what ``run`` tells the outcome of."""
+"""Settings that do not affect the timed steps, or whose outcome ``run`` reports."""
 _LONGEST = 30
-"""Characters of a heading."""
+"""Most characters of a heading."""
 _CLOCK_STEP = 1.0
-"""Seconds by which clocks are set while runs go on."""
+"""Seconds by which the clock may be adjusted between runs."""
 
 
 def used_gpus(session: Summary) -> list[DeviceSummary]:
@@ -24,12 +24,12 @@ def used_gpus(session: Summary) -> list[DeviceSummary]:
 
 
 def unknown_gpus(session: Summary) -> bool:
-    """Whether it is not known which of the watched GPUs are the run's, if any."""
+    """Whether it is unknown which of the watched GPUs the run used, if any."""
     return any(device.used is None for device in session.devices)
 
 
 def device_names(session: Summary) -> list[str]:
-    """The products that the run used: its GPUs, else the machine's CPU."""
+    """Product names of the run's GPUs, else of the machine's CPU."""
     if unknown_gpus(session):
         return ["GPU not known"]
     gpus = [gpu.name for gpu in used_gpus(session)]
@@ -37,20 +37,20 @@ def device_names(session: Summary) -> list[str]:
 
 
 def baseline(sessions: Sequence[Summary]) -> int | None:
-    """The place of the first session that others may be compared with; ``None``: all failed."""
+    """Index of the first session that did not fail; ``None``: all failed."""
     return next((at for at, session in enumerate(sessions) if sound(session)), None)
 
 
 def sound(session: Summary) -> bool:
-    """Whether what the session says is of a run that did not fail."""
+    """Whether the run did not fail: it is live, finished, or was stopped."""
     status = session.status
     return status.live or status.state in (State.FINISHED, State.STOPPED)
 
 
 def headings(sessions: Sequence[Summary]) -> list[str]:
-    """What each session is called above its column: short, and no two the same."""
+    """Short, unique column headings for the sessions."""
     names = {str(session.workload.get("name")) for session in sessions}
-    found = [
+    short_names = [
         _short(
             session.given.name
             or clean(session.environment.get("label") if len(names) == 1 else session.label)
@@ -58,8 +58,8 @@ def headings(sessions: Sequence[Summary]) -> list[str]:
         for session in sessions
     ]
     return [
-        f"{name} {clean(s.id, 6)}" if found.count(name) > 1 else name
-        for name, s in zip(found, sessions, strict=True)
+        f"{name} {clean(s.id, 6)}" if short_names.count(name) > 1 else name
+        for name, s in zip(short_names, sessions, strict=True)
     ]
 
 
@@ -68,8 +68,10 @@ def _short(name: str) -> str:
 
 
 def at_once(sessions: Sequence[Summary]) -> bool:
-    """Whether two of the sessions overlap in time on one host by more than a second, which a clock
-    that is set may make of runs one after the other. Those of an unknown host are left out."""
+    """Whether two sessions on the same host overlap in time by more than a second.
+
+    A shorter overlap may come from a clock adjustment. Sessions of an unknown host are ignored.
+    """
     spans = sorted(
         (str(host), s.started_unix, s.started_unix + s.seconds)
         for s in {session.id: session for session in sessions}.values()
@@ -83,7 +85,7 @@ def at_once(sessions: Sequence[Summary]) -> bool:
 
 
 def settings(session: Summary) -> dict[str, JSON]:
-    """What it ran with: the flags that were given, and over them what it said of itself."""
+    """The run's settings: its flags, overridden by what it reported itself."""
     return {
         **mapping(session.workload.get("parameters")),
         **mapping(session.run.get("parameters")),
@@ -91,7 +93,7 @@ def settings(session: Summary) -> dict[str, JSON]:
 
 
 def training(session: Summary) -> dict[str, JSON]:
-    """Of the settings those that decide what a step is; what they resolve to is reported apart."""
+    """The settings that define the work of a step."""
     return {
         key: value
         for key, value in settings(session).items()
@@ -100,7 +102,7 @@ def training(session: Summary) -> dict[str, JSON]:
 
 
 def told(value: JSON) -> str:
-    """The value of a parameter; one that is not recorded was left to the workload's default."""
+    """A parameter's value in words; ``None`` is the workload's default."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     return "the default" if value is None else str(value)

@@ -1,4 +1,4 @@
-"""What a list says of a session and of a study: cheap, from small tables and files."""
+"""Entries of sessions and studies in lists, read cheaply from small tables and files."""
 
 from __future__ import annotations
 
@@ -15,14 +15,13 @@ from gpuwatch.session.reading.status import State, status
 from gpuwatch.session.study.plan import read
 
 FIRST_STEP_LINES = 2000
-"""Step lines that the speed is of: behind them it stays what it is."""
+"""Step lines that the speed is computed from; later lines do not change it."""
 _LAST_LINES, _LAST_LOOKED_AT = 20, 1000
-"""Lines of standard error among the last lines of a log, in which a reason is looked for."""
+"""Lines of standard error searched for a reason, and log lines among which they are sought."""
 
 
 def listing(reader: SessionReader, *, speed: bool = True) -> dict[str, JSON]:
-    """Identity, status and, unless it is known already, the speed: over at most the first 2,000
-    step lines."""
+    """Identity, status and, with ``speed``, the speed over at most the first 2,000 step lines."""
     meta = reader.meta()
     session, clock = mapping(meta.get("session")), mapping(meta.get("clock"))
     state = status(meta, reader.path)
@@ -56,7 +55,7 @@ def listing(reader: SessionReader, *, speed: bool = True) -> dict[str, JSON]:
 
 
 def _reason(reader: SessionReader, meta: Mapping[str, JSON], state: State) -> str:
-    """Of a run that failed what it reported, else the last line it wrote on standard error."""
+    """Why a run failed: the error it reported, else its last line of standard error."""
     if state not in (State.FAILED, State.KILLED):
         return ""
     if reported := mapping(meta.get("error")).get("message"):
@@ -73,9 +72,9 @@ def _finite(value: float | None) -> float | None:
 
 
 def planned(folder: Path) -> dict[str, JSON]:
-    """What the plan of a study says: ``title``, ``question``, labels of its ``environments``, the
-    baseline first, the number of its ``runs`` (``None`` without a plan) and their ``places``,
-    ``[run, block]`` by file name, where there are several."""
+    """The plan of a study: ``title``, ``question``, labels of its ``environments``, baseline first,
+    number of ``runs`` (``None`` without a plan) and, for several, their ``places``:
+    ``[run, block]`` by file name."""
     plan = read(folder)
     if plan is None:
         return {"title": None, "question": None, "environments": [], "runs": None, "places": {}}

@@ -1,4 +1,4 @@
-"""The statistics of every metric of a session, over a window."""
+"""Statistics of every metric of a session over a window."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _IMPORTED = "an imported profile holds no samples and no steps"
 
 @dataclass(frozen=True)
 class _Timed:
-    """The timed steps: the time that each line covers, and the moments between two rates."""
+    """The timed steps: the time that each line covers, and the edges between rates, in ns."""
 
     spans: Sequence[Span]
     edges: Sequence[int]
@@ -53,10 +53,10 @@ def statistics_of(
     steps: Sequence[StepLine],
     count: Mapping[str, JSON],
 ) -> tuple[Metrics, dict[str, Metrics]]:
-    """Every metric of the catalogue, pooled over the devices that the run used; and every sampled
-    metric of each device, by its id.
+    """Every metric of the catalogue, over the devices that the run used; and every sampled metric
+    of each device, by device id.
 
-    Of several devices a gauge's samples are pooled and a counter's values added up.
+    Over several devices, samples of gauges are pooled and values of counters are added.
     """
     devices, channels = reader.devices(), reader.channels()
     used = {device.id for device in devices if device.used}
@@ -100,7 +100,7 @@ def _describe(channels: Sequence[ChannelRow], columns: Sequence[Column]) -> Stat
         if np.count_nonzero(~np.isnan(values)) < 2:
             values, reason = (
                 np.array([]),
-                "a difference takes two samples, and the window has fewer",
+                "a difference needs two samples, and the window has fewer",
             )
     else:
         values = np.concatenate([column.values for column in columns])
@@ -128,7 +128,7 @@ def _describe(channels: Sequence[ChannelRow], columns: Sequence[Column]) -> Stat
 
 
 def partly_sampled(metrics: Mapping[str, Statistic], window: Window) -> list[str]:
-    """What a reader must know of means of GPU metrics that are not over all of the timed steps."""
+    """Notes on GPU metrics whose samples do not cover all of the timed steps."""
     if window.kind != "timed steps":
         return []
     by_share: dict[str, list[str]] = {}
@@ -136,7 +136,7 @@ def partly_sampled(metrics: Mapping[str, Statistic], window: Window) -> list[str
         if name.startswith("hw.gpu.") and each.coverage is not None and each.coverage < FULL:
             by_share.setdefault(units.percent(each.coverage), []).append(name)
     return [
-        f"sampled over only {share} of the timed steps, so that statistics are of that part: "
+        f"sampled over only {share} of the timed steps, and statistics cover only that part: "
         + ", ".join(names[:_MOST_NAMED])
         + (f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else "")
         for share, names in by_share.items()
@@ -149,7 +149,10 @@ def _from_start(values: np.ndarray) -> np.ndarray:
 
 
 def _timed(source: Source, steps: Sequence[StepLine]) -> _Timed:
-    """Rates of steps are known to the step: their window does not depend on samples in it."""
+    """Spans and edges of the timed steps; without timed steps, of all steps.
+
+    Step rates need no samples, so their window is that of the steps even if none lies in it.
+    """
     spans = intervals([row for row in steps if not row.warmup] or steps)
     start, end = (spans[0][0], spans[-1][1]) if spans else (0, 0)
     return _Timed(spans, [start, *source.edges(start, end), end] if end > start else [])
@@ -165,7 +168,7 @@ def _derived(name: str, timed: _Timed, count: Mapping[str, JSON]) -> Statistic:
         return unavailable(unit, source, "the steps' times are not known")
     rates = spread(timed.spans, work, edges)
     described = describe(rates, unit=unit, method=Method.COUNTED, source=source, reason=missing)
-    # Ticks are not equally far apart at the window's ends: the mean is work over time.
+    # Intervals at the window's ends are shorter, so the mean is weighted by time.
     known = [
         (rate, after - before)
         for rate, before, after in zip(rates, edges, edges[1:], strict=False)
@@ -190,13 +193,13 @@ def _work(
 
 
 def _resolved(time: Statistic) -> Statistic:
-    """``process.cpu.time``, a bound where the window added less than the account resolves."""
+    """``process.cpu.time``; an upper bound where its increase is below the kernel's resolution."""
     if time.max is None or time.max >= TICK_SECONDS:
         return time
-    most = MOST_SECONDS
+    bound = MOST_SECONDS
     source = f"{time.source}; at most: it counts in ticks of {TICK_SECONDS * 1e3:.0f} ms"
     return replace(
-        time, method=Method.BOUND, source=source, mean=most, p50=most, p95=most, max=most
+        time, method=Method.BOUND, source=source, mean=bound, p50=bound, p95=bound, max=bound
     )
 
 

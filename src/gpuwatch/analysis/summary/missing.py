@@ -1,4 +1,4 @@
-"""What is not known of sessions, and why: each reason once."""
+"""What is unknown about sessions, grouped by reason."""
 
 from __future__ import annotations
 
@@ -13,28 +13,28 @@ _STARTING = ("launch", "import", "model", "first_step")
 
 
 def missing(sessions: Sequence[Summary]) -> dict[str, list[str]]:
-    """Each reason why something is not known, with what it concerns.
+    """The unknown quantities by reason.
 
-    A reason that does not hold for all sessions names those for which it does.
+    A reason that applies only to some sessions names them.
     """
     reasons: dict[str, dict[str, None]] = {}
-    holds: dict[str, dict[str, None]] = {}
+    affected: dict[str, dict[str, None]] = {}
     for session in sessions:
         label = str(session.environment.get("label") or session.label)
-        for name, why in _unknown(session).items():
-            reasons.setdefault(why, {})[name] = None
-            holds.setdefault(why, {})[f"{label} {session.id}"] = None
-    told = {}
-    for why, names in reasons.items():
-        some = len(holds[why]) < len({session.id for session in sessions})
-        labels = Counter(key.rpartition(" ")[0] for key in holds[why])
+        for name, reason in _unknown(session).items():
+            reasons.setdefault(reason, {})[name] = None
+            affected.setdefault(reason, {})[f"{label} {session.id}"] = None
+    quantities = {}
+    for reason, names in reasons.items():
+        some = len(affected[reason]) < len({session.id for session in sessions})
+        labels = Counter(key.rpartition(" ")[0] for key in affected[reason])
         of = ", ".join(f"{e} ({n} runs)" if n > 1 else e for e, n in labels.items())
-        told[f"{why} ({of})" if some else why] = _together(list(names))
-    return told
+        quantities[f"{reason} ({of})" if some else reason] = _together(list(names))
+    return quantities
 
 
 def _unknown(session: Summary) -> dict[str, str]:
-    """What is not known of a session that could be known of such a one, and why."""
+    """Reasons, by quantity, for what is unknown but could be known for such a session."""
     contained = session.environment.get("kind") in ("docker", "apptainer")
     unknown = {
         name: each.reason
@@ -55,21 +55,21 @@ def _unknown(session: Summary) -> dict[str, str]:
             for key, last in session.training.step.all.items()
             if last.figure.reason
         }
-    # Where no GPU is seen, the processes' figures lack for the same reason in fewer words.
+    # Without a GPU, process figures are missing for the same reason in fewer words: join them.
     longest = sorted(set(unknown.values()), key=len, reverse=True)
     return {
-        name: next(each for each in longest if each == why or each.endswith(f": {why}"))
-        for name, why in unknown.items()
+        name: next(text for text in longest if text == reason or text.endswith(f": {reason}"))
+        for name, reason in unknown.items()
     }
 
 
 def _together(names: list[str]) -> list[str]:
-    """``hw.gpu.*`` for all metrics of the catalogue that begin so; likewise other families."""
+    """``names`` with complete families joined, such as ``hw.gpu.*`` for all GPU metrics."""
     for family in ("", "hw.gpu.", "process.gpu.", "container."):
-        whole = [name for name in CATALOGUE if name.startswith(family)]
+        members = [name for name in CATALOGUE if name.startswith(family)]
         if not family:
-            whole = [name for name in whole if not name.startswith("container.")]
-        if set(whole) <= set(names):
-            told = f"{family}*" if family else "every metric"
-            names = [told, *(name for name in names if name not in whole)]
+            members = [name for name in members if not name.startswith("container.")]
+        if set(members) <= set(names):
+            joined = f"{family}*" if family else "every metric"
+            names = [joined, *(name for name in names if name not in members)]
     return names

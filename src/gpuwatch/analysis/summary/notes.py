@@ -1,4 +1,4 @@
-"""What happened to a recording that a reader of its figures must know."""
+"""Notes on events in a recording that affect its figures."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.rows import EventRow
 
 _TOLD = {
-    "output-lost": "output was lost, and with it perhaps steps: the workload wrote too fast",
+    "output-lost": "output was lost, perhaps with steps in it: the workload wrote too fast",
     "output-missing": None,
     "interval-missed": None,
     "suspended": None,
@@ -28,7 +28,7 @@ _TOLD = {
     "gpm-back": None,
     "dcgm-lost": None,
     "dcgm-back": None,
-    "resumed": "between two recorders nothing was sampled",
+    "resumed": "nothing was sampled between two recorders",
     "storage": None,
     "malformed-step": None,
     "left-behind": None,
@@ -37,19 +37,19 @@ _TOLD = {
     "run-paused": None,
     "run-unpaused": None,
 }
-"""Kinds of events that matter, with a sentence where the event's own says less."""
+"""Kinds of events that matter, with a sentence where the event's own text is not enough."""
 
 _FEW = 3
 _MOST_EVENTS = 100_000
 _MENDED = ("install ", "NVreg_RestrictProfilingToAdminUsers")
-"""Words of reasons that name their hint."""
+"""Words of reasons that already include a hint."""
 _MENDS = {
     True: "run it on an NVIDIA GPU (--device cuda), or without --counters",
-    False: "`gpuwatch doctor` says what ncu lacks; record it anew with --counters",
+    False: "`gpuwatch doctor` says what ncu lacks; record it again with --counters",
 }
-"""By whether the run was on the CPU."""
+"""Hints by whether the run used the CPU."""
 COVERED = 0.9
-"""Share of the window that the steps' own times must cover, lest a reader be told."""
+"""Share of the window below which the steps' own times get a note."""
 
 
 def out_of_order(facts: Mapping[str, Mapping[str, JSON]]) -> list[str]:
@@ -60,15 +60,15 @@ def out_of_order(facts: Mapping[str, Mapping[str, JSON]]) -> list[str]:
 
 
 def notes(reader: SessionReader, window: Window, steps: Sequence[StepLine]) -> tuple[str, ...]:
-    """Sentences about gaps, losses and lost devices; and over what the figures are."""
-    found = out_of_order(reader.facts())
+    """Notes on gaps, losses, lost devices, and what the figures cover."""
+    texts = out_of_order(reader.facts())
     if window.kind == "whole run" and steps:
-        found.append(
+        texts.append(
             "the timed steps were over too soon to be sampled: what was sampled is of the whole "
             "run, start-up included"
         )
-    found += _denominators(steps)
-    found += _no_counters(reader.meta())
+    texts += _denominators(steps)
+    texts += _no_counters(reader.meta())
     by_kind: dict[str, list[EventRow]] = {}
     others = {device.id for device in reader.devices() if device.used is False}
     events = reader.events(limit=_MOST_EVENTS)
@@ -79,38 +79,37 @@ def notes(reader: SessionReader, window: Window, steps: Sequence[StepLine]) -> t
             by_kind.setdefault(row.kind, []).append(row)
     for kind, rows in by_kind.items():
         if kind == "interval-missed":
-            rows = rows[-1:]  # each tells of all so far
+            rows = rows[-1:]  # each event counts all missed so far
         sentence = _TOLD[kind]
-        told = [sentence] if sentence else [_sentence(row) for row in rows[:_FEW]]
-        found += told
+        texts += [sentence] if sentence else [_sentence(row) for row in rows[:_FEW]]
         if not sentence and len(rows) > _FEW:
-            found.append(f"and {len(rows) - _FEW} more events of kind {kind}")
-    return tuple(found)
+            texts.append(f"and {len(rows) - _FEW} more events of kind {kind}")
+    return tuple(texts)
 
 
 def _denominators(steps: Sequence[StepLine]) -> list[str]:
-    """Where FLOP/s and throughput are over clearly different times."""
+    """A note where FLOP/s and throughput use clearly different times."""
     spans = [(start, end, row) for start, end, row in intervals(steps) if not row.warmup]
     times = [taken(row) for _, _, row in spans]
     if not times or None in times:
         return []
-    whole = (spans[-1][1] - spans[0][0]) / 1e9
-    own = sum(each or 0.0 for each in times)
-    if own >= COVERED * whole:
+    window = (spans[-1][1] - spans[0][0]) / 1e9
+    own = sum(value or 0.0 for value in times)
+    if own >= COVERED * window:
         return []
     return [
-        f"the steps' own times are {units.milliseconds(own)} of the {units.milliseconds(whole)} "
+        f"the steps' own times are {units.milliseconds(own)} of the {units.milliseconds(window)} "
         "from the start of the first timed step to the end of the last: step time and throughput "
         "are over the former, FLOP/s and bytes/s over the latter"
     ]
 
 
 def _no_counters(meta: Mapping[str, JSON]) -> list[str]:
-    """Why a run that was asked to read counters has none, and how to fix it."""
+    """Why a run with --counters has none, and how to fix it."""
     reason = mapping(meta.get("counters")).get("reason")
     asked = mapping(mapping(meta.get("workload")).get("parameters")).get("counters")
     if not reason and asked and "counters" not in meta and "result" in meta:
-        reason = "the run ended before it came to them"
+        reason = "the run ended before they were read"
     if not reason:
         return []
     hint = _MENDS[mapping(meta.get("run")).get("device") == "cpu"]

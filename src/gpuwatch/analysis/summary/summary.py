@@ -1,4 +1,4 @@
-"""What one session says: the figures of ``gpuwatch show``, schema 1."""
+"""The summary of one session: the figures of ``gpuwatch show``, schema 1."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from gpuwatch.session.study.label import NONE, Label
 
 @dataclass(frozen=True)
 class Timing:
-    """Seconds; ``None`` where nothing reported them."""
+    """Times in seconds; ``None`` is unknown."""
 
     launch_seconds: float | None
     """From the start of the launch to the first line of Python in the workload."""
@@ -47,12 +47,12 @@ class Timing:
     user_seconds: float | None
     sys_seconds: float | None
     cpu_is_bound: bool = False
-    """User and system seconds were read shortly before the end: at least these."""
+    """User and system seconds are lower bounds: they were read shortly before the end."""
 
 
 @dataclass(frozen=True)
 class Steps:
-    """The timed steps. Partial batches count, but are not in the statistics of the step time."""
+    """The timed steps. Partial batches count as steps, but not in the step-time statistics."""
 
     count: int | None
     """``None`` where no step was reported at all."""
@@ -65,29 +65,33 @@ class Steps:
     max_seconds: float | None
     samples_per_second: float | None
     reason: str | None
-    """Why there is no median, if there is none."""
+    """Why there is no median."""
     phases: Mapping[str, float]
-    """Mean seconds a timed step spent in each phase."""
+    """Mean seconds of each phase per timed step."""
     first_loss: float | None
     last_loss: float | None
     known_until_seconds: float | None = None
-    """Since the session's start: of the output after that nothing is known, and steps in it are
-    not counted; ``None``: these are the steps of the whole run."""
+    """Since the session's start: later output is unknown, and its steps are not counted; ``None``:
+    the whole run is known."""
 
 
 @dataclass(frozen=True)
 class DeviceSummary:
+    """One device of a session and its statistics."""
+
     id: str
     kind: str
     name: str
     uuid: str | None
     used: bool | None
-    """``None``: that is not known."""
+    """``None`` is unknown."""
     metrics: Mapping[str, Statistic]
 
 
 @dataclass(frozen=True)
 class Summary:
+    """The figures of one session."""
+
     id: str
     path: str
     label: str
@@ -114,27 +118,27 @@ class Summary:
     facts: Mapping[str, Mapping[str, JSON]]
     error: Mapping[str, JSON]
     notes: tuple[str, ...]
-    """What happened to the recording that a reader of its figures must know."""
+    """Events in the recording that affect the figures."""
     left_out: tuple[str, ...]
-    """What was too much to be read; notes have it, too."""
+    """Data left out because there was too much; also in ``notes``."""
     efficiency: Efficiency
     profile: Profile | None
     counters: Counters | None
     given: Label = NONE
-    """Its name, its tags and a note, as a person gave them."""
+    """Name, tags and note given by a person."""
 
 
 def summarise(reader: SessionReader, *, exact: bool = False, aside: Aside | None = None) -> Summary:
-    """Describe a session: a long one from its tiers, with a note on what is not exact for it;
-    ``exact``: from every sample and every step, however long that takes.
+    """Summarise a session; a long one from its tiers, with a note on what is inexact.
 
-    ``aside``: of a long one with many channels it reads half of them.
+    ``exact``: use every sample and every step, however long that takes. ``aside``: reads half of
+    the channels of a long session with many.
     """
     return summarise_from(reader, source_of(reader, exact=exact, aside=aside))
 
 
 def summarise_from(reader: SessionReader, source: Source, series: Told | None = None) -> Summary:
-    """Describe a session as ``source`` reads it; ``series``: of its timed steps, if known."""
+    """Summarise a session read by ``source``; ``series``: its timed steps, if already known."""
     meta = reader.meta()
     steps = source.steps()
     tick_times = source.tick_times(span_of(steps))
@@ -235,9 +239,9 @@ def _timing(meta: Mapping[str, JSON], steps: Sequence[StepLine]) -> Timing:
     end = mapping(meta.get("end"))
 
     def spent(key: str) -> float | None:
-        """Of the process as a whole where its end was seen, else of its own account before them."""
-        whole = number(result.get(key))
-        return number(end.get(key)) if whole is None else max(0.0, whole - _behind(meta, key))
+        """Time of the process without profile and counters, else the workload's own report."""
+        total = number(result.get(key))
+        return number(end.get(key)) if total is None else max(0.0, total - _behind(meta, key))
 
     return Timing(
         launch_seconds=_launch(meta),
@@ -253,7 +257,7 @@ def _timing(meta: Mapping[str, JSON], steps: Sequence[StepLine]) -> Timing:
 
 
 def _behind(meta: Mapping[str, JSON], key: str) -> float:
-    """What looking at the kernels took, behind the run: no part of the run's own times."""
+    """Seconds of the profile and counters after the run, which are not part of its times."""
     stages = (mapping(meta.get(name)) for name in ("profile", "counters"))
     return sum(max(0.0, number(stage.get(key)) or 0.0) for stage in stages)
 
@@ -276,9 +280,9 @@ def _launch(meta: Mapping[str, JSON]) -> float | None:
 
 
 def steps_of(rows: Sequence[StepLine], series: Told | None = None) -> Steps:
-    """Times, throughput and losses of step lines; the first lines of a run are enough for them.
+    """Times, throughput and losses of step lines, also of the first lines of a run.
 
-    ``series``: of the timed ones, if known.
+    ``series``: the timed steps, if already known.
     """
     timed = [row for row in rows if not row.warmup]
     count = sum(row.count for row in timed)
