@@ -1,4 +1,4 @@
-"""Medians and ranges as Markdown, and the marked part of benchmarks/RESULTS.md that they stand in."""
+"""Medians and ranges as Markdown, and the marked part of benchmarks/RESULTS.md that holds them."""
 
 from __future__ import annotations
 
