@@ -1,4 +1,4 @@
-"""The Markdown table of docs/performance.md."""
+"""The Markdown table of benchmarks/RESULTS.md."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from benchmarks.overhead.measure import Case, Measured
 from benchmarks.overhead.windows import cpu_share, slowdown, undisturbed
 from gpuwatch.analysis.statistics.intervals import Interval
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "performance.md"
+PAGE = Path(__file__).resolve().parents[1] / "RESULTS.md"
 BEGIN, END = "<!-- overhead: begin -->", "<!-- overhead: end -->"
 TARGET_HZ, TARGET = 2.0, 0.005
 """At this many samples a second the upper bound of the slowdown is to lie below."""

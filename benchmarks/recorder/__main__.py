@@ -6,7 +6,7 @@
 All programs read the same stand-in driver (tests/fake_nvml), whose GPUs change once a second, and
 run in a terminal each. The logger (logger.c) stands for ``nvidia-smi --query-gpu``. Each round runs
 every program once, every other round in reverse order, so that what else the machine does falls on
-all alike. ``--write`` puts the tables into docs/performance.md. Programs that are not installed,
+all alike. ``--write`` puts the tables into benchmarks/RESULTS.md. Programs that are not installed,
 and rates that one does not take, are left out.
 """
 
@@ -44,7 +44,7 @@ def main() -> int:
     parser.add_argument("--gpus", default="1,8")
     parser.add_argument("--peers", type=Path, help="folder of nvitop, nvtop, gpustat")
     parser.add_argument("--only", default="costs,jitter,start", help="which tables, by commas")
-    parser.add_argument("--write", action="store_true", help="into docs/performance.md")
+    parser.add_argument("--write", action="store_true", help="into benchmarks/RESULTS.md")
     arguments = parser.parse_args()
     compile_gpuwatch()
     makers = {"costs": _costs, "jitter": _jitter, "start": _start}

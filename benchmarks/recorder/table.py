@@ -1,4 +1,4 @@
-"""Medians and ranges as Markdown, and the marked part of docs/performance.md that they stand in."""
+"""Medians and ranges as Markdown, and the marked part of benchmarks/RESULTS.md that holds them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from benchmarks.recorder.jitter import Beat
 from benchmarks.recorder.programs import RECORDER
 from benchmarks.tui.table import cell
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "performance.md"
+PAGE = Path(__file__).resolve().parents[1] / "RESULTS.md"
 BEGIN, END = "<!-- recorder: begin -->", "<!-- recorder: end -->"
 _COLUMNS: tuple[tuple[str, Callable[[Cost], float | None], str], ...] = (
     ("CPU, % of a core", lambda c: c.cpu * 100, ".2f"),

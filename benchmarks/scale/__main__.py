@@ -6,7 +6,7 @@ Sessions of 10 Hz are made by a simulated clock through the program's own store,
 ``benchmarks.opening`` makes them: nine metrics of each GPU, 200 steps a second, 200,000 log lines
 (DIR, up to 3 GB, kept and used again). Each command is a fresh process; medians. The recorder's
 memory is that of its own writer, fed with the ticks of so many hours, at its end. ``--write`` puts
-table and picture into docs/.
+the table into benchmarks/RESULTS.md and the picture into docs/images/.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from benchmarks.opening import Long, made
 from benchmarks.scale.measure import LISTED, Cost, Listing, cost, listing
 from benchmarks.scale.picture import svg
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
-PAGE, PICTURE = DOCS / "performance.md", DOCS / "images" / "scale.svg"
+BENCHMARKS = Path(__file__).resolve().parents[1]
+PAGE, PICTURE = BENCHMARKS / "RESULTS.md", BENCHMARKS.parent / "docs/images/scale.svg"
 BEGIN, END = "<!-- scale: begin -->", "<!-- scale: end -->"
 
 
@@ -35,7 +35,7 @@ def main() -> int:
     parser.add_argument("--folder", type=Path, default=Path(tempfile.gettempdir()))
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--hours", default="1,6,24")
-    parser.add_argument("--write", action="store_true", help="into docs/performance.md")
+    parser.add_argument("--write", action="store_true", help="into benchmarks/RESULTS.md")
     arguments = parser.parse_args()
     compile_gpuwatch()
     hours = [float(each) for each in arguments.hours.split(",")]

@@ -1,0 +1,65 @@
+"""The documentation: its links lead somewhere, and the README stays short."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+MOST_WORDS = 900
+LEFT_OUT = ("docs/decisions/", "tests/data/")
+_LINK = re.compile(r"\]\(([^()\s]+)\)")
+_CODE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
+
+
+def _pages() -> list[str]:
+    """Every tracked Markdown page, but for records of decisions and data of tests."""
+    command = ["git", "-C", str(ROOT), "ls-files", "-z", "--", "*.md"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip("not a git checkout: which pages there are is not known")
+    names = [name for name in done.stdout.split("\0") if name and (ROOT / name).exists()]
+    return [name for name in names if not name.startswith(LEFT_OUT)]
+
+
+def _prose(page: Path) -> str:
+    return _CODE.sub("", page.read_text(encoding="utf-8"))
+
+
+def _anchors(page: Path) -> set[str]:
+    """What a ``#`` in a link to ``page`` may name: its headings, as GitHub writes them."""
+    headings = re.findall(r"^#+ +(.+?) *$", _prose(page), re.MULTILINE)
+    plain = [re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", heading).lower() for heading in headings]
+    return {re.sub(r"[^\w\- ]", "", heading).replace(" ", "-") for heading in plain}
+
+
+def _broken(name: str) -> list[str]:
+    page, found = ROOT / name, []
+    for link in _LINK.findall(_prose(page)):
+        if re.match(r"[a-z]+:", link):
+            continue
+        path, _, anchor = link.partition("#")
+        target = page.parent / path if path else page
+        exists = target.exists()
+        if not exists or (anchor and target.suffix == ".md" and anchor not in _anchors(target)):
+            found.append(f"{name}: {link}")
+    return found
+
+
+def test_every_relative_link_leads_to_a_file_and_to_a_heading_of_it() -> None:
+    pages = _pages()
+    assert "README.md" in pages
+    assert [link for name in pages for link in _broken(name)] == []
+
+
+def test_every_page_in_docs_stands_in_the_index() -> None:
+    index = set(_LINK.findall((ROOT / "docs/README.md").read_text(encoding="utf-8")))
+    pages = {path.name for path in (ROOT / "docs").glob("*.md")} - {"README.md"}
+    assert pages - index == set()
+
+
+def test_the_readme_has_fewer_than_900_words() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").split()) < MOST_WORDS
