@@ -9,7 +9,7 @@ from typing import Any
 
 from gpuwatch.core.models import Output
 from gpuwatch.recorder.output.intake import Intake
-from gpuwatch.recorder.output.step_line import PREFIX
+from gpuwatch.recorder.output.step_lines import PREFIX
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.session.writing import store
 from tests.fuzz import folders, values

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gpuwatch.recorder.output.step_line import PREFIX
+from gpuwatch.recorder.output.step_lines import PREFIX
 from gpuwatch.session.reading.reader import SessionReader
 from gpuwatch.telemetry.host.cpu import CpuSource
 from tests.cli.commands.test_record import sessions

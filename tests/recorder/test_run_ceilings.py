@@ -14,7 +14,7 @@ from gpuwatch.core import ceilings
 from gpuwatch.core.models import Output
 from gpuwatch.recorder.ceilings import RunCeilings
 from gpuwatch.recorder.output.intake import Intake
-from gpuwatch.recorder.output.step_line import PREFIX
+from gpuwatch.recorder.output.step_lines import PREFIX
 from gpuwatch.session.writing.statements import Row
 from gpuwatch.telemetry.base import Device
 

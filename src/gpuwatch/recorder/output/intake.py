@@ -11,7 +11,7 @@ from gpuwatch.core.units import significant
 from gpuwatch.recorder.output.kept_log import KeptLog, Line
 from gpuwatch.recorder.output.lines import LineAssembler
 from gpuwatch.recorder.output.profile_parts import add_part
-from gpuwatch.recorder.output.step_line import PREFIX, Malformed, Report, Step, pack, parse
+from gpuwatch.recorder.output.step_lines import PREFIX, Malformed, Report, Step, pack, parse
 from gpuwatch.session.rows import StepRow
 from gpuwatch.session.writing import statements
 from gpuwatch.session.writing.statements import Row, event, fact, meta

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from gpuwatch.core.models import Output
 from gpuwatch.recorder.output.intake import Intake
-from gpuwatch.recorder.output.step_line import PREFIX, Malformed, Report, Step, pack, parse
+from gpuwatch.recorder.output.step_lines import PREFIX, Malformed, Report, Step, pack, parse
 
 
 def line(**body: Any) -> str:
