@@ -63,3 +63,19 @@ def test_every_page_in_docs_stands_in_the_index() -> None:
 
 def test_the_readme_has_fewer_than_900_words() -> None:
     assert len((ROOT / "README.md").read_text(encoding="utf-8").split()) < MOST_WORDS
+
+
+def test_the_architecture_page_names_files_that_are_there() -> None:
+    rooms = ROOT / "src" / "gpuwatch"
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    table = page.split("| folder | holds |")[1].split("\n\n")[0]
+    rows = [line.split("|")[1:3] for line in table.splitlines() if line.startswith("| `")]
+    assert len(rows) > 20
+    for folders, holds in rows:
+        named = re.findall(r"`([\w/]+)/`", folders)
+        first = named[0].split("/")[0]
+        places = [rooms / (each if "/" in each else f"{first}/{each}") for each in named]
+        places += [rooms, rooms / first, *(rooms / each for each in named)]
+        assert all(any((rooms / base / each).is_dir() for base in ("", first)) for each in named)
+        for module in re.findall(r"`([\w/]+\.py)`", f"{folders} {holds}"):
+            assert any((place / module).is_file() for place in places), f"{folders}: {module}"
